@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { installPeers } from './src/install.ts'
 import type { Benchmark } from './src/options.ts'
-import { pinLoad } from './src/processes.ts'
+import { machineLines, pinLoad } from './src/processes.ts'
 import { lineOf } from './src/report.ts'
 import { svcEntry } from './src/svc.ts'
 
@@ -22,6 +22,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   bridge: async () => (await import('./src/mcp-bridge.ts')).bridge,
   hooks: async () => (await import('./src/hooks.ts')).hooks,
   'plugin-start': async () => (await import('./src/plugin-start.ts')).pluginStart,
+  'plugin-install': async () => (await import('./src/plugin-install.ts')).pluginInstall,
   memory: async () => (await import('./src/memory.ts')).memory,
   plugins: async () => (await import('./src/plugins.ts')).plugins,
 }
@@ -45,6 +46,7 @@ if (unknown.length > 0) {
 }
 installPeers(say)
 if (!pinLoad()) say('bench: no second core or no taskset here: load and measured process share, expect noise')
+for (const line of machineLines()) say(line)
 const options = { svc: svcEntry(values.source), rounds: Number(values.rounds), ms: Number(values.ms) }
 for (const name of names) {
   const benchmark = await BENCHMARKS[name]!()

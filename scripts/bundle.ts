@@ -2,7 +2,7 @@
 // has written the types)
 // Each package becomes a few files: reading the sources one by one would take a sixth of a start.
 import { execFileSync } from 'node:child_process'
-import { readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, readFileSync, rmSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -28,6 +28,9 @@ const STARTED: Readonly<Record<string, readonly string[]>> = {
   '@svc/plugin-tools-text': ['src/work.ts'],
   '@svc/plugin-tools-web': ['src/work.ts'],
 }
+
+/** Dependencies that become part of the package, so that a bundler of a plugin can follow them. */
+const INCLUDED: Readonly<Record<string, string>> = { '@svc/provider-http': 'undici' }
 
 /**
  * Code that several entries share is one file. But contracts import the whole core, which a program that only finds
@@ -60,7 +63,7 @@ async function bundle(folder: string) {
   for (const files of entries)
     await build({
       input: Object.fromEntries(files.map(file => [relative(base, join(folder, file)).replace(/\.ts$/, ''), join(folder, file)])),
-      external: id => !id.startsWith('.') && !id.startsWith('/'),
+      external: id => !id.startsWith('.') && !id.startsWith('/') && id.split('/', 1)[0] !== INCLUDED[name],
       platform: 'node',
       output: {
         dir,
@@ -73,6 +76,9 @@ async function bundle(folder: string) {
       },
       logLevel: 'warn',
     })
+  const included = INCLUDED[name]
+  if (included !== undefined)
+    copyFileSync(fileURLToPath(import.meta.resolve(`${included}/LICENSE`)), join(dir, `${included}.LICENSE`))
   if (name === '@svc/cli') writeValidators(join(dir, 'validators.cjs'))
 }
 

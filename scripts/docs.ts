@@ -4,6 +4,7 @@ import { commandReference } from './command-reference.ts'
 import { configReference } from './config-reference.ts'
 import { contractPage } from './contract-reference.ts'
 import { httpReference } from './http-reference.ts'
+import { packagesReference } from './packages-reference.ts'
 import { toolsReference } from './tools-reference.ts'
 import { workflowPage } from './workflow-reference.ts'
 
@@ -14,6 +15,7 @@ export const REFERENCE: Readonly<Record<string, () => Promise<string>>> = {
   'contracts.md': contractPage,
   'http.md': httpReference,
   'nodes.md': workflowPage,
+  'packages.md': packagesReference,
   'tools.md': toolsReference,
 }
 

@@ -81,7 +81,7 @@ describe('svc chat without a server', () => {
   it('says who there is when a provider or model is unknown', async () => {
     await using workspace = await makeWorkspace()
     const provider = await workspace.svc(['chat', '--provider', 'nope', 'hi'])
-    expect(provider.err).to.equal('PROVIDER_NOT_FOUND\n  there is no provider "nope"\n  one of: local\n')
+    expect(provider.err).to.equal('PROVIDER_NOT_FOUND\n  there is no provider "nope"\n  Use one of: local\n')
     const model = await workspace.svc(['chat', '--model', 'nope', 'hi'])
     expect(model.err).to.contain('MODEL_NOT_FOUND\n').and.contain('one of: local-1, local-small\n')
   })

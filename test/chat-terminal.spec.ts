@@ -157,8 +157,8 @@ describe('svc chat on a terminal', () => {
     await workspace.write('../home/profiles.yaml', 'default: plain\nprofiles:\n  plain: {}\n  small: { model: local-small }\n')
     const chat = await chatting(workspace)
     await chat.says('/help\r', '/model [[provider/]model]', '/exit')
-    await chat.says('/model\r', 'this chat asks local/local-1 (profile plain)', 'local-1, local-small')
-    await chat.says('/model local/local-small\r', 'this chat asks local/local-small')
+    await chat.says('/model\r', 'this chat uses local/local-1 (profile plain)', 'local-1, local-small')
+    await chat.says('/model local/local-small\r', 'this chat uses local/local-small')
     await chat.says('hello\r', 'You said: hello', 'local/local-small, ')
     await chat.says('/model local-smal\r', 'which no provider lists; did you mean "local-small"?')
     await chat.says('hello\r', 'MODEL_NOT_FOUND')
@@ -182,7 +182,7 @@ describe('svc chat on a terminal', () => {
     expect(await chat.ends()).to.equal(0)
   })
 
-  it('begins anew, and says so, where its conversation is not there any more', async () => {
+  it('starts a new conversation, with a note, if its conversation no longer exists', async () => {
     await using workspace = await makeWorkspace()
     const server = await workspace.serve()
     const chat = await chatting(workspace)
@@ -193,7 +193,7 @@ describe('svc chat on a terminal', () => {
     }
     for (const { conversation_id: id } of all.conversations)
       await fetch(`${server.url}/api/v1/conversations/${id}`, { method: 'DELETE' })
-    await chat.says('two\r', 'conversation_id not found', 'the next line begins a new one')
+    await chat.says('two\r', 'conversation_id not found', 'The next message starts a new one')
     await chat.says('three\r', 'You said: three')
     expect(await chat.ends()).to.equal(0)
     await server.end()

@@ -18,6 +18,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'cli/src/oclif.ts': 'the manual of oclif says to set its settings before it runs',
   'core/runtime/isolation/guard.ts': GUARD,
   'core/runtime/isolation/tunnels.ts': 'connects the sockets of an isolated plugin, where every client library opens its own',
+  'core/testing/src/reach.ts': 'sees the connections of a plugin in this process; the diagnostics channel of Node names no host',
   'plugins/api/http/src/refusal.ts': 'Node has no other way from a socket to the answer that it carries',
   'plugins/sandbox/quickjs/src/thread/engine.ts': 'the types of the package are those of its CommonJS form',
   'plugins/tools/text/src/work.ts': 'the parser is given tables without inherited names; its manual says to change them',

@@ -55,8 +55,9 @@ for (const [type, wire] of Object.entries(WIRES))
         if (returned.length > 2) expect(returned[0]).to.equal(`s${round}`)
       }
     }
+    const { cached = 0 } = wire.usage
     const tokens = { input: 4 * wire.usage.input, output: 4 * wire.usage.output }
-    const TOKENS = { ...tokens, total: tokens.input + tokens.output }
+    const TOKENS = { ...tokens, total: tokens.input + tokens.output, ...(cached > 0 ? { cached: 4 * cached } : {}) }
 
     it('streams three rounds of parallel tools, results in the order of the calls, all tokens counted', async () => {
       const calls = await callsOf(async () => {

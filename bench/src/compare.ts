@@ -1,5 +1,5 @@
 import { type Load, type Loaded, middle, run } from './load.ts'
-import { interleave, type Rounds, ratioOf } from './rounds.ts'
+import { interleave, type Rounds, ratioOf, spreadOf } from './rounds.ts'
 import type { Server } from './server.ts'
 
 /** Results of servers under load, one value per round. */
@@ -63,4 +63,5 @@ export const compared = <N extends string>(what: string, figures: Rounds<N>, nam
   value: middle(figures[name]),
   anchorValue: middle(figures[anchor]),
   ratio: ratioOf(figures[name], figures[anchor]),
+  spread: spreadOf(figures[name], figures[anchor]),
 })

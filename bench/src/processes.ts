@@ -2,7 +2,8 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, loadavg, totalmem } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
 
 /** A program to measure: its Node arguments. */
 export interface Program {
@@ -11,7 +12,7 @@ export interface Program {
   readonly env?: NodeJS.ProcessEnv
   /** Runs on all cores instead of the measured one. */
   readonly everywhere?: boolean
-  /** Runs on the load's cores: a server that the measured program calls. */
+  /** A server that the measured program calls: runs on a core of its own, or on that of the load if there are only two. */
   readonly beside?: boolean
 }
 
@@ -19,6 +20,7 @@ const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version'])
 /** The measured program runs on one core, everything else on the others. */
 const MEASURED = '0'
 const LOAD = '1'
+const BESIDE = availableParallelism() > 2 ? '2' : LOAD
 
 /** Moves this process and its load off the measured core. Returns whether that was possible. */
 export function pinLoad(): boolean {
@@ -27,7 +29,7 @@ export function pinLoad(): boolean {
 
 /** Starts a program, by default on the measured core. Its output is discarded. */
 export function launch({ args, cwd, env = {}, everywhere = false, beside = false }: Program): ChildProcess {
-  const cores = everywhere ? `${MEASURED},${LOAD}` : beside ? LOAD : MEASURED
+  const cores = everywhere ? `${MEASURED},${LOAD}` : beside ? BESIDE : MEASURED
   const [command, ...first] = canPin ? ['taskset', '-c', cores, process.execPath] : [process.execPath]
   return spawn(command!, [...first, ...args], {
     ...(cwd === undefined ? {} : { cwd }),
@@ -93,4 +95,29 @@ function list(folder: string): string[] {
   } catch {
     return []
   }
+}
+
+const MIB = 1024 ** 2
+/** Load of the machine before a run, above which other programs disturb the results. */
+const QUIET = 0.5
+
+/**
+ * Describes what the results of a run depend on: cores, caches of the processor, memory, and the limits that V8 derives from it. The ratios to a baseline
+ * differ between machines that differ in these.
+ */
+export function machineLines(): string[] {
+  const cores = availableParallelism()
+  const caches = [2, 3].map(
+    level => `L${level} ${read(`/sys/devices/system/cpu/cpu0/cache/index${level}/size`).trim() || 'unknown'}`
+  )
+  const memory = Math.min(totalmem(), process.constrainedMemory()) / MIB
+  const heap = getHeapStatistics().heap_size_limit / MIB
+  const upstream = cores > 2 ? 'a core of its own' : 'the core of the load'
+  const [load = 0] = loadavg()
+  return [
+    `bench: ${cores} cores, ${caches.join(', ')}, ${Math.round(memory)} MiB memory, heap limit ${Math.round(heap)} MiB, Node ${process.versions.node}; upstreams run on ${upstream}`,
+    ...(load > QUIET
+      ? [`bench: the load of the machine is ${load.toFixed(1)} before the run: compare processor times, not rates`]
+      : []),
+  ]
 }

@@ -7,6 +7,8 @@ export interface Figure {
   readonly anchor: string
   readonly anchorValue: number
   readonly ratio: number
+  /** Spread of the ratio over the rounds, as a part of it. */
+  readonly spread?: number
   /** Whether more is better. */
   readonly better: 'more' | 'less'
   /** The required ratio for a release, and the goal. */
@@ -19,16 +21,17 @@ export interface Figure {
 const holds = ({ ratio, better, must }: Figure): boolean =>
   must === undefined || (better === 'more' ? ratio >= must : ratio <= must)
 
-/** `local chat, 64 connections: … req/s = 0.61 × plain koa (must ≥ 0.75, aim 1.1)` */
+/** `local chat, 64 connections: … req/s = 0.61 ± 0.02 × plain koa (must ≥ 0.75, aim 1.1)` */
 export function lineOf(figure: Figure): string {
-  const { what, value, unit, ratio, anchor, anchorValue, better, must, aim, note } = figure
+  const { what, value, unit, ratio, spread, anchor, anchorValue, better, must, aim, note } = figure
   const targets = [
     must === undefined ? '' : `must ${better === 'more' ? '≥' : '≤'} ${must}`,
     aim === undefined ? '' : `aim ${aim}`,
   ]
+  const apart = spread === undefined ? '' : ` ± ${(spread * ratio).toFixed(2)}`
   const shown = targets.filter(Boolean).join(', ')
   const ending = `${shown === '' ? '' : ` (${shown})`}${holds(figure) ? '' : ' MISSED'}${note ? ` – ${note}` : ''}`
-  return `${what}: ${number(value)} ${unit} = ${ratio.toFixed(2)} × ${anchor} (${number(anchorValue)})${ending}`
+  return `${what}: ${number(value)} ${unit} = ${ratio.toFixed(2)}${apart} × ${anchor} (${number(anchorValue)})${ending}`
 }
 
 function number(value: number): string {

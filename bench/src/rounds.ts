@@ -25,3 +25,10 @@ export async function interleave<N extends string>(subjects: Readonly<Record<N, 
 /** Compares two subjects: the median of the ratios per round. */
 export const ratioOf = (figures: readonly number[], anchor: readonly number[]): number =>
   middle(figures.map((figure, round) => figure / anchor[round]!))
+
+/** How far the ratios of the rounds lie apart: half of the middle half of them, as a part of their median. Above 0.1 a result is not steady. */
+export function spreadOf(figures: readonly number[], anchor: readonly number[]): number {
+  const ratios = figures.map((figure, round) => figure / anchor[round]!).toSorted((a, b) => a - b)
+  const at = (part: number) => ratios[Math.round((ratios.length - 1) * part)]!
+  return (at(0.75) - at(0.25)) / 2 / middle(ratios)
+}

@@ -28,7 +28,8 @@ export interface CommandModule {
 export async function importCommands({
   target,
 }: Pick<CommandModule, 'target'>): Promise<Readonly<Record<string, Command.Class>>> {
-  const { COMMANDS } = (await withHostPackages(() => import(pathToFileURL(target).href))) as { COMMANDS?: unknown }
+  const place = pathToFileURL(target).href
+  const { COMMANDS } = (await withHostPackages(() => import(place), { place, isOfCommands: true })) as { COMMANDS?: unknown }
   if (typeof COMMANDS !== 'object' || COMMANDS === null) throw new TypeError('it exports no COMMANDS')
   return COMMANDS as Record<string, Command.Class>
 }

@@ -41,6 +41,16 @@ function tlsHint(code: string): string {
 export const urlInvalid = (url: string): SvcError =>
   svcError('URL_INVALID', `"${url}" is not the address of a server`, { hint: 'Write it like http://127.0.0.1:8080' })
 
+/** Its message never contains the header, which can be a secret. */
+export const headerInvalid = (why: string): SvcError =>
+  svcError('HEADER_INVALID', why, { hint: "Write --header 'Name: value', or --header @file with one header a line" })
+
+/** Its message never contains the answer of the helper, which is secret. */
+export const helperFailed = (why: string): SvcError =>
+  svcError('CREDENTIAL_HELPER_FAILED', `the program in SVC_CREDENTIAL_HELPER ${why}`, {
+    hint: 'Correct SVC_CREDENTIAL_HELPER, or unset it and set SVC_API_KEY',
+  })
+
 /** A server of this svc home uses the port. */
 export const portOurs = (host: string, port: number, pid: number, plugin: string | undefined): SvcError =>
   svcError('PORT_TAKEN', `${host}:${port} is in use by a server of this svc home (process ${pid})`, {

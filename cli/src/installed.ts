@@ -63,12 +63,13 @@ function layerOf(home: string, lock: Lock): Layer {
 }
 
 /** Uses the folder, not the name: another package of that name can be next to the configuration. */
-export function entryOf({ name, isolation, permissions, declares, commands, files }: LockedPlugin, folder: string): PluginEntry {
+export function entryOf(plugin: LockedPlugin, folder: string): PluginEntry {
+  const { name, isolation, permissions, values = {}, declares, commands, files } = plugin
   return {
     name,
     use: pathToFileURL(join(folder, '/')).href,
     ...(isolation === 'quickjs' || isolation === 'data' ? {} : { isolation }),
-    ...(isolation === 'process' ? { permissions } : {}),
+    ...(isolation === 'process' ? { permissions, ...(process.env.SVC_ACCEPT_VALUES === '1' ? {} : { values }) } : {}),
     // a link has none: svc loads the files as they are
     ...(files === '' ? {} : { files }),
     ...(isolation === 'process' && declares !== undefined ? { declares } : {}),
@@ -109,13 +110,20 @@ export async function changedSince(home: string, layers: readonly Layer[]): Prom
 }
 
 /**
- * Returns the declared variables that are not set. Includes patterns that match no variable, and skips names from the
- * configuration (`<providers[].api_key_env>`).
+ * Returns the declared variables that are not set. Includes patterns that match no variable. Skips names from the configuration
+ * (`<providers[].api_key_env>`), optional variables and variables that svc sets itself.
  */
-export function unsetIn({ env = [] }: { readonly env?: readonly string[] }, all: NodeJS.ProcessEnv = process.env): string[] {
+export function unsetIn(
+  { env = [], optional_env: optional = [] }: { readonly env?: readonly string[]; readonly optional_env?: readonly string[] },
+  all: NodeJS.ProcessEnv = process.env
+): string[] {
   const set = Object.keys(all)
-  return env.filter(item => !item.startsWith('<') && !set.some(name => matchesPattern(item, name)))
+  const isNeeded = (name: string) => !name.startsWith('<') && !optional.includes(name) && !SET_BY_SVC.test(name)
+  return env.filter(item => isNeeded(item) && !set.some(name => matchesPattern(item, name)))
 }
+
+/** svc gives an isolated plugin its own value of these variables, or never passes them. */
+const SET_BY_SVC = /^(PATH|HOME|TMPDIR|TZ|LANG|LANGUAGE|LC_ALL|SVC_EGRESS|SVC_ISOLATED|(NODE|LD)_.*)$|^(HTTPS?|ALL|NO)_PROXY$/i
 
 /** A server keeps the variables of its start; a reload brings no others. */
 export const UNSET_HINT = 'If the plugin needs it, export it and restart the server (svc serve)'

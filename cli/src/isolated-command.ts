@@ -35,6 +35,12 @@ export const run: TaskRun = async (module, input, channel) => {
     unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),
   }
   Object.assign(found, { id: command.id, given })
+  // its standard input is a pipe
+  Object.assign(process.stdin, {
+    setRawMode() {
+      throw notHere(command.id, 'the terminal')
+    },
+  })
   try {
     const code: unknown = await found.run([...command.argv], await oclifConfig()).catch(asPlain)
     return typeof code === 'object' || typeof code === 'number' ? code : Number(process.exitCode ?? 0)

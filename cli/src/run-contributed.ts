@@ -90,7 +90,7 @@ export class CommandRunner implements AsyncDisposable {
       host: (options = {}) => (started ??= start(options)),
       async server(choice = {}) {
         const url = await serverUrl({ ...choice, config: choice.config ?? file })
-        return url === undefined ? undefined : createServerClient(url, interrupted())
+        return url === undefined ? undefined : createServerClient(url, interrupted(), { header: choice.header })
       },
       unconfigured: async section => {
         const config = await findSettings(file === undefined ? {} : { config: file })

@@ -94,6 +94,8 @@ export type ServeOptions = { readonly [name in ServeFlagName | keyof typeof MCP_
   readonly surface?: 'mcp'
   /** Folder of a plugin to load from its source: `svc plugins dev`. */
   readonly linked?: string
+  /** How that plugin runs. Default: in the process of svc. */
+  readonly linkedIsolation?: 'process' | 'in-process'
 }
 
 type FlagTable = Readonly<Record<string, ServeFlag>>
@@ -102,7 +104,8 @@ const FLAGS: FlagTable = SERVE_FLAGS
 /** The options as a layer of configuration. */
 export function flagsLayer(options: ServeOptions): ConfigTree {
   const trees = Object.entries(options).map(([name, value]) => treeOf(FLAGS[name]?.sets, value))
-  return trees.reduce(join, options.linked === undefined ? {} : { plugins: [{ use: options.linked }] })
+  const { linked: use, linkedIsolation: isolation } = options
+  return trees.reduce(join, use === undefined ? {} : { plugins: [{ use, ...(isolation === undefined ? {} : { isolation }) }] })
 }
 
 // Each function takes the type that the table declares, and the parser reads values by the same table.

@@ -13,7 +13,7 @@ import type { Announcer } from './announcer.ts'
 import { createPausing, type Reloading } from './reloading.ts'
 import { outliveReader, type Signals, takeSignals } from './signals.ts'
 import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
-import { KEEP_COMPILED_CODE, keepHeapSmall } from './small-heap.ts'
+import { KEEP_COMPILED_CODE, keepHeapSmall, youngGeneration } from './small-heap.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
 /** The entry of a worker; the path is the same from `src` and from `dist`. */
@@ -106,7 +106,12 @@ function superviseWorkers(
   const supervisor: Supervisor<WorkerReport> = createSupervisor<WorkerReport>({
     exec: WORKER,
     args: [JSON.stringify(task)],
-    execArgv: [...process.execArgv, ...KEEP_COMPILED_CODE, ...(options.linked === undefined ? [] : ['--conditions=development'])],
+    execArgv: [
+      ...process.execArgv,
+      ...KEEP_COMPILED_CODE,
+      ...youngGeneration(),
+      ...(options.linked === undefined ? [] : ['--conditions=development']),
+    ],
     // an author who saves a file sees whether the worker stays up
     ...(options.linked === undefined ? {} : { trialMs: 0 }),
     traceFolder: join(home, 'run'),

@@ -2,6 +2,7 @@ import { codeOf, svcHome, systemContext } from '@svc/core'
 import type { ErrorRecord, RequestMethod, RequestOptions, ServerChoice, ServerClient } from '@svc/core/contracts'
 import { readEvents } from '@svc/provider-http/sse'
 import { reachServer, type ServerInfo } from '@svc/runtime'
+import { createCredentials, type CredentialSources } from './credentials.ts'
 import { reloadedFacts, reloadedText } from './announcer.ts'
 import { errorFromRecord } from './command/errors.ts'
 import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
@@ -11,39 +12,60 @@ const ANSWER_MS = 15_000
 const LARGEST = 16 * 1024 * 1024
 
 /**
- * A client of the server at `url`. Sends `SVC_API_KEY` (an API key or a token) if it is set. `ended` aborts requests without
- * their own signal. Throws URL_INVALID.
+ * A client of the server at `url`, which sends the credentials of `createCredentials`. `ended` aborts requests without their own
+ * signal. Throws URL_INVALID, HEADER_INVALID.
  */
-export function createServerClient(url: string, ended: AbortSignal): ServerClient {
+export function createServerClient(url: string, ended: AbortSignal, sources: CredentialSources = {}): ServerClient {
   if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
-  const common = credentialHeaders(process.env.SVC_API_KEY)
-  const send = async (path: string, init: RequestInit) => {
-    const response = await reach(new URL(path, url).href, init, url)
+  const credentials = createCredentials(url, sources)
+  const once = async (method: RequestMethod, path: string, { body, accept, signal, limit }: Sent) => {
+    const headers = {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(accept === undefined ? {} : { accept }),
+      ...(await credentials.headers({ method, path, ...(body === undefined ? {} : { body }) }, signal)),
+    }
+    return reach(
+      new URL(path, url).href,
+      { method, headers, signal: limit?.() ?? signal, ...(body === undefined ? {} : { body }) },
+      url
+    )
+  }
+  const send = async (method: RequestMethod, path: string, sent: Sent) => {
+    let response = await once(method, path, sent)
+    if (response.status === 401 && (await credentials.rejected(sent.signal))) {
+      await response.body?.cancel()
+      response = await once(method, path, sent)
+    }
     if (!response.ok || response.body === null) throw await refusal(response, url)
     return response.body
   }
-  const sent = (body: object | undefined) =>
-    body === undefined
-      ? { headers: common }
-      : { headers: { ...common, 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  const jsonOf = (body: object | undefined) => (body === undefined ? {} : { body: JSON.stringify(body) })
   return {
     url,
     async request<T>(method: RequestMethod, path: string, { body, signal = ended }: RequestOptions = {}) {
-      const limited = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
+      let late = new AbortController().signal
+      const limit = () => AbortSignal.any([signal, (late = AbortSignal.timeout(ANSWER_MS))])
       try {
-        const answer = await send(path, { method, signal: limited, ...sent(body) })
+        const answer = await send(method, path, { signal, limit, ...jsonOf(body) })
         // the server is of the same project
         return JSON.parse(await textOf(answer, url)) as T
       } catch (error) {
-        throw limited.aborted && !signal.aborted ? serverUnreachable(url, error) : error
+        throw late.aborted && !signal.aborted ? serverUnreachable(url, error) : error
       }
     },
     async *stream(method, path, { body, signal = ended } = {}) {
-      const { headers, ...rest } = sent(body)
-      const events = await send(path, { method, signal, ...rest, headers: { ...headers, accept: 'text/event-stream' } })
+      const events = await send(method, path, { signal, ...jsonOf(body), accept: 'text/event-stream' })
       for await (const { event, data } of readEvents(events)) yield { event, data }
     },
   }
+}
+
+interface Sent {
+  readonly body?: string
+  readonly accept?: string
+  readonly signal: AbortSignal
+  /** Begins the time limit of the server. The credential helper, which can ask a person, has its own. */
+  readonly limit?: () => AbortSignal
 }
 
 /** Following a redirect would send the credential to another server. */
@@ -119,15 +141,6 @@ async function runningUrl(port: number | undefined): Promise<string | undefined>
     // a server of another home or machine can listen there
     return port === undefined ? undefined : `http://127.0.0.1:${port}`
   }
-}
-
-/** The prefix of tokens of `svc tokens create`. */
-const TOKEN = /^svc_/
-
-/** The header for `SVC_API_KEY`: an API key, or a token of `svc tokens create`. */
-export function credentialHeaders(key: string | undefined): Record<string, string> {
-  if (!key) return {}
-  return TOKEN.test(key) ? { authorization: `Bearer ${key}` } : { 'x-api-key': key }
 }
 
 /** Reloads the running server; resolves with the exit code, 1 when its new configuration has problems. */

@@ -5,7 +5,6 @@ import { findConfig, get } from '@svc/core/config'
 import { type CommandPlace, here, setHome } from './command-place.ts'
 import { LOCK_LAYER } from './plugin-places.ts'
 import { DEFAULTS } from './curated.ts'
-import { toolsUnserved } from './errors.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 
 /**
@@ -24,7 +23,7 @@ export async function findSettings(
   }
   const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
   const own = await find(merged(flagsLayer(options), more))
-  const config = withFlagProblems(options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own, options)
+  const config = await withFlagProblems(options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own, options)
   // a file that the user names needs no check of its owner
   if (typeof options.config === 'string' || !config.plugins.some(plugin => isLocal(plugin))) return config
   const { foreignPlugins } = await import('./foreign-plugins.ts')
@@ -32,8 +31,10 @@ export async function findSettings(
 }
 
 /** `--tools` restricts the MCP server. Without one, a user could believe that the API offers only these tools. */
-function withFlagProblems(config: Config, { tools }: ServeOptions): Config {
+async function withFlagProblems(config: Config, { tools }: ServeOptions): Promise<Config> {
   if (tools === undefined || get(config.value, ['mcp', 'server', 'enabled']) === true) return config
+  // help needs this file, but not the kernel, which the errors load
+  const { toolsUnserved } = await import('./errors.ts')
   return { ...config, problems: [...config.problems, toolsUnserved()] }
 }
 

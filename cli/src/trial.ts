@@ -3,11 +3,15 @@ import { ensureHome, problemsToWire } from '@svc/runtime'
 import type { Lock } from '@svc/plugin-manager/installed'
 import { startInnerHost } from './inner-host.ts'
 import { here } from './command-place.ts'
+import type { ServeOptions } from './serve-flags.ts'
 import { findSettings } from './settings.ts'
 
-/** The trial: `svc serve` with this configuration file, and with this set of plugins instead of the installed one. */
+/** The trial: `svc serve` with this configuration file or these options, and with this set of plugins instead of the installed one. */
 export interface Trial {
   readonly config?: string | undefined
+  readonly options?: ServeOptions | undefined
+  /** Sections whose owners start although they are surfaces. */
+  readonly kept?: readonly string[] | undefined
   readonly installed?: Lock | undefined
 }
 
@@ -25,8 +29,8 @@ export async function tryStart(): Promise<void> {
   await startOnce(trial).then(() => answer(), answer)
 }
 
-async function startOnce({ config, installed }: Trial): Promise<void> {
+async function startOnce({ config, options = config === undefined ? {} : { config }, installed, kept }: Trial): Promise<void> {
   const place = { ...here(), ...(installed ? { installed } : {}) }
-  const settings = await findSettings(config === undefined ? {} : { config }, place)
-  await using _host = await startInnerHost(settings, ensureHome())
+  const settings = await findSettings(options, place)
+  await using _host = await startInnerHost(settings, ensureHome(), undefined, kept)
 }

@@ -238,6 +238,54 @@ describe('svc config check', () => {
       .and.contain('svc.config.yaml:4')
   })
 
+  it('finds what a server refuses when it opens: a missing key, and a folder that does not exist', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }\ntools: { files: { roots: [missing] } }\n')
+    const { code, err } = await workspace.svc(['config', 'check'], { env: { SVC_API_KEY: '' } })
+    expect(code).to.equal(1)
+    expect(err)
+      .to.match(/^API_KEY_MISSING {2}@svc\/plugin-auth-api-key/m)
+      .and.match(/^CONFIG_INVALID {2}@svc\/plugin-tools-files\n.*missing" does not exist/m)
+    const served = await workspace.svc(['serve', '--port', '0'], { env: { SVC_API_KEY: '' } })
+    expect(served.code).to.equal(1)
+    await workspace.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
+    expect(
+      (await workspace.svc(['config', 'check'], { env: { SVC_API_KEY: 'a-key-of-a-test-with-32-characters' } })).code
+    ).to.equal(0)
+    expect((await workspace.svc(['serve', '--port', '0'], { env: { SVC_API_KEY: '' } })).err).to.contain('API_KEY_MISSING')
+  })
+
+  it('finds what only svc mcp serve refuses, and says so', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', "mcp: { server: { tools: [read_fil, read_file, 'list_*', far__tool] } }\n")
+    const { code, err } = await workspace.svc(['config', 'check'])
+    expect(code).to.equal(1)
+    expect(err).to.match(/^Only `svc mcp serve` would refuse:\n\nMCP_TOOL_UNKNOWN[^]*"read_fil"[^]*did you mean "read_file"/)
+    expect(err.match(/MCP_TOOL_UNKNOWN/g)).to.have.length(1)
+    const json = JSON.parse((await workspace.svc(['config', 'check', '--json'])).out) as {
+      faults: { code: string; command?: string }[]
+    }
+    expect(json.faults.map(({ code: problem, command }) => [problem, command])).to.deep.equal([
+      ['MCP_TOOL_UNKNOWN', 'svc mcp serve'],
+    ])
+    expect((await workspace.svc(['mcp', 'serve', '--port', '0'])).code).to.equal(1)
+  })
+
+  it('says what it did not check, and with --start also what the plugins refuse when they start', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('refusing.mjs', "export default { setup() { throw new Error('the tide is out') } }\n")
+    await workspace.write('svc.config.yaml', 'plugins: [./refusing.mjs]\n')
+    const checked = await workspace.svc(['config', 'check'])
+    expect([checked.code, checked.err]).to.deep.equal([0, ''])
+    expect(checked.out)
+      .to.contain('Not checked:\n')
+      .and.contain('whether the address of the server is free')
+      .and.match(/what the \d+ plugins check when they start \(svc config check --start\)/)
+    const started = await workspace.svc(['config', 'check', '--start'])
+    expect(started.code).to.equal(1)
+    expect(started.err).to.contain('SETUP_FAILED').and.contain('the tide is out')
+  })
+
   it('names the line of a file that cannot be read', async () => {
     await using workspace = await makeWorkspace()
     await workspace.write('svc.config.yaml', 'server:\n  port: 1\n port: 2\n')

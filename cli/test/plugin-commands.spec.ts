@@ -99,6 +99,7 @@ class End extends SvcCommand {
     if (args.way === 'error') this.error('it went wrong', { exit: 5 })
     if (args.way === 'exit') process.exit(9)
     if (args.way === 'coded') throw Object.assign(svcError('REPORT_OLD', 'it is old', { hint: 'Make it anew' }), { oclif: { exit: 6 } })
+    if (args.way === 'raw') return this.print(String(process.stdin.setRawMode(true)))
     if (args.way === 'where') return this.print(this.cwd)
     if (args.way === 'thrown') throw new Error('a mistake')
     for (let at = 0; at < 20_000; at++) this.print(String(at).padEnd(200, '.'))
@@ -289,6 +290,15 @@ for (const { where, args, skip } of WAYS)
             .and.contain('--isolation in-process --trust')
         }
       })
+    if (args.length === 0)
+      it('have no terminal: a command that needs one fails with the reason', async () => {
+        const { code, err } = await workspace.svc(['report', 'end', 'raw'])
+        expect(code).to.equal(1)
+        expect(err)
+          .to.match(/^COMMAND_ISOLATED/)
+          .and.contain('asks for the terminal')
+          .and.contain('--isolation in-process --trust')
+      })
     else
       it('ask the server that runs or that is named, with the credential of svc; else their own host, whose log they may show', async () => {
         const alone = await workspace.svc(['report', 'ask'])
@@ -308,7 +318,9 @@ for (const { where, args, skip } of WAYS)
         }
         const stranger = await workspace.svc(['report', 'ask'])
         expect([stranger.code, stranger.out]).to.deep.equal([1, ''])
-        expect(stranger.err).to.match(/^AUTHENTICATION_FAILED\n.*\n {2}Set SVC_API_KEY to an API key or a token\n/)
+        expect(stranger.err).to.match(
+          /^AUTHENTICATION_FAILED\n.*\n {2}Set SVC_API_KEY to an API key or a token, or use --header or SVC_CREDENTIAL_HELPER\n/
+        )
         for (const way of [['--local'], ['--config', await workspace.write('named.json', '{}')]])
           expect((await workspace.svc(['report', 'ask', ...way], { env })).out).to.equal('own host: plan\n')
         const both = await workspace.svc(['report', 'ask', '--url', server.url, '-c', await workspace.write('named.json', '{}')])

@@ -8,7 +8,7 @@ import { systemContext } from '@svc/core'
 import { findServers } from '@svc/runtime'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
-import { KEEP_COMPILED_CODE } from '../src/small-heap.ts'
+import { KEEP_COMPILED_CODE, youngGeneration } from '../src/small-heap.ts'
 import { makeWorkspace } from './support/svc.ts'
 
 const ctx = () => systemContext(AbortSignal.timeout(10_000))
@@ -103,13 +103,13 @@ describe('svc serve', () => {
     expect(await findServers(workspace.home)).to.deep.equal([])
   })
 
-  it('starts a worker whose compiled code V8 keeps while it rests', async function (this: Mocha.Context) {
+  it('starts a worker whose compiled code V8 keeps while it rests, with a large young generation', async function (this: Mocha.Context) {
     if (process.platform !== 'linux') return void this.skip()
     await using workspace = await makeWorkspace()
     await workspace.serve()
     const [found] = await findServers(workspace.home)
     const started = await readFile(`/proc/${found?.info.workers[0]?.pid}/cmdline`, 'utf8')
-    expect(started.split('\0')).to.include.members([...KEEP_COMPILED_CODE])
+    expect(started.split('\0')).to.include.members([...KEEP_COMPILED_CODE, ...youngGeneration()])
     found?.[Symbol.dispose]()
   })
 

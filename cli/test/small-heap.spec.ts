@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
+import { youngGeneration } from '../src/small-heap.ts'
 
 const SMALL_HEAP = new URL('../src/small-heap.ts', import.meta.url).href
 
@@ -21,6 +22,16 @@ const looks = setInterval(() => {
 `
 
 describe('the heap of a worker', () => {
+  it('has a young generation that fits many requests, where the machine has the memory', () => {
+    const gib = (count: number) => youngGeneration(count * 1024 ** 3, '')
+    expect([gib(1), gib(2), gib(8)]).to.deep.equal([[], ['--max-semi-space-size=32'], ['--max-semi-space-size=64']])
+  })
+
+  it('has the sizes that the operator sets', () => {
+    for (const given of ['--max-semi-space-size=16', '--max-old-space-size=96', '--max_old_space_size=96 --inspect'])
+      expect(youngGeneration(1024 ** 4, given), given).to.deep.equal([])
+  })
+
   it('collects the garbage of its start once it rests, and exposes no gc function', async () => {
     const child = spawn(process.execPath, ['--input-type=module', '--eval', SCRIPT], { stdio: ['ignore', 'pipe', 'inherit'] })
     const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])

@@ -25,7 +25,7 @@ const ANSWERS: Readonly<Record<string, ToolDialog['answers']>> = {
 
 /** Does what any host would do with a server: lists its tools, calls them, answers what it is asked, logs in where it has to. */
 export async function play({ url, name, context }: Scenario): Promise<void> {
-  const common: HttpOptions = { url, can: CAN, connectMs: WAIT_MS, reconnect: { maxAttempts: 0, backoff: 'constant' } }
+  const common: HttpOptions = { url, can: CAN, connectMs: WAIT_MS, retryAttempts: 0 }
   if (!name.startsWith('auth/')) return run(common, context)
   await using person = await openLoopback(async page => void (await fetch(page).then(answer => answer.text())), 0)
   const { client_id: clientId, client_secret: clientSecret } = context

@@ -49,6 +49,11 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
   let env: Record<string, string>
   const svc = (...args: string[]) => runSvc(args, { home: join(folder, 'home'), cwd: folder, env })
 
+  const configure = (server: string) => {
+    const pgquery = { server, database: 'postgres', user: 'svc', max_rows: 5 }
+    return writeFile(join(folder, 'svc.config.json'), JSON.stringify({ tools: { pgquery } }))
+  }
+
   before(async function () {
     skipBecause(this, lacking('postgres'))
     folder = await mkdtemp(join(tmpdir(), 'svc-pgquery-'))
@@ -57,8 +62,7 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     const registry = stack.use(await startRegistry())
     await publishInstalled(registry, folder, 'pg', new Set())
     env = { PGQUERY_PASSWORD: 'secret', npm_config_registry: registry.url, npm_config_cache: join(folder, 'cache') }
-    const pgquery = { server: `localhost:${postgres.port}`, database: 'postgres', user: 'svc', max_rows: 5 }
-    await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ tools: { pgquery } }))
+    await configure(`localhost:${postgres.port}`)
     const { code, out, err } = await svc('plugins', 'install', EXAMPLE, '--yes')
     expect(code, `${out}\n${err}`).to.equal(0)
     expect(out).to.include('runs      in its own process')
@@ -74,6 +78,18 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     const { code, err } = await svc('tools', 'call', 'query_database', '{"sql": "CREATE TABLE x (a int)"}')
     expect(code).to.equal(1)
     expect(err).to.include('cannot execute CREATE TABLE in a read-only transaction')
+  })
+
+  it('connects to no other server of the configuration until a person has accepted it', async () => {
+    await configure(`127.0.0.1:${postgres.port}`)
+    const args = ['tools', 'call', 'query_database', '{"sql": "SELECT 1 AS n"}']
+    const refused = await svc(...args)
+    expect(refused.code).to.equal(1)
+    expect(refused.err).to.include('PERMISSION_NOT_ACCEPTED').and.include(`127.0.0.1:${postgres.port}`)
+    const accepted = await svc('plugins', 'accept', '--yes')
+    expect(accepted.code, accepted.err).to.equal(0)
+    const { out, err } = await svc(...args)
+    expect(out, err).to.include('[{"n":1}]')
   })
 
   it('answers many at once, and goes on when the database has cut its connections', async () => {

@@ -107,7 +107,7 @@ describeWith('bubblewrap', 'examples/plugins/sla and board, installed', function
     await cp(join(EXAMPLES, name), copy, { recursive: true })
     const manifest = join(copy, 'package.json')
     await writeFile(manifest, JSON.stringify({ ...JSON.parse(await readFile(manifest, 'utf8')), version }))
-    for (const file of ['page.js', 'sla.js'].map(one => join(copy, one)))
+    for (const file of ['page.js', 'sla.js'].map(item => join(copy, item)))
       await readFile(file, 'utf8').then(
         code => writeFile(file, change(code)),
         () => undefined
@@ -215,7 +215,7 @@ describeWith('bubblewrap', 'examples/plugins/sla and board, installed', function
     const statuses = new Set<number>()
     const asking = (async () => {
       while (!isOver)
-        for (const { status } of await Promise.all(['/board', '/board/items'].map(one => get(one)))) statuses.add(status)
+        for (const { status } of await Promise.all(['/board', '/board/items'].map(item => get(item)))) statuses.add(status)
     })()
     const out = await done('plugins', 'install', ...next.map(({ file }) => file), '--yes').finally(() => (isOver = true))
     await asking

@@ -31,7 +31,7 @@ export async function callThroughCrashes({ calls, diesEach, atOnce }: Crashes): 
       ...hostileCommand({ diesEach, grandchild: 'session' }),
       env: { SVC_SOAK: mark },
       quarantineAfter: Number.MAX_SAFE_INTEGER,
-      clock: { now: Date.now, random: () => 0, after: later },
+      backoff: () => 0,
     })
     client.onChange(change => change.type === 'connected' && outcome.starts++)
     let left = calls
@@ -46,11 +46,6 @@ export async function callThroughCrashes({ calls, diesEach, atOnce }: Crashes): 
     await Promise.all(Array.from({ length: atOnce }, some))
   }
   return { ...outcome, left: processesWith(`SVC_SOAK=${mark}`) }
-}
-
-function later(ms: number, call: () => void) {
-  const timer = setTimeout(call, ms)
-  return () => clearTimeout(timer)
 }
 
 /** Processes of this machine with this variable, those that have ended and were not waited for left out. */

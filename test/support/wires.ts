@@ -23,7 +23,7 @@ export interface Wire {
   failing(kind: ModelFailureKind): string
   readonly statuses: { readonly [kind in ModelFailureKind]?: number | undefined }
   /** Tokens of each call. */
-  readonly usage: { readonly input: number; readonly output: number }
+  readonly usage: { readonly input: number; readonly output: number; readonly cached?: number }
   isWhole(request: Received): boolean
   /** What of a round has come back: the signature of its thoughts where it has any, the results of its calls. */
   returned(body: unknown, round: number): unknown[]
@@ -146,7 +146,7 @@ export const WIRES: { readonly [type: string]: Wire } = {
     open: () => openSaying(openai.speak, speakOpenAi),
     failing: kind => kind,
     statuses: STATUSES,
-    usage: { input: 12, output: 7 },
+    usage: { input: 12, output: 7, cached: 5 },
     isWhole: isUnstreamed,
     returned: toolsAfter,
   },
@@ -162,7 +162,7 @@ export const WIRES: { readonly [type: string]: Wire } = {
     },
     failing,
     statuses: { ...STATUSES, overloaded: 529, content_refused: undefined },
-    usage: { input: 10, output: 7 },
+    usage: { input: 10, output: 7, cached: 3 },
     isWhole: isUnstreamed,
     returned(body, round) {
       const [said, results] = (body as { messages: Parts<'content'>[] }).messages.slice(1 + 2 * round)
@@ -195,7 +195,7 @@ export const WIRES: { readonly [type: string]: Wire } = {
     open: () => openSaying(sdk.behaving(CHAT), speakChat),
     failing,
     statuses: STATUSES,
-    usage: { input: 5, output: 2 },
+    usage: { input: 5, output: 2, cached: 2 },
     isWhole: isUnstreamed,
     returned: toolsAfter,
   },

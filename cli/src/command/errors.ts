@@ -73,7 +73,8 @@ const MOST_NAMES = 20
 function hintOf(code: string, { available, allowed, scope, retry_after: seconds }: ErrorRecord['details']): string | undefined {
   const names = [available, allowed].find(Array.isArray)?.slice(0, MOST_NAMES)
   if (names && names.length > 0) return `one of: ${names.join(', ')}`
-  if (code === 'AUTHENTICATION_FAILED') return 'Set SVC_API_KEY to an API key or a token'
+  if (code === 'AUTHENTICATION_FAILED')
+    return 'Set SVC_API_KEY to an API key or a token, or use --header or SVC_CREDENTIAL_HELPER'
   if (code === 'FORBIDDEN' && typeof scope === 'string') return `Set SVC_API_KEY to a credential with the scope "${scope}"`
   return typeof seconds === 'number' ? `Try again in ${seconds} s` : undefined
 }

@@ -75,10 +75,22 @@ export const JSON_FLAG = { json: Flags.boolean({ summary: 'Print one JSON object
 /** Flags that exclude a host in the command's own process. */
 const OF_SERVER = ['url', 'port']
 
+/** Headers for the server, for authentication schemes other than API keys and tokens. */
+export const HEADER_FLAG = {
+  header: Flags.string({
+    char: 'H',
+    summary: 'Header to send to the server; @file reads headers from a file. Repeatable',
+    helpValue: "'<name>: <value>'",
+    multiple: true,
+    multipleNonGreedy: true,
+  }),
+}
+
 /** Flags of a command that works with and without a server: `await this.server(flags) ?? await this.host()`. */
 export const SERVER_FLAGS = {
   url: Flags.string({ summary: 'Address of the server', helpValue: '<url>', exclusive: ['port'] }),
   port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
+  ...HEADER_FLAG,
   local: Flags.boolean({ summary: 'Start the plugins in this process even if a server runs', exclusive: OF_SERVER }),
   config: Flags.string({
     char: 'c',

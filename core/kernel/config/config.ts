@@ -33,6 +33,8 @@ export interface PluginEntry {
   readonly isolation?: 'in-process' | 'process'
   /** Permissions in its own process, when they differ from its manifest. */
   readonly permissions?: Manifest['permissions']
+  /** The accepted values of settings to which these permissions refer. Absent: all values are accepted. */
+  readonly values?: { readonly [kind in 'network' | 'env' | 'read' | 'write']?: readonly string[] }
   /** The known declarations of its module, so that a start need not run it to learn them. */
   readonly declares?: unknown
   /** Help texts of its commands, recorded at installation, so that help need not run it. */
@@ -161,6 +163,7 @@ const ENTRY_KEYS = [
   'from',
   'isolation',
   'permissions',
+  'values',
   'declares',
   'commands',
   'files',

@@ -13,6 +13,6 @@ const isBelow = (file: string, folder: string) => file.startsWith(folder + sep)
 
 /** Formats a path for people, unambiguously: `~/.svc/…` in the svc home, else relative to the current folder. */
 export function shownPath(file: string, cwd: string = process.cwd(), home: string = svcHome()): string {
-  if (isBelow(file, cwd) || !isBelow(file, home)) return relative(cwd, file)
+  if (isBelow(file, cwd) || !isBelow(file, home)) return relative(cwd, file) || '.'
   return isBelow(file, userHome()) ? join('~', relative(userHome(), file)) : file
 }

@@ -1,7 +1,5 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { registerHooks, type ResolveHookSync } from 'node:module'
 import { dirname, join, resolve, sep } from 'node:path'
-import { codeOf } from '../src/errors.ts'
 
 /** File extensions of configuration that is code. */
 export const CODE = /\.[cm]?[jt]s$/
@@ -76,44 +74,3 @@ export function packagesAround(file: string): string | undefined {
   const at = `${file}${sep}`.indexOf(`${sep}node_modules${sep}`)
   return at === -1 ? undefined : file.slice(0, at + `${sep}node_modules`.length)
 }
-
-const HOST_PACKAGE = /^@svc\/(core|cli|storage-kit|testing)(\/|$)/
-
-/**
- * Runs an import during which `@svc/core` (and `@svc/storage-kit` for stores) resolves to this copy wherever none is installed.
- * So a plugin or a configuration in its own folder needs no installed packages.
- */
-export async function withHostPackages<T>(load: () => Promise<T>): Promise<T> {
-  try {
-    return await load()
-  } catch (error) {
-    if (!lacksHostPackage(error)) throw error
-  }
-  hooks ??= registerHooks({ resolve: resolveHere })
-  loading++
-  try {
-    return await load()
-  } finally {
-    if (--loading === 0) {
-      hooks?.deregister()
-      hooks = undefined
-    }
-  }
-}
-
-// One hook for all concurrent imports: a hundred hooks would call each other.
-let hooks: ReturnType<typeof registerHooks> | undefined
-let loading = 0
-
-const resolveHere: ResolveHookSync = (specifier, context, next) => {
-  if (!HOST_PACKAGE.test(specifier)) return next(specifier, context)
-  try {
-    return next(specifier, context)
-  } catch (error) {
-    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error
-    return next(specifier, { ...context, parentURL: import.meta.url })
-  }
-}
-
-const lacksHostPackage = (error: unknown) =>
-  codeOf(error) === 'ERR_MODULE_NOT_FOUND' && /package '@svc\/(core|cli|storage-kit|testing)'/.test((error as Error).message)

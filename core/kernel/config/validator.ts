@@ -18,10 +18,10 @@ export interface SchemaOptions {
 const ajvs: { all?: Ajv; first?: Ajv } = {}
 
 /** Compiles a schema with ajv. */
-export function compileSchema(json: JsonSchema, { faults: problems = 'all', regExp }: SchemaOptions): ValidateFunction {
+export function compileSchema(json: JsonSchema, { faults: extent = 'all', regExp }: SchemaOptions): ValidateFunction {
   const ajv = regExp
-    ? makeAjv({ ...VERBOSE, allErrors: problems === 'all', code: { regExp } })
-    : (ajvs[problems] ??= makeAjv({ ...VERBOSE, allErrors: problems === 'all' }))
+    ? makeAjv({ ...VERBOSE, allErrors: extent === 'all', code: { regExp } })
+    : (ajvs[extent] ??= makeAjv({ ...VERBOSE, allErrors: extent === 'all' }))
   return ajv.compile(json as object)
 }
 

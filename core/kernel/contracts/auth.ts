@@ -6,11 +6,55 @@ export type SecurityScheme =
   | { readonly type: 'apiKey'; readonly in: 'header'; readonly name: string; readonly description?: string }
   | { readonly type: 'http'; readonly scheme: string; readonly bearerFormat?: string; readonly description?: string }
 
+/** An algorithm for the digest of a body. */
+export type BodyDigestAlgorithm = 'sha256' | 'sha384' | 'sha512'
+
+/** The digest of the body as sent. Without a body, that of zero bytes. */
+export interface BodyDigest {
+  readonly algorithm: BodyDigestAlgorithm
+  /** In lower case. */
+  readonly hex: string
+}
+
+/** A request with a credential of the scheme. */
+export interface CredentialRequest {
+  /** The declared headers that the request has: at least one. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The address of the client. */
+  readonly address: string
+  readonly method: string
+  /** The path as sent, with its percent-encoding: `/notes/caf%C3%A9`. */
+  readonly path: string
+  /** The query as sent, without `?`; `''` without a query. */
+  readonly query: string
+  /** In the second call for a request: the digest that the scheme asked for. */
+  readonly bodyDigest?: BodyDigest
+  /** The server already accepted this request and checks its credential again. It is no replay. */
+  readonly isRecheck?: boolean
+}
+
+/** The caller that a credential belongs to. */
+export interface CredentialHolder {
+  readonly id: string
+  readonly scopes: readonly string[]
+  /** Unix time in milliseconds at which the credential expires, if known. */
+  readonly expires?: number
+}
+
+/**
+ * The scheme needs the digest of the body, for a signed request. The server reads the body, at most `server.body_limit` bytes, and
+ * calls the scheme again with `bodyDigest`. Check everything else first: the server reads no body of a request that you reject.
+ */
+export interface BodyDigestDemand {
+  readonly needs: BodyDigestAlgorithm
+}
+
 /** A credential scheme. */
 export interface AuthScheme {
   /**
    * Request headers that the scheme reads, in lower case. It receives no others. Each is a credential, so no route receives it.
-   * At most 8, and none that the server itself reads (`host`, `origin`, `content-type`, …).
+   * At most 8, and none that the server itself reads (`host`, `origin`, `content-type`, …). The server calls the scheme only for
+   * requests with at least one of them.
    */
   readonly headers: readonly string[]
   /** The challenge for `WWW-Authenticate`. */
@@ -32,13 +76,10 @@ export interface AuthScheme {
    */
   prepare?(ctx: CallContext): Promise<void>
   /**
-   * Returns the caller, or `undefined` when the request carries no credential of this kind. Throws AUTHENTICATION_FAILED for an
-   * invalid one. `expires`: Unix time in milliseconds at which the credential expires, if known.
+   * Returns the caller, or `undefined` when the request carries no credential of this kind, or asks for the digest of the body.
+   * Throws AUTHENTICATION_FAILED for an invalid credential.
    */
-  authenticate(
-    request: { readonly headers: Readonly<Record<string, string>>; readonly address: string },
-    ctx: CallContext
-  ): Promise<{ readonly id: string; readonly scopes: readonly string[]; readonly expires?: number } | undefined>
+  authenticate(request: CredentialRequest, ctx: CallContext): Promise<CredentialHolder | BodyDigestDemand | undefined>
   /**
    * For credentials that can be revoked: yields once when watching starts and then at each revocation, until the signal aborts.
    * The server then authenticates the readers of endless streams again. `authenticate` must already reject the revoked

@@ -42,6 +42,8 @@ export interface TurnRequest {
 
 export interface TurnUsage {
   readonly input: number
+  /** Input tokens that the provider had cached, a part of `input`. Absent if there are none. */
+  readonly cached?: number
   readonly output: number
   readonly total: number
 }

@@ -54,13 +54,18 @@ export interface ServerChoice {
   readonly url?: string | undefined
   /** Its port on this machine. */
   readonly port?: number | undefined
+  /** Headers to send, as `Name: value`, or `@file` with one header a line. */
+  readonly header?: readonly string[] | undefined
   /** Use no server. */
   readonly local?: boolean | undefined
   /** A named configuration file. It applies to the command's own host, so no server is used. */
   readonly config?: string | undefined
 }
 
-/** A client of the HTTP API of a server. It sends the credential in SVC_API_KEY and follows no redirects. */
+/**
+ * A client of the HTTP API of a server. It sends the credential in SVC_API_KEY or of SVC_CREDENTIAL_HELPER, and the headers of
+ * --header. It follows no redirects.
+ */
 export interface ServerClient {
   readonly url: string
   /** Resolves to the JSON response. Throws the error record of the server as an error, and SERVER_UNREACHABLE. */

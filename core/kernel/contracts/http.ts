@@ -18,6 +18,8 @@ export interface RouteRequest {
   readonly body: Json | undefined
   /** The raw body, for a route that accepts bytes. */
   readonly bytes?: Uint8Array
+  /** The body as sent, byte for byte, for a route with `rawBody`. */
+  readonly rawBody?: Uint8Array
 }
 
 /** Lists of headers that routes can set. */
@@ -68,13 +70,23 @@ export const ROUTE_HEADERS: RouteHeaders = {
   prefix: 'x-plugin-',
 }
 
-/** A response: `body` is sent as JSON, `text` unchanged. Without both, the response has no content. */
+/**
+ * A response: `body` is sent as JSON, `text` and `bytes` unchanged. It has at most one of them, and without any no content.
+ * Without a header `content-type`, bytes are `application/octet-stream`.
+ */
 export interface RouteReply {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   readonly text?: string
+  readonly bytes?: Uint8Array
 }
+
+/**
+ * An item of a stream: text or bytes to send. The first item can be a reply instead, decided per request: with `body`, `text` or
+ * `bytes` it is the whole response, otherwise it has status and headers of the stream that follows.
+ */
+export type RouteStreamItem = string | Uint8Array | RouteReply
 
 /** A response in the OpenAPI document: description and schema of its body. */
 export interface RouteResponse {
@@ -85,7 +97,8 @@ export interface RouteResponse {
 
 /**
  * A route: plain data in, data or a stream out. Path parameters are written `:id`. A route has either `handle` or `stream`. A
- * stream yields text as it is sent. An error before its first item becomes an ordinary error record.
+ * stream yields text and bytes as they are sent, after an optional reply. An error before its first item becomes an ordinary error
+ * record.
  */
 export interface Route {
   readonly method: HttpMethod
@@ -102,10 +115,12 @@ export interface Route {
    * a string. Bytes of any media type arrive in `request.bytes`, without a schema.
    */
   readonly accepts?: 'json' | 'form' | 'text' | 'bytes'
+  /** The route also gets the body as sent, in `request.rawBody`, to verify a signature of it. */
+  readonly rawBody?: boolean
   /** Maximum size of the body in bytes. Default: `server.body_limit`. */
   readonly bodyLimit?: number
   readonly responses?: Readonly<Record<string, RouteResponse>>
-  /** Media type of a stream. Streams of `text/event-stream` get heartbeats. */
+  /** Media type of a stream, unless its first item sets another. Streams of `text/event-stream` get heartbeats. */
   readonly streams?: string
   /**
    * The stream never ends on its own. The server closes it when the credential of its reader expires. The plugin ends it in a tap of
@@ -115,7 +130,7 @@ export interface Route {
   /** The route documents the API. Error records for unknown paths name it in `details.see`. */
   readonly guide?: boolean
   handle?(request: RouteRequest, ctx: CallContext): Promise<RouteReply>
-  stream?(request: RouteRequest, ctx: CallContext): AsyncIterable<string>
+  stream?(request: RouteRequest, ctx: CallContext): AsyncIterable<RouteStreamItem>
 }
 
 /**

@@ -45,6 +45,7 @@ export interface Sample {
 
 /** One family of metrics, in the form that prom-client reads and sums. */
 export interface MetricFamily {
+  /** The metrics plugin adds the prefix of your plugin: `calls_total` of `svc-plugin-weather` is `plugin_weather_calls_total`. */
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'

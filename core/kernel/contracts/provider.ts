@@ -86,6 +86,11 @@ export interface ModelRequest {
   readonly messages: readonly ModelMessage[]
   /** Can be absent in the last step although `messages` contain tool calls. */
   readonly tools?: readonly ToolSpec[]
+  /**
+   * Names of further tools that the model can call. A tool of `tools` lists them and adds their schemas to the next requests. A provider sends only
+   * `tools`.
+   */
+  readonly indexed?: readonly string[]
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly tool: string }
   /** 0 to 1. */
   readonly temperature?: number
@@ -93,15 +98,23 @@ export interface ModelRequest {
   readonly maxTokens?: number
   /** JSON Schema of the reply. */
   readonly responseSchema?: JsonSchema
+  /**
+   * Requests with the same key are likely to begin with the same messages: those of one conversation. It can be the id of the conversation, so a
+   * provider sends only a hash of it, to a server that finds its cached prompts by a key.
+   */
+  readonly cacheKey?: string
   /** The text is collected, not streamed: the provider can send it in any number of pieces. */
   readonly gathered?: boolean
 }
 
-/** Tokens of one model call; `cached` is part of `input`, `reasoning` part of `output`. */
+/** Tokens of one model call; `cached` and `cacheWrite` are parts of `input`, `reasoning` is part of `output`. */
 export interface Usage {
   readonly input: number
   readonly output: number
+  /** Read from the prompt cache of the provider. */
   readonly cached?: number
+  /** Written to the prompt cache, if the provider reports it because it bills them differently. */
+  readonly cacheWrite?: number
   readonly reasoning?: number
 }
 

@@ -3,7 +3,7 @@ import { createRequire, findPackageJSON, registerHooks, type ResolveFnOutput } f
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { nameOf, type PluginEntry } from '../config/config.ts'
-import { withHostPackages } from '../config/imported.ts'
+import { withHostPackages } from '../config/host-packages.ts'
 import { importFailed, noIsolation, noPlugin, noSuchPath, unknownPlugin } from './errors.ts'
 import { API, type Manifest, type PackageInfo, readManifest } from './manifest.ts'
 import type { Plugin } from '../src/plugin.ts'
@@ -148,7 +148,9 @@ export async function importPlugin(plugin: string, folder: string, origin: Origi
 /** Imports a module of a plugin's package. Throws PLUGIN_IMPORT_FAILED with the place of a syntax error. */
 export async function importModule(plugin: string, folder: string, { name, place, module: url }: Origin): Promise<unknown> {
   try {
-    return await withHostPackages(() => (url ? import(url) : importFrom(name, place)))
+    return await withHostPackages(() => (url ? import(url) : importFrom(name, place)), {
+      place: pathToFileURL(join(folder, 'x')).href,
+    })
   } catch (error) {
     const entry = async () => url ?? (await urlFrom(name, place))
     throw importFailed(plugin, error, await syntaxErrorPlace(error, entry, folder))
@@ -185,7 +187,7 @@ export async function importFrom(name: string, place: string): Promise<unknown> 
 }
 
 /** Resolves `name` from `place` as `import` would. No code of it runs. */
-async function urlFrom(name: string, place: string): Promise<string> {
+export async function urlFrom(name: string, place: string): Promise<string> {
   const entry = entryOfPackage(name, place)
   if (entry !== undefined) return entry
   let url = ''

@@ -25,10 +25,16 @@ export interface Manifest {
   readonly permissions?: {
     readonly network?: readonly string[]
     readonly env?: readonly string[]
+    /** Those of `env` that it works without. A package.json has them as `{ "name": "…", "optional": true }` in `env`. */
+    readonly optional_env?: readonly string[]
     readonly read?: readonly string[]
     readonly write?: readonly string[]
     /** Services and slots of other plugins that it uses, by name. A `*` at the end matches the rest. */
     readonly services?: readonly string[]
+    /** Single tools that it calls, by name. Unless `services` has `tools`, it sees no others. */
+    readonly tools?: readonly string[]
+    /** Single providers that it calls, by name. Unless `services` has `providers`, it sees no others. */
+    readonly providers?: readonly string[]
     /** Hooks of other plugins that it taps: `chat.turn`, `chat.*`. */
     readonly hooks?: readonly string[]
     /** Names of its routes without a scope. They serve every client, without a credential. */
@@ -41,6 +47,8 @@ export interface Manifest {
    * svc does not import the plugin.
    */
   readonly instances?: { readonly section: string; readonly type: string }
+  /** `in-process`: its author published it without a run of the test kit in a process of its own. */
+  readonly tested?: 'in-process'
   /** The runtime that runs its code, such as `quickjs`. Without it, svc imports the code. */
   readonly runtime?: string
   /** With a runtime: the section of the configuration that it owns, and the JSON Schema of that section. */
@@ -106,15 +114,18 @@ const manifestSchema = schema<Manifest>({
       topics: { type: 'object', additionalProperties: word },
       permissions: closed({
         network: texts,
-        env: texts,
+        env: { type: 'array', items: { anyOf: [word, closed({ name: word, optional: { const: true } }, ['name', 'optional'])] } },
         read: texts,
         write: texts,
         services: texts,
+        tools: texts,
+        providers: texts,
         hooks: texts,
         public_routes: texts,
         credential_headers: texts,
       }),
       instances: closed({ section: word, type: word }, ['section', 'type']),
+      tested: { enum: ['in-process'] },
       runtime: { type: 'string', pattern: '^[a-z0-9-]+$' },
       section: word,
       config: { type: 'object' },
@@ -156,9 +167,19 @@ export async function readManifest(file: string): Promise<PackageInfo> {
     name,
     version: pkg.version ?? '0.0.0',
     folder: dirname(file),
-    manifest: pkg.svc,
+    manifest: withOptionalNames(pkg.svc),
     ...(pkg.exports ? {} : { main: pkg.main ?? 'index.js' }),
   }
+}
+
+/** Separates the names of the variables from what the manifest says about them. */
+function withOptionalNames(manifest: Manifest): Manifest {
+  const { env, ...others } = manifest.permissions ?? {}
+  if (env === undefined || env.every(one => typeof one === 'string')) return manifest
+  const entries = env as readonly (string | { readonly name: string })[]
+  const optional = entries.flatMap(one => (typeof one === 'string' ? [] : [one.name]))
+  const names = entries.map(one => (typeof one === 'string' ? one : one.name))
+  return { ...manifest, permissions: { ...others, env: names, optional_env: optional } }
 }
 
 const OWN_SECTION = /^tools\.[^.]+$/
@@ -241,6 +262,21 @@ export function matchesPattern(pattern: string, name: string): boolean {
     at = found + part.length
   }
   return true
+}
+
+/** Slots of which a plugin can get single items, by the permission with the name of the slot. */
+const SLOTS_BY_ITEM = ['tools', 'providers'] as const satisfies readonly (keyof Permissions)[]
+
+type Permissions = NonNullable<Manifest['permissions']>
+
+/**
+ * The names of the items of a slot that a plugin can use. Absent: the permissions name no single items of this slot, or the whole
+ * slot as well. A permission only adds, so that an update cannot widen others by dropping one.
+ */
+export function grantedItems(permissions: Permissions, slot: string): readonly string[] | undefined {
+  const { services = [] } = permissions
+  const key = SLOTS_BY_ITEM.find(item => item === slot)
+  return key === undefined || services.some(word => matchesPattern(word, slot)) ? undefined : permissions[key]
 }
 
 /**

@@ -15,12 +15,13 @@ import {
   svcError,
 } from './errors.ts'
 import { createEvents, Events } from './events.ts'
+import { grantedItems } from '../loading/manifest.ts'
 import { injectDependencies, type InjectedDependencies, waitedFor } from './dependencies.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { createLog, type Log } from './log.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
-import { createSlot, type Slot } from './slot.ts'
+import { createSlot, grantedView, type Slot } from './slot.ts'
 import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemContext } from './token.ts'
 import { withTimeout } from './scheduling.ts'
 
@@ -111,7 +112,7 @@ class HostImpl implements RunningHost {
     const owned = this.#scopeFor(plannedPlugin, order)
     try {
       this.#checkServices(plannedPlugin)
-      const given = injectDependencies(plannedPlugin.plugin, this.#services, token => this.#slot(token, plannedPlugin.name).view)
+      const given = injectDependencies(plannedPlugin.plugin, this.#services, token => this.#viewFor(token, plannedPlugin))
       const result = await this.#runSetup(plannedPlugin, owned, given)
       given.settle()
       this.#provide(plannedPlugin, result)
@@ -169,6 +170,12 @@ class HostImpl implements RunningHost {
     const made = createSlot(token, change => notify(change, this.#ctx))
     this.#slots.set(token.name, made)
     return made
+  }
+
+  #viewFor(token: AnySlot, { name, found }: OrderedPlugin): SlotView<unknown> {
+    const { view } = this.#slot(token, name)
+    const granted = grantedItems(found.permissions, token.name)
+    return granted ? grantedView(view, granted) : view
   }
 
   #scopeFor(plannedPlugin: OrderedPlugin, order: number): OwnedScope {

@@ -34,6 +34,7 @@ export {
   type TapFunction,
   type CallContext,
   type Waterfall,
+  traceHeaders,
 } from './token.ts'
 export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
 export { type SchemaProblem, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
@@ -44,7 +45,7 @@ export { nearest } from '../config/nearest.ts'
 export { matchesPattern } from '../loading/manifest.ts'
 export { timestamp } from './log.ts'
 export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type Yielder } from './scheduling.ts'
-export { withTimeout, type TimeoutOptions } from './scheduling.ts'
+export { abortable, pause, withTimeout, type TimeoutOptions } from './scheduling.ts'
 export type { Log, LogLevel } from './log.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as elapse, setImmediate as nextTurn } from 'node:timers/promises'
 
 /** Options of `withTimeout`. */
 export interface TimeoutOptions {
@@ -36,6 +36,24 @@ export function withTimeout<T>(
     signal?.addEventListener('abort', onAbort, { once: true })
     const working = async () => await work(ending.signal) // a synchronous throw becomes a rejection
     working().then(over(resolve), over(reject))
+  })
+}
+
+/** Waits for `work` until the signal aborts. Rejects with the abort reason. The work itself goes on. */
+export function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    const over = () => signal.removeEventListener('abort', onAbort)
+    work.then(resolve, reject).then(over, over)
+  })
+}
+
+/** Waits `ms` milliseconds. Rejects with the abort reason of the signal. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await elapse(ms, undefined, { signal }).catch(() => {
+    throw signal.reason
   })
 }
 

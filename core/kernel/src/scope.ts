@@ -9,10 +9,10 @@ import {
 import type { CallCounter } from './call-stats.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
-import { declares, detailsOf, type Manifest, matchesPattern } from '../loading/manifest.ts'
+import { declares, detailsOf, grantedItems, type Manifest, matchesPattern } from '../loading/manifest.ts'
 import type { Scope, TapOptions } from './plugin.ts'
-import type { Slot } from './slot.ts'
-import type { AnyHook, AnyService, AnySlot, CallContext } from './token.ts'
+import { grantedChange, type Slot } from './slot.ts'
+import type { AnyHook, AnyService, AnySlot, CallContext, SlotChange } from './token.ts'
 import { withTimeout } from './scheduling.ts'
 
 /** Defines how values pass between plugins: directly, or (strict) through a channel that clones and checks them. */
@@ -58,6 +58,7 @@ export interface OwnedScope {
 }
 
 type Undo = () => unknown
+type Tap = (value: unknown, ctx: CallContext) => unknown
 
 /** Creates the scope of one plugin: an ordered set of undo functions. */
 export function createScope(parts: ScopeOptions): OwnedScope {
@@ -94,7 +95,7 @@ export function createScope(parts: ScopeOptions): OwnedScope {
     },
     tap(ref, run, options?: TapOptions) {
       open(`tapped ${ref.id}`)
-      const crossed = parts.boundary.tap(ref, run as (value: unknown, ctx: CallContext) => unknown, name)
+      const crossed = grantedTap(parts, ref, parts.boundary.tap(ref, run as Tap, name))
       return owned(parts.hooks.tap(ref, name, parts.order, crossed, options))
     },
     use(thing) {
@@ -108,6 +109,14 @@ export function createScope(parts: ScopeOptions): OwnedScope {
     },
   }
   return { scope, added, lastStep: () => step, close: () => closeAll(parts, ending, undos) }
+}
+
+const CHANGED = '.changed'
+
+/** A plugin with single items of a slot sees no other items in its changes. */
+function grantedTap({ permissions }: ScopeOptions, { id }: AnyHook, tap: Tap): Tap {
+  const granted = id.endsWith(CHANGED) ? grantedItems(permissions, id.slice(0, -CHANGED.length)) : undefined
+  return granted ? (value, ctx) => tap(grantedChange(value as SlotChange, granted), ctx) : tap
 }
 
 /** Compares an added item with the manifest. Throws CONTRIBUTION_UNDECLARED, CONTRIBUTION_DIFFERS, PERMISSION_MISSING. */

@@ -1,3 +1,4 @@
+import { matchesPattern } from '../loading/manifest.ts'
 import { nameTaken } from './errors.ts'
 import type { AnySlot, SlotChange, SlotView } from './token.ts'
 
@@ -66,6 +67,31 @@ function noteChange(pending: { added: Set<string>; removed: Set<string> }, name:
   if (to === 'added') return void pending.added.add(name)
   const unseen = pending.added.delete(name) && !pending.removed.has(name)
   if (!unseen) pending.removed.add(name)
+}
+
+/** A view of the items that a plugin was granted by name. Other items do not exist in it. */
+export function grantedView(view: SlotView<unknown>, granted: readonly string[]): SlotView<unknown> {
+  const isGranted = (name: string) => granted.some(word => matchesPattern(word, name))
+  const names = () => view.names().filter(isGranted)
+  return Object.freeze({
+    get version() {
+      return view.version
+    },
+    get size() {
+      return names().length
+    },
+    get: (name: string) => (isGranted(name) ? view.get(name) : undefined),
+    has: (name: string) => isGranted(name) && view.has(name),
+    names,
+    entries: () => view.entries().filter(([name]) => isGranted(name)),
+    owner: (name: string) => (isGranted(name) ? view.owner(name) : undefined),
+  })
+}
+
+/** The part of a change that a plugin with single items of the slot sees. */
+export function grantedChange({ added, removed, ...change }: SlotChange, granted: readonly string[]): SlotChange {
+  const isGranted = (name: string) => granted.some(word => matchesPattern(word, name))
+  return { ...change, added: added.filter(isGranted), removed: removed.filter(isGranted) }
 }
 
 function viewOf(held: Map<string, SlotEntry>, version: () => number): SlotView<unknown> {

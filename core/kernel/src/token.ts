@@ -26,6 +26,15 @@ export interface CallContext {
   readonly idempotencyKey?: string
 }
 
+const TRACE = /^[\da-f-]{55,128}$/
+const TRACE_STATE = /^[\x20-\x7e]{1,512}$/
+
+/** The headers `traceparent` and `tracestate` of a call, without values that are not valid in a header. */
+export function traceHeaders({ trace, traceState }: Pick<CallContext, 'trace' | 'traceState'>): Readonly<Record<string, string>> {
+  if (trace === undefined || !TRACE.test(trace)) return {}
+  return { traceparent: trace, ...(traceState !== undefined && TRACE_STATE.test(traceState) && { tracestate: traceState }) }
+}
+
 /** A method returns once (*call*, a Promise) or many times (*stream*, an AsyncIterable). */
 export type MethodKind = 'call' | 'stream'
 

@@ -1,4 +1,4 @@
-import { withTimeout } from '@svc/core'
+import { abortable, pause, withTimeout } from '@svc/core'
 import { expect } from 'chai'
 
 const never = () => new Promise<never>(() => {})
@@ -47,5 +47,24 @@ describe('a limit of time', () => {
     const work = () => void (begun = true)
     expect(await thrown(withTimeout(60_000, work, { signal: ending.signal }))).to.equal(left)
     expect(begun).to.equal(false)
+  })
+})
+
+describe('a wait that a signal ends', () => {
+  it('passes the result of the work on', async () => {
+    const { signal } = new AbortController()
+    expect(await abortable(Promise.resolve('now'), signal)).to.equal('now')
+    const error = new Error('broken')
+    expect(await thrown(abortable(Promise.reject(error), signal))).to.equal(error)
+    await pause(1, signal)
+  })
+
+  it('rejects with the abort reason, also if the signal has aborted before', async () => {
+    const [ending, left] = [new AbortController(), new Error('left')]
+    const waiting = [abortable(never(), ending.signal), pause(60_000, ending.signal)]
+    ending.abort(left)
+    for (const item of waiting) expect(await thrown(item)).to.equal(left)
+    expect(await thrown(abortable(Promise.reject(new Error('broken')), ending.signal))).to.equal(left)
+    expect(await thrown(pause(60_000, ending.signal))).to.equal(left)
   })
 })

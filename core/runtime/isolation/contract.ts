@@ -1,6 +1,7 @@
 import { type AnyHook, type AnyService, type AnySlot, defineService, type JsonSchema, type CallContext } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
 import type { FrameBudget } from '../processes/frames.ts'
+import type { OpenHandle } from './open-handles.ts'
 
 /**
  * Maximum bytes of one message of an isolated plugin. A result of 10 MiB fits, and parsing many small values does not block the
@@ -38,6 +39,8 @@ export interface SetupRequest {
   readonly instance?: string
   /** Keys of existing services. Optional ones can be missing. */
   readonly services: readonly string[]
+  /** Watches the handles that the plugin opens, for tests. */
+  readonly watched?: boolean
 }
 
 /** The isolated side of the channel. */
@@ -47,13 +50,16 @@ export interface PluginRunner {
   setup(setup: SetupRequest, ctx: CallContext): Promise<readonly string[]>
   /** Updates a slot that the plugin requires. The first call fills it. */
   change(key: string, change: SlotViewChange, ctx: CallContext): Promise<void>
-  close(ctx: CallContext): Promise<void>
+  /** Ends the plugin. Resolves to the handles that a watched plugin leaves open. */
+  close(ctx: CallContext): Promise<readonly OpenHandle[]>
+  /** The open handles of a watched plugin. */
+  handles(ctx: CallContext): Promise<readonly OpenHandle[]>
   /** Returns at once unless the event loop is blocked. */
   beat(ctx: CallContext): Promise<void>
 }
 export const PluginRunner = defineService<PluginRunner>('plugin_runner', {
   api: 1,
-  methods: { describe: 'call', setup: 'call', change: 'call', close: 'call', beat: 'call' },
+  methods: { describe: 'call', setup: 'call', change: 'call', close: 'call', handles: 'call', beat: 'call' },
 })
 
 /** Code of the host that runs next to the code of a plugin, in its sandboxed process. */

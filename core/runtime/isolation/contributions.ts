@@ -1,5 +1,6 @@
 import { serialize } from 'node:v8'
 import { type Manifest, matchesPattern } from '@svc/core'
+import { grantedItems } from '@svc/core/internal'
 import type { PluginDescription } from './contract.ts'
 import { addedTooMuch, usesNotPermitted } from './errors.ts'
 import type { Isolated } from './isolated-ref.ts'
@@ -73,12 +74,11 @@ const PUBLIC_SERVICE = 'host'
  * Using a service or a slot, or providing a service, gives access to data and power that a person must grant. Throws
  * NOT_PERMITTED.
  */
-export function checkServicePermissions(
-  plugin: string,
-  tokens: PluginDescription['requires'],
-  { services = [] }: Permissions
-): void {
-  const names = Object.values(tokens).map(token => token.name)
+export function checkServicePermissions(plugin: string, tokens: PluginDescription['requires'], permissions: Permissions): void {
+  const { services = [] } = permissions
+  const names = Object.values(tokens)
+    .filter(({ what, name }) => what !== 'slot' || (grantedItems(permissions, name) ?? []).length === 0)
+    .map(token => token.name)
   const refused = [...new Set(names)].filter(name => name !== PUBLIC_SERVICE && !isListed(name, services))
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
 }

@@ -1,5 +1,6 @@
 import { svcError, type SvcError } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
+import type { PermissionValues } from './permission-values.ts'
 
 export const notIsolable = (plugin: string, slot: string) =>
   svcError('NOT_ISOLABLE', `uses ${slot}, which cannot cross a process`, {
@@ -12,7 +13,7 @@ export const usesNotPermitted = (plugin: string, names: readonly string[]) =>
   svcError('NOT_PERMITTED', `requires ${names.join(', ')}, but has no permission for it`, {
     plugin,
     details: { services: names },
-    hint: `To allow it, write "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in its package.json, and install it again`,
+    hint: `To allow it, write "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in its package.json, and install it again${names.some(name => name === 'tools' || name === 'providers') ? '. For single tools or providers, list their names in "tools" or "providers" instead' : ''}`,
   })
 
 export const hookNotPermitted = (plugin: string, hook: string) =>
@@ -41,6 +42,24 @@ export const undeclared = (kind: RefusalKind, what: string): string =>
   kind === 'process'
     ? `an isolated plugin cannot use ${what}; run it in-process if you trust it`
     : `${what} is not declared: add "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } to its package.json`
+
+const VERBS: Readonly<Record<keyof PermissionValues, string>> = {
+  network: 'connect to',
+  env: 'read the variable',
+  read: 'read',
+  write: 'write to',
+}
+
+/** The configuration gives a plugin access to something that a person has not accepted for it. */
+export const valueNotAccepted = (plugin: string, kind: keyof PermissionValues, setting: string, value: string): SvcError =>
+  svcError('PERMISSION_NOT_ACCEPTED', `could ${VERBS[kind]} ${readable(value)}, which you have not accepted for this plugin`, {
+    plugin,
+    where: setting,
+    details: { kind, setting, value },
+    hint: `Check the value, then accept it (svc plugins accept ${plugin}), or restore the former value. Where no person can answer, set SVC_ACCEPT_VALUES=1`,
+  })
+
+const readable = (value: string) => value.replaceAll(/[\p{Cc}\p{Cf}]/gu, '')
 
 export const filesChanging = (plugin: string): SvcError =>
   svcError('PLUGIN_CHANGED', 'its files changed during the load', {

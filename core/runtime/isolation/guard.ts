@@ -20,8 +20,21 @@ interface GuardSettings {
 const MOST = 500
 const VARIABLE = 'SVC_ISOLATED'
 
-/** Observes what the plugin accesses and reports denied accesses. It enforces nothing; the sandbox does. */
-export async function openGuard(report: ReportRefusal): Promise<void> {
+/** Receives what the guard sees. */
+export interface GuardReports {
+  readonly refused: ReportRefusal
+  /** A dependency read a variable that is not declared: most look at many that they do not need. */
+  readonly looked: (variable: string, by: string) => void
+}
+
+/** The message of such a look in the log. */
+export const LOOKED_AT = 'a dependency read a variable that the manifest does not declare'
+
+/**
+ * Observes what the plugin accesses and reports denied accesses. It enforces nothing; the sandbox does. `module`: the URL of the
+ * plugin's module.
+ */
+export async function openGuard(module: string, { refused: report, looked }: GuardReports): Promise<void> {
   const written = process.env[VARIABLE]
   delete process.env[VARIABLE]
   if (written === undefined) return
@@ -41,7 +54,7 @@ export async function openGuard(report: ReportRefusal): Promise<void> {
     await openTunnels(proxy, refuse)
   }
   guardCalls(refuse, visible)
-  guardVariables(refuse, env)
+  guardVariables(env, by => packageOfCaller(module, by), { refused: refuse, looked })
 }
 
 const DENIED = 'ERR_ACCESS_DENIED'
@@ -138,11 +151,26 @@ const isWithin = (path: string, folder: string) =>
 export const COMMON_VARIABLES =
   /^(NODE|NPM|npm|LC|XDG|UNDICI|WS|READABLE_STREAM|JEST|MOCHA|VITEST|WATCH)(_|$)|^(DEBUG|TERM|COLORTERM|CI|HOME|PATH|PWD|SHELL|USER|LOGNAME|LANG|LANGUAGE|TZ|TMPDIR|TMP|TEMP|EDITOR|BABEL_ENV|SYSTEMROOT|APPDATA|LOCALAPPDATA|SVC_EGRESS)$|COLOR|_PROXY$|_proxy$|^no_proxy$/
 
+/** Stacks that are read for one variable: a plugin can read it any number of times. */
+const MOST_READS = 20
+
 /** Reports each variable that is read but not declared, and so is not set. */
-function guardVariables(refuse: ReportRefusal, declared: readonly string[]): void {
+function guardVariables(
+  declared: readonly string[],
+  readerOf: (stack: string) => string | undefined,
+  { refused, looked }: GuardReports
+): void {
+  const reads = new Map<string, { count: number; readonly by: Set<string> }>()
   const look = (all: NodeJS.ProcessEnv, name: string | symbol) => {
     if (typeof name !== 'string' || name in all || COMMON_VARIABLES.test(name)) return
-    if (!declared.some(word => matchesPattern(word, name))) refuse('env', name)
+    if (declared.some(word => matchesPattern(word, name))) return
+    const seen = reads.get(name) ?? { count: 0, by: new Set() }
+    if (seen.count++ >= MOST_READS || reads.size >= MOST) return
+    reads.set(name, seen)
+    const by = readerOf(stackHere())
+    if (by === undefined) refused('env', name)
+    else if (!seen.by.has(by)) looked(name, by)
+    seen.by.add(by ?? '')
   }
   process.env = new Proxy(process.env, {
     get(all, name) {
@@ -159,3 +187,24 @@ function guardVariables(refuse: ReportRefusal, declared: readonly string[]): voi
     },
   })
 }
+
+/** The stack of the read, without this file. */
+const stackHere = () =>
+  (new Error('read').stack ?? '')
+    .split('\n')
+    .filter(line => !line.includes(import.meta.url))
+    .join('\n')
+
+const FRAME_PATH = /(?:file:\/\/|[( ])(\/[^\n:()]+):\d+:\d+\)?$/m
+
+/**
+ * The package whose code is innermost on a stack; undefined for the code of the plugin itself, whose module this is. A package
+ * is a dependency wherever it is installed: in the folder of the plugin, or beside it.
+ */
+export function packageOfCaller(module: string, stack: string): string | undefined {
+  const [, path = ''] = FRAME_PATH.exec(stack) ?? []
+  const [own, at] = [packageIn(decodeURIComponent(new URL(module).pathname)), packageIn(path)]
+  return at === own ? undefined : at
+}
+
+const packageIn = (path: string) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]

@@ -111,7 +111,8 @@ export async function exposeContributions(
     if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses })
   }
   const { config, instance } = scope
-  const setup = { config, ...(instance === undefined ? {} : { instance }), services }
+  const watched = plugin.options.watch === undefined ? {} : { watched: true }
+  const setup = { config, ...(instance === undefined ? {} : { instance }), services, ...watched }
   const only = await channel
     .reach('plugin_runner', PluginRunner)
     .setup(setup, { ...systemContext(channel.signal), ...(deadline ? { deadline } : {}) })

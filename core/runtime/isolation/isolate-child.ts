@@ -5,7 +5,8 @@ import { withHostPackages } from '@svc/core/config'
 import { importFailed, placeInStack } from '@svc/core/internal'
 import { openChannel } from '../processes/channel.ts'
 import { PLUGIN_MESSAGE_BUDGET, MAX_PLUGIN_MESSAGE, HostBridge, PluginRunner, TaskRunner } from './contract.ts'
-import { openGuard } from './guard.ts'
+import { LOOKED_AT, openGuard } from './guard.ts'
+import { watchHandles } from './open-handles.ts'
 import { createPluginRunner } from './plugin-runner.ts'
 import type { TaskRun } from './task.ts'
 import { socketTransport } from '../processes/wire.ts'
@@ -13,10 +14,12 @@ import { socketTransport } from '../processes/wire.ts'
 // The entry of an isolated plugin's process: `isolate-child.ts <module URL> <plugin name> [<task URL>]`. Descriptor 3 is the
 // channel to the host.
 const LAST_MS = 2000
+/** The code of svc, whose handles are not the plugin's. */
+const OWN_FOLDERS = [new URL('..', import.meta.url), new URL('.', import.meta.resolve('@svc/core'))].map(one => one.pathname)
 const [module = '', name = '', task] = process.argv.slice(2)
 const load = async (): Promise<Plugin> => {
   await guarded
-  const { default: plugin } = await withHostPackages(() => import(module)).catch(error =>
+  const { default: plugin } = await withHostPackages(() => import(module), { place: module }).catch(error =>
     Promise.reject(importFailed(name, error, placeInStack(error)))
   )
   if (typeof plugin?.setup === 'function') return Object.assign({ requires: {}, optional: {} }, plugin)
@@ -24,11 +27,14 @@ const load = async (): Promise<Plugin> => {
 }
 // Sending fails here with the place, before the host would kill this process for it.
 const limits = { mostSent: MAX_PLUGIN_MESSAGE, budgetSent: PLUGIN_MESSAGE_BUDGET }
-const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name })
+const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name, sendsStacks: true })
 const host = channel.reach('host_bridge', HostBridge)
 // A host that only reads the declarations ignores these reports.
-const guarded = openGuard((kind, what) => void host.refused(kind, what, systemContext(channel.signal)).catch(() => {}))
-const runner = createPluginRunner(channel, name, load)
+const guarded = openGuard(module, {
+  refused: (kind, what) => void host.refused(kind, what, systemContext(channel.signal)).catch(() => {}),
+  looked: (variable, by) => void host.log('debug', { variable, by }, LOOKED_AT, systemContext(channel.signal)).catch(() => {}),
+})
+const runner = createPluginRunner(channel, name, load, () => watchHandles(OWN_FOLDERS))
 channel.offer('plugin_runner', PluginRunner, runner)
 if (task !== undefined)
   channel.offer('task', TaskRunner, {

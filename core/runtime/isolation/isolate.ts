@@ -5,18 +5,28 @@ import {
   type Plugin,
   schema,
   type Scope,
+  type SvcError,
   systemContext,
   type CallContext,
 } from '@svc/core'
 import { Isolation } from '@svc/core/contracts'
 import { contractMismatch, differenceOf, isWithinSize, withSyntaxErrorPlace } from '@svc/core/internal'
 import { type PluginDescription, PluginRunner } from './contract.ts'
-import { declaresInvalid, notIsolable } from './errors.ts'
+import { declaresInvalid, notIsolable, valueNotAccepted } from './errors.ts'
 import { untrustedSchema } from './untrusted-schema.ts'
 import { startProcess, unrestrictedIsolation } from './isolated-process.ts'
-import { CLOSE_MS, type Isolated, type IsolatedRef, type IsolateOptions, requestFor, START_MS } from './isolated-ref.ts'
+import {
+  CLOSE_MS,
+  type Isolated,
+  type IsolatedRef,
+  type IsolateOptions,
+  instanceRequest,
+  requestFor,
+  START_MS,
+} from './isolated-ref.ts'
 import { IsolatedInstance } from './isolated-instance.ts'
 import { checkServicePermissions } from './contributions.ts'
+import { filledIn, ownSettings, settingIn, VALUE_KINDS } from './permission-values.ts'
 
 /** The key of the policy among the dependencies of the wrapper. The plugin itself does not see it. */
 const POLICY = '~isolation'
@@ -31,13 +41,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
   if (ref.confinement && declares === undefined)
     throw new TypeError(`the declarations of ${ref.name} must be read in the sandbox first`)
   const description = declares ?? (await describeIsolated(ref, unrestrictedIsolation(options), options))
-  const { section, instances, type, config, requires, optional, provides } = descriptionOf(ref.name, description)
-  if (ref.confinement)
-    checkServicePermissions(
-      ref.name,
-      { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) },
-      ref.confinement.permissions
-    )
+  const { section, instances, type, config, requires, optional, provides } = permittedDescription(ref, description)
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
   const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(tokens).map(([key, token]) => [key, own(token)]))
@@ -58,6 +62,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     ...(type === undefined ? {} : { type }),
     ...(plugin.config === undefined ? {} : { config: plugin.config }),
     ...(plugin.provides ? { provides: plugin.provides } : {}),
+    ...(ref.confinement ? { check: async (value: unknown, instance?: string) => planned(plugin, value, instance) } : {}),
     requires: { ...plugin.requires, ...(ref.confinement ? { [POLICY]: Isolation } : {}) },
     // The optional entry of two with the same key would win, so a plugin with this key could bring its own policy.
     optional: Object.fromEntries(Object.entries(plugin.optional).filter(([key]) => key !== POLICY)),
@@ -68,6 +73,39 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     },
     processStatus: (instance?: string) => lives.get(instance)?.processStatus(),
   })
+}
+
+/** Throws PLUGIN_INVALID, and NOT_PERMITTED for services without a permission. */
+function permittedDescription({ name, confinement: held }: IsolatedRef, said: unknown): PluginDescription {
+  const description = descriptionOf(name, said)
+  const { requires, optional, provides } = description
+  const tokens = { ...requires, ...optional, ...(provides ? { '~provides': provides } : {}) }
+  if (held) checkServicePermissions(name, tokens, held.permissions)
+  return description
+}
+
+/** Plans the process of an instance whose configuration is accepted. Returns the problems of the others. */
+function planned(plugin: Isolated, value: unknown, instance: string | undefined): SvcError[] {
+  const { ref, options } = plugin
+  const problems = notAcceptedIn(plugin, value)
+  const isExcluded = options.excluded?.some(name => name.plugin === ref.name && name.instance === instance)
+  if (problems.length === 0 && isExcluded !== true) options.prestarts?.plan(instanceRequest(plugin, value, instance))
+  return problems
+}
+
+/** The values of this configuration that a person has not accepted, as problems of a start. */
+function notAcceptedIn({ ref, config, section }: Isolated, value: unknown): SvcError[] {
+  const { permissions, values: accepted } = ref.confinement ?? { permissions: {} }
+  if (accepted === undefined) return []
+  const lookup = ownSettings({ section: section ?? '', value: config ? config.written(value) : value })
+  return VALUE_KINDS.flatMap(kind =>
+    (permissions[kind] ?? []).flatMap(entry => {
+      const setting = settingIn(entry)
+      if (setting === undefined) return []
+      const beyond = filledIn(kind, [entry], lookup).filter(item => !accepted[kind]?.includes(item))
+      return beyond.map(item => valueNotAccepted(ref.name, kind, setting, item))
+    })
+  )
 }
 
 /** Uses the token of the host if it has one: the offering side never uses the method table of an untrusted plugin. */

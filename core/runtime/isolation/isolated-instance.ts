@@ -6,8 +6,8 @@ import { pluginGone } from '../processes/errors.ts'
 import { PluginRunner } from './contract.ts'
 import { filesChanging } from './errors.ts'
 import { exposeContributions, type Method } from './host-bridge.ts'
-import { type IsolatedProcess, startProcess } from './isolated-process.ts'
-import { CLOSE_MS, type Isolated, requestFor, START_MS } from './isolated-ref.ts'
+import { type IsolatedProcess, type ProcessOptions, startProcess } from './isolated-process.ts'
+import { CLOSE_MS, type Isolated, instanceRequest, START_MS } from './isolated-ref.ts'
 import { createOutputLimiter } from './output-limiter.ts'
 
 type Limits = Pick<PreparedProcess, 'restarts' | 'windowMs' | 'hold'>
@@ -50,19 +50,19 @@ export class IsolatedInstance {
     this.#scope = scope
     this.#given = given
     this.#isolation = isolation
-    // Permissions can refer to values that a person has configured. Defaults come from the plugin itself and could grant it
-    // anything.
-    const config = { section: plugin.section ?? '', value: plugin.config ? plugin.config.written(scope.config) : scope.config }
-    const instance = scope.instance === undefined ? {} : { instance: scope.instance }
-    this.#request = { ...requestFor(plugin.ref, plugin.options), ...instance, config }
+    this.#request = instanceRequest(plugin, scope.config, scope.instance)
   }
 
   /** Runs the setup in the process and returns a stub of the service, which survives restarts. */
   async setUp(): Promise<unknown> {
     // Registered first, so that a setup that never ends is closed as well.
     this.#scope.defer(() => this.#close())
+    this.#scope.defer(async () => this.#plugin.options.prestarts?.end())
     if (this.#isExcluded()) this.#skipStart()
-    else await this.#begin()
+    else {
+      this.#plugin.options.prestarts?.begin(this.#isolation)
+      await this.#begin()
+    }
     void this.#watchQuarantine()
     const methods = Object.keys(this.#service)
     const stub = (name: string): Method => {
@@ -107,6 +107,8 @@ export class IsolatedInstance {
       await process.end()
       throw codeOf(error) === 'PLUGIN_GONE' ? pluginGone(this.#plugin.ref.name, await ended) : error
     }
+    const runner = channel.reach('plugin_runner', PluginRunner)
+    this.#plugin.options.watch?.started(() => runner.handles(systemContext(channel.signal)))
     if (!this.#isQuarantined()) this.#state = 'running'
     void ended.then(how => {
       beats.end()
@@ -126,12 +128,17 @@ export class IsolatedInstance {
 
   async #start(): Promise<IsolatedProcess> {
     const { log, signal } = this.#scope
-    const process = await startProcess(this.#isolation, this.#request, systemContext(signal), {
-      closeLimitMs: this.#plugin.options.closeLimitMs ?? CLOSE_MS,
+    const { closeLimitMs = CLOSE_MS, prestarts } = this.#plugin.options
+    const options: ProcessOptions = {
+      closeLimitMs,
+      onLeft: left => this.#plugin.options.watch?.left(left),
       onError: (error, where) => log.error({ err: error, where }, 'a call of an isolated plugin failed'),
       onOutput: (stream, name) =>
         this.#budget.read(stream, line => log[name === 'stdout' ? 'info' : 'warn']({ from: name }, line)),
-    })
+    }
+    const process =
+      (await prestarts?.take(this.#request, options)) ??
+      (await startProcess(this.#isolation, this.#request, systemContext(signal), options))
     this.#running = process
     this.#hold = process.prepared.hold
     if (signal.aborted || this.#isQuarantined()) await process.end()

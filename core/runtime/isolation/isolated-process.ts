@@ -11,11 +11,14 @@ import { blockInheritedFiles } from '../processes/inherited-files.ts'
 import { socketTransport } from '../processes/wire.ts'
 import { MAX_PLUGIN_MESSAGE, PLUGIN_MESSAGE_BUDGET, PluginRunner } from './contract.ts'
 import type { IsolateOptions } from './isolated-ref.ts'
+import type { OpenHandle } from './open-handles.ts'
 
 /** Options of one process. */
 export interface ProcessOptions {
   /** Milliseconds that its cleanup can take before it is killed. */
   readonly closeLimitMs: number
+  /** Called with the handles that a watched plugin leaves open. */
+  readonly onLeft?: ((left: readonly OpenHandle[]) => void) | undefined
   readonly onError?: (error: unknown, where: string) => void
   /** Its standard input. Default: none. */
   readonly stdin?: Readable
@@ -87,7 +90,7 @@ export async function startProcess(
     exitCode: () => (why !== undefined || child.exitCode === null || SIGNALLED.has(child.exitCode) ? undefined : child.exitCode),
     kill,
     async end() {
-      await end(channel, exited, kill, options.closeLimitMs)
+      await end(channel, exited, kill, options)
       await ended
     },
   }
@@ -107,10 +110,18 @@ const MIB = 1024 * 1024
 export const UNTRUSTED_TRANSPORT = { most: MAX_PLUGIN_MESSAGE, budget: PLUGIN_MESSAGE_BUDGET, unread: 128 * MIB, isFair: true }
 export const UNTRUSTED_CALLS = { calls: 10_000, bytes: 64 * MIB }
 
-async function end(channel: Channel, exited: Promise<string>, kill: (why: string) => void, limitMs: number): Promise<void> {
+async function end(
+  channel: Channel,
+  exited: Promise<string>,
+  kill: (why: string) => void,
+  { closeLimitMs: limitMs, onLeft }: ProcessOptions
+): Promise<void> {
   const timer = setTimeout(() => kill('it did not close in time'), limitMs)
   try {
-    await withTimeout(limitMs, () => channel.reach('plugin_runner', PluginRunner).close(systemContext(channel.signal)))
+    const left = await withTimeout(limitMs, () =>
+      channel.reach('plugin_runner', PluginRunner).close(systemContext(channel.signal))
+    )
+    if (left.length > 0) onLeft?.(left)
   } catch {
     // The cause of a failing cleanup is in its log. The process ends anyway.
   }

@@ -12,14 +12,21 @@ import {
 import { whereOf } from '@svc/core/internal'
 import { type Channel, methodsOf } from '../processes/channel.ts'
 import { IsolatedScope } from './isolated-scope.ts'
+import type { HandleWatch } from './open-handles.ts'
 import { HostBridge, type SetupRequest, type PluginRunner, type SlotViewChange } from './contract.ts'
 
 /** Runs a plugin on the isolated side. Its scope and its dependencies are stubs that lead to the host. */
-export function createPluginRunner(channel: Channel, name: string, load: () => Promise<Plugin>): PluginRunner {
+export function createPluginRunner(
+  channel: Channel,
+  name: string,
+  load: () => Promise<Plugin>,
+  watch: () => HandleWatch
+): PluginRunner {
   const mirrors = new Map<string, Mirror>()
   const host = channel.reach('host_bridge', HostBridge)
   const log = logOf(host, systemContext(channel.signal))
   let scope: IsolatedScope | undefined
+  let handles: HandleWatch | undefined
   const mirrorOf = (key: string, token: AnySlot) => {
     const mirror = mirrors.get(key) ?? createMirror(channel, token)
     mirrors.set(key, mirror)
@@ -40,6 +47,7 @@ export function createPluginRunner(channel: Channel, name: string, load: () => P
       return { requires, optional, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) }
     },
     async setup(setup) {
+      if (setup.watched) handles = watch()
       const plugin = await load()
       const { provides } = plugin
       scope = new IsolatedScope({ channel, host, name, log, setup, provides })
@@ -52,7 +60,11 @@ export function createPluginRunner(channel: Channel, name: string, load: () => P
       const token = (await load()).requires[key]
       if (token?.what === 'slot') mirrorOf(key, token).change(change)
     },
-    close: async () => scope?.close(),
+    async close() {
+      await scope?.close()
+      return (await handles?.settled()) ?? []
+    },
+    handles: async () => handles?.open() ?? [],
     beat: async () => {},
   }
 }

@@ -27,6 +27,8 @@ export interface ChannelOptions {
   readonly graceMs?: number
   /** Receives errors without a code before they cross as INTERNAL_ERROR, so that this side can log their stack. */
   readonly onError?: (error: unknown, where: string) => void
+  /** Errors of calls cross with their stack: for a side that the other one does not have to keep its code from. */
+  readonly sendsStacks?: boolean
   /** Limits of what an untrusted side can occupy here at a time. Default: none. */
   readonly callLimits?: CallLimits
   /** The other side broke the protocol, and the channel is closed. */
@@ -55,7 +57,7 @@ const Greeting = defineService<Greeting>('greeting', { api: 1, methods: { greet:
 
 /** Opens a channel over a transport: `openChannel(socketTransport(socket), { name: 'weather' })`. */
 export function openChannel(transport: Transport, options: ChannelOptions): Channel {
-  const { name, self = name, graceMs = 5000, onError, onBreach, callLimits = NO_LIMITS } = options
+  const { name, self = name, graceMs = 5000, onError, onBreach, sendsStacks = false, callLimits = NO_LIMITS } = options
   const ending = new AbortController()
   const over = ending.signal
   /** Replaces a message that cannot cross: a result becomes a failure, a call fails here. */
@@ -66,7 +68,7 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
     return message[0] === ITEM || message[0] === ANSWER || message[0] === FAIL ? [FAIL, message[1], toWire(error)] : undefined
   }
   const { post, flush } = createOutbox(transport, self, over, refuse)
-  const server = new Server({ self, name, over, post, onError, callLimits })
+  const server = new Server({ self, name, over, post, onError, sendsStacks, callLimits })
   const caller = createCaller({ name, graceMs, over, post, callLimits })
 
   const end = (why: string, isBreach = false) => {

@@ -118,7 +118,7 @@ export const contextForged = (plugin: string, principal: string, requestId: stri
     }
   )
 
-/** The part of an error that crosses. Its stack stays in the log of its own side. */
+/** The part of an error that crosses. The stack crosses only from an isolated plugin to its host, for the log. */
 export interface WireError {
   readonly code: string
   readonly message: string
@@ -126,6 +126,7 @@ export interface WireError {
   readonly plugin?: string
   readonly where?: string
   readonly hint?: string
+  readonly stack?: string
 }
 
 const LONGEST_TEXT = 10_000
@@ -133,6 +134,12 @@ const LONGEST_TEXT = 10_000
 /** Converts an error for the channel. An error without a code becomes INTERNAL_ERROR. */
 export function toWire(error: unknown): WireError {
   return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error).slice(0, LONGEST_TEXT), ...partsOf(error) }
+}
+
+/** The same with its stack. */
+export function toWireWithStack(error: unknown): WireError {
+  const { stack } = Object(error) as { stack?: unknown }
+  return { ...toWire(error), ...(typeof stack === 'string' ? { stack: stack.slice(0, LONGEST_TEXT) } : {}) }
 }
 
 /** Converts the problems of an error that reports several, else the error itself. */
@@ -150,10 +157,12 @@ export function fromWire(wire: WireError): SvcError {
   const message: unknown = wire.message
   const { details = {}, ...texts } = partsOf(wire)
   const parts = Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, readable(text)]))
-  return svcError(CODE.test(code) ? code : 'INTERNAL_ERROR', typeof message === 'string' ? readable(message) : '', {
+  const error = svcError(CODE.test(code) ? code : 'INTERNAL_ERROR', typeof message === 'string' ? readable(message) : '', {
     ...parts,
     details: isWithinSize(details, LONGEST_DETAILS) ? details : shortened(details),
   })
+  if (typeof wire.stack === 'string') error.stack = readable(wire.stack)
+  return error
 }
 
 /** The first few short details. */

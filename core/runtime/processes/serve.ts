@@ -1,6 +1,15 @@
 import { codeOf } from '@svc/core'
 import { contractMismatch, differenceOf } from '@svc/core/internal'
-import { type CallLimits, askedTooMuch, fromWire, methodUnknown, nothingOffered, readerLeft, toWire } from './errors.ts'
+import {
+  type CallLimits,
+  askedTooMuch,
+  fromWire,
+  methodUnknown,
+  nothingOffered,
+  readerLeft,
+  toWire,
+  toWireWithStack,
+} from './errors.ts'
 import {
   ABORT,
   ANSWER,
@@ -24,6 +33,7 @@ export interface ServerOptions {
   readonly over: AbortSignal
   readonly post: (message: Message, label: string) => void
   readonly onError?: ((error: unknown, where: string) => void) | undefined
+  readonly sendsStacks: boolean
   readonly callLimits: CallLimits
 }
 interface Offered {
@@ -139,7 +149,7 @@ export class Server {
   }
 
   async #run([, id, path, method, args, wire]: Call, bytes: number) {
-    const { post, onError } = this.#options
+    const { post, onError, sendsStacks } = this.#options
     const label = `${path}.${method}`
     const found = this.#begin(id, bytes)
     try {
@@ -157,7 +167,7 @@ export class Server {
       // A generator can react to its end by throwing.
       if (found.left && found.controller.signal.aborted) return post([ANSWER, id, undefined], label)
       if (codeOf(error) === undefined) onError?.(error, label)
-      post([FAIL, id, toWire(error)], label)
+      post([FAIL, id, sendsStacks ? toWireWithStack(error) : toWire(error)], label)
     }
   }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import { codeOf } from '@svc/core'
-import { type AuthScheme, SERVER_HEADERS } from '@svc/core/contracts'
+import { createHash } from 'node:crypto'
+import { type CallContext, codeOf } from '@svc/core'
+import { type AuthScheme, type CredentialHolder, SERVER_HEADERS } from '@svc/core/contracts'
 import { abortable, assertPlain, atOnce, caseMaker, frozen, type KitCase, type KitSubject, outcome } from './kit-case.ts'
 
 type Headers = Readonly<Record<string, string>>
@@ -10,9 +11,16 @@ export interface AuthSubject extends KitSubject {
   readonly scheme: AuthScheme
   /**
    * A valid credential and its holder. `header` carries the whole credential; its name is in lower case: `authorization`,
-   * `x-api-key`.
+   * `x-api-key`. A scheme for signed requests takes it for `GET /` without a body.
    */
-  readonly good: { readonly header: string; readonly value: string; readonly id: string; readonly scopes: readonly string[] }
+  readonly good: {
+    readonly header: string
+    readonly value: string
+    readonly id: string
+    readonly scopes: readonly string[]
+    /** Further headers of each request with a credential: a key id, a time. */
+    readonly beside?: Headers
+  }
   /** Invalid credentials of its kind, by reason: expired, revoked, of another issuer. */
   readonly bad: Readonly<Record<string, string>>
   /** Revokes the valid credential: for a scheme with `changes`. */
@@ -35,10 +43,23 @@ type Make = ReturnType<typeof caseMaker<AuthSubject>>
 /** Calls the scheme like the server, with the headers that it declares. */
 const ask = (scheme: AuthScheme, headers: Headers, ctx = abortable().ctx) => {
   const declared = Object.fromEntries(Object.entries(headers).filter(([name]) => scheme.headers.includes(name)))
-  return atOnce(outcome(scheme.authenticate(frozen({ headers: declared, address: ADDRESS }), ctx)), 'an answer')
+  return atOnce(outcome(authenticated(scheme, declared, ctx)), 'an answer')
 }
 
-const sent = ({ good }: AuthSubject, value: string): Headers => ({ [good.header]: value })
+/** The request whose credentials the kit checks: `GET /`, without a body. */
+const REQUEST = { address: ADDRESS, method: 'GET', path: '/', query: '' } as const
+
+/** Calls the scheme, with the digest of an empty body if it asks for one. */
+async function authenticated(scheme: AuthScheme, headers: Headers, ctx: CallContext): Promise<CredentialHolder | undefined> {
+  const answer = await scheme.authenticate(frozen({ ...REQUEST, headers }), ctx)
+  if (!answer || !('needs' in answer)) return answer
+  const bodyDigest = { algorithm: answer.needs, hex: createHash(answer.needs).digest('hex') }
+  const second = await scheme.authenticate(frozen({ ...REQUEST, headers, bodyDigest }), ctx)
+  assert.ok(!second || !('needs' in second), 'it asks for the digest of the body twice')
+  return second
+}
+
+const sent = ({ good }: AuthSubject, value: string): Headers => ({ ...good.beside, [good.header]: value })
 
 function taking(make: Make): KitCase[] {
   return [

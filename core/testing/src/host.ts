@@ -13,9 +13,10 @@ import {
   startHost,
   SYSTEM,
 } from '@svc/core'
+import type { OpenHandle } from '@svc/runtime/isolation'
 import { type ModelEvent, type ModelRequest, type Provider, Providers } from '@svc/core/contracts'
 import { type LeftoverWatch, watchLeftovers } from './leftovers.ts'
-import { createStrict } from './strict.ts'
+import { createStrict, type LateContextListener } from './strict.ts'
 
 /** A stand-in for a plugin in a test. */
 export type Fixture = PluginRef
@@ -45,11 +46,28 @@ export interface TestHostOptions extends Omit<HostOptions, 'plugins' | 'crossing
  * the plugins leave timers, sockets or processes open.
  */
 export async function testHost(plugins: readonly PluginRef[], options: TestHostOptions = {}): Promise<RunningHost> {
+  return (await openTestHost(plugins, options)).host
+}
+
+/** A test host, and what its plugins do. */
+export interface OpenTestHost {
+  readonly host: RunningHost
+  /** The open handles of a plugin of this process. */
+  handles(plugin: string): OpenHandle[]
+}
+
+/** As `testHost`. `onLateContext`: called when a plugin uses the context of a call that has ended. */
+export async function openTestHost(
+  plugins: readonly PluginRef[],
+  options: TestHostOptions,
+  onLateContext?: LateContextListener
+): Promise<OpenTestHost> {
   const { give = [], strict = true, ...rest } = options
   const watch = watchLeftovers()
-  const crossing = strict ? createStrict(watch.run) : createDirect(watch.run)
+  const crossing = strict ? createStrict(watch.run, onLateContext) : createDirect(watch.run)
   try {
-    return watched(await startHost({ ...rest, plugins: [...plugins, ...give], boundary: crossing }), watch)
+    const host = watched(await startHost({ ...rest, plugins: [...plugins, ...give], boundary: crossing }), watch)
+    return { host, handles: plugin => watch.open(plugin) }
   } catch (error) {
     await watch.end()
     throw error

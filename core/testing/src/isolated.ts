@@ -19,7 +19,8 @@ import { describeIsolated, isolate } from '@svc/runtime/isolation'
 const isToken = (value: unknown): value is AnyService | AnySlot =>
   typeof value === 'object' && value !== null && 'what' in value && (value.what === 'service' || value.what === 'slot')
 
-const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
+/** The tokens of the host: calls of an isolated plugin are checked against them. */
+export const TOKENS = [Host, ...Object.values(contracts).filter(isToken)]
 
 /** Runs the package in this folder as a plugin in its own, unrestricted process. Kits run on it as on the plugin itself. */
 export async function isolated(folder: URL, env: Readonly<Record<string, string>> = {}): Promise<PluginEntry> {

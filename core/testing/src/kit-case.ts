@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { type CallContext, type JsonSchema, systemContext, withTimeout } from '@svc/core'
 import { copyPlain, findNonPlain } from '@svc/runtime'
+import { handleText, type OpenHandle } from '@svc/runtime/isolation'
 import { Ajv, type ValidateFunction } from 'ajv'
 
 /** One case of a kit: `for (const one of toolKit(open)) it(one.title, one.run)`. */
@@ -10,7 +11,7 @@ export interface KitCase {
   readonly title: string
   /** The sample whose absence skips the case. */
   readonly skipped?: string
-  /** `this` is the test context: a skipped case calls its `skip`, if any. */
+  /** `this` is the test context: a skipped case calls its `skip`, if any; a case with something to know calls its `warn`. */
   run(this: unknown): Promise<void>
 }
 
@@ -21,6 +22,10 @@ const CASE_MS = 50_000
 
 /** Cleanup of the subject that a kit's `open` returns. */
 export interface KitSubject {
+  /** Its open handles. Default: the number of those of this process. */
+  handles?(): Promise<readonly OpenHandle[]>
+  /** Packages whose handles do not count. */
+  readonly pools?: readonly string[]
   /** Releases the resources of `open`. */
   close?(): unknown
 }
@@ -39,9 +44,12 @@ export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
       let missingSample: MissingSample | void
       try {
         missingSample = await withTimeout(CASE_MS, () => check(subject), { late: neverEnded })
-      } finally {
-        await subject.close?.()
+      } catch (error) {
+        // The error of the case takes precedence over one of its cleanup, which often follows from it.
+        await outcome(Promise.resolve(subject.close?.()))
+        throw error
       }
+      await subject.close?.()
       if (missingSample) skipSelf(this, `${missingSample.missing} was not given`)
     },
   })
@@ -56,6 +64,12 @@ function skipSelf(runner: unknown, why: string): void {
   if (typeof context?.skip === 'function') context.skip(why)
 }
 
+/** Passes warnings on to the test context, if it takes any. */
+export function warn(runner: unknown, warnings: Iterable<string>): void {
+  const { warn } = Object(runner) as { warn?: (text: string) => unknown }
+  if (typeof warn === 'function') for (const one of warnings) warn(one)
+}
+
 /** A case without its sample. It skips itself, and its title names the missing sample. */
 export const skipped = (title: string, missing: string): KitCase => ({
   title: `${title} – skipped: ${missing} was not given`,
@@ -65,8 +79,10 @@ export const skipped = (title: string, missing: string): KitCase => ({
   },
 })
 
-/** A context and the function that aborts it. */
-export function abortable(id = 'kit'): { ctx: CallContext; abort(): void } {
+let contexts = 0
+
+/** A context, with a request id of its own, and the function that aborts it. */
+export function abortable(id = `kit-${++contexts}`): { ctx: CallContext; abort(): void } {
   const controller = new AbortController()
   return { ctx: systemContext(controller.signal, id), abort: () => controller.abort(new Error('the kit aborted')) }
 }
@@ -126,8 +142,55 @@ export function compileSchema(schema: JsonSchema, what: string): ValidateFunctio
   }
 }
 
+/** Milliseconds for handles to close before the work is repeated. */
+const CLOSING_MS = 1_000
+
+/**
+ * Does work and checks that it leaves nothing open. What stays open and does not grow when the work is repeated is no leak, but
+ * a pool of connections or a cache.
+ */
+export async function leavesNothingOpen(subject: KitSubject, work: () => Promise<unknown>): Promise<void> {
+  const before = await openHandles(subject)
+  await work()
+  if (await isWithin(subject, before.count)) return
+  const once = await openHandles(subject)
+  await work()
+  if (await isWithin(subject, once.count)) return
+  const twice = await openHandles(subject)
+  assert.fail(`the same work left more open each time (${before.count}, ${once.count}, ${twice.count}): ${newIn(twice, before)}`)
+}
+
+interface OpenHandles {
+  readonly count: number
+  readonly named: readonly string[]
+}
+
+async function openHandles({ handles, pools = [] }: KitSubject): Promise<OpenHandles> {
+  if (!handles) return { count: countOpenHandles(), named: [] }
+  const counted = (await handles()).filter(({ packages }) => !packages.some(one => pools.includes(one)))
+  return { count: counted.length, named: counted.map(handleText) }
+}
+
+async function isWithin(subject: KitSubject, count: number): Promise<boolean> {
+  const end = Date.now() + CLOSING_MS
+  while ((await openHandles(subject)).count > count) {
+    if (Date.now() > end) return false
+    await setTimeout(10)
+  }
+  return true
+}
+
+/** `a socket of pg (connection.js:63) × 50`. */
+function newIn({ named }: OpenHandles, before: OpenHandles): string {
+  const words = [...Map.groupBy(named, one => one)].flatMap(([text, all]) => {
+    const more = all.length - before.named.filter(one => one === text).length
+    return more > 0 ? [more === 1 ? text : `${text} × ${more}`] : []
+  })
+  return words.length === 0 ? 'files or sockets of this process' : words.join(', ')
+}
+
 /** Number of open files, sockets and the like, without timers and pending work of the kit itself. */
-export function countOpenHandles(): number {
+function countOpenHandles(): number {
   const handles = process.getActiveResourcesInfo().filter(kind => !/Timeout|Immediate|TickObject/.test(kind)).length
   return handles + countDescriptors()
 }

@@ -1,25 +1,24 @@
 import { type AsyncHook, AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type SvcError, svcError } from '@svc/core'
+import { describeHandle, type HandleResource, handlesText, type OpenHandle } from '@svc/runtime/isolation'
 
 /** Tracks resources that the plugins of one host open. */
 export interface LeftoverWatch {
   /** Runs work of a plugin. Everything that it opens, directly or later, belongs to the plugin. */
   run<T>(plugin: string, work: () => T): T
+  /** The open handles of a plugin. */
+  open(plugin: string): OpenHandle[]
   /** Stops tracking. Throws LEFTOVERS with plugins and kinds when something is still open. */
   end(): Promise<void>
 }
 
 interface Opened {
-  readonly kind: string
+  readonly type: string
   readonly plugin: string
   /** The stack is formatted only on demand, because that is the slowest part. */
   readonly place: Error
-  readonly resource: WeakRef<Resource>
-}
-/** Handles and timers as `async_hooks` shows them. A resource without `hasRef` is a request, which ends on its own. */
-interface Resource {
-  hasRef?(): boolean
+  readonly resource: WeakRef<HandleResource>
 }
 interface Owner {
   readonly plugin: string
@@ -32,29 +31,11 @@ const owners = new AsyncLocalStorage<Owner | undefined>()
 const watches = new Map<LeftoverWatch, Map<number, Opened>>()
 let hook: AsyncHook | undefined
 
-function note(id: number, type: string, _trigger: number, resource: Resource): void {
+function note(id: number, type: string, _trigger: number, resource: HandleResource): void {
   const owner = owners.getStore()
   if (!owner || !('hasRef' in resource)) return
-  owner.opened.set(id, { kind: nameOf(type), plugin: owner.plugin, place: new Error(), resource: new WeakRef(resource) })
+  owner.opened.set(id, { type, plugin: owner.plugin, place: new Error(), resource: new WeakRef(resource) })
 }
-
-/** The place where it was opened: the first line of the stack outside of Node and this file. */
-function placeOf({ place: { stack = '' } }: Opened): string {
-  const line = stack.split('\n').find(item => item.includes('file:') && !item.includes(import.meta.url))
-  return line?.match(/[^/]+:\d+(?=:\d+\)?$)/)?.[0] ?? 'unknown'
-}
-
-const NAMES: Readonly<Record<string, string>> = {
-  TCPSERVERWRAP: 'a server',
-  PIPESERVERWRAP: 'a server',
-  TCPWRAP: 'a socket',
-  PIPEWRAP: 'a pipe',
-  PROCESSWRAP: 'a child process',
-  WORKER: 'a worker thread',
-  Timeout: 'a timer',
-  FSEVENTWRAP: 'a file watcher',
-}
-const nameOf = (type: string) => NAMES[type] ?? type
 
 function forget(id: number): void {
   for (const opened of watches.values()) opened.delete(id)
@@ -63,12 +44,20 @@ function forget(id: number): void {
 /** Resources that keep the process alive count as open, unreferenced ones do not. */
 const isOpen = ({ resource }: Opened) => resource.deref()?.hasRef?.() === true
 
+/** The files of this package open nothing on behalf of a plugin. */
+const ASIDE = new URL('.', import.meta.url).pathname
+const described = ({ type, place }: Opened): OpenHandle => describeHandle(type, place, path => path.startsWith(ASIDE))
+
+/** The plugin whose code runs, if any. */
+export const runningPlugin = (): string | undefined => owners.getStore()?.plugin
+
 /** Starts tracking. The asynchronous context tells which plugin opened a resource. */
 export function watchLeftovers(): LeftoverWatch {
   const opened = new Map<number, Opened>()
   const left = () => [...opened.values()].filter(isOpen)
   const watch: LeftoverWatch = {
     run: (plugin, work) => owners.run({ plugin, opened }, work),
+    open: plugin => left().flatMap(one => (one.plugin === plugin ? described(one) : [])),
     async end() {
       const end = performance.now() + SETTLE_MS
       while (left().length > 0 && performance.now() < end) await owners.run(undefined, () => sleep(5))
@@ -87,9 +76,9 @@ export function watchLeftovers(): LeftoverWatch {
 function leftOpen(left: readonly Opened[]): SvcError {
   const open = [...Map.groupBy(left, opened => opened.plugin)].map(([plugin, all]) => ({
     plugin,
-    things: all.map(item => `${item.kind} (${placeOf(item)})`),
+    things: handlesText(all.map(described)),
   }))
-  return svcError('LEFTOVERS', open.map(item => `${item.plugin} left open: ${item.things.join(', ')}`).join('\n'), {
+  return svcError('LEFTOVERS', open.map(item => `${item.plugin} left open: ${item.things}`).join('\n'), {
     plugin: open.map(item => item.plugin).join(', '),
     details: { open },
     hint: 'Give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { JsonSchema } from '@svc/core'
-import { type Json, type Route, ROUTE_HEADERS, type RouteReply } from '@svc/core/contracts'
+import { type Json, type Route, ROUTE_HEADERS, type RouteReply, type RouteStreamItem } from '@svc/core/contracts'
 import { abortable, assertPlain, caseMaker, compileSchema, frozen, type KitCase, skipped } from './kit-case.ts'
 import { generateMatching, settledOutcome } from './made-up.ts'
 import type { RouteSample } from './plugin-samples.ts'
@@ -41,21 +41,24 @@ export function routeCases({ name, seen, options, permissions, open }: ItemUnder
   ]
 }
 
+/** The bytes of a body, for a sample without `rawBody`. */
+const rawOf = (body: Json | undefined) =>
+  new TextEncoder().encode(body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body))
+
 /** Query values are text. */
 const textsOf = (query: Json) =>
   Object.fromEntries(Object.entries(Object(query) as object).map(([key, value]) => [key, String(value)]))
 
 async function ask(route: Route, { expect: _expect, ...given }: RouteSample): Promise<Json | string | undefined> {
   const params = Object.fromEntries([...route.path.matchAll(/:(\w+)/g)].map(([, key]) => [key, 'sample']))
-  const request = frozen({ params, query: {}, headers: {}, body: undefined, ...given })
+  const rawBody = route.rawBody ? { rawBody: rawOf(given.body) } : {}
+  const request = frozen({ params, query: {}, headers: {}, body: undefined, ...rawBody, ...given })
   const what = `${route.method} ${route.path} ${JSON.stringify(given)}`
-  if (route.stream) return (await settledOutcome(read(route.stream(request, abortable().ctx)), what)).value
+  if (route.stream) return (await settledOutcome(read(route, route.stream(request, abortable().ctx)), what)).value
   const { value } = await settledOutcome(route.handle!(request, abortable().ctx), what)
   if (value === undefined) return undefined
   assertPlain(value, 'reply')
-  checkHeaders(value.headers)
-  checkBody(route, value.status ?? 200, value.body)
-  return (value.body as Json | undefined) ?? value.text ?? ''
+  return contentOf(route, value) ?? ''
 }
 
 /** For an isolated plugin the server removes other headers, so its author should know. */
@@ -74,12 +77,27 @@ function checkBody({ responses }: Route, status: number, body: unknown): void {
   assert.ok(check(structuredClone(body)), `its answer breaks its own schema: ${JSON.stringify(check.errors)}`)
 }
 
-async function read(stream: AsyncIterable<string>): Promise<string> {
+/** Reads a stream to its end or for a while: text, or the data of a reply that is the whole response. */
+async function read(route: Route, stream: AsyncIterable<RouteStreamItem>): Promise<Json> {
+  const decoder = new TextDecoder()
   let text = ''
   let count = 0
   for await (const item of stream) {
-    text += item
+    if (isReply(item)) {
+      assert.equal(count, 0, 'only the first item of a stream can be a reply')
+      const content = contentOf(route, item)
+      if (content !== undefined) return content
+    } else text += typeof item === 'string' ? item : decoder.decode(item, { stream: true })
     if (++count === ITEMS) break
   }
   return text
+}
+
+const isReply = (item: RouteStreamItem): item is RouteReply => typeof item === 'object' && !(item instanceof Uint8Array)
+
+/** Checks a reply and returns its data or text. */
+function contentOf(route: Route, { status = 200, headers, body, text, bytes }: RouteReply): Json | undefined {
+  checkHeaders(headers)
+  checkBody(route, status, body)
+  return (body as Json | undefined) ?? text ?? (bytes && new TextDecoder().decode(bytes))
 }

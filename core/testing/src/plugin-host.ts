@@ -1,69 +1,118 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { basename, join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
-import {
-  type ConfigTree,
-  type PackageInfo,
-  type Plugin,
-  type PluginRef,
-  readManifest,
-  type RunningHost,
-  type SlotToken,
-  svcError,
-} from '@svc/core'
-import { importModule, importPlugin, type Origin } from '@svc/core/internal'
-import { testHost } from './host.ts'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import { type ConfigTree, type Plugin, type RunningHost, type SlotToken, svcError } from '@svc/core'
+import { handlesText, type OpenHandle } from '@svc/runtime/isolation'
+import { openTestHost } from './host.ts'
 import { generate, randomOf } from './made-up.ts'
-import type { PluginKitOptions } from './plugin-samples.ts'
+import type { KitSubject } from './kit-case.ts'
+import { createLogReader } from './plugin-log.ts'
+import type { PluginPackage } from './plugin-package.ts'
+import type { KitRun, PluginKitOptions } from './plugin-samples.ts'
 import { watchReach } from './reach.ts'
 
-/** A host with the plugin, and the accesses of the plugin meanwhile. */
+/** A host with the plugin, and what the plugin does meanwhile. */
 export interface PluginHost {
   readonly host: RunningHost
   readonly config: ConfigTree
-  /** Variables and hosts that the plugin used without declaring them. */
-  undeclared(): readonly string[]
+  /** What would fail or be refused when it is installed, each once, as a sentence. Complete after `close`. */
+  problems(): readonly string[]
+  /** What its author should know. */
+  warnings(): readonly string[]
+  /** Its open handles. */
+  handles(): Promise<readonly OpenHandle[]>
+  /** Throws LEFTOVERS when it left something open. */
   close(): Promise<void>
 }
 
 /** The name of a generated instance. */
 export const ENTRY = 'sample'
 
+const GONE_MS = 500
 const SETUP_MS = 5_000
-const SILENT = { destination: { write() {} } }
+/** A process takes its time to start on a busy machine. */
+const PROCESS_SETUP_MS = 20_000
 
-/** Starts a strict host with the plugin and its needs. `more` lists plugins after it. */
+interface OpenOptions {
+  /** Plugins after it. */
+  readonly more?: NonNullable<PluginKitOptions['beside']>
+  readonly strict?: boolean
+  /** The run that several hosts share. Default: a new one. */
+  readonly run?: KitRun
+}
+
+/** Starts a strict host with the plugin and its needs. */
 export async function openPlugin(
-  { info, ref, plugin }: PluginPackage,
+  found: PluginPackage,
   options: PluginKitOptions,
-  { more = [], strict = true }: { readonly more?: NonNullable<PluginKitOptions['beside']>; readonly strict?: boolean } = {}
+  { more = [], strict = true, run }: OpenOptions = {}
 ): Promise<PluginHost> {
-  const { beside = [], give = [], env = {} } = options
-  const environment = setVariables(env)
-  const reach = watchReach(info, JSON.stringify([options.config, env]))
-  const config = { host: { setup_timeout_ms: SETUP_MS }, ...configFor(plugin, options) }
-  try {
-    const host = await testHost([...beside, ref, ...more], {
+  const { info, plugin, isolation } = found
+  const { beside = [], give = [], env = {}, sandbox = [] } = options
+  await using stack = new AsyncDisposableStack()
+  stack.use(setVariables(env))
+  const at = run ?? stack.use(await openRun())
+  const isApart = isolation === 'process'
+  const own = typeof options.config === 'function' ? await options.config(at) : options.config
+  const config = { host: { setup_timeout_ms: isApart ? PROCESS_SETUP_MS : SETUP_MS }, ...configFor(plugin, own) }
+  const given = JSON.stringify([config, env])
+  const reach = isApart ? undefined : stack.use(watchReach(info, given))
+  const log = createLogReader(info.name)
+  const [late, left, opened] = [new Set<string>(), [] as OpenHandle[], [] as (() => Promise<readonly OpenHandle[]>)[]]
+  const watch = {
+    started: (open: (typeof opened)[number]) => void opened.push(open),
+    left: (all: readonly OpenHandle[]) => void left.push(...all),
+  }
+  const ref = await found.refFor({ servers: serversIn(given), watch })
+  const { host, handles } = await openTestHost(
+    [...(isApart ? sandbox : []), ...beside, ref, ...more],
+    {
       config,
       give,
       strict,
-      log: SILENT,
-      from: [new URL('package.json', folderUrl(info.folder)).href],
-    })
-    const close = async () => {
-      await host.close().finally(() => {
-        reach[Symbol.dispose]()
-        environment[Symbol.dispose]()
-      })
-    }
-    return { host, config, undeclared: () => reach.found(), close }
-  } catch (error) {
-    reach[Symbol.dispose]()
-    environment[Symbol.dispose]()
-    throw error
+      log: { level: 'debug', destination: log },
+      from: [pathToFileURL(join(info.folder, 'package.json')).href],
+    },
+    (by, place) =>
+      by === info.name &&
+      late.add(`it calls ${place} with the context of a call that has ended: pass on a context only while its call runs`)
+  )
+  const held = stack.move()
+  const close = async () => {
+    // A process that is about to end takes a moment to be gone, and the host to log it.
+    await Promise.all(opened.map(open => open().catch(() => sleep(GONE_MS))))
+    await host.close().finally(() => held[Symbol.asyncDispose]())
+    if (left.length > 0) throw leftOpen(info.name, left)
+  }
+  return {
+    host,
+    config,
+    problems: () => [...(reach?.found() ?? []), ...log.problems(), ...late],
+    warnings: () => [...(reach?.warnings() ?? []), ...log.warnings()],
+    handles: async () => [...handles(info.name), ...(await Promise.all(opened.map(open => open().catch(() => [])))).flat()],
+    close,
   }
 }
+
+const leftOpen = (plugin: string, left: readonly OpenHandle[]) =>
+  svcError('LEFTOVERS', `${plugin} left open: ${handlesText(left)}`, {
+    plugin,
+    hint: 'Give what a plugin opens to its scope: scope.use(server), scope.defer(() => clearInterval(timer)), or end it when scope.signal aborts',
+  })
+
+let runs = 0
+
+/** A run with an empty folder, which is removed at its end. */
+export async function openRun(): Promise<KitRun & AsyncDisposable> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-kit-'))
+  const close = () => rm(folder, { recursive: true, force: true })
+  return { id: `kit${process.pid}_${++runs}`, folder, [Symbol.asyncDispose]: close }
+}
+
+/** Servers on loopback that the configuration or a variable names: they belong to the test. */
+const serversIn = (given: string): string[] => [...new Set(given.match(/(127\.0\.0\.1|localhost|\[::1\]):\d+/g) ?? [])]
 
 /** One contribution of a plugin, with its own host for each case. */
 export interface ItemUnderTest<T> {
@@ -72,17 +121,17 @@ export interface ItemUnderTest<T> {
   readonly seen: T
   readonly options: PluginKitOptions
   readonly permissions: NonNullable<PluginPackage['info']['manifest']['permissions']>
-  open(): Promise<{ readonly item: T; close(): Promise<void> }>
+  open(): Promise<{ readonly item: T; close(): Promise<void> } & Pick<KitSubject, 'handles' | 'pools'>>
 }
 
-/** Opens nothing yet: each `open` starts a host and records accesses of the plugin in `reached`. */
+/** Opens nothing yet: each `open` starts a host, and `close` puts what the plugin did into `seenIn`. */
 export function itemUnderTest<T>(
   found: PluginPackage,
   options: PluginKitOptions,
   slot: SlotToken<T>,
   name: string,
   seen: T,
-  reached: Set<string>
+  seenIn: Observed
 ): ItemUnderTest<T> {
   return {
     name,
@@ -90,14 +139,22 @@ export function itemUnderTest<T>(
     options,
     permissions: found.info.manifest.permissions ?? {},
     async open() {
-      const { host, close, undeclared } = await openPlugin(found, options)
+      const { host, close, problems, warnings, handles } = await openPlugin(found, options)
       const end = async () => {
-        for (const item of undeclared()) reached.add(item)
-        await close()
+        await close().finally(() => {
+          for (const text of problems()) seenIn.problems.add(text)
+          for (const text of warnings()) seenIn.warnings.add(text)
+        })
       }
-      return { item: itemOf(host, slot, name), close: end }
+      return { item: itemOf(host, slot, name), handles, pools: options.pools ?? [], close: end }
     },
   }
+}
+
+/** What a plugin did in one case. */
+export interface Observed {
+  readonly problems: Set<string>
+  readonly warnings: Set<string>
 }
 
 function itemOf<T>(host: RunningHost, slot: SlotToken<T>, name: string): T {
@@ -106,11 +163,8 @@ function itemOf<T>(host: RunningHost, slot: SlotToken<T>, name: string): T {
   return item
 }
 
-const folderUrl = (folder: string) =>
-  new URL(`file://${folder.replaceAll('%', '%25').replaceAll('#', '%23').replaceAll('?', '%3f')}/`)
-
 /** The configuration of its author, else a minimal one. */
-function configFor(plugin: Plugin | undefined, { config }: PluginKitOptions): ConfigTree {
+function configFor(plugin: Plugin | undefined, config: ConfigTree | undefined): ConfigTree {
   if (config || !plugin) return config ?? {}
   const [section, entry] =
     plugin.instances === undefined ? [plugin.section, {}] : [`${plugin.instances}.${ENTRY}`, { type: plugin.type }]
@@ -142,55 +196,3 @@ function setVariables(env: Readonly<Record<string, string>>): Disposable {
     },
   }
 }
-
-/** The folder of a plugin: its source if `exports` has one for development, else its build. */
-export interface PluginPackage {
-  readonly info: PackageInfo
-  /** The reference for a host. */
-  readonly ref: PluginRef
-  /** Absent for code that is never imported. */
-  readonly plugin: Plugin | undefined
-  /** Imports a module of `exports`. */
-  importModule(module: string): Promise<{ readonly COMMANDS?: unknown }>
-}
-
-interface PackageJson {
-  readonly exports?: Readonly<Record<string, unknown>>
-}
-
-/** Reads a folder and imports its module. Throws MANIFEST_INVALID, MANIFEST_NEWER, PLUGIN_IMPORT_FAILED. */
-export async function openPackage(place: URL | string): Promise<PluginPackage> {
-  const folder = place instanceof URL || place.startsWith('file:') ? fileURLToPath(place) : place
-  const file = join(folder, 'package.json')
-  if (!existsSync(file))
-    throw svcError('PLUGIN_UNKNOWN', `there is no package.json in ${basename(folder)}`, { hint: 'Name the folder of a plugin' })
-  const info = await readManifest(file)
-  const sources = sourcesOf(folder, JSON.parse(readFileSync(file, 'utf8')) as PackageJson)
-  const origin = (module: string) => originOf(info, sources, module)
-  const load = async (module: string) =>
-    (await importModule(info.name, folder, origin(module))) as { readonly COMMANDS?: unknown }
-  if (info.manifest.runtime !== undefined) return { info, ref: pathToFileURL(folder), plugin: undefined, importModule: load }
-  const plugin = await importPlugin(info.name, folder, origin('.'))
-  return { info, ref: { name: info.name, manifest: info.manifest, use: plugin }, plugin, importModule: load }
-}
-
-/** Maps keys of `exports` to the existing file of the condition `development`. */
-function sourcesOf(folder: string, { exports }: PackageJson): ReadonlyMap<string, string> {
-  const named = Object.entries(typeof exports === 'object' ? exports : {}).map(
-    ([key, item]) => [key, (item as { development?: unknown } | null)?.development] as const
-  )
-  const files = named.flatMap(([key, file]) => (typeof file === 'string' ? [[key, join(folder, file)] as const] : []))
-  return new Map(files.filter(([, file]) => existsSync(file)))
-}
-
-/** Locates a module of the package. Without a known file, `import` resolves the plugin by name. */
-function originOf({ name, folder, main }: PackageInfo, sources: ReadonlyMap<string, string>, module: string): Origin {
-  const file = sources.get(module) ?? (module === '.' ? main && join(folder, main) : fileOf(name, folder, module))
-  const place = pathToFileURL(join(folder, 'package.json')).href
-  return { name, place, ...(file ? { module: pathToFileURL(file).href } : {}) }
-}
-
-const fileOf = (name: string, folder: string, module: string) =>
-  existsSync(join(folder, module))
-    ? join(folder, module)
-    : createRequire(join(folder, 'package.json')).resolve(join(name, module))

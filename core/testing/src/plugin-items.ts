@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type AnySlot, codeOf, messageOf, type RunningHost, type SlotToken } from '@svc/core'
 import {
   type AuthScheme,
@@ -19,20 +20,21 @@ import {
   abortable,
   assertPlain,
   atOnce,
-  becomes,
   caseMaker,
-  countOpenHandles,
   frozen,
   type KitCase,
+  leavesNothingOpen,
   outcome,
   skipped,
+  warn,
 } from './kit-case.ts'
 import { assertCode, generateMatching, settledOutcome } from './made-up.ts'
 import { routeCases } from './made-up-routes.ts'
 import { nodeKit } from './node-kit.ts'
 import { play } from './node-play.ts'
 import { assertDescribed, assertSettings } from './node-settings.ts'
-import { type ItemUnderTest, itemUnderTest, openPlugin, type PluginPackage } from './plugin-host.ts'
+import { type ItemUnderTest, itemUnderTest, type Observed, openPlugin, openRun } from './plugin-host.ts'
+import type { PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { checkOrder, readAll } from './provider-subject.ts'
 import { providerKit } from './provider-kit.ts'
@@ -47,8 +49,8 @@ export function itemCases(found: PluginPackage, options: PluginKitOptions, host:
       .entries()
       .filter(([name]) => host.slot(slot).owner(name) === found.info.name)
       .flatMap(([name, seen]) => {
-        const reached = new Set<string>()
-        return named(slot, name, reached, cases(itemUnderTest(found, options, slot, name, seen, reached)))
+        const observed = { problems: new Set<string>(), warnings: new Set<string>() }
+        return named(slot, name, observed, cases(itemUnderTest(found, options, slot, name, seen, observed)))
       })
   return [
     ...each(Tools, ofTool),
@@ -60,15 +62,19 @@ export function itemCases(found: PluginPackage, options: PluginKitOptions, host:
   ]
 }
 
-/** Each case also fails for undeclared accesses of the plugin. */
-const named = (slot: AnySlot, name: string, reached: Set<string>, cases: readonly KitCase[]): KitCase[] =>
+/** Each case also fails for what the plugin may not do. */
+const named = (slot: AnySlot, name: string, { problems, warnings }: Observed, cases: readonly KitCase[]): KitCase[] =>
   cases.map(testCase => ({
     ...testCase,
     title: `${slot.name} ${name}: ${testCase.title}`,
     async run() {
-      reached.clear()
-      await testCase.run.call(this)
-      assert.deepEqual([...reached], [], [...reached].join('\n'))
+      problems.clear()
+      warnings.clear()
+      const { error, failed } = await outcome(testCase.run.call(this))
+      warn(this, warnings)
+      const found = [...problems].join('\n')
+      if (failed) throw found === '' ? error : new Error(`${messageOf(error)}\n${found}`, { cause: error })
+      assert.ok(found === '', found)
     },
   }))
 
@@ -78,8 +84,8 @@ function ofTool(thing: ItemUnderTest<Tool>): KitCase[] {
   const { name, options, open } = thing
   const samples = options.tools?.[name]
   const subject = async () => {
-    const { item, close } = await open()
-    return { tool: item, name, close }
+    const { item, ...subject } = await open()
+    return { tool: item, name, ...subject }
   }
   return [...toolCases(thing, subject), ...(samples ? toolKit(subject, samples) : [missing('toolKit')])]
 }
@@ -90,8 +96,8 @@ function ofProvider(thing: ItemUnderTest<Provider>): KitCase[] {
   if (!options.provider) return [...made, missing('providerKit')]
   const { connections, ...samples } = options.provider
   const subject = async () => {
-    const { item, close } = await open()
-    return { provider: item, close, ...(connections ? { connections } : {}) }
+    const { item, ...subject } = await open()
+    return { provider: item, ...subject, ...(connections ? { connections } : {}) }
   }
   return [...made, ...providerKit(subject, samples, samples)]
 }
@@ -100,8 +106,8 @@ function ofNode(thing: ItemUnderTest<WorkflowNode>): KitCase[] {
   const { name, options, open } = thing
   const samples = options.nodes?.[name]
   const subject = async () => {
-    const { item, close } = await open()
-    return { node: item, close }
+    const { item, ...subject } = await open()
+    return { node: item, ...subject }
   }
   return [...nodeCases(thing), ...(samples ? nodeKit(subject, samples) : [missing('nodeKit')])]
 }
@@ -110,26 +116,29 @@ function ofAuth(thing: ItemUnderTest<AuthScheme>): KitCase[] {
   const { name, options, open } = thing
   const credentials = options.auth?.[name]
   const subject = async () => {
-    const { item, close } = await open()
-    return { scheme: item, close, ...credentials! }
+    const { item, ...subject } = await open()
+    return { scheme: item, ...subject, ...credentials! }
   }
   return [...authCases(thing), ...(credentials ? authKit(subject) : [missing('authKit')])]
 }
 
-/** Data of a store must not survive its host, unless its author declares that it lasts. */
+/** Data of a store must not survive its host, unless its author declares that it lasts. All hosts of a case share one run. */
 function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
-  const start = () => openPlugin(found, options, { strict: false })
   const open = async () => {
-    let run = await start()
+    const run = await openRun()
+    const start = () => openPlugin(found, options, { strict: false, run })
+    let now = await start()
     const anew = async () => {
-      await run.close()
-      run = await start()
-      return run.host.service(Store)
+      await now.close()
+      now = await start()
+      return now.host.service(Store)
     }
     return {
-      store: run.host.service(Store),
+      store: now.host.service(Store),
       ...(options.lasts ? { reopen: anew } : {}),
-      [Symbol.asyncDispose]: () => run.close(),
+      async [Symbol.asyncDispose]() {
+        await now.close().finally(() => run[Symbol.asyncDispose]())
+      },
     }
   }
   return storeKit(open).map(testCase => ({ ...testCase, title: `store: ${testCase.title}` }))
@@ -146,7 +155,7 @@ function authCases({ options, open }: ItemUnderTest<AuthScheme>): KitCase[] {
     make('takes no made-up credential, and ends each request', async ({ item }) => {
       for (const value of generateMatching({ type: 'string' }, options) as string[])
         for (const header of item.headers) {
-          const request = frozen({ headers: { [header]: value }, address: '192.0.2.1' })
+          const request = frozen({ headers: { [header]: value }, address: '192.0.2.1', method: 'GET', path: '/', query: '' })
           const { value: taken, error } = await settledOutcome(item.authenticate(request, abortable().ctx), `a made-up ${header}`)
           assert.equal(taken, undefined, `it takes ${JSON.stringify(value)} in ${header}`)
           if (error !== undefined) assertCode(error, ['AUTHENTICATION_FAILED'], `a made-up ${header}`)
@@ -245,16 +254,21 @@ function toolCases({ name, seen, options }: ItemUnderTest<Tool>, open: () => Pro
   ]
 }
 
-async function callAll({ tool }: ToolSubject, all: readonly Arguments[]): Promise<void> {
+/** Milliseconds in which a plugin can use the context of its last call too late. */
+const LATE_MS = 50
+
+async function callAll(subject: ToolSubject, all: readonly Arguments[]): Promise<void> {
+  const { tool } = subject
   assert.ok(all.length > 0, 'no arguments can be made up that fit its schema: give samples of it')
   const [first = {}] = all
   // A resource that is opened once is not a leak.
   await settledOutcome(tool.call(frozen(first), abortable().ctx), shown(first))
-  const before = countOpenHandles()
-  for (const args of all) {
-    const { value, error } = await settledOutcome(tool.call(frozen(args), abortable().ctx), shown(args))
-    if (value) checkResult(tool, value, shown(args))
-    else assertReadable(messageOf(error))
-  }
-  await becomes('closing what was opened', () => countOpenHandles() <= before)
+  await leavesNothingOpen(subject, async () => {
+    for (const args of all) {
+      const { value, error } = await settledOutcome(tool.call(frozen(args), abortable().ctx), shown(args))
+      if (value) checkResult(tool, value, shown(args))
+      else assertReadable(messageOf(error))
+    }
+  })
+  await sleep(LATE_MS)
 }

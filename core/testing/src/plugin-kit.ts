@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { fileURLToPath } from 'node:url'
 import { asSvcError, formatError } from '@svc/core'
+import { undeclaredImports } from '@svc/core/config'
 import { type KitCase, outcome } from './kit-case.ts'
 import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
-import { openPackage, openPlugin, type PluginHost, type PluginPackage } from './plugin-host.ts'
+import { openPlugin, type PluginHost } from './plugin-host.ts'
+import { openPackage, type PluginPackage } from './plugin-package.ts'
 import type { PluginKitOptions } from './plugin-samples.ts'
 import { itemCases } from './plugin-items.ts'
 
@@ -15,9 +18,9 @@ import { itemCases } from './plugin-items.ts'
 export async function pluginKit(folder: URL | string, options: PluginKitOptions = {}): Promise<KitCase[]> {
   let found: PluginPackage
   try {
-    found = await openPackage(folder)
+    found = await openPackage(folder, options.sandbox)
   } catch (error) {
-    return [failing('has a manifest that svc takes, and a module that is a plugin', error)]
+    return [failing('has a manifest that svc takes, and a module that is a plugin', error, importText(folder))]
   }
   const cases = packageCases(found, options)
   const lives = lifeCases(found, options)
@@ -25,6 +28,18 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
   // Each of the others would wait as long for the same error.
   if (!started) return [failing(STARTS, error, notRun(lives.length - 1)), ...cases]
   return [...lives, ...cases, ...(await casesOfItems(found, options, started))]
+}
+
+/** A module that does not load often imports a package that is installed only beside the plugin. */
+function importText(folder: URL | string): string {
+  const path = folder instanceof URL || folder.startsWith('file:') ? fileURLToPath(folder) : folder
+  try {
+    return undeclaredImports(path)
+      .map(text => `\n  ${text}`)
+      .join('')
+  } catch {
+    return '' // the error itself says what is wrong with the folder
+  }
 }
 
 const notRun = (count: number) => `\n  ${count} cases that start it, and those of what it adds, were not run because of that`

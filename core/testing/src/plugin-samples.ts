@@ -8,8 +8,8 @@ import type { ToolSamples } from './tool-kit.ts'
 
 /** Samples that show a plugin at work. All are optional: the kit generates data where it can, and reports what it skipped. */
 export interface PluginSamples {
-  /** The configuration. Default: a minimal one by its schema. */
-  readonly config?: ConfigTree
+  /** The configuration, or a function that returns the one of each case. Default: a minimal one by its schema. */
+  readonly config?: ConfigTree | ((run: KitRun) => ConfigTree | Promise<ConfigTree>)
   /** Environment variables that it needs. */
   readonly env?: Readonly<Record<string, string>>
   /** Plugins that it needs. */
@@ -29,8 +29,21 @@ export interface PluginSamples {
   readonly auth?: Readonly<Record<string, Pick<AuthSubject, 'good' | 'bad'>>>
   /** Requests by route name. */
   readonly routes?: Readonly<Record<string, readonly RouteSample[]>>
+  /**
+   * Packages that keep connections open, such as `pg-pool`. The kit accepts open handles that do not grow with the calls; it
+   * does not count those of these packages at all until the plugin ends.
+   */
+  readonly pools?: readonly string[]
   /** For a store whose data lasts: a host that starts again with the same configuration has it. */
   readonly lasts?: boolean
+}
+
+/** One case of a kit. A store case that opens the same data again has the same run. */
+export interface KitRun {
+  /** Differs for each case: for the name of a schema or a prefix of keys. */
+  readonly id: string
+  /** An empty folder, which the kit removes after the case. */
+  readonly folder: string
 }
 
 /** A request to a route. */
@@ -39,6 +52,11 @@ export interface RouteSample extends Partial<RouteRequest> {
 }
 
 export interface PluginKitOptions extends PluginSamples {
+  /**
+   * The plugins that isolate others (`@svc/plugin-sandbox-process`, `@svc/plugin-isolation`): the kit runs the plugin in a process
+   * of its own, confined to its manifest. Default: none; it runs in this process.
+   */
+  readonly sandbox?: readonly PluginRef[]
   /** Seed of generated data. Default 1. */
   readonly seed?: number
   /** Number of generated calls per contribution. Default 50. */

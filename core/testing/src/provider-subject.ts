@@ -154,10 +154,13 @@ const CHECKS: { readonly [K in ModelEvent['type']]?: (event: Extract<ModelEvent,
     )
   },
   usage({ usage }) {
-    assert.ok([usage.input, usage.output, usage.cached, usage.reasoning].every(isCount), `usage is ${JSON.stringify(usage)}`)
     assert.ok(
-      (usage.cached ?? 0) <= usage.input && (usage.reasoning ?? 0) <= usage.output,
-      'cached is part of input, reasoning of output'
+      [usage.input, usage.output, usage.cached, usage.cacheWrite, usage.reasoning].every(isCount),
+      `usage is ${JSON.stringify(usage)}`
+    )
+    assert.ok(
+      (usage.cached ?? 0) + (usage.cacheWrite ?? 0) <= usage.input && (usage.reasoning ?? 0) <= usage.output,
+      'cached and cacheWrite are parts of input, reasoning of output'
     )
   },
 }

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type AnySlot, type PluginBoundary, type MethodKind, type SvcError, svcError, type CallContext } from '@svc/core'
+import { runningPlugin } from './leftovers.ts'
 import { copyPlain, findNonPlain, fromWire, plainContext, toWire } from '@svc/runtime'
 
 type Run = <T>(plugin: string, work: () => T) => T
@@ -8,15 +9,48 @@ type Run = <T>(plugin: string, work: () => T) => T
  * Passes all values as between processes: cloned, frozen and checked. A violation is reported with its place. `run` tracks the
  * running plugin.
  */
-export function createStrict(run: Run): PluginBoundary {
+export function createStrict(run: Run, onLateContext?: LateContextListener): PluginBoundary {
+  const contexts = onLateContext && createContextLedger(onLateContext)
   return {
     setup: run,
-    service: (token, implementation, by) => crossMethods(token.name, token.methods, implementation as object, by, run),
-    item: (token, item, by, name) => (token.local ? item : crossItem(token, item as object, by, name, run)),
+    service: (token, implementation, by) =>
+      crossMethods({ place: token.name, by, run, contexts }, token.methods, implementation as object),
+    item: (token, item, by, name) =>
+      token.local ? item : crossItem({ place: `${token.name}.${name}`, by, run, contexts }, token, item as object),
     tap: (ref, tap, by) => async (value, ctx) => {
-      const side: Side = { place: ref.id, by, run }
+      const side: Side = { place: ref.id, by, run, contexts }
       const [given, crossed] = crossArguments(side, [value, ctx])
       return cross(await runRemote(side, () => tap(given, crossed as CallContext)), `${ref.id}.answer`, by)
+    },
+  }
+}
+
+/** Called when `plugin` passes on the context of a call that has ended, to the method at `place`. */
+export type LateContextListener = (plugin: string, place: string) => void
+
+/** The contexts of running and ended calls into plugins. */
+interface ContextLedger {
+  /** Notes a call into a plugin. Its context ends with it. */
+  lend(plugin: string, ctx: CallContext): Disposable
+  /** Reports the running plugin if the context belongs to a call into it that has ended. */
+  check(ctx: CallContext, place: string): void
+}
+
+/** A plugin in its own process loses the context when the call ends, so the kits report a later use. */
+function createContextLedger(onLate: LateContextListener): ContextLedger {
+  const calls = new Map<string, { running: number }>()
+  const keyOf = (plugin: string, { requestId }: CallContext) => `${plugin}\0${requestId}`
+  return {
+    lend(plugin, ctx) {
+      const key = keyOf(plugin, ctx)
+      const entry = calls.get(key) ?? { running: 0 }
+      entry.running++
+      calls.set(key, entry)
+      return { [Symbol.dispose]: () => void entry.running-- }
+    },
+    check(ctx, place) {
+      const plugin = runningPlugin()
+      if (plugin !== undefined && calls.get(keyOf(plugin, ctx))?.running === 0) onLate(plugin, place)
     },
   }
 }
@@ -26,6 +60,7 @@ interface Side {
   readonly place: string
   readonly by: string
   readonly run: Run
+  readonly contexts: ContextLedger | undefined
 }
 
 const PLAIN_HINT = 'contracts carry JSON, undefined, bigint, Date and Uint8Array only; progress is an item of a stream'
@@ -37,33 +72,26 @@ function cross<T>(value: T, place: string, by?: string): T {
   return copyPlain(value)
 }
 
-function crossItem(token: AnySlot, item: object, by: string, name: string, run: Run): object {
+function crossItem(side: Side, token: AnySlot, item: object): object {
   const data = Object.entries(item).filter(([key]) => !Object.hasOwn(token.methods, key))
-  const place = `${token.name}.${name}`
-  return Object.freeze({ ...cross(Object.fromEntries(data), place, by), ...crossMethods(place, token.methods, item, by, run) })
+  return Object.freeze({ ...cross(Object.fromEntries(data), side.place, side.by), ...crossMethods(side, token.methods, item) })
 }
 
 type Method = (...args: unknown[]) => unknown
 
-function crossMethods(
-  place: string,
-  table: Readonly<Record<string, MethodKind>>,
-  item: object,
-  by: string,
-  run: Run
-): Record<string, Method> {
+function crossMethods(side: Side, table: Readonly<Record<string, MethodKind>>, item: object): Record<string, Method> {
   const methods = item as Record<string, Method | undefined>
   const there = Object.entries(table).filter(([name]) => typeof methods[name] === 'function')
   return Object.fromEntries(
     there.map(([name, kind]) => {
       const call: Method = (...args) => methods[name]!(...args)
-      return [name, (kind === 'call' ? crossCall : crossStream)({ place: `${place}.${name}`, by, run }, call)]
+      return [name, (kind === 'call' ? crossCall : crossStream)({ ...side, place: `${side.place}.${name}` }, call)]
     })
   )
 }
 
 /** The author of the arguments is unknown here, so the place names them. */
-function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
+function crossArguments({ place, by, contexts }: Side, args: unknown[]): unknown[] {
   const ctx = args.at(-1) as CallContext | undefined
   if (!(ctx?.signal instanceof AbortSignal)) {
     const hint = 'Pass on the context that you received'
@@ -73,6 +101,7 @@ function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
       hint,
     })
   }
+  contexts?.check(ctx, place)
   const { signal } = ctx
   return [
     ...args.slice(0, -1).map((arg, at) => cross(arg, `${place}.args[${at}]`)),
@@ -83,6 +112,7 @@ function crossArguments({ place, by }: Side, args: unknown[]): unknown[] {
 function crossCall(side: Side, call: Method): Method {
   return async (...args) => {
     const crossed = crossArguments(side, args)
+    using _lent = side.contexts?.lend(side.by, crossed.at(-1) as CallContext)
     const answer = await runRemote(side, () => {
       const promise = call(...crossed)
       if (!(promise instanceof Promise)) throw notOfKind(side, 'a Promise')
@@ -97,6 +127,7 @@ function crossStream(side: Side, call: Method): Method {
 }
 
 async function* items(side: Side, call: Method, args: unknown[]) {
+  using _lent = side.contexts?.lend(side.by, args.at(-1) as CallContext)
   const source = await runRemote(side, async () => iteratorOf(call(...args), side))
   let ended = false
   try {

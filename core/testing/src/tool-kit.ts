@@ -6,10 +6,9 @@ import {
   abortable,
   assertPlain,
   atOnce,
-  becomes,
   caseMaker,
   compileSchema,
-  countOpenHandles,
+  leavesNothingOpen,
   frozen,
   type KitCase,
   type KitSubject,
@@ -130,14 +129,15 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
         assert.ok(isDeepStrictEqual(given, structuredClone(args)), `it changed ${shown(args)}`)
       }
     }),
-    make(`runs ${concurrent} calls at once and leaves nothing open`, async ({ tool }) => {
+    make(`runs ${concurrent} calls at once and leaves nothing open`, async subject => {
+      const { tool } = subject
       const args = frozen(good[0]!.args)
       await tool.call(args, abortable().ctx)
-      const before = countOpenHandles()
-      const results = await Promise.all(Array.from({ length: concurrent }, () => tool.call(args, abortable().ctx)))
-      for (const result of results) checkResult(tool, result, shown(args))
-      for (const sample of bad) await outcome(tool.call(frozen(sample.args), abortable().ctx))
-      await becomes('closing what was opened', () => countOpenHandles() <= before)
+      await leavesNothingOpen(subject, async () => {
+        const results = await Promise.all(Array.from({ length: concurrent }, () => tool.call(args, abortable().ctx)))
+        for (const result of results) checkResult(tool, result, shown(args))
+        for (const sample of bad) await outcome(tool.call(frozen(sample.args), abortable().ctx))
+      })
     }),
   ]
 }

@@ -212,4 +212,28 @@ describe('nodeKit', () => {
     }
     expect(await failures(open)).to.include(ANEW)
   })
+
+  it('takes values that differ from run to run where the samples name them', async () => {
+    let now = 0
+    const timed: WorkflowNode = {
+      ...without(honest, 'output'),
+      async *run(task, ctx) {
+        const { rounds } = Object(task.state) as { rounds?: number }
+        const inner = turned(step => {
+          if (step.type === 'fork') return { ...step, state: { rounds: step.state ?? null, times: [{ at: ++now }] } }
+          return step.type === 'output' ? { ...step, output: { at: ++now, rounds: 2 } } : step
+        })
+        yield* inner.run({ ...task, ...(rounds === undefined ? {} : { state: rounds }) }, ctx)
+      },
+    }
+    const titles = async (unstable: readonly string[]) => {
+      const failed: string[] = []
+      for (const { title, run } of nodeKit(() => ({ node: timed }), { ...samples, unstable }))
+        await run.call(undefined).catch(() => failed.push(title))
+      return failed
+    }
+    expect(await titles([])).to.deep.equal([ANEW])
+    expect(await titles(['output.at'])).to.deep.equal([ANEW])
+    expect(await titles(['output.at', 'state.times.*.at'])).to.deep.equal([])
+  })
 })

@@ -82,4 +82,6 @@ export const errorEvent = ({ error, error_code, details }: ErrorRecord): ChatEve
   details,
 })
 
-export const tokensOf = ({ input, output, total }: TurnUsage): TurnUsage => ({ input, output, total })
+/** `cached` is present only if the provider read a part of the input from its cache. */
+export const tokensOf = ({ input, output, total, cached }: TurnUsage): TurnUsage =>
+  cached ? { input, output, total, cached } : { input, output, total }

@@ -34,6 +34,9 @@ describe('a chat on the wire', () => {
   it('tells reply and end with whole milliseconds', () => {
     const { type: _type, ...reply } = end
     expect(replyOf({ ...reply, response: 'hi' })).to.deep.include({ response: 'hi', duration_ms: 2, tokens_used: end.usage })
+    const cached = { input: 5, cached: 4, output: 2, total: 7 }
+    expect(replyOf({ ...reply, usage: cached, response: '' }).tokens_used).to.deep.equal(cached)
+    expect(eventOf({ ...end, usage: cached })).to.deep.include({ tokens_used: cached })
     expect(replyOf({ ...reply, response: '' }).tools_used[0]).to.deep.equal({
       tool: 't',
       call_id: 'x',

@@ -33,7 +33,8 @@ export function callFailed(server: string, kind: McpErrorClass, text: string, fa
       server,
       class: kind,
       message,
-      retryable: RETRYABLE.has(kind),
+      // a repeated call could run twice if the server has received it
+      retryable: delivered === 'no' && RETRYABLE.has(kind),
       delivered,
       ...(rpcCode !== undefined && { rpcCode }),
     },
@@ -71,22 +72,22 @@ function readingOf(open: () => Steps | Promise<Steps>, ended: (end: StepsEnd) =>
     if (state === 'begun') ended(end)
     state = 'reported'
   }
-  const read = async (steps: AsyncIterator<ToolStep>): Promise<IteratorResult<ToolStep>> => {
-    const item = await steps.next()
-    if (item.done) report('incomplete')
-    else if (isLast(item.value)) report({ last: item.value })
-    return item
-  }
   return {
     async next() {
       if (isOver) return DONE
       try {
-        if (source) return await read(source)
-        state = 'begun'
-        const opened = open()
-        const steps = opened instanceof Promise ? await opened : opened
-        // the reader can have stopped meanwhile: the call must not begin then
-        return isOver ? DONE : await read((source = steps[Symbol.asyncIterator]()))
+        if (source === undefined) {
+          state = 'begun'
+          const opened = open()
+          const steps = opened instanceof Promise ? await opened : opened
+          // the reader can have stopped meanwhile: the call must not begin then
+          if (isOver) return DONE
+          source = steps[Symbol.asyncIterator]()
+        }
+        const item = await source.next()
+        if (item.done) report('incomplete')
+        else if (isLast(item.value)) report({ last: item.value })
+        return item
       } catch (error) {
         isOver = true
         report({ thrown: error })

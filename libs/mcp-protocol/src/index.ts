@@ -1,4 +1,20 @@
 export {
+  capabilitiesOf,
+  INPUT_CAPABILITIES,
+  isInputMethod,
+  MAX_DEPTH,
+  noAnswer,
+  protocolError,
+  readLog,
+  readOutcome,
+  readProgress,
+  refused,
+  type RpcError,
+  textOfResult,
+  toolNotFound,
+  withDefaults,
+} from './answers.ts'
+export {
   callFailed,
   type FailureFacts,
   failureOf,

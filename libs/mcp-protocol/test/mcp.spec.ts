@@ -187,9 +187,17 @@ describe('a failure of a call', () => {
       server: 'files',
       class: 'timeout',
       message: 'it did not answer',
-      retryable: true,
+      retryable: false,
       delivered: 'maybe',
     })
+    for (const kind of ['timeout', 'connection_refused'] as const)
+      for (const [delivered, retryable] of [
+        ['no', true],
+        ['maybe', false],
+        ['yes', false],
+      ] as const)
+        expect(callFailed('files', kind, 'x', { delivered }).details).to.include({ retryable })
+    expect(callFailed('files', 'authentication_failed', 'x', { delivered: 'no' }).details).to.include({ retryable: false })
     expect(failureOf(error)).to.deep.equal({ class: 'timeout', message: 'it did not answer' })
     expect(failureOf(new Error('x'))).to.deep.equal({ class: 'protocol_error', message: 'x' })
   })

@@ -1,14 +1,14 @@
 import { stripVTControlCharacters } from 'node:util'
 import { svcError } from '@svc/core'
 
-/** Rows of cells below each other, the first one being the head. */
+/** Formats rows of cells as a table. The first row is the header. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
   const padded = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0))
   return rows.map(row => padded(row).join('  ').trimEnd())
 }
 
-/** Words of others in one line of a terminal, without what would steer it. */
+/** Formats untrusted text as one terminal line, without control characters. */
 export function oneLine(text: string, most = 100): string {
   const line = stripVTControlCharacters(text)
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
@@ -16,6 +16,6 @@ export function oneLine(text: string, most = 100): string {
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`
 }
 
-/** A command line that oclif takes and the command does not: `usage` says how it is written. */
+/** Creates the error for a command line that oclif accepts and the command does not. */
 export const lineInvalid = (message: string, usage: string) =>
   svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })

@@ -1,6 +1,10 @@
 // For tools
 export { answerOf, objectOf, toolOf, type TypedTool } from './tools.ts'
 export { type Stripped, stripData, stripped, stripResult, stripWords } from './tools.ts'
+export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts'
+
+// For settings
+export { bytesOf } from './tools.ts'
 
 // For commands
 export { lineInvalid, oneLine, table } from './commands.ts'

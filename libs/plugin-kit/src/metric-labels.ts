@@ -2,8 +2,8 @@ import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 import type { ModelRef } from '@svc/core/contracts'
 
 /**
- * What one client has of the network: its IPv4 address, also where it comes as IPv6, or its /64, for that is the least that a client is given
- * (`2001:db8::1` is `2001:db8:0:0::/64`). Any other text counts as one client, so a caller cannot invent clients.
+ * Returns the network of a client: its IPv4 address, also from an IPv4-mapped IPv6 address, or its IPv6 /64, which is the smallest network that a client gets
+ * (`2001:db8::1` is in `2001:db8:0:0::/64`). All other texts count as one client, so that a caller cannot invent clients.
  */
 export function networkOf(address: string | undefined): string {
   if (address === undefined) return 'none'
@@ -30,7 +30,7 @@ export type ModelNames = (ref: ModelRef) => ModelRef
 /** Limit of distinct model names. */
 const MODELS = 200
 
-/** Names for labels of metrics: the first 200 models have their own, all others of a provider are `other`. Where a provider takes any name, callers invent them. */
+/** Creates names for metric labels: the first 200 models keep their names, further ones of a provider become `other`, because callers can invent names. */
 export function createModelNames(): ModelNames {
   const known = new Set<string>()
   return ({ provider, model }) => {

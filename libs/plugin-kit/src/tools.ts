@@ -7,8 +7,8 @@ export interface TypedTool<A> extends Omit<Tool, 'call'> {
 }
 
 /**
- * Makes a tool of one with typed arguments: `toolOf<{ readonly path: string }>({ …, async call({ path }, ctx) { … } })`. The type says what `parameters`
- * let through, by which the caller has checked them. An aborted call does not start.
+ * Creates a tool from one with typed arguments: `toolOf<{ readonly path: string }>({ …, async call({ path }, ctx) { … } })`. The type must match `parameters`,
+ * by which the caller has validated the arguments. An aborted call does not start.
  */
 export const toolOf = <A extends object>(tool: TypedTool<A>): Tool => ({
   ...tool,
@@ -18,7 +18,7 @@ export const toolOf = <A extends object>(tool: TypedTool<A>): Tool => ({
   },
 })
 
-/** An answer: text for the model, by lines, and the same as data. */
+/** Creates a result: text lines for the model, and the same as data. */
 export const answerOf = (text: string | readonly string[], structured?: ToolResult['structured']): ToolResult => ({
   content: [{ type: 'text', text: typeof text === 'string' ? text : text.join('\n') }],
   ...(structured === undefined ? {} : { structured }),
@@ -35,23 +35,23 @@ export const objectOf = <P extends Readonly<Record<string, object>>>(
   additionalProperties: false,
 })
 
-/** Text without its hidden characters, and which they were. */
+/** Text without its hidden characters, and the removed characters. */
 export interface Stripped {
   readonly text: string
-  /** How often each was there: `U+200B × 3`. */
+  /** The count of each: `U+200B × 3`. */
   readonly found: readonly string[]
 }
 
-/** Characters that are invisible to people and read by models: controls, direction marks, variation selectors above the common ones, the tags block, fillers. */
+/** Characters that are invisible to people but visible to models: controls, direction marks, rare variation selectors, the tags block, fillers. */
 const SMUGGLING =
   '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}\\u{1d173}-\\u{1d17a}'
-/** These join letters or shape emoji in what people write, and may be part of a value. */
+/** These join letters or shape emoji in ordinary text, and can be part of a value. */
 const SHAPING =
   '\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200d\\u2028\\u2029\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0'
 
 const IN_WORDS = new RegExp(`[${SMUGGLING}${SHAPING}]`, 'gu')
 const IN_DATA = new RegExp(`[${SMUGGLING}]`, 'gu')
-/** Emoji that are one sign of several, their form, and letters of scripts that are not written right without joiners or marks between words. */
+/** Emoji sequences, and letters of scripts that need joiners or marks between words. */
 const EMOJI = '\\p{Extended_Pictographic}'
 const JOINING =
   '\\p{Script=Arabic}\\p{Script=Syriac}\\p{Script=Devanagari}\\p{Script=Bengali}\\p{Script=Gurmukhi}\\p{Script=Gujarati}\\p{Script=Oriya}\\p{Script=Tamil}\\p{Script=Telugu}\\p{Script=Kannada}\\p{Script=Malayalam}\\p{Script=Sinhala}\\p{Script=Khmer}\\p{Script=Myanmar}'
@@ -63,24 +63,24 @@ const IN_USE = [
   `(?<=[${JOINING}])[\\u200c\\u200d](?=[${JOINING}])`,
   `(?<=[${UNSPACED}])\\u200b(?=[${UNSPACED}])`,
 ].join('|')
-/** Characters in use are matched first, and stay. */
+/** Legitimate uses match first and are kept. */
 const IN_RESULTS = new RegExp(`(${IN_USE})|[${SMUGGLING}${SHAPING}]+`, 'gu')
 
-/** Half a surrogate pair shows as nothing, and is no text. */
+/** Half a surrogate pair is invisible and is not valid text. */
 const LONE = /\p{Surrogate}/gu
 
-/** Takes hidden characters out of words that people read. */
+/** Removes hidden characters from text for people. */
 export const stripWords = (text: string): Stripped => strip(text, IN_WORDS)
-/** Takes out of a value what can only be there to deceive. */
+/** Removes characters from a value that can only deceive. */
 export const stripData = (text: string): Stripped => strip(text, IN_DATA)
 
-/** Takes hidden characters out of what a tool answers; those stay that an emoji, or a word of its script, needs where they stand. */
+/** Removes hidden characters from a tool result, except those that an emoji or a word of its script needs. */
 export const stripResult = (text: string): Stripped => (PLAIN.test(text) ? { text, found: [] } : strip(text, IN_RESULTS))
 
-/** Most results are plain, and large. */
+/** A fast path: most results are plain and large. */
 const PLAIN = /^[\t\n\r\x20-\x7e]*$/
 
-/** The same value, with the texts in it, keys too, as `stripResult` leaves them; `found` hears what was taken out. A value without hidden characters is itself. */
+/** Applies `stripResult` to all texts and keys of a value. Calls `found` with the removed characters. Returns the same value if nothing was removed. */
 export function stripped<T>(value: T, found: Found): T
 export function stripped(value: unknown, found: Found): unknown {
   if (typeof value === 'string') {
@@ -126,3 +126,11 @@ function strip(text: string, pattern: RegExp): Stripped {
 }
 
 const codeOf = (char: string) => `U+${char.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }
+
+/** Returns the bytes of a size like `512M`, 0 if it is not a size. */
+export function bytesOf(size: string): number {
+  const [, digits = '', unit = ''] = /^(\d+)([KMG]?)$/.exec(size) ?? []
+  return Number(digits) * UNITS[unit]!
+}

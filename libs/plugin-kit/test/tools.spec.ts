@@ -1,5 +1,5 @@
 import { schema, systemContext } from '@svc/core'
-import { answerOf, objectOf, toolOf } from '@svc/plugin-kit'
+import { answerOf, bytesOf, objectOf, toolOf } from '@svc/plugin-kit'
 import { expect } from 'chai'
 
 const tool = toolOf<{ readonly name: string }>({
@@ -34,5 +34,12 @@ describe('the parts of tools', () => {
 
   it('answer in text alone where there is no data', () => {
     expect(answerOf('done')).to.deep.equal({ content: [{ type: 'text', text: 'done' }] })
+  })
+})
+
+describe('a size', () => {
+  it('is a number of bytes, with a binary unit', () => {
+    expect(['1', '2K', '512M', '1G'].map(bytesOf)).to.deep.equal([1, 2_048, 536_870_912, 1_073_741_824])
+    expect(['', '0', 'much', '-1', '1.5M', '1T', '1 M'].map(bytesOf)).to.deep.equal([0, 0, 0, 0, 0, 0, 0])
   })
 })

@@ -1,13 +1,16 @@
 import { createStepBatcher, type SvcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
-import { createEventDecoder } from '@svc/provider-http/sse'
+import { createEventDecoder, createLineDecoder } from '@svc/provider-http/sse'
 import { Body, type Connection, type Controller, type Handler, headerOf, type WireRequest } from './connection.ts'
 import type { EventSource, EventStream } from './event-stream.ts'
 import { hasError, jsonLate, socketFailure } from './failure.ts'
 
 type Headers = Parameters<NonNullable<Handler['onResponseStart']>>[2]
 
-/** Turns the frames of one answer into events. Each call has its own reader. An error that it throws fails the call. */
+/**
+ * Turns the frames of one answer into events: server-sent events, or lines of JSON. Each call has its own reader. An error that it throws fails the call: MODEL_FAILED as it
+ * is, a SyntaxError of `JSON.parse` as malformed data, and a TypeError and the like as PROVIDER_BROKEN.
+ */
 export interface FrameReader {
   frame(data: string, event: string, emit: (event: ModelEvent) => void): void
   /** Runs at the end of the answer: emits `usage` and `finish`, or throws if the answer is incomplete. */
@@ -26,12 +29,14 @@ export interface AnswerOptions {
   readonly frameBytes: number
   readonly errorBytes: number
   readonly wholeBytes: number
+  /** `lines`: every answer is newline-delimited JSON. Else its content type decides. */
+  readonly frames: 'events' | 'lines'
   /** The failure for an unusable answer, by its status and body. */
   refused(status: number, body: unknown, type: string, retryAfterMs: number | undefined): SvcError
   /** The failure for a successful answer that is longer than the limit. */
   long(): SvcError
-  /** Converts an error of the frame reader to a failure. */
-  unreadable(error: unknown): SvcError
+  /** Converts an error of the frame reader to a failure. `frame`: the frame that it read. */
+  unreadable(error: unknown, frame: string | undefined): SvcError
   /** Converts a connection error to a failure. */
   broken(error: unknown): SvcError
 }
@@ -40,6 +45,8 @@ export interface AnswerOptions {
 const REST_MS = 1000
 const STOPPED = new Error('the reader has left')
 const STREAM = /event-stream/i
+/** Newline-delimited JSON has no registered type. These are customary. */
+const LINES = /^(application|text)\/(x-)?(ndjson|jsonl|jsonlines|json-lines|stream\+json)\b/i
 const NOT_JSON = /html|xml|^compressed$/i
 const NOT_STREAM = /json|html|xml|^compressed$/i
 const BRACE = 123
@@ -47,13 +54,16 @@ const BRACE = 123
 /** Concludes the whole answers of one event-loop turn together. */
 const together = createStepBatcher()
 
-/** Reads one HTTP answer. Server-sent events and JSON become events; any other answer becomes a failure. */
+/** Reads one HTTP answer. Server-sent events, newline-delimited JSON and JSON become events; any other answer becomes a failure. */
 export class StreamedAnswer implements Handler, EventSource {
   readonly #parts: AnswerOptions
   #controller: Controller | undefined
   #decode: ((bytes: Uint8Array) => void) | undefined
   #other: { readonly body: Body; readonly conclude: () => void } | undefined
+  /** Takes a last line without its end. */
+  #flush: (() => void) | undefined
   #unlabelled: (() => void) | undefined
+  #read: string | undefined
   #rest: NodeJS.Timeout | undefined
   #stopped = false
   #refused = false
@@ -86,9 +96,20 @@ export class StreamedAnswer implements Handler, EventSource {
     if (status < 200) return
     // The request does not accept compression, so svc does not decode such a body.
     const type = isCompressed(headers) ? 'compressed' : headerOf(headers, 'content-type')
+    if (status < 300 && this.#hasLines(type)) return this.#readLines()
     if (status >= 300 || NOT_STREAM.test(type)) return this.#gather(status, type, headers)
     this.#decode = createEventDecoder(this.#frame, this.#parts.frameBytes)
     if (!STREAM.test(type)) this.#unlabelled = () => this.#gather(status, type, headers)
+  }
+
+  #hasLines(type: string): boolean {
+    return LINES.test(type) || (this.#parts.frames === 'lines' && !STREAM.test(type) && !NOT_JSON.test(type))
+  }
+
+  #readLines(): void {
+    const lines = createLineDecoder(line => this.#frame(line, 'message'), this.#parts.frameBytes)
+    this.#decode = bytes => lines.push(bytes)
+    this.#flush = () => lines.end()
   }
 
   onResponseData(controller: Controller, chunk: Uint8Array): void {
@@ -103,7 +124,10 @@ export class StreamedAnswer implements Handler, EventSource {
     clearTimeout(this.#rest)
     const { conclude } = this.#other ?? {}
     if (conclude) together(() => this.#guarded(conclude))
-    else this.#end()
+    else {
+      this.#guarded(() => this.#flush?.())
+      this.#end()
+    }
   }
 
   onResponseError(_: Controller, error: Error): void {
@@ -124,6 +148,7 @@ export class StreamedAnswer implements Handler, EventSource {
   readonly #frame = (data: string, event: string): void => {
     const { events, reader } = this.#parts
     if (events.over) return
+    this.#read = data
     reader.frame(data, event, events.push)
     if (reader.done === true) this.#complete()
   }
@@ -147,7 +172,7 @@ export class StreamedAnswer implements Handler, EventSource {
     try {
       work()
     } catch (error) {
-      this.#parts.events.end({ reason: this.#parts.unreadable(error) })
+      this.#parts.events.end({ reason: this.#parts.unreadable(error, this.#read) })
       this.stop()
     }
   }

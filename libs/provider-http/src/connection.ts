@@ -1,5 +1,5 @@
 import process from 'node:process'
-import type { Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
 
 export type Handler = Dispatcher.DispatchHandler
 export type Controller = Dispatcher.DispatchController
@@ -20,11 +20,6 @@ export interface Connection {
   close(): Promise<void>
 }
 
-// Importing only the pool costs a third of the whole undici package, in time and memory. The version is pinned.
-const POOL = 'undici/lib/dispatcher/pool.js'
-let loading: Promise<typeof Pool> | undefined
-const loadPool = () => (loading ??= import(POOL).then((loaded: { default: typeof Pool }) => loaded.default))
-
 interface Limits {
   readonly connectMs: number
   readonly connections: number
@@ -35,8 +30,11 @@ export const usesProxy = (): boolean => process.env.NODE_USE_ENV_PROXY === '1'
 
 async function openPool(origin: string, { connections, connectMs }: Limits): Promise<Dispatcher> {
   const options = { connections, connectTimeout: connectMs, allowH2: false }
-  if (!usesProxy()) return new (await loadPool())(origin, options)
-  const { EnvHttpProxyAgent } = await import('undici')
+  if (!usesProxy()) {
+    const { default: Pool } = await import('./undici/pool.ts')
+    return new Pool(origin, options)
+  }
+  const { default: EnvHttpProxyAgent } = await import('./undici/env-http-proxy-agent.ts')
   return new EnvHttpProxyAgent(options)
 }
 

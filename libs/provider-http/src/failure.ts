@@ -180,8 +180,35 @@ const UNTRUSTED: SocketWords = {
   failure: { kind: 'network', retryable: false },
 }
 
-/** Converts a connection error to a failure. The text contains no address, because callers see it. */
+/** Errors of Node and undici about the arguments of a call or a missing module. No upstream can cause them. */
+const MISTAKES =
+  /^(UND_ERR_(INVALID_ARG|NOT_SUPPORTED|INVALID_RETURN_VALUE|REQ_CONTENT_LENGTH_MISMATCH)|(ERR_)?MODULE_NOT_FOUND|ERR_(INVALID_(ARG_TYPE|ARG_VALUE|CHAR|THIS|URL)|HTTP_INVALID_HEADER_VALUE|PACKAGE_PATH_NOT_EXPORTED|REQUIRE_ESM|UNSUPPORTED_DIR_IMPORT|DLOPEN_FAILED))$/
+
+/** Whether an error shows a mistake in code: no connection and no data of an upstream would raise it in correct code. */
+export function isMistake(error: unknown): boolean {
+  const code = codeOf(error)
+  if (code !== undefined) return MISTAKES.test(code)
+  return [TypeError, ReferenceError, RangeError, URIError].some(one => error instanceof one)
+}
+
+/** Reports a mistake in code with its place. It is not MODEL_FAILED: svc logs it, and neither retries nor blames the network. */
+export function providerBroken(provider: string, error: unknown, hide: (text: string) => string = text => text): SvcError {
+  const { name, message, stack = '' } = error as Error
+  const at = stack.split('\n').find(line => /^\s+at .*file:/.test(line) && !line.includes('/node_modules/undici/'))
+  const [place] = /[^/\s(]+:\d+(?=:\d+\)?$)/.exec(at ?? '') ?? []
+  return svcError('PROVIDER_BROKEN', `${provider}: the code of the provider failed: ${name}: ${hide(message)}`, {
+    cause: error,
+    ...(place === undefined ? {} : { where: place }),
+    hint: 'Fix the code of the provider. If the upstream sent data that its protocol does not allow, throw malformed(provider)',
+  })
+}
+
+/**
+ * Converts a connection error to a failure. The text contains no address, because callers see it. A mistake in code is no
+ * connection error: it becomes PROVIDER_BROKEN.
+ */
 export function socketFailure(provider: string, error: unknown): SvcError {
+  if (isMistake(error)) return providerBroken(provider, error)
   const code = codeOf(error) ?? codeOf((error as { errors?: unknown[] } | undefined)?.errors?.[0]) ?? ''
   const { words, hint, failure = { kind: 'network' } } = wordsOf(code)
   return modelFailure(provider, failure, /^E[A-Z_]+$/.test(code) ? `${words} (${code})` : words, hint?.(provider))

@@ -6,6 +6,7 @@ const LARGEST = 16 * 1024 * 1024
 const LF = 10
 const CR = 13
 const BOM = '\uFEFF'
+const LINE_END = Uint8Array.of(LF)
 
 /**
  * Decodes an event stream (WHATWG HTML, 9.2) chunk by chunk. The returned function takes bytes and calls `take` for each complete event.
@@ -59,6 +60,52 @@ function createTail() {
       return text
     },
   }
+}
+
+/** Reads the lines of one stream. */
+export interface LineDecoder {
+  /** Throws EVENT_TOO_LARGE, and any error of the taker. */
+  push(bytes: Uint8Array): void
+  /** Takes the last line, which needs no line end. */
+  end(): void
+}
+
+/** Decodes newline-delimited JSON chunk by chunk: calls `take` for each line that is not blank. `limit`: maximum characters of a line. */
+export function createLineDecoder(take: (line: string) => void, limit = LARGEST): LineDecoder {
+  const tail = createTail()
+  let first = true
+  const lines = (text: string) => {
+    const whole = first && text.startsWith(BOM) ? text.slice(1) : text
+    first = false
+    for (const line of whole.split(/[\r\n]+/)) {
+      if (line.length > limit) throw tooLarge(limit)
+      if (line.trim() !== '') take(line)
+    }
+  }
+  return {
+    push(bytes) {
+      const text = tail.take(bytes)
+      if (text !== '') lines(text)
+      if (tail.size > limit) throw tooLarge(limit)
+    },
+    end() {
+      lines(tail.take(LINE_END))
+    },
+  }
+}
+
+/** Reads the lines of a response body as JSON. Throws a SyntaxError for a line that is not JSON. */
+export async function* readLines(body: AsyncIterable<Uint8Array>, limit?: number): AsyncGenerator<unknown, void> {
+  let done: string[] = []
+  const decoder = createLineDecoder(line => done.push(line), limit)
+  for await (const bytes of body) {
+    done = []
+    decoder.push(bytes)
+    for (const line of done) yield JSON.parse(line) as unknown
+  }
+  done = []
+  decoder.end()
+  for (const line of done) yield JSON.parse(line) as unknown
 }
 
 /** Makes events from complete lines that end with \n. */

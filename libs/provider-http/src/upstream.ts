@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type SvcError, svcError } from '@svc/core'
+import { type CallContext, codeOf, type SvcError, svcError, traceHeaders } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { askWhole, type FrameReader, StreamedAnswer } from './answers.ts'
 import { connect, type WireRequest } from './connection.ts'
@@ -7,15 +7,17 @@ import {
   answerFailure,
   createHide,
   hasError,
+  isMistake,
   malformed,
   noEvents,
+  providerBroken,
   type ReadFailure,
   redirected,
   secretsOf,
   socketFailure,
   tooLarge,
 } from './failure.ts'
-import { sentBody } from './json.ts'
+import { isTree, sentBody } from './json.ts'
 
 export interface UpstreamLimits {
   /** Time limit to connect, in milliseconds. */
@@ -40,13 +42,18 @@ export interface UpstreamOptions {
   /** Texts to redact from messages of the upstream. Values of secret headers (recognized by name) are redacted too. */
   readonly secrets: readonly string[]
   readonly limits?: UpstreamLimits
+  /**
+   * The frames of its streams: server-sent events, or newline-delimited JSON. Default `events`, which also reads lines that
+   * the upstream labels as such (`application/x-ndjson`).
+   */
+  readonly frames?: 'events' | 'lines'
   /** Reads an error body of this protocol. The HTTP status decides the fields that it leaves out. */
   readonly failureOf?: ReadFailure
 }
 
 /** The HTTP upstream of a provider. Its methods fail with MODEL_FAILED, or with the reason of the signal. */
 export interface Upstream {
-  /** POSTs JSON and reads server-sent events. The first `next` sends the request. An abort of `ctx.signal` or `return()` closes the socket. */
+  /** POSTs JSON and reads server-sent events or lines of JSON. The first `next` sends the request. An abort of `ctx.signal` or `return()` closes the socket. */
   stream(path: string, body: unknown, reader: FrameReader, ctx: CallContext): AsyncIterableIterator<ModelEvent, undefined>
   /** POSTs JSON and reads one JSON answer with `reader.whole`. If the upstream streams anyway, this method reads the stream. */
   whole(path: string, body: unknown, reader: FrameReader, ctx: CallContext): AsyncIterableIterator<ModelEvent, undefined>
@@ -68,7 +75,8 @@ const LIMITS: Required<UpstreamLimits> = {
 const ERROR_BYTES = 64 * 1024
 
 /** Creates an upstream for one base URL. The first call opens the connection. */
-export function createUpstream({ provider, baseUrl, headers, secrets, failureOf, ...options }: UpstreamOptions): Upstream {
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const { provider, baseUrl, headers, secrets, failureOf, frames = 'events' } = options
   const limits = { ...LIMITS, ...options.limits }
   const base = checkBaseUrl(baseUrl, provider)
   const connection = connect(base.origin, limits)
@@ -86,14 +94,12 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
   })
   const failed = (status: number, body: unknown, retryAfterMs?: number) =>
     answerFailure({ provider, status, body, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }, failureOf, hide)
-  const refused = (status: number, body: unknown, type: string, retryAfterMs: number | undefined) => {
-    if (status >= 300 && status < 400) return redirected(provider, status)
-    return status >= 400 || hasError(body) ? failed(status, body, retryAfterMs) : noEvents(provider, kindOfPage(type))
-  }
+  const refused = refusalOf(provider, failed)
   const long = () => tooLarge(provider, `a body of more than ${limits.bodyBytes} bytes`)
   const answered = (asked: OutgoingRequest, reader: FrameReader, ctx: CallContext) => {
     const events = new EventStream(ctx.signal)
     const broken = (error: unknown) => socketFailure(provider, error)
+    const isWhole = asked.accept === undefined && reader.whole !== undefined
     const answer = new StreamedAnswer({
       send: handler => connection.send(request(asked, ctx), handler, error => events.end({ reason: broken(error) })),
       events,
@@ -101,15 +107,16 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
       frameBytes: limits.frameBytes,
       errorBytes: ERROR_BYTES,
       wholeBytes: limits.bodyBytes,
+      frames: isWhole ? 'events' : frames,
       refused,
       long,
-      unreadable: error => readingFailed(provider, error, hide),
+      unreadable: (error, frame) => readingFailed(provider, error, frame, hide),
       broken,
     })
     return events.from(answer)
   }
   return {
-    stream: (path, body, reader, ctx) => answered({ path, body, accept: ACCEPT_EVENTS }, reader, ctx),
+    stream: (path, body, reader, ctx) => answered({ path, body, accept: ACCEPT[frames] }, reader, ctx),
     whole: (path, body, reader, ctx) => answered({ path, body }, reader, ctx),
     async json(method, path, body, ctx) {
       const asked = request({ method, path, body, silenceMs: limits.jsonMs }, ctx)
@@ -124,6 +131,14 @@ export function createUpstream({ provider, baseUrl, headers, secrets, failureOf,
   }
 }
 
+/** The failure for an answer without events. */
+const refusalOf =
+  (provider: string, failed: (status: number, body: unknown, retryAfterMs?: number) => SvcError) =>
+  (status: number, body: unknown, type: string, retryAfterMs: number | undefined): SvcError => {
+    if (status >= 300 && status < 400) return redirected(provider, status)
+    return status >= 400 || hasError(body) ? failed(status, body, retryAfterMs) : noEvents(provider, kindOfPage(type))
+  }
+
 /** If names differ only in case, the last value wins. */
 const lowerCased = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
@@ -137,20 +152,16 @@ interface OutgoingRequest {
   readonly silenceMs?: number
 }
 
-const ACCEPT_EVENTS = ['accept', 'text/event-stream']
+const ACCEPT = { events: ['accept', 'text/event-stream'], lines: ['accept', 'application/x-ndjson'] } as const
 const ACCEPT_JSON = ['accept', 'application/json']
 const BODY = ['content-type', 'application/json']
 const SAFE_ID = /^[\w.-]{1,128}$/
-const TRACE = /^[\da-f-]{55,128}$/
-const STATE = /^[\x20-\x7e]{1,512}$/
 
 /** Headers that connect the log of the upstream with the log of svc. */
-const headersOf = ({ requestId, trace, traceState }: CallContext): string[] => [
-  ...(SAFE_ID.test(requestId) ? ['x-request-id', requestId] : []),
-  ...(trace !== undefined && TRACE.test(trace) ? ['traceparent', trace, ...stateOf(traceState)] : []),
+const headersOf = (ctx: CallContext): string[] => [
+  ...(SAFE_ID.test(ctx.requestId) ? ['x-request-id', ctx.requestId] : []),
+  ...Object.entries(traceHeaders(ctx)).flat(),
 ]
-
-const stateOf = (state: string | undefined) => (state !== undefined && STATE.test(state) ? ['tracestate', state] : [])
 
 const kindOfPage = (type: string) => {
   if (/html/i.test(type)) return 'a web page'
@@ -158,14 +169,24 @@ const kindOfPage = (type: string) => {
   return type === 'compressed' ? 'compressed data' : 'an unknown content type'
 }
 
-/** Converts an error of a frame reader to a failure, and redacts secrets from its message. Other errors mean a malformed frame. */
-function readingFailed(provider: string, error: unknown, hide: (text: string) => string): SvcError {
+/** Converts an error of a frame reader to a failure, and redacts secrets from its message. */
+function readingFailed(provider: string, error: unknown, frame: string | undefined, hide: (text: string) => string): SvcError {
   const code = codeOf(error)
   if (code === 'EVENT_TOO_LARGE') return tooLarge(provider, 'a frame that is too large')
-  if (code !== 'MODEL_FAILED') return malformed(provider)
+  if (code !== 'MODEL_FAILED')
+    return isMistake(error) && !isOtherJson(frame) ? providerBroken(provider, error, hide) : malformed(provider)
   const failure = error as SvcError
   failure.message = hide(failure.message)
   return failure
+}
+
+/** JSON that is no object: readers of all protocols take objects, so the upstream is at fault. */
+function isOtherJson(frame: string | undefined): boolean {
+  try {
+    return frame !== undefined && !isTree(JSON.parse(frame))
+  } catch {
+    return false
+  }
 }
 
 export interface BaseUrl {

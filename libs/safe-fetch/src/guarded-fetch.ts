@@ -171,7 +171,7 @@ function respond(
 ): GuardedResponse {
   const headers = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, joined(value)]))
   const encoding = headers['content-encoding']
-  const raw = answer.body.on('error', () => {})
+  const raw = answer.body.on('error', () => {}).once('close', () => ending.end())
   const leave = () => {
     ending.end()
     raw.destroy()

@@ -10,4 +10,5 @@ export {
 } from './guarded-fetch.ts'
 export type { FetchLimits } from './guarded-fetch.ts'
 export { createNamedServer, type NamedServer } from './addresses.ts'
+export { webResponse, type WebResponseOptions } from './web-response.ts'
 export { createGuardedResolve, type Resolve } from './resolve.ts'

@@ -40,5 +40,14 @@ export {
   refuseMoveOf,
   refuseName,
 } from './protected.ts'
-export { openRoots, type ResolvedPath, realOf, type Root, type Roots, type RootsOptions, type Target } from './roots.ts'
+export {
+  openRoots,
+  rootProblems,
+  type ResolvedPath,
+  realOf,
+  type Root,
+  type Roots,
+  type RootsOptions,
+  type Target,
+} from './roots.ts'
 export { newWalkStats, type Visit, walk, type WalkLimits, type WalkStats } from './walk.ts'

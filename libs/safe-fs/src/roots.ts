@@ -1,6 +1,6 @@
 import { lstat, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path'
-import { codeOf, svcHome } from '@svc/core'
+import { asSvcError, codeOf, type SvcError, svcHome } from '@svc/core'
 import { fromSystem, invalidPath, isNoDirectory, isProtected, missing, outside, rootUnusable } from './errors.ts'
 import { ownerOf, type ProtectedView, refuseChange } from './protected.ts'
 
@@ -66,6 +66,19 @@ export interface RootsOptions {
 
 /** Maximum number of missing folders on the path of a target. */
 const NEW_FOLDERS = 32
+
+/** Returns the problems for which `openRoots` would throw. */
+export async function rootProblems(paths: readonly string[] | undefined, where: string): Promise<SvcError[]> {
+  const all = await Promise.all(
+    [...new Set((paths ?? []).map(path => resolve(path)))].map(path =>
+      openRoot(path, [], where).then(
+        () => undefined,
+        (error: unknown) => asSvcError(error, 'CONFIG_INVALID')
+      )
+    )
+  )
+  return all.filter(problem => problem !== undefined)
+}
 
 /** Opens configured folders as roots. Throws CONFIG_INVALID for missing folders; `where` is the configuration key. */
 export async function openRoots(

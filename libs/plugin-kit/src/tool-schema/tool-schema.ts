@@ -1,45 +1,45 @@
 import { type SchemaProblem, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 
-/** The check of what a tool is called with. Tools come from strangers, and so do their schemas. */
+/** Validates the arguments of a tool. Tools and their schemas are untrusted. */
 export interface ToolSchema {
   /**
-   * All faults of `value`, or the first: where a list may hold a million. Fills in defaults in place. Throws ARGUMENTS_TOO_LONG where its patterns would take too
-   * long, and whatever ajv throws for what is no JSON Schema.
+   * Returns all problems of `value`, or only the first, because a list can have a million. Fills in defaults in place. Throws ARGUMENTS_TOO_LONG if its patterns
+   * would take too long, and errors of ajv for an invalid JSON Schema.
    */
-  readonly check: (value: unknown, faults?: 'all' | 'first') => SchemaProblem[]
-  /** Patterns that are not checked: they cannot be in linear time (look-around, back-references), or are no regular expressions, or too large. */
+  readonly check: (value: unknown, extent?: 'all' | 'first') => SchemaProblem[]
+  /** Patterns that are not checked: too large, invalid, or not checkable in linear time (look-around, back-references). */
   readonly unchecked: readonly string[]
 }
 
-/** More than this are not checked. */
+/** Maximum number of checked patterns. */
 const PATTERNS = 200
 
-/** Makes the check of a tool's `parameters`. Patterns take time in proportion to the text (RE2), whatever they say; the engine is loaded for those who have some. */
+/** Creates the check for the `parameters` of a tool. RE2 checks patterns in linear time; it is loaded only for schemas with patterns. */
 export async function toolSchema(parameters: JsonSchema): Promise<ToolSchema> {
   const patterns = [...patternsOf(parameters)]
-  if (patterns.length === 0) return { ...checking(problems => schema(parameters, { faults: problems })), unchecked: [] }
+  if (patterns.length === 0) return { ...checking(extent => schema(parameters, { faults: extent })), unchecked: [] }
   const { bounded, isReadable, regExp } = await import('./linear.ts')
   const unchecked = patterns.filter((pattern, at) => at >= PATTERNS || !isReadable(pattern))
   const json = unchecked.length === 0 ? parameters : withoutPatterns(parameters, new Set(unchecked))
-  const { check } = checking(problems => schema(json, { faults: problems, regExp }))
-  return { check: (value, problems) => bounded(() => check(value, problems)), unchecked }
+  const { check } = checking(extent => schema(json, { faults: extent, regExp }))
+  return { check: (value, extent) => bounded(() => check(value, extent)), unchecked }
 }
 
-function checking(make: (faults: 'all' | 'first') => Schema): Pick<ToolSchema, 'check'> {
+function checking(make: (extent: 'all' | 'first') => Schema): Pick<ToolSchema, 'check'> {
   const made = { all: make('all'), first: make('first') }
-  return { check: (value, problems = 'all') => made[problems].check(value) }
+  return { check: (value, extent = 'all') => made[extent].check(value) }
 }
 
 /** Keywords whose values are data, not schemas. */
 const DATA = new Set(['const', 'enum', 'default', 'examples', 'required'])
-/** Keywords that hold schemas by names of the author's choice. */
+/** Keywords that contain schemas by free names. */
 const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'])
-/** Keywords that refuse what no pattern has named. */
+/** Keywords that reject properties that match no pattern. */
 const CLOSING = new Set(['additionalProperties', 'unevaluatedProperties'])
-/** Keywords that turn round what a missing pattern means. */
+/** Keywords that invert the meaning of a missing pattern. */
 const TURNING = new Set(['not', 'if', 'oneOf'])
 
-/** All regular expressions in a schema. Throws RangeError for one that is nested without end. */
+/** All regular expressions in a schema. Throws RangeError for endless nesting. */
 function patternsOf(json: unknown, found: Set<string> = new Set()): Set<string> {
   if (Array.isArray(json)) for (const item of json) patternsOf(item, found)
   if (!isTree(json)) return found
@@ -53,9 +53,9 @@ function patternsOf(json: unknown, found: Set<string> = new Set()): Set<string> 
 const namesOf = (value: unknown) => (isTree(value) ? Object.keys(value) : [])
 const schemasIn = (word: string, value: unknown) => (NAMED.has(word) && isTree(value) ? Object.values(value) : [value])
 
-/** The schema as if these patterns were not there: it takes at least what it took with them. */
+/** Returns the schema without these patterns. It accepts at least what it accepted with them. */
 function withoutPatterns(json: JsonSchema, gone: ReadonlySet<string>): JsonSchema {
-  // a schema stays one
+  // the result stays a valid schema
   return without(json, gone) as JsonSchema
 }
 

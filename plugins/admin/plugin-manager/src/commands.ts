@@ -1,5 +1,6 @@
 import { PluginsDev, PluginsLint, PluginsNew, PluginsPublish, PluginsTest } from './commands/author.ts'
 import {
+  PluginsAccept,
   PluginsDisable,
   PluginsEnable,
   PluginsInstall,
@@ -21,6 +22,7 @@ export const COMMANDS = {
   'config:show': ConfigShow,
   doctor: Doctor,
   plugins: Plugins,
+  'plugins:accept': PluginsAccept,
   'plugins:dev': PluginsDev,
   'plugins:disable': PluginsDisable,
   'plugins:doctor': PluginsDoctor,

@@ -30,7 +30,7 @@ describe('svc plugins install on a terminal', function () {
     tty.type('\r')
     await tty.sees('nothing was changed')
     expect(await tty.code()).to.equal(1)
-    expect(tty.seen()).to.contain('fetching').and.contain('looking into')
+    expect(tty.seen()).to.contain('fetching').and.contain('inspecting')
     nothing()
   })
 

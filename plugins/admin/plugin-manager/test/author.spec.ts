@@ -25,7 +25,9 @@ export default {
 `
 
 async function liar(workspace: Workspace, code = LIAR, more: object = {}): Promise<string> {
-  const file = { name: 'svc-plugin-liar', version: '1.0.0', type: 'module', exports: './index.js', svc: MANIFEST, ...more }
+  const peerDependencies = { '@svc/core': '^0.1.0' }
+  const own = { name: 'svc-plugin-liar', version: '1.0.0', type: 'module', exports: './index.js' }
+  const file = { ...own, peerDependencies, svc: MANIFEST, ...more }
   await workspace.write('liar/package.json', JSON.stringify(file))
   await workspace.write('liar/index.js', code)
   return join(workspace.folder, 'liar')
@@ -39,7 +41,10 @@ describe('svc plugins test', function () {
 
   it('reports a false manifest, an undeclared variable, and a broken tool', async () => {
     await using workspace = await makeWorkspace()
-    const { cases } = await testPlugin({ folder: await liar(workspace), seed: 1, home: workspace.home }, () => {})
+    const { cases } = await testPlugin(
+      { folder: await liar(workspace), seed: 1, home: workspace.home, isolation: 'in-process' },
+      () => {}
+    )
     const failed = failedIn(cases)
     expect([...failed.keys()]).to.include.members([
       'adds what its manifest declares, and nothing else',
@@ -57,7 +62,9 @@ describe('svc plugins test', function () {
   it('reports undeclared contributions and leftovers', async () => {
     await using workspace = await makeWorkspace()
     const undeclared = await liar(workspace, LIAR.replace("'liar', {", "'other', {"))
-    const first = failedIn((await testPlugin({ folder: undeclared, seed: 1, home: workspace.home }, () => {})).cases)
+    const first = failedIn(
+      (await testPlugin({ folder: undeclared, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})).cases
+    )
     expect([...first.values()].join('\n')).to.include('which its manifest does not declare')
     await using other = await makeWorkspace()
     const opens = 'globalThis.leaks = [...(globalThis.leaks ?? []), setInterval(() => {}, 5000)]; const home'
@@ -78,7 +85,7 @@ describe('svc plugins test', function () {
       'call: async ({ list = [] }) => ({ said: process.env.LATE_KEY, '
     )
     const run = async (code: string) =>
-      testPlugin({ folder: await liar(workspace, code), seed: 1, home: workspace.home }, () => {})
+      testPlugin({ folder: await liar(workspace, code), seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
     expect([...failedIn((await run(later)).cases).values()].join('\n')).to.include('it reads the variable LATE_KEY')
   })
 
@@ -108,6 +115,7 @@ describe('svc plugins lint', function () {
     }
     const more = {
       exports: './src/index.ts',
+      peerDependencies: {},
       dependencies: { '@svc/core': '*', near: 'file:../near' },
       scripts: { postinstall: 'x' },
       private: true,
@@ -137,6 +145,31 @@ describe('svc plugins lint', function () {
     expect(hosts.map(({ message }) => message).join())
       .to.include('api.example-host.org')
       .and.to.not.include('in-a-comment')
+  })
+
+  it('reports packages of svc that are no peers, and imports that are not declared', async () => {
+    await using workspace = await makeWorkspace()
+    const code = `import { createUpstream } from '@svc/provider-http'
+import { testHost } from '@svc/testing'
+import { openChannel } from '@svc/runtime'
+import type { Pool } from 'pg'
+import ms, { parse } from "ms/lib"
+// import 'in-a-comment'
+const later = await import('later')
+export default { setup() {} }`
+    const more = {
+      dependencies: { '@svc/storage-kit': '^0.1.0' },
+      peerDependencies: { '@svc/core': '^0.1.0', '@svc/plugin-kit': '^9.0.0', '@svc/testing': '*' },
+    }
+    const found = await lintPlugin(await liar(workspace, code, more))
+    expect(found.map(one => one.code)).to.include.members(['HOST_PACKAGE_TWICE', 'HOST_PACKAGE_RANGE', 'TESTING_SHIPPED'])
+    expect(found.filter(one => one.code === 'IMPORT_UNDECLARED').map(one => one.message)).to.deep.equal([
+      'index.js imports @svc/provider-http, which its package.json does not declare: add it to "peerDependencies"',
+      'index.js imports @svc/testing, which is only for tests: import it in test files only',
+      'index.js imports @svc/runtime, which svc does not give to plugins: use @svc/core, @svc/cli, @svc/plugin-kit, @svc/provider-http, @svc/storage-kit',
+      'index.js imports ms, which its package.json does not declare: add it to "dependencies"',
+      'index.js imports later, which its package.json does not declare: add it to "dependencies"',
+    ])
   })
 
   it('warns of ways of the network that the sandbox does not open', async () => {
@@ -169,6 +202,16 @@ describe('svc plugins lint', function () {
       .to.include('0 errors, 0 warnings')
       .and.to.match(/ {2}src\/commands\.js/)
       .and.to.not.include('test/')
+  })
+
+  it('reports single tools beside the permission for all of them', async () => {
+    await using workspace = await makeWorkspace()
+    const lint = async (permissions: object) => codes(await liar(workspace, LIAR, { svc: { ...MANIFEST, permissions } }))
+    expect(await lint({ services: ['tools'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['t*'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['store'], tools: ['pgquery'], providers: ['local'] })).to.not.include(
+      'warning PERMISSION_WIDE'
+    )
   })
 
   it('reports a manifest of an api version that is too old or too new', async () => {

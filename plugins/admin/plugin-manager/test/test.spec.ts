@@ -8,6 +8,7 @@ import { testPlugin } from '../src/commands/author/test-plugin.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
 const MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
+const CORE = { '@svc/core': '^0.1.0' }
 const INSTANCES = { section: 'providers', type: 'far' }
 /** A provider before a server that never answers: it leaves that when it is aborted. */
 const PROVIDER = `
@@ -67,7 +68,7 @@ async function writeTool(
   svc: object = { api: 1, kind: 'tool', contributes: { tools: ['far'] } }
 ): Promise<string> {
   await symlink(MODULES, join(workspace.folder, 'node_modules'))
-  const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
+  const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', peerDependencies: CORE, svc }
   await workspace.write('far/package.json', JSON.stringify(file))
   for (const [name, text] of Object.entries({ ...files, 'index.js': code })) await workspace.write(`far/${name}`, text)
   return join(workspace.folder, 'far')
@@ -118,7 +119,7 @@ describe('svc plugins test, of what a server would not take', function () {
 import { AuthSchemes, Routes } from '@svc/core/contracts'
 export default definePlugin({ setup: scope => void scope.add(${added}) })`
     const folder = await writeTool(workspace, code, {}, { api: 1, ...svc })
-    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {})
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
     return cases.filter(testCase => testCase.state === 'failed').map(testCase => `${testCase.title}: ${testCase.error}`)
   }
   const FAR = { method: 'GET', path: '/far', scope: 'read' }
@@ -163,9 +164,11 @@ describe('svc plugins test, of variables', function () {
       'more.js': 'export const more = 1',
     })
     process.env.SVC_TEST_OF_OTHERS = 'no business of the plugin'
-    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {}).finally(() => {
-      delete process.env.SVC_TEST_OF_OTHERS
-    })
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {}).finally(
+      () => {
+        delete process.env.SVC_TEST_OF_OTHERS
+      }
+    )
     expect(cases.filter(testCase => testCase.state === 'failed')).to.deep.equal([])
     expect(cases.filter(testCase => testCase.title.includes('ends made-up calls')).map(testCase => testCase.state)).to.deep.equal(
       ['passed']
@@ -179,7 +182,7 @@ describe('svc plugins test, of a plugin with one problem', function () {
     await using workspace = await makeWorkspace()
     const folder = await writeTool(workspace, code)
     const began = performance.now()
-    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home }, () => {})
+    const { cases } = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
     return { failed: cases.filter(testCase => testCase.state === 'failed'), tookMs: performance.now() - began }
   }
 
@@ -214,7 +217,9 @@ describe('svc plugins test, of a plugin whose timer throws', function () {
     const quick = hanging('call').replace('call: never', 'call: async () => ({ content: [] })')
     await writeTool(workspace, quick.replace('async setup(scope) {', `async setup(scope) {${later}`))
     // a process of its own: what is thrown there would end others with it
-    const { code, out, err } = await workspace.svc(['plugins', 'test', 'far', '--json'], { input: '' })
+    const { code, out, err } = await workspace.svc(['plugins', 'test', 'far', '--json', '--isolation', 'in-process'], {
+      input: '',
+    })
     expect([code, err]).to.deep.equal([1, ''])
     const { cases } = JSON.parse(out) as { cases: { title: string; state: string; error?: string }[] }
     const stray = cases.find(testCase => testCase.title.startsWith('throws and rejects nothing'))
@@ -238,11 +243,21 @@ describe('svc plugins test, of a provider', function () {
       await using workspace = await makeWorkspace()
       await symlink(MODULES, join(workspace.folder, 'node_modules'))
       const svc = { api: 1, kind: 'provider', instances: INSTANCES, contributes: { providers: ['*'] } }
-      const file = { name: 'svc-plugin-far', version: '1.0.0', type: 'module', exports: './index.js', svc }
+      const file = {
+        name: 'svc-plugin-far',
+        version: '1.0.0',
+        type: 'module',
+        exports: './index.js',
+        peerDependencies: CORE,
+        svc,
+      }
       await workspace.write('far/package.json', JSON.stringify(file))
       await workspace.write('far/index.js', PROVIDER)
       await workspace.write('far/test/samples.js', SAMPLES.replace('provider: { ', `provider: { ${connections}`))
-      const { cases } = await testPlugin({ folder: join(workspace.folder, 'far'), seed: 1, home: workspace.home }, () => {})
+      const { cases } = await testPlugin(
+        { folder: join(workspace.folder, 'far'), seed: 1, home: workspace.home, isolation: 'in-process' },
+        () => {}
+      )
       expect(cases.filter(testCase => testCase.state === 'failed')).to.deep.equal([])
       const found = cases.filter(({ title }) => title.includes('closes the connection upstream'))
       expect(found.map(testCase => testCase.state)).to.deep.equal([state])

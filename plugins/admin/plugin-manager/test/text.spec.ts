@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { type PluginUsage, usageTable } from '../src/commands/server/top.ts'
-import { permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
+import { accessOf, permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
 
 const candidate = {
   name: 'svc-plugin-tides',
@@ -22,16 +22,18 @@ const candidate = {
   same: false,
 } as const
 
+const access = accessOf(candidate, {})
+
 describe('what a person reads before a plugin is let in', () => {
   it('has nothing of the plugin that a terminal would obey, and no line of its making', () => {
-    const text = proposalText({ candidate, isolation: 'process', trusted: false }, false)
+    const text = proposalText({ candidate, isolation: 'process', trusted: false, access }, false)
     expect(text.match(/[^\n\P{C}]/u)).to.equal(null)
     expect(text.split('\n').filter(line => line.startsWith('  may'))).to.deep.equal(['  may       read the variable A_KEY'])
   })
 
   it('says what runs at its install and what it brings, and where it was built according to the registry', () => {
     const shown = (more: object) =>
-      proposalText({ candidate: { ...candidate, ...more }, isolation: 'process', trusted: false }, false)
+      proposalText({ candidate: { ...candidate, ...more }, isolation: 'process', trusted: false, access }, false)
     expect(shown({}))
       .to.match(/^ {2}scripts +none at install$/m)
       .and.match(/^ {2}brings +no other packages$/m)
@@ -58,19 +60,67 @@ describe('what a person reads before a plugin is let in', () => {
       auth_schemes: ['badge'],
     }
     const manifest = { ...candidate.manifest, contributes }
-    const text = proposalText({ candidate: { ...candidate, manifest }, isolation: 'process', trusted: false }, false)
+    const text = proposalText({ candidate: { ...candidate, manifest }, isolation: 'process', trusted: false, access }, false)
     expect(text)
       .to.match(/^ {2}adds +routes: notes, hook$/m)
       .and.match(/^ {2}answers +POST \/hook: OPEN to every client, without a credential\n +GET \/notes: needs the scope read$/m)
       .and.match(/^ {2}checks +credentials of callers: "badge" sees those that it reads, and decides what their owners can do$/m)
   })
 
+  it('says which single tools and providers it calls', () => {
+    expect(permissionWords({ tools: ['pgquery'], providers: ['openai', '*'] })).to.deep.equal([
+      'WIDE: call the provider * with its API key',
+      'call the tool pgquery',
+      'call the provider openai with its API key',
+    ])
+  })
+
   it('says where the network is open to a plugin in its own process', () => {
     const runs = (isolation: 'process' | 'quickjs', isOpen: boolean) =>
-      /runs +(.*)/.exec(proposalText({ candidate, isolation, trusted: false }, isOpen))![1]
+      /runs +(.*)/.exec(proposalText({ candidate, isolation, trusted: false, access }, isOpen))![1]
     expect(runs('process', false)).to.equal('in its own process, with its permissions enforced')
     expect(runs('process', true)).to.include('only if this machine has a sandbox').and.include('NETWORK IS OPEN')
     expect(runs('quickjs', true)).to.equal(runs('quickjs', false))
+  })
+
+  it('shows the values of settings in place of their names, without user and password', () => {
+    const manifest = { ...candidate.manifest, instances: { section: 'providers', type: 'tides' } }
+    const permissions = {
+      network: ['<tools.tides.server>', '<tools.tides.url>', '<tools.tides.dsn>', '<tools.tides.other>'],
+      env: ['<providers[].key_env>'],
+      write: ['<tools.tides.roots>'],
+    }
+    const config = {
+      tools: {
+        tides: {
+          server: 'db.internal:5432',
+          url: 'postgres://me:s3cret@a.internal,b.internal:6000/shop?password=s3cret',
+          dsn: 'host=x password=s3cret',
+          roots: ['/srv/a', '/srv/b\u001b[2J'],
+        },
+      },
+      providers: {
+        one: { type: 'tides', key_env: 'ONE_KEY' },
+        tides: { key_env: 'TWO_KEY' },
+        other: { type: 'openai', key_env: 'OPENAI_API_KEY' },
+        off: { type: 'tides', enabled: false, key_env: 'OFF_KEY' },
+      },
+    }
+    const found = { ...candidate, manifest, permissions }
+    const text = proposalText({ candidate: found, isolation: 'process', trusted: false, access: accessOf(found, config) }, false)
+    const may = text.slice(text.lastIndexOf('  may       ') + 12, text.indexOf('\n  scripts'))
+    expect(may.split(/\n +/)).to.deep.equal([
+      'write /srv/a (tools.tides.roots)',
+      'write /srv/b\\u{1b}[2J (tools.tides.roots)',
+      'read the variable ONE_KEY (providers[].key_env)',
+      'read the variable TWO_KEY (providers[].key_env)',
+      'connect to db.internal:5432 (tools.tides.server)',
+      'connect to a.internal:5432 (tools.tides.url)',
+      'connect to b.internal:6000 (tools.tides.url)',
+      'connect to the value of tools.tides.dsn, which svc cannot read',
+      'connect to the value of tools.tides.other, which is not set; svc asks again when it is',
+    ])
+    expect(text).to.not.contain('s3cret')
   })
 
   it('begins with what is wide, marked, and of a long list says how many more there are', () => {

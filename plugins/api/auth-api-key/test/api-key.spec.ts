@@ -34,7 +34,8 @@ describe('auth-api-key', () => {
 
   it('tells who sends the key as a token where it goes, and leaves tokens to others', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
-    const ask = (authorization: string) => scheme.authenticate({ headers: { authorization }, address }, ctx)
+    const ask = (authorization: string) =>
+      scheme.authenticate({ headers: { authorization }, address, method: 'GET', path: '/', query: '' }, ctx)
     const error = await ask(`Bearer ${KEY}`).catch((thrown: unknown) => thrown)
     expect(error).to.include({ code: 'AUTHENTICATION_FAILED' })
     expect(error).to.have.property('message').that.contains('X-API-Key').and.not.contains(KEY)
@@ -87,13 +88,17 @@ describe('auth-api-key', () => {
 
   it('takes nothing at all while there is no key, not even an empty one', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: {}, log })
-    const answer = scheme.authenticate({ headers: { 'x-api-key': '' }, address }, ctx).catch((thrown: unknown) => thrown)
+    const answer = scheme
+      .authenticate({ headers: { 'x-api-key': '' }, address, method: 'GET', path: '/', query: '' }, ctx)
+      .catch((thrown: unknown) => thrown)
     expect(await answer).to.include({ code: 'AUTHENTICATION_FAILED' })
   })
 
   it('takes a key as a file gives it, with a line end', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY: `${KEY}\n` }, log })
-    expect(await scheme.authenticate({ headers: { 'x-api-key': KEY }, address }, ctx)).to.deep.equal({
+    expect(
+      await scheme.authenticate({ headers: { 'x-api-key': KEY }, address, method: 'GET', path: '/', query: '' }, ctx)
+    ).to.deep.equal({
       id: 'api-key',
       scopes: ['*'],
     })

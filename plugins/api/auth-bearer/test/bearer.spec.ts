@@ -32,7 +32,9 @@ const openDirect = async () => {
   return subject(host, createBearer({ tokens: createTokens(host.service(Store)), log: host.log, lasting: ctx }))
 }
 const answerOf = async ({ scheme, good }: Awaited<ReturnType<typeof subject>>, value = good.value) =>
-  scheme.authenticate({ headers: { authorization: value }, address: '127.0.0.1' }, ctx).catch((error: { code: string }) => error)
+  scheme
+    .authenticate({ headers: { authorization: value }, address: '127.0.0.1', method: 'GET', path: '/', query: '' }, ctx)
+    .catch((error: { code: string }) => error)
 
 describe('auth-bearer', () => {
   describe('in process, by the kit', () => {

@@ -1,5 +1,5 @@
 import { type ConfigTree, systemContext } from '@svc/core'
-import { type AuthScheme, AuthSchemes } from '@svc/core/contracts'
+import { type AuthScheme, AuthSchemes, type CredentialHolder } from '@svc/core/contracts'
 import { authKit, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { KEY_TIMES } from '../src/keys.ts'
@@ -153,7 +153,7 @@ describe('auth-oidc', () => {
 
   describe('the scopes', () => {
     const scopesOf = async (claim: string, claims: Record<string, unknown>) =>
-      (await ask(schemeOf(issuer, { scopeClaim: claim }), await issuer.token(claims)))?.scopes
+      ((await ask(schemeOf(issuer, { scopeClaim: claim }), await issuer.token(claims))) as CredentialHolder | undefined)?.scopes
 
     it('are words between blanks or a list, under the claim that is configured', async () => {
       expect(await scopesOf('scope', { scope: 'read admin' })).to.deep.equal(['read', 'admin'])

@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import { type Log, show } from '@svc/core'
-import { type Mount, ROUTE_HEADERS, type RouteReply, type RouteRequest } from '@svc/core/contracts'
+import { type Mount, ROUTE_HEADERS, type RouteReply, type RouteRequest, type RouteStreamItem } from '@svc/core/contracts'
 import { HEARTBEAT } from '@svc/provider-http/sse'
 import type { Bound, Context, Life, Middleware } from './context.ts'
 import { answerInvalid } from './errors.ts'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
+const BYTES_TYPE = 'application/octet-stream'
 /** Length above which an answer gets a stall timeout, because it does not fit into the buffer of a socket. */
 const LARGE = 65_536
 
@@ -28,9 +29,18 @@ export function createAnswer({ life, limits, common, log }: AnswerDependencies):
     if (!route.stream)
       return send(ctx, replies.fit(bound, checkedReply(await route.handle!(requestOf(ctx), ctx.state.callContext))))
     if (ctx.method === 'HEAD') return send(ctx, { status: 200, text: '' })
-    const { type, headers } = replies.forStream(bound, route.streams ?? TEXT_TYPE)
-    ctx.set(headers)
-    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.callContext), type, { ...limits, life })
+    const start = (head: RouteReply | undefined) => {
+      const reply = head && replies.fit(bound, checkedReply(head))
+      if (reply && hasContent(reply)) {
+        send(ctx, reply)
+        return undefined
+      }
+      const { type, headers } = replies.forStream(bound, typeIn(reply) ?? route.streams ?? TEXT_TYPE)
+      if (reply?.headers) setHeaders(ctx, reply.headers, common)
+      ctx.set(headers)
+      return { status: reply?.status ?? 200, type }
+    }
+    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.callContext), start, { ...limits, life })
   }
   /** Passes the raw request, including its body, to a mount, which writes or returns the answer. */
   const handOver = async (ctx: Context, mount: Mount) => {
@@ -44,9 +54,11 @@ export function createAnswer({ life, limits, common, log }: AnswerDependencies):
 
 /** Returns the request in the form that routes get. */
 function requestOf(ctx: Context): RouteRequest {
-  const { query, bytes } = ctx.state
+  const { query, bytes, route } = ctx.state
   const { body } = ctx.request as { body?: RouteRequest['body'] }
-  return { params: ctx.params as RouteRequest['params'], query, headers: headersOf(ctx), body, ...(bytes ? { bytes } : {}) }
+  const { accepts, rawBody } = route!.route
+  const raw = bytes && { ...(accepts === 'bytes' ? { bytes } : {}), ...(rawBody ? { rawBody: bytes } : {}) }
+  return { params: ctx.params as RouteRequest['params'], query, headers: headersOf(ctx), body, ...raw }
 }
 
 function headersOf({ req }: Context): Readonly<Record<string, string>> {
@@ -66,12 +78,12 @@ function rawResponse(ctx: Context, life: Life): ServerResponse {
 /** Sets the answer of a route on the Koa context. */
 function sendReply(
   ctx: Context,
-  { status, headers, body, text }: RouteReply,
+  { status, headers, body, text, bytes }: RouteReply,
   common: Readonly<Record<string, string>>,
   stallMs: number
 ): void {
   if (ctx.state.gone || ctx.headerSent) return
-  const content = body === undefined ? text : JSON.stringify(body)
+  const content = body === undefined ? (text ?? bytes) : JSON.stringify(body)
   if (headers) setHeaders(ctx, headers, common)
   if (content === undefined) {
     if (body !== undefined) throw answerInvalid('a body that cannot be converted to JSON')
@@ -80,11 +92,21 @@ function sendReply(
     return
   }
   ctx.status = status ?? 200
-  if (!headers || !ctx.has('Content-Type')) ctx.set('Content-Type', body === undefined ? TEXT_TYPE : JSON_TYPE)
-  ctx.body = content
-  const isQueued = ctx.res.socket === null // waits for earlier answers on this connection
-  if (content.length > LARGE || isQueued) ctx.req.socket.setTimeout(stallMs)
-  if (isQueued) ctx.res.setTimeout(stallMs) // an earlier answer can have reset the timeout of the connection
+  if (!headers || !ctx.has('Content-Type')) ctx.set('Content-Type', body === undefined ? typeOf(content) : JSON_TYPE)
+  ctx.body = typeof content === 'string' ? content : bufferOf(content)
+  limitStall(ctx, content.length, stallMs)
+}
+
+const typeOf = (content: string | Uint8Array) => (typeof content === 'string' ? TEXT_TYPE : BYTES_TYPE)
+
+/** Koa sends a Buffer. It shares the memory of the bytes. */
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
+
+/** Limits the time in which a client reads nothing of a large answer, or of one that waits for earlier answers on its connection. */
+function limitStall({ req, res }: Context, length: number, stallMs: number): void {
+  const isQueued = res.socket === null
+  if (length > LARGE || isQueued) req.socket.setTimeout(stallMs)
+  if (isQueued) res.setTimeout(stallMs) // an earlier answer can have reset the timeout of the connection
 }
 
 /** Sets the headers of a route. They replace common headers, except `Vary`, which is merged. Throws Node's error for an invalid header. */
@@ -103,13 +125,24 @@ function setHeaders(ctx: Context, headers: Readonly<Record<string, string>>, com
 /** Checks the reply of a route. Throws ROUTE_ANSWER_INVALID. */
 function checkedReply(reply: RouteReply): RouteReply {
   if (typeof reply !== 'object' || reply === null) throw answerInvalid(show(reply))
-  const { status = 200, text, body, headers } = reply
+  const { status = 200, text, body, bytes, headers } = reply
   if (!Number.isInteger(status) || status < 200 || status > 599) throw answerInvalid(`the status ${show(status)}`)
   if (text !== undefined && typeof text !== 'string') throw answerInvalid(`${show(text)} as its text`)
+  if (bytes !== undefined && !isBytes(bytes)) throw answerInvalid(`${show(bytes)} as its bytes`)
+  if ([text, body, bytes].filter(content => content !== undefined).length > 1)
+    throw answerInvalid('more than one of body, text and bytes')
   if (typeof body === 'function' || typeof body === 'symbol') throw answerInvalid(`${show(body)} as its body`)
   if (headers !== undefined) checkHeaders(headers)
   return reply
 }
+
+const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array
+
+const hasContent = ({ body, text, bytes }: RouteReply) => body !== undefined || text !== undefined || bytes !== undefined
+
+/** The content type of a reply. Names of headers can be in any case. */
+const typeIn = (reply: RouteReply | undefined) =>
+  Object.entries(reply?.headers ?? {}).find(([name]) => name.toLowerCase() === 'content-type')?.[1]
 
 function checkHeaders(headers: unknown) {
   if (typeof headers !== 'object' || headers === null) throw answerInvalid(`${show(headers)} as its headers`)
@@ -163,10 +196,11 @@ function createRouteReplies(log: Pick<Log, 'warn'>): RouteReplies {
   return {
     fit(from, reply) {
       const { isIsolated } = from
-      if (reply.headers === undefined) return reply
-      const given = Object.entries(reply.headers)
+      const type = isIsolated && reply.bytes && typeIn(reply) === undefined ? { 'content-type': BYTES_TYPE } : undefined
+      if (reply.headers === undefined && !type) return reply
+      const given = Object.entries({ ...reply.headers, ...type })
       const isAllowed = ([name]: [string, string]) => canSet(isIsolated, name.toLowerCase())
-      const headers = given.every(isAllowed) ? reply.headers : Object.fromEntries(given.filter(isAllowed))
+      const headers = Object.fromEntries(given.filter(isAllowed))
       for (const header of given) if (!isAllowed(header)) warn(from, header[0].toLowerCase().slice(0, 100))
       return isIsolated ? fitIsolated({ ...reply, headers }) : { ...reply, headers }
     },
@@ -206,16 +240,28 @@ interface StreamOptions extends StreamLimits {
   readonly life: Life
 }
 
-const EVENTS = 'text/event-stream'
-const EVENT_HEADERS = { 'Content-Type': EVENTS, 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' } as const
+const EVENTS = /^text\/event-stream\s*(?:;|$)/i
+const EVENT_HEADERS = { 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' } as const
 /** Length from which pending text is written at once, before the end of the tick. */
 const CHUNK = 65_536
 
+/** Status and content type of a stream. */
+interface StreamHead {
+  readonly status: number
+  readonly type: string
+}
+
 /**
  * Sends the items of a stream as they arrive. Headers go with the first item, so an earlier error still becomes an ordinary error record.
+ * `start` takes the reply that comes first, if there is one, and returns nothing if it was the whole response.
  * Ends when the stream ends or the client disconnects; then it calls `return` of the iterator.
  */
-async function sendStream(ctx: Context, items: AsyncIterable<string>, type: string, parts: StreamOptions): Promise<void> {
+async function sendStream(
+  ctx: Context,
+  items: AsyncIterable<RouteStreamItem>,
+  start: (head: RouteReply | undefined) => StreamHead | undefined,
+  parts: StreamOptions
+): Promise<void> {
   const iterator = items[Symbol.asyncIterator]()
   const { state } = ctx
   let over = false
@@ -231,8 +277,10 @@ async function sendStream(ctx: Context, items: AsyncIterable<string>, type: stri
   state.ending.signal.addEventListener('abort', leave, { once: true })
   try {
     const first = await iterator.next()
-    if (!first.done) textOf(first.value)
-    if (!state.gone) over = await send(ctx, iterator, first, type, parts)
+    const reply = replyIn(first)
+    if (!reply && !first.done) contentOf(first.value)
+    const head = state.gone ? undefined : start(reply)
+    if (head) over = await send(ctx, iterator, { head, first: reply ? undefined : first }, parts)
   } catch (error) {
     over = true
     throw error
@@ -243,29 +291,44 @@ async function sendStream(ctx: Context, items: AsyncIterable<string>, type: stri
   }
 }
 
+type StreamStep = IteratorResult<RouteStreamItem>
+
+const REPLY_KEYS: readonly string[] = ['status', 'headers', 'body', 'text', 'bytes'] satisfies (keyof RouteReply)[]
+
+/** The reply in the first item of a stream. */
+const replyIn = ({ done, value }: StreamStep): RouteReply | undefined => (!done && isReply(value) ? value : undefined)
+
+const isReply = (value: unknown): value is RouteReply =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.keys(value).length > 0 &&
+  Object.keys(value).every(key => REPLY_KEYS.includes(key))
+
 /** Checks an item of a stream. Throws ROUTE_ANSWER_INVALID. */
-function textOf(item: unknown): string {
-  if (typeof item !== 'string') throw answerInvalid(`${show(item)} in its stream`)
+function contentOf(item: unknown): string | Uint8Array {
+  if (typeof item !== 'string' && !isBytes(item)) throw answerInvalid(`${show(item)} in its stream`)
   return item
 }
 
 /** Returns true if the stream ended by itself. */
 async function send(
   ctx: Context,
-  iterator: AsyncIterator<string>,
-  first: IteratorResult<string>,
-  type: string,
+  iterator: AsyncIterator<RouteStreamItem>,
+  { head: { status, type }, first }: { readonly head: StreamHead; readonly first: StreamStep | undefined },
   parts: StreamOptions
 ): Promise<boolean> {
   const { life } = parts
+  const isEvents = EVENTS.test(type)
   if (life.draining) ctx.set('Connection', 'close')
-  ctx.set(type === EVENTS ? EVENT_HEADERS : { 'Content-Type': type })
+  ctx.set(isEvents ? { ...EVENT_HEADERS, 'Content-Type': type } : { 'Content-Type': type })
   ctx.respond = false // written directly, because a Node stream would double the cost of each token
-  ctx.res.writeHead(200)
+  ctx.res.writeHead(status)
+  if (!first) ctx.res.flushHeaders()
   life.streams.add(ctx)
-  using outlet = createOutlet(ctx.res, parts, type === EVENTS)
-  for (let item = first; !item.done; item = await iterator.next()) {
-    const wait = outlet.take(textOf(item.value))
+  using outlet = createOutlet(ctx.res, parts, isEvents)
+  for (let item = first ?? (await iterator.next()); !item.done; item = await iterator.next()) {
+    const content = contentOf(item.value)
+    const wait = typeof content === 'string' ? outlet.take(content) : outlet.takeBytes(content)
     if (wait) await wait
     if (ctx.state.gone) return false
   }
@@ -276,6 +339,8 @@ async function send(
 interface Outlet extends Disposable {
   /** Adds text. Returns a promise to wait for before adding more. */
   take(text: string): Promise<void> | undefined
+  /** Writes bytes after the text so far. */
+  takeBytes(bytes: Uint8Array): Promise<void>
   end(): void
 }
 
@@ -286,15 +351,18 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
   let begun = false
   let blocked: Promise<void> | undefined
   res.on('timeout', () => res.destroy())
+  const write = (content: string | Uint8Array) => {
+    if (!res.write(content))
+      blocked = drained(res, stallMs)
+        .then(() => void (blocked = undefined))
+        .then(flush)
+  }
   const flush = () => {
     scheduled = undefined
     if (pending === '' || blocked || res.destroyed) return
     const text = pending
     pending = ''
-    if (!res.write(text))
-      blocked = drained(res, stallMs)
-        .then(() => void (blocked = undefined))
-        .then(flush)
+    write(text)
   }
   const beat = () => {
     pending ||= HEARTBEAT
@@ -310,6 +378,14 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
       if (begun) return blocked ?? turn()
       begun = true
       return blocked
+    },
+    async takeBytes(bytes) {
+      while (pending !== '' && !res.destroyed) {
+        flush()
+        await blocked
+      }
+      if (bytes.length > 0 && !res.destroyed) write(bytes)
+      await (blocked ?? turn())
     },
     end() {
       if (!res.destroyed) res.end(pending)

@@ -3,6 +3,7 @@ import type { AuthScheme } from '@svc/core/contracts'
 import { follow } from '@svc/storage-kit/follow'
 import type { Next } from 'koa'
 import { isEndless } from './concurrency-limit.ts'
+import type { DigestBody } from './body-digest.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import {
   type Ask,
@@ -25,7 +26,7 @@ export interface Authentication {
   /** Whether the request needs a credential. */
   asks(state: RequestState): boolean
   /** Checks the credential of an accepted request again. Returns its expiry, or `undefined` if it is no longer valid or cannot be checked. */
-  again(state: RequestState): Promise<CredentialExpiry | undefined>
+  again(ctx: Context): Promise<CredentialExpiry | undefined>
 }
 
 /** Unix time in milliseconds at which a credential expires; absent if unknown. */
@@ -37,6 +38,7 @@ interface AuthenticationOptions {
   readonly timeoutMs: number
   readonly schemes: SlotView<AuthScheme>
   readonly headers: CredentialHeaders
+  readonly digestBody: DigestBody
   readonly guesses: Guesses
 }
 
@@ -45,16 +47,17 @@ const ALL: readonly string[] = Object.freeze(['*'])
 const NONE: readonly string[] = Object.freeze([])
 const UNKNOWN = 'the credential is not known'
 
-export function createAuthentication({ enabled, timeoutMs, schemes, headers, guesses }: AuthenticationOptions): Authentication {
+export function createAuthentication(options: AuthenticationOptions): Authentication {
+  const { enabled, timeoutMs: ms, schemes, headers, digestBody, guesses } = options
   const schemesFor = createScopeSchemes(schemes, enabled, scheme => headers.isSound(scheme))
-  const ask = createAsk(headers, timeoutMs)
-  const hasCredential = (state: RequestState) => hasStandardHeader(state) || headers.read(state.credentials).length > 0
-  const isGuess = (state: RequestState) => headers.read(state.credentials).some(credential => !isOfProxy(credential))
-
-  const check = async (state: RequestState, who: ScopeSchemes): Promise<Holder | undefined> => {
+  const ask = createAsk({ headers, digestBody, ms })
+  const askAgain = createAsk({ headers, digestBody, ms, isRecheck: true })
+  const { hasCredential, isGuess } = createRecognition(headers)
+  const check = async (ctx: Context, who: ScopeSchemes): Promise<Holder | undefined> => {
+    const { state } = ctx
     if (state.repeatedHeader !== undefined) throw authenticationFailed(`${state.repeatedHeader} is given more than once`)
-    const holder = await ask(who, state, state.credentials)
-    if (holder && hasTwoCredentials(state)) await checkBoth(who, state, ask)
+    const holder = await ask(who, ctx, state.credentials)
+    if (holder && hasTwoCredentials(state)) await checkBoth(who, ctx, ask)
     // a credential that no scheme recognizes counts as a guess too, otherwise the answer would reveal which formats exist
     if (!holder && (who.own.length > 0 ? hasCredential(state) : isGuess(state))) throw authenticationFailed(UNKNOWN)
     return holder
@@ -62,7 +65,7 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
   const identify = async (ctx: Context, who: ScopeSchemes): Promise<Holder> => {
     let holder: Holder | undefined
     try {
-      holder = await guesses.guard(ctx.state, () => check(ctx.state, who))
+      holder = await guesses.guard(ctx.state, () => check(ctx, who))
     } catch (error) {
       throw codeOf(error) === 'AUTHENTICATION_FAILED' ? challenged(ctx, who, messageOf(error)) : error
     }
@@ -94,14 +97,21 @@ export function createAuthentication({ enabled, timeoutMs, schemes, headers, gue
       return next()
     },
     asks: state => whoFor(state) !== undefined,
-    async again(state) {
+    async again(ctx) {
+      const { state } = ctx
       const who = whoFor(state)
       if (!who) return {}
-      const holder = await ask(who, state, state.credentials).catch(() => undefined)
+      const holder = await askAgain(who, ctx, state.credentials).catch(() => undefined)
       return holder?.id === state.principal.id && isWithin(holder.scopes, state) ? holder : undefined
     },
   }
 }
+
+/** Recognizes requests with credentials. */
+const createRecognition = (headers: Pick<CredentialHeaders, 'read'>) => ({
+  hasCredential: (state: RequestState) => hasStandardHeader(state) || headers.read(state.credentials).length > 0,
+  isGuess: (state: RequestState) => headers.read(state.credentials).some(credential => !isOfProxy(credential)),
+})
 
 const targetOf = ({ route, mount }: RequestState) => route?.route ?? mount
 
@@ -139,10 +149,10 @@ const hasTwoCredentials = ({ credentials }: RequestState) =>
 const isOfProxy = ([name, value]: readonly [string, string]) => name === 'authorization' && !/^bearer\b/i.test(value)
 
 /** Checks each of two credentials separately: a valid credential does not excuse an unknown second one. */
-async function checkBoth(who: ScopeSchemes, state: RequestState, ask: Ask): Promise<void> {
+async function checkBoth(who: ScopeSchemes, ctx: Context, ask: Ask): Promise<void> {
   for (const name of OWN) {
-    const { [name]: _other, ...rest } = state.credentials
-    if (!(await ask(who, state, rest))) throw authenticationFailed('one of the two credentials is not known')
+    const { [name]: _other, ...rest } = ctx.state.credentials
+    if (!(await ask(who, ctx, rest))) throw authenticationFailed('one of the two credentials is not known')
   }
 }
 
@@ -179,7 +189,7 @@ export function createCredentialRevalidation({ schemes, authentication, log, las
     asking.delete(ctx)
   }
   const checkAgain = async (ctx: Context): Promise<void> => {
-    const credential = await authentication.again(ctx.state)
+    const credential = await authentication.again(ctx)
     if (!open.has(ctx)) return
     if (credential) return arm(ctx, credential.expires)
     ctx.state.refused = 'AUTHENTICATION_FAILED'

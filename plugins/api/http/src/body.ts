@@ -6,7 +6,7 @@ import { createStepBatcher, type SchemaProblem, type JsonSchema, messageOf, sche
 import type { Route } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type bodyParser from 'koa-bodyparser'
-import type { Check, Checks, Context, Fields, Middleware } from './context.ts'
+import type { Bound, Check, Checks, Context, Fields, Middleware } from './context.ts'
 import { invalidValue, missingField, payloadTooLarge, unsupportedMediaType } from './errors.ts'
 
 // loaded at the first body, because it takes as long to load as all other dependencies of this plugin together
@@ -38,26 +38,44 @@ export function createBody(defaultLimit: number): Middleware {
     const coding = headers['transfer-encoding']
     if (coding !== undefined && coding.toLowerCase() !== 'chunked') throw encoded(ctx, coding)
     const { route } = ctx.state.route ?? {}
-    if (route?.body === undefined && route?.accepts !== 'bytes') return next()
+    if (!route || !takesBody(route)) return next()
     const kind = route.accepts ?? 'json'
     const declared = headers['content-length']
-    if (declared === '0' || (declared === undefined && coding === undefined)) {
-      takeEmpty(ctx, kind)
+    if (isEmpty(ctx.req)) {
+      takeEmpty(ctx, kind, route.rawBody)
       return next()
     }
-    const limit = route.bodyLimit ?? defaultLimit
+    const limit = limitOf(ctx.state.route!, defaultLimit)
     mustBe(kind, headers)
     if (Number(declared) > limit) throw tooLarge(ctx, Number(declared), limit)
-    if (kind === 'bytes') ctx.state.bytes = await readBytes(ctx.req, limit)
-    else await parse(ctx, kind, limit, parserOf(kind, limit))
+    const bytes = await (kind === 'bytes' ? readBytes(ctx.req, limit) : parse(ctx, kind, limit, parserOf(kind, limit)))
+    if (kind === 'bytes' || route.rawBody) ctx.state.bytes = bytesOf(bytes)
     await new Promise<void>(together)
     return next()
   }
 }
 
-function takeEmpty(ctx: Context, kind: Kind) {
-  if (kind === 'bytes') ctx.state.bytes = new Uint8Array()
-  else ctx.request.body = kind === 'text' ? '' : {}
+/** Body limit for isolated plugins, which get a body in one message. */
+const LONGEST_ISOLATED = 16 * 1024 * 1024
+/** The same for a route that also gets the parsed body. */
+const LONGEST_TWICE = LONGEST_ISOLATED / 2
+
+function limitOf({ route: { bodyLimit, rawBody }, isIsolated }: Bound, defaultLimit: number): number {
+  const limit = bodyLimit ?? defaultLimit
+  return isIsolated ? Math.min(limit, rawBody ? LONGEST_TWICE : LONGEST_ISOLATED) : limit
+}
+
+const takesBody = ({ body, accepts, rawBody }: Route) => body !== undefined || accepts === 'bytes' || rawBody === true
+
+/** Whether the request has no body, or an empty one that authentication has read. */
+const isEmpty = ({ headers, readableEnded }: IncomingMessage) =>
+  headers['content-length'] === '0' ||
+  (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) ||
+  readableEnded
+
+function takeEmpty(ctx: Context, kind: Kind, rawBody = false) {
+  if (kind === 'bytes' || rawBody) ctx.state.bytes = new Uint8Array()
+  if (kind !== 'bytes') ctx.request.body = kind === 'text' ? '' : {}
 }
 
 /** Creates one koa-bodyparser for each kind of body and limit, because its options are fixed when it is created. */
@@ -87,9 +105,9 @@ function createParsers() {
 
 /**
  * Parses the body and checks its raw bytes, because the parser repairs invalid UTF-8 and drops a byte order mark. The `data` listener must be added in the same
- * tick as the parser's own.
+ * tick as the parser's own. Returns these bytes.
  */
-async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middleware): Promise<void> {
+async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middleware): Promise<Buffer> {
   const { req, request } = ctx
   const chunks: Buffer[] = []
   const keep = (chunk: Buffer) => void chunks.push(chunk)
@@ -101,12 +119,17 @@ async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middlewa
     throw payloadTooLarge(limit)
   }
   if (failure && !(failure instanceof SyntaxError)) throw failure
-  checkBytes(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), kind)
+  const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+  checkBytes(bytes, kind)
   if (failure) throw invalidValue('body', `must be valid JSON: ${messageOf(failure).slice(0, 200)}`)
   if (request.rawBody === undefined) throw wrongType(kind) // the parser did not recognize the media type
   if (kind === 'form') request.body = fieldsOf(request.body as string)
   if (kind === 'json') checkJson(request.rawBody === '' ? (request.body = {}) : request.body)
+  return bytes
 }
+
+/** A plain Uint8Array with its own memory, because it can be sent to another process. */
+const bytesOf = (buffer: Buffer) => new Uint8Array(buffer)
 
 /**
  * Returns the fields of a form; a repeated field has a list of strings. URLSearchParams does not work here: it removes a leading `?`, and for each field without `=`
@@ -153,7 +176,7 @@ function checkDepth(value: object, depth: number): void {
 }
 
 /** Reads the body of a route that accepts bytes. */
-function readBytes(req: IncomingMessage, limit: number): Promise<Uint8Array> {
+function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -162,8 +185,7 @@ function readBytes(req: IncomingMessage, limit: number): Promise<Uint8Array> {
       if (size <= limit) chunks.push(chunk)
       else reject(payloadTooLarge(limit))
     })
-    // a plain Uint8Array with its own memory, because it can be sent to another process
-    req.on('end', () => resolve(new Uint8Array(Buffer.concat(chunks))))
+    req.on('end', () => resolve(Buffer.concat(chunks)))
     req.on('error', reject)
   })
 }
@@ -210,6 +232,9 @@ export const createChecks = (route: Route, isIsolated: boolean): Checks => ({
   query: checkOf(route.query, isIsolated),
 })
 
+/** Keywords that, without `required`, accept an empty object. */
+const PLAIN: ReadonlySet<string> = new Set(['type', 'properties', 'required', 'additionalProperties', 'title', 'description'])
+
 function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | undefined {
   if (json === undefined) return undefined
   const { required = [], properties = {} } = (typeof json === 'object' ? json : {}) as {
@@ -220,6 +245,7 @@ function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | und
   return {
     problems: isIsolated ? isolatedProblems(json) : ownProblems(json),
     required,
+    acceptsNothing: required.length === 0 && typeof json === 'object' && Object.keys(json).every(key => PLAIN.has(key)),
     typed: new Map(typed.map(([name, { type }]) => [name, type!])),
     known: new Set(Object.keys(properties)),
   }
@@ -239,7 +265,9 @@ function isolatedProblems(json: JsonSchema): Check['problems'] {
 export const validation: Middleware = async (ctx, next) => {
   const { query, body } = ctx.state.route?.checks ?? {}
   if (ctx.state.route && ctx.querystring !== '') ctx.state.query = parseQuery(ctx.querystring, query?.known)
-  const queryCheck = query && validate(query, typedQuery(query, ctx.state.query))
+  // most requests have no query, and the first check of a schema compiles it
+  const isChecked = query && !(query.acceptsNothing && ctx.querystring === '')
+  const queryCheck = isChecked ? validate(query, typedQuery(query, ctx.state.query)) : undefined
   if (queryCheck) await queryCheck // a promise only for isolated plugins
   const bodyCheck = body && validate(body, ctx.request.body as Fields)
   if (bodyCheck) await bodyCheck

@@ -23,9 +23,11 @@ export interface Checks {
 export interface Check {
   readonly problems: (fields: Fields) => SchemaProblem[] | Promise<SchemaProblem[]>
   readonly required: readonly string[]
+  /** True if the schema certainly accepts an empty object, which then needs no check. */
+  readonly acceptsNothing: boolean
   /** Query parameters that are numbers or booleans. */
   readonly typed: ReadonlyMap<string, string>
-  /** Names in the schema; others are ignored. */
+  /** Names in the schema. Others are ignored, unless the schema forbids them. */
   readonly known: ReadonlySet<string>
 }
 
@@ -52,6 +54,8 @@ export interface RequestState {
   traceState: string | undefined
   /** Credential headers, removed from the request: only schemes see them. */
   credentials: Readonly<Record<string, string>>
+  /** The digests of the body that schemes asked for, by algorithm. */
+  bodyDigests: ReadonlyMap<string, string>
   /** The name of a credential header that the client sent more than once. */
   repeatedHeader: string | undefined
   principal: Principal
@@ -62,7 +66,7 @@ export interface RequestState {
   /** The mount that takes the raw request if no route matches. */
   mount: Mount | undefined
   query: Readonly<Record<string, string>>
-  /** The body of a route that asks for raw bytes. */
+  /** The body as sent, for a route that accepts bytes or asks for the raw body. */
   bytes: Uint8Array | undefined
   /** The error code of the answer, if the request failed. */
   refused: string | undefined
@@ -75,6 +79,7 @@ export interface RequestState {
 const NO_PRINCIPAL: Principal = Object.freeze({ id: '', scopes: Object.freeze([]) })
 /** The `credentials` of a request without any. */
 export const NO_CREDENTIALS: RequestState['credentials'] = Object.freeze({})
+const NO_DIGESTS: RequestState['bodyDigests'] = new Map()
 const NO_QUERY: RequestState['query'] = Object.freeze({})
 
 export function createState(): RequestState {
@@ -87,6 +92,7 @@ export function createState(): RequestState {
     trace: undefined,
     traceState: undefined,
     credentials: NO_CREDENTIALS,
+    bodyDigests: NO_DIGESTS,
     repeatedHeader: undefined,
     principal: NO_PRINCIPAL,
     callContext: { signal: ending.signal, principal: NO_PRINCIPAL, requestId: '' },

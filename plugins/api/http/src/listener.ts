@@ -243,7 +243,7 @@ type SocketOptions = Pick<ListenerOptions, 'config' | 'log' | 'listeners'> & {
 export async function createSocket(options: SocketOptions): Promise<ServerSocket> {
   const { config, log, listeners, lasting } = options
   if (!config.ssl.enabled) return plain(config)
-  const [listener] = listeners.entries().map(([, one]) => one)
+  const [listener] = listeners.entries().map(([, item]) => item)
   const keeper = createKeeper(config.ssl, listener, lasting)
   return secure(config, await firstCertificate(config.ssl, keeper, log), keeper, log)
 }
@@ -253,7 +253,7 @@ const plain = (config: ServerConfig): ServerSocket => ({
   [Symbol.dispose]() {},
 })
 
-function secure(config: ServerConfig, first: Certificate, { keep }: CertificateKeeper, log: Log): ServerSocket {
+function secure(config: ServerConfig, first: Certificate, keeper: CertificateKeeper, log: Log): ServerSocket {
   const { ssl } = config
   const tls = (certificate: Certificate) => ({ ...certificate, minVersion: 'TLSv1.2' as const })
   const server = process.getBuiltinModule('node:https').createServer({
@@ -265,7 +265,7 @@ function secure(config: ServerConfig, first: Certificate, { keep }: CertificateK
   server.on('tlsClientError', err => log.debug({ err }, 'a TLS handshake failed'))
   const take = (next: Certificate) => {
     server.setSecureContext(tls(next))
-    keep(next).catch((err: unknown) => log.warn({ err }, 'the supervisor did not keep the new certificate'))
+    keeper.keep(next).catch((err: unknown) => log.warn({ err }, 'the supervisor did not keep the new certificate'))
   }
   const watching = watchCertificate({ ssl, first, log, take })
   return { server, [Symbol.dispose]: () => watching[Symbol.dispose]() }

@@ -114,15 +114,11 @@ function routerOf(all: readonly Bound[]): Middleware {
 }
 
 const ACCEPTED: readonly unknown[] = ['json', 'form', 'text', 'bytes'] satisfies readonly Route['accepts'][]
-/** Body limit for isolated plugins, which get a body in one message. */
-const LONGEST_ISOLATED = 16 * 1024 * 1024
-
 /** Prepares a route. A route of an isolated plugin cannot set `uncounted` and `guide`. */
 function bind(name: string, given: Route, plugin: string | undefined, isIsolated: boolean): Bound {
   if (given.accepts !== undefined && !ACCEPTED.includes(given.accepts)) throw routeInvalid(name, `accepts ${show(given.accepts)}`)
-  const { uncounted: _, guide: __, bodyLimit, ...rest } = given
-  const limit = bodyLimit === undefined ? {} : { bodyLimit: Math.min(bodyLimit, LONGEST_ISOLATED) }
-  const route = isIsolated ? { ...rest, ...limit } : given
+  const { uncounted: _, guide: __, ...rest } = given
+  const route = isIsolated ? rest : given
   return { name, plugin, route, checks: createChecks(route, isIsolated), isIsolated }
 }
 

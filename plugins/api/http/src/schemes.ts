@@ -1,10 +1,18 @@
 import { type CallContext, codeOf, type Log, type SlotView, withTimeout } from '@svc/core'
-import { type AuthScheme, type Route, SERVER_HEADERS } from '@svc/core/contracts'
+import {
+  type AuthScheme,
+  type BodyDigestAlgorithm,
+  type CredentialHolder,
+  type CredentialRequest,
+  type Route,
+  SERVER_HEADERS,
+} from '@svc/core/contracts'
+import { type DigestBody, DIGESTS } from './body-digest.ts'
 import { type Context, type Middleware, NO_CREDENTIALS, type RequestState } from './context.ts'
 import { authenticationFailed, noScheme, schemeFailed, schemeInvalid, schemeSilent, schemeUnready } from './errors.ts'
 
 /** The caller that a scheme returns for a credential. */
-export type Holder = NonNullable<Awaited<ReturnType<AuthScheme['authenticate']>>>
+export type Holder = CredentialHolder
 
 /** A scheme with its name and its plugin. */
 interface Named {
@@ -54,28 +62,61 @@ function schemesFor(all: readonly Named[], scope: Route['scope'], enabled: boole
 }
 
 /** Asks the schemes about the credentials of a request. Each scheme sees only the headers that it declares. */
-export type Ask = (
-  schemes: ScopeSchemes,
-  state: RequestState,
-  credentials: RequestState['credentials']
-) => Promise<Holder | undefined>
+export type Ask = (schemes: ScopeSchemes, ctx: Context, credentials: RequestState['credentials']) => Promise<Holder | undefined>
 
-/** Creates an `Ask` that fails after `ms`, even if a scheme ignores signal and deadline. */
+interface AskOptions {
+  readonly headers: Pick<CredentialHeaders, 'forScheme'>
+  readonly digestBody: DigestBody
+  /** Milliseconds that all schemes together have for a request, without the time in which its body arrives. */
+  readonly ms: number
+  /** The request was accepted before. */
+  readonly isRecheck?: boolean
+}
+
+/** Creates an `Ask` that fails in time, even if a scheme ignores signal and deadline. */
 export const createAsk =
-  (headers: Pick<CredentialHeaders, 'forScheme'>, ms: number): Ask =>
-  ({ own, common }, state, credentials) => {
-    const deadline = Date.now() + ms
-    let current: Named | undefined
-    const askOne = (named: Named, callContext: CallContext) => {
-      const { scheme } = (current = named)
-      return scheme.authenticate({ headers: headers.forScheme(scheme, credentials), address: state.address }, callContext)
+  ({ headers, digestBody, ms, isRecheck = false }: AskOptions): Ask =>
+  async ({ own, common }, ctx, credentials) => {
+    const { state } = ctx
+    let left = ms
+    const call = async (named: Named, request: CredentialRequest) => {
+      const began = performance.now()
+      const limit = Math.max(1, left)
+      const work = async (signal: AbortSignal) =>
+        named.scheme.authenticate(request, { ...state.callContext, signal, deadline: Date.now() + limit })
+      try {
+        return await withTimeout(limit, work, { signal: state.ending.signal, late: () => schemeSilent(named, ms) })
+      } finally {
+        left -= performance.now() - began
+      }
     }
-    const ask = async (signal: AbortSignal) => {
-      const callContext = { ...state.callContext, signal, deadline }
-      return (own.length > 0 ? await askAll(own, callContext, askOne) : undefined) ?? askAll(common, callContext, askOne)
+    const askOne = async (named: Named): Promise<unknown> => {
+      const visible = headers.forScheme(named.scheme, credentials)
+      if (Object.keys(visible).length === 0) return undefined
+      const request = { ...targetOf(ctx), headers: visible, address: state.address, ...(isRecheck ? { isRecheck } : {}) }
+      const answer = await call(named, request)
+      const algorithm = demandIn(named, answer)
+      return algorithm ? call(named, { ...request, bodyDigest: await digestBody(ctx, algorithm) }) : answer
     }
-    return withTimeout(ms, ask, { signal: state.ending.signal, late: () => schemeSilent(current, ms) })
+    return (own.length > 0 ? await askAll(own, askOne) : undefined) ?? askAll(common, askOne)
   }
+
+/** Method, path and query as the client sent them. A request line with an absolute URL has scheme and host before the path. */
+function targetOf({ req: { method = '', url = '' } }: Context): Pick<CredentialRequest, 'method' | 'path' | 'query'> {
+  const target = url.replace(/^https?:\/\/[^/?#]*/i, '')
+  const at = target.indexOf('?')
+  const path = at < 0 ? target : target.slice(0, at)
+  return { method, path: path || '/', query: at < 0 ? '' : target.slice(at + 1) }
+}
+
+/** The algorithm of a scheme that asks for the digest of the body. Throws SCHEME_INVALID for an unknown one. */
+function demandIn({ name, plugin }: Named, answer: unknown): BodyDigestAlgorithm | undefined {
+  const { needs } = Object(answer) as { readonly needs?: unknown }
+  if (needs === undefined) return undefined
+  if (!DIGESTS.includes(needs))
+    throw schemeInvalid(name, plugin, 'asked for a digest of the body that is not sha256, sha384 or sha512')
+  return needs as BodyDigestAlgorithm
+}
 
 /** Ids that the server itself assigns to callers. */
 const RESERVED_IDS = /^(system|anonymous|plugin:.*)$/s
@@ -84,25 +125,21 @@ const CONTROL = /[\u0000-\u001f\u007f]/
 const LONGEST_ID = 512
 
 /** Checks the form of a scheme's answer, because it decides what the caller can do. Throws SCHEME_INVALID. */
-function checkedHolder({ name, plugin }: Named, holder: Holder | undefined): Holder | undefined {
-  if (holder === undefined) return undefined
-  const { id, scopes } = Object(holder) as { readonly id: unknown; readonly scopes: unknown }
+function checkedHolder({ name, plugin }: Named, answer: unknown): Holder | undefined {
+  if (answer === undefined) return undefined
+  const { id, scopes } = Object(answer) as { readonly id: unknown; readonly scopes: unknown }
   if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID || CONTROL.test(id) || RESERVED_IDS.test(id))
     throw schemeInvalid(name, plugin, 'returned an id that is empty, too long or reserved')
   if (!Array.isArray(scopes) || !scopes.every(scope => typeof scope === 'string'))
     throw schemeInvalid(name, plugin, 'returned scopes that are not a list of strings')
-  return holder
+  return answer as Holder
 }
 
 /** Asks every scheme: one refusal refuses the request, and all schemes that know the caller must return the same id. */
-async function askAll(
-  schemes: readonly Named[],
-  callContext: CallContext,
-  ask: (named: Named, callContext: CallContext) => Promise<Holder | undefined>
-): Promise<Holder | undefined> {
+async function askAll(schemes: readonly Named[], ask: (named: Named) => Promise<unknown>): Promise<Holder | undefined> {
   let holder: Holder | undefined
   for (const named of schemes) {
-    const next = checkedHolder(named, await ask(named, callContext))
+    const next = checkedHolder(named, await ask(named))
     if (!next) continue
     if (holder && holder.id !== next.id) throw authenticationFailed('the request has two credentials of different callers')
     holder ??= next

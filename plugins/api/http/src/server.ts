@@ -27,6 +27,7 @@ import type { Next } from 'koa'
 import ratelimit from 'koa-ratelimit'
 import { createAnswer } from './answer.ts'
 import { createAuthentication, createCredentialRevalidation } from './authentication.ts'
+import { createDigestBody } from './body-digest.ts'
 import { createBody, validation } from './body.ts'
 import { readCertificate } from './certificate.ts'
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
@@ -183,7 +184,8 @@ function createAccess(parts: ServerDependencies) {
   const cors = createCors({ config: config.cors, addresses, isHostChecked: hostGuard.isChecked, isAuthenticated: enabled })
   const credentials = createCredentialHeaders(schemes, log)
   const guesses = createGuesses({ ...parts, headers: credentials, seen: createSeenGood(parts) })
-  const authentication = createAuthentication({ enabled, timeoutMs, schemes, headers: credentials, guesses })
+  const digestBody = createDigestBody(config.body_limit)
+  const authentication = createAuthentication({ enabled, timeoutMs, schemes, headers: credentials, digestBody, guesses })
   return { hostGuard, addresses, cors, credentials, guesses, authentication }
 }
 

@@ -33,6 +33,25 @@ const blob: Route = {
   handle: async ({ body, bytes }) => ({ body: { hex: Buffer.from(bytes!).toString('hex'), parsed: body !== undefined } }),
 }
 
+const hook: Route = {
+  method: 'POST',
+  path: '/hook/:as',
+  summary: 'Takes a signed body',
+  rawBody: true,
+  handle: async ({ body, rawBody }) => ({
+    body: { body, raw: Buffer.from(rawBody!).toString(), own: rawBody!.buffer.byteLength },
+  }),
+}
+const hookForm: Route = { ...hook, path: '/hook-form', accepts: 'form' }
+const hookBytes: Route = {
+  ...hook,
+  path: '/hook-bytes',
+  accepts: 'bytes',
+  handle: async ({ body, bytes, rawBody }) => ({
+    body: { same: Buffer.compare(bytes!, rawBody!) === 0, parsed: body !== undefined },
+  }),
+}
+
 const count: Route = {
   ...field,
   path: '/count',
@@ -47,7 +66,7 @@ describe('bodies of routes', () => {
   let served: Awaited<ReturnType<typeof serve>>
   let url = ''
   before(async () => {
-    served = await serve({ say, field, line, blob, count }, { body_limit: 200 })
+    served = await serve({ say, field, line, blob, count, hook, hookForm, hookBytes }, { body_limit: 200 })
     url = served.url
   })
   after(() => served.host.close())
@@ -56,6 +75,18 @@ describe('bodies of routes', () => {
     const { status, body: record } = await post(`${url}${path}`, body, headers)
     return [status, record.error_code]
   }
+
+  it('are given as sent beside what they mean, where the route asks for that', async () => {
+    const body = '{ "a": 1.0,\n "b": "caf\\u00e9" }'
+    const raw = async (path: string, sent: string, type?: Record<string, string>) =>
+      (await post(`${url}${path}`, sent, type)).body
+    expect(await raw('/hook/x', body)).to.deep.equal({ body: { a: 1, b: 'café' }, raw: body, own: body.length })
+    expect(await raw('/hook/x', '')).to.deep.equal({ body: {}, raw: '', own: 0 })
+    expect(await raw('/hook-form', 'a=%2F&a=b', FORM)).to.deep.include({ body: { a: ['/', 'b'] }, raw: 'a=%2F&a=b' })
+    expect(await raw('/hook-bytes', '{', TEXT)).to.deep.equal({ same: true, parsed: false })
+    expect(await refused('/hook/x', '{')).to.deep.equal([400, 'INVALID_VALUE'])
+    expect(await refused('/hook/x', `{"a":"${'x'.repeat(200)}"}`)).to.deep.equal([413, 'PAYLOAD_TOO_LARGE'])
+  })
 
   it('lose no field of a form, whatever its name and however many there are', async () => {
     const names = Array.from({ length: 50 }, (_, at) => String(at))

@@ -33,10 +33,10 @@ describe('mounts', () => {
 
   it('that document the API are where a browser gets from /; without one, / is no page', async () => {
     const accept = { accept: 'text/html,*/*;q=0.8' }
-    await using one = await serveWith({ a: says('a', '/raw'), guide: { ...says('guide', '/guide'), guide: true } })
-    const { status, headers } = await call(`${one.url}/`, { headers: accept, redirect: 'manual' })
+    await using server = await serveWith({ a: says('a', '/raw'), guide: { ...says('guide', '/guide'), guide: true } })
+    const { status, headers } = await call(`${server.url}/`, { headers: accept, redirect: 'manual' })
     expect([status, headers.get('location')]).to.deep.equal([302, '/guide'])
-    expect((await call(`${one.url}/`)).body.error_code).to.equal('NOT_FOUND')
+    expect((await call(`${server.url}/`)).body.error_code).to.equal('NOT_FOUND')
     await using none = await serveWith({ a: says('a', '/raw') })
     expect((await call(`${none.url}/`, { headers: accept })).body.error_code).to.equal('NOT_FOUND')
   })

@@ -92,12 +92,12 @@ describe('refusals with 503', () => {
         throw failed()
       },
     }
-    await using one = await serve({ down }, {}, log)
-    await Promise.all(Array.from({ length: 5 }, () => call(`${one.url}/down`)))
+    await using server = await serve({ down }, {}, log)
+    await Promise.all(Array.from({ length: 5 }, () => call(`${server.url}/down`)))
     const warnings = () => lines.map(line => JSON.parse(line)).filter(line => line.level >= 40)
     expect(warnings()).to.have.length(1)
     const { code, message, details } = failed()
-    await one.host.service(Http).explain({ code, message, details: { ...details, provider: 'q' } }, ctx)
+    await server.host.service(Http).explain({ code, message, details: { ...details, provider: 'q' } }, ctx)
     expect(warnings().map(({ provider, error_code, msg }) => [provider, error_code, msg])).to.deep.equal([
       ['p', 'PROVIDER_ERROR', 'an upstream failed'],
       ['q', 'PROVIDER_ERROR', 'an upstream failed'],

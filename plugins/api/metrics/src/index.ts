@@ -26,7 +26,7 @@ export default definePlugin({
     scope.add(MetricSources, 'service', {
       read: async ctx => [...requests.read(), ...models.read(), ...(await hostMetrics(host, ctx))],
     })
-    const metrics = createMetricsCollector(sources, peers, scope.log)
+    const metrics = createMetricsCollector({ sources, peers, host, log: scope.log })
     scope.tap(Peers.hooks.metrics, metrics.own)
     scope.tap(Peers.hooks.inherit, metrics.inherit)
     scope.tap(Peers.hooks.message, metrics.onPeerMessage)

@@ -1,7 +1,7 @@
-import { type CallContext, type Log, messageOf, type SlotView } from '@svc/core'
+import { type CallContext, type Host, type Log, messageOf, type SlotView } from '@svc/core'
 import type { Http, MetricFamily, MetricSource, PeerMessage, Peers, Route, Sample, WorkerMetrics } from '@svc/core/contracts'
 import { gauge, withPointedBounds } from './model-counts.ts'
-import { familiesIn } from './form.ts'
+import { createMetricNames, familiesIn } from './form.ts'
 
 /** Collects the metrics of this worker and of all workers. */
 export interface MetricsCollector {
@@ -25,19 +25,29 @@ const NAME = 'metrics'
 // the cast is safe: only `own`, in this process or another worker, writes the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as WorkerFamilies
 
+interface CollectorOptions {
+  readonly sources: SlotView<MetricSource>
+  readonly peers: Peers | undefined
+  readonly host: Host
+  readonly log: Log
+}
+
 /** Creates the collector. It omits a source that fails and logs the failure. */
-export function createMetricsCollector(sources: SlotView<MetricSource>, peers: Peers | undefined, log: Log): MetricsCollector {
+export function createMetricsCollector({ sources, peers, host, log }: CollectorOptions): MetricsCollector {
   const retained = createEndedWorkerTotals()
+  const isolated = new Set<string>()
+  const names = createMetricNames(plugin => isolated.has(plugin))
   let wasRead = false
   const readOne = async ([name, source]: [string, MetricSource], ctx: CallContext) => {
     try {
-      return familiesIn(name, await source.read(ctx))
+      return names.named(name, sources.owner(name), familiesIn(name, await source.read(ctx)))
     } catch (error) {
       log.warn({ source: name, err: error }, `the metrics of ${name} are missing: ${messageOf(error)}`)
       return []
     }
   }
   const readOwn = async (ctx: CallContext) => {
+    for (const { name, isolation } of (await host.report(ctx)).plugins) if (isolation === 'process') isolated.add(name)
     const read = await Promise.all(sources.entries().map(entry => readOne(entry, ctx)))
     return read.flat()
   }

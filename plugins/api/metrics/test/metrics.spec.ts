@@ -126,7 +126,7 @@ describe('metrics', () => {
     )
     const { status, text } = await scrape(host)
     expect(status).to.equal(200)
-    expect(text).to.include('svc_test_total{of="x"} 7').and.include('svc_requests_total')
+    expect(text).to.include('plugin_test_metric_sources_good_svc_test_total{of="x"} 7').and.include('svc_requests_total')
   })
 
   it('spells NaN as the text format does, in values only', async () => {
@@ -139,7 +139,8 @@ describe('metrics', () => {
     } as const
     await using host = await begin([MetricSources, 'odd', { read: async () => [odd] }])
     const { text } = await scrape(host)
-    expect(text).to.include('# HELP svc_test_seconds ends with Nan\n').and.include('svc_test_seconds{of="x Nan"} NaN\n')
+    const name = 'plugin_test_metric_sources_odd_svc_test_seconds'
+    expect(text).to.include(`# HELP ${name} ends with Nan\n`).and.include(`${name}{of="x Nan"} NaN\n`)
   })
 
   it('has no delays of the event loop without a sample', async () => {

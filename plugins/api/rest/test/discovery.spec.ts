@@ -54,7 +54,7 @@ describe('GET /api/v1/tools', () => {
     const tools = { zip: tool('own', { type: 'object' }), add: tool('text', { type: 'object' }) }
     await using served = await serveRest({ tools })
     const { body } = await served.call('GET', '/api/v1/tools?category=own')
-    expect((body.tools as { name: string }[]).map(one => one.name)).to.deep.equal(['zip'])
+    expect((body.tools as { name: string }[]).map(item => item.name)).to.deep.equal(['zip'])
     expect(body.categories).to.deep.equal(['text', 'own'])
     expect((await served.call('GET', '/api/v1/tools?category=mcp')).body.tools).to.deep.equal([])
     const unknown = await served.call('GET', '/api/v1/tools?category=txet')

@@ -99,10 +99,11 @@ interface CacheKeyFields {
 
 /**
  * The cache key of a request. Requests that can have different answers have different keys.
- * `gathered` is not part of the key: it does not change the answer.
+ * `gathered` and `cacheKey` are not part of the key: they do not change the answer.
  * Returns `undefined` for a request that is nested too deeply for JSON.
  */
-export function keyOf({ provider, request: { gathered: _gathered, ...request }, principal }: CacheKeyFields): string | undefined {
+export function keyOf({ provider, request: asked, principal }: CacheKeyFields): string | undefined {
+  const { gathered: _gathered, cacheKey: _cacheKey, ...request } = asked
   const text = written({ provider, principal, request })
   return text === undefined ? undefined : createHash('sha256').update(text).digest('base64url')
 }

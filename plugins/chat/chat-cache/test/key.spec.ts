@@ -11,7 +11,7 @@ describe('the key of a question', () => {
     const schema = { type: 'object', properties: { b: { type: 'string' }, a: { type: 'string' } } }
     const turned = { properties: { a: { type: 'string' }, b: { type: 'string' } }, type: 'object' }
     expect(key({ responseSchema: schema })).to.equal(key({ responseSchema: turned }))
-    expect(key({ gathered: true })).to.equal(key())
+    expect([key({ gathered: true }), key({ cacheKey: 'conv_1' })]).to.deep.equal([key(), key()])
     expect(key({ temperature: undefined as never })).to.equal(key())
   })
 

@@ -16,11 +16,16 @@ import {
   type TurnHow,
 } from './turn.ts'
 import { ModelStep } from './model-step.ts'
-import { createToolLists, mayUseTools, runTools } from './tools.ts'
+import { createToolLists } from './tool-list.ts'
+import { mayUseTools, runTools } from './tools.ts'
 
 /** Runs turns. `reply` collects the same events that `stream` yields. */
 export function createChat(parts: ChatDependencies): Chat {
-  const services: ChatServices = { ...parts, toolsFor: createToolLists(parts.tools, parts.modes), clock: createClock() }
+  const services: ChatServices = {
+    ...parts,
+    toolsFor: createToolLists(parts.tools, parts.modes, parts.config.tools_inline),
+    clock: createClock(),
+  }
   return {
     stream: (request, ctx) => runTurn(services, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
     reply: (request, ctx) => gather(runTurn(services, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),

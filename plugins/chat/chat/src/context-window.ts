@@ -208,13 +208,13 @@ async function listed(
 export function adaptToModel(request: ModelRequest, at: Candidate, turn: Turn): ModelRequest {
   if (takesAll(request, at)) return request
   const isSelected = sameModel(at, turn.selected)
-  const { temperature, maxTokens, tools, messages, ...same } = request
+  const { temperature, maxTokens, tools, indexed, messages, ...same } = request
   const keepsTools = tools !== undefined && takesTools(at, turn, isSelected)
   return {
     ...same,
     model: at.model,
     messages: shaped(messages, at.features),
-    ...(keepsTools ? { tools } : {}),
+    ...(keepsTools ? { tools, ...(indexed ? { indexed } : {}) } : {}),
     ...(temperature !== undefined && takesTemperature(at, turn, isSelected) ? { temperature } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens: outputOf(maxTokens, at, turn, isSelected) }),
   }

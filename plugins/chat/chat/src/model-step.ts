@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, messageOf, type CallContext } from '@svc/core'
+import { codeOf, messageOf, pause, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
 import { Answer, ModelReading, readReady } from './model-call.ts'
 import {
@@ -249,12 +248,6 @@ export class ModelStep {
     void this.#services.hooks.modelDone(done, this.#ctx)
   }
 }
-
-/** Waits. Throws the abort reason of `signal`. */
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  sleep(ms, undefined, { signal }).catch(() => {
-    throw signal.reason
-  })
 
 /** Limits the output to the rest of the turn's token budget. Throws BUDGET_EXHAUSTED if no tokens remain for an answer. */
 async function fitTokenBudget(

@@ -10,6 +10,7 @@ export interface ChatConfig {
   token_timeout_ms: number
   whole_timeout_ms?: number
   answer_limit: number
+  tools_inline: number
   tool_timeout_ms: number
   tool_result_limit: number
   tool_arguments_limit: number
@@ -37,6 +38,7 @@ export const CHAT_CONFIG = schema<ChatConfig>({
       description: 'Time limit for a complete model answer without a stream; default: first_token_timeout_ms',
     },
     answer_limit: count(4_000_000, 'Maximum characters of a model answer, with reasoning and tool call arguments'),
+    tools_inline: count(12, 'Maximum tools whose schemas each request contains; of more tools, the model gets an index', 0),
     tool_timeout_ms: count(60_000, 'Time limit of a tool call, in milliseconds'),
     tool_result_limit: count(100_000, 'Maximum characters of a tool result that the model receives'),
     tool_arguments_limit: count(1_000_000, 'Maximum characters of the arguments of a tool call, as JSON'),

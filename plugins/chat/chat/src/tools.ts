@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, withTimeout, type SlotView } from '@svc/core'
+import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, withTimeout } from '@svc/core'
 import type {
   Tool,
   ToolCall,
@@ -8,17 +8,22 @@ import type {
   ToolUse,
   ToolVerdict,
   TurnEvent,
-  Mode,
 } from '@svc/core/contracts'
+import { logToolFailure } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import { turnTimeout, toolForbidden, toolUnknown } from './errors.ts'
+import { turnTimeout } from './errors.ts'
 import type { PersonAnswer } from './questions.ts'
 import { boundedResult, failure, isWithin, textOf } from './messages.ts'
-import type { ChatServices, ToolList, Turn } from './turn.ts'
+import { addCalled, toolIn } from './tool-list.ts'
+import type { ChatServices, Turn } from './turn.ts'
 
 /** The last model step, and a step after the tool budget is used up, cannot call tools. */
 export const mayUseTools = (services: ChatServices, turn: Turn, number: number): boolean =>
-  number < services.config.max_rounds && turn.toolsUsed.length < budgetOf(services, turn)
+  number < services.config.max_rounds && countUsed(turn) < budgetOf(services, turn)
+
+/** Calls that count for the tool budget. A search for tools does not. */
+const countUsed = ({ toolsUsed, list }: Turn) =>
+  list.index ? toolsUsed.reduce((sum, { tool }) => sum + (tool === list.index?.name ? 0 : 1), 0) : toolsUsed.length
 
 const budgetOf = ({ modes }: ChatServices, { asked, selected }: Turn) =>
   Math.min(modes.get(selected.mode)?.toolBudget ?? Number.POSITIVE_INFINITY, asked.toolBudget ?? Number.POSITIVE_INFINITY)
@@ -39,6 +44,7 @@ export async function* runTools(
   if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, turn.limitMs)
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
+  addCalled(turn.list, turn.made.slice(-2), turn.added)
   if (isShown) for (const outcome of outcomes) yield resultEvent(outcome)
 }
 
@@ -54,7 +60,7 @@ function runAll(
   ask: Ask | undefined,
   ctx: CallContext
 ): Promise<ToolOutcome[]> {
-  const { config, hooks, log } = services
+  const { config, hooks, log, tools } = services
   const shared = {
     conversationId: turn.open.conversationId,
     mode: turn.selected.mode,
@@ -62,21 +68,34 @@ function runAll(
     verdict: hooks.toolCall,
     log,
   }
-  const left = budgetOf(services, turn) - turn.toolsUsed.length
-  return inOrder(calls, config.max_parallel_tools, (part, at) => {
+  const granted = grantedCalls(calls, turn, Math.max(0, budgetOf(services, turn) - countUsed(turn)))
+  return inOrder(calls, config.max_parallel_tools, part => {
     ctx.signal.throwIfAborted()
     const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
     const own = turn.keys ? { ...ctx, idempotencyKey: turn.keys.of(part) } : ctx
-    return useTool({ ...shared, tool: turn.list.tools.get(part.tool), part, granted: at < left, ask: asking }, own)
+    const tool = toolIn(turn.list, part.tool)
+    const plugin = tools.owner(part.tool)
+    return useTool({ ...shared, tool, plugin, part, granted: granted.has(part), ask: asking }, own)
   })
 }
 
+/** Searches for tools in one model step. */
+const MAX_SEARCHES = 8
+
+/** The calls that may run: `left` calls of tools, and some searches for tools. */
+function grantedCalls(calls: readonly ToolCallPart[], { list }: Turn, left: number): ReadonlySet<ToolCallPart> {
+  const searches = calls.filter(call => call.tool === list.index?.name)
+  if (searches.length === 0) return new Set(calls.slice(0, left))
+  const others = calls.filter(call => call.tool !== list.index?.name)
+  return new Set([...searches.slice(0, MAX_SEARCHES), ...others.slice(0, left)])
+}
+
 /** Runs `work` for each item, at most `atOnce` at a time. The results keep the order of the items. */
-async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T, at: number) => Promise<R>): Promise<R[]> {
+async function inOrder<T, R>(items: readonly T[], atOnce: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   const open = items.entries()
   const worker = async () => {
-    for (const [at, item] of open) results[at] = await work(item, at)
+    for (const [at, item] of open) results[at] = await work(item)
   }
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker))
   return results
@@ -137,6 +156,8 @@ interface ToolOutcome {
 
 interface ToolUseOptions {
   readonly tool: Tool | undefined
+  /** The plugin that added the tool. */
+  readonly plugin: string | undefined
   readonly part: ToolCallPart
   readonly conversationId: string
   readonly mode: string
@@ -155,7 +176,9 @@ async function useTool(parts: ToolUseOptions, ctx: CallContext): Promise<ToolOut
   const { part, limits } = parts
   const { args, run } = await permitted(parts, ctx)
   const begun = performance.now()
-  const result = await bounded(run, limits.resultLimit, ctx)
+  const onThrown = (thrown: unknown) =>
+    logToolFailure(parts.log, part.tool, { thrown, plugin: parts.plugin, requestId: ctx.requestId })
+  const result = await bounded(run, { limit: limits.resultLimit, onThrown }, ctx)
   const failed = result.isError === true
   return {
     part: { type: 'tool_result', id: part.id, tool: part.tool, content: result.content, isError: failed },
@@ -235,11 +258,16 @@ function call(
 }
 
 /** Returns the result within its limits; an error becomes a result. */
-async function bounded(run: Permitted['run'], limit: number, ctx: CallContext): Promise<ToolResult> {
+async function bounded(
+  run: Permitted['run'],
+  { limit, onThrown }: { readonly limit: number; readonly onThrown: (thrown: unknown) => void },
+  ctx: CallContext
+): Promise<ToolResult> {
   try {
     return boundedResult(await run(), limit)
   } catch (error) {
     ctx.signal.throwIfAborted()
+    onThrown(error)
     return boundedResult(failure(errorText(error)), limit)
   }
 }
@@ -301,48 +329,3 @@ async function madeFor(name: string, tool: Tool, log: Log): Promise<ToolSchema> 
 }
 
 const problemText = ({ path, message }: SchemaProblem) => `${(path || 'the value').slice(0, 200)} ${message.slice(0, 500)}`
-
-const allows = (name: string, mode: Mode | undefined, { effects, modes }: Tool) =>
-  (!modes || modes.includes(name)) && (!mode || effects.every(effect => mode.effects.includes(effect)))
-
-/** Lists the tools of each turn. The list of a mode is computed again only after a change of the slots. */
-export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>) {
-  let version = -1
-  let lists = new Map<string, ToolList>()
-  const allowed = (mode: string): ToolList => {
-    const now = slot.version + modes.version
-    if (now !== version) [version, lists] = [now, new Map()]
-    const there = lists.get(mode)
-    if (there) return there
-    const made = listOf(slot.entries().filter(([, tool]) => allows(mode, modes.get(mode), tool)))
-    lists.set(mode, made)
-    return made
-  }
-
-  // providers cache JSON and token counts by list object, so each profile keeps the same list object
-  const choices = new WeakMap<ToolList, WeakMap<readonly string[], ToolList>>()
-  const chosen = (all: ToolList, names: readonly string[]): ToolList => {
-    const known = choices.get(all) ?? new WeakMap<readonly string[], ToolList>()
-    const list = known.get(names) ?? listOf(names.flatMap(name => (all.tools.has(name) ? [[name, all.tools.get(name)!]] : [])))
-    choices.set(all, known.set(names, list))
-    return list
-  }
-
-  /** `asked` takes precedence over the profile's list. Throws INVALID_VALUE for an unknown or forbidden tool. */
-  return function toolsFor(asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string): ToolList {
-    const all = allowed(mode)
-    if (asked) return listOf(asked.map(name => [name, pick(name, all, slot, mode)]))
-    return profile ? chosen(all, profile) : all
-  }
-}
-
-function pick(name: string, all: ToolList, slot: SlotView<Tool>, mode: string): Tool {
-  const tool = all.tools.get(name)
-  if (tool) return tool
-  throw slot.has(name) ? toolForbidden(name, mode, [...all.tools.keys()]) : toolUnknown(name, [...all.tools.keys()])
-}
-
-function listOf(entries: readonly (readonly [string, Tool])[]): ToolList {
-  const tools = new Map(entries)
-  return { tools, specs: [...tools].map(([name, { description, parameters }]) => ({ name, description, parameters })) }
-}

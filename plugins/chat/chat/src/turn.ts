@@ -28,7 +28,6 @@ import type {
   StoredMessage,
   Tool,
   ToolCallPart,
-  ToolSpec,
   ToolUse,
   TurnEnd,
   TurnEvent,
@@ -42,6 +41,7 @@ import { systemMessages, userMessage } from './messages.ts'
 import type { ProviderCounts } from './providers-check.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
+import { addCalled, offeredTools, type ToolList } from './tool-list.ts'
 
 /** The services and settings that chat requires. */
 export interface ChatDependencies {
@@ -65,12 +65,6 @@ export interface ChatServices extends ChatDependencies {
   readonly clock: Clock
   /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
   readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => ToolList
-}
-
-/** The tools of a turn: by name, and as the model sees them. */
-export interface ToolList {
-  readonly tools: ReadonlyMap<string, Tool>
-  readonly specs: readonly ToolSpec[]
 }
 
 /** Options of a run: whether it is streamed, and the idempotency key of its caller. */
@@ -101,6 +95,8 @@ export interface Turn {
   /** The candidate for `who`; absent before its lookup. */
   known: Candidate | undefined
   readonly list: ToolList
+  /** Indexed tools of `list` whose schemas the model receives. */
+  readonly added: Set<string>
   readonly open: OpenTurn
   /** Makes idempotency keys for tool calls. Absent if the caller sent no key. */
   readonly keys: CallKeys | undefined
@@ -110,7 +106,7 @@ export interface Turn {
   readonly made: StoredMessage[]
   /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
   aside: { readonly at: number; readonly messages: readonly StoredMessage[] } | undefined
-  readonly usage: { input: number; output: number }
+  readonly usage: { input: number; output: number; cached: number }
   readonly toolsUsed: ToolUse[]
   /** Start and latest end as `performance.now()`, and the time limit in milliseconds. */
   readonly begun: number
@@ -143,6 +139,8 @@ export async function beginTurn(
   const open = asked.keep === false ? NOT_KEPT : await openConversation(services, asked, ctx)
   const who = { provider: selected.provider, model: selected.model }
   const limitMs = asked.timeoutMs ?? services.config.timeout_ms
+  const added = new Set<string>()
+  for (const turn of open.turns) addCalled(list, turn, added)
   return {
     id: crypto.randomUUID(),
     asked,
@@ -152,12 +150,13 @@ export async function beginTurn(
     tried: [],
     known: undefined,
     list,
+    added,
     open,
     keys: key === undefined ? undefined : new CallKeys(key),
     form,
     made: [userMessage(asked.message)],
     aside: undefined,
-    usage: { input: 0, output: 0 },
+    usage: { input: 0, output: 0, cached: 0 },
     toolsUsed: [],
     begun,
     until: performance.now() + limitMs,
@@ -171,9 +170,10 @@ export async function beginTurn(
 }
 
 /** Adds the usage of a model call. */
-export function spend({ usage }: Turn, { usage: { input, output } }: Pick<Answer, 'usage'>): void {
+export function spend({ usage }: Turn, { usage: { input, output, cached = 0 } }: Pick<Answer, 'usage'>): void {
   usage.input += input
   usage.output += output
+  usage.cached += cached
 }
 
 /** The conversation of a turn with `keep: false`. */
@@ -231,7 +231,7 @@ const textOf = ({ parts }: StoredMessage) => parts.map(part => (part.type === 't
 
 /** The request of this model step, without past turns: `fitContextWindow` adds those. */
 export function requestOf(services: ChatServices, turn: Turn, withTools: boolean): ModelRequest {
-  const { asked, gathered, selected, who, list, made, aside } = turn
+  const { asked, gathered, selected, who, list, added, open, made, aside } = turn
   const temperature = asked.temperature ?? selected.profile.temperature
   const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
   const system = systemMessages(asked.system ?? selected.profile.systemPrompt, services.modes.get(selected.mode)?.prompt)
@@ -239,10 +239,11 @@ export function requestOf(services: ChatServices, turn: Turn, withTools: boolean
   return {
     model: who.model,
     messages,
-    ...(withTools && list.specs.length > 0 ? { tools: list.specs } : {}),
+    ...(withTools ? offeredTools(list, added) : {}),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(asked.responseSchema === undefined ? {} : { responseSchema: asked.responseSchema }),
+    ...(open.conversationId === '' ? {} : { cacheKey: open.conversationId }),
     ...(gathered ? { gathered } : {}),
   }
 }
@@ -260,7 +261,7 @@ export function startEvent(turn: Turn, ctx: CallContext): TurnEvent {
 
 /** The end event with status, model, usage and duration. */
 export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): TurnEnd {
-  const { input, output } = turn.usage
+  const { input, output, cached } = turn.usage
   return {
     type: 'end',
     requestId: ctx.requestId,
@@ -268,7 +269,7 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
     conversationId: turn.open.conversationId,
     status,
     ...turn.who,
-    usage: { input, output, total: input + output },
+    usage: { input, output, total: input + output, ...(cached > 0 ? { cached } : {}) },
     durationMs: Math.round(performance.now() - turn.begun),
     toolsUsed: turn.toolsUsed,
     ...(turn.data === undefined || status !== 'completed' ? {} : { data: turn.data }),

@@ -110,4 +110,30 @@ describe('the tokens of a turn, in its end and in the metrics,', () => {
     const { status, told: reported } = await taken({ provider: 'whole' }, { give: [{ name: 'instead', use: instead }] })
     expect([status, reported]).to.deep.equal(['failed', { input: 0, output: 0 }])
   })
+
+  it('tell the tokens that the provider had cached, of all steps, where there are any', async () => {
+    const cached = (input: number, count: number): ModelEvent => ({ type: 'usage', usage: { input, output: 1, cached: count } })
+    const a = scripted([
+      [cached(9, 0), ...calls(['t'])],
+      [cached(9, 7), ...calls(['t'])],
+      [text('so'), cached(9, 8), { type: 'finish', reason: 'stop' }],
+      says('so'),
+    ])
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a), item(Tools, 't', tool({}))] })
+    const ask = async () => (await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())).usage
+    expect(await ask()).to.deep.equal({ input: 27, output: 3, total: 30, cached: 15 })
+    expect(await ask()).to.deep.equal({ input: 3, output: 2, total: 5 })
+  })
+
+  it('of a conversation have one cache key in all its requests, and without a conversation none', async () => {
+    const a = scripted([says('so')])
+    await using chatHost = await startChatHost({ give: [item(Providers, 'a', a)] })
+    const ask = (more: Partial<TurnRequest>) => chatHost.chat.reply({ message: 'hi', provider: 'a', ...more }, testContext())
+    const { conversationId } = await ask({})
+    await ask({ conversationId })
+    await ask({})
+    await ask({ keep: false })
+    const [one, two, three, four] = a.requests.map(request => request.cacheKey)
+    expect([one === two, one === three, one === undefined, four]).to.deep.equal([true, false, false, undefined])
+  })
 })

@@ -75,7 +75,7 @@ async function pageOf(store: Store, query: Parameters<Store['range']>[1], ctx: C
   }
 }
 
-/** False where there is none that this principal may see. */
+/** Returns false if there is none that this principal can access. */
 async function removeKept(store: Store, id: string, ctx: CallContext): Promise<boolean> {
   try {
     const { version } = await readRecord(store, id, ctx)
@@ -87,7 +87,7 @@ async function removeKept(store: Store, id: string, ctx: CallContext): Promise<b
   }
 }
 
-/** A turn that ends at this very moment changes the version: then it is deleted with that turn. */
+/** A turn that ends at the same time changes the version. Then the next attempt deletes the conversation with that turn. */
 async function remove(store: Store, id: string, version: number, ctx: CallContext): Promise<void> {
   try {
     await store.batch(

@@ -5,11 +5,11 @@ import { createDrops, Makers } from './other-workers.ts'
 import { Turns } from './turns.ts'
 
 interface ConversationsConfig {
-  /** Messages a conversation may have. */
+  /** Maximum messages of a conversation. */
   max_messages: number
-  /** Bytes of text a conversation may have. */
+  /** Maximum bytes of text of a conversation. */
   max_bytes: number
-  /** Milliseconds a process that died may keep a conversation. */
+  /** Maximum milliseconds for which a crashed process blocks a conversation. */
   lease_ms: number
 }
 
@@ -17,13 +17,13 @@ const CONVERSATIONS_CONFIG = schema<ConversationsConfig>({
   type: 'object',
   additionalProperties: false,
   properties: {
-    max_messages: { type: 'integer', minimum: 2, default: 10_000, description: 'Messages a conversation may have' },
-    max_bytes: { type: 'integer', minimum: 1024, default: 16_777_216, description: 'Bytes of text a conversation may have' },
+    max_messages: { type: 'integer', minimum: 2, default: 10_000, description: 'Maximum messages of a conversation' },
+    max_bytes: { type: 'integer', minimum: 1024, default: 16_777_216, description: 'Maximum bytes of text of a conversation' },
     lease_ms: {
       type: 'integer',
       minimum: 1000,
       default: 30_000,
-      description: 'Milliseconds a process that died may keep a conversation',
+      description: 'Maximum milliseconds for which a crashed process blocks a conversation',
     },
   },
 })

@@ -7,7 +7,7 @@ import { isMade, type Turns } from './turns.ts'
 const ASK = 'conversations.ask'
 const MAKING = 'conversations.making'
 const MADE = 'conversations.made'
-/** Between two rounds of questions: so many unknown ids a second as may come, the other workers hear no more often. */
+/** Minimum interval between two rounds of questions, however many unknown ids arrive. */
 const PAUSE_MS = 20
 
 interface Question {
@@ -15,14 +15,14 @@ interface Question {
   readonly id: string
   readonly principal: { readonly id: string; readonly scopes: readonly string[] }
 }
-/** Which of these conversations the worker `holder` is making. */
+/** The conversations that the worker `holder` is creating. */
 interface Answer {
   readonly questions: readonly string[]
   readonly holder: string
 }
 interface Waiting {
   readonly id: string
-  /** The worker that makes it. */
+  /** The worker that creates it. */
   holder: string | undefined
   readonly made: PromiseWithResolvers<void>
 }
@@ -39,8 +39,8 @@ interface MakersOptions {
 const messageAs = <T>(message: Json) => message as unknown as T
 
 /**
- * Waits for conversations that other workers are just making. Only that worker knows such a conversation, so a worker that finds no record asks the others: a new conversation
- * costs nothing by that, an unknown id a round of questions, which it shares with all that come meanwhile.
+ * Waits for conversations that other workers are creating. Only that worker knows such a conversation, so a worker that finds no record asks the others. A new conversation
+ * costs nothing. An unknown id costs a round of questions, which all ids that arrive in the meantime share.
  */
 export class Makers {
   readonly #parts: MakersOptions
@@ -54,7 +54,7 @@ export class Makers {
     this.#parts = parts
   }
 
-  /** Waits until no other worker makes this conversation for this principal. False where it could not be asked. Throws CONVERSATION_BUSY, UNAVAILABLE. */
+  /** Waits until no other worker is creating this conversation for this principal. Returns false if no worker can be asked. Throws CONVERSATION_BUSY, UNAVAILABLE. */
   async wait(id: string, waitMs: number, ctx: CallContext): Promise<boolean> {
     const { peers } = this.#parts
     if (!peers || !isMade(id)) return false
@@ -81,7 +81,7 @@ export class Makers {
     if (topic === MADE) this.#free(item => item.id === message)
   }
 
-  /** For a tap of `Peers.hooks.workerExit`: what that worker was making is not made. */
+  /** For a tap of `Peers.hooks.workerExit`: the conversations that this worker was creating do not exist. */
   readonly gone = async ({ holder }: { readonly holder: string }): Promise<void> => this.#free(item => item.holder === holder)
 
   #ask(peers: Peers, question: Question): Promise<void> {
@@ -95,7 +95,7 @@ export class Makers {
     return this.#next
   }
 
-  /** A telling has no answer, so this worker tells what it makes before it has taken the questions, and later that it is made. */
+  /** Peer messages have no answer, so this worker sends the conversations that it is creating before it confirms the questions, and later that they are stored. */
   async #answer(questions: readonly Question[], ctx: CallContext): Promise<void> {
     const { peers, turns, holder } = this.#parts
     const mine = questions.filter(({ id, principal }) => {
@@ -129,9 +129,9 @@ export class Makers {
   }
 }
 
-/** Deletes a conversation that another worker is creating; the store does not have it yet. */
+/** Deletes a conversation that another worker is creating and that is not yet in the store. */
 export interface Drops {
-  /** Whether a worker was making this conversation, for this principal, and has dropped it. Throws UNAVAILABLE when one did not say so in time. */
+  /** Whether a worker was creating this conversation for this principal and has dropped it. Throws UNAVAILABLE if a worker did not answer in time. */
   readonly elsewhere: (id: string, ctx: CallContext) => Promise<boolean>
   /** For a tap of `Peers.hooks.message`. */
   readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
@@ -140,7 +140,7 @@ export interface Drops {
 const DROP = 'conversations.drop'
 const DROPPED = 'conversations.dropped'
 
-/** A telling has no answer, so the worker that drops it tells that before it has taken the question. */
+/** Peer messages have no answer, so the worker that drops it sends that before it confirms the question. */
 export function createDrops(turns: Pick<Turns, 'drop'>, peers: Peers | undefined): Drops {
   const open = new Set<string>()
   const ask = async (among: Peers, question: string, id: string, ctx: CallContext) => {

@@ -14,7 +14,7 @@ import { timelyId } from '@svc/storage-kit'
 import { codeOf, type Log, timestamp, type CallContext, withTimeout } from '@svc/core'
 import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
 
-/** What the store keeps of a conversation; its turns are entries of the log. */
+/** The stored record of a conversation. Its turns are entries of the log. */
 export interface ConversationRecord {
   readonly owner: string
   readonly created: string
@@ -27,7 +27,7 @@ export interface ConversationRecord {
 
 /** A new id. */
 const newId = () => `conv_${timelyId().replaceAll('-', '')}`
-/** Whether an id may be one that was made here. */
+/** Whether an id has the form of a conversation id. */
 export const isMade = (id: string) => /^conv_[0-9a-f]{32}$/.test(id)
 
 export const COLLECTION = 'conversations'
@@ -42,7 +42,7 @@ export const SPACE: Space = {
 
 const asJson = (value: object): Json => value as unknown as Json
 
-/** A turn as an entry of the log holds it. */
+/** A turn as a log entry. */
 export const turnOf = (value: Json): StoredMessage[] => value as unknown as StoredMessage[]
 
 export function summaryOf(id: string, record: ConversationRecord): ConversationSummary {
@@ -55,7 +55,7 @@ const textOf = (message: StoredMessage) =>
     .map(part => part.text)
     .join('')
 
-/** A turn as callers see it: what the user said and, in one piece, what the assistant said over all its rounds. */
+/** A turn as callers see it: the message of the user, and the text of the assistant from all rounds in one message. */
 export function shownTurn(turn: readonly StoredMessage[]): ChatMessage[] {
   const user = turn
     .filter(message => message.role === 'user')
@@ -66,7 +66,7 @@ export function shownTurn(turn: readonly StoredMessage[]): ChatMessage[] {
   return [...user, { role: 'assistant', content: assistant.map(textOf).join(''), ...(status ? { status } : {}) }]
 }
 
-/** How many messages `shownTurn` makes of a turn. */
+/** Number of messages that `shownTurn` returns for a turn. */
 function countShown(turn: readonly StoredMessage[]): number {
   const users = turn.filter(message => message.role === 'user').length
   return turn.some(message => message.role === 'assistant') ? users + 1 : users
@@ -84,7 +84,7 @@ function grown(
   return { ...base, updated, count: base.count + countShown(turn), turns: base.turns + 1, bytes: base.bytes + sizeOf(turn) }
 }
 
-/** The UTF-8 size of a turn's text, near enough for a limit: what is counted is what was said, not how it is kept. */
+/** The approximate UTF-8 size of a turn's text. It counts the text, not the stored form. */
 function sizeOf(turn: readonly StoredMessage[]): number {
   let sum = 0
   for (const { parts } of turn)
@@ -100,11 +100,11 @@ interface TurnLimits {
 
 interface TurnsOptions {
   readonly store: Store
-  /** Names this process among those that share the store. */
+  /** Identifies this process among those that share the store. */
   readonly holder: string
   readonly limits: TurnLimits
   readonly log: Log
-  /** The circumstances of work that must end although a caller left. */
+  /** The context of work that must end even if its caller has left. */
   readonly lasting: CallContext
 }
 
@@ -116,21 +116,21 @@ interface TicketedTurn {
   lease: Fence | undefined
 }
 
-/** A conversation that a turn of this process is making: the client knows its id before the store has it. */
+/** A conversation that a turn of this process is creating. The client knows its id before the store has it. */
 interface Young {
   readonly owner: string
-  /** Settled when it is dropped, or its turn has ended; made by the first who waits. */
+  /** Settled when the conversation is dropped or its turn has ended. The first waiter creates it. */
   grown?: PromiseWithResolvers<void>
-  /** The write that keeps it. */
+  /** The write that stores it. */
   keeping?: Promise<unknown>
   dropped?: true
 }
 
-/** Whether this principal may see what belongs to `owner`. */
+/** Whether this principal can access the data of `owner`. */
 const maySee = (owner: string, { principal }: CallContext) =>
   principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
 
-/** The turns that are being written: one at a time a conversation, over all processes, by a lease of the store. */
+/** The running turns. A lease of the store allows one turn at a time for each conversation, in all processes. */
 export class Turns {
   readonly #parts: TurnsOptions
   readonly #held = new Map<string, TicketedTurn>()
@@ -158,7 +158,7 @@ export class Turns {
     return summaryOf(turn.id, record)
   }
 
-  /** Deletes a conversation before it is kept: its turn finds it gone. False where there is none to delete so: then the store knows. */
+  /** Deletes a conversation before it is stored, so that its turn does not store it. Returns false if it is not being created here: look in the store. */
   async drop(id: string, ctx: CallContext): Promise<boolean> {
     const young = this.#young.get(id)
     if (!young || young.dropped || !maySee(young.owner, ctx)) return false
@@ -171,7 +171,7 @@ export class Turns {
     return true
   }
 
-  /** Settled when this process makes it no longer; undefined where it does not make it for this principal. */
+  /** Settled when this process no longer creates it; undefined if it does not create it for this principal. */
   made(id: string, ctx: CallContext): Promise<void> | undefined {
     const young = this.#young.get(id)
     // Principals without access do not wait: the timing would reveal that it exists.
@@ -220,7 +220,7 @@ export class Turns {
     }
   }
 
-  /** Waits for the turn that makes this conversation. */
+  /** Waits for the turn that creates this conversation. */
   async #grown(id: string, waitMs: number, ctx: CallContext): Promise<void> {
     const { signal } = ctx
     const made = this.made(id, ctx)
@@ -254,7 +254,7 @@ async function acquire(store: Store, id: string, request: Parameters<Store['acqu
   }
 }
 
-/** The record of a conversation that this principal may see. Throws CONVERSATION_UNKNOWN for any other. */
+/** The record of a conversation that this principal can access. Throws CONVERSATION_UNKNOWN for any other. */
 export async function readRecord(
   store: Store,
   id: string,
@@ -288,7 +288,7 @@ async function write(
       ctx
     )
   } catch (error) {
-    // only a deletion changes a conversation behind the back of the one who holds its lease
+    // only a deletion changes a conversation while another turn holds its lease
     throw codeOf(error) === 'STORE_CONFLICT' ? conversationUnknown(turn.id) : error
   }
 }

@@ -2,7 +2,7 @@ import { definePlugin, Host } from '@svc/core'
 import { Chat, MetricSources, ModelAliases, Providers } from '@svc/core/contracts'
 import { createCosts, warnOfNames, MODELS_CONFIG } from './models.ts'
 
-/** Names for models, and what they cost. */
+/** Aliases and prices of models. */
 export default definePlugin({
   section: 'models',
   config: MODELS_CONFIG,

@@ -1,11 +1,12 @@
 import { schema, type Log, type SlotView } from '@svc/core'
 import type { MetricFamily, ModelDone, Provider, Sample, Usage } from '@svc/core/contracts'
 
-/** What a model costs, per million tokens. */
+/** The price of a model per million tokens. */
 interface Price {
   input: number
   output: number
   cached_input?: number
+  cache_write?: number
 }
 
 /** The section `models`. */
@@ -25,7 +26,7 @@ export const MODELS_CONFIG = schema<ModelsConfig>({
     aliases: {
       type: 'object',
       default: {},
-      description: 'Names of your own for models; one may stand wherever a model may',
+      description: 'Aliases of models, valid wherever a model name is',
       propertyNames: { minLength: 1, maxLength: 200 },
       additionalProperties: {
         type: 'object',
@@ -37,16 +38,19 @@ export const MODELS_CONFIG = schema<ModelsConfig>({
     prices: {
       type: 'object',
       default: {},
-      description: 'What models cost per million tokens, as "<provider>/<model>": svc_model_cost_total counts it',
+      description: 'Prices per million tokens by "<provider>/<model>", for the metric svc_model_cost_total',
       propertyNames: { pattern: '^[^/]+/.+$' },
       additionalProperties: {
         type: 'object',
         additionalProperties: false,
         required: ['input', 'output'],
         properties: {
-          input: amount('A million tokens of input'),
-          output: amount('A million tokens of output'),
-          cached_input: amount('A million tokens of input that the provider had cached; default: as input'),
+          input: amount('Price of a million input tokens'),
+          output: amount('Price of a million output tokens'),
+          cached_input: amount('Price of a million cached input tokens; default: the price of input'),
+          cache_write: amount(
+            'Price of a million input tokens that the provider writes to its cache; default: the price of input'
+          ),
         },
       },
     },
@@ -54,12 +58,12 @@ export const MODELS_CONFIG = schema<ModelsConfig>({
       type: 'string',
       pattern: '^[A-Za-z]{1,16}$',
       default: 'USD',
-      description: 'The currency of the prices, as the label of the metric tells it',
+      description: 'Currency of the prices, as label of the metric',
     },
   },
 })
 
-/** What the calls of priced models have cost. */
+/** Counts the costs of calls of models with a price. */
 export interface Costs {
   /** For a tap of `Chat.hooks.modelDone`. */
   readonly count: (done: ModelDone) => void
@@ -68,7 +72,7 @@ export interface Costs {
 
 const MILLION = 1_000_000
 
-/** Counts models that have a price and no others: so the configuration bounds the series. */
+/** Counts only models with a price, so that the configuration limits the number of series. */
 export function createCosts({ prices, currency }: Readonly<Pick<ModelsConfig, 'prices' | 'currency'>>): Costs {
   const spent = new Map(Object.keys(prices).map(key => [key, 0]))
   return {
@@ -81,32 +85,44 @@ export function createCosts({ prices, currency }: Readonly<Pick<ModelsConfig, 'p
       if (spent.size === 0) return []
       const values = [...spent].map(([key, value]): Sample => ({ labels: { ...partsOf(key), currency }, value }))
       return [
-        { name: 'svc_model_cost_total', help: 'What models cost, by models.prices.', type: 'counter', aggregator: 'sum', values },
+        {
+          name: 'svc_model_cost_total',
+          help: 'Costs of model calls, by models.prices.',
+          type: 'counter',
+          aggregator: 'sum',
+          values,
+        },
       ]
     },
   }
 }
 
-/** `cached` is a part of `input`. */
-function costOf({ input, output, cached = 0 }: Usage, price: Price): number {
+/** `cached` and `cacheWrite` are parts of `input`. */
+function costOf({ input, output, cached = 0, cacheWrite = 0 }: Usage, price: Price): number {
   const known = Math.min(cached, input)
-  return ((input - known) * price.input + known * (price.cached_input ?? price.input) + output * price.output) / MILLION
+  const written = Math.min(cacheWrite, input - known)
+  const inputCost =
+    (input - known - written) * price.input +
+    known * (price.cached_input ?? price.input) +
+    written * (price.cache_write ?? price.input)
+  return (inputCost + output * price.output) / MILLION
 }
 
-/** Models may have slashes in their names, providers have none. */
+/** Names of models can contain slashes, names of providers cannot. */
 function partsOf(key: string): { readonly provider: string; readonly model: string } {
   const at = key.indexOf('/')
   return { provider: key.slice(0, at), model: key.slice(at + 1) }
 }
 
-/** Providers come and go, so a name that leads nowhere is worth a warning, no more. */
+/** Providers come and go, so an unknown provider is only a warning. */
 export function warnOfNames({ aliases, prices }: Readonly<ModelsConfig>, providers: SlotView<Provider>, log: Log): undefined {
   const strange = (provider: string) => !providers.has(provider)
   for (const [alias, { provider, model }] of Object.entries(aliases)) {
-    if (strange(provider)) log.warn({ alias, provider, known: providers.names() }, `models.aliases.${alias}: no such provider`)
+    if (strange(provider))
+      log.warn({ alias, provider, known: providers.names() }, `models.aliases.${alias} names an unknown provider`)
     else if (Object.hasOwn(aliases, model))
-      log.warn({ alias, model }, `models.aliases.${alias} leads to an alias: it is taken as a model's name`)
+      log.warn({ alias, model }, `models.aliases.${alias} names another alias, which is used as the name of a model`)
   }
   const unpriced = Object.keys(prices).filter(key => strange(partsOf(key).provider))
-  if (unpriced.length > 0) log.warn({ unpriced, known: providers.names() }, 'models.prices: no such provider')
+  if (unpriced.length > 0) log.warn({ unpriced, known: providers.names() }, 'models.prices names unknown providers')
 }

@@ -67,7 +67,7 @@ describe('an alias of a model', () => {
 
   it('is warned of when it leads to a provider that is not there, and then its model is not found', async () => {
     await using modelsHost = await startModelsHost({ aliases: { lost: { provider: 'q', model: 'm' } } })
-    expect(modelsHost.logged.join('')).to.contain('models.aliases.lost: no such provider')
+    expect(modelsHost.logged.join('')).to.contain('models.aliases.lost names an unknown provider')
     const code = await modelsHost.reply('lost').then(() => 'none', codeOf)
     expect(code).to.be.oneOf(['MODEL_NOT_FOUND', 'PROVIDER_NOT_FOUND'])
   })
@@ -75,7 +75,7 @@ describe('an alias of a model', () => {
   it('is warned of when it leads to another alias', async () => {
     const aliases = { one: { provider: 'p', model: 'two' }, two: { provider: 'p', model: 'm' } }
     await using modelsHost = await startModelsHost({ aliases })
-    expect(modelsHost.logged.join('')).to.contain('models.aliases.one leads to an alias')
+    expect(modelsHost.logged.join('')).to.contain('models.aliases.one names another alias')
   })
 
   it('must name both a provider and a model', async () => {
@@ -99,6 +99,17 @@ describe('the cost of models', () => {
     ])
     await modelsHost.reply('m')
     expect((await modelsHost.costs())[0]).to.equal('svc_model_cost_total{p m EUR} 6.000')
+  })
+
+  it('counts input that was written to the cache at its own price, else as any input', async () => {
+    const prices = { 'p/m': { input: 2, output: 10 }, 'p/free': { input: 4, output: 20, cached_input: 1, cache_write: 5 } }
+    const usage = { input: 1_000_000, output: 0, cached: 500_000, cacheWrite: 250_000 }
+    await using modelsHost = await startModelsHost({ prices }, { usage })
+    for (const model of ['m', 'free']) await modelsHost.reply(model)
+    expect(await modelsHost.costs()).to.deep.equal([
+      'svc_model_cost_total{p m USD} 2.000',
+      'svc_model_cost_total{p free USD} 2.750',
+    ])
   })
 
   it('counts cached input at its own price, else as any input', async () => {

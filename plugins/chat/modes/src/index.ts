@@ -7,7 +7,7 @@ export default definePlugin({
   },
 })
 
-/** The five modes. What a mode may do is settled by the effects that tools declare, never by their names. */
+/** The five modes. A mode allows tools by their declared effects, never by their names. */
 const MODES: Readonly<Record<string, Mode>> = {
   build: {
     description: 'Do the work: all tools.',

@@ -3,30 +3,31 @@ import { svcError } from '@svc/core'
 export const providerNotFound = (provider: string, available: readonly string[]) =>
   svcError('PROVIDER_NOT_FOUND', `there is no provider "${provider.slice(0, 100)}"`, {
     details: { provider: provider.slice(0, 100), available },
-    hint: available.length > 0 ? `one of: ${available.join(', ')}` : 'configure one: providers: { local: {} }',
+    hint:
+      available.length > 0 ? `Use one of: ${available.join(', ')}` : 'Configure a provider, for example providers: { local: {} }',
   })
 
 export const modelNotFound = (provider: string | null, model: string, available: readonly string[]) =>
   svcError('MODEL_NOT_FOUND', `${provider ? `provider "${provider}" has` : 'there is'} no model "${model.slice(0, 200)}"`, {
     details: { provider, model: model.slice(0, 200), available },
-    hint: `one of: ${available.slice(0, 20).join(', ')}`,
+    hint: `Use one of: ${available.slice(0, 20).join(', ')}`,
   })
 
 export const modelsLate = (provider: string, ms: number) =>
-  svcError('MODEL_FAILED', `provider "${provider}" did not tell its models for ${ms} ms`, {
+  svcError('MODEL_FAILED', `provider "${provider}" did not list its models within ${ms} ms`, {
     details: { kind: 'timeout', retryable: true, provider },
   })
 
 export const notAllowed = (field: string, value: string, allowed: readonly string[]) =>
   svcError('INVALID_VALUE', `there is no ${field} "${value.slice(0, 100)}"`, {
     details: { field, value: value.slice(0, 100), allowed, reason: 'unknown' },
-    hint: `one of: ${allowed.join(', ')}`,
+    hint: `Use one of: ${allowed.join(', ')}`,
   })
 
 export const profilesMissing = (file: string) =>
-  svcError('PROFILES_MISSING', `there is no file ${file}, which selection.profiles_file names`, {
+  svcError('PROFILES_MISSING', `the file ${file} of selection.profiles_file does not exist`, {
     where: 'selection.profiles_file',
-    hint: 'write it, fix the path, or leave selection.profiles_file out: then it is profiles.yaml of the svc home',
+    hint: 'Create the file, correct the path, or remove selection.profiles_file to use profiles.yaml in the svc home',
   })
 
 export const profilesInvalid = (message: string, where: string, hint: string) =>

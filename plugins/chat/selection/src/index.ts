@@ -14,7 +14,7 @@ export default definePlugin({
     properties: {
       profile: { type: 'string', minLength: 1, description: 'Profile at start' },
       mode: { type: 'string', minLength: 1, description: 'Mode at start' },
-      profiles_file: { type: 'string', minLength: 1, description: 'File of the profiles; default <svc home>/profiles.yaml' },
+      profiles_file: { type: 'string', minLength: 1, description: 'Profiles file; default <svc home>/profiles.yaml' },
     },
   }),
   check: config => checkProfiles(profilesPlace(config), config.profile),

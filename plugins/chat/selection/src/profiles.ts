@@ -59,7 +59,7 @@ const profile = closed({
   tools: { type: 'array', items: text },
   fallback: { type: 'array', items: candidate },
 })
-/** What `profiles.yaml` may say. */
+/** The schema of `profiles.yaml`. */
 const PROFILES_SCHEMA = schema<ProfilesFile>(
   closed({
     default: { type: 'string', default: 'default' },
@@ -67,7 +67,7 @@ const PROFILES_SCHEMA = schema<ProfilesFile>(
   })
 )
 
-/** What is written at the first run. */
+/** The file that the first run writes. */
 const FIRST_PROFILES = `# Profiles of svc: named settings for chats. Switch with POST /api/v1/profile/switch or svc serve --profile <name>.
 # Every key is optional; what a profile leaves out is decided by the request, the override or the first configured provider.
 default: default
@@ -88,17 +88,17 @@ profiles:
   #     - { provider: local, model: local-small }
 `
 
-/** Where the profiles lie. */
+/** The path of the profiles file. */
 export interface ProfilesPlace {
   readonly file: string
-  /** Whether the configuration names the file: it must be there. That of the svc home is written at the first run. */
+  /** Whether the configuration names the file. Then it must exist; the file in the svc home is written at the first run. */
   readonly named: boolean
 }
 
 export const profilesPlace = ({ profiles_file: file }: { profiles_file?: string }): ProfilesPlace =>
   file === undefined ? { file: join(svcHome(), 'profiles.yaml'), named: false } : { file, named: true }
 
-/** Reads the profiles; writes a commented default where the svc home has no file yet. Throws the first of `checkProfiles`. */
+/** Reads the profiles. Writes a commented default if the svc home has no file yet. Throws the first error of `checkProfiles`. */
 export async function readProfiles({ file, named }: ProfilesPlace): Promise<Profiles> {
   const { value, problems } = valueOf(file, await read(file, named ? missing : writeFirst))
   for (const problem of problems) throw problem
@@ -107,7 +107,7 @@ export async function readProfiles({ file, named }: ProfilesPlace): Promise<Prof
 }
 
 /**
- * All that is wrong with the profiles, and with the one to begin with: PROFILES_MISSING, PROFILES_INVALID, CONFIG_UNREADABLE, INVALID_VALUE with line and hint.
+ * All errors of the profiles and of the initial profile: PROFILES_MISSING, PROFILES_INVALID, CONFIG_UNREADABLE, INVALID_VALUE with line and hint.
  * Writes nothing.
  */
 export async function checkProfiles({ file, named }: ProfilesPlace, begin?: string): Promise<SvcError[]> {
@@ -126,13 +126,13 @@ function valueOf(file: string, layer: Layer): { value: ProfilesFile; problems: S
   const found = PROFILES_SCHEMA.check(value)
   const problems = found.map(fault => profilesInvalid(`${fault.path} ${fault.message}`, where(fault.keys), hintOf(fault)))
   const { default: first, profiles } = value
-  // a name can only be missed in a list that is one
+  // only a valid list shows that a name is missing
   if (typeof first !== 'string' || Object(profiles) !== profiles || Object.hasOwn(profiles, first)) return { value, problems }
-  const [message, known] = [`default names the profile "${first}", which is not there`, Object.keys(profiles)]
-  return { value, problems: [...problems, profilesInvalid(message, where(['default']), `one of: ${known.join(', ')}`)] }
+  const [message, known] = [`default names the profile "${first}", which does not exist`, Object.keys(profiles)]
+  return { value, problems: [...problems, profilesInvalid(message, where(['default']), `Use one of: ${known.join(', ')}`)] }
 }
 
-/** What `FIRST_PROFILES` says: the file as svc wrote it needs no parser, which would take a tenth of a start to load. */
+/** The content of `FIRST_PROFILES`. The unchanged file needs no parser, whose loading would take a tenth of the startup time. */
 const FIRST = { default: 'default', profiles: { default: { description: 'The first configured provider, as it comes' } } }
 
 async function read(file: string, first: (file: string) => Promise<string>): Promise<Layer> {
@@ -147,16 +147,16 @@ const missing = async (file: string) => Promise.reject(profilesMissing(shownPath
 
 async function writeFirst(file: string): Promise<string> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  // another process may write it at the same moment: the content is the same
+  // another process can write the same content at the same time
   await begin(file).catch((left: unknown) => {
     if (codeOf(left) !== 'EEXIST') throw left
   })
   return FIRST_PROFILES
 }
 
-/** Registers the written file with the file watchers as svc's own, by its stats: its path can lead to another file by now. */
+/** Registers the written file with the file watchers as svc's own, by its stats, because its path can already lead to another file. */
 async function begin(file: string): Promise<void> {
-  // it gets its name once it is whole: another server that starts in this home reads it meanwhile
+  // rename the complete file: another server that starts in this home can read it at any time
   const next = `${file}.${randomUUID()}`
   await using handle = await open(next, 'wx', 0o600)
   try {
@@ -171,10 +171,10 @@ async function begin(file: string): Promise<void> {
 }
 
 function hintOf(fault: SchemaProblem): string {
-  if (fault.keyword !== 'unknown') return 'fix the value'
+  if (fault.keyword !== 'unknown') return 'Fix the value'
   const known = (fault.allowed ?? []) as string[]
   const near = fault.nearest ?? nearest(fault.keys.at(-1) ?? '', known)
-  return near ? `did you mean "${near}"?` : `known here: ${known.join(', ')}`
+  return near ? `did you mean "${near}"?` : `Use one of: ${known.join(', ')}`
 }
 
 function profileOf(name: string, { max_tokens, system_prompt, ...same }: ProfileEntry): Profile {
@@ -196,13 +196,14 @@ export function checkBegin(begin: { profile?: string; mode?: string }, profiles:
   }
 }
 
-/** Providers and tools come and go, so a profile that names one which is not there is worth a warning, no more. */
+/** Providers and tools come and go, so an unknown name in a profile is only a warning. */
 export function warnOfNames(profiles: Profiles, providers: SlotView<Provider>, tools: SlotView<Tool>, log: Log): void {
   for (const { name: profile, provider, tools: named = [], fallback = [] } of profiles.byName.values()) {
     const missing = {
       providers: [provider, ...fallback.map(item => item.provider)].filter(item => item !== undefined && !providers.has(item)),
       tools: named.filter(item => !tools.has(item)),
     }
-    if (missing.providers.length + missing.tools.length > 0) log.warn({ profile, missing }, 'a profile names what is not there')
+    if (missing.providers.length + missing.tools.length > 0)
+      log.warn({ profile, missing }, 'a profile names unknown providers or tools')
   }
 }

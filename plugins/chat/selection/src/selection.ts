@@ -28,7 +28,7 @@ export interface SelectionOptions {
   readonly session: Session
   readonly sources: ModelSources
   readonly modes: SlotView<Mode>
-  /** Profile and mode that the server was started with. */
+  /** The profile and mode of the command line. */
   readonly begin: { readonly profile?: string; readonly mode?: string }
 }
 
@@ -50,11 +50,12 @@ export const changeOf = (state: SelectionState): SelectionChange => ({
   mode: currentMode(state),
 })
 
-/** Decides who answers, from request, override, profile and default. */
+/** Selects the model of a turn from request, override, profile and default. */
 export function createSelection(parts: SelectionOptions): Selection {
   const { profiles, session, sources, modes } = parts
   const profileNow = () => currentProfile(parts)
   const modeNow = () => currentMode(parts)
+  const recent = createRecentChoices(parts)
   const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
 
   function profileOf(name: string): Profile {
@@ -87,13 +88,15 @@ export function createSelection(parts: SelectionOptions): Selection {
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
 
     async select(asked, ctx): Promise<Selected> {
+      const known = recent.of(asked)
+      if (known) return known
       const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
       const mode = modeOf(asked)
       const fallback = profile.fallback ? await realOnes(profile.fallback, sources, ctx) : []
       const wishes = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? standing() : [wishOf(profile)])]
       const isFree = asked.provider === undefined && asked.model === undefined
       const choice = await chooseAmong(wishes, isFree ? fallback : [], sources, ctx)
-      return { ...choice, profile, mode, fallback }
+      return recent.keep(asked, { ...choice, profile, mode, fallback })
     },
 
     async switchProfile(name, ctx) {
@@ -116,34 +119,61 @@ export function createSelection(parts: SelectionOptions): Selection {
   }
 }
 
-/** What a profile or override says although its provider cannot be had now: shown, so that a person sees what to fix. */
+/** Milliseconds for which equal requests get the same choice. The work for a choice is a twentieth of a chat. */
+const SAME_MS = 250
+const MAX_RECENT = 100
+
+/** The choices of the last moment, while nothing that they depend on has changed. */
+function createRecentChoices({ session, sources, modes }: Pick<SelectionOptions, 'session' | 'sources' | 'modes'>) {
+  const { providers, aliases } = sources
+  const choices = new Map<string, Selected>()
+  let [until, state, version] = [0, session.now, -1]
+  const keyOf = ({ provider, model, profile, mode }: SelectionWish) => `${provider}\n${model}\n${profile}\n${mode}`
+  return {
+    of(asked: SelectionWish): Selected | undefined {
+      const now = performance.now()
+      const versions = providers.version + aliases.version + modes.version
+      if (now < until && session.now === state && versions === version) return choices.get(keyOf(asked))
+      choices.clear()
+      ;[until, state, version] = [now + SAME_MS, session.now, versions]
+      return undefined
+    },
+    /** Keeps a choice of a listed model. What another model is, its provider can tell at any time. */
+    keep(asked: SelectionWish, selected: Selected): Selected {
+      if (selected.info && choices.size < MAX_RECENT) choices.set(keyOf(asked), selected)
+      return selected
+    },
+  }
+}
+
+/** The values of a profile or override whose provider is unavailable. They are shown so that the user sees what to correct. */
 function named(override: { provider: string; model: string } | null, profile: Profile): ModelChoice {
   const source = override ? 'override' : 'profile'
   const { provider = '', model = '' } = override ?? profile
   return { provider, model, source: { provider: source, model: source } }
 }
 
-/** A wish for provider and model, and who wishes. */
+/** A requested provider and model, and the source of the request. */
 interface Wish {
   readonly provider?: string | undefined
   readonly model?: string | undefined
   readonly source: ChoiceSource
 }
 
-/** What there is to choose from. */
+/** The available providers, models and aliases. */
 interface ModelSources {
   readonly providers: SlotView<Provider>
   readonly aliases: SlotView<ModelAlias>
 }
 
-/** A choice, and what its provider tells of the model; absent where it is not listed. */
+/** A choice, with the information of its provider about the model; absent if the model is not listed. */
 interface Chosen extends ModelChoice {
   readonly info?: ModelInfo
 }
 
 /**
- * Which model answers: the first wish that names anything decides. A model alone: the current provider if it lists it, else the alias of this name, else the
- * only provider that lists it; a provider alone: the first of its models. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
+ * Selects the model: the first wish with a provider or model decides. A model alone selects the current provider if it lists the model, else the alias of this name,
+ * else the only provider that lists it. A provider alone selects its first model. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
  */
 async function choose(wishes: readonly Wish[], sources: ModelSources, ctx: CallContext): Promise<Chosen> {
   const [first, ...rest] = wishes.filter(wish => wish.provider !== undefined || wish.model !== undefined)
@@ -166,7 +196,7 @@ function realOnes<T extends ModelRef>(refs: readonly T[], sources: ModelSources,
   return Promise.all(
     refs.map(async ref => {
       const alias = aliases.get(ref.model)
-      // one that is not configured may be by the time it is needed
+      // a provider that is missing now can exist when it is needed
       if (alias?.provider !== ref.provider || !sources.providers.has(ref.provider)) return ref
       if (infoOf(await listOf(ref.provider, sources, ctx), ref.model)) return ref
       return { ...ref, model: alias.model }
@@ -174,7 +204,7 @@ function realOnes<T extends ModelRef>(refs: readonly T[], sources: ModelSources,
   )
 }
 
-/** The same; what cannot be had (its provider is not there, or cannot tell which model is its first) gives way to the first of these that can. */
+/** The same. If the model is unavailable (no such provider, or it cannot list its models), the first available fallback replaces it. */
 async function chooseAmong(
   wishes: readonly Wish[],
   fallback: readonly ModelRef[],
@@ -206,7 +236,7 @@ async function modelsOf(name: string, { providers }: ModelSources, ctx: CallCont
   return tellModels(name, provider, ctx)
 }
 
-/** The same; `undefined` where the provider cannot tell them now. Throws PROVIDER_NOT_FOUND. */
+/** The same; `undefined` if the provider cannot list them now. Throws PROVIDER_NOT_FOUND. */
 async function listOf(name: string, sources: ModelSources, ctx: CallContext): Promise<ModelList | undefined> {
   try {
     return await modelsOf(name, sources, ctx)
@@ -235,7 +265,7 @@ async function firstOf(provider: string, source: ChoiceSource, sources: ModelSou
   return chosen({ provider, model: first.id }, source, source === 'request' ? 'default' : source, first)
 }
 
-/** A real model of this provider wins over an alias of the same name. A provider that cannot tell its models now may have any: a call will show. */
+/** A model of this provider wins over an alias of the same name. A provider that cannot list its models accepts any name; the call shows whether it exists. */
 async function both(ref: ModelRef, source: ChoiceSource, sources: ModelSources, ctx: CallContext): Promise<Chosen> {
   const list = await listOf(ref.provider, sources, ctx)
   const info = infoOf(list, ref.model)
@@ -300,7 +330,7 @@ const LIST_MS = 5000
 const FRESH_MS = 1_000
 const fresh = new WeakMap<Provider, { readonly list: ModelList; readonly until: number }>()
 
-/** The models of a provider, from its last list if that is fresh. Throws MODEL_FAILED, and what the provider throws. */
+/** The models of a provider, from its last list if that is fresh. Throws MODEL_FAILED and errors of the provider. */
 export async function tellModels(name: string, provider: Provider, ctx: CallContext, ms: number = LIST_MS): Promise<ModelList> {
   const known = fresh.get(provider)
   if (known && performance.now() < known.until) return known.list
@@ -310,7 +340,7 @@ export async function tellModels(name: string, provider: Provider, ctx: CallCont
   return list
 }
 
-/** What was switched in this server; `null` where nothing was. */
+/** The override of this server; `null` without one. */
 interface SessionState {
   readonly profile: string | null
   readonly override: { readonly provider: string; readonly model: string } | null
@@ -331,23 +361,23 @@ export interface Session {
   readonly now: SessionState
   /** Reads the state from the store after a change by another worker. */
   read(ctx: CallContext): Promise<void>
-  /** Changes it for all workers; answers once it is kept and they have taken it. Throws UNAVAILABLE when one did not in time: it is kept nevertheless. */
+  /** Changes the state for all workers. Resolves when it is stored and all workers have applied it. Throws UNAVAILABLE if a worker is late; the change is still stored. */
   change(change: Partial<SessionState>, ctx: CallContext): Promise<void>
 }
 
-/** What a session stands on. */
+/** The dependencies of a session. */
 interface SessionDependencies {
   readonly store: Store
   /** A server's id. */
   readonly key: string
-  /** The other workers, which must have taken a change before it is answered. */
+  /** The other workers. All must apply a change before `change` resolves. */
   readonly peers: Peers | undefined
   /** Called in this worker after each change of the state. */
   readonly changed: (session: Pick<Session, 'now'>) => Promise<void>
   readonly log: Log
 }
 
-/** The topic of a change; what changed is read from the store. */
+/** Peer message topic of a change. The receivers read the change from the store. */
 export const CHANGED = 'selection'
 
 /** Reports each change of the state once, whichever way it arrived, and waits for the report. Reports nothing before `begin`. */
@@ -368,7 +398,7 @@ function createReporter(changed: SessionDependencies['changed']) {
   }
 }
 
-/** Takes up the session of a server; follows what other workers change until `lasting.signal` aborts. */
+/** Loads the session of a server and follows changes of other workers until `lasting.signal` aborts. */
 export async function openSession(
   { store, key, peers, changed, log }: SessionDependencies,
   lasting: CallContext
@@ -389,7 +419,7 @@ export async function openSession(
       await reporter.report(now)
     }
   }
-  // where another file has taken the store's place, what it has is true, even if it is older
+  // if another file replaced the store, its content is valid, even if it is older
   const read = async (ctx: CallContext) => {
     const before = version
     const stored = await store.get(COLLECTION, key, ctx)
@@ -398,7 +428,7 @@ export async function openSession(
     await reporter.report(now)
   }
   follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
-    log.error({ err }, 'switches of other workers are no longer seen')
+    log.error({ err }, 'failed to follow the switches of other workers')
   )
   await read(lasting)
   reporter.begin(now)

@@ -100,6 +100,18 @@ describe('which model answers', () => {
     expect((await thrown(host.selection.select({ model: 'both-1' }, testContext()))).code).to.equal('MODEL_NOT_FOUND')
   })
 
+  it('is the same for equal turns of a moment, and another at once after a switch', async () => {
+    await using one = await startHost(PROFILES)
+    const select = (asked = {}) => one.selection.select(asked, testContext())
+    await select()
+    const [first, again, other] = [await select(), await select(), await select({ model: 'both-1' })]
+    expect([again, other.model]).to.deep.equal([first, 'both-1'])
+    await one.selection.switchMode('plan', testContext())
+    expect([(await select()).mode, (await select({ mode: 'build' })).mode]).to.deep.equal(['plan', 'build'])
+    await one.selection.switchModel('c', 'c-1', testContext())
+    expect((await select()).model).to.equal('c-1')
+  })
+
   it('goes by request, then override, then profile', async () => {
     await using host = await startHost(PROFILES, { config: { profile: 'beta' } })
     const who = async (asked = {}) => {
@@ -196,7 +208,7 @@ describe('profiles.yaml', () => {
   it('is not written where selection.profiles_file names another that is not there: the start stops with the hint', async () => {
     const file = join(tmpdir(), 'svc-no-such-folder', 'mine.yaml')
     const error = await thrown(startHost(undefined, { config: { profiles_file: file } }))
-    expect(formatError(error)).to.match(/^PROFILES_MISSING[^]*mine\.yaml[^]*leave selection\.profiles_file out/)
+    expect(formatError(error)).to.match(/^PROFILES_MISSING[^]*mine\.yaml[^]*remove selection\.profiles_file/)
     expect(existsSync(file)).to.equal(false)
   })
 
@@ -214,7 +226,7 @@ describe('profiles.yaml', () => {
 
   const broken: [string, string, RegExp, RegExp][] = [
     ['an unknown key', 'profiles:\n  default:\n    temprature: 1\n', /profiles\.yaml:3/, /did you mean "temperature"/],
-    ['a value out of range', 'profiles:\n  default:\n    temperature: 3\n', /profiles\.yaml:3/, /fix/],
+    ['a value out of range', 'profiles:\n  default:\n    temperature: 3\n', /profiles\.yaml:3/, /Fix/],
     ['a default that is not there', 'default: nope\nprofiles:\n  default: {}\n', /profiles\.yaml:1/, /one of: default/],
     ['broken YAML', 'profiles:\n  default: {a\n', /profiles\.yaml:\d/, /Fix the file/],
   ]

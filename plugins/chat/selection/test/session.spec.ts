@@ -83,13 +83,13 @@ describe('a change of the session', () => {
   afterEach(() => rm(folder, { recursive: true }))
 
   it('is reported once, before the switch is answered, with the mode in force', async () => {
-    await using one = await server(folder)
-    await one.selection.switchProfile('careful', testContext())
-    expect(one.changes).to.deep.equal([{ profile: 'careful', mode: 'review' }])
-    expect(await one.selection.mode(testContext())).to.equal('review')
-    await one.selection.switchMode('plan', testContext())
+    await using found = await server(folder)
+    await found.selection.switchProfile('careful', testContext())
+    expect(found.changes).to.deep.equal([{ profile: 'careful', mode: 'review' }])
+    expect(await found.selection.mode(testContext())).to.equal('review')
+    await found.selection.switchMode('plan', testContext())
     await wait(20)
-    expect(one.changes.slice(1)).to.deep.equal([{ profile: 'careful', mode: 'plan' }])
+    expect(found.changes.slice(1)).to.deep.equal([{ profile: 'careful', mode: 'plan' }])
   })
 
   it('is reported when another worker made it; the state at the start is not', async () => {
@@ -97,10 +97,10 @@ describe('a change of the session', () => {
       await using before = await server(folder)
       await before.selection.switchMode('plan', testContext())
     }
-    await using one = await server(folder)
-    expect([one.changes, await one.selection.mode(testContext())]).to.deep.equal([[], 'plan'])
-    await one.put({ mode: 'explore' })
-    while (one.changes.length === 0) await wait(5)
-    expect(one.changes).to.deep.equal([{ profile: 'default', mode: 'explore' }])
+    await using found = await server(folder)
+    expect([found.changes, await found.selection.mode(testContext())]).to.deep.equal([[], 'plan'])
+    await found.put({ mode: 'explore' })
+    while (found.changes.length === 0) await wait(5)
+    expect(found.changes).to.deep.equal([{ profile: 'default', mode: 'explore' }])
   })
 })

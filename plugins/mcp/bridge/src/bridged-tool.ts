@@ -1,6 +1,6 @@
-import { isTree, type JsonSchema, type SvcError, type CallContext } from '@svc/core'
+import { isTree, type JsonSchema, type CallContext } from '@svc/core'
 import type { InputRequest, Json, McpClients, McpServerInfo, McpTool, Tool, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { callFailed } from '@svc/mcp-protocol'
+import { protocolError } from '@svc/mcp-protocol'
 import { callerCannotAnswer, noResult } from './errors.ts'
 import type { CallReporter } from './call-reporter.ts'
 
@@ -100,7 +100,7 @@ function checkPage(server: string, written: Json | undefined): void {
   const url = typeof written === 'string' ? URL.parse(written) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname))
   if (url === null || !isSafe || url.username !== '' || url.password !== '')
-    throw refused(server, 'it asks the user to open a page that does not use https')
+    throw protocolError(server, 'it asks the user to open a page that does not use https')
 }
 
 /** Field names that ask for a credential. */
@@ -115,8 +115,9 @@ function checkForm(server: string, params: Params): void {
     const words = [name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replaceAll('_', ' '), typeof title === 'string' ? title : '']
     const isText = type === undefined || type === 'string' || type === 'number' || type === 'integer'
     if (isText && (format === 'password' || words.some(word => CREDENTIAL.test(word))))
-      throw refused(server, `it asks the user for a credential ("${name.slice(0, 100)}") in a form, which the protocol forbids`)
+      throw protocolError(
+        server,
+        `it asks the user for a credential ("${name.slice(0, 100)}") in a form, which the protocol forbids`
+      )
   }
 }
-
-const refused = (server: string, what: string): SvcError => callFailed(server, 'protocol_error', what, { delivered: 'yes' })

@@ -1,54 +1,33 @@
 import type { SvcError } from '@svc/core'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { bridgedName, type ToolSchema } from '@svc/mcp-protocol'
+import { bytesOf } from '@svc/plugin-kit'
 import type { Arguments, CallAnswer, McpClient, AbortOptions } from './connection/client-types.ts'
 import { noResult } from './connection/failures.ts'
 import { createMcpClient } from './connection/mcp-client.ts'
-import { bytesOf, type HttpOptions, LIMITS, type StdioOptions } from './connection/options.ts'
+import { type HttpOptions, LIMITS, type StdioOptions } from './connection/options.ts'
 import { badOption, notForRemote, notRegistered, registeredTwice } from './errors.ts'
 
-export type {
-  Arguments,
-  CallAnswer,
-  McpChange,
-  McpClient,
-  McpStatus,
-  StepOptions,
-  ToolList,
-  AbortOptions,
-} from './connection/client-types.ts'
+export type * from './connection/client-types.ts'
 export { createMcpClient } from './connection/mcp-client.ts'
 export { type LoginOptions, type Loopback, loginMcp, openLoopback } from './connection/oauth/login.ts'
-export {
-  type HttpOptions,
-  type KnownEra,
-  type Launch,
-  LIMITS,
-  type McpClientOptions,
-  type McpLimits,
-  type OAuthOptions,
-  type Person,
-  type ReconnectPolicy,
-  type StdioOptions,
-  type TokenStorage,
-} from './connection/options.ts'
-export type { Backoff, Clock } from './connection/timing.ts'
+export * from './connection/options.ts'
 export { fromMcpSchema, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
 
-/** A server of a registry, and the names of its tools in use (none: all). */
+/** A server of a registry, and the names of the tools that its client lists and calls (absent: all). */
 export interface RegistryEntry {
   readonly name: string
   readonly url?: string
   readonly command?: readonly string[]
-  readonly tools: readonly string[]
+  readonly tools?: readonly string[]
 }
 
 /** The address of a server, or its options. */
-export type ServerLocation = string | Omit<HttpOptions, 'name'> | Omit<StdioOptions, 'name'>
+export type ServerLocation = string | Omit<HttpOptions, 'name' | 'tools'> | Omit<StdioOptions, 'name' | 'tools'>
 
 /** Servers by name. */
 export interface McpRegistry extends AsyncDisposable {
-  /** Throws NAME_TAKEN and CONFIG_INVALID. */
+  /** With `tools`, its client lists and calls only these tools. Throws NAME_TAKEN and CONFIG_INVALID. */
   register(name: string, server: ServerLocation, tools?: readonly string[]): void
   /** Returns its client, always the same one; it connects on the first call. Throws MCP_SERVER_UNKNOWN. */
   getClient(name: string): McpClient
@@ -66,11 +45,12 @@ export function createMcpRegistry(): McpRegistry {
     return registered
   }
   return {
-    register(name, server, tools = []) {
+    register(name, server, tools) {
       if (all.has(name)) throw registeredTwice(name)
       const options = typeof server === 'string' ? { url: server } : server
       const location = options.url === undefined ? { command: [options.command, ...(options.args ?? [])] } : { url: options.url }
-      all.set(name, { entry: { name, ...location, tools: [...tools] }, client: createMcpClient({ ...options, name }) })
+      const limited = { name, ...(tools && { tools: [...tools] }) }
+      all.set(name, { entry: { ...location, ...limited }, client: createMcpClient({ ...options, ...limited }) })
     },
     getClient: name => named(name).client,
     listAll: () => [...all.values()].map(({ entry }) => entry),
@@ -118,9 +98,9 @@ export function createMcpSandbox(config: McpSandboxConfig = {}): McpSandbox {
       await using client = createMcpClient({
         url: serverUrl,
         networkAccess,
-        timeoutMs: timeout * 1_000,
-        maxTotalMs: timeout * 1_000,
-        reconnect: { maxAttempts: 0, backoff: 'constant' },
+        timeout,
+        maxTimeout: timeout,
+        retryAttempts: 0,
         limits: { resultBytes },
       })
       return await client.callTool(toolName, args, ctx)

@@ -66,7 +66,7 @@ export const importInvalid = (message: string) =>
 
 const OPTION_HINTS: Readonly<Record<string, string>> = {
   url: 'Set the complete URL, for example https://example.com/mcp',
-  maxAttempts: 'Set a whole number, 0 or more',
+  retryAttempts: 'Set a whole number, 0 or more',
   backoff: 'Set exponential, linear or constant',
   memory_limit: 'Set a size, for example 512M',
 }

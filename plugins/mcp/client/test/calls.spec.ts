@@ -1,7 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { SvcError } from '@svc/core'
 import type { ToolStep } from '@svc/core/contracts'
 import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
-import { createDeadline, createThrottle } from '../src/connection/timing.ts'
+import { RunningCall } from '../src/connection/calls/running-call.ts'
+import { resolveOptions } from '../src/connection/resolved-options.ts'
 import { forever, hostile, steps, replyOf } from './support/client.ts'
 
 describe('a call', () => {
@@ -51,17 +54,47 @@ describe('a call', () => {
     expect(await replyOf(client, 'cancelled')).to.have.length(1)
   })
 
+  it('that is late has one class and one set of details, whichever side counts the time, and no retry: it can have run', async () => {
+    const detailsOf = (how: { timeoutMs?: number }, signal: AbortSignal) =>
+      steps(client.call('never', {}, how, { signal })).then(
+        () => undefined,
+        (error: SvcError) => error.details
+      )
+    const late = Object.assign(new Error('the caller waited for too long'), { code: 'TIMEOUT' })
+    const deadline = new AbortController()
+    setTimeout(() => deadline.abort(late), 50)
+    const message = 'it did not answer within 0.05 s'
+    const expected = { server: 'hostile', class: 'timeout', message, retryable: false, delivered: 'maybe' }
+    expect(await detailsOf({ timeoutMs: 50 }, forever().signal)).to.deep.equal(expected)
+    const inSeconds = { ...expected, message: 'it did not answer within 30 s' }
+    expect(await detailsOf({}, deadline.signal)).to.deep.equal(inSeconds)
+    expect(await detailsOf({}, AbortSignal.timeout(50))).to.deep.equal(inSeconds)
+  })
+
+  it('that has not reached the server can be retried, and any other not', async () => {
+    await using dying = hostile({ diesEach: 1 })
+    const failureOf = (mcpClient: McpClient, timeoutMs = 10_000) =>
+      steps(mcpClient.call('echo', {}, { timeoutMs }, forever())).catch((error: SvcError) => error.details)
+    expect(await failureOf(dying)).to.include({ class: 'connection_refused', retryable: false, delivered: 'maybe' })
+    await using missing = hostile({}, { command: '/there/is/no/such/program', args: [], retryAttempts: 0 })
+    expect(await failureOf(missing)).to.include({ class: 'connection_refused', retryable: true, delivered: 'no' })
+    await using silent = hostile({ silent: ['server/discover', 'initialize'] }, { connectMs: 100, retryAttempts: 0 })
+    expect(await failureOf(silent)).to.include({ class: 'timeout', retryable: true, delivered: 'no' })
+    await using slow = hostile({ silent: ['server/discover', 'initialize'] })
+    expect(await failureOf(slow, 300)).to.include({ class: 'timeout', retryable: true, delivered: 'no' })
+  })
+
   it('ends when its caller leaves, and notifies the server', async () => {
     const leaving = new AbortController()
     const call = client.callTool('never', {}, { signal: leaving.signal })
     await replyOf(client, 'pid')
     leaving.abort()
     expect((await call).error?.class).to.equal('cancelled')
-    expect(await replyOf(client, 'cancelled')).to.have.length(2)
+    expect(await replyOf(client, 'cancelled')).to.have.length(5)
     const stream = client.call('progress', { times: 100, everyMs: 10 }, {}, forever())[Symbol.asyncIterator]()
     expect((await stream.next()).value).to.deep.include({ type: 'progress' })
     await stream.return!()
-    expect(await replyOf(client, 'cancelled')).to.have.length(3)
+    expect(await replyOf(client, 'cancelled')).to.have.length(6)
   })
 
   for (const timeout of [0, -1, Number.NaN])
@@ -76,50 +109,24 @@ describe('a call', () => {
     expect(all.at(-1)).to.deep.include({ type: 'result' })
   })
 
-  it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', () => {
-    let now = 0
-    let due: { at: number; call: () => void } | undefined
-    const clock = {
-      now: () => now,
-      random: () => 0,
-      after(ms: number, call: () => void) {
-        due = { at: now + ms, call }
-        return () => (due = undefined)
-      },
+  it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', async () => {
+    const options = resolveOptions({ command: 'x', timeout: 0.2, maxTimeout: 0.5 })
+    const call = new RunningCall(options, { tool: 'ask', args: {}, trace: {} }, 200, () => '')
+    const late = call.next().catch((error: Error) => error.message)
+    const begun = performance.now()
+    const progress = { type: 'progress', progress: 1 } as const
+    call.pause()
+    await pause(600)
+    call.extend()
+    for (let times = 0; times < 3; times++) {
+      await pause(120)
+      call.step(progress)
     }
-    const late: number[] = []
-    const deadline = createDeadline(clock, 100, 250, ms => late.push(ms))
-    const pass = (ms: number) => {
-      now += ms
-      if (due !== undefined && due.at <= now) due.call()
-    }
-    pass(90)
-    deadline.extend()
-    deadline.stop()
-    pass(1_000)
-    expect(late).to.deep.equal([])
-    deadline.extend()
-    pass(90)
-    deadline.extend()
-    pass(69)
-    expect(late).to.deep.equal([])
-    pass(1)
-    expect(late).to.deep.equal([250])
-  })
-
-  it('calls its listeners at most once a second, however often it is triggered', () => {
-    const windows: (() => void)[] = []
-    const clock = { now: () => 0, random: () => 0, after: (_: number, call: () => void) => (windows.push(call), () => {}) }
-    let count = 0
-    const throttle = createThrottle(clock, 1_000, () => count++)
-    for (let at = 0; at < 100; at++) throttle.trigger()
-    expect(count).to.equal(1)
-    windows.shift()!()
-    expect(count).to.equal(2)
-    windows.shift()!()
-    expect([count, windows.length]).to.deep.equal([2, 0])
-    throttle.trigger()
-    expect(count).to.equal(3)
+    expect((await call.next()).value).to.deep.equal(progress)
+    await call.next()
+    expect(await late).to.deep.equal({ done: false, value: progress })
+    expect(await call.next().catch((error: Error) => error.message)).to.equal('x: it did not answer within 0.5 s')
+    expect(performance.now() - begun).to.be.within(1_050, 1_600)
   })
 
   it('waits for a place, of its tool and of all', async () => {
@@ -231,6 +238,19 @@ describe('a question of the server', () => {
         .to.be.an('error')
         .with.property('message')
         .that.includes('no longer open')
+    })
+
+    it('takes no place of others once its caller has left without reading it', async () => {
+      for (let times = 0; times < 3; times++) {
+        const leaving = new AbortController()
+        const call = client.call('ask', {}, { owner: 'bert', dialog: { can: CAN } }, leaving)[Symbol.asyncIterator]()
+        const first = call.next()
+        leaving.abort()
+        await first.catch(() => {})
+        await call.return?.()
+      }
+      const { state } = await ask('anna')
+      expect(JSON.stringify(await goOn('anna', 'ask', state!))).to.include('cancel')
     })
 
     it('exceeds the limit', async () => {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'chai'
 import { processesWith } from '../../../../test/support/mcp-crashes.ts'
 import { changeOf, hostile, isAlive, reached, replyOf } from './support/client.ts'
 
-const NONE = { maxAttempts: 0, backoff: 'constant' } as const
 const MISSING = { command: '/there/is/no/such/program', args: [] }
 interface Pids {
   readonly pid: number
@@ -64,6 +64,24 @@ describe('a connection to a program', () => {
     expect(reasons).to.deep.equal(['its process ended with code 3'])
   })
 
+  it('reports how long each attempt took and each connection lasted', async () => {
+    await using client = hostile()
+    const times: number[] = []
+    client.onChange(change => 'durationMs' in change && times.push(change.durationMs))
+    const begun = performance.now()
+    await client.connect()
+    const connected = performance.now() - begun
+    await pause(1_500)
+    const again = changeOf(client, 'connected')
+    await client.callTool('die', {})
+    await again
+    const [first, lasted, second] = times as [number, number, number]
+    expect(first).to.be.within(1, connected + 1)
+    expect(lasted).to.be.within(1_490, 10_000)
+    // the time of the attempt alone, not the age of the connection before
+    expect(second).to.be.within(1, 1_400)
+  })
+
   it('is given up after so many attempts, then fails at once until somebody asks by hand', async () => {
     await using client = hostile({}, MISSING)
     client.setReconnectPolicy(2, 'exponential')
@@ -84,10 +102,7 @@ describe('a connection to a program', () => {
   })
 
   it('lets a call wait for a second attempt, not for all there will be', async () => {
-    await using client = hostile(
-      {},
-      { ...MISSING, quarantineAfter: 1_000, reconnect: { maxAttempts: 900, backoff: 'exponential' } }
-    )
+    await using client = hostile({}, { ...MISSING, quarantineAfter: 1_000, retryAttempts: 900 })
     const trying = reached(client, 'reconnecting')
     const { error } = await client.callTool('echo', {})
     expect(error).to.deep.include({ class: 'connection_refused' })
@@ -97,7 +112,7 @@ describe('a connection to a program', () => {
   })
 
   it('is in quarantine after so many failures in a row, until it is switched on again', async () => {
-    await using client = hostile({}, { ...MISSING, quarantineAfter: 2, reconnect: { maxAttempts: 9, backoff: 'exponential' } })
+    await using client = hostile({}, { ...MISSING, quarantineAfter: 2, retryAttempts: 9 })
     await client.connect().catch(() => {})
     expect(client.status().state).to.equal('quarantined')
     expect((await client.callTool('echo', {})).error?.message).to.include('quarantine')
@@ -220,7 +235,7 @@ describe('a connection to a program', () => {
   })
 
   it('ends its attempts when it is closed', async () => {
-    const client = hostile({}, { ...MISSING, reconnect: { maxAttempts: 9, backoff: 'constant' } })
+    const client = hostile({}, { ...MISSING, retryAttempts: 9 })
     const waiting = reached(client, 'reconnecting')
     const connecting = client.connect().catch((error: unknown) => error)
     await waiting
@@ -236,7 +251,7 @@ describe('a connection to a program', () => {
     it(`fails where the program ${what}`, async () => {
       const mark = `SVC_TEST=${randomUUID()}`
       const env = { SVC_TEST: mark.slice('SVC_TEST='.length) }
-      await using client = hostile(problems, { connectMs, reconnect: NONE, env })
+      await using client = hostile(problems, { connectMs, retryAttempts: 0, env })
       const error = await client.connect().catch((item: unknown) => item)
       expect(error).to.be.an('error').with.property('code', 'MCP_CALL_FAILED')
       expect((error as Error).message).to.match(words)

@@ -1,6 +1,8 @@
+import { mock } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'chai'
 import { type Faults, type HostileServer, openHostile } from '../../../../test/support/hostile.ts'
-import { changeOf, CLOCK, hostile, remote } from './support/client.ts'
+import { changeOf, hostile, remote } from './support/client.ts'
 
 const MIB = 1_048_576
 /** A message of 50 MB that is held, decoded and parsed costs more than 200. */
@@ -53,6 +55,18 @@ describe('a list of tools', () => {
       description: 'Does echo.',
       stripped: ['description U+200B × 1, U+202E × 1, U+E0041 × 1, U+E0042 × 1'],
     })
+  })
+
+  it('that changes with each call is reported at most once a second', async () => {
+    await using client = hostile({ fickle: true })
+    let reports = 0
+    client.onChange(change => change.type === 'tools' && reports++)
+    await client.connect()
+    const begun = performance.now()
+    for (let calls = 0; calls < 50; calls++) await client.callTool('echo', { text: 'x' })
+    expect(reports).to.be.within(1, 2 + (performance.now() - begun) / 1_000)
+    await pause(1_100)
+    expect(reports).to.be.at.least(2)
   })
 
   it('that changes is reported', async () => {
@@ -112,10 +126,7 @@ for (const where of ['stdio', 'http'])
 describe('a flood', () => {
   for (const flood of ['notices', 'answers', 'line'] as const)
     it(`of ${flood} ends the connection, and no other server waits for it`, async () => {
-      await using bad = hostile(
-        { flood },
-        { reconnect: { maxAttempts: 0, backoff: 'exponential' }, quarantineAfter: 1, limits: { resultBytes: MIB } }
-      )
+      await using bad = hostile({ flood }, { retryAttempts: 0, quarantineAfter: 1, limits: { resultBytes: MIB } })
       await using good = hostile()
       const cut = changeOf(bad, 'disconnected')
       const failed = bad.connect().catch((error: unknown) => error)
@@ -149,14 +160,13 @@ describe('a server over HTTP that', () => {
 
   it('ends its stream and wants it asked for again at once is asked four times a second at most', () =>
     withServer({ stream: 'again' }, async ({ url }) => {
-      const asked = Promise.withResolvers<number>()
-      const after = (ms: number, call: () => void) => {
-        if (ms < 1_000) asked.resolve(ms)
-        return CLOCK.after(ms, call)
-      }
-      await using client = remote(url, { clock: { ...CLOCK, after } })
+      await using client = remote(url)
+      const timers = mock.method(globalThis, 'setTimeout')
       await client.connect()
-      expect(await asked.promise).to.equal(250)
+      await pause(600)
+      timers.mock.restore()
+      const waits = timers.mock.calls.map(call => call.arguments[1])
+      expect(waits.filter(ms => ms === 250).length).to.be.within(1, 3)
       expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
     }))
 
@@ -175,7 +185,7 @@ describe('a server over HTTP that', () => {
   it('sends us somewhere else is not followed', async () => {
     await using aim = await openHostile()
     await withServer({ status: 307, location: aim.url }, async ({ url }) => {
-      await using client = remote(url, { reconnect: { maxAttempts: 0, backoff: 'constant' } })
+      await using client = remote(url, { retryAttempts: 0 })
       const error = await client.connect().catch((item: unknown) => item)
       expect(error).to.deep.include({ code: 'MCP_CALL_FAILED' })
     })
@@ -189,7 +199,7 @@ describe('a server over HTTP that', () => {
   ] as const)
     it(`answers ${status} is ${kind}`, () =>
       withServer({ status }, async ({ url }) => {
-        await using client = remote(url, { reconnect: { maxAttempts: 0, backoff: 'constant' } })
+        await using client = remote(url, { retryAttempts: 0 })
         expect((await client.callTool('echo', {})).error?.class).to.equal(kind)
       }))
 
@@ -198,7 +208,7 @@ describe('a server over HTTP that', () => {
       await server[Symbol.asyncDispose]()
       return server
     })
-    await using client = remote(url, { reconnect: { maxAttempts: 1, backoff: 'exponential' } })
+    await using client = remote(url, { retryAttempts: 1 })
     const { error } = await client.callTool('echo', {})
     expect(error?.class).to.equal('connection_refused')
     expect(client.status()).to.deep.include({ state: 'failed', attempts: 2 })

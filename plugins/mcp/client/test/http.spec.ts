@@ -1,12 +1,13 @@
 import { text } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createMcpRegistry, createMcpSandbox, bridgeTool } from '@svc/plugin-mcp-client/client'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { openHostile } from '../../../../test/support/hostile.ts'
-import { CLOCK, remote } from './support/client.ts'
+import { forever, remote, steps } from './support/client.ts'
 import { open, toolServer } from './support/servers.ts'
 
-const ONCE = { reconnect: { maxAttempts: 0, backoff: 'constant' }, clock: CLOCK } as const
+const ONCE = { retryAttempts: 0 } as const
 
 describe('a key', () => {
   it('goes with each request as bearer, or in a header of its own', async () => {
@@ -104,17 +105,13 @@ describe('client credentials', () => {
   })
 
   it('are requested again a minute before the token expires', async () => {
-    await using tokens = await tokenServer(false, 61)
-    let now = Date.now()
+    await using tokens = await tokenServer(false, 60.2)
     await using server = await toolServer(header => header?.startsWith('Bearer t') === true)
-    await using client = remote(server.url, {
-      oauth: { ...credentials, tokenUrl: tokens.url },
-      clock: { ...CLOCK, now: () => now },
-    })
+    await using client = remote(server.url, { oauth: { ...credentials, tokenUrl: tokens.url } })
     await client.callTool('now', {})
     await client.callTool('now', {})
     expect(tokens.asked).to.have.length(1)
-    now += 1_100
+    await pause(250)
     await client.callTool('now', {})
     expect(tokens.asked).to.have.length(2)
   })
@@ -186,9 +183,46 @@ describe('the library', () => {
       .to.throw()
       .with.property('code', 'NAME_TAKEN')
     await registry.remove('clock')
+    registry.register('clock', server.url)
+    expect(registry.listAll()).to.deep.equal([{ name: 'clock', url: server.url }])
+    await registry.remove('clock')
     expect(() => registry.getClient('clock'))
       .to.throw()
       .with.property('code', 'MCP_SERVER_UNKNOWN')
+  })
+
+  it('limits a registered server to the named tools: they alone are listed, described and called', async () => {
+    await using server = await openHostile()
+    await using registry = createMcpRegistry()
+    registry.register('some', server.url, ['echo'])
+    registry.register('none', server.url, [])
+    const some = registry.getClient('some')
+    expect((await some.listTools()).tools.map(({ name }) => name)).to.deep.equal(['echo'])
+    expect((await some.getToolSchema('echo')).name).to.equal('echo')
+    expect((await some.callTool('echo', { text: 'x' })).error).to.equal(null)
+    const refused = { class: 'tool_not_found', message: 'it has no tool "pid"' }
+    const error = await some.getToolSchema('pid').catch((item: unknown) => item)
+    expect(error)
+      .to.have.property('details')
+      .that.includes({ ...refused, delivered: 'no' })
+    expect((await some.callTool('pid', {})).error).to.deep.equal(refused)
+    expect(await steps(some.call('pid', {}, {}, forever())).catch((item: unknown) => item))
+      .to.have.property('details')
+      .that.includes(refused)
+    const none = registry.getClient('none')
+    expect((await none.listTools()).tools).to.deep.equal([])
+    expect((await none.callTool('echo', { text: 'x' })).error?.class).to.equal('tool_not_found')
+  })
+
+  it('honours the time limit and the attempts of a client', async () => {
+    await using server = await openHostile()
+    await using quick = remote(server.url, { timeout: 0.2 })
+    const begun = performance.now()
+    expect((await quick.callTool('never', {})).error?.message).to.equal('it did not answer within 0.2 s')
+    expect(performance.now() - begun).to.be.below(5_000)
+    await using once = remote('http://127.0.0.1:1/mcp', { retryAttempts: 2 })
+    await once.connect().catch(() => {})
+    expect(once.status()).to.deep.include({ state: 'failed', attempts: 3 })
   })
 
   it('makes one tool of a server one of ours', async () => {

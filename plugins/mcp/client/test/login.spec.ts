@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import type { Json } from '@svc/core/contracts'
 import { loginMcp, type TokenStorage } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
-import { CLOCK, remote } from './support/client.ts'
+import { remote } from './support/client.ts'
 import { open, type Opened, toolServer } from './support/servers.ts'
 
 /** A login server where everybody may in at once. It gives tokens t1, t2, …, each with a refresh token that is good once. */
@@ -83,7 +83,7 @@ function storage(): TokenStorage & { value: Json | undefined } {
 
 /** What a browser does. */
 const show = async (page: URL) => void (await fetch(page).then(answer => answer.text()))
-const ONCE = { reconnect: { maxAttempts: 0, backoff: 'constant' }, clock: CLOCK } as const
+const ONCE = { retryAttempts: 0 } as const
 
 describe('logging in', () => {
   it('stores tokens: later connections need no person', async () => {
@@ -93,7 +93,7 @@ describe('logging in', () => {
     await using before = remote(server.url, { oauth: { storage: kept, issuer: login.url }, ...ONCE })
     await before.connect().catch(() => {})
     expect(before.status().state).to.equal('needs_auth')
-    await loginMcp({ url: server.url, oauth: { storage: kept, issuer: login.url }, clock: CLOCK }, { show })
+    await loginMcp({ url: server.url, oauth: { storage: kept, issuer: login.url } }, { show })
     await using after = remote(server.url, { oauth: { storage: kept, issuer: login.url }, ...ONCE })
     expect((await after.callTool('now', {})).content).to.deep.equal([{ type: 'text', text: 'noon' }])
     expect(login.grants).to.deep.equal(['authorization_code'])
@@ -106,7 +106,7 @@ describe('logging in', () => {
     await using login = await loginServer()
     await using server = await guardedBy(login)
     const kept = storage()
-    await loginMcp({ url: server.url, oauth: { storage: kept, issuer: login.url }, clock: CLOCK }, { show })
+    await loginMcp({ url: server.url, oauth: { storage: kept, issuer: login.url } }, { show })
     await using client = remote(server.url, { oauth: { storage: kept, issuer: login.url }, ...ONCE })
     expect((await client.callTool('now', {})).error).to.equal(null)
     login.good.token = 'over'
@@ -129,7 +129,7 @@ describe('logging in', () => {
       }
       await show(page)
     }
-    await loginMcp({ url: server.url, oauth: { issuer: login.url }, clock: CLOCK }, { show: curious })
+    await loginMcp({ url: server.url, oauth: { issuer: login.url } }, { show: curious })
     expect(statuses).to.deep.equal([404, 404, 404, 404])
     expect(login.grants).to.deep.equal(['authorization_code'])
   })
@@ -137,7 +137,7 @@ describe('logging in', () => {
   it('is given up when no answer comes back in time', async () => {
     await using login = await loginServer()
     await using server = await guardedBy(login)
-    const options = { url: server.url, clock: CLOCK, oauth: { issuer: login.url } }
+    const options = { url: server.url, oauth: { issuer: login.url } }
     const late = await loginMcp(options, { show: () => {}, waitMs: 300 }).catch((error: unknown) => error)
     expect(late).to.have.nested.property('details.class', 'timeout')
     expect(login.grants).to.deep.equal([])
@@ -155,7 +155,7 @@ describe('logging in', () => {
       }
       await show(page)
     }
-    await loginMcp({ url: server.url, clock: CLOCK, oauth: { issuer: login.url } }, { show: forgedFirst })
+    await loginMcp({ url: server.url, oauth: { issuer: login.url } }, { show: forgedFirst })
     expect(statuses).to.deep.equal([400, 400, 400])
     expect(login.grants).to.deep.equal(['authorization_code'])
   })

@@ -10,7 +10,7 @@ import { createMcpHandler, InMemoryServerEventBus, McpServer } from '@modelconte
 import type { ToolStep } from '@svc/core/contracts'
 import { createMcpClient, type McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
-import { CLOCK, changeOf, forever, remote, steps } from './support/client.ts'
+import { changeOf, forever, remote, steps } from './support/client.ts'
 
 const programOf = (name: string) =>
   join(dirname(createRequire(import.meta.url).resolve(`@modelcontextprotocol/${name}/package.json`)), 'dist/index.js')
@@ -20,7 +20,6 @@ const start = (name: string, args: string[] = [], env: Record<string, string> = 
     command: process.execPath,
     args: [programOf(name), ...args],
     env,
-    clock: CLOCK,
     can: ['elicitation/create', 'roots/list'],
   })
 

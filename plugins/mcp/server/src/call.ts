@@ -12,7 +12,7 @@ import {
   type ToolStep,
 } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
-import { createSemaphore } from '@svc/plugin-kit'
+import { createSemaphore, logToolFailure } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type { PublishedTool } from './catalogue.ts'
 import { argumentsInvalid, callLate, callsWaiting, toolBroken } from './errors.ts'
@@ -117,7 +117,7 @@ async function runBounded({ published, args, ctx, options, log }: Call, limit: n
     return bounded(await run(published, args, { ...ctx, signal }, options), limit)
   } catch (error) {
     signal.throwIfAborted()
-    log.debug({ err: error, tool: published.name, request_id: ctx.requestId }, 'a tool failed')
+    logToolFailure(log, published.name, { thrown: error, plugin: published.plugin, requestId: ctx.requestId })
     return errorResult(error)
   }
 }

@@ -28,6 +28,8 @@ export interface PublishedTool {
   /** The path of its set without the slash: `mcp`, `mcp/files`. */
   readonly set: string
   readonly tool: Tool
+  /** The plugin that added the tool. */
+  readonly plugin?: string
   readonly record: ToolRecord
   /** Arguments that requests repeat in headers. */
   readonly headers: readonly ParamHeader[]
@@ -110,14 +112,19 @@ export function createCatalogue({ tools, gate }: ToolSource, { path, isPublished
     const chosen = tools.entries().filter(([name, tool]) => tool.modes === undefined && isPublished(name) && gate.allows(tool))
     const made = chosen.map(([name, tool]) => {
       const known = now.get(name)
-      return known?.tool === tool ? known : publish(name, tool, set, log)
+      return known?.tool === tool ? known : publish(name, tool, { set, plugin: tools.owner(name) }, log)
     })
     now = catalogueOf(made.filter(item => item !== undefined).toSorted((a, b) => (a.name < b.name ? -1 : 1)))
     return now
   }
 }
 
-function publish(name: string, tool: Tool, set: string, log: Log): PublishedTool | undefined {
+function publish(
+  name: string,
+  tool: Tool,
+  { set, plugin }: { readonly set: string; readonly plugin: string | undefined },
+  log: Log
+): PublishedTool | undefined {
   try {
     const record = recordOf(name, tool)
     const json = JSON.stringify(record.inputSchema)
@@ -125,6 +132,7 @@ function publish(name: string, tool: Tool, set: string, log: Log): PublishedTool
       name,
       set,
       tool,
+      ...(plugin === undefined ? {} : { plugin }),
       record,
       headers: json.includes('"x-mcp-header"') ? headersFor(record) : [],
       hasDefaults: json.includes('"default"'),

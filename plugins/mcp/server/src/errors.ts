@@ -52,7 +52,7 @@ export const parameterMismatch = (header: string, path: readonly string[], what:
 export const toolFailed = (name: string, reason: string, content: readonly unknown[]) =>
   svcError('TOOL_EXECUTION_FAILED', `the tool "${name}" failed: ${reason}`, { details: { tool: name, reason, content } })
 
-/** The tool or its server reported a timeout. */
+/** The tool reported a timeout of its own. */
 export const toolLate = (name: string, message: string) => svcError('TIMEOUT', message, { details: { tool: name } })
 
 /** The server of a tool failed. */

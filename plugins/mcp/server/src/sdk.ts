@@ -2,7 +2,7 @@
 import type { AuthInfo, Server, ServerContext } from '@modelcontextprotocol/server'
 import { type CallContext, isTree } from '@svc/core'
 import type { InputRequest, Json, ToolDialog } from '@svc/core/contracts'
-import { META } from '@svc/mcp-protocol'
+import { INPUT_CAPABILITIES, META } from '@svc/mcp-protocol'
 import type { CallEnd } from './call.ts'
 import type { HttpAnswer, HttpMessage } from './messages.ts'
 
@@ -83,16 +83,12 @@ async function* textsOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): 
   }
 }
 
-const ASKABLE = [
-  ['elicitation', 'elicitation/create'],
-  ['sampling', 'sampling/createMessage'],
-  ['roots', 'roots/list'],
-] as const
+const ASKABLE = Object.entries(INPUT_CAPABILITIES) as [InputRequest['method'], object][]
 
 /** Returns the questions that a client with these capabilities supports. */
 export function askable(capabilities: unknown): InputRequest['method'][] {
   const can = isTree(capabilities) ? capabilities : {}
-  return ASKABLE.flatMap(([capability, method]) => (can[capability] === undefined ? [] : [method]))
+  return ASKABLE.flatMap(([method, needed]) => (Object.keys(needed).every(key => can[key] !== undefined) ? [method] : []))
 }
 
 /** Returns the questions that the caller of a request supports, and its answers. */

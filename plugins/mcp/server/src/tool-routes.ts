@@ -1,8 +1,9 @@
 import { type CallContext, codeOf, type JsonSchema, messageOf, type SvcError } from '@svc/core'
 import type { McpErrorClass, Route, RouteReply, ToolResult } from '@svc/core/contracts'
-import type { Arguments, CallEnd, Calls } from './call.ts'
+import { textOfResult } from '@svc/mcp-protocol'
+import { type Arguments, CALL_LIMITS, type CallEnd, type Calls } from './call.ts'
 import type { Catalogue, PublishedTool } from './catalogue.ts'
-import { toolFailed, toolForbidden, toolLate, toolUnknown, toolWithheld, upstreamFailed } from './errors.ts'
+import { callLate, toolFailed, toolForbidden, toolLate, toolUnknown, toolWithheld, upstreamFailed } from './errors.ts'
 import type { Published } from './published.ts'
 
 type ToolRouteOptions = Pick<Published, 'catalogue' | 'withheld' | 'forbidden' | 'calls'>
@@ -140,9 +141,10 @@ interface CallBody {
 
 async function callTool(published: PublishedTool, { arguments: args, timeout }: CallBody, calls: Calls, ctx: CallContext) {
   const startedAt = performance.now()
-  const limit = timeout === undefined ? {} : { timeoutMs: timeout * 1000 }
+  const timeoutMs = timeout === undefined ? (published.tool.timeoutMs ?? CALL_LIMITS.timeoutMs) : timeout * 1000
+  const limit = timeout === undefined ? {} : { timeoutMs }
   const end = await calls.call(published, args ?? {}, ctx, limit)
-  if (end.type === 'input' || end.result.isError) throw callError(published.name, end)
+  if (end.type === 'input' || end.result.isError) throw callError(published.name, end, timeoutMs)
   const { content, structured } = end.result
   return {
     success: true,
@@ -157,15 +159,15 @@ async function callTool(published: PublishedTool, { arguments: args, timeout }: 
 type Details = Readonly<Record<string, unknown>>
 
 /** Converts a failed call to an error of the API. The cause can be in a connected server. */
-function callError(name: string, end: CallEnd): SvcError {
+function callError(name: string, end: CallEnd, timeoutMs: number): SvcError {
   if (end.type === 'input') return toolFailed(name, 'it needs an answer, and this route does not support questions', [])
   const { result, thrown } = end
   const details: Details = (thrown as { details?: Details } | undefined)?.details ?? {}
   const translate = TRANSLATED[codeOf(thrown) ?? '']
-  return translate?.(name, thrown, details) ?? toolFailed(name, reasonOf(details) ?? textOf(result), result.content)
+  return translate?.(name, thrown, details, timeoutMs) ?? toolFailed(name, reasonOf(details) ?? textOf(result), result.content)
 }
 
-type Translate = (name: string, thrown: unknown, details: Details) => SvcError | undefined
+type Translate = (name: string, thrown: unknown, details: Details, timeoutMs: number) => SvcError | undefined
 
 const upstream: Translate = (_name, thrown, { server, retryable }) =>
   typeof server === 'string' ? upstreamFailed(messageOf(thrown), server, retryable === true) : undefined
@@ -176,14 +178,16 @@ const BY_CLASS: Readonly<Partial<Record<McpErrorClass, Translate>>> = {
   protocol_error: upstream,
   cancelled: upstream,
   tool_not_found: name => toolUnknown(name),
-  timeout: (name, thrown) => toolLate(name, messageOf(thrown)),
+  // one error, whether this server or the connected one counts the time
+  timeout: (name, _thrown, _details, timeoutMs) => callLate(name, timeoutMs),
 }
 
 /** Errors that have another cause than the tool itself, by code. */
 const TRANSLATED: Readonly<Record<string, Translate>> = {
   TIMEOUT: (name, thrown) => toolLate(name, messageOf(thrown)),
   PROVIDER_ERROR: upstream,
-  MCP_CALL_FAILED: (name, thrown, details) => BY_CLASS[details.class as McpErrorClass]?.(name, thrown, details),
+  MCP_CALL_FAILED: (name, thrown, details, timeoutMs) =>
+    BY_CLASS[details.class as McpErrorClass]?.(name, thrown, details, timeoutMs),
   PLUGIN_GONE: (_name, thrown) => thrown as SvcError,
 }
 
@@ -191,8 +195,4 @@ const MAX_REASON = 2_000
 
 const reasonOf = ({ reason }: Details) => (typeof reason === 'string' ? reason.slice(0, MAX_REASON) : undefined)
 
-const textOf = ({ content }: ToolResult) =>
-  content
-    .flatMap(part => (part.type === 'text' ? [part.text] : []))
-    .join('\n')
-    .slice(0, MAX_REASON) || 'the tool reported a failure'
+const textOf = ({ content }: ToolResult) => textOfResult(content).slice(0, MAX_REASON) || 'the tool reported a failure'

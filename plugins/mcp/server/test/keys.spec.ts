@@ -1,4 +1,5 @@
 import { systemContext } from '@svc/core'
+import type { CredentialHolder } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { createServerKey } from '../src/server-key.ts'
 import { bearer, KEY, keyed, plain } from './support/keyed.ts'
@@ -15,7 +16,9 @@ describe('the key of the tool server', () => {
   it('is known in either header, and of other credentials it says nothing: they may be good for the whole server', async () => {
     const scheme = schemeOf(KEY)
     const ask = (headers: Readonly<Record<string, string>>) =>
-      scheme.authenticate({ headers, address: '127.0.0.1' }, ctx).catch((error: { code?: string }) => error.code)
+      scheme
+        .authenticate({ headers, address: '127.0.0.1', method: 'GET', path: '/', query: '' }, ctx)
+        .catch((error: { code?: string }) => error.code)
     const holder = { id: 'mcp-key', scopes: ['tools'] }
     for (const headers of [plain(KEY), bearer(KEY), { ...plain(KEY), ...bearer(KEY) }, { authorization: `BEARER   ${KEY}` }])
       expect(await ask(headers)).to.deep.equal(holder)
@@ -33,15 +36,17 @@ describe('the key of the tool server', () => {
 
   it('returns a principal that cannot change it, and stops with its caller', async () => {
     const scheme = schemeOf(KEY)
-    const first = await scheme.authenticate({ headers: plain(KEY), address: '' }, ctx)
-    Reflect.set(first?.scopes ?? [], 0, 'admin')
-    expect(await scheme.authenticate({ headers: plain(KEY), address: '' }, ctx)).to.deep.equal({
+    const first = await scheme.authenticate({ headers: plain(KEY), address: '', method: 'GET', path: '/', query: '' }, ctx)
+    Reflect.set((first as CredentialHolder).scopes, 0, 'admin')
+    expect(
+      await scheme.authenticate({ headers: plain(KEY), address: '', method: 'GET', path: '/', query: '' }, ctx)
+    ).to.deep.equal({
       id: 'mcp-key',
       scopes: ['tools'],
     })
     const gone = AbortSignal.abort(new Error('gone'))
     const late = scheme
-      .authenticate({ headers: plain(KEY), address: '' }, { ...ctx, signal: gone })
+      .authenticate({ headers: plain(KEY), address: '', method: 'GET', path: '/', query: '' }, { ...ctx, signal: gone })
       .catch((error: Error) => error.message)
     expect(await late).to.equal('gone')
   })
@@ -77,6 +82,8 @@ describe('the key of the tool server', () => {
 
   it('is nothing at all while the variable is empty', async () => {
     for (const headers of [plain(''), bearer(''), plain('undefined')])
-      expect(await schemeOf('', false).authenticate({ headers, address: '127.0.0.1' }, ctx)).to.equal(undefined)
+      expect(
+        await schemeOf('', false).authenticate({ headers, address: '127.0.0.1', method: 'GET', path: '/', query: '' }, ctx)
+      ).to.equal(undefined)
   })
 })

@@ -190,6 +190,12 @@ describe('the tools over plain HTTP', () => {
       [504, 'TIMEOUT'],
       [500, 'TOOL_EXECUTION_FAILED'],
     ])
+    // the same as if this server had counted the time
+    expect(refusal(await call('files__slow', { arguments: {}, timeout: 5 }))).to.deep.equal([
+      504,
+      'TIMEOUT',
+      { tool: 'files__slow', timeout_ms: 5_000 },
+    ])
     expect(refusal(await call('own_limit'))).to.deep.equal([504, 'TIMEOUT', { tool: 'own_limit' }])
   })
 

@@ -1,4 +1,4 @@
-import { type CallContext, type Log, SECRET, type SvcError } from '@svc/core'
+import { type CallContext, type Log, SECRET, type SvcError, traceHeaders } from '@svc/core'
 import type { ModelRequest, Provider, ToolSpec } from '@svc/core/contracts'
 import {
   type ConfiguredModel,
@@ -157,11 +157,7 @@ function toCallOptions(
     ...(tools.length === 0 ? {} : { tools: tools.map(toTool), toolChoice: toChoice(toolChoice) }),
     ...(responseSchema === undefined ? {} : { responseFormat: { type: 'json', schema: responseSchema, name: 'reply' } }),
     ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
-    headers: {
-      'x-request-id': ctx.requestId,
-      ...(ctx.trace === undefined ? {} : { traceparent: ctx.trace }),
-      ...(ctx.traceState === undefined ? {} : { tracestate: ctx.traceState }),
-    },
+    headers: { 'x-request-id': ctx.requestId, ...traceHeaders(ctx) },
     abortSignal: parts.signal,
   }
 }

@@ -26,6 +26,11 @@ import {
 import { MessageReader } from './message-reader.ts'
 import { bodyOf } from './request.ts'
 
+/** An entry of `providers` of type `anthropic`. */
+export interface AnthropicEntry extends UpstreamEntry {
+  readonly prompt_cache?: boolean
+}
+
 export interface OpenProvider {
   readonly provider: Provider
   readonly close: () => Promise<void>
@@ -42,7 +47,7 @@ const keyOf = (name: string, entry: UpstreamEntry) =>
 export const checkEntry = (name: string, entry: UpstreamEntry) => entryProblems(keyOf(name, entry))
 
 /** Opens the provider of an entry for the Messages API. `signal` aborts when the plugin closes. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
-export async function openProvider(name: string, entry: UpstreamEntry, signal: AbortSignal): Promise<OpenProvider> {
+export async function openProvider(name: string, entry: AnthropicEntry, signal: AbortSignal): Promise<OpenProvider> {
   const key = await keyOf(name, entry)
   const upstream = createUpstream({
     provider: name,
@@ -68,7 +73,12 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
       const info = knownModels.get(request.model)
       const method = request.gathered ? 'whole' : 'stream'
       const send = (sent: ModelRequest) =>
-        upstream[method]('/v1/messages', bodyOf(sent, info?.output), new MessageReader(name, upstream), ctx)
+        upstream[method](
+          '/v1/messages',
+          bodyOf(sent, info?.output, entry.prompt_cache !== false),
+          new MessageReader(name, upstream),
+          ctx
+        )
       const { temperature, ...withoutIt } = request
       if (temperature === undefined) return send(request)
       if (info?.temperature === false || noTemperature.has(request.model)) return send(withoutIt)

@@ -1,11 +1,18 @@
 import { definePlugin, schema } from '@svc/core'
 import { Providers } from '@svc/core/contracts'
-import { ENTRY, type UpstreamEntry } from '@svc/provider-http/entry'
+import { ENTRY } from '@svc/provider-http/entry'
+import type { AnthropicEntry } from './anthropic-provider.ts'
+
+const prompt_cache = {
+  type: 'boolean',
+  default: true,
+  description: 'Mark tools, system prompt and conversation for the prompt cache of the API (`cache_control`).',
+}
 
 export default definePlugin({
   instances: 'providers',
   type: 'anthropic',
-  config: schema<UpstreamEntry>({ type: 'object', properties: ENTRY, additionalProperties: false }),
+  config: schema<AnthropicEntry>({ type: 'object', properties: { ...ENTRY, prompt_cache }, additionalProperties: false }),
   async check(config, name = 'anthropic') {
     const { checkEntry } = await import('./anthropic-provider.ts')
     return checkEntry(name, config)

@@ -175,12 +175,14 @@ function usageOf(usage: Tree): Usage | undefined {
   const [fresh, output] = [countIn(usage, 'input_tokens'), countIn(usage, 'output_tokens')]
   if (fresh === undefined && output === undefined) return undefined
   const cached = countIn(usage, 'cache_read_input_tokens') ?? 0
-  const input = (fresh ?? 0) + cached + (countIn(usage, 'cache_creation_input_tokens') ?? 0)
+  const written = countIn(usage, 'cache_creation_input_tokens') ?? 0
+  const input = (fresh ?? 0) + cached + written
   const thought = Math.min(countIn(treeIn(usage, 'output_tokens_details'), 'thinking_tokens') ?? 0, output ?? 0)
   return {
     input,
     output: output ?? 0,
     ...(cached > 0 ? { cached } : {}),
+    ...(written > 0 ? { cacheWrite: written } : {}),
     ...(thought > 0 ? { reasoning: thought } : {}),
   }
 }

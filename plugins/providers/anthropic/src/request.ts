@@ -16,17 +16,17 @@ import { isTree, perTools, textIn, type Tree } from '@svc/provider-http'
 /** The API requires an output limit. This is the default if neither the request nor the model has one. */
 const DEFAULT_OUTPUT = 8192
 
-/** The body of `POST /v1/messages`. `output`: the output limit of the model, if known. */
-export function bodyOf(request: ModelRequest, output?: number): Tree {
+/** The body of `POST /v1/messages`. `output`: the output limit of the model, if known. `caches`: marks the parts of the prompt that repeat. */
+export function bodyOf(request: ModelRequest, output?: number, caches = false): Tree {
   const { model, messages, temperature, maxTokens, responseSchema, gathered } = request
   const system = systemOf(messages)
   return {
     model,
     max_tokens: maxTokens ?? output ?? DEFAULT_OUTPUT,
     stream: gathered !== true,
-    ...(system === undefined ? {} : { system }),
-    messages: messagesOf(messages),
-    ...toolsOf(request),
+    ...(system === undefined ? {} : { system: caches ? [marked({ type: 'text', text: system })] : system }),
+    messages: caches ? withMarks(messagesOf(messages)) : messagesOf(messages),
+    ...toolsOf(request, caches),
     ...(temperature === undefined ? {} : { temperature }),
     ...(responseSchema === undefined
       ? {}
@@ -34,16 +34,37 @@ export function bodyOf(request: ModelRequest, output?: number): Tree {
   }
 }
 
-function toolsOf({ tools = [], toolChoice = 'auto', messages }: ModelRequest): Tree {
+/** Ends a part of the prompt that the API caches. It ignores the mark of a part that is too short. */
+const marked = <T extends object>(block: T) => ({ ...block, cache_control: { type: 'ephemeral' } })
+
+const UNMARKED = new Set(['thinking', 'redacted_thinking'])
+
+/**
+ * Marks the end of a conversation that goes on, and the end of its previous request: the API searches at most 20 blocks before a mark. A single
+ * message is not marked, because writing to the cache costs more than the tokens. The API allows four marks; the other two are for tools and system.
+ */
+function withMarks(messages: Message[]): Message[] {
+  if (!messages.some(({ role }) => role === 'assistant')) return messages
+  const ends = messages.flatMap(({ role }, at) => (role === 'user' ? [at] : [])).slice(-2)
+  for (const at of ends) {
+    const { content } = messages[at]!
+    const last = content.at(-1)
+    if (last && !UNMARKED.has(last.type)) content[content.length - 1] = marked(last)
+  }
+  return messages
+}
+
+function toolsOf({ tools = [], toolChoice = 'auto', messages }: ModelRequest, caches: boolean): Tree {
   // The API requires the tools of earlier calls, even if the request offers none.
   if (tools.length === 0) {
     const called = calledTools(messages)
     return called.length === 0 ? {} : { tools: called.map(wireTool), tool_choice: { type: 'none' } }
   }
-  return { tools: wireTools(tools), tool_choice: choiceOf(toolChoice) }
+  return { tools: caches ? markedTools(tools) : wireTools(tools), tool_choice: choiceOf(toolChoice) }
 }
 
 const wireTools = perTools(tools => tools.map(wireTool))
+const markedTools = perTools(tools => wireTools(tools).map((tool, at) => (at === tools.length - 1 ? marked(tool) : tool)))
 
 const CHOICES = { auto: { type: 'auto' }, none: { type: 'none' }, required: { type: 'any' } } as const
 

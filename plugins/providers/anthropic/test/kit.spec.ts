@@ -27,7 +27,7 @@ describe('provider-anthropic, by the provider kit', () => {
       badArguments: to('bad', { tools: offered }),
       length: to('length', { maxTokens: 9, tools: offered }),
       unicode: { request: to('unicode'), text: UNICODE },
-      usage: { request: to('plain'), usage: { input: 10, output: 7, cached: 3 } },
+      usage: { request: to('plain'), usage: { input: 10, output: 7, cached: 3, cacheWrite: 2 } },
       reasoning: { request: to('reasoning'), text: 'Let me see.' },
       filtered: to('filtered'),
       retryAfter: { request: to('fail-rate_limited'), ms: 3000 },

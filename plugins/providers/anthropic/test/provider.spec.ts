@@ -64,7 +64,10 @@ describe('provider-anthropic, what it reads', () => {
   it('counts what was read from the cache, written to it, and thought', async () => {
     const usage = { output_tokens: 40, output_tokens_details: { thinking_tokens: 30 }, cache_read_input_tokens: null }
     const events = await reads(started() + text(0, 'Hi') + ended('end_turn', {}, usage))
-    expect(events.at(-2)).to.deep.equal({ type: 'usage', usage: { input: 10, output: 40, cached: 3, reasoning: 30 } })
+    expect(events.at(-2)).to.deep.equal({
+      type: 'usage',
+      usage: { input: 10, output: 40, cached: 3, cacheWrite: 2, reasoning: 30 },
+    })
   })
 
   for (const [stop, reason] of [

@@ -213,3 +213,49 @@ describe('tools and schemas of the Messages API', () => {
     })
   })
 })
+
+describe('the prompt cache of the Messages API', () => {
+  const mark = { cache_control: { type: 'ephemeral' } }
+  const spec = (name: string) => ({ name, description: 'd', parameters: { type: 'object' } })
+  const cached = (messages: readonly ModelMessage[], more: Partial<ModelRequest> = {}) =>
+    bodyOf({ model: 'm', messages, ...more }, undefined, true) as {
+      system: unknown
+      tools: object[]
+      messages: { content: object[] }[]
+    }
+  const answer: ModelMessage = { role: 'assistant', parts: [{ type: 'text', text: 'yes' }] }
+  const marks = (messages: { content: object[] }[]) =>
+    messages.map(({ content }) => content.map(block => 'cache_control' in block))
+
+  it('gets a mark after the tools and after the system prompt', () => {
+    const system: ModelMessage = { role: 'system', parts: [{ type: 'text', text: 'Be brief.' }] }
+    const body = cached([system, user('hi')], { tools: [spec('a'), spec('b')] })
+    expect(body.system).to.deep.equal([{ type: 'text', text: 'Be brief.', ...mark }])
+    const [a, b] = body.tools
+    expect(a).not.to.have.property('cache_control')
+    expect(b).to.deep.include({ name: 'b', ...mark })
+  })
+
+  it('gets no mark in the first message, which may stay alone', () => {
+    expect(marks(cached([user('hi')]).messages)).to.deep.equal([[false]])
+  })
+
+  it('gets a mark at the end of a conversation that goes on, and at that of its previous request', () => {
+    const body = cached([user('one'), answer, user('two'), answer, user('three')])
+    expect(marks(body.messages)).to.deep.equal([[false], [false], [true], [false], [true]])
+  })
+
+  it('gets a mark after the results of tools', () => {
+    const messages: ModelMessage[] = [
+      user('weather?'),
+      { role: 'assistant', parts: [call('a'), call('b')] },
+      { role: 'tool', parts: [result('a'), result('b')] },
+    ]
+    expect(marks(cached(messages).messages)).to.deep.equal([[true], [false, false], [false, true]])
+  })
+
+  it('shares the JSON of equal tools', () => {
+    const tools = [spec('a')]
+    expect(cached([user('x')], { tools }).tools).to.equal(cached([user('y')], { tools }).tools)
+  })
+})

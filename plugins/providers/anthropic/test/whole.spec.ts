@@ -11,7 +11,7 @@ const reads = async (body: unknown) => {
   await using opened = await openAnthropic(upstream.url)
   return await ask(opened.provider, GATHERED)
 }
-const USAGE = { type: 'usage', usage: { input: 10, output: 7, cached: 3 } }
+const USAGE = { type: 'usage', usage: { input: 10, output: 7, cached: 3, cacheWrite: 2 } }
 
 describe('a message of provider-anthropic that is not streamed', () => {
   it('is asked for as one JSON', async () => {

@@ -204,7 +204,9 @@ type Reply = { readonly calls: readonly RequestedTool[] } | { readonly say: read
 
 /** Decides the reply. The same request always gets the same reply. */
 function replyTo(request: ModelRequest, turn: LocalTurn): Reply {
-  const offered = (name: string) => request.toolChoice !== 'none' && (request.tools ?? []).some(tool => tool.name === name)
+  const offered = (name: string) =>
+    request.toolChoice !== 'none' &&
+    ((request.tools ?? []).some(tool => tool.name === name) || request.indexed?.includes(name) === true)
   if (turn.results.length === 0) {
     const calls = turn.tools.filter(call => offered(call.tool))
     if (calls.length > 0) return { calls }

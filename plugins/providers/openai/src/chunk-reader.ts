@@ -1,5 +1,5 @@
 import type { FinishReason, Json, ModelEvent, Usage } from '@svc/core/contracts'
-import { cutShort, type FrameReader, malformed, ToolCalls, type Upstream } from '@svc/provider-http'
+import { cutShort, type FrameReader, isTree, malformed, textIn, ToolCalls, type Upstream } from '@svc/provider-http'
 import type { Preset } from './presets.ts'
 
 interface WireCall {
@@ -52,6 +52,7 @@ export class ChunkReader implements FrameReader {
   readonly #failed: Upstream['failed']
   readonly #calls: ToolCalls
   readonly #details: ReasoningDetails | undefined
+  readonly #template = new TextTemplate()
   #usage: WireUsage | undefined
   #reason: string | undefined
   #refused = false
@@ -69,14 +70,21 @@ export class ChunkReader implements FrameReader {
       this.done = true
       return
     }
+    const text = event === 'error' ? undefined : this.#template.read(data)
+    if (text !== undefined) {
+      if (text !== '') emit({ type: 'text', text })
+      return
+    }
     const chunk = JSON.parse(data) as WireChunk
     if (chunk.error || event === 'error') throw this.#failed(200, chunk)
     this.#take(chunk, emit)
+    this.#template.learn(data, chunk)
   }
 
   whole(body: unknown, emit: Emit): void {
     const message = (body as WireChunk | null)?.choices?.[0]?.message
     if (typeof message !== 'object' || message === null) throw malformed(this.#provider)
+    if (message.tool_calls) this.#list(message.tool_calls)
     this.#take(withPlaces(body as WireChunk, message), emit)
   }
 
@@ -104,9 +112,16 @@ export class ChunkReader implements FrameReader {
     if (this.#details && delta.reasoning_details) this.#details.add(delta.reasoning_details)
     if (typeof content === 'string') {
       if (content !== '') emit({ type: 'text', text: content })
-    } else if (content) takePieces(content, emit)
+    } else if (content) takePieces(this.#list(content), emit)
     if (typeof refusal === 'string' && refusal !== '') this.#refuse(refusal, emit)
-    if (delta.tool_calls) for (const call of delta.tool_calls) this.#call(call)
+    if (delta.tool_calls) for (const call of this.#list(delta.tool_calls)) this.#call(call)
+  }
+
+  /** The objects of a list. Throws MODEL_FAILED for anything else that a server sends in its place. */
+  #list<T extends object>(value: readonly T[]): readonly T[] {
+    const isList = Array.isArray(value as unknown) && value.every(one => isTree(one))
+    if (!isList) throw malformed(this.#provider)
+    return value
   }
 
   #refuse(text: string, emit: Emit): void {
@@ -135,6 +150,64 @@ export class ChunkReader implements FrameReader {
   }
 }
 
+/** Learned templates of a stream: its first chunk also has the role, and some servers send chunks that differ in more than their text. */
+const MAX_LEARNED = 3
+const PROBE = 'probe'
+/** Characters that a JSON string does not contain as they are. */
+const ESCAPED = /["\\\u0000-\u001f]/
+
+/** The chunks of most streams differ only in their text. Reads the text of such a chunk without parsing the rest of it again. */
+class TextTemplate {
+  #before = ''
+  #after = ''
+  #learned = 0
+
+  /** The text of a chunk that equals the template elsewhere; else `undefined`. */
+  read(data: string): string | undefined {
+    if (this.#before === '') return undefined
+    const end = data.length - this.#after.length
+    if (end < this.#before.length || !data.endsWith(this.#after) || !data.startsWith(this.#before)) {
+      // OpenAI pads each chunk with a different text, unless the request forbids it
+      if (this.#learned === MAX_LEARNED) this.#before = ''
+      return undefined
+    }
+    const text = data.slice(this.#before.length, end)
+    return ESCAPED.test(text) ? parsedText(text) : text
+  }
+
+  /** Makes a template of a chunk that has only text. */
+  learn(data: string, chunk: WireChunk): void {
+    if (this.#learned === MAX_LEARNED) return
+    const text = onlyTextOf(chunk)
+    if (!text) return
+    this.#learned++
+    const written = JSON.stringify(text)
+    const at = data.indexOf(written)
+    const [before, after] = [data.slice(0, at + 1), data.slice(at + written.length - 1)]
+    if (at === -1 || onlyTextOf(JSON.parse(before + PROBE + after) as WireChunk) !== PROBE) return
+    this.#before = before
+    this.#after = after
+  }
+}
+
+/** The text with its escapes resolved; `undefined` if it is not the content of one JSON string. */
+function parsedText(text: string): string | undefined {
+  try {
+    return JSON.parse(`"${text}"`) as string
+  } catch {
+    return undefined
+  }
+}
+
+/** The text of a chunk that has nothing else for the reader. */
+function onlyTextOf({ choices, usage, x_groq, error }: WireChunk): string | undefined {
+  const { delta, message, finish_reason } = choices?.[0] ?? {}
+  if (usage || x_groq?.usage || error || finish_reason || message || !delta) return undefined
+  const { content, refusal, reasoning, reasoning_content, reasoning_details, tool_calls } = delta
+  if (refusal || reasoning || reasoning_content || reasoning_details || tool_calls) return undefined
+  return typeof content === 'string' ? content : undefined
+}
+
 /** Whole calls are identified by their position, not by their index. */
 const withPlaces = (body: WireChunk, message: WireDelta): WireChunk => ({
   ...body,
@@ -146,7 +219,10 @@ const withPlaces = (body: WireChunk, message: WireDelta): WireChunk => ({
 function takePieces(pieces: readonly WirePiece[], emit: Emit): void {
   for (const { type, text, thinking } of pieces) {
     if (type === 'text' && typeof text === 'string' && text !== '') emit({ type: 'text', text })
-    const thought = typeof thinking === 'string' ? thinking : (thinking ?? []).map(piece => piece.text).join('')
+    const thought =
+      typeof thinking === 'string'
+        ? thinking
+        : (Array.isArray(thinking) ? thinking : []).map(piece => textIn(piece, 'text') ?? '').join('')
     if (thought !== '') emit({ type: 'reasoning', text: thought })
   }
 }

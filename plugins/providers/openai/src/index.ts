@@ -14,11 +14,20 @@ const api_version = {
   pattern: '^[\\w.-]+$',
   description: 'For `azure`: value of the query `api-version`, if the server requires it.',
 }
+const prompt_cache = {
+  type: 'boolean',
+  description:
+    'Send `prompt_cache_key`, a hash of the conversation, so that the server finds its cached prompt. Default: true for `openai` and `azure`, as other servers can refuse it.',
+}
 
 export default definePlugin({
   instances: 'providers',
   type: 'openai',
-  config: schema<OpenAiConfig>({ type: 'object', properties: { preset, ...ENTRY, api_version }, additionalProperties: false }),
+  config: schema<OpenAiConfig>({
+    type: 'object',
+    properties: { preset, ...ENTRY, api_version, prompt_cache },
+    additionalProperties: false,
+  }),
   async check(config, name = 'openai') {
     const { checkEntry } = await import('./openai-provider.ts')
     return checkEntry(name, config)

@@ -56,6 +56,7 @@ function statusOf(error: unknown): number | undefined {
 export interface OpenAiConfig extends UpstreamEntry {
   readonly preset?: PresetName
   readonly api_version?: string
+  readonly prompt_cache?: boolean
 }
 
 /** The server of an entry: its address, dialect and credentials. */
@@ -70,7 +71,8 @@ interface Server {
 
 /** Resolves the server of an entry and reads its key. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
 async function serverOf(name: string, config: OpenAiConfig): Promise<Server> {
-  const preset: Preset = PRESETS[presetOf(name, config)]
+  const base: Preset = PRESETS[presetOf(name, config)]
+  const preset: Preset = config.prompt_cache === undefined ? base : { ...base, cacheKey: config.prompt_cache }
   const baseUrl = config.base_url ?? preset.baseUrl
   if (baseUrl === undefined) throw noBaseUrl(name)
   if (config.api_version !== undefined && preset.apiVersion !== true) throw noVersion(name)

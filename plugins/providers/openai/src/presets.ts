@@ -26,6 +26,8 @@ export interface Preset {
   readonly reasoningDetails?: boolean
   /** True if the server accepts the query `api-version`. */
   readonly apiVersion?: boolean
+  /** True if the server accepts `prompt_cache_key`. Some servers refuse unknown fields. */
+  readonly cacheKey?: boolean
   readonly vision: boolean
   /** Models that take no temperature. */
   readonly noTemperature?: RegExp
@@ -60,6 +62,7 @@ export const PRESETS = {
     keyEnv: 'OPENAI_API_KEY',
     limitField: 'max_completion_tokens',
     noTemperature: REASONING_MODELS,
+    cacheKey: true,
     prefer: ['gpt-5-mini', 'gpt-4.1-mini', 'gpt-4o-mini'],
   },
   azure: {
@@ -69,6 +72,7 @@ export const PRESETS = {
     limitField: 'max_completion_tokens',
     apiVersion: true,
     noTemperature: REASONING_MODELS,
+    cacheKey: true,
   },
   ollama: { ...LOCAL, baseUrl: 'http://localhost:11434/v1' },
   lmstudio: { ...LOCAL, baseUrl: 'http://localhost:1234/v1' },

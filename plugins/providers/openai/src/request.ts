@@ -13,18 +13,22 @@ import type { Preset } from './presets.ts'
 
 /** The body of a chat completions call. */
 export function bodyOf(request: ModelRequest, provider: string, preset: Preset): Tree {
-  const { model, temperature, maxTokens, tools = [], toolChoice, responseSchema, gathered } = request
+  const { model, temperature, maxTokens, tools = [], toolChoice, responseSchema, cacheKey, gathered } = request
   return {
     model,
     messages: messagesOf(withSchema(request, preset), provider, preset),
     stream: gathered !== true,
     ...(preset.streamOptions && !gathered ? { stream_options: { include_usage: true } } : {}),
+    ...(cacheKey === undefined || !preset.cacheKey ? {} : { prompt_cache_key: hashOf(cacheKey) }),
     ...(temperature === undefined || preset.noTemperature?.test(model) ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { [preset.limitField]: maxTokens }),
     ...(tools.length === 0 ? {} : { ...choiceOf(toolChoice, preset), tools: wireTools(tools) }),
     ...(responseSchema === undefined ? {} : { response_format: formatOf(responseSchema, preset) }),
   }
 }
+
+/** The API accepts at most 64 characters. The key can be the id of a conversation, which no server needs to know. */
+const hashOf = (key: string) => createHash('sha256').update(key).digest('base64url')
 
 const wireTools = perTools(tools => tools.map(toolOf))
 

@@ -24,6 +24,59 @@ describe('an answer, as other servers write it', () => {
     expect(shown(await eventsOf(first + says('Hi') + finish('stop') + DONE))).to.deep.equal(['text:Hi', '<stop>'])
   })
 
+  it('has the same text where chunks differ only in their text, whatever it contains', async () => {
+    const texts = [
+      'a',
+      'b',
+      'content',
+      '',
+      '"',
+      'c\\',
+      '\n\u0000\u2028',
+      '\ud83d\ude00',
+      '\ud83d',
+      'd","finish_reason":"length',
+      '"}}]}',
+    ]
+    for (const first of [...texts, 'delta', 'choices']) {
+      const stream = [first, ...texts, first].map(content => chunk({ content })).join('')
+      const events = await eventsOf(chunk({ role: 'assistant', content: 'now' }) + stream + finish('stop') + DONE)
+      const wanted = ['now', first, ...texts, first].filter(text => text !== '')
+      expect(events.flatMap(event => (event.type === 'text' ? event.text : []))).to.deep.equal(wanted)
+      expect(events.at(-1)).to.deep.equal({ type: 'finish', reason: 'stop' })
+    }
+  })
+
+  it('is read completely where a chunk has more than text after many that have not', async () => {
+    const words = ['a', 'b', 'c'].map(says).join('')
+    const more =
+      chunk({ content: 'd', reasoning_content: 'hm' }) +
+      chunk({ content: 'e' }, { usage: { prompt_tokens: 3, completion_tokens: 1 } })
+    const events = await eventsOf(
+      words + more + says('f') + call(0, { id: 'a', name: 'news', arguments: '{}' }) + finish('tool_calls') + DONE
+    )
+    expect(shown(events)).to.deep.equal([
+      'text:a',
+      'text:b',
+      'text:c',
+      'reasoning:hm',
+      'text:d',
+      'text:e',
+      'text:f',
+      'news({})',
+      '3+1',
+      '<tool_calls>',
+    ])
+  })
+
+  it('fails where a chunk that begins and ends as the others is not valid JSON', async () => {
+    const broken = chunk({ content: 'XX' })
+    for (const text of ['"', '\\', '\\u12', '\t', 'a"b']) {
+      const stream = says('a') + says('b') + broken.replace('XX', () => text) + finish('stop') + DONE
+      expect((await failing(eventsOf(stream))).details, text).to.include({ kind: 'network' })
+    }
+  })
+
   it('may end without [DONE], or without a reason', async () => {
     expect(shown(await eventsOf(says('Hi') + finish('stop')))).to.deep.equal(['text:Hi', '<stop>'])
     expect(shown(await eventsOf(says('Hi') + DONE))).to.deep.equal(['text:Hi', '<stop>'])

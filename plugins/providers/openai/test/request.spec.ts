@@ -49,6 +49,21 @@ describe('a request of provider-openai', () => {
     expect(body).not.to.have.property('tool_choice')
   })
 
+  it('carries a hash of the conversation for servers that find their cached prompts by a key', async () => {
+    const key = async (entry: ConfigTree) => (await bodyOf({ cacheKey: 'conv_1' }, entry)).prompt_cache_key
+    const hash = await key({ preset: 'openai' })
+    expect(hash).to.match(/^[\w-]{43}$/)
+    const keys = [
+      { preset: 'azure' },
+      { prompt_cache: true },
+      {},
+      { preset: 'mistral' },
+      { preset: 'openai', prompt_cache: false },
+    ]
+    expect(await Promise.all(keys.map(key))).to.deep.equal([hash, hash, undefined, undefined, undefined])
+    expect(await bodyOf({}, { preset: 'openai' })).not.to.have.property('prompt_cache_key')
+  })
+
   it('leaves out a temperature that the model does not take', async () => {
     await using rig = await openRig({ preset: 'openai' }, (_, reply) => reply.end('data: [DONE]\n\n'))
     for (const model of ['gpt-5-mini', 'o3', 'gpt-4.1', 'gpt-5-chat-latest'])

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
-import { codeOf, get, type Log, messageOf, systemContext, type CallContext, matchesPattern } from '@svc/core'
+import { join } from 'node:path'
+import { codeOf, type Log, messageOf, systemContext, type CallContext, matchesPattern } from '@svc/core'
 import type {
   Isolation,
   IsolationUsage,
@@ -9,6 +9,7 @@ import type {
   ProcessSandbox,
   RefusalKind,
 } from '@svc/core/contracts'
+import { filledIn, ownSettings } from '@svc/runtime/isolation'
 import { openEgress } from './egress.ts'
 import { pathMissing, unavailable } from './errors.ts'
 import { foldersOf } from './folders.ts'
@@ -271,28 +272,12 @@ interface Allowed {
   readonly write: readonly string[]
 }
 
-/** Makes paths absolute: relative ones start at the working directory of svc. */
+/** Fills in the values of the plugin's own section. A reference to another section gives nothing. */
 function allowedOf({ permissions, config }: IsolationRequest): Allowed {
-  const { env = [], network = [], read = [], write = [] } = permissions
-  const words = (all: readonly string[]) => all.flatMap(item => filled(item, config))
-  const paths = (all: readonly string[]) => words(all).map(path => resolve(path))
-  return { env: words(env), network: words(network).map(hostOf), read: paths(read), write: paths(write) }
+  const lookup = ownSettings(config)
+  const of = (kind: keyof Allowed) => filledIn(kind, permissions[kind] ?? [], lookup)
+  return { env: of('env'), network: of('network'), read: of('read'), write: of('write') }
 }
-
-/** Fills in `<tools.notes.folder>` and `<providers[].api_key_env>` from the plugin's own section. A path into another section gives nothing. */
-function filled(word: string, config: IsolationRequest['config']): readonly string[] {
-  const [, path] = /^<(.+)>$/.exec(word) ?? []
-  if (path === undefined) return [word]
-  const own = path.replace(/^[^[\]]*\[\]\./, '')
-  const isOwn = own !== path || path.startsWith(`${config?.section}.`)
-  const rest = own === path ? path.slice((config?.section.length ?? 0) + 1) : own
-  return isOwn
-    ? ([get(config?.value, rest.split('.'))].flat().filter(value => typeof value === 'string' && value !== '') as string[])
-    : []
-}
-
-/** Takes the host of a configured URL. */
-const hostOf = (word: string) => (/^https?:\/\//.test(word) ? (URL.parse(word)?.host ?? word) : word)
 
 /** Refusals of one plugin that are logged by name; further ones are only counted. */
 const MAX_LOGGED = 100

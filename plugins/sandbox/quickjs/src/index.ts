@@ -4,7 +4,8 @@ import { createGuardedFetch } from '@svc/safe-fetch'
 import { createPool } from './pool.ts'
 import { createGuestFetch, createRequestHandlers } from './requests.ts'
 import { createSandbox } from './sandbox.ts'
-import { bytesOf, problemsOf, quickjsConfig } from './settings.ts'
+import { bytesOf } from '@svc/plugin-kit'
+import { problemsOf, quickjsConfig } from './settings.ts'
 
 export default definePlugin({
   section: 'sandbox.quickjs',

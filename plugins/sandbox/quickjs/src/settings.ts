@@ -1,4 +1,5 @@
 import { schema, type SvcError, svcError } from '@svc/core'
+import { bytesOf } from '@svc/plugin-kit'
 
 /** The section `sandbox.quickjs`. */
 export interface QuickjsConfig {
@@ -46,16 +47,9 @@ export const quickjsConfig = schema<QuickjsConfig>({
   additionalProperties: false,
 })
 
-const UNITS: Readonly<Record<string, number>> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
 /** The smallest memory that the engine starts with, and the largest that it can address. */
 export const LEAST_BYTES = 32 * 1024 ** 2
 const MOST_BYTES = 2 * 1024 ** 3
-
-/** Parses an amount of memory: `512M`. */
-export function bytesOf(amount: string): number {
-  const [, digits = '', unit = ''] = /^(\d+)([KMG]?)$/.exec(amount) ?? []
-  return Number(digits) * UNITS[unit]!
-}
 
 /** Checks values that the schema cannot check. */
 export function problemsOf({ memory_limit: memory }: QuickjsConfig): SvcError[] {

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { schema, type SvcError } from '@svc/core'
 import type { ScriptLimits } from '@svc/core/contracts'
+import { bytesOf } from '@svc/plugin-kit'
 import { configInvalid } from './errors.ts'
 
 /** The section `tools.code`: settings of the sandbox. */
@@ -47,13 +48,7 @@ export const codeConfig = schema<CodeConfig>({
   additionalProperties: false,
 })
 
-const UNITS: Readonly<Record<string, number>> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
 const LEAST_BYTES = 32 * 1024 ** 2
-
-function bytesOf(amount: string): number {
-  const [, digits = '', unit = ''] = /^(\d+)([KMG]?)$/.exec(amount) ?? []
-  return Number(digits) * UNITS[unit]!
-}
 
 /** The limits for the sandbox. */
 export const limitsOf = (config: CodeConfig): ScriptLimits => ({

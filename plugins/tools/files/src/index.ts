@@ -1,6 +1,6 @@
 import { definePlugin } from '@svc/core'
 import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
-import { createLocks, openRoots } from '@svc/safe-fs'
+import { createLocks, openRoots, rootProblems } from '@svc/safe-fs'
 import { createDeleteFile } from './delete-file.ts'
 import { createEditFile } from './edit-file.ts'
 import { createFindFiles } from './find-files.ts'
@@ -13,6 +13,7 @@ import { createWriteFile } from './write-file.ts'
 export default definePlugin({
   section: 'tools.files',
   config: filesConfig,
+  check: ({ roots }) => rootProblems(roots, 'tools.files.roots'),
   requires: { protectedPaths: ProtectedPaths },
   provides: Workplace,
   async setup(scope, { protectedPaths }) {

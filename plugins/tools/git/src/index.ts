@@ -1,7 +1,7 @@
 import { createSemaphore } from '@svc/plugin-kit'
 import { definePlugin, systemContext } from '@svc/core'
 import { ProtectedPaths, Tools, Workplace } from '@svc/core/contracts'
-import { createLocks, openRoots } from '@svc/safe-fs'
+import { createLocks, openRoots, rootProblems } from '@svc/safe-fs'
 import { createGitCommit } from './commit.ts'
 import { createGitDiff } from './diff.ts'
 import { createGitLog } from './log.ts'
@@ -12,6 +12,7 @@ import { createGitStatus } from './status.ts'
 export default definePlugin({
   section: 'tools.git',
   config: gitConfig,
+  check: ({ roots }) => rootProblems(roots, 'tools.git.roots'),
   requires: { protectedPaths: ProtectedPaths },
   optional: { workplace: Workplace },
   async setup(scope, { protectedPaths, workplace }) {

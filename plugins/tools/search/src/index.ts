@@ -1,12 +1,13 @@
 import { definePlugin, systemContext } from '@svc/core'
 import { Tools, Workplace } from '@svc/core/contracts'
-import { openRoots } from '@svc/safe-fs'
+import { openRoots, rootProblems } from '@svc/safe-fs'
 import { createSearchText } from './search-text.ts'
 import { searchConfig } from './settings.ts'
 
 export default definePlugin({
   section: 'tools.search',
   config: searchConfig,
+  check: ({ roots }) => rootProblems(roots, 'tools.search.roots'),
   optional: { workplace: Workplace },
   async setup(scope, { workplace }) {
     const folders = scope.config.roots ?? (await workplace?.roots(systemContext(scope.signal))) ?? ['.']

@@ -5,6 +5,10 @@ import { checkSettings, shellConfig } from './settings.ts'
 export default definePlugin({
   section: 'tools.shell',
   config: shellConfig,
+  async check({ enabled, roots }) {
+    if (!enabled) return []
+    return (await import('@svc/safe-fs')).rootProblems(roots, 'tools.shell.roots')
+  },
   optional: { sandbox: ProcessSandbox, workplace: Workplace },
   async setup(scope, { sandbox, workplace }) {
     const { config } = scope

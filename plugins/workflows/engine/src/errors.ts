@@ -1,11 +1,16 @@
 import { codeOf, messageOf, svcError } from '@svc/core'
 import type { PublicError, RunStatus, WorkflowProblem } from '@svc/core/contracts'
 
-export const workflowUnknown = (name: string, known: readonly string[]) =>
+/** `renamed`: a file whose definition has this name, but which has another name itself. */
+export const workflowUnknown = (name: string, known: readonly string[], renamed?: string) =>
   svcError('WORKFLOW_UNKNOWN', `workflow "${name.slice(0, 200)}" does not exist`, {
     details: { field: 'workflow', value: name.slice(0, 200), reason: 'not found' },
     hint:
-      known.length > 0 ? `Use one of: ${known.slice(0, 30).join(', ')}` : 'Add a workflow file to a folder of workflows.roots',
+      renamed !== undefined
+        ? `The definition in ${renamed.slice(0, 200)} has this name, but a workflow must have the name of its file: rename one of them`
+        : known.length > 0
+          ? `Use one of: ${known.slice(0, 30).join(', ')}`
+          : 'Add a workflow file to a folder of workflows.roots',
   })
 
 export const pathRefused = (path: string) =>

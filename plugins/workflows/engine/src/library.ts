@@ -80,12 +80,16 @@ export class Library {
 
   /** All workflows by name. A file wins over a plugin, and the first file over later files. */
   async all(): Promise<readonly LoadedWorkflow[]> {
-    await this.look()
-    const files = await this.#read()
-    const own = files.map(found => this.#ofFile(found))
+    const own = await this.files()
     const names = new Set(own.map(({ name }) => name))
     const given = [...this.#parts.slot.entries()].filter(([name]) => !names.has(name)).map(entry => this.#ofSlot(entry))
     return [...own, ...given].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** The workflows in files, in a fixed order. */
+  async files(): Promise<readonly LoadedWorkflow[]> {
+    await this.look()
+    return (await this.#read()).map(found => this.#ofFile(found))
   }
 
   /** Finds a workflow by name or path. Throws WORKFLOW_UNKNOWN, INVALID_VALUE. */
@@ -104,9 +108,11 @@ export class Library {
     if (file) return this.#ofFile(file)
     const given = this.#parts.slot.get(workflow)
     if (given) return this.#ofSlot([workflow, given])
+    const all = await this.all()
     throw workflowUnknown(
       workflow,
-      (await this.all()).map(({ name }) => name)
+      all.map(({ name }) => name),
+      all.find(({ definition }) => definition.name === workflow)?.source
     )
   }
 

@@ -19,6 +19,7 @@ import { Definitions } from './definitions.ts'
 import { infoOf, Library } from './library.ts'
 import { Loader } from './loader.ts'
 import { Maintenance } from './maintenance.ts'
+import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
 import type { Roots } from './workflow-files.ts'
 import { NEWS, RunActions } from './run-actions.ts'
@@ -90,6 +91,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
   const starting = new RunStarter({ store, queue, library, definitions, loader, reading, worker })
+  const problemLog = new ProblemLog(library, log)
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
   const maintenance = new Maintenance({ store, queue, retentionMs, maxAgeMs, log, lasting })
   return {
@@ -102,6 +104,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     begin() {
       if (isServer) void worker.take()
       if (isServer) maintenance.begin()
+      if (isServer) problemLog.begin()
       return undefined
     },
     async onPeerMessage(topic, message) {
@@ -109,6 +112,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     },
     async drain(limitMs) {
       maintenance.end()
+      problemLog.end()
       await worker.drain(limitMs)
     },
   }

@@ -18,7 +18,7 @@ export default definePlugin({
     const web = scope.use(createGuardedFetch(fetchOptions(scope.config)))
     const [agent, tool, compute, team, http] = [
       createAgent({ chat, tools }),
-      createTool(tools),
+      createTool(tools, scope.log),
       createCompute(sandbox),
       createTeam(teams),
       createHttp(web),

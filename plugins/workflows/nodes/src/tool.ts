@@ -1,6 +1,6 @@
-import { type CallContext, type SchemaProblem, messageOf, type SlotView, withTimeout } from '@svc/core'
+import { type CallContext, type Log, type SchemaProblem, messageOf, type SlotView, withTimeout } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Tool, ToolResult, ToolStep, WorkflowNode } from '@svc/core/contracts'
-import { objectOf } from '@svc/plugin-kit'
+import { logToolFailure, objectOf } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { interrupted, invalid, noCallsLeft, toolDenied, toolFailed, toolUnknown } from './errors.ts'
 
@@ -15,7 +15,7 @@ const SETTINGS = objectOf(
 )
 
 /** Creates the node type `tool`, which calls a tool. */
-export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
+export const createTool = (tools: SlotView<Tool>, log: Log): WorkflowNode => ({
   description: 'Calls a tool. Returns its data, else its text. If the tool needs approval for each call, a person is asked.',
   settings: SETTINGS,
   repeatable: 'itself',
@@ -32,7 +32,10 @@ export const createTool = (tools: SlotView<Tool>): WorkflowNode => ({
     if (task.woken && !('data' in task.woken && task.woken.data === true)) throw toolDenied(name)
     if (task.allowance.tool_calls === 0) throw noCallsLeft(task.node)
     yield { type: 'spent', tool_calls: 1 }
-    yield { type: 'output', output: outputOf(name, yield* called(name, tool, args, task, ctx)) }
+    yield {
+      type: 'output',
+      output: outputOf(name, yield* called({ name, tool, plugin: tools.owner(name), log }, args, task, ctx)),
+    }
   },
 })
 
@@ -59,10 +62,17 @@ async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
 
 const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
 
+interface CalledTool {
+  readonly name: string
+  readonly tool: Tool
+  /** The plugin that added the tool. */
+  readonly plugin: string | undefined
+  readonly log: Log
+}
+
 /** Calls a tool and yields its progress. Throws TOOL_EXECUTION_FAILED. */
 async function* called(
-  name: string,
-  tool: Tool,
+  { name, tool, plugin, log }: CalledTool,
   args: Arguments,
   { idempotencyKey }: NodeTask,
   ctx: CallContext
@@ -71,6 +81,7 @@ async function* called(
     return yield* stepsOf(tool, args, { ...ctx, idempotencyKey })
   } catch (error) {
     ctx.signal.throwIfAborted()
+    logToolFailure(log, name, { thrown: error, plugin, requestId: ctx.requestId })
     throw toolFailed(name, messageOf(error), error)
   }
 }

@@ -3,11 +3,12 @@ import { any, exact, exchange, from, get, including, list, ok } from '../../exch
 const schema = exact({
   type: 'object',
   properties: { time_zone: { type: 'string', description: any('text') } },
+  required: [],
   additionalProperties: false,
 })
 
 export default exchange({
-  rule: 'lists the published tools at /tools with name, description and their very JSON Schema, in the order of their names, and counts them',
+  rule: 'lists the published tools at /tools with name, description and their JSON Schema, in the order of their names, and counts them',
   source: 'tool-protocol.md "Tool schema", "Endpoints"; decisions.md 2, GET /tools',
   steps: [
     {

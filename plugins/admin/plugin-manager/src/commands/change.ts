@@ -18,7 +18,7 @@ const offlineFlag = { offline: Flags.boolean({ summary: 'Use only the cache of n
 const placeFlags = {
   config: Flags.string({
     char: 'c',
-    summary: 'Configuration for the trial start when no server runs',
+    summary: 'Configuration for the values of permissions, and for the trial start when no server runs',
     helpValue: '<file>',
   }),
   json: Flags.boolean({ summary: 'Print one JSON object' }),
@@ -68,6 +68,30 @@ export class PluginsInstall extends BaseCommand {
     const { 'dry-run': dryRun, 'allow-scripts': scripts, ...rest } = flags
     const { withCompletion } = await import('@svc/cli/program')
     return withCompletion(installPlugins({ specs: args.what, dryRun, scripts, ...rest }))
+  }
+}
+
+export class PluginsAccept extends BaseCommand {
+  static override summary = 'Accept changed values of permissions'
+  static override description =
+    'A permission can refer to a setting, for example to the address of a database. svc asks you to accept its value at the installation. After the value has changed, svc does not start or reload with it until you accept it here. The command shows only values that are not accepted yet.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> svc-plugin-weather --yes',
+  ]
+  static override args = {
+    names: Args.string({ description: 'Names of installed plugins; default: all', multiple: true, ignoreStdin: true }),
+  }
+  static override flags = {
+    yes: Flags.boolean({ char: 'y', summary: 'Accept all values without a question' }),
+    ...placeFlags,
+  }
+
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(PluginsAccept)
+    const { acceptValues } = await import('./change/manage.ts')
+    const { withCompletion } = await import('@svc/cli/program')
+    return withCompletion(acceptValues({ names: args.names ?? [], ...flags }))
   }
 }
 

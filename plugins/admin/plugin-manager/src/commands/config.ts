@@ -8,18 +8,24 @@ const json = Flags.boolean({ summary: 'Print one JSON object' })
 export class ConfigCheck extends BaseCommand {
   static override summary = 'Check the configuration and report all problems'
   static override description =
-    'Reads the configuration and the plugins as `svc serve` with the same options would, but starts nothing. Reports all problems together, with file and line. Exits with 1 when there is a problem.'
+    'Reads the configuration and the plugins as `svc serve` and `svc mcp serve` with the same options would, but starts nothing. Reports all problems together, with file and line, and lists what it did not check. With --start, starts the plugins once in another process, without listening. Exits with 1 when there is a problem.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --config ./staging.yaml',
+    '<%= config.bin %> <%= command.id %> --start',
     '<%= config.bin %> <%= command.id %> --json',
   ]
-  static override flags = { ...oclifFlags(settingFlagNames), json }
+  static override flags = {
+    ...oclifFlags(settingFlagNames),
+    start: Flags.boolean({ summary: 'Also start the plugins once, without listening' }),
+    json,
+  }
 
   async run(): Promise<number> {
     const { flags } = await this.parse(ConfigCheck)
-    const { checkConfig } = await import('./config/show.ts')
-    return checkConfig(optionsOf(flags), flags.json)
+    const { checkConfig } = await import('./config/check.ts')
+    const { start, json: asJson, ...rest } = flags
+    return checkConfig(optionsOf(rest), { start, json: asJson })
   }
 }
 

@@ -42,6 +42,32 @@ export const notBuilt = (plugin: string, file: string): SvcError =>
   })
 
 /** The same error as at a start. */
+export const apiKeyMissing = (plugin: string, variable: string): SvcError =>
+  svcError('API_KEY_MISSING', `authentication is on, but the environment variable ${variable} is not set or empty`, {
+    plugin,
+    where: 'server.auth.api_key_env',
+    details: { variable },
+    hint: `Set ${variable} to the key, or set server.auth.enabled to false`,
+  })
+
+/** The same error as at a start. */
+export const schemeMissing = (): SvcError =>
+  svcError('AUTHENTICATION_WITHOUT_SCHEME', 'authentication is on, but no plugin adds an authentication scheme', {
+    where: 'server.auth.enabled',
+    hint: 'Add a plugin that provides a scheme to "plugins", or set server.auth.enabled to false',
+  })
+
+/** The same error as at a start. */
+export function toolUnknownInSet(plugin: string, name: string, where: string, known: readonly string[]): SvcError {
+  const near = nearest(name, known)
+  return svcError(
+    'MCP_TOOL_UNKNOWN',
+    `the tool server publishes "${name}", but no plugin declares this tool${near === undefined ? '' : `: did you mean "${near}"?`}`,
+    { plugin, where, details: { tools: [name] }, hint: 'Correct or remove the name; `svc tools list --local` lists all tools' }
+  )
+}
+
+/** The same error as at a start. */
 export const nameTaken = (plugin: string, slot: string, name: string, by: string): SvcError =>
   svcError('NAME_TAKEN', `adds "${name}" to ${slot}, where ${by} has added that name already`, {
     plugin,
@@ -54,8 +80,18 @@ export const severalWithBundle = (): SvcError =>
     hint: 'Install the bundle first, then the other plugins',
   })
 
+export const bundleOrName = (spec: string): SvcError =>
+  svcError('COMMAND_LINE_INVALID', `"${spec}" is the name of a package, and also a bundle in this folder`, {
+    hint: `Write ./${spec} to restore the bundle, or run the command in another folder to install the package`,
+  })
+
 export const nameInvalid = (name: string, why: string): SvcError =>
   svcError('NAME_INVALID', `"${name}" is not a valid plugin name: ${why}`, { hint: 'Choose another name' })
+
+export const kindsSeparate = (kind: string): SvcError =>
+  svcError('KINDS_SEPARATE', `a plugin of kind ${kind} cannot have another kind`, {
+    hint: `Create two packages: one with --kind ${kind}, one with the other kinds`,
+  })
 
 export const folderTaken = (folder: string): SvcError =>
   svcError('FOLDER_TAKEN', `the folder ${folder} is not empty`, {
@@ -73,8 +109,11 @@ export const packFailed = (what: string): SvcError =>
     hint: 'Fix the problem that npm reports; `npm pack --dry-run` shows it again',
   })
 
-export const notPublished = (why: string): SvcError =>
-  svcError('NOT_PUBLISHED', why, { hint: 'Fix the listed problems, then publish again' })
+export const notPublished = (why: string, hint = 'Fix the listed problems, then publish again'): SvcError =>
+  svcError('NOT_PUBLISHED', why, { hint })
+
+export const isolationMissing = (plugin: string, why: string, hint: string): SvcError =>
+  svcError('ISOLATION_UNAVAILABLE', `cannot run in a process of its own: ${why}`, { plugin, hint })
 
 export const buildFolderTaken = (folder: string): SvcError =>
   svcError('BUILD_FOLDER_TAKEN', `the folder ${folder} is not empty`, { hint: 'Choose a new folder, or empty this one' })

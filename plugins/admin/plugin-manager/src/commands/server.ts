@@ -1,4 +1,4 @@
-import { BaseCommand, Flags, secondsOf } from '@svc/cli/command'
+import { BaseCommand, Flags, HEADER_FLAG, secondsOf } from '@svc/cli/command'
 
 // The commands that ask a running server.
 
@@ -8,12 +8,13 @@ const INTERVAL_S = 2
 const serverFlags = {
   url: Flags.string({ summary: 'Address of the server', helpValue: '<url>', exclusive: ['port'] }),
   port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
+  ...HEADER_FLAG,
 }
 
 export class PluginsTop extends BaseCommand {
   static override summary = 'Show the usage of each plugin: calls, errors, time, memory, CPU'
   static override description =
-    'Asks the server of this svc home, or the one that --url or --port names, for its metrics, and adds up all workers. Shows calls, errors and time of each plugin. For a plugin in its own process it also shows memory, processor time, restarts and refused accesses. On a terminal it refreshes the table until Ctrl-C; otherwise, and with --once or --json, it prints the table once. On a narrow terminal it shortens names, then leaves out TIME, /S, CPU, MEMORY, BUSY and CALLS in this order. Sends SVC_API_KEY (an API key or a token of `svc tokens create`) if it is set.'
+    'Asks the server of this svc home, or the one that --url or --port names, for its metrics, and adds up all workers. Shows calls, errors and time of each plugin. For a plugin in its own process it also shows memory, processor time, restarts and refused accesses. On a terminal it refreshes the table until Ctrl-C; otherwise, and with --once or --json, it prints the table once. On a narrow terminal it shortens names, then leaves out TIME, /S, CPU, MEMORY, BUSY and CALLS in this order. Sends SVC_API_KEY (an API key or a token of `svc tokens create`), the answer of SVC_CREDENTIAL_HELPER, and --header.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --once --sort memory',
@@ -45,7 +46,7 @@ export class PluginsTop extends BaseCommand {
 export class Status extends BaseCommand {
   static override summary = 'Show server status: requests, latency, providers, plugins'
   static override description =
-    'Asks the server of this svc home, or the one that --url or --port names. Shows its health, workers, requests, latency, providers, plugins, store and cache. Estimates the latency from the histogram of /metrics, without the requests to /health, /metrics and /api/v1/status. With --watch it refreshes until Ctrl-C: one picture on a terminal, otherwise one line each time. With --live it asks only /health/live, without a credential, as the health check of a container does. Exits with 1 when the server cannot be reached, is unhealthy or does not publish its status. Sends SVC_API_KEY (an API key or a token of `svc tokens create`) if it is set.'
+    'Asks the server of this svc home, or the one that --url or --port names. Shows its health, workers, requests, latency, providers, plugins, store and cache. Estimates the latency from the histogram of /metrics, without the requests to /health, /metrics and /api/v1/status. With --watch it refreshes until Ctrl-C: one picture on a terminal, otherwise one line each time. With --live it asks only /health/live, without a credential, as the health check of a container does. Exits with 1 when the server cannot be reached, is unhealthy or does not publish its status. Sends SVC_API_KEY (an API key or a token of `svc tokens create`), the answer of SVC_CREDENTIAL_HELPER, and --header.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --watch',

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { copyFile, cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
-import { findPackageJSON } from 'node:module'
-import { dirname, join, relative, sep } from 'node:path'
+import { join, relative, sep } from 'node:path'
 import { type Candidate, type SetOptions } from './change-types.ts'
 import { draftOf, type Fetched } from './fetch.ts'
+import { givenPackages } from './given-packages.ts'
 import { changedFiles, unpackedOtherwise } from './errors.ts'
 import { contentsOf, dependencyFiles, hashOf, ownFiles, problemsOf, stampOf } from './verify.ts'
 import { readNpmLock, writeNpmLock } from './lock-graph.ts'
@@ -78,12 +78,17 @@ async function install(plan: Plan): Promise<void> {
     options.onProgress?.({ step: 'copy' })
     await copyModules(ingredients.old!, set, ingredients.dropped)
   }
-  options.onProgress?.({ step: 'install' })
+  const packages = Object.keys((await readNpmLock(set))?.packages ?? {}).filter(path => path.startsWith('node_modules/')).length
+  options.onProgress?.({ step: 'install', ...(packages > 1 ? { packages: packages - 1 } : {}) })
   await runNpm(['install', '--prefer-offline'], { ...options, cwd: set, offline })
   const unpacked = [...ingredients.fresh, ...(isWhole ? [] : ingredients.kept)]
   for (const plugin of unpacked) await checkUnpacked(set, plugin)
   // kept plugins have already run their scripts
-  for (const plugin of unpacked) if (plugin.scripts) await runScripts(plugin, set, options)
+  const scripted = unpacked.filter(plugin => plugin.scripts)
+  for (const [at, plugin] of scripted.entries()) {
+    options.onProgress?.({ step: 'scripts', plugin: plugin.name, at: at + 1, of: scripted.length })
+    await runScripts(plugin, set, options)
+  }
   await linkHost(set)
 }
 
@@ -96,7 +101,6 @@ async function runScripts(
   set: string,
   options: SetOptions
 ): Promise<void> {
-  options.onProgress?.({ step: 'scripts', plugin: name })
   const args = ['rebuild', '--foreground-scripts', '--dangerously-allow-all-scripts', '--', `${name}@${version}`]
   await runNpm(args, { ...options, cwd: set, runsScripts: true, plugin: name })
 }
@@ -175,25 +179,29 @@ async function keepTarball(old: string, set: string, { name, version, integrity 
 
 function packageJson(plugins: readonly { readonly name: string; readonly version: string }[]): string {
   const own = plugins.map(({ name, version }) => [name, `file:tarballs/${tarballName(name, version)}`] as const)
-  const dependencies = Object.fromEntries([['@svc/core', 'file:host/core'] as const, ...own].sort(([a], [b]) => (a < b ? -1 : 1)))
+  const host = givenPackages().map(({ name, path }) => [name, `file:${path}`] as const)
+  const dependencies = Object.fromEntries([...host, ...own].sort(([a], [b]) => (a < b ? -1 : 1)))
   return `${JSON.stringify({ name: 'svc-plugins', private: true, dependencies }, null, 2)}\n`
 }
 
-const hostCore = () => dirname(findPackageJSON('@svc/core', import.meta.url)!)
-
-/** A stand-in with the core's name and version: npm checks peer ranges against it, and cannot touch the core. */
+/**
+ * Stand-ins with the names and versions of the packages that svc gives to plugins: npm checks the ranges of peers against them,
+ * and cannot touch the packages.
+ */
 async function writeHostStub(set: string): Promise<void> {
-  const { version } = JSON.parse(readFileSync(join(hostCore(), 'package.json'), 'utf8')) as { version: string }
   await rm(join(set, 'host'), { recursive: true, force: true })
-  await mkdir(join(set, 'host', 'core'), { recursive: true })
-  await writeFile(join(set, 'host', 'core', 'package.json'), `${JSON.stringify({ name: '@svc/core', version })}\n`)
+  for (const { name, path, folder } of givenPackages()) {
+    const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }
+    await mkdir(join(set, path), { recursive: true })
+    await writeFile(join(set, path, 'package.json'), `${JSON.stringify({ name, version })}\n`)
+  }
 }
 
-/** After npm, the core in the set is a link to the core of this svc. */
+/** After npm, these packages in the set are links to those of this svc. */
 export async function linkHost(set: string): Promise<void> {
   await rm(join(set, 'host'), { recursive: true, force: true })
   await mkdir(join(set, 'host'))
-  await symlink(hostCore(), join(set, 'host', 'core'), 'dir')
+  for (const { path, folder } of givenPackages()) await symlink(folder, join(set, path), 'dir')
 }
 
 /** Copies the installed packages. npm then changes only the differences, and needs no network to remove one. */

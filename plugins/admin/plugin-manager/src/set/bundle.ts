@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import { schema } from '@svc/core'
 import { bundleInvalid } from './errors.ts'
+import { givenPath } from './given-packages.ts'
 import { checkedLock, EMPTY, type Lock } from './lock.ts'
 
 /** A file or link in a bundle. */
@@ -62,9 +63,14 @@ export function bundleIn(text: string): Bundle {
 
 const MODULES = `${SET}/node_modules/`
 
-/** Whether a bundle may contain this link: a program of a package, or the core of svc, which each machine links itself. */
+/** Whether a bundle may contain this link: a program of a package, or a package of svc, which each machine links itself. */
 export function staysInside(path: string, link: string): boolean {
   if (posix.isAbsolute(link) || !path.startsWith(MODULES)) return false
   const target = posix.normalize(posix.join(posix.dirname(path), link))
-  return target.startsWith(MODULES) || (path === `${MODULES}@svc/core` && target === `${SET}/host/core`)
+  return target.startsWith(MODULES) || isGiven(path.slice(MODULES.length), target)
+}
+
+function isGiven(name: string, target: string): boolean {
+  const path = givenPath(name)
+  return path !== undefined && target === `${SET}/${path}`
 }

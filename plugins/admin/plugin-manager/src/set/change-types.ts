@@ -23,12 +23,17 @@ export interface ChangeRequest {
 
 /**
  * A step, reported when it begins, in this order. Steps that are not needed are left out; `fetch`, `inspect` and `scripts` come
- * once for each plugin.
+ * once for each plugin. Several plugins are fetched and inspected at a time.
  */
 export interface Progress {
   readonly step: 'fetch' | 'inspect' | 'resolve' | 'copy' | 'install' | 'scripts' | 'unpack' | 'hash' | 'pack' | 'commit'
   /** The subject of the step: a name, or the end of a path. */
   readonly plugin?: string
+  /** Its number, from 1, and the number of all plugins of this step. */
+  readonly at?: number
+  readonly of?: number
+  /** For `install`: the number of packages in the new set. */
+  readonly packages?: number
 }
 
 export interface SetOptions {

@@ -68,6 +68,20 @@ export const changedDependencies = (): SvcError =>
     hint: 'Install the plugins again (svc plugins update), or restore a bundle',
   })
 
+export const sameVersion = (plugin: string, version: string, files: readonly string[]): SvcError =>
+  svcError('PLUGIN_VERSION_REUSED', `has other files than the installed ${version}, but the same version: ${files.join(', ')}`, {
+    plugin,
+    details: { version, files },
+    hint: `Increase the version. While you develop a plugin, use \`svc plugins link\`. To replace it nevertheless, run \`svc plugins uninstall ${plugin}\` first`,
+  })
+
+export const sourceGone = (plugin: string, kind: string, path: string): SvcError =>
+  svcError('PLUGIN_SOURCE_GONE', `the ${kind} from which it was installed does not exist: ${path}`, {
+    plugin,
+    details: { path },
+    hint: 'Install it from its new place: svc plugins install <path>',
+  })
+
 export const filesMissing = (plugin: string | undefined, what: string): SvcError =>
   svcError('PLUGIN_FILES_MISSING', what, {
     ...(plugin === undefined ? {} : { plugin }),

@@ -16,6 +16,8 @@ export interface Fetched extends PluginPackage {
   readonly scripts: boolean
   /** Undefined for a link. */
   readonly tarball?: string
+  /** Its own files: path → SHA-256. Undefined for a link. */
+  readonly contents?: ReadonlyMap<string, string>
   readonly integrity: string
   readonly bytes: number
   readonly registry?: NonNullable<Candidate['registry']>
@@ -45,11 +47,11 @@ export async function fetchPlugin({ origin, scripts }: RequestedPlugin, { work, 
   const plugin = await readPluginPackage(packageJson, label, work, contents.has('binding.gyp'))
   // npm would fetch it before the user has consented
   if (plugin.stray[0] !== undefined) throw dependencyStray(plugin.name, plugin.stray[0])
-  if (origin.kind !== 'registry') return { ...plugin, origin, scripts, tarball, integrity, bytes }
+  if (origin.kind !== 'registry') return { ...plugin, origin, scripts, tarball, contents, integrity, bytes }
   const [asked] = partsOf(origin.spec)
   if (asked !== plugin.name) throw nameDiffers(asked, plugin.name)
   const registry = await toldBy(plugin, { ...npm, cwd: work })
-  return { ...plugin, origin, scripts, tarball, integrity, bytes, ...(registry ? { registry } : {}) }
+  return { ...plugin, origin, scripts, tarball, contents, integrity, bytes, ...(registry ? { registry } : {}) }
 }
 
 const FETCH = {
@@ -153,6 +155,7 @@ export function draftOf(
     isolation: isolationOf(manifest.runtime, old?.isolation),
     enabled: old?.enabled ?? true,
     permissions,
+    ...(old?.values === undefined ? {} : { values: old.values }),
     scripts,
     trusted: old?.trusted ?? false,
     ...(declares === undefined ? {} : { declares }),
@@ -167,7 +170,10 @@ function isolationOf(runtime: string | undefined, before: IsolationMode | undefi
 }
 
 const wordsOf = (permissions: Permissions): string[] =>
-  Object.entries(permissions).flatMap(([kind, names]) => (names as readonly string[]).map(name => `${kind} ${name}`))
+  Object.entries(permissions).flatMap(([kind, names]) =>
+    // optional variables are among the variables
+    kind === 'optional_env' ? [] : (names as readonly string[]).map(name => `${kind} ${name}`)
+  )
 
 function permissionChange(before: Permissions, after: Permissions): PermissionChange {
   const [had, has] = [new Set(wordsOf(before)), new Set(wordsOf(after))]

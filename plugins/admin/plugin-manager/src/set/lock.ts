@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { PermissionValues } from '@svc/runtime/isolation'
 import { codeOf, type Manifest, messageOf, schema } from '@svc/core'
 import { lockInvalid } from './errors.ts'
 import { isHeld } from './hold.ts'
@@ -39,13 +40,17 @@ const hash = { type: 'string', pattern: '^([0-9a-f]{64})?$' }
 const permissions = {
   network: texts,
   env: texts,
+  optional_env: texts,
   read: texts,
   write: texts,
   services: texts,
+  tools: texts,
+  providers: texts,
   hooks: texts,
   public_routes: texts,
   credential_headers: texts,
 }
+const VALUES = { network: texts, env: texts, read: texts, write: texts }
 const plugin = {
   name: { type: 'string', pattern: NAME.source },
   version: { type: 'string', pattern: VERSION.source },
@@ -55,6 +60,7 @@ const plugin = {
   isolation: { enum: ['process', 'in-process', 'quickjs', 'data'] },
   enabled: flag,
   permissions: closed(permissions, Object.keys(permissions)),
+  values: closed(VALUES, Object.keys(VALUES)),
   scripts: flag,
   trusted: flag,
   declares: {},
@@ -64,7 +70,7 @@ const lock = {
   version: { enum: [1] },
   set: { type: 'string', pattern: SET_ID.source },
   former: { type: 'string', pattern: SET_ID.source },
-  plugins: { type: 'array', items: closed(plugin, ['declares', 'commands']) },
+  plugins: { type: 'array', items: closed(plugin, ['values', 'declares', 'commands']) },
   dependencies: closed({ files: hash, stamp: hash }),
 }
 const lockSchema = schema<WrittenLock>(closed({ ...lock, before: closed(lock, ['former']) }, ['former', 'before']))
@@ -228,6 +234,8 @@ export interface LockedPlugin {
   readonly enabled: boolean
   /** The accepted permissions, whatever its manifest says later. */
   readonly permissions: Permissions
+  /** The accepted values of settings to which the permissions refer: `{ network: ['db.internal:5432'] }`. */
+  readonly values?: PermissionValues
   /** The user allowed its install scripts. */
   readonly scripts: boolean
   /** The user passed `--trust`. */

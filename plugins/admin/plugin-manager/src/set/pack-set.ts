@@ -60,7 +60,8 @@ async function packable(home: string, lock: Lock): Promise<string> {
 
 const bundleOf = (set: string, { plugins, dependencies }: Lock, files: readonly FileBelow[]): Bundle => ({
   bundle: 1,
-  plugins,
+  // each machine has its own configuration
+  plugins: plugins.map(({ values: _accepted, ...plugin }) => plugin),
   dependencies: dependencies.files,
   files: Object.fromEntries(files.map(file => [file.path, bundledFile(set, file)])),
 })

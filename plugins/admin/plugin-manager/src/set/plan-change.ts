@@ -1,21 +1,25 @@
-import { nearest } from '@svc/core'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { nearest, shownPath } from '@svc/core'
 import { type Candidate, type ChangeRequest, type SetOptions, type StagedChange } from './change-types.ts'
+import { mapAtOnce } from './at-once.ts'
 import { candidateOf, type Fetched, fetchPlugin, type RequestedPlugin } from './fetch.ts'
 import { buildSet, type Plan, writeSet } from './build-set.ts'
-import { dependencyStray, notInstalled, specInvalid } from './errors.ts'
+import { dependencyStray, notInstalled, sameVersion, sourceGone, specInvalid } from './errors.ts'
 import { holdSet } from './hold.ts'
-import { type Lock, type LockedPlugin, needsSet, setFolder, settledLock } from './lock.ts'
+import { type Lock, type LockedPlugin, needsSet, setFolder, settledLock, tarballName } from './lock.ts'
 import { readNpmLock, strayDependency } from './lock-graph.ts'
 import { runNpm } from './npm.ts'
 import { linkOrigin, originOf } from './spec.ts'
 import { createStagedChange, createStaging, type Staging, sweep } from './staging.ts'
+import { contentsIn } from './tarball.ts'
 import { problemsOf } from './verify.ts'
 
 /**
  * Plans a change: fetches tarballs, inspects them without unpacking, resolves dependencies. Touches nothing that is installed,
  * and runs no code of a plugin. Throws PLUGIN_SET_BUSY, LOCK_INVALID, PLUGIN_SPEC_INVALID, PLUGIN_NOT_INSTALLED,
  * PLUGIN_NOT_FOUND, PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, PLUGIN_NAME_DIFFERS, PLUGIN_TARBALL_UNSAFE, PLUGIN_DEPENDENCY_STRAY,
- * PLUGIN_CHANGED (a kept tarball has changed), MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
+ * PLUGIN_CHANGED (a kept tarball has changed), PLUGIN_VERSION_REUSED, PLUGIN_SOURCE_GONE, MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
  */
 export async function planChange(home: string, request: ChangeRequest, options: SetOptions = {}): Promise<StagedChange> {
   options.signal?.throwIfAborted()
@@ -29,6 +33,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
   const staging = createStaging(home)
   undo.defer(() => staging.remove(false))
   const fetched = await fetchAll(wanted, staging, request, options)
+  for (const plugin of fetched) await checkVersion(plugin, before, setFolder(home, before))
   // changed files are rebuilt, even from the same tarballs
   const isWhole = (await problemsOf(home, before)).length === 0
   const plan = planOf(home, before, fetched, removed, { staging, request, options, isWhole })
@@ -63,7 +68,10 @@ const askedBy = ({ install = [], link = [] }: ChangeRequest): RequestedPlugin[] 
 
 function updatedBy({ update = [] }: ChangeRequest, lock: Lock): RequestedPlugin[] {
   const names = update === 'all' ? lock.plugins.map(plugin => plugin.name) : update
-  return names.map(name => installed(lock, name)).filter(needsSet)
+  const found = names.map(name => installed(lock, name)).filter(needsSet)
+  for (const { name, origin } of found)
+    if (origin.kind !== 'registry' && !existsSync(origin.spec)) throw sourceGone(name, origin.kind, shownPath(origin.spec))
+  return found
 }
 
 const removedBy = ({ uninstall = [] }: ChangeRequest, lock: Lock): LockedPlugin[] =>
@@ -76,20 +84,41 @@ function installed({ plugins }: Lock, name: string): LockedPlugin {
   throw notInstalled(name, nearest(name, names))
 }
 
+/**
+ * A published version never changes, so other files of the same version are a mistake or an attack. Compares files, because
+ * two versions of npm pack the same files differently. Throws PLUGIN_VERSION_REUSED.
+ */
+async function checkVersion({ name, version, integrity, contents }: Fetched, { plugins }: Lock, set: string | undefined) {
+  const old = plugins.find(plugin => plugin.name === name)
+  if (old?.version !== version || contents === undefined || !needsSet(old) || old.integrity === integrity) return
+  const then = await contentsIn(join(set ?? '', 'tarballs', tarballName(name, version))).catch(() => undefined)
+  if (then === undefined) return // a damaged set is installed again
+  const files = [...new Set([...then.keys(), ...contents.keys()])].filter(path => then.get(path) !== contents.get(path))
+  if (files.length > 0) throw sameVersion(name, version, files.sort().slice(0, NAMED))
+}
+
+/** How many changed files an error names. */
+const NAMED = 5
+
 async function fetchAll(
   wanted: readonly RequestedPlugin[],
   { work }: Staging,
   { offline = false }: ChangeRequest,
   options: SetOptions
 ): Promise<Fetched[]> {
-  const found = new Map<string, Fetched>()
-  const notify = (step: 'fetch' | 'inspect', plugin: string) => options.onProgress?.({ step, plugin })
-  for (const [at, requestedPlugin] of wanted.entries()) {
-    const plugin = await fetchPlugin(requestedPlugin, { work: `${work}/${at}`, npm: { ...options, offline }, notify })
-    if (found.has(plugin.name)) throw specInvalid(requestedPlugin.origin.spec, `${plugin.name} is named twice`)
-    found.set(plugin.name, plugin)
-  }
-  return [...found.values()]
+  const fetched = await mapAtOnce(
+    wanted,
+    (requested, at, signal) => {
+      const notify = (step: 'fetch' | 'inspect', plugin: string) =>
+        options.onProgress?.({ step, plugin, at: at + 1, of: wanted.length })
+      return fetchPlugin(requested, { work: `${work}/${at}`, npm: { ...options, offline, signal }, notify })
+    },
+    options.signal
+  )
+  for (const [at, { name }] of fetched.entries())
+    if (fetched.findIndex(plugin => plugin.name === name) < at)
+      throw specInvalid(wanted[at]!.origin.spec, `${name} is named twice`)
+  return fetched
 }
 
 type ResolveContext = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }

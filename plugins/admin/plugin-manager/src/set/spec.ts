@@ -11,13 +11,14 @@ export function originOf(spec: string): Origin {
 }
 
 export function linkOrigin(spec: string): Origin {
+  if (spec.trim() === '') throw specInvalid(spec, 'it is empty')
   const folder = resolve(untilded(spec))
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw specInvalid(spec, 'the folder does not exist')
   return { kind: 'link', spec: folder }
 }
 
-/** A name cannot begin with a dot, so no path is taken for a name. */
-function pathIn(spec: string): string | undefined {
+/** The path that a spec names; undefined for a name. A name cannot begin with a dot, so no path is taken for a name. */
+export function pathIn(spec: string): string | undefined {
   const plain = spec.replace(/^file:(\/\/)?/, '')
   const isPath = plain !== spec || /^(\.{1,2}(\/|$)|\/|~\/|[A-Za-z]:\\)/.test(plain) || /\.(tgz|tar\.gz)$/.test(plain)
   return isPath ? resolve(untilded(plain)) : undefined
@@ -34,6 +35,7 @@ function fileOrigin(spec: string, path: string): Origin {
 function registryOrigin(spec: string): Origin {
   if (/^[\w+.-]+:/.test(spec) || spec.includes('://'))
     throw specInvalid(spec, 'svc does not fetch from an address. Download the tarball and install the file')
+  if (spec.trim() === '') throw specInvalid(spec, 'it is empty')
   const [name, range] = partsOf(spec)
   if (!NAME.test(name)) throw specInvalid(spec, 'npm does not accept this name')
   if (range !== undefined && !/^[\w.^~<>=|* +-]+$/.test(range))

@@ -168,7 +168,7 @@ function chosenFor(draft: LockedPlugin, plugins: readonly LockedPlugin[]): Locke
   const choice = plugins.find(plugin => plugin.name === draft.name)
   if (choice === undefined) throw setUnbuilt()
   const { name, version, origin, integrity, files, scripts } = draft
-  const { isolation, enabled, permissions, trusted, declares, commands } = choice
+  const { isolation, enabled, permissions, values, trusted, declares, commands } = choice
   return {
     name,
     version,
@@ -178,6 +178,7 @@ function chosenFor(draft: LockedPlugin, plugins: readonly LockedPlugin[]): Locke
     isolation,
     enabled,
     permissions,
+    ...(values === undefined ? {} : { values }),
     scripts,
     trusted,
     ...(declares === undefined ? {} : { declares }),

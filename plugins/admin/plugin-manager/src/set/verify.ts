@@ -3,6 +3,7 @@ import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from '
 import { join } from 'node:path'
 import { codeOf, type SvcError } from '@svc/core'
 import { changedDependencies, changedFiles, filesMissing } from './errors.ts'
+import { givenPath } from './given-packages.ts'
 import { type Lock, type LockedPlugin, needsSet, setFolder, tarballName } from './lock.ts'
 import { contentsIn } from './tarball.ts'
 
@@ -105,13 +106,10 @@ function entriesOf(folder: string) {
   }
 }
 
-/** The core is outside of the set; only a link leads to it. */
-const isHostCore = (path: string) => path === '@svc/core'
-
-/** The entries of node_modules that belong to no plugin's own files. */
+/** The entries of node_modules that belong to no plugin's own files. The packages of svc are outside of the set: only links lead to them. */
 export function dependencyFiles(modules: string, plugins: readonly string[]): FileBelow[] {
   const own = new Set(plugins)
-  const shared = filesBelow(modules, path => own.has(path) || isHostCore(path))
+  const shared = filesBelow(modules, path => own.has(path) || givenPath(path) !== undefined)
   const nested = [...plugins].sort(inOrder).flatMap(name => {
     const folder = `${name}/node_modules`
     return filesBelow(`${modules}/${folder}`).map(file => ({ ...file, path: `${folder}/${file.path}` }))

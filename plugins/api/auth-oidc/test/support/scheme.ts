@@ -19,5 +19,8 @@ export const schemeOf = (issuer: Issuer, parts: Partial<OidcOptions> = {}) =>
     ...parts,
   })
 export const ask = (scheme: AuthScheme, token: string, by: CallContext = ctx) =>
-  scheme.authenticate({ headers: { authorization: `Bearer ${token}` }, address: '127.0.0.1' }, by)
+  scheme.authenticate(
+    { headers: { authorization: `Bearer ${token}` }, address: '127.0.0.1', method: 'GET', path: '/', query: '' },
+    by
+  )
 export const codeFor = (work: Promise<unknown>) => work.then(() => 'taken', codeOf)

@@ -4,7 +4,7 @@ import type { Chat, Http, Route } from '@svc/core/contracts'
 import { framesOf } from '../frames.ts'
 import { BOOLEAN, INTEGER, list, nullable, NUMBER, OBJECT, object, ok, STRING, text, TIME, words } from '../schemas.ts'
 
-const tokensUsed = object({ input: INTEGER, output: INTEGER, total: INTEGER })
+const tokensUsed = object({ input: INTEGER, output: INTEGER, total: INTEGER, cached: INTEGER }, ['input', 'output', 'total'])
 
 const index: JsonSchema = { type: 'integer', minimum: 0, description: 'Index of the token in this stream.' }
 const result: JsonSchema = { description: 'The result of the tool: JSON if it is structured, otherwise text.' }

@@ -71,6 +71,6 @@ function toolsRecord(entries: [string, Tool][], category: string | undefined) {
   const shown = category === undefined ? byName : byName.filter(([, tool]) => tool.category === category)
   return {
     tools: shown.map(([name, tool]) => toolRecord(name, tool)),
-    categories: [...CATEGORIES.filter(one => used.has(one)), ...others],
+    categories: [...CATEGORIES.filter(item => used.has(item)), ...others],
   }
 }

@@ -1,7 +1,6 @@
 import type { Json, McpCallOptions, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
 import type { ListedTool, ToolSchema } from '@svc/mcp-protocol'
-import type { KnownEra } from './options.ts'
-import type { Backoff } from './timing.ts'
+import type { Backoff, KnownEra } from './options.ts'
 
 /** The status of a connection. Times are Unix milliseconds. */
 export interface McpStatus
@@ -17,8 +16,10 @@ export interface McpStatus
 /** An event of a connection. */
 export type McpChange =
   | { readonly type: 'state'; readonly status: McpStatus }
-  | { readonly type: 'connected'; readonly protocolVersion: string }
-  | { readonly type: 'disconnected'; readonly reason: string }
+  /** `durationMs`: milliseconds of the attempt that has connected. */
+  | { readonly type: 'connected'; readonly protocolVersion: string; readonly durationMs: number }
+  /** `durationMs`: milliseconds for which the connection was open. */
+  | { readonly type: 'disconnected'; readonly reason: string; readonly durationMs: number }
   /** The server reports changed tools; `listTools` reads them again. */
   | { readonly type: 'tools' }
 
@@ -35,15 +36,12 @@ export interface AbortOptions {
   readonly signal?: AbortSignal
 }
 
-/** The trace of a call: W3C `traceparent` and `tracestate`. */
-export interface TraceHeaders {
+/** The context of a call: its signal, and the trace that the server gets (`_meta`, and headers over HTTP). Nothing else of the context leaves this process. */
+export interface RunningCallContext {
+  readonly signal: AbortSignal
+  /** W3C `traceparent` and `tracestate`. */
   readonly trace?: string
   readonly traceState?: string
-}
-
-/** The context of a call: its signal, and the trace that the server gets (`_meta`, and headers over HTTP). Nothing else of the context leaves this process. */
-export interface RunningCallContext extends TraceHeaders {
-  readonly signal: AbortSignal
 }
 
 export interface StepOptions extends McpCallOptions {
@@ -71,7 +69,7 @@ export interface McpClient extends AsyncDisposable {
   onDisconnect(callback: (reason: string) => void): () => void
   onChange(callback: (change: McpChange) => void): () => void
   /** Throws CONFIG_INVALID. */
-  setReconnectPolicy(maxAttempts: number, backoff: Backoff): void
+  setReconnectPolicy(retryAttempts: number, backoff: Backoff): void
   /** False disconnects until true; true also ends a quarantine. */
   setEnabled(enabled: boolean): Promise<void>
   /** Marks the connection as `degraded`, for example because a tool changed; `undefined` removes the mark. */

@@ -1,13 +1,13 @@
-import type { SvcError } from '@svc/core'
+import { abortable, pause, type SvcError } from '@svc/core'
 import type { McpFailure, McpState } from '@svc/core/contracts'
 import { callFailed, failureOf } from '@svc/mcp-protocol'
 import { stripResult } from '@svc/plugin-kit'
 import type { McpChange, McpStatus } from './client-types.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { needsAuth, notConnected } from './failures.ts'
-import type { KnownEra, ReconnectPolicy, ResolvedOptions } from './options.ts'
+import type { KnownEra } from './options.ts'
+import type { ReconnectPolicy, ResolvedOptions } from './resolved-options.ts'
 import { mayFollow, STATES } from './states.ts'
-import { abortable, backoffMs, wait } from './timing.ts'
 
 /** Attempts to connect, one after the other; at most one such cycle runs. */
 interface ConnectCycle {
@@ -38,15 +38,15 @@ export class ConnectionManager {
   /** Failures since the last answered call, or since a connection lasted. */
   #failures = 0
   #isClosed = false
-  /** Connections that are closing: `close` waits for them. */
-  readonly #closing = new Set<Promise<void>>()
+  /** The end of earlier connections: `close` waits for it. */
+  #ending: Promise<unknown> = Promise.resolve()
   #policy: ReconnectPolicy
   #cycle: ConnectCycle | undefined
 
   constructor(options: ResolvedOptions, emit: (change: McpChange) => void) {
     this.#options = options
     this.#emit = emit
-    this.#status = { state: 'disconnected', since: options.clock.now(), attempts: 0 }
+    this.#status = { state: 'disconnected', since: Date.now(), attempts: 0 }
     this.#known = options.input.known
     this.#policy = options.reconnect
   }
@@ -79,18 +79,22 @@ export class ConnectionManager {
   /** Ends a connection that is lost. With `end`, the manager enters that state and does not reconnect. */
   lost(connection: Connection, reason: string, end?: McpState): void {
     if (this.#live !== connection) return
-    const { name, clock, quarantineAfter } = this.#options
+    const { name, quarantineAfter } = this.#options
     const stderr = stderrOf(connection)
+    const durationMs = performance.now() - this.#liveSince
     this.#live = undefined
-    connection.rpc.end(notConnected(name, `the connection was lost: ${reason}`, 'maybe'))
-    this.#close(connection)
-    this.#emit({ type: 'disconnected', reason })
+    connection.rpc.end(reason)
+    const ending = connection.transport.end().catch((error: unknown) => {
+      this.#setState(this.#status.state, { lastError: failureOf(error) })
+    })
+    this.#ending = Promise.all([this.#ending, ending])
+    this.#emit({ type: 'disconnected', reason, durationMs })
     if (end !== undefined) return this.#setState(end, stderr)
     const details = { lastError: failureOf(notConnected(name, reason)), ...stderr }
-    if (clock.now() - this.#liveSince >= STEADY_MS) this.#failures = 0
-    const ms = Math.max(1, backoffMs(this.#policy.backoff, this.#failures, clock.random()))
+    if (durationMs >= STEADY_MS) this.#failures = 0
+    const ms = Math.max(1, this.#policy.backoff(this.#failures))
     if (++this.#failures >= quarantineAfter) return this.#setState('quarantined', details)
-    this.#setState('reconnecting', { ...details, nextRetryAt: clock.now() + ms })
+    this.#setState('reconnecting', { ...details, nextRetryAt: Date.now() + ms })
     this.#begin(ms)
   }
 
@@ -111,7 +115,7 @@ export class ConnectionManager {
 
   setDegraded(reason: McpFailure | undefined): void {
     this.#degraded = reason
-    if (this.#live !== undefined) this.#setState(reason === undefined ? 'connected' : 'degraded', { lastError: reason })
+    if (this.#live !== undefined) this.#setLive()
   }
 
   disconnect(reason: string): Promise<void> {
@@ -134,12 +138,12 @@ export class ConnectionManager {
 
   /** The error for a caller if no attempt is due. */
   #refusal(): SvcError | undefined {
-    const { name, clock } = this.#options
+    const { name } = this.#options
     const { state, lastError, nextRetryAt = 0 } = this.#status
     if (this.#isClosed) return notConnected(name, 'the client is closed')
     if (state === 'disabled') return notConnected(name, 'it is disabled')
     if (state === 'quarantined') return notConnected(name, `it is quarantined (${lastError?.message ?? 'it failed too often'})`)
-    if (this.#cycle !== undefined || clock.now() >= nextRetryAt) return undefined
+    if (this.#cycle !== undefined || Date.now() >= nextRetryAt) return undefined
     if (state === 'needs_auth') return needsAuth(name)
     return state === 'failed' ? callFailed(name, lastError!.class, lastError!.message, { delivered: 'no' }) : undefined
   }
@@ -160,7 +164,7 @@ export class ConnectionManager {
 
   async #tryUntilConnected(signal: AbortSignal, pauseMs: number, failedTwice: (why: unknown) => void): Promise<Connection> {
     for (let [tries, ms] = [0, pauseMs]; ; tries++) {
-      if (ms > 0) await wait(this.#options.clock, ms, signal)
+      if (ms > 0) await pause(ms, signal)
       signal.throwIfAborted()
       this.#setState(tries === 0 && pauseMs === 0 ? 'connecting' : 'reconnecting', { attempts: this.#status.attempts + 1 })
       try {
@@ -170,74 +174,57 @@ export class ConnectionManager {
         const next = this.#afterFailure(failureOf(error), tries)
         if (next === undefined) throw error
         if (tries > 0) failedTwice(error)
-        ms = Math.max(1, next)
+        ms = next
       }
     }
   }
 
   async #attempt(signal: AbortSignal): Promise<Connection> {
-    const { clock } = this.#options
-    const isLegacy = this.#known?.era === 'legacy' && clock.now() - this.#known.since < DAY_MS
-    const toolsChanged = () => this.#emit({ type: 'tools' })
-    const connection = await openConnection(this.#options, ++this.#generation, isLegacy, toolsChanged, signal)
-    if (signal.aborted) await connection.close()
+    const begun = performance.now()
+    const isLegacy = this.#known?.era === 'legacy' && Date.now() - this.#known.since < DAY_MS
+    const request = { generation: ++this.#generation, isLegacy, toolsChanged: () => this.#emit({ type: 'tools' }) }
+    const connection = await openConnection(this.#options, request, signal)
+    const { protocolVersion, server, instructions, transport } = connection
+    if (signal.aborted) await transport.end()
     signal.throwIfAborted()
-    const { stateless, protocolVersion, server, instructions } = connection
-    if (!isLegacy) this.#known = { era: stateless ? 'modern' : 'legacy', since: clock.now() }
+    if (!isLegacy) this.#known = { era: connection.rpc.isStateless ? 'modern' : 'legacy', since: Date.now() }
     this.#live = connection
-    this.#liveSince = clock.now()
+    this.#liveSince = performance.now()
     const { state, since } = this.#status
-    this.#status = {
-      state,
-      since,
-      attempts: 0,
-      protocolVersion,
-      ...(server && { server }),
-      ...(instructions !== undefined && { instructions }),
-    }
-    if (this.#degraded === undefined) this.#setState('connected')
-    else this.#setState('degraded', { lastError: this.#degraded })
-    this.#emit({ type: 'connected', protocolVersion })
-    void connection.ended.then(reason => this.lost(connection, reason))
+    const known = { protocolVersion, ...(server && { server }), ...(instructions !== undefined && { instructions }) }
+    this.#status = { state, since, attempts: 0, ...known }
+    this.#setLive()
+    this.#emit({ type: 'connected', protocolVersion, durationMs: this.#liveSince - begun })
+    void transport.ended.then(reason => this.lost(connection, reason))
     return connection
+  }
+
+  #setLive(): void {
+    this.#setState(this.#degraded === undefined ? 'connected' : 'degraded', { lastError: this.#degraded })
   }
 
   /** Milliseconds until the next attempt, `undefined` if there is none. */
   #afterFailure(lastError: McpFailure, tries: number): number | undefined {
-    const { clock, quarantineAfter } = this.#options
-    this.#failures++
-    const end = this.#endState(lastError, tries)
-    if (end === undefined) {
-      const ms = backoffMs(this.#policy.backoff, tries, clock.random())
-      this.#setState('reconnecting', { lastError, nextRetryAt: clock.now() + ms })
+    const { input, quarantineAfter } = this.#options
+    const isQuarantined = ++this.#failures >= quarantineAfter
+    const isRefused = lastError.class === 'authentication_failed'
+    if (!isQuarantined && !isRefused && tries < this.#policy.retryAttempts) {
+      const ms = Math.max(1, this.#policy.backoff(tries))
+      this.#setState('reconnecting', { lastError, nextRetryAt: Date.now() + ms })
       return ms
     }
-    const state = this.#failures >= quarantineAfter ? 'quarantined' : end
-    this.#setState(state, { lastError, nextRetryAt: clock.now() + FAILED_MS })
+    const canLogIn = isRefused && input.url !== undefined && input.oauth !== undefined && input.oauth.tokenUrl === undefined
+    const state = isQuarantined ? 'quarantined' : canLogIn ? 'needs_auth' : 'failed'
+    this.#setState(state, { lastError, nextRetryAt: Date.now() + FAILED_MS })
     return undefined
-  }
-
-  #endState(error: McpFailure, tries: number): McpState | undefined {
-    const { input, quarantineAfter } = this.#options
-    const canLogIn = input.url !== undefined && input.oauth !== undefined && input.oauth.tokenUrl === undefined
-    if (error.class === 'authentication_failed') return canLogIn ? 'needs_auth' : 'failed'
-    return tries >= this.#policy.maxAttempts || this.#failures >= quarantineAfter ? 'failed' : undefined
   }
 
   #setState(state: McpState, details: Partial<McpStatus> = {}): void {
     const { nextRetryAt: _, ...status } = this.#status
     if (!mayFollow(status.state, state)) throw new Error(`a connection cannot go from ${status.state} to ${state}`)
-    const since = state === status.state ? status.since : this.#options.clock.now()
+    const since = state === status.state ? status.since : Date.now()
     this.#status = { ...status, ...details, state, since }
     this.#emit({ type: 'state', status: this.status })
-  }
-
-  #close(connection: Connection): void {
-    const closing = connection
-      .close()
-      .catch((error: unknown) => this.#setState(this.#status.state, { lastError: failureOf(error) }))
-    this.#closing.add(closing)
-    void closing.finally(() => this.#closing.delete(closing))
   }
 
   async #stop(state: McpState, reason: string): Promise<void> {
@@ -246,12 +233,12 @@ export class ConnectionManager {
     if (this.#live !== undefined) this.lost(this.#live, reason, state)
     else this.#setState(state)
     await cycle?.done.catch(() => {})
-    await Promise.all(this.#closing)
+    await this.#ending
   }
 }
 
 /** The last lines of its standard error, without hidden characters. */
 function stderrOf(connection: Connection | undefined): { readonly stderr?: string } {
-  const stderr = stripResult(connection?.stderr() ?? '').text
+  const stderr = stripResult(connection?.transport.stderr() ?? '').text
   return stderr === '' ? {} : { stderr }
 }

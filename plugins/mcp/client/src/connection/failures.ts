@@ -1,6 +1,6 @@
 import { codeOf, messageOf, type SvcError } from '@svc/core'
 import type { McpErrorClass } from '@svc/core/contracts'
-import { callFailed, type FailureFacts, RPC } from '@svc/mcp-protocol'
+import { callFailed, type FailureFacts, failureOf } from '@svc/mcp-protocol'
 
 type Delivered = NonNullable<FailureFacts['delivered']>
 
@@ -15,7 +15,7 @@ const BY_CODE: readonly (readonly [pattern: RegExp, kind: McpErrorClass, deliver
     'no',
   ],
   [/^(CONNECTION_FAILED|ECONN|EPIPE|ENOTFOUND|CONNECTION_CLOSED|NOT_CONNECTED|SEND_FAILED)/, 'connection_refused', 'maybe'],
-  [/^(FETCH_TIMEOUT|REQUEST_TIMEOUT)$/, 'timeout', 'maybe'],
+  [/^(FETCH_TIMEOUT|REQUEST_TIMEOUT|TIMEOUT)$/, 'timeout', 'maybe'],
   [/^(CLIENT_HTTP_AUTHENTICATION|CLIENT_HTTP_FORBIDDEN|OAUTH_FAILED)$/, 'authentication_failed', 'no'],
   [/^(BODY_TOO_LARGE|BODY_INVALID|RESPONSE_INVALID)$/, 'protocol_error', 'yes'],
 ]
@@ -35,6 +35,13 @@ export function failed(server: string, error: unknown): SvcError {
     if (known !== undefined) return known
   }
   return callFailed(server, 'protocol_error', cut(messageOf(error)), { cause: error })
+}
+
+/** As `failed`, for an error before the server can have received a call. */
+export function undelivered(server: string, error: unknown): SvcError {
+  const known = failed(server, error)
+  const { class: kind, message } = failureOf(known)
+  return callFailed(server, kind, message, { delivered: 'no', cause: known.cause ?? known })
 }
 
 function knownFailure(server: string, error: unknown): SvcError | undefined {
@@ -79,40 +86,19 @@ function httpFailure(server: string, error: unknown): SvcError | undefined {
 export const statusOf = (error: unknown): number | undefined =>
   (error as { cause?: { data?: { status?: number } } }).cause?.data?.status
 
-/** An error of JSON-RPC. */
-export interface RpcError {
-  readonly code: number
-  readonly message: string
-}
-
-const UNKNOWN_TOOL = /unknown tool|tool .{0,200}(not found|does not exist|unknown)|no (such )?tool/is
-const V1_ERROR = /^MCP error -32602: /
-
-/** The failure for an error that the server returned to a call. */
-export function refused(server: string, tool: string, { code, message }: RpcError): SvcError {
-  const facts = { delivered: 'yes', rpcCode: code } as const
-  if (code === RPC.invalidParams && isUnknownTool(message)) return toolNotFound(server, tool, facts)
-  const kind = code === RPC.methodUnknown || code === RPC.parse || code === RPC.invalidRequest ? 'protocol_error' : 'tool_error'
-  return callFailed(server, kind, cut(String(message)), facts)
-}
-
-const isUnknownTool = (message: unknown) => UNKNOWN_TOOL.test(String(message).slice(0, MAX_LENGTH))
-
-/** Whether the text of a failed result means an unknown tool: servers of the SDK's version 1 report it so. */
-export const saysUnknownTool = (text: string): boolean => V1_ERROR.test(text) && isUnknownTool(text)
-
 const LOGIN_REQUIRED = 'a user has to log in'
 
-export const toolNotFound = (server: string, tool: string, facts: FailureFacts = {}): SvcError =>
-  callFailed(server, 'tool_not_found', `it has no tool "${tool.slice(0, 128)}"`, facts)
+export const tooSlow = (server: string, ms: number, delivered: Delivered): SvcError =>
+  callFailed(server, 'timeout', `it did not answer within ${ms / 1_000} s`, { delivered })
 
-export const cancelled = (server: string): SvcError => callFailed(server, 'cancelled', 'the call was cancelled')
-export const tooSlow = (server: string, ms: number): SvcError =>
-  callFailed(server, 'timeout', `it did not answer within ${ms / 1_000} s`)
+/** The failure of a call whose caller has aborted it: because of its own time limit of `ms`, or because it does not wait any longer. */
+export function aborted(server: string, reason: unknown, ms: number, delivered: Delivered): SvcError {
+  const isLate = codeOf(reason) === 'TIMEOUT' || (reason as Error | undefined)?.name === 'TimeoutError'
+  return isLate ? tooSlow(server, ms, delivered) : callFailed(server, 'cancelled', 'the call was cancelled')
+}
+
 export const tooLarge = (server: string, bytes: number): SvcError =>
   callFailed(server, 'protocol_error', `it answers with more than ${bytes} bytes`, { delivered: 'yes' })
-export const protocolError = (server: string, what: string): SvcError =>
-  callFailed(server, 'protocol_error', what, { delivered: 'yes' })
 export const notConnected = (server: string, why: string, delivered: Delivered = 'no'): SvcError =>
   callFailed(server, 'connection_refused', why, { delivered })
 export const needsAuth = (server: string): SvcError =>

@@ -3,14 +3,8 @@ import { isAbsolute } from 'node:path'
 import type { CallContext } from '@svc/core'
 import type { McpCallOptions, ProcessLimits, ProcessSandbox, Released } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp-protocol'
-import {
-  bytesOf,
-  type KnownEra,
-  type Launch,
-  type McpClientOptions,
-  type OAuthOptions,
-  type TokenStorage,
-} from '../connection/options.ts'
+import { bytesOf } from '@svc/plugin-kit'
+import { type KnownEra, type Launch, type McpClientOptions, type OAuthOptions, type TokenStorage } from '../connection/options.ts'
 import type { Server } from './configured-servers.ts'
 import type { McpClientConfig, SandboxSettings } from './settings.ts'
 
@@ -55,9 +49,9 @@ export function clientOptions({ entry }: Server, context: ClientOptionsContext):
   const { usual, total } = callTimesOf(entry)
   const common = {
     name: entry.name,
-    timeoutMs: usual,
-    maxTotalMs: total,
-    reconnect: { maxAttempts: entry.retry_attempts ?? RETRIES, backoff: 'exponential' as const },
+    timeout: usual / 1_000,
+    maxTimeout: total / 1_000,
+    retryAttempts: entry.retry_attempts ?? RETRIES,
     ...(context.known === undefined ? {} : { known: context.known }),
   }
   return entry.url === undefined
@@ -126,7 +120,7 @@ export function placementOf({ url, sandbox }: McpClientConfig): Placement {
 function limitsOf(config: SandboxSettings, args: readonly string[]): ProcessLimits {
   const allowedPaths = config.allowed_paths ?? []
   return {
-    memoryBytes: bytesOf(config.memory_limit ?? SANDBOX_MEMORY) ?? 0,
+    memoryBytes: bytesOf(config.memory_limit ?? SANDBOX_MEMORY),
     networkAccess: config.network_access ?? false,
     filesystemReadonly: config.filesystem_readonly ?? true,
     allowedPaths,

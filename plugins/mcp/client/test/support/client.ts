@@ -9,22 +9,12 @@ import {
 } from '@svc/plugin-mcp-client/client'
 import { type Faults, hostileCommand } from '../../../../../test/support/hostile.ts'
 
-/** The system's time, without chance: the first attempt after a failure comes at once. */
-export const CLOCK = {
-  now: () => Date.now(),
-  after(ms: number, call: () => void) {
-    const timer = setTimeout(call, ms)
-    return () => clearTimeout(timer)
-  },
-  random: () => 0,
-}
-
 /** A client of a hostile server over stdio. */
 export const hostile = (problems: Faults = {}, options: Partial<StdioOptions> = {}): McpClient =>
-  createMcpClient({ name: 'hostile', ...hostileCommand(problems), clock: CLOCK, ...options })
+  createMcpClient({ name: 'hostile', ...hostileCommand(problems), backoff: () => 0, ...options })
 
 export const remote = (url: string, options: Partial<Omit<HttpOptions, 'url'>> = {}): McpClient =>
-  createMcpClient({ name: 'remote', url, clock: CLOCK, ...options })
+  createMcpClient({ name: 'remote', url, backoff: () => 0, ...options })
 
 /** Resolves with the first change that fits. */
 export const changeOf = <T extends McpChange['type']>(

@@ -3,6 +3,7 @@ import { findPackageJSON } from 'node:module'
 import { extname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { COMMANDS_MODULE, commandsOf } from '@svc/core'
+import { HOST_PACKAGES, hostPackageFolder, undeclaredImports } from '@svc/core/config'
 import { strayDependencies } from '../../set.ts'
 import { TEMPLATES } from '../../templates-folder.ts'
 import type { Finding, LintedPackage, PackageJson } from './plugin-folder.ts'
@@ -22,7 +23,7 @@ export const packageFindings = (linted: LintedPackage): Finding[] => [
   ...nameFindings(linted.json),
   ...aboutFindings(linted),
   ...fileFindings(linted),
-  ...coreFindings(linted.json),
+  ...hostFindings(linted),
   ...strayFindings(linted),
   ...scriptFindings(linted),
 ]
@@ -118,22 +119,46 @@ const stripped = (file: string) =>
     'Build it to JavaScript, and let "exports" name the build'
   )
 
-function coreFindings({ dependencies = {}, peerDependencies = {} }: PackageJson): Finding[] {
-  const range = peerDependencies['@svc/core']
-  const own = (
-    JSON.parse(readFileSync(new URL('../package.json', TEMPLATES), 'utf8')) as { peerDependencies: Record<string, string> }
-  ).peerDependencies['@svc/core']!
-  const hint = `Add "peerDependencies": { "@svc/core": "^${own}" }`
+/** The packages that svc gives to plugins: peers, whose ranges include the version of this svc. */
+function hostFindings({ folder, json }: LintedPackage): Finding[] {
+  const { peerDependencies = {} } = json
+  const hint = `Add "peerDependencies": { "@svc/core": "^${versionOf('@svc/core')}" }`
+  const missing = peerDependencies['@svc/core'] === undefined
   return [
-    ...(dependencies['@svc/core'] === undefined
-      ? []
-      : [error('CORE_TWICE', 'npm would install @svc/core a second time as a dependency', hint)]),
-    ...(range === undefined ? [error('CORE_MISSING', 'it does not declare a range of @svc/core', hint)] : []),
+    ...(missing ? [error('CORE_MISSING', 'it does not declare a range of @svc/core', hint)] : []),
+    ...HOST_PACKAGES.flatMap(one => (one.only === 'tests' ? testFindings(json, one.name) : givenFindings(json, one.name))),
+    ...(json.name === undefined ? [] : undeclaredImports(folder).map(importFinding)),
+  ]
+}
+
+/** npm would install such a package a second time as a dependency. */
+function givenFindings(json: PackageJson, name: string): Finding[] {
+  const { dependencies = {}, optionalDependencies = {}, peerDependencies = {} } = json
+  const [range, own] = [peerDependencies[name], versionOf(name)]
+  const kind = name === '@svc/core' ? 'CORE' : 'HOST_PACKAGE'
+  const hint = `Add "peerDependencies": { "${name}": "^${own}" }`
+  const isOwn = dependencies[name] !== undefined || optionalDependencies[name] !== undefined
+  return [
+    ...(isOwn ? [error(`${kind}_TWICE`, `npm would install ${name} a second time as a dependency`, hint)] : []),
     ...(range === undefined || takes(range, own)
       ? []
-      : [error('CORE_RANGE', `its range "${range}" of @svc/core excludes ${own}, the version of this svc`, hint)]),
-    ...(range === '*' || range === 'latest' ? [warning('CORE_OPEN', 'a later @svc/core can break it', hint)] : []),
+      : [error(`${kind}_RANGE`, `its range "${range}" of ${name} excludes ${own}, the version of this svc`, hint)]),
+    ...(range === '*' || range === 'latest' ? [warning(`${kind}_OPEN`, `a later ${name} can break it`, hint)] : []),
   ]
+}
+
+const testFindings = ({ dependencies = {}, peerDependencies = {} }: PackageJson, name: string): Finding[] =>
+  dependencies[name] === undefined && peerDependencies[name] === undefined
+    ? []
+    : [error('TESTING_SHIPPED', `users of the plugin would need ${name}`, `Move ${name} to "devDependencies"`)]
+
+const importFinding = (message: string) =>
+  error('IMPORT_UNDECLARED', message, 'Declare each package that the code imports: an installed plugin sees no other')
+
+const versionOf = (name: string): string => {
+  const folder = hostPackageFolder(name)
+  const file = folder === undefined ? new URL('../package.json', TEMPLATES) : join(folder, 'package.json')
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }
 
 /** Whether a plain range includes a version. Leaves composed ranges to npm. */

@@ -24,7 +24,7 @@ export async function lintPlugin(place: string): Promise<Finding[]> {
   const { info, problems } = await manifestOf(file)
   const json = jsonOf(file)
   const linted: LintedPackage = { folder, json, ...(info ? { info } : {}) }
-  const named = [...(await takenFindings(linted)), ...routeFindings(linted)]
+  const named = [...(await takenFindings(linted)), ...routeFindings(linted), ...grantFindings(linted)]
   return [...problems, ...packageFindings(linted), ...named, ...sourceFindings(linted)]
 }
 
@@ -55,6 +55,21 @@ function routeFindings({ info }: LintedPackage): Finding[] {
     ...(/^\/\.well-known(\/|$)/.test(path) ? [routeReserved(name, path)] : []),
   ])
 }
+
+/** Single items beside the permission for their whole slot, which makes them meaningless. */
+function grantFindings({ info }: LintedPackage): Finding[] {
+  const { services = [], tools = [], providers = [] } = info?.manifest.permissions ?? {}
+  const named = Object.entries({ tools, providers }).filter(([, names]) => names.length > 0)
+  return named.flatMap(([slot]): Finding[] => (services.some(word => matchesPattern(word, slot)) ? [grantedTwice(slot)] : []))
+}
+
+const grantedTwice = (slot: string): Finding => ({
+  level: 'warning',
+  code: 'PERMISSION_WIDE',
+  message: `the manifest names single ${slot}, but "services" asks for all ${slot}`,
+  hint: `Remove "${slot}" from "services"`,
+  where: 'package.json',
+})
 
 const routeOpen = (name: string, path: string): Finding => ({
   level: 'error',

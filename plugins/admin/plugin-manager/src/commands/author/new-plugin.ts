@@ -5,15 +5,33 @@ import { API, type Manifest, COMMANDS_MODULE } from '@svc/core'
 import { fileURLToPath } from 'node:url'
 import { fromCaller } from '@svc/cli/program'
 import { TEMPLATES } from '../../templates-folder.ts'
-import { folderTaken, nameInvalid } from '../errors.ts'
+import { developmentSpecs, isLinked } from './development-specs.ts'
+import { folderTaken, kindsSeparate, nameInvalid } from '../errors.ts'
+import { joinTemplates, type Template } from './several-kinds.ts'
 import { stripTypeScriptTypes, builtinModules } from 'node:module'
 
 /** Kinds of plugins that have a template. */
-export const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'command', 'store', 'vertical'] as const
+export const KINDS = [
+  'provider',
+  'tool',
+  'node',
+  'auth',
+  'routes',
+  'service',
+  'hook',
+  'check',
+  'command',
+  'store',
+  'vertical',
+] as const
+type Kind = (typeof KINDS)[number]
+
+/** Kinds that need a package of their own: set up once per entry, or without code, or the store of svc. */
+const ALONE: readonly Kind[] = ['provider', 'store', 'vertical']
 
 interface NewPluginOptions {
   readonly name: string
-  readonly kind: (typeof KINDS)[number]
+  readonly kinds: readonly Kind[]
   readonly js: boolean
   readonly dir?: string | undefined
 }
@@ -25,12 +43,18 @@ export interface NewPlugin {
   readonly files: readonly string[]
 }
 
-/** Creates a plugin package that passes its test kit. Throws NAME_INVALID and FOLDER_TAKEN before it writes anything. */
-export async function newPlugin({ name, kind, js, dir }: NewPluginOptions): Promise<NewPlugin> {
+/**
+ * Creates a plugin package that passes its test kit. Throws NAME_INVALID, KINDS_SEPARATE and FOLDER_TAKEN before it writes
+ * anything.
+ */
+export async function newPlugin({ name, kinds: given, js, dir }: NewPluginOptions): Promise<NewPlugin> {
   const words = wordsOf(name)
+  const kinds = [...new Set(given)]
+  const alone = kinds.find(kind => ALONE.includes(kind))
+  if (alone !== undefined && kinds.length > 1) throw kindsSeparate(alone)
   const folder = fromCaller(dir ?? basename(name))
   if (existsSync(folder) && readdirSync(folder).length > 0) throw folderTaken(folder)
-  const files = await filesOf(kind, words, js ? 'js' : 'ts')
+  const files = await filesOf(kinds, words, js ? 'js' : 'ts')
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), text, { flag: 'wx' })
@@ -39,30 +63,44 @@ export async function newPlugin({ name, kind, js, dir }: NewPluginOptions): Prom
 }
 
 /** The files of a new plugin: path → text. */
-async function filesOf(kind: string, words: PluginWords, language: Language): Promise<Record<string, string>> {
-  const read = async (path: string) => withWords(await readFile(new URL(path, TEMPLATES), 'utf8'), words)
+async function filesOf(kinds: readonly Kind[], words: PluginWords, language: Language): Promise<Record<string, string>> {
+  const read = readerOf(words)
+  const all = await Promise.all(kinds.map(kind => templateOf(kind, words)))
+  const { manifest, readme: text, files } = joinTemplates(all, withWords(KIT_FILE, words))
+  const own = Object.entries(files).map(([path, code]) => [pathIn(path, language), inLanguage(code, path, language)])
+  return {
+    'package.json': json(packageJson({ words, language, kinds, manifest, api: API, core: coreVersion() })),
+    'README.md': readme(words, text, language, manifest),
+    LICENSE: await read('common/LICENSE'),
+    '.gitignore': await read('common/gitignore'),
+    ...configs(language, manifest),
+    ...(Object.fromEntries(own) as Record<string, string>),
+  }
+}
+
+const KIT_FILE = 'test/sample-word.test.ts'
+
+const readerOf = (words: PluginWords) => async (path: string) =>
+  withWords(await readFile(new URL(path, TEMPLATES), 'utf8'), words)
+
+async function templateOf(kind: Kind, words: PluginWords): Promise<Template> {
+  const read = readerOf(words)
   const folder = fileURLToPath(new URL(`${kind}/`, TEMPLATES))
   const inside = await readdir(folder, { recursive: true, withFileTypes: true })
   const paths = inside.filter(item => item.isFile()).map(item => relative(folder, join(item.parentPath, item.name)))
   const own = paths.filter(path => path !== 'svc.json' && path !== 'README.md')
-  const texts = await Promise.all(
-    own.map(async path => [pathIn(path, words, language), inLanguage(await read(`${kind}/${path}`), path, language)])
-  )
-  const manifest = JSON.parse(await read(`${kind}/svc.json`)) as Omit<Manifest, 'api'>
+  const texts = await Promise.all(own.map(async path => [withWords(path, words), await read(`${kind}/${path}`)] as const))
   return {
-    'package.json': json(packageJson({ words, language, manifest, api: API, core: coreVersion() })),
-    'README.md': readme(words, await read(`${kind}/README.md`), language, manifest),
-    LICENSE: await read('common/LICENSE'),
-    '.gitignore': await read('common/gitignore'),
-    ...configs(language, manifest),
-    ...(Object.fromEntries(texts) as Record<string, string>),
+    kind,
+    manifest: JSON.parse(await read(`${kind}/svc.json`)) as Omit<Manifest, 'api'>,
+    readme: await read(`${kind}/README.md`),
+    files: Object.fromEntries(texts),
   }
 }
 
 const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`
 
-const pathIn = (path: string, words: PluginWords, language: Language) =>
-  withWords(language === 'js' ? path.replace(/\.ts$/, '.js') : path, words)
+const pathIn = (path: string, language: Language) => (language === 'js' ? path.replace(/\.ts$/, '.js') : path)
 
 const inLanguage = (text: string, path: string, language: Language) =>
   path.endsWith('.ts') ? (language === 'js' ? toJavaScript(text) : typed(text)) : text
@@ -107,8 +145,11 @@ svc plugins dev         # a server that has it, and reloads when a file is saved
 svc plugins lint        # checks the package for problems
 svc plugins publish     # all of that, then npm publish; --dry-run shows what it would send
 \`\`\`
-${isBuilt ? '\nIn a package Node runs JavaScript alone: `npm run build` writes it to `dist`, and packing does that by itself.\n' : ''}`
+${isLinked() ? LINKED : ''}${isBuilt ? '\nIn a package Node runs JavaScript alone: `npm run build` writes it to `dist`, and packing does that by itself.\n' : ''}`
 }
+
+const LINKED =
+  '\n`devDependencies` link to the svc on this machine, which is not from a registry. Write versions when others work on the plugin.\n'
 
 type Language = 'ts' | 'js'
 
@@ -118,6 +159,7 @@ const TYPESCRIPT = '^7.0.0'
 interface Parts {
   readonly words: PluginWords
   readonly language: Language
+  readonly kinds: readonly Kind[]
   readonly manifest: Omit<Manifest, 'api'>
   readonly api: number
   /** The version of @svc/core that the plugin needs. */
@@ -128,9 +170,9 @@ interface Parts {
  * The package.json of a new plugin. In TypeScript, the condition `development` leads to its source, and all others to its
  * build.
  */
-function packageJson({ words, language, manifest, api, core }: Parts): object {
+function packageJson({ words, language, kinds, manifest, api, core }: Parts): object {
   const isData = manifest.runtime !== undefined
-  const isStore = manifest.kind === 'store'
+  const isStore = kinds.includes('store')
   const isBuilt = language === 'ts' && !isData
   const brought = {
     ...(manifest.contributes?.commands === undefined ? {} : { '@svc/cli': `^${core}` }),
@@ -139,22 +181,22 @@ function packageJson({ words, language, manifest, api, core }: Parts): object {
   return {
     name: words.package,
     version: '0.1.0',
-    description: `A plugin for svc (${manifest.kind}): ${words.kebab}`,
+    description: `A plugin for svc (${kinds.join(', ')}): ${words.kebab}`,
     license: 'MIT',
     keywords: ['svc-plugin'],
     type: 'module',
     engines: { node: '>=24' },
-    ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(manifest, isBuilt) }),
+    ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(kinds, isBuilt) }),
     files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
     scripts: { ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}), test: 'node --test' },
     peerDependencies: { '@svc/core': `^${core}`, ...brought },
     // svc provides them, as it provides the core
     ...(Object.keys(brought).length > 0 ? { peerDependenciesMeta: mapped(brought, () => ({ optional: true })) } : {}),
     devDependencies: {
-      '@svc/core': `^${core}`,
-      '@svc/testing': `^${core}`,
-      ...brought,
-      ...(isData ? { '@svc/plugin-verticals': `^${core}` } : {}),
+      ...developmentSpecs(
+        ['@svc/core', '@svc/testing', ...Object.keys(brought), ...(isData ? ['@svc/plugin-verticals'] : [])],
+        core
+      ),
       ...(language === 'ts' ? { '@types/node': NODE_TYPES, typescript: TYPESCRIPT } : {}),
     },
     svc: { api, ...manifest },
@@ -164,8 +206,12 @@ function packageJson({ words, language, manifest, api, core }: Parts): object {
 const mapped = <T>(entries: Readonly<Record<string, string>>, to: (value: string) => T): Record<string, T> =>
   Object.fromEntries(Object.entries(entries).map(([key, value]) => [key, to(value)]))
 
-function exportsOf({ contributes }: Omit<Manifest, 'api'>, isBuilt: boolean): object {
-  const modules = { '.': 'index', ...(contributes?.commands === undefined ? {} : { [COMMANDS_MODULE]: 'commands' }) }
+function exportsOf(kinds: readonly Kind[], isBuilt: boolean): object {
+  const modules = {
+    '.': 'index',
+    ...(kinds.includes('command') ? { [COMMANDS_MODULE]: 'commands' } : {}),
+    ...(kinds.includes('service') ? { './service': 'service' } : {}),
+  }
   const place = (name: string) =>
     isBuilt ? { development: `./src/${name}.ts`, types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` } : `./src/${name}.js`
   return { ...mapped(modules, place), './package.json': './package.json' }

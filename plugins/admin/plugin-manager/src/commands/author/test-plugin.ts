@@ -5,6 +5,7 @@ import { styleText } from 'node:util'
 import { messageOf, readManifest, withTimeout, mergeConfig, type PluginRef, planHost, type Plugin } from '@svc/core'
 import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/testing'
 import { milliseconds, visible } from '@svc/cli/command'
+import { type AuthorIsolation, chooseIsolation } from './isolation-here.ts'
 import { folderOfPlugin } from './plugin-folder.ts'
 import { OURS, DEFAULTS, hostOptions } from '@svc/cli/program'
 
@@ -21,13 +22,20 @@ export interface TestResult {
   readonly plugin: string
   readonly version: string
   readonly seed: number
+  readonly isolation: AuthorIsolation
+  /** Why it did not run in a process of its own; absent if the author has asked for that. */
+  readonly isolation_reason?: string
   readonly cases: readonly CaseResult[]
+  /** What its author should know, each once. */
+  readonly warnings: readonly string[]
 }
 
 interface TestOptions {
   readonly folder: string
   readonly seed: number
   readonly home: string
+  /** Default: `process` if this machine and the plugin allow it. */
+  readonly isolation?: AuthorIsolation | undefined
 }
 
 /** Time limit of a case. */
@@ -38,13 +46,14 @@ const CASE_MS = 60_000
  * MANIFEST_INVALID.
  */
 export async function testPlugin(
-  { folder, seed, home }: TestOptions,
+  { folder, seed, home, isolation: asked }: TestOptions,
   onResult: (result: CaseResult) => void
 ): Promise<TestResult> {
   const at = folderOfPlugin(folder)
   const { name, version, manifest } = await readManifest(join(at, 'package.json'))
+  const { isolation, reason, sandbox } = await chooseIsolation(at, asked)
   const { beside: theirs, ...samples } = await samplesOf(at)
-  const found = theirs ? undefined : await openPackage(at).catch(() => undefined)
+  const found = theirs ? undefined : await openPackage(at, sandbox).catch(() => undefined)
   // packages that come with svc need not be installed beside the plugin
   const beside =
     theirs?.map(ref => (typeof ref === 'string' ? { use: ref, from: OURS } : ref)) ??
@@ -55,10 +64,12 @@ export async function testPlugin(
     onResult(result)
   }
   using strays = hearStrays(at)
-  for (const testCase of await pluginKit(at, { ...samples, beside, seed })) add(await resultOf(testCase))
+  const warnings = new Set<string>()
+  for (const testCase of await pluginKit(at, { ...samples, beside, seed, sandbox })) add(await resultOf(testCase, warnings))
   const error = strays.found().join('\n')
   if (error !== '') add({ title: STRAYS, state: 'failed', ms: 0, error })
-  return { plugin: name, version, seed, cases: results }
+  const why = reason === undefined ? {} : { isolation_reason: reason }
+  return { plugin: name, version, seed, isolation, ...why, cases: results, warnings: [...warnings] }
 }
 
 const STRAYS = 'throws and rejects nothing outside its calls, which would end a server'
@@ -85,7 +96,7 @@ async function samplesOf(folder: string): Promise<PluginSamples> {
   return module.default ?? {}
 }
 
-async function resultOf(kitCase: KitCase): Promise<CaseResult> {
+async function resultOf(kitCase: KitCase, warnings: Set<string>): Promise<CaseResult> {
   const { title, skipped } = kitCase
   if (skipped !== undefined) return { title, state: 'skipped', ms: 0 }
   const began = performance.now()
@@ -93,7 +104,7 @@ async function resultOf(kitCase: KitCase): Promise<CaseResult> {
   let missing: string | undefined
   const skip = (why: string) => (missing = why)
   try {
-    await withTimeout(CASE_MS, () => kitCase.run.call({ skip }))
+    await withTimeout(CASE_MS, () => kitCase.run.call({ skip, warn: (text: string) => warnings.add(text) }))
     return missing === undefined
       ? { title, state: 'passed', ms: took() }
       : { title: `${title} – skipped: ${missing}`, state: 'skipped', ms: took() }
@@ -120,13 +131,18 @@ export function caseText({ title, state, ms, error = '' }: CaseResult): string {
 
 export const hasFailed = ({ cases }: TestResult): boolean => cases.some(({ state }) => state === 'failed')
 
-export function summaryText({ plugin, version, seed, cases }: TestResult): string {
+export function summaryText({ plugin, version, seed, isolation, isolation_reason: reason, cases, warnings }: TestResult): string {
   const count = (state: CaseResult['state']) => cases.filter(testCase => testCase.state === state).length
   const skipped =
     count('skipped') === 0
       ? ''
       : `, ${count('skipped')} skipped: this test did not cover what the plugin reads and asks there (add samples in test/samples)`
-  return `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`
+  const where = isolation === 'process' ? 'in a process of its own' : 'in the process of svc'
+  return [
+    ...warnings.map(text => `${styleText('yellow', 'warn', { stream: process.stdout })} ${visible(text)}`),
+    `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`,
+    `it ran ${where}${reason === undefined ? '' : `: ${reason}`}`,
+  ].join('\n')
 }
 
 /** The default plugins of a test: they need no key and no file. */
@@ -150,5 +166,8 @@ async function curatedFor(plugin: Plugin | undefined, runtime: string | undefine
   return [...needed.values(), ...local].map(({ name }) => ({ use: NO_FILES[name] ?? name, from: OURS }))
 }
 
+/** Without the service that isolates the plugin: the kit starts it. */
 const servicesOf = (plugin: Plugin | undefined): string[] =>
-  Object.values(plugin?.requires ?? {}).flatMap(token => (token.what === 'service' ? [token.name] : []))
+  Object.entries(plugin?.requires ?? {}).flatMap(([key, { what, name }]) =>
+    what === 'service' && !key.startsWith('~') ? [name] : []
+  )

@@ -13,7 +13,7 @@ import {
   setHome,
 } from '@svc/cli/program'
 import { type Config, messageOf, type Plan, planHost, shownPath, StartFailed } from '@svc/core'
-import { type Lock, type LockedPlugin, lockFile, readLock, setFolder, verifySet } from '../../set.ts'
+import { givenPackages, type Lock, type LockedPlugin, lockFile, readLock, setFolder, verifySet } from '../../set.ts'
 import { printSuccess } from '../change/change.ts'
 import { configScattered, configTwice, buildFolderTaken, pluginLinked, pluginLoose } from '../errors.ts'
 import { bundled, copyOne, copyPackage, copyTree, level, packagesFor, rootOf } from './packages.ts'
@@ -141,17 +141,21 @@ async function copyInstalled(to: string): Promise<readonly LockedPlugin[]> {
   if (problems.length > 0) throw new StartFailed(problems)
   const built = builtLock(lock)
   const folder = setFolder(to, built)!
-  await copyTree(set, folder, path => path !== 'host/core')
+  await copyTree(set, folder, path => !path.startsWith('host/'))
   await mkdir(join(folder, 'host'), { recursive: true })
-  // a relative link to the core of the build, for any machine
-  await symlink('../../../../../node_modules/@svc/core', join(folder, 'host', 'core'))
+  // relative links to the packages of the build, for any machine
+  for (const { name, path } of givenPackages()) await symlink(`../../../../../node_modules/${name}`, join(folder, path))
   await writeFile(lockFile(to), `${JSON.stringify(built, null, 2)}\n`)
   return plugins
 }
 
 /** A lock without times and without paths of this machine, so that builds are identical. */
 function builtLock({ version, plugins, dependencies }: Lock): Lock {
-  const plain = plugins.map(plugin => ({ ...plugin, origin: { ...plugin.origin, spec: plainSpec(plugin) } }))
+  // a start of the build accepts the values of its configuration
+  const plain = plugins.map(({ values: _accepted, ...plugin }) => ({
+    ...plugin,
+    origin: { ...plugin.origin, spec: plainSpec(plugin) },
+  }))
   const id = createHash('sha256')
     .update(JSON.stringify([plain, dependencies.files]))
     .digest('hex')
@@ -169,9 +173,10 @@ interface BuiltPlugin {
 const START = `// Starts this build: node start.mjs serves; node start.mjs <command> is svc <command>.
 
 process.env.SVC_PLUGINS = import.meta.dirname
-process.env.SVC_HOME ??= join(import.meta.dirname, 'home')
+process.env.SVC_HOME ??= import.meta.dirname + '/home'
 // the configuration is part of the build
 process.env.SVC_TRUST_CONFIG ??= '1'
+process.env.SVC_ACCEPT_VALUES ??= '1'
 process.chdir(import.meta.dirname)
 const [first = '-'] = process.argv.slice(2)
 if (first.startsWith('-') && !['-h', '--help', '--version'].includes(first)) process.argv.splice(2, 0, 'serve')

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
-import { errorFacts, oneLine, passingPerson, printError, visible } from '@svc/cli/command'
-import { abortOnInterrupt, endUnchanged, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
-import type { SvcError } from '@svc/core'
-import type { BuiltSet, LockedPlugin, Progress, SetOptions, StagedChange } from '../../set.ts'
-import { type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
+import { errorFacts, passingPerson, printError, visible } from '@svc/cli/command'
+import { abortOnInterrupt, endUnchanged, findSettings, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import type { ConfigTree, SvcError } from '@svc/core'
+import { joinedValues } from '@svc/runtime/isolation'
+import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'
+import { accessOf, newValueWords, type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
+import { openProgress, type ProgressLine } from './progress.ts'
 import { checkIsolation, checkNames, goesWithout, isolationOf, type IsolationChoice } from './isolation.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
 import { consentMissing } from '../errors.ts'
@@ -35,7 +37,7 @@ export async function runChange(
 ): Promise<number> {
   using interrupt = abortOnInterrupt()
   const { signal } = interrupt
-  using progress = openProgress()
+  using progress = openProgress({ quiet: asked.json })
   try {
     await settleAbandoned(setHome(), here().home)
     await using change = await plan(setHome(), { signal, onProgress: progress.report })
@@ -56,7 +58,8 @@ interface ChangeContext {
 async function carryOut(change: StagedChange, asked: ChangeCommand, around: ChangeContext): Promise<number> {
   const { signal, progress } = around
   const early = asked.isBundle === true ? await change.build() : undefined
-  const proposals = proposalsOf(change, asked, early)
+  const { value } = await findSettings(asked.config === undefined ? {} : { config: asked.config })
+  const proposals = proposalsOf(change, asked, value, early)
   progress.clear()
   if (change.isEmpty && proposals.every(proposal => isAsBefore(proposal, change)))
     return printSuccess(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
@@ -97,17 +100,19 @@ async function takenUp(
   return taken
 }
 
-function proposalsOf(change: StagedChange, asked: ChangeCommand, built: BuiltSet | undefined): Proposal[] {
+function proposalsOf(change: StagedChange, asked: ChangeCommand, config: ConfigTree, built: BuiltSet | undefined): Proposal[] {
   return change.candidates.map(candidate => {
-    const before = (built?.plugins ?? change.before.plugins).find(plugin => plugin.name === candidate.name)
+    const former = change.before.plugins.find(plugin => plugin.name === candidate.name)
+    const before = built?.plugins.find(plugin => plugin.name === candidate.name) ?? former
     // a bundle does not transfer trust to another machine
     const trusted = asked.trust || (built === undefined && before?.trusted === true)
-    return { candidate, isolation: isolationOf(candidate, asked, before), trusted }
+    return { candidate, isolation: isolationOf(candidate, asked, before), trusted, access: accessOf(candidate, config, former) }
   })
 }
 
-/** Whether an installed plugin already has this isolation and trust. */
-const isAsBefore = ({ candidate, isolation, trusted }: Proposal, { before }: StagedChange) =>
+/** Whether an installed plugin already has this isolation, trust and access. */
+const isAsBefore = ({ candidate, isolation, trusted, access }: Proposal, { before }: StagedChange) =>
+  newValueWords(access).length === 0 &&
   before.plugins.some(plugin => plugin.name === candidate.name && plugin.isolation === isolation && plugin.trusted === trusted)
 
 /** The entries of the lock, with the user's choices and the declarations that the plugins make in their sandbox. */
@@ -139,9 +144,13 @@ const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>
 
 const isImported = ({ isolation }: LockedPlugin) => isolation === 'process' || isolation === 'in-process'
 
-function choiceOf({ name }: LockedPlugin, proposals: readonly Proposal[]): Pick<LockedPlugin, 'isolation' | 'trusted'> {
-  const { isolation, trusted } = proposals.find(proposal => proposal.candidate.name === name)!
-  return { isolation, trusted }
+/** Servers of one home can have different configurations, so values that were accepted before stay accepted. */
+function choiceOf(
+  { name }: LockedPlugin,
+  proposals: readonly Proposal[]
+): Pick<LockedPlugin, 'isolation' | 'trusted' | 'values'> {
+  const { isolation, trusted, access } = proposals.find(proposal => proposal.candidate.name === name)!
+  return { isolation, trusted, values: joinedValues(access.accepted, access.values) }
 }
 
 async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: ChangeCommand) {
@@ -189,49 +198,9 @@ export function refused({ json }: { readonly json: boolean }, problems: readonly
 }
 
 /** Asks at the terminal; only a clear yes counts. Throws CONSENT_MISSING without a terminal. */
-async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {
+export async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) throw consentMissing(verb)
   const answer = await passingPerson(process.stderr).question(`${question} [y/N] `, signal)
   signal.throwIfAborted()
   return /^\s*y(es)?\s*$/i.test(answer ?? '')
-}
-
-const WORDS: Readonly<Record<string, string>> = {
-  fetch: 'fetching',
-  inspect: 'looking into',
-  resolve: 'resolving its dependencies',
-  copy: 'copying unchanged packages',
-  install: 'installing the packages',
-  scripts: 'running the install scripts of',
-  hash: 'hashing all files',
-  unpack: 'unpacking',
-  pack: 'packing',
-  commit: 'activating the change',
-  describe: 'running it once in its sandbox:',
-  reload: 'reloading the server',
-  start: 'starting a host once with it',
-}
-
-/** Shows the current step in one line of a terminal; shows nothing elsewhere. */
-export interface ProgressLine extends Disposable {
-  readonly report: (progress: {
-    readonly step: Progress['step'] | 'describe' | 'reload' | 'start'
-    readonly plugin?: string
-  }) => void
-  readonly clear: () => void
-}
-
-const CLEAR = '\r\u001b[K'
-
-export function openProgress(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
-  const clear = () => void (stream.isTTY && stream.write(CLEAR))
-  return {
-    report({ step, plugin = '' }) {
-      if (!stream.isTTY) return
-      const text = `${WORDS[step] ?? step} ${oneLine(plugin)}`.trim()
-      stream.write(`${CLEAR}${text.slice(0, Math.max(20, (stream.columns || 80) - 4))} …`)
-    },
-    clear,
-    [Symbol.dispose]: clear,
-  }
 }

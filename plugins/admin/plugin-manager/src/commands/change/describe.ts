@@ -11,10 +11,10 @@ import {
   StartFailed,
   type SvcError,
 } from '@svc/core'
-import type { LockedPlugin } from '../../set.ts'
+import { type LockedPlugin, mapAtOnce } from '../../set.ts'
 import {
   interruption,
-  describeInSandbox,
+  openDescriber,
   wrongFact,
   describeInProcess,
   sourceIn,
@@ -29,7 +29,12 @@ interface ChangeContext {
   readonly place: CommandPlace
   readonly config?: string | undefined
   readonly signal: AbortSignal
-  readonly report: (progress: { readonly step: 'describe'; readonly plugin: string }) => void
+  readonly report: (progress: {
+    readonly step: 'describe'
+    readonly plugin: string
+    readonly at: number
+    readonly of: number
+  }) => void
 }
 
 /**
@@ -41,14 +46,15 @@ export async function describeAll(
 ): Promise<LockedPlugin[]> {
   if (plugins.length === 0) return []
   const { value } = await findSettings(config === undefined ? {} : { config }, place)
-  const described: LockedPlugin[] = []
-  for (const { locked, folder } of plugins) {
-    signal.throwIfAborted()
-    report({ step: 'describe', plugin: locked.name })
-    described.push({ ...locked, ...(await Promise.race([describe(locked, folder, value), interruption(signal)])) })
-  }
-  signal.throwIfAborted()
-  return described
+  await using describer = await openDescriber(value)
+  return await mapAtOnce(
+    plugins,
+    async ({ locked, folder }, at) => {
+      report({ step: 'describe', plugin: locked.name, at: at + 1, of: plugins.length })
+      return { ...locked, ...(await Promise.race([describe(locked, folder, describer), interruption(signal)])) }
+    },
+    signal
+  )
 }
 
 /** Describes the commands of plugins in their own processes, for help and completion. Throws COMMAND_BROKEN. */
@@ -62,39 +68,40 @@ export async function describeCommandsOf(
   })
   if (found.length === 0) return []
   const { value } = await findSettings(config === undefined ? {} : { config }, place)
-  const described: LockedPlugin[] = []
-  for (const { locked, source } of found) {
-    signal.throwIfAborted()
-    report({ step: 'describe', plugin: locked.name })
-    const facts = await describeInProcess(source, value).catch((error: unknown) => {
-      throw commandBroken(source.ids[0]!.replaceAll(':', ' '), locked.name, error)
-    })
-    const missing = source.ids.find(id => !Object.hasOwn(Object(facts) as object, id))
-    if (missing !== undefined)
-      throw commandBroken(missing.replaceAll(':', ' '), locked.name, new TypeError(`COMMANDS has no class "${missing}"`))
-    const broken = source.ids.find(id => wrongFact(facts[id]) !== undefined)
-    if (broken !== undefined)
-      throw commandBroken(
-        broken.replaceAll(':', ' '),
-        locked.name,
-        new TypeError(`its "${wrongFact(facts[broken])}" does not have the form that oclif's help reads`)
-      )
-    described.push({ ...locked, commands: facts })
-  }
-  return described
+  return mapAtOnce(
+    found,
+    async ({ locked, source }, at) => {
+      report({ step: 'describe', plugin: locked.name, at: at + 1, of: found.length })
+      return { ...locked, commands: await describeCommands(locked.name, source, value) }
+    },
+    signal
+  )
+}
+
+async function describeCommands(plugin: string, source: NonNullable<ReturnType<typeof sourceIn>>, value: ConfigTree) {
+  const facts = await describeInProcess(source, value).catch((error: unknown) => {
+    throw commandBroken(source.ids[0]!.replaceAll(':', ' '), plugin, error)
+  })
+  const missing = source.ids.find(id => !Object.hasOwn(Object(facts) as object, id))
+  if (missing !== undefined)
+    throw commandBroken(missing.replaceAll(':', ' '), plugin, new TypeError(`COMMANDS has no class "${missing}"`))
+  const broken = source.ids.find(id => wrongFact(facts[id]) !== undefined)
+  if (broken === undefined) return facts
+  const why = `its "${wrongFact(facts[broken])}" does not have the form that oclif's help reads`
+  throw commandBroken(broken.replaceAll(':', ' '), plugin, new TypeError(why))
 }
 
 async function describe(
   locked: LockedPlugin,
   folder: string,
-  settings: Parameters<typeof describeInSandbox>[1]
+  describer: Awaited<ReturnType<typeof openDescriber>>
 ): Promise<{ readonly declares?: unknown }> {
   let declares: unknown
   const problems = await planAlone(locked, folder, async ({ name, module, folder: own }) => {
     const unbuilt = unbuiltOf({ name, module, folder: own })
     if (unbuilt) throw unbuilt
     const held = { folder: own, permissions: locked.permissions }
-    declares = await describeInSandbox({ name, module, confinement: held }, settings)
+    declares = await describer.describe({ name, module, confinement: held })
   })
   if (problems.length > 0) throw new StartFailed(problems)
   return declares === undefined ? {} : { declares }

@@ -1,9 +1,12 @@
+import { existsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { constants, gunzipSync } from 'node:zlib'
-import { dottedFromCaller, setHome } from '@svc/cli/program'
-import { type LockedPlugin, planChange, planRestore, readLock } from '../../set.ts'
+import { visible } from '@svc/cli/command'
+import { dottedFromCaller, fromCaller, setHome } from '@svc/cli/program'
+import { shownPath } from '@svc/core'
+import { type LockedPlugin, pathIn, planChange, planRestore, readLock } from '../../set.ts'
 import { type ChangeCommand, runChange, printSuccess } from './change.ts'
-import { notInstalled, severalWithBundle } from '../errors.ts'
+import { bundleOrName, notInstalled, severalWithBundle } from '../errors.ts'
 
 export interface InstallAsked extends Pick<ChangeCommand, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
   readonly specs: readonly string[]
@@ -14,8 +17,10 @@ export interface InstallAsked extends Pick<ChangeCommand, 'isolation' | 'trust' 
 /** `svc plugins install`: installs plugins, or the whole set of a bundle; resolves with the exit code. */
 export async function installPlugins({ specs: words, offline, scripts, ...asked }: InstallAsked): Promise<number> {
   const specs = words.map(dottedFromCaller)
-  const bundles = await Promise.all(specs.map(isBundle))
+  const bundles = await Promise.all(specs.map(async spec => isBundle(pathIn(spec))))
   const nothing = 'already installed: nothing to change'
+  // in a folder of another author, a file could have the name of a package
+  for (const spec of specs) if (pathIn(spec) === undefined && (await isBundle(fromCaller(spec)))) throw bundleOrName(spec)
   if (!bundles.includes(true)) {
     const install = specs.map(spec => ({ spec, scripts }))
     return runChange((home, options) => planChange(home, { install, offline }, options), {
@@ -27,7 +32,7 @@ export async function installPlugins({ specs: words, offline, scripts, ...asked 
   }
   const [file = '', ...others] = specs
   if (others.length > 0) throw severalWithBundle()
-  return runChange((home, options) => planRestore(home, file, options), {
+  return runChange((home, options) => planRestore(home, pathIn(file) ?? file, options), {
     ...asked,
     verb: 'restore',
     done: 'restored',
@@ -48,20 +53,19 @@ export const linkPlugin = ({
     nothing: 'already linked: nothing to change',
   })
 
-const TARBALL = /\.(tgz|tar\.gz)$/
 /** The first entry of a bundle. In the tarball of a package, the first entry is in a folder. */
 const FIRST = 'bundle.json\0'
 const HEAD_BYTES = 4096
 
 /**
- * Whether a file is a bundle of `svc plugins pack`, by its first entry. An unreadable file is not a bundle; its reader reports
- * the error.
+ * Whether a path leads to a bundle of `svc plugins pack`, by its first entry, whatever its name is. An unreadable file is not a
+ * bundle; its reader reports the error.
  */
-async function isBundle(file: string): Promise<boolean> {
-  if (!TARBALL.test(file)) return false
+async function isBundle(path: string | undefined): Promise<boolean> {
+  if (path === undefined) return false
   try {
     // the rest is not read, and can be missing
-    return gunzipSync(await headOf(file), { finishFlush: constants.Z_SYNC_FLUSH })
+    return gunzipSync(await headOf(path), { finishFlush: constants.Z_SYNC_FLUSH })
       .toString('latin1')
       .startsWith(FIRST)
   } catch {
@@ -87,13 +91,22 @@ export async function updatePlugins({ names, offline, ...asked }: UpdateAsked): 
   const { plugins } = await readLock(setHome())
   for (const name of names) named(plugins, name)
   if (plugins.length === 0) return printSuccess(asked, { text: 'no plugin is installed', facts: { plugins: [], removed: [] } })
-  return runChange((home, options) => planChange(home, { update: names.length > 0 ? names : 'all', offline }, options), {
+  const gone = names.length > 0 ? [] : plugins.filter(isGone)
+  for (const { name, origin } of gone)
+    process.stderr.write(
+      `note: ${name} stays as it is, because the ${origin.kind} ${visible(shownPath(origin.spec))} does not exist: install it from its new place (svc plugins install <path>)\n`
+    )
+  const update = gone.length > 0 ? plugins.filter(plugin => !gone.includes(plugin)).map(plugin => plugin.name) : 'all'
+  return runChange((home, options) => planChange(home, { update: names.length > 0 ? names : update, offline }, options), {
     ...asked,
     verb: 'update',
     done: 'updated',
     nothing: 'all plugins are up to date',
   })
 }
+
+/** The folder or tarball of the plugin has moved. */
+const isGone = ({ origin: { kind, spec } }: LockedPlugin) => (kind === 'folder' || kind === 'tarball') && !existsSync(spec)
 
 /** Returns an installed plugin. Throws PLUGIN_NOT_INSTALLED. */
 export function named(plugins: readonly LockedPlugin[], name: string): LockedPlugin {

@@ -1,11 +1,25 @@
 import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { clipped, oneLine, table, visible } from '@svc/cli/command'
-import { abortOnInterrupt, endUnchanged, fromCaller, here, INTERRUPTED, setHome } from '@svc/cli/program'
-import { shownPath, systemContext } from '@svc/core'
+import { abortOnInterrupt, endUnchanged, findSettings, fromCaller, here, INTERRUPTED, setHome } from '@svc/cli/program'
+import { readManifest, shownPath, systemContext } from '@svc/core'
 import { findServers } from '@svc/runtime'
-import { changeLock, type Lock, packSet, planChange, readLock, searchPlugins, sweepSets } from '../../set.ts'
-import { openProgress, refused, runChange, servedBy, printSuccess } from './change.ts'
+import { joinedValues } from '@svc/runtime/isolation'
+import {
+  changeLock,
+  type Lock,
+  type LockedPlugin,
+  packSet,
+  pluginFolder,
+  planChange,
+  readLock,
+  searchPlugins,
+  sweepSets,
+} from '../../set.ts'
+import { consent, refused, runChange, servedBy, printSuccess } from './change.ts'
+import { openProgress } from './progress.ts'
+import { accessOf, type ConfiguredAccess, newValues, newValueWords } from './proposal-text.ts'
 import { named } from './install.ts'
 import { tryChange } from './take-up.ts'
 
@@ -19,7 +33,7 @@ export interface SwitchAsked {
 /** `svc plugins enable` and `disable`; resolves with the exit code. */
 export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): Promise<number> {
   using interrupt = abortOnInterrupt()
-  using progress = openProgress()
+  using progress = openProgress({ quiet: asked.json })
   const home = setHome()
   const before = await readLock(home)
   for (const name of names) named(before.plugins, name)
@@ -47,6 +61,72 @@ const switched = (lock: Lock, names: readonly string[], enabled: boolean): Lock 
   ...lock,
   plugins: lock.plugins.map(plugin => (names.includes(plugin.name) ? { ...plugin, enabled } : plugin)),
 })
+
+export interface AcceptAsked {
+  /** Empty: all. */
+  readonly names: readonly string[]
+  readonly yes: boolean
+  readonly json: boolean
+  readonly config?: string | undefined
+}
+
+/** `svc plugins accept`: accepts the values that the configuration now gives to permissions; resolves with the exit code. */
+export async function acceptValues({ names, yes, ...asked }: AcceptAsked): Promise<number> {
+  using interrupt = abortOnInterrupt()
+  using progress = openProgress({ quiet: asked.json })
+  const { signal } = interrupt
+  const before = await readLock(setHome())
+  const chosen = names.length === 0 ? before.plugins : names.map(name => named(before.plugins, name))
+  const found = await newAccess(chosen, before, asked.config)
+  const facts = { plugins: found.map(({ plugin, access }) => ({ name: plugin.name, new_permission_values: newValues(access) })) }
+  if (found.length === 0)
+    return printSuccess(asked, {
+      text: 'nothing to accept in this configuration; --config names another',
+      facts: { ...facts, servers: [] },
+    })
+  const stream = asked.json ? process.stderr : process.stdout
+  if (!(asked.json && yes)) stream.write(`${found.map(accessText).join('\n\n')}\n\n`)
+  if (!yes && !(await consent('Accept?', 'accept', signal))) {
+    process.stderr.write('nothing was changed\n')
+    return 1
+  }
+  const taking = { config: asked.config, before, signal, report: (step: 'reload' | 'start') => progress.report({ step }) }
+  const accept = (lock: Lock): Lock => ({ ...lock, plugins: lock.plugins.map(plugin => accepted(plugin, found)) })
+  const taken = await tryChange(here().home, taking, holds => changeLock(setHome(), accept, holds))
+  progress.clear()
+  if (signal.aborted) return endUnchanged()
+  if (taken.problems.length > 0) return refused(asked, taken.problems)
+  const text = `accepted for ${found.map(({ plugin }) => plugin.name).join(', ')}; ${servedBy(taken)}`
+  return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
+}
+
+interface AccessChange {
+  readonly plugin: LockedPlugin
+  readonly access: ConfiguredAccess
+}
+
+/** The plugins whose permissions have values that are not accepted. */
+async function newAccess(plugins: readonly LockedPlugin[], lock: Lock, config: string | undefined): Promise<AccessChange[]> {
+  const { value } = await findSettings(config === undefined ? {} : { config })
+  const all = await Promise.all(
+    plugins.map(async plugin => {
+      const { manifest } = await readManifest(join(pluginFolder(setHome(), lock, plugin), 'package.json'))
+      return { plugin, access: accessOf({ manifest, permissions: plugin.permissions }, value, plugin) }
+    })
+  )
+  return all.filter(({ access }) => newValueWords(access).length > 0)
+}
+
+const accessText = ({ plugin, access }: AccessChange) =>
+  [
+    `${plugin.name} ${plugin.version}`,
+    ...newValueWords(access).map((word, at) => `  ${(at === 0 ? 'may now' : '').padEnd(8)}  ${visible(word)}`),
+  ].join('\n')
+
+function accepted(plugin: LockedPlugin, found: readonly AccessChange[]): LockedPlugin {
+  const access = found.find(change => change.plugin.name === plugin.name)?.access
+  return access === undefined ? plugin : { ...plugin, values: joinedValues(access.accepted, access.values) }
+}
 
 export interface UninstallAsked {
   readonly names: readonly string[]
@@ -91,7 +171,7 @@ async function isDraining(): Promise<boolean> {
 /** `svc plugins pack`: writes all installed plugins into one file. */
 export async function packPlugins({ file, json }: { readonly file: string; readonly json: boolean }): Promise<number> {
   using interrupt = abortOnInterrupt()
-  using progress = openProgress()
+  using progress = openProgress({ quiet: json })
   const path = fromCaller(file)
   try {
     await packSet(setHome(), path, { signal: interrupt.signal, onProgress: progress.report })

@@ -3,7 +3,16 @@ import { resolve, sep } from 'node:path'
 import { styleText } from 'node:util'
 import { oneLine, visible } from '@svc/cli/command'
 import { unsetIn } from '@svc/cli/program'
-import { type Manifest, type RouteManifest, routesOf, shownPath, slotsOf } from '@svc/core'
+import { type ConfigTree, type Manifest, type RouteManifest, routesOf, shownPath, slotsOf } from '@svc/core'
+import {
+  allSettings,
+  type PermissionValues,
+  type SettingLookup,
+  settingIn,
+  VALUE_KINDS,
+  valuesBeyond,
+  valuesIn,
+} from '@svc/runtime/isolation'
 import type { Candidate, IsolationMode, LockedPlugin, Origin, Permissions } from '../../set.ts'
 import { runsText } from './isolation.ts'
 
@@ -12,12 +21,41 @@ export interface Proposal {
   readonly candidate: Candidate
   readonly isolation: IsolationMode
   readonly trusted: boolean
+  readonly access: ConfiguredAccess
 }
+
+/** The values that the configuration in force gives to the permissions of a plugin. */
+export interface ConfiguredAccess {
+  readonly lookup: SettingLookup
+  readonly values: PermissionValues
+  /** Values that were accepted before. */
+  readonly accepted: PermissionValues
+}
+
+/** Reads the values for a plugin from a configuration. `accepted`: its former entry in the lock. */
+export function accessOf(
+  { manifest, permissions }: Pick<Candidate, 'manifest' | 'permissions'>,
+  config: ConfigTree,
+  former?: LockedPlugin
+): ConfiguredAccess {
+  const lookup = allSettings(config, manifest.instances?.type)
+  return { lookup, values: valuesIn(permissions, lookup), accepted: former?.values ?? {} }
+}
+
+/** The values that were not accepted before. */
+export const newValues = ({ values, accepted }: ConfiguredAccess): PermissionValues => valuesBeyond(values, accepted)
+
+/** Describes the values that were not accepted before: `connect to db.internal:5432`. */
+export const newValueWords = (access: ConfiguredAccess): string[] => valueWords(newValues(access))
+
+/** Describes values of settings. */
+export const valueWords = (values: PermissionValues): string[] =>
+  VALUE_KINDS.flatMap(kind => (values[kind] ?? []).map(value => KINDS[kind].say(value)))
 
 /**
  * Describes a plugin and its permissions to a person before the installation. `isOpen`: its process can run without a sandbox.
  */
-export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean): string {
+export function proposalText({ candidate, isolation, access }: Proposal, isOpen: boolean): string {
   const { name, version, from, manifest, description } = candidate
   const versions = from === undefined || from === version ? version : `${from} → ${version}`
   const head = `${styleText('bold', name, { stream: process.stderr })} ${versions}  ${visible(manifest.kind)}`
@@ -26,16 +64,20 @@ export function proposalText({ candidate, isolation }: Proposal, isOpen: boolean
     ...rowsOf('adds', addedWords(manifest.contributes)),
     ...rowsOf('answers', routeWords(manifest.contributes)),
     ...rowsOf('checks', schemeWords(manifest)),
-    ...rowsOf('may', permissionWords(candidate.permissions)),
-    ...changeRows(candidate),
+    ...rowsOf('may', permissionWords(candidate.permissions, access.lookup)),
+    ...changeRows(candidate, newValueWords(access)),
     ['scripts', scriptWords(candidate)],
     ['brings', bringsWords(candidate)],
     ...rowsOf('signed', signedWords(candidate)),
+    ...rowsOf('tested', testedWords(manifest)),
     ['runs', runsText(isolation, isOpen)],
   ] as const
   const lines = rows.map(([word, text]) => `  ${word.padEnd(8)}  ${visible(text)}`)
   return [head, ...(description === '' ? [] : [`  ${visible(oneLine(description))}`]), ...lines].join('\n')
 }
+
+const testedWords = ({ tested }: Manifest): string[] =>
+  tested === undefined ? [] : ['NOT in a process of its own, as its author recorded: it may not run like that']
 
 type Row = readonly [word: string, text: string]
 const rowsOf = (word: string, texts: readonly string[]): Row[] => texts.map((text, at) => [at === 0 ? word : '', text])
@@ -60,13 +102,13 @@ const schemeWords = (manifest: Candidate['manifest']): string[] =>
   )
 
 /** Only an update has a former version to compare. */
-function changeRows({ from, permissionChange: { added, removed } }: Candidate): Row[] {
+function changeRows({ from, permissionChange: { added, removed } }: Candidate, values: readonly string[]): Row[] {
   if (from === undefined) return []
-  if (added.length + removed.length === 0) return [['asks', 'for the same permissions as before']]
+  if (added.length + removed.length + values.length === 0) return [['asks', 'for the same permissions as before']]
   return [
     ...rowsOf(
       'asks',
-      added.map(item => `for MORE: ${item}`)
+      [...added, ...values.map(text => `${text} (from the configuration)`)].map(text => `for MORE: ${text}`)
     ),
     ...rowsOf('drops', [...removed]),
   ]
@@ -95,7 +137,7 @@ function signedWords({ registry }: Candidate): string[] {
 }
 
 /** The same as JSON. */
-export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
+export const proposalFacts = ({ candidate, isolation, trusted, access }: Proposal) => ({
   name: candidate.name,
   version: candidate.version,
   ...(candidate.from === undefined ? {} : { from_version: candidate.from }),
@@ -105,6 +147,9 @@ export const proposalFacts = ({ candidate, isolation, trusted }: Proposal) => ({
   contributes: candidate.manifest.contributes ?? {},
   permissions: candidate.permissions,
   permission_change: candidate.permissionChange,
+  ...(candidate.manifest.tested === undefined ? {} : { tested: candidate.manifest.tested }),
+  permission_values: access.values,
+  new_permission_values: newValues(access),
   unset_variables: unsetIn(candidate.permissions),
   install_scripts: candidate.installScripts,
   scripts_allowed: candidate.scripts,
@@ -127,6 +172,7 @@ export const lockedFacts = ({
   isolation,
   enabled,
   permissions,
+  values = {},
   scripts,
   trusted,
 }: LockedPlugin) => ({
@@ -137,15 +183,19 @@ export const lockedFacts = ({
   isolation,
   enabled,
   permissions,
+  permission_values: values,
   scripts_allowed: scripts,
   trusted,
 })
 
-interface ChangeCommand {
+interface RequestedAccess {
   readonly text: string
   /** Whether a permission covers nearly everything of its kind. */
   readonly isWide: boolean
 }
+
+/** Optional variables are a part of the variables. */
+type PermissionKind = Exclude<keyof Permissions, 'optional_env'>
 
 interface Kind {
   readonly say: (name: string) => string
@@ -155,13 +205,15 @@ interface Kind {
 const hasStar = (name: string) => name.includes('*')
 
 /** Serious permissions come first: people read the first lines of a long list. */
-const KINDS: Readonly<Record<keyof Permissions, Kind>> = {
+const KINDS: Readonly<Record<PermissionKind, Kind>> = {
   public_routes: { say: name => `answer every client, without a credential: route ${name}`, isWide: hasStar },
   credential_headers: {
     say: name => `see the credentials that clients send in ${name}, including the API key and tokens of svc`,
     isWide: () => true,
   },
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
+  tools: { say: name => `call the tool ${name}`, isWide: hasStar },
+  providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
   hooks: { say: name => `join ${name}: see and change all its messages`, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },
   read: { say: path => `read ${path}`, isWide: holdsAPerson },
@@ -180,10 +232,16 @@ function holdsAPerson(path: string): boolean {
 /** Number of permissions that a person reads. */
 const MOST = 20
 
-/** Describes permissions: wide ones first and marked; a long list is shortened. */
-export function permissionWords(permissions: Permissions): string[] {
-  const all = (Object.keys(KINDS) as (keyof Permissions)[]).flatMap(kind =>
-    (permissions[kind] ?? []).map(name => askedOf(kind, name))
+/**
+ * Describes permissions: wide ones first and marked; a long list is shortened. With `lookup`, shows the values of the settings
+ * to which they refer.
+ */
+export function permissionWords(permissions: Permissions, lookup?: SettingLookup): string[] {
+  const optional = permissions.optional_env ?? []
+  const all = (Object.keys(KINDS) as PermissionKind[]).flatMap(kind =>
+    (permissions[kind] ?? []).flatMap(name =>
+      kind === 'env' && optional.includes(name) ? optionalAccess(name) : askedOf(kind, name, lookup)
+    )
   )
   if (all.length === 0)
     return ['nothing but its own files, and the files of the system that every program reads: no network, no variables']
@@ -197,10 +255,24 @@ export function permissionWords(permissions: Permissions): string[] {
   ]
 }
 
-const askedOf = (kind: keyof Permissions, name: string): ChangeCommand => ({
-  text: KINDS[kind].say(name),
-  isWide: KINDS[kind].isWide(name),
+const optionalAccess = (name: string): RequestedAccess => ({
+  text: `${KINDS.env.say(name)}, which it does not need`,
+  isWide: KINDS.env.isWide(name),
 })
+
+function askedOf(kind: PermissionKind, name: string, lookup: SettingLookup | undefined): RequestedAccess[] {
+  const { say, isWide } = KINDS[kind]
+  const setting = settingIn(name)
+  if (setting === undefined || !isValueKind(kind)) return [{ text: say(name), isWide: isWide(name) }]
+  const text = say(`the value of ${setting}`)
+  if (lookup === undefined) return [{ text, isWide: false }]
+  const values = valuesIn({ [kind]: [name] }, lookup)[kind] ?? []
+  if (values.length > 0) return values.map(value => ({ text: `${say(value)} (${setting})`, isWide: isWide(value) }))
+  const isSet = [lookup(setting)].flat().some(value => value !== undefined && value !== '')
+  return [{ text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false }]
+}
+
+const isValueKind = (kind: PermissionKind): kind is keyof PermissionValues => VALUE_KINDS.includes(kind as keyof PermissionValues)
 
 /** Describes routes: those without a credential first. */
 export function routeWords(contributes: Manifest['contributes']): string[] {

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { errorFacts, printError, table } from '@svc/cli/command'
-import { findSettings, here, hostOptions, RESERVED, SERVED, type ServeOptions, sourceNames, sourcesOf } from '@svc/cli/program'
+import { findSettings, here, hostOptions, RESERVED, SERVED, type ServeOptions } from '@svc/cli/program'
 import {
   type Config,
   get,
@@ -147,22 +147,6 @@ function keyUnknown(key: string, known: readonly string[]): SvcError {
   const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists the set keys, docs/reference/configuration.md all keys`
   return svcError('CONFIG_UNKNOWN_KEY', `${key} is not a key of this configuration`, { hint })
 }
-
-/** `svc config check`: reports all problems; resolves with the exit code. */
-export async function checkConfig(options: ServeOptions, json: boolean): Promise<number> {
-  const place = here()
-  const config = await findSettings(options, place)
-  const { problems, notes } = await planHost(hostOptions(config, place.home))
-  const good = problems.length === 0
-  if (json) print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: all(problems), notes: all(notes) }, null, 2))
-  else if (good) print(`The configuration is valid (${sourceNames(config).join(', ') || 'defaults only'}).`)
-  if (!good && !json) printError(new StartFailed(problems))
-  if (!json) for (const { message, where, hint } of notes) process.stderr.write(`note: ${message} (${where}): ${hint}\n`)
-  return good ? 0 : 1
-}
-
-const print = (text: string) => void process.stdout.write(`${text}\n`)
-const all = (problems: readonly SvcError[]) => problems.flatMap(errorFacts)
 
 /** One value of the configuration in effect. */
 interface ConfigRow {

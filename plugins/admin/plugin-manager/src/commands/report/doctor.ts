@@ -97,7 +97,7 @@ async function problemsIn(cwd: string): Promise<string[] | undefined> {
 }
 
 /** Packages that svc itself provides. */
-const OF_SVC = /required by (\S*:)?@svc\/core@/
+const OF_SVC = /required by (\S*:)?@svc\/[\w-]+@/
 
 /** Leftovers of interrupted changes. The former set is kept for workers that read it. */
 function leftovers(home: string): Finding {

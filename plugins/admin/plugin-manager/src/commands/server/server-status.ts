@@ -2,15 +2,16 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { credentialHeaders, hasApi, serverUnreachable, urlInvalid } from '@svc/cli/program'
+import { createCredentials, type Credentials, hasApi, serverUnreachable, urlInvalid } from '@svc/cli/program'
 import { codeOf, type PluginReport, svcHome, systemContext } from '@svc/core'
 import { reachServer, type ServerInfo } from '@svc/runtime'
 import { type Metrics, parseMetrics, type Summary, summaryOf } from './metrics.ts'
 
-/** The server to ask. */
+/** The server to ask, and the headers to send. */
 export interface ServerAddress {
   readonly url?: string | undefined
   readonly port?: number | undefined
+  readonly header?: readonly string[] | undefined
 }
 
 /** The whole status of a running server. */
@@ -26,14 +27,14 @@ const ASK_MS = 10_000
 const NOTHING: ServerMetrics = { health: undefined, status: undefined, metrics: undefined, unavailable: [] }
 
 /** Asks the named server, or the one of this home. Throws SERVER_NONE, SERVER_AMBIGUOUS, SERVER_UNREACHABLE, URL_INVALID. */
-export async function readStatus({ url, port }: ServerAddress): Promise<ServerStatus> {
-  if (url !== undefined) return ofUrl(url)
+export async function readStatus({ url, port, header }: ServerAddress): Promise<ServerStatus> {
+  if (url !== undefined) return ofUrl(url, header)
   try {
-    return await ofHome(port)
+    return await ofHome(port, header)
   } catch (error) {
     // a server of another home or machine can listen there
     if (codeOf(error) !== 'SERVER_NONE' || port === undefined) throw error
-    return ofUrl(`http://127.0.0.1:${port}`)
+    return ofUrl(`http://127.0.0.1:${port}`, header)
   }
 }
 
@@ -49,15 +50,15 @@ function checkedUrl(url: string): string {
   return url
 }
 
-async function ofUrl(url: string): Promise<ServerStatus> {
-  return statusOf(url, undefined, [], await readServerMetrics({ url: checkedUrl(url), trusted: false }))
+async function ofUrl(url: string, header: ServerAddress['header']): Promise<ServerStatus> {
+  return statusOf(url, undefined, [], await readServerMetrics({ url: checkedUrl(url), trusted: false }, header))
 }
 
-async function ofHome(port: number | undefined): Promise<ServerStatus> {
+async function ofHome(port: number | undefined, header: ServerAddress['header']): Promise<ServerStatus> {
   using server = await reachServer(svcHome(), { port, fits: hasApi })
   const { info, control } = server
   const { plugins } = await control.report(systemContext(AbortSignal.timeout(ASK_MS)))
-  const metrics = info.url === '' ? NOTHING : await readServerMetrics({ url: info.url, trusted: isHere(info.url) })
+  const metrics = info.url === '' ? NOTHING : await readServerMetrics({ url: info.url, trusted: isHere(info.url) }, header)
   return statusOf(info.url, info, plugins, metrics)
 }
 
@@ -131,14 +132,12 @@ export interface Reached {
 
 const ANSWER_MS = 10_000
 
-/** Asks the server at `url`, with `SVC_API_KEY` (an API key or a token) if it is set. Throws SERVER_UNREACHABLE. */
-export async function readServerMetrics(
-  server: Reached,
-  key: string | undefined = process.env.SVC_API_KEY
-): Promise<ServerMetrics> {
+/** Asks the server at `url` with the credentials of the command. Throws SERVER_UNREACHABLE, HEADER_INVALID. */
+export async function readServerMetrics(server: Reached, header?: ServerAddress['header']): Promise<ServerMetrics> {
+  const credentials = createCredentials(server.url, { header })
   // not in parallel: the status counts active requests
-  const status = await get(server, '/api/v1/status', key)
-  const [health, metrics] = await Promise.all([get(server, '/health', key), get(server, '/metrics', key)])
+  const status = await getWith(credentials, server, '/api/v1/status')
+  const [health, metrics] = await Promise.all([getWith(credentials, server, '/health'), getWith(credentials, server, '/metrics')])
   // an unhealthy server answers 503
   const healthAnswer = recordOf<HealthAnswer>(health, 'checks')
   const statusAnswer = withoutThis(recordOf<StatusAnswer>(status, 'requests_total'))
@@ -156,7 +155,7 @@ export async function readServerMetrics(
 }
 
 /** Whether a process answers there. Throws SERVER_UNREACHABLE. */
-const answers = async (server: Reached): Promise<boolean> => (await get(server, '/health/live', undefined)).status === 200
+const answers = async (server: Reached): Promise<boolean> => (await get(server, '/health/live', {})).status === 200
 
 /** Subtracts the request for the status itself. */
 const withoutThis = (record: StatusAnswer | undefined) =>
@@ -168,13 +167,20 @@ interface Answer {
   readonly text: string
 }
 
-async function get({ url, trusted }: Reached, path: string, key: string | undefined): Promise<Answer> {
+/** Asks again after a 401 if the credential helper can have another credential. */
+async function getWith(credentials: Credentials, server: Reached, path: string): Promise<Answer> {
+  const ask = async () => get(server, path, await credentials.headers({ method: 'GET', path }))
+  const answer = await ask()
+  return answer.status === 401 && (await credentials.rejected()) ? ask() : answer
+}
+
+async function get({ url, trusted }: Reached, path: string, headers: Record<string, string>): Promise<Answer> {
   const address = new URL(path, url)
   // an `import` of node:http loads all its lazy exports, including undici: a tenth of the command's time
   const { request } = process.getBuiltinModule(address.protocol === 'https:' ? 'node:https' : 'node:http')
   try {
     const asked = request(address, {
-      headers: credentialHeaders(key),
+      headers,
       signal: AbortSignal.timeout(ANSWER_MS),
       agent: false,
       rejectUnauthorized: !trusted,

@@ -9,7 +9,7 @@ import { localPartner, type Partner, remotePartner } from './partner.ts'
 import { completions, readLine, runSlash, type Talk } from './slash-commands.ts'
 import { createAsker, failureEvent, jsonScreen, type TurnOutput, textScreen, turn } from './turn.ts'
 
-/** What `svc chat` was asked. */
+/** The arguments and flags of `svc chat`. */
 interface ChatOptions extends ServerChoice {
   readonly message?: string | undefined
   readonly profile?: string | undefined
@@ -24,7 +24,7 @@ interface ChatOptions extends ServerChoice {
   readonly tools?: readonly string[] | undefined
 }
 
-/** `svc chat`; resolves with the exit code: 1 when the turn failed, 130 when it was interrupted. Throws MESSAGE_MISSING. */
+/** `svc chat`. Resolves with the exit code: 1 if the turn failed, 130 after an interrupt. Throws MESSAGE_MISSING. */
 export async function chat(command: CommandContext, options: ChatOptions): Promise<number> {
   const interactive = options.message === undefined && process.stdin.isTTY === true
   const message = interactive ? '' : await messageOf(options.message)
@@ -34,13 +34,13 @@ export async function chat(command: CommandContext, options: ChatOptions): Promi
     return await oneShot(partner, { message, ...askOf(options) }, options.json, command.signal)
   } catch (error) {
     if (!options.json) throw error
-    // a program that reads events reads this one too, whatever failed before the first
+    // a program that reads events also gets errors before the first event
     jsonScreen().show(failureEvent(error))
     return 1
   }
 }
 
-/** What was said on the line, and below it what came through a pipe. */
+/** The message of the command line, followed by the input from a pipe. */
 async function messageOf(given: string | undefined): Promise<string> {
   const piped = given === undefined || isPiped() ? (await text(process.stdin)).trimEnd() : ''
   const message = [given, piped].filter(Boolean).join('\n\n')
@@ -48,13 +48,13 @@ async function messageOf(given: string | undefined): Promise<string> {
   return message
 }
 
-// A program that starts this one often leaves a socket open there that never ends: beside an argument only a shell's pipe or a file speaks.
+// A parent program often leaves an open socket as standard input. With an argument, only a pipe or a file is read.
 function isPiped(): boolean {
   const stat = fstatSync(0)
   return stat.isFIFO() || stat.isFile()
 }
 
-/** A server that was named, else the one that runs, else a host of its own. What is a server's for all its clients (profile, mode) takes a host of its own. */
+/** Opens the named server, else the running server, else a host in this process. `--profile` and `--mode` start a host, because a server has one for all its clients. */
 async function partnerOf(command: CommandContext, options: ChatOptions): Promise<Partner> {
   const { url, port, config, debug, profile, mode } = options
   const selection = definedOf({ profile, mode })
@@ -72,7 +72,7 @@ const definedOf = <T extends object>(values: T): Defined<T> =>
 
 type About = Omit<ChatBody, 'message'>
 
-/** `svc chat "…"` and the pipe: one turn; Ctrl-C aborts it, a second one ends at once. On a terminal somebody can be asked. */
+/** Runs one turn, for `svc chat "…"` and pipes. Ctrl-C aborts it, a second Ctrl-C exits at once. A terminal can answer approval questions. */
 async function oneShot(partner: Partner, ask: ChatBody, json: boolean, signal: AbortSignal): Promise<number> {
   if (json || !process.stdin.isTTY || !process.stderr.isTTY)
     return (await turn({ partner, screen: json ? jsonScreen() : textScreen(), json }, ask, signal)).code
@@ -81,13 +81,13 @@ async function oneShot(partner: Partner, ask: ChatBody, json: boolean, signal: A
   return (await turn({ partner, screen, json, asker: createAsker(person, screen.note) }, ask, signal)).code
 }
 
-/** A conversation on the terminal, until Ctrl-D or `/exit`. Ctrl-C aborts a turn; at the prompt, or once more, it ends. */
+/** Runs a conversation on the terminal until Ctrl-D or `/exit`. Ctrl-C aborts a turn. At the prompt, or pressed again, it ends the conversation. */
 async function converse(partner: Partner, about: About, json: boolean, { home, signal }: CommandContext): Promise<number> {
   const history = openHistory(home)
   const output = json || !process.stdout.isTTY ? process.stderr : process.stdout
   using lines = openLines({ output, history, complete: completions, signal })
   const screen = json ? jsonScreen() : textScreen(lines.beside)
-  // a script that reads events is not asked
+  // a script that reads events gets no questions
   const asker = json || !output.isTTY ? undefined : createAsker(lines, screen.note)
   const talk = talkOf(partner, about, lines, screen.note, () => asker?.forget())
   screen.note(`Chatting with ${partner.catalog.of}. /help shows the commands, Ctrl-D ends.`)
@@ -101,7 +101,7 @@ async function converse(partner: Partner, about: About, json: boolean, { home, s
   return lines.interrupted ? INTERRUPTED : 0
 }
 
-/** One line: a message or a command. */
+/** Handles a line: a message or a command. */
 async function take(line: string, output: TurnOutput, talk: Talk, lines: Lines): Promise<'end' | void> {
   if (line.trim() === '') return
   const read = readLine(line)
@@ -110,7 +110,7 @@ async function take(line: string, output: TurnOutput, talk: Talk, lines: Lines):
   if (done === undefined) return 'end'
   const { conversation_id: _left, ...rest } = talk.about
   talk.about = done.lost || done.conversationId === undefined ? rest : { ...rest, conversation_id: done.conversationId }
-  if (done.lost) output.screen.note('This conversation is not there any more: the next line begins a new one.')
+  if (done.lost) output.screen.note('This conversation no longer exists. The next message starts a new one.')
 }
 
 async function obey(talk: Talk, command: string, rest: string, signal: AbortSignal): Promise<'end' | void> {

@@ -4,14 +4,14 @@ import { createInterface, type Interface } from 'node:readline/promises'
 import { type Person, personAt } from '@svc/cli/command'
 import { svcError } from '@svc/core'
 
-/** The line editor of a conversation. Ctrl-C aborts what is under way; at the prompt, or once more, it ends the conversation. */
+/** The line editor of a conversation. Ctrl-C aborts running work. At the prompt, or pressed again, it ends the conversation. */
 export interface Lines extends Person, Disposable {
   readonly typed: AsyncIterable<string>
   prompt(): void
   /** Ended by Ctrl-C. */
   readonly interrupted: boolean
   readonly closed: boolean
-  /** Does work that Ctrl-C aborts; undefined where a second one left it behind. */
+  /** Runs work that Ctrl-C aborts. Resolves with `undefined` if a second Ctrl-C abandoned it. */
   during<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
 }
 
@@ -53,7 +53,7 @@ export function openLines({ output, history, complete, signal }: Options): Lines
   }
 }
 
-/** On a terminal the line editor takes Ctrl-C. */
+/** On a terminal, the line editor receives Ctrl-C. */
 function interruptsOf(editor: Interface, signal: AbortSignal) {
   let running: AbortController | undefined
   let ended = false
@@ -65,7 +65,7 @@ function interruptsOf(editor: Interface, signal: AbortSignal) {
   }
   signal.addEventListener('abort', end)
   editor.on('SIGINT', () => {
-    // while it is open the terminal sends no signal: it stands in
+    // an open editor keeps the terminal from sending a signal, so it replaces the signal
     if (running?.signal.aborted) process.kill(process.pid, 'SIGINT')
     else if (running) running.abort(svcError('INTERRUPTED', 'interrupted'))
     else end()
@@ -85,11 +85,11 @@ function interruptsOf(editor: Interface, signal: AbortSignal) {
   }
 }
 
-/** The lines that were typed, kept in the svc home for the next chat. */
+/** The typed lines, stored in the svc home for the next chat. */
 interface History {
   /** Newest first. */
   readonly lines: readonly string[]
-  /** Keeps a line, unless it begins with a blank or is the last one again. Never throws. */
+  /** Stores a line, unless it begins with a blank or repeats the last line. Never throws. */
   add(line: string): void
 }
 
@@ -100,7 +100,7 @@ const LONGEST = 10_000
 /** Reads `<home>/history`, which only its owner can read. If it is missing or unreadable, the history starts empty. */
 export function openHistory(home: string): History {
   const file = join(home, 'history')
-  // a pipe or a device would hold the chat up
+  // a pipe or a device could block the chat
   if (attempt(() => statSync(file).isFile()) === false) return { lines: [], add() {} }
   const { lines, grown } = readLines(file)
   if (grown) rewrite(file, lines)
@@ -110,13 +110,13 @@ export function openHistory(home: string): History {
     add(line) {
       if (line === last || line.trim() === '' || /^\s/.test(line) || line.length > LONGEST) return
       last = line
-      // each line at once: two chats may write, and one may be killed
+      // write each line at once, because two chats can write, and one can be killed
       attempt(() => appendFileSync(file, `${line}\n`, { mode: 0o600 }))
     },
   }
 }
 
-/** The last lines of a file; `grown`: it has so many more that it is time to cut it. */
+/** The last lines of a file. `grown`: the file is long enough to be cut. */
 function readLines(file: string): { lines: string[]; grown: boolean } {
   const { text, size } = attempt(() => tailOf(file)) ?? { text: '', size: 0 }
   const all = text.split('\n').filter(line => line.trim() !== '' && !/\p{Cc}/u.test(line))
@@ -147,7 +147,7 @@ function rewrite(file: string, lines: readonly string[]): void {
   })
 }
 
-/** A home that cannot be written spoils the arrow keys, not the chat. */
+/** Without a writable home, the chat works, but the history is lost. */
 function attempt<T>(work: () => T): T | undefined {
   try {
     return work()

@@ -16,16 +16,16 @@ import { Chat, type CommandContext, type CommandHostOptions, type ServerClient }
 import { type Catalog, localCatalog, remoteCatalog } from '../catalog/open.ts'
 import { streamBroken } from '../errors.ts'
 
-/** Whom a chat is with: a server, or a host in this process. Both speak the terms of the HTTP API. */
+/** A server, or a host in this process. Both use the events of the HTTP API. */
 export interface Partner {
   readonly catalog: Catalog
-  /** Throws what fails before the turn has begun. */
+  /** Throws errors that occur before the turn begins. */
   ask(ask: ChatBody, signal: AbortSignal): AsyncIterable<ChatEvent>
-  /** Answers an `ask` event of a turn that is under way. */
+  /** Answers an `ask` event of a running turn. */
   answer(answer: AnswerBody, signal: AbortSignal): Promise<void>
 }
 
-/** Chats with a host of this process, which listens nowhere. Throws START_FAILED. */
+/** Chats with a host in this process, which opens no port. Throws START_FAILED. */
 export async function localPartner(command: CommandContext, options: CommandHostOptions): Promise<Partner> {
   const host = await command.host(options)
   const chat = host.service(Chat)
@@ -44,7 +44,7 @@ export async function localPartner(command: CommandContext, options: CommandHost
   }
 }
 
-/** An error as a server would tell it; but who runs the host may know what went wrong in it. */
+/** An error in the form of the HTTP API, but with internal details, because the user runs the host. */
 function refusal(error: unknown, requestId: string): SvcError {
   const { record, internal } = explain(toPublicError(error), requestId)
   const { hint } = Object(error) as Partial<SvcError>
@@ -58,7 +58,7 @@ export function remotePartner(server: ServerClient): Partner {
     async *ask(ask: ChatBody, signal: AbortSignal): AsyncGenerator<ChatEvent> {
       let ended = false
       for await (const { data } of server.stream('POST', '/api/v1/chat/stream', { signal, body: ask })) {
-        // What the server of this very project sends; anything else shows as it is.
+        // events of a svc server; other data is shown unchanged
         const event = JSON.parse(data) as ChatEvent
         ended ||= event.type === 'end'
         yield event

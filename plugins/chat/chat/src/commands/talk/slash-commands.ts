@@ -5,15 +5,15 @@ import type { ChatBody } from '@svc/api-types'
 import type { Catalog, ProviderRecord, Switched } from '../catalog/open.ts'
 import { slashUnknown } from '../errors.ts'
 
-/** What a command of the chat may look at and change. */
+/** The state that a chat command can read and change. */
 export interface Talk {
   readonly catalog: Catalog
-  /** What goes along with each message. */
+  /** The options that are sent with each message. */
   about: Omit<ChatBody, 'message'>
   readonly say: (text: string) => void
-  /** Whether a person agrees. */
+  /** Whether the user agrees. */
   agrees(question: string, signal: AbortSignal): Promise<boolean>
-  /** The next message begins a new conversation. */
+  /** The next message starts a new conversation. */
   renew(): void
 }
 
@@ -28,7 +28,7 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   help: { usage: '/help', summary: 'Show these commands', run: talk => talk.say(helpText()) },
   model: {
     usage: '/model [[provider/]model]',
-    summary: 'Show the models, or take another for this chat; /model - gives the choice back',
+    summary: 'Show the models, or choose one for this chat; /model - removes the choice',
     run: (talk, rest, signal) => (rest === '' ? showModels(talk, signal) : takeModel(talk, rest, signal)),
   },
   profile: {
@@ -38,32 +38,32 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   mode: {
     usage: '/mode [name]',
-    summary: 'Show the modes of working, or switch to one',
+    summary: 'Show the modes, or switch to one',
     run: (talk, rest, signal) => switchOrShow(talk, 'mode', rest, signal),
   },
   new: {
     usage: '/new',
-    summary: 'Begin a new conversation',
+    summary: 'Start a new conversation',
     run: talk => (talk.renew(), talk.say('a new conversation')),
   },
   exit: { usage: '/exit', summary: 'End, as Ctrl-D does', run: () => 'end' },
 }
 
-/** A line of the chat: a command with what follows it, or a message. `//x` says `/x`; a path is no command. */
+/** Parses a line: a command with its argument, or a message. `//x` sends `/x`. A path is no command. */
 export function readLine(line: string): { readonly command: string; readonly rest: string } | { readonly message: string } {
   if (line.startsWith('//')) return { message: line.slice(1) }
   const [, command, rest = ''] = /^\/([a-z_-]*)(?:\s+(.*))?$/is.exec(line) ?? []
   return command === undefined ? { message: line } : { command: command.toLowerCase(), rest: rest.trim() }
 }
 
-/** Throws SLASH_UNKNOWN, and what the command throws. */
+/** Throws SLASH_UNKNOWN and errors of the command. */
 export async function runSlash(talk: Talk, command: string, rest: string, signal: AbortSignal): Promise<'end' | void> {
   const found = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined
   if (!found) throw slashUnknown(command, nearest(command, Object.keys(COMMANDS)))
   return await found.run(talk, rest, signal)
 }
 
-/** What a line that begins a command may become. */
+/** Completions for the beginning of a command. */
 export const completions = (line: string): string[] =>
   Object.keys(COMMANDS)
     .map(name => `/${name}`)
@@ -72,14 +72,14 @@ export const completions = (line: string): string[] =>
 const helpText = () =>
   [
     table(Object.values(COMMANDS).map(({ usage, summary }) => [`  ${usage}`, summary])),
-    '  A line that begins with // is said with one /. Ctrl-C aborts a reply, at the prompt it ends.',
+    '  Start a message with // to send a single /. Ctrl-C aborts a reply; at the prompt, it ends the chat.',
   ].join('\n')
 
 const MOST_MODELS = 20
 
 async function showModels({ catalog, about, say }: Talk, signal: AbortSignal): Promise<void> {
   const [now, providers] = await Promise.all([catalog.effective(signal), catalog.providers(signal)])
-  say(`this chat asks ${chosenText(about, now)}`)
+  say(`this chat uses ${chosenText(about, now)}`)
   say(table(providers.map(({ name, models }) => [`  ${oneLine(name)}`, namesText(models)])))
 }
 
@@ -93,7 +93,7 @@ function namesText(names: readonly string[]): string {
   return [...names.slice(0, MOST_MODELS).map(oneLine), ...(rest > 0 ? [`${rest} more`] : [])].join(', ')
 }
 
-/** A provider may have models that it does not list, and there are names for models: what is not listed is taken, with a word. */
+/** Accepts unlisted names with a warning: providers can have unlisted models, and there are aliases. */
 async function takeModel(talk: Talk, word: string, signal: AbortSignal): Promise<void> {
   const { provider: _provider, model: _model, ...rest } = talk.about
   if (word === '-') {
@@ -105,13 +105,13 @@ async function takeModel(talk: Talk, word: string, signal: AbortSignal): Promise
   talk.about = { ...rest, ...choice }
   const listed = providers.filter(({ name }) => choice.provider === undefined || name === choice.provider)
   const known = listed.flatMap(({ models }) => models)
-  talk.say(`this chat asks ${word}${known.includes(choice.model) ? '' : unlisted(choice.model, known)}`)
+  talk.say(`this chat uses ${word}${known.includes(choice.model) ? '' : unlisted(choice.model, known)}`)
 }
 
 function choiceOf(word: string, providers: readonly ProviderRecord[]): { provider?: string; model: string } {
   const slash = word.indexOf('/')
   const provider = word.slice(0, Math.max(0, slash))
-  // a model's own name may have a slash in it
+  // names of models can contain a slash
   const isProvider = slash > 0 && slash < word.length - 1 && providers.some(({ name }) => name === provider)
   return isProvider ? { provider, model: word.slice(slash + 1) } : { model: word }
 }
@@ -124,15 +124,18 @@ function unlisted(model: string, known: readonly string[]): string {
 async function switchOrShow(talk: Talk, what: Switched, name: string, signal: AbortSignal): Promise<void> {
   const { catalog, say } = talk
   if (name === '') return say(stateText(what, await catalog.effective(signal)))
-  if (catalog.shared && !(await talk.agrees(`  this switches ${catalog.of} for all its clients: go on? [y]es / [n]o: `, signal)))
+  if (
+    catalog.shared &&
+    !(await talk.agrees(`  this switches ${catalog.of} for all its clients. Continue? [y]es / [n]o: `, signal))
+  )
     return say(`the ${what} stays`)
   const now = await catalog.switch(what, name, signal).catch((error: unknown) => {
-    // a host of this process tells the names as a server does
+    // a host in this process reports the names like a server
     throw codeOf(error) === 'INVALID_VALUE' ? errorFromRecord(recordOf(error)) : error
   })
   say(stateText(what, now))
   if (what === 'profile' && (talk.about.model ?? talk.about.provider) !== undefined)
-    say('  this chat keeps the model that it took; /model - gives the choice back')
+    say('  this chat keeps its model; /model - removes the choice')
 }
 
 const recordOf = (error: unknown) => {

@@ -14,25 +14,25 @@ import {
 import { messageOf } from '@svc/core'
 import type { Partner } from './partner.ts'
 
-/** Where turns happen. */
+/** Runs turns. */
 export interface TurnOutput {
   readonly partner: Partner
   readonly screen: Screen
-  /** Failures are events as well. */
+  /** Reports failures as events, too. */
   readonly json: boolean
-  /** Absent without a terminal: then the chat denies the call. */
+  /** Absent without a terminal. Then the chat denies the call. */
   readonly asker?: Asker | undefined
 }
 
-/** How a turn went, and the conversation that the next one may go on with. */
+/** The outcome of a turn, and the conversation for the next one. */
 export interface Outcome {
   readonly code: number
   readonly conversationId: string | undefined
-  /** The conversation that was to go on is not there. */
+  /** The conversation to continue does not exist. */
   readonly lost: boolean
 }
 
-/** One turn, shown. What fails is shown as well. */
+/** Runs a turn and shows it, with its errors. */
 export async function turn(output: TurnOutput, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
   const seen: Seen = { conversationId: undefined, requestId: '', status: '', said: false }
   const said = output.asker ? { ...ask, interactive: true } : ask
@@ -51,7 +51,7 @@ function outcome(ask: ChatBody, seen: Seen, { aborted }: AbortSignal, lost: bool
   return { code: aborted ? INTERRUPTED : code, conversationId: ask.conversation_id ?? keptIn(seen, aborted), lost }
 }
 
-/** The conversation of a first turn is there once something is kept in it: not before there is output, and not where the stream broke. */
+/** The conversation of a first turn exists only once a turn is stored: not before there is output, and not if the stream broke. */
 const keptIn = ({ conversationId, status, said }: Seen, aborted: boolean) =>
   status === 'completed' || (said && (status !== '' || aborted)) ? conversationId : undefined
 
@@ -88,7 +88,7 @@ function showFailure({ screen, json }: TurnOutput, error: unknown): void {
   else process.stderr.write(`${errorPage(error)}\n`)
 }
 
-/** Whatever was thrown, as an event. */
+/** A thrown value as an event. */
 export function failureEvent(error: unknown): ChatEvent {
   const [{ code, message, details }] = problemsOf(error)
   return errorEvent({ success: false, error: message, error_code: code, details })
@@ -100,11 +100,11 @@ interface Decision {
   readonly reason?: string
 }
 
-/** Decides about tool calls in place of the chat: a person does, once, or for a tool in all of this chat. */
+/** Asks the user about tool calls. An answer holds for one call, or for a tool in this chat. */
 interface Asker {
-  /** None where the signal aborts. */
+  /** Returns `undefined` if the signal aborts. */
   decide(event: AskEvent, signal: AbortSignal): Promise<Decision | undefined>
-  /** Another chat begins: what was allowed for this one is forgotten. */
+  /** Forgets the allowed tools when a new conversation starts. */
   forget(): void
 }
 
@@ -142,10 +142,10 @@ function decisionOf(answer: string): Decision | 'always' | undefined {
   return /^(a|always)$/i.test(word) ? 'always' : undefined
 }
 
-/** The questions of one turn, asked one after the other while the turn goes on. */
+/** The questions of a turn, asked one after the other while the turn runs. */
 interface Questions extends AsyncDisposable {
   put(requestId: string, event: AskEvent): void
-  /** The call has ended without its answer. */
+  /** The call has ended without an answer. */
   drop(callId: string): void
 }
 
@@ -160,7 +160,7 @@ function openQuestions(partner: Partner, asker: Asker, note: Screen['note'], sig
     if (!decision) return
     const answer = { request_id: requestId, call_id: event.call_id, ...decision }
     await partner.answer(answer, signal).catch((error: unknown) => {
-      if (!all.aborted) note(`  the answer did not arrive: ${oneLine(messageOf(error))}`)
+      if (!all.aborted) note(`  failed to send the answer: ${oneLine(messageOf(error))}`)
     })
   }
   return {
@@ -177,18 +177,18 @@ function openQuestions(partner: Partner, asker: Asker, note: Screen['note'], sig
   }
 }
 
-/** Shows a turn: the reply on the standard output, everything about it on the standard error stream. */
+/** Shows a turn: the reply on the standard output, everything else on the standard error stream. */
 interface Screen {
   show(event: ChatEvent): void
-  /** A line for a person about the chat itself. */
+  /** Writes a line about the chat itself. */
   readonly note: (text: string, colour?: Colour) => void
-  /** Ends the line of a reply that was cut off. */
+  /** Ends the line of an incomplete reply. */
   end(): void
 }
 
 type Colour = 'gray' | 'green' | 'red' | 'yellow'
 
-/** How something is written: a line that is being edited may have to make output. */
+/** Writes output, which can have to interrupt the line editor. */
 type Beside = (write: () => void) => void
 
 export const jsonScreen = (): Screen => ({
@@ -198,7 +198,7 @@ export const jsonScreen = (): Screen => ({
 })
 
 const SHOWN_ARGUMENTS = 200
-/** Who decides about a call must see it. */
+/** The user must see a call to decide about it. */
 const ASKED_ARGUMENTS = 2_000
 const SHOWN_ERROR = 300
 
@@ -232,27 +232,27 @@ export function textScreen(beside: Beside = write => write()): Screen {
         case 'end':
           end()
           if (aside.isTTY)
-            note(`${event.provider}/${event.model}, ${event.tokens_used.total} tokens, ${milliseconds(event.duration_ms)}`)
+            note(`${event.provider}/${event.model}, ${tokensText(event.tokens_used)}, ${milliseconds(event.duration_ms)}`)
           return
         case 'start':
-        case 'ask': // shown when it is its turn to be asked
+        case 'ask': // shown when the question is asked
           return
       }
     },
   }
 }
 
-/** A model's text may bring what a terminal would obey or turn round. */
+/** The text of a model can contain control characters, which a terminal would execute. */
 const obeyedByNone = (text: string) => text.replaceAll(/[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '')
 
 const callText = ({ tool, arguments: given }: { readonly tool: string; readonly arguments: object }, most: number) =>
   `${visible(tool)} ${clipped(visible(JSON.stringify(given)), most)}`
 
-/** All that a person decides about. */
+/** All arguments, for the decision of the user. */
 const askText = (event: Extract<ChatEvent, { type: 'ask' }>): string =>
   [`? ${callText(event, ASKED_ARGUMENTS)}`, ...unshown(event), `  ${visible(event.question)}`].join('\n')
 
-/** What is cut off may be what matters. */
+/** States what is cut off, because it can be the decisive part. */
 function unshown({ arguments: given }: { readonly arguments: object }): string[] {
   const all = visible(JSON.stringify(given)).length
   return all > ASKED_ARGUMENTS ? [`  only ${ASKED_ARGUMENTS} of ${all} characters are shown`] : []
@@ -262,3 +262,7 @@ function resultText({ tool, success, error, duration_ms: ms }: Extract<ChatEvent
   const head = `${success ? '✓' : '✗'} ${visible(tool)} ${milliseconds(ms)}`
   return success ? head : `${head}: ${clipped(visible(error ?? ''), SHOWN_ERROR)}`
 }
+
+/** `480 tokens, 300 of them cached` */
+const tokensText = ({ total, cached }: { readonly total: number; readonly cached?: number }) =>
+  `${total} tokens${cached === undefined ? '' : `, ${cached} of them cached`}`

@@ -1,6 +1,7 @@
-import { errorPage, INTERRUPTED, oneLine, visibleLines } from '@svc/cli/command'
+import { errorPage, INTERRUPTED, oneLine, visible, visibleLines } from '@svc/cli/command'
 import { codeOf, type SchemaProblem, isTree, messageOf, svcError, type SvcError, systemContext, withTimeout } from '@svc/core'
 import { type CommandContext, type ContentPart, type Json, type Tool, type ToolResult, Tools } from '@svc/core/contracts'
+import { toolFailure } from '@svc/plugin-kit'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { argumentsInvalid, toolUnknownHere } from '../errors.ts'
 
@@ -26,26 +27,59 @@ export async function callTool(command: CommandContext, asked: CallOptions): Pro
   await checkArguments(asked.name, tool, args)
   const began = performance.now()
   const limitMs = asked.timeoutMs ?? tool.timeoutMs ?? timeoutOf(await command.setting('chat', 'tool_timeout_ms'))
-  const outcome = await run(asked.name, tool, args, limitMs, command.signal)
+  const outcome = await run({ name: asked.name, tool, plugin: tools.owner(asked.name) }, args, limitMs, command.signal)
   const code = show(command, asked, outcome, Math.round(performance.now() - began))
   return command.signal.aborted ? INTERRUPTED : code
 }
 
-type Outcome = { readonly result: ToolResult } | { readonly error: SvcError }
+/** `frames`: the stack of an unexpected error. */
+type Outcome = { readonly result: ToolResult } | { readonly error: SvcError; readonly frames?: readonly string[] }
+
+interface CalledTool {
+  readonly name: string
+  readonly tool: Tool
+  /** The plugin that added the tool. */
+  readonly plugin: string | undefined
+}
 
 const timeoutOf = (ms: unknown) => (typeof ms === 'number' ? ms : TIMEOUT_MS)
 
-async function run(name: string, tool: Tool, args: ToolArguments, limitMs: number, signal: AbortSignal): Promise<Outcome> {
+async function run(called: CalledTool, args: ToolArguments, limitMs: number, signal: AbortSignal): Promise<Outcome> {
+  const { name, tool } = called
   const late = () => tookTooLong(name, limitMs)
   try {
     const call = (ending: AbortSignal) => tool.call(args, systemContext(ending, 'svc tools call'))
     const result = resultOf(await withTimeout(limitMs, call, { signal, late }))
-    return result.isError === true ? { error: failed(name, textOf(result), result.content) } : { result }
+    return result.isError === true ? { error: failed(called, textOf(result), result.content) } : { result }
   } catch (error) {
     if (signal.aborted) return { error: svcError('INTERRUPTED', 'interrupted', { details: { tool: name } }) }
-    return { error: isLate(error) ? error : failed(name, messageOf(error), [], hintOf(error)) }
+    return isLate(error) ? { error } : thrownBy(called, error)
   }
 }
+
+const MOST_FRAMES = 10
+
+/** Shows where a tool failed, except for an error with a hint or of svc: its author expected it. */
+function thrownBy({ name, plugin }: CalledTool, thrown: unknown): Outcome {
+  const { code, err } = toolFailure(name, { thrown, plugin })
+  const hint = hintOf(thrown)
+  const error = svcError('TOOL_EXECUTION_FAILED', `${name}: ${messageWithCode(err.message, code)}`, {
+    details: { tool: name, ...(plugin === undefined ? {} : { plugin }), reason: err.message, code, content: [] },
+    ...(plugin === undefined ? {} : { plugin }),
+    ...(hint === undefined ? {} : { hint }),
+  })
+  const isExpected = hint !== undefined || (plugin?.startsWith('@svc/') === true && code !== err.name)
+  return { error, ...(isExpected ? {} : { frames: framesOf(err) }) }
+}
+
+/** The frames of the plugin, without those of svc around it. */
+function framesOf({ stack = '' }: Error): string[] {
+  const frames = stack.split('\n').flatMap(line => /^\s+(at .*)/.exec(line)?.[1] ?? [])
+  const end = frames.findIndex(frame => /\/(core|@svc)\/runtime\//.test(frame))
+  return frames.slice(0, end < 1 ? MOST_FRAMES : Math.min(end, MOST_FRAMES))
+}
+
+const messageWithCode = (message: string, code: string) => (message.includes(code) ? message : `${message} (${code})`)
 
 const tookTooLong = (tool: string, ms: number) =>
   svcError('TIMEOUT', `${tool} took longer than ${ms} ms`, {
@@ -54,15 +88,20 @@ const tookTooLong = (tool: string, ms: number) =>
   })
 const isLate = (error: unknown): error is SvcError => codeOf(error) === 'TIMEOUT'
 
+/** A tool can throw an object whose getters throw. */
 const hintOf = (error: unknown): string | undefined => {
-  const { hint } = Object(error) as { hint?: unknown }
-  return typeof hint === 'string' ? hint : undefined
+  try {
+    const { hint } = Object(error) as { hint?: unknown }
+    return typeof hint === 'string' ? hint : undefined
+  } catch {
+    return undefined
+  }
 }
 
-const failed = (tool: string, reason: string, content: readonly ContentPart[], hint?: string) =>
+const failed = ({ name: tool, plugin }: CalledTool, reason: string, content: readonly ContentPart[]) =>
   svcError('TOOL_EXECUTION_FAILED', `${tool}: ${reason || 'failed without an error message'}`, {
     details: { tool, reason, content },
-    ...(hint === undefined ? {} : { hint }),
+    ...(plugin === undefined ? {} : { plugin }),
   })
 
 /** Checks the form of the result, because a tool is untrusted code. */
@@ -74,9 +113,10 @@ function resultOf(result: ToolResult | undefined): ToolResult {
 /** Prints the result in the form of `POST /tools/{name}/call`, or as text. */
 function show({ print, note }: CommandContext, { name, json }: CallOptions, outcome: Outcome, ms: number): number {
   if ('error' in outcome) {
-    const { code, message, details } = outcome.error
+    const { error, frames = [] } = outcome
+    const { code, message, details } = error
     if (json) print(shown(JSON.stringify({ success: false, error: message, error_code: code, details, duration_ms: ms })))
-    else note(errorPage(outcome.error))
+    else note([errorPage(error), ...frames.map(line => `  ${visible(line)}`)].join('\n'))
     return 1
   }
   const { content, structured } = outcome.result

@@ -1,115 +1,114 @@
 import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { deeper } from '@svc/mcp-protocol'
+import { deeper, MAX_DEPTH, noAnswer, withDefaults } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
-import type { Arguments, TraceHeaders } from '../client-types.ts'
-import { tooSlow } from '../failures.ts'
-import type { CallListener } from '../json-rpc.ts'
-import type { ResolvedOptions } from '../options.ts'
-import { createDeadline, type Deadline } from '../timing.ts'
-import { MAX_DEPTH, noAnswer } from './messages.ts'
+import type { Arguments, StepOptions } from '../client-types.ts'
+import { aborted, tooSlow } from '../failures.ts'
+import type { ResolvedOptions } from '../resolved-options.ts'
 
-type JsonObject = { readonly [key: string]: Json | undefined }
-
-/** A call from its start to its last step. It can wait for the answer of a user. */
-export interface RunningCall {
-  readonly tool: string
-  readonly args: Arguments
-  readonly owner: string | undefined
-  readonly trace: TraceContext | undefined
-  /** The questions that the caller supports now. */
-  can: ToolDialog['can']
-  readonly steps: StepQueue
-  readonly deadline: Deadline
-  /** Ends the call, and notifies the server. */
-  readonly abort: AbortController
-  /** Open questions of the server, each with a function that answers it. */
-  readonly questions: Map<string, (answer: Json | undefined) => void>
-  /** Leaves the concurrency limit. */
-  leave: () => void
-}
-
-export function createRunningCall(
-  options: ResolvedOptions,
-  call: Pick<RunningCall, 'tool' | 'args' | 'owner' | 'trace' | 'can'>,
-  timeoutMs: number
-): RunningCall {
-  const totalMs = Math.max(timeoutMs, options.maxTotalMs)
-  const deadline = createDeadline(options.clock, timeoutMs, totalMs, ms => stop(running, tooSlow(options.name, ms)))
-  const running: RunningCall = {
-    ...call,
-    steps: new StepQueue(),
-    deadline,
-    abort: new AbortController(),
-    questions: new Map(),
-    leave: () => {},
-  }
-  return running
-}
-
-/** Ends a call with this failure, if it has not ended yet. */
-export function stop(running: RunningCall, failure: Error): void {
-  running.deadline.stop()
-  running.steps.fail(failure)
-  running.abort.abort(failure)
-}
-
-/** Answers a request of the server (protocols before 2026). */
-export type Respond = (id: string | number, answer: object) => void
-
-/** Passes messages of the server to a running call. */
-export function listenerOf(running: RunningCall, respond: Respond): CallListener {
-  return {
-    ...(running.owner !== undefined && { owner: running.owner }),
-    step(step) {
-      if (step.type === 'progress') running.deadline.extend()
-      running.steps.push(stripped(step, () => {}))
-    },
-    ask(id, name, params) {
-      const method = name as InputRequest['method']
-      if (!running.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(id, noAnswer(method))
-      const key = String(id)
-      running.questions.set(key, answer => {
-        const filled = method === 'elicitation/create' ? withDefaults(params as JsonObject, answer) : answer
-        respond(id, filled === undefined ? noAnswer(method) : { result: filled })
-      })
-      const shown = stripped(params, () => {})
-      const request = { method, ...(shown !== undefined && { params: shown as JsonObject }) } as InputRequest
-      running.steps.push({ type: 'input', requests: { [key]: request } })
-    },
-  }
-}
-
-/** Sends the answers to all open questions. */
-export function answerAll({ questions }: RunningCall, answers: ToolDialog['answers'] = {}): void {
-  for (const [key, answer] of questions) answer(Object.hasOwn(answers, key) ? answers[key] : undefined)
-  questions.clear()
-}
-
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** An accepted form; empty fields get the defaults that the form declares. */
-function withDefaults(params: JsonObject | undefined, answer: Json | undefined): Json | undefined {
-  const properties = isObject(params?.['requestedSchema']) ? params['requestedSchema']['properties'] : undefined
-  if (!isObject(answer) || answer['action'] !== 'accept' || !isObject(properties)) return answer
-  const content = isObject(answer['content']) ? answer['content'] : {}
-  const defaults = Object.entries(properties).flatMap(([name, one]) =>
-    isObject(one) && one['default'] !== undefined ? [[name, one['default']] as const] : []
-  )
-  return { ...answer, content: { ...Object.fromEntries(defaults), ...content } }
+/** A request of the server for input. */
+interface Question {
+  readonly id: string | number
+  readonly method: InputRequest['method']
+  readonly params: unknown
 }
 
 /** Above this many unread steps, the oldest progress is dropped. */
 const MAX_STEPS = 256
 
-/** The steps of a call that its caller has not read yet. The last one is a result, a question or a failure. */
-class StepQueue {
+/** What a caller asks for. */
+export interface CallRequest extends StepOptions {
+  readonly tool: string
+  readonly args: Arguments
+  /** Also the keys of the trace in `_meta` (SEP-414). */
+  readonly trace: Readonly<Record<string, string>>
+}
+
+/** A call from its start to its last step: a result, a question or a failure. It can wait for the answer of a user. */
+export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolStep> {
+  /** The questions that the caller supports now. */
+  can: ToolDialog['can']
+  /** Whether the server can have received it. */
+  isSent = false
+  /** Leaves the concurrency limit. */
+  leave: () => void = () => {}
+  readonly request: CallRequest
+  readonly #server: string
+  /** Milliseconds without progress, and in all. */
+  readonly #timeoutMs: number
+  readonly #totalMs: number
+  /** Ends the call, and notifies the server. */
+  readonly #abort = new AbortController()
+  /** Open questions of the server, each with a function that answers it. */
+  readonly #questions = new Map<string, (answer: Json | undefined) => void>()
+  /** Returns the state with which the caller answers a question. Throws MCP_CALL_FAILED. */
+  readonly #park: () => string
+  /** The steps that the caller has not read yet. */
   readonly #steps: ToolStep[] = []
   #failure: Error | undefined
-  #reader: { resolve(step: ToolStep): void; reject(error: Error): void } | undefined
+  /** The caller has read the last step, and has not answered a question. */
+  #isOver = false
+  #reader: PromiseWithResolvers<IteratorResult<ToolStep>> | undefined
+  #timer: NodeJS.Timeout | undefined
+  #endsAt: number
+  #pausedAt: number | undefined
+
+  constructor(options: ResolvedOptions, request: CallRequest, timeoutMs: number, park: () => string) {
+    this.#server = options.name
+    this.request = request
+    this.can = request.dialog?.can ?? []
+    this.#park = park
+    this.#timeoutMs = timeoutMs
+    this.#totalMs = Math.max(timeoutMs, options.maxTotalMs)
+    this.#endsAt = performance.now() + this.#totalMs
+    this.extend()
+  }
+
+  get #delivered() {
+    return this.isSent ? 'maybe' : 'no'
+  }
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** Starts its time limit again, but never past the total; also ends a pause. */
+  extend(): void {
+    clearTimeout(this.#timer)
+    const now = performance.now()
+    if (this.#pausedAt !== undefined) this.#endsAt += now - this.#pausedAt
+    this.#pausedAt = undefined
+    const left = Math.min(this.#timeoutMs, Math.max(0, this.#endsAt - now))
+    const limitMs = left < this.#timeoutMs ? this.#totalMs : this.#timeoutMs
+    this.#timer = setTimeout(() => this.stop(tooSlow(this.#server, limitMs, this.#delivered)), left)
+  }
+
+  /** Stops its time limit until `extend`. */
+  pause(): void {
+    this.#pausedAt ??= performance.now()
+    clearTimeout(this.#timer)
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Returns the next step; throws the failure. Only one reader waits at a time. */
+  next(): Promise<IteratorResult<ToolStep>> {
+    if (this.#isOver) return Promise.resolve({ done: true, value: undefined })
+    const value = this.#steps.shift()
+    if (value !== undefined) return Promise.resolve(this.#read(value))
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    this.#reader = Promise.withResolvers()
+    return this.#reader.promise
+  }
+
+  #read(value: ToolStep): IteratorResult<ToolStep> {
+    this.#isOver = value.type === 'result' || value.type === 'input'
+    return { done: false, value }
+  }
 
   push(step: ToolStep): void {
     if (this.#reader !== undefined) {
-      this.#reader.resolve(step)
+      this.#reader.resolve(this.#read(step))
       this.#reader = undefined
       return
     }
@@ -120,35 +119,60 @@ class StepQueue {
     this.#steps.push(step)
   }
 
-  fail(error: Error): void {
-    this.#failure ??= error
+  /** Ends the call with this failure, if it has not ended yet. */
+  stop(failure: Error): void {
+    this.pause()
+    this.#failure ??= failure
     this.#reader?.reject(this.#failure)
     this.#reader = undefined
+    this.#abort.abort(failure)
   }
 
-  /** Returns the next step; throws the failure. Only one reader waits at a time. */
-  next(): Promise<ToolStep> {
-    const step = this.#steps.shift()
-    if (step !== undefined) return Promise.resolve(step)
-    if (this.#failure !== undefined) return Promise.reject(this.#failure)
-    return new Promise((resolve, reject) => {
-      this.#reader = { resolve, reject }
+  /** Ends the call, because its caller does not wait any longer. */
+  abandon(reason?: unknown): void {
+    this.stop(aborted(this.#server, reason, this.#timeoutMs, this.#delivered))
+  }
+
+  /** Ends the call when its caller aborts. Returns a function that stops this. */
+  watch(signal: AbortSignal): () => void {
+    const onAbort = () => this.abandon(signal.reason)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    return () => signal.removeEventListener('abort', onAbort)
+  }
+
+  /** The server reports progress, or a log message. */
+  step(step: ToolStep): void {
+    if (step.type === 'progress') this.extend()
+    this.push(stripped(step, () => {}))
+  }
+
+  /** The server asks for input (protocols before 2026). */
+  ask({ id, method, params }: Question, respond: (answer: object) => void): void {
+    if (!this.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(noAnswer(method))
+    const key = String(id)
+    this.#questions.set(key, answer => {
+      const filled = method === 'elicitation/create' ? withDefaults(params, answer) : answer
+      respond(filled === undefined ? noAnswer(method) : { result: filled })
     })
+    const shown = stripped(params, () => {})
+    const request = {
+      method,
+      ...(shown !== undefined && { params: shown as NonNullable<InputRequest['params']> }),
+    } as InputRequest
+    try {
+      this.push({ type: 'input', requests: { [key]: request }, state: this.#park() })
+    } catch (error) {
+      this.stop(error as Error)
+    }
   }
-}
 
-/** Under the keys of SEP-414, which are the names of the headers as well. */
-interface TraceContext {
-  readonly [key: string]: string
-}
-
-const TRACE = /^[\da-f-]{55,128}$/
-const STATE = /^[\x20-\x7e]{1,512}$/
-
-/** The trace for the server, `undefined` if there is none, or if it is not valid in a header. */
-export function traceContextOf({ trace, traceState }: TraceHeaders): TraceContext | undefined {
-  if (trace === undefined || !TRACE.test(trace)) return undefined
-  return traceState !== undefined && STATE.test(traceState)
-    ? { traceparent: trace, tracestate: traceState }
-    : { traceparent: trace }
+  /** Goes on with the answers to all open questions. */
+  resume({ can, answers = {} }: ToolDialog): void {
+    this.can = can
+    this.#isOver = false
+    this.extend()
+    for (const [key, answer] of this.#questions) answer(Object.hasOwn(answers, key) ? answers[key] : undefined)
+    this.#questions.clear()
+  }
 }

@@ -28,7 +28,7 @@ export async function loginMcp(
   await using client = createMcpClient({
     ...options,
     connectMs: waitMs,
-    reconnect: { maxAttempts: 0, backoff: 'constant' },
+    retryAttempts: 0,
     oauth: { ...options.oauth, person },
   })
   await client.connect(ctx)

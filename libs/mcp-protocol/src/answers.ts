@@ -1,18 +1,22 @@
+import { isTree, type SvcError } from '@svc/core'
 import type { InputRequest, Json, ToolResult, ToolStep } from '@svc/core/contracts'
-import { deeper, HIDDEN_KEY } from '@svc/mcp-protocol'
 import { stripped, stripResult } from '@svc/plugin-kit'
-import { protocolError, saysUnknownTool, toolNotFound } from '../failures.ts'
+import { callFailed, type FailureFacts } from './call.ts'
+import { deeper } from './listed-tool.ts'
+import { HIDDEN_KEY, RPC } from './versions.ts'
 
 type JsonObject = { readonly [key: string]: unknown }
 type InputMethod = InputRequest['method']
 
 /** The outcome of a call: its result, or questions (stateless servers). */
-export type Outcome =
+type Outcome =
   | { readonly type: 'result'; readonly result: ToolResult }
   | { readonly type: 'input'; readonly requests: { readonly [key: string]: InputRequest }; readonly state?: string }
 
 /** Maximum nesting of a message: a deeper one cannot be written as JSON again. */
 export const MAX_DEPTH = 500
+/** Maximum characters of a message in an error or a step. */
+const MAX_MESSAGE = 2_000
 /** Limit on the kinds of hidden characters that the metadata of a result names. */
 const MAX_HIDDEN = 20
 /** The prefix of the protocol's own keys. */
@@ -28,7 +32,7 @@ export function readOutcome(server: string, tool: string, raw: unknown): Outcome
   if (deeper(raw, MAX_DEPTH)) throw protocolError(server, `its result has more than ${MAX_DEPTH} levels`)
   if (isError === true && saysUnknownTool(textOfPart(parts[0]))) throw toolNotFound(server, tool, { delivered: 'yes' })
   const hidden = new Set<string>()
-  const clean = <T>(value: T): T => stripped(value, found => found.forEach(one => hidden.add(one)))
+  const clean = <T>(value: T): T => stripped(value, found => found.forEach(item => hidden.add(item)))
   const result: ToolResult = {
     content: clean(parts) as unknown as ToolResult['content'],
     ...(structuredContent !== undefined && { structured: clean(structuredContent) as Json }),
@@ -53,20 +57,34 @@ const textOfPart = (part: JsonObject | undefined) => (typeof part?.['text'] === 
 /** Reads questions. Removes hidden characters from them, not from their keys: the server identifies its questions by these. */
 function readInput(server: string, { inputRequests = {}, requestState }: JsonObject): Outcome {
   const entries = Object.entries((inputRequests ?? {}) as JsonObject)
-  const isKnown = ([key, one]: readonly [string, unknown]) =>
-    isInputMethod((one as JsonObject | null)?.['method']) && stripResult(key).found.length === 0
+  const isKnown = ([key, item]: readonly [string, unknown]) =>
+    isInputMethod((item as JsonObject | null)?.['method']) && stripResult(key).found.length === 0
   if (!entries.every(isKnown) || deeper(inputRequests, MAX_DEPTH))
     throw protocolError(server, 'it asks for something that the protocol does not define')
   return {
     type: 'input',
-    requests: Object.fromEntries(entries.map(([key, one]) => [key, stripped(one as InputRequest, () => {})])),
+    requests: Object.fromEntries(entries.map(([key, entry]) => [key, stripped(entry as InputRequest, () => {})])),
     ...(typeof requestState === 'string' && { state: requestState }),
   }
 }
 
 /** The text of a result, for an error. */
-export const textOfResult = (result: ToolResult): string =>
-  result.content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+export const textOfResult = (content: ToolResult['content']): string =>
+  content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+
+type ProgressStep = Extract<ToolStep, { type: 'progress' }>
+
+/** Reads the progress of a call, `undefined` if it is none. */
+export function readProgress(params: unknown): ProgressStep | undefined {
+  const { progress, total, message } = (params ?? {}) as JsonObject
+  if (typeof progress !== 'number') return undefined
+  return {
+    type: 'progress',
+    progress,
+    ...(typeof total === 'number' && { total }),
+    ...(typeof message === 'string' && { message: message.slice(0, MAX_MESSAGE) }),
+  }
+}
 
 type LogStep = Extract<ToolStep, { type: 'log' }>
 const LEVELS = new Set<unknown>(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'])
@@ -78,18 +96,20 @@ export function readLog(params: unknown): LogStep | undefined {
   return { type: 'log', level: level as LogStep['level'], data: data as Json, ...(typeof logger === 'string' && { logger }) }
 }
 
-/** The questions of a server, as capabilities of the protocol. */
-const CAPABILITIES: Readonly<Record<InputMethod, object>> = {
+/** The capabilities of a client that can answer the questions of a server. */
+export const INPUT_CAPABILITIES: Readonly<Record<InputMethod, object>> = {
   'elicitation/create': { elicitation: { form: {}, url: {} } },
   'sampling/createMessage': { sampling: {} },
   'roots/list': { roots: {} },
 }
 
+/** The capabilities to declare. */
 export const capabilitiesOf = (can: readonly InputMethod[]): Record<string, object> =>
-  Object.assign({}, ...can.map(method => CAPABILITIES[method]))
+  Object.assign({}, ...can.map(method => INPUT_CAPABILITIES[method]))
 
+/** Whether a request of the server is a question. */
 export const isInputMethod = (method: unknown): method is InputMethod =>
-  typeof method === 'string' && Object.hasOwn(CAPABILITIES, method)
+  typeof method === 'string' && Object.hasOwn(INPUT_CAPABILITIES, method)
 
 /** The response to a question that the caller does not answer. */
 export function noAnswer(method: InputMethod): { readonly result: object } | { readonly error: object } {
@@ -97,3 +117,45 @@ export function noAnswer(method: InputMethod): { readonly result: object } | { r
   if (method === 'roots/list') return { result: { roots: [] } }
   return { error: { code: -1, message: 'the caller cannot answer this' } }
 }
+
+/** An accepted form; empty fields get the defaults that the form declares. */
+export function withDefaults(params: unknown, answer: Json | undefined): Json | undefined {
+  const schema = isTree(params) ? params['requestedSchema'] : undefined
+  const properties = isTree(schema) ? schema['properties'] : undefined
+  if (!isTree(answer) || answer['action'] !== 'accept' || !isTree(properties)) return answer
+  const content = isTree(answer['content']) ? answer['content'] : {}
+  const defaults = Object.entries(properties).flatMap(([name, field]) =>
+    isTree(field) && field['default'] !== undefined ? [[name, field['default']] as const] : []
+  )
+  return { ...answer, content: { ...Object.fromEntries(defaults), ...content } } as Json
+}
+
+/** An error of JSON-RPC. */
+export interface RpcError {
+  readonly code: number
+  readonly message: string
+}
+
+const UNKNOWN_TOOL = /unknown tool|tool .{0,200}(not found|does not exist|unknown)|no (such )?tool/is
+const V1_ERROR = /^MCP error -32602: /
+
+/** The failure for an error that the server returned to a call. */
+export function refused(server: string, tool: string, { code, message }: RpcError): SvcError {
+  const facts = { delivered: 'yes', rpcCode: code } as const
+  if (code === RPC.invalidParams && isUnknownTool(message)) return toolNotFound(server, tool, facts)
+  const kind = code === RPC.methodUnknown || code === RPC.parse || code === RPC.invalidRequest ? 'protocol_error' : 'tool_error'
+  return callFailed(server, kind, String(message).slice(0, MAX_MESSAGE), facts)
+}
+
+const isUnknownTool = (message: unknown) => UNKNOWN_TOOL.test(String(message).slice(0, MAX_MESSAGE))
+
+/** Whether the text of a failed result means an unknown tool: servers of the SDK's version 1 report it so. */
+const saysUnknownTool = (text: string): boolean => V1_ERROR.test(text) && isUnknownTool(text)
+
+/** The failure for a tool that the server does not have. */
+export const toolNotFound = (server: string, tool: string, facts: FailureFacts = {}): SvcError =>
+  callFailed(server, 'tool_not_found', `it has no tool "${tool.slice(0, 128)}"`, facts)
+
+/** The failure for an answer that the protocol does not allow. */
+export const protocolError = (server: string, what: string): SvcError =>
+  callFailed(server, 'protocol_error', what, { delivered: 'yes' })

@@ -1,0 +1,60 @@
+import type { RefusalKind } from '@svc/core/contracts'
+import { LOOKED_AT } from '@svc/runtime/isolation'
+
+/** Reads the log of a host for what happens to an isolated plugin. */
+export interface LogReader {
+  write(line: string): void
+  /** Denied accesses and deaths of its process, each once, as a sentence. */
+  problems(): readonly string[]
+  warnings(): readonly string[]
+}
+
+/** A line about an isolated plugin, unchecked. */
+interface LogLine {
+  readonly plugin?: string
+  readonly of?: string
+  readonly kind?: RefusalKind
+  readonly what?: string
+  readonly variable?: string
+  readonly by?: string
+  readonly how?: string
+  readonly from?: string
+  readonly hint?: string
+  readonly msg?: string
+}
+
+const GONE = /^the process of an isolated plugin has ended/
+/** Lines of its standard error stream that an error repeats. */
+const MOST_LINES = 20
+
+/** Creates the destination of a log. */
+export function createLogReader(plugin: string): LogReader {
+  const [problems, warnings, written] = [new Set<string>(), new Set<string>(), [] as string[]]
+  const take = (line: LogLine) => {
+    const { kind, what, hint, variable, by, how, from, msg = '' } = line
+    if (line.of === plugin && kind !== undefined && what !== undefined)
+      (kind === 'read' ? warnings : problems).add(refusalText(kind, what, msg, hint))
+    if (line.plugin !== plugin) return
+    if (msg === LOOKED_AT) warnings.add(lookText(String(variable), String(by)))
+    if (from === 'stderr' && written.length < MOST_LINES) written.push(msg)
+    if (GONE.test(msg)) problems.add([`its process ended: ${how}`, ...written].join('\n  '))
+  }
+  return {
+    write(line) {
+      if (line.includes(plugin)) take(JSON.parse(line) as LogLine)
+    },
+    problems: () => [...problems],
+    warnings: () => [...warnings],
+  }
+}
+
+/** A variable that only a dependency reads. */
+export const lookText = (name: string, by: string): string =>
+  `${by} looks at the variable ${name}: if the plugin needs it, add it to "permissions": { "env": [{ "name": "${name}", "optional": true }] }`
+
+const refusalText = (kind: RefusalKind, what: string, message: string, hint = ''): string => {
+  if (kind === 'env') return `it reads the variable ${what}: add it to "permissions": { "env": ["${what}"] }`
+  if (kind === 'network' && !/^(udp|dns):/.test(what))
+    return `it asks ${what}: add it to "permissions": { "network": ["${what}"] }`
+  return `${message}. ${hint}`
+}

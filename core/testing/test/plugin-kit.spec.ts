@@ -1,0 +1,42 @@
+import { existsSync } from 'node:fs'
+import { type KitRun, pluginKit } from '@svc/testing'
+import { expect } from 'chai'
+
+const SQLITE = new URL('../../../plugins/storage/sqlite/', import.meta.url)
+
+describe('pluginKit, with a configuration for each case', function () {
+  this.timeout(60_000)
+
+  it('proves that a store keeps its data, in a folder of each case', async () => {
+    const runs: KitRun[] = []
+    const config = (run: KitRun) => {
+      runs.push(run)
+      return { store: { path: `${run.folder}/data.db` } }
+    }
+    const cases = (await pluginKit(SQLITE, { config, lasts: true })).filter(({ title }) => title.startsWith('store:'))
+    const lasting = cases.filter(({ title }) => /again|reopen|restart|last/.test(title))
+    expect(lasting.length).to.be.above(0)
+    runs.length = 0
+    for (const testCase of lasting) await testCase.run.call(undefined)
+    // the hosts of one case have the same run, those of another case have another
+    const folders = new Set(runs.map(run => run.folder))
+    expect(folders.size).to.equal(lasting.length)
+    expect(runs.length).to.be.above(lasting.length)
+    expect(new Set(runs.map(run => run.id)).size).to.equal(lasting.length)
+    expect([...folders].filter(folder => existsSync(folder))).to.deep.equal([])
+  })
+
+  it('reports a store that does not keep what its author says it does', async () => {
+    const memory = new URL('../../../plugins/storage/memory/', import.meta.url)
+    const cases = (await pluginKit(memory, { lasts: true })).filter(({ title }) => /again|reopen|restart|last/.test(title))
+    const failed = await Promise.all(
+      cases.map(testCase =>
+        testCase.run.call(undefined).then(
+          () => '',
+          () => testCase.title
+        )
+      )
+    )
+    expect(failed.join('')).to.not.equal('')
+  })
+})

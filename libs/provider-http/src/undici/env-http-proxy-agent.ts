@@ -1,0 +1,1 @@
+export { default } from 'undici/lib/dispatcher/env-http-proxy-agent.js'

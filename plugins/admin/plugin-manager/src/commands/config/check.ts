@@ -1,0 +1,120 @@
+import { errorFacts, printError } from '@svc/cli/command'
+import { findSettings, here, hostOptions, type ServeOptions, sourceNames, sourcesOf, startProblems } from '@svc/cli/program'
+import { type Config, get, matchesPattern, type Plan, planHost, slotsOf, StartFailed, type SvcError } from '@svc/core'
+import { apiKeyMissing, schemeMissing, toolUnknownInSet } from '../errors.ts'
+
+/** A command that starts a server, with the problems for which it would refuse. */
+interface Surface {
+  readonly command: 'svc serve' | 'svc mcp serve'
+  readonly options: ServeOptions
+}
+
+interface CheckAsked {
+  readonly json: boolean
+  /** Also start the plugins once. */
+  readonly start: boolean
+}
+
+/** `svc config check`: reports all problems of `svc serve` and `svc mcp serve`; resolves with the exit code. */
+export async function checkConfig(options: ServeOptions, { json, start }: CheckAsked): Promise<number> {
+  const place = here()
+  const config = await findSettings(options, place)
+  const plan = await planHost(hostOptions(config, place.home))
+  const server = await problemsOf({ command: 'svc serve', options }, { config, plan }, start)
+  const hasToolServer = plan.plannedPlugins.some(isToolServer)
+  const tools = hasToolServer ? await toolServerProblems(options, start) : []
+  const known = new Set(server.map(textOf))
+  const ofTools = tools.filter(problem => !known.has(textOf(problem)))
+  const good = server.length + ofTools.length === 0
+  const unchecked = [
+    ...(hasToolServer ? [] : ['svc mcp serve, because no plugin provides the tool server']),
+    ...uncheckedWords(plan, start),
+  ]
+  if (json) {
+    const problems = [...all(server), ...all(ofTools).map(facts => ({ ...facts, command: 'svc mcp serve' }))]
+    print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: problems, notes: all(plan.notes), unchecked }, null, 2))
+    return good ? 0 : 1
+  }
+  if (good) print(`The configuration is valid (${sourceNames(config).join(', ') || 'defaults only'}).`)
+  if (server.length > 0) printError(new StartFailed(server))
+  if (ofTools.length > 0) {
+    process.stderr.write(`${server.length > 0 ? '\n' : ''}Only \`svc mcp serve\` would refuse:\n\n`)
+    printError(new StartFailed(ofTools))
+  }
+  for (const { message, where, hint } of plan.notes) process.stderr.write(`note: ${message} (${where}): ${hint}\n`)
+  if (good) print(['Not checked:', ...unchecked.map(text => `  ${text}`)].join('\n'))
+  return good ? 0 : 1
+}
+
+const print = (text: string) => void process.stdout.write(`${text}\n`)
+const all = (problems: readonly SvcError[]) => problems.flatMap(errorFacts)
+const textOf = ({ code, plugin, message, where }: SvcError) => JSON.stringify([code, plugin, message, where])
+
+/** `svc mcp serve` has another address, and publishes the tools. */
+async function toolServerProblems(options: ServeOptions, start: boolean): Promise<SvcError[]> {
+  const place = here()
+  const surface: Surface = { command: 'svc mcp serve', options: { ...options, surface: 'mcp' } }
+  const config = await findSettings(surface.options, place)
+  const plan = await planHost(hostOptions(config, place.home))
+  return problemsOf(surface, { config, plan }, start)
+}
+
+/** The problems of the plan, those of the server when it opens, and with `start` those of all plugins when they start. */
+async function problemsOf(
+  { command, options }: Surface,
+  { config, plan }: { readonly config: Config; readonly plan: Plan },
+  start: boolean
+): Promise<SvcError[]> {
+  const found = [...plan.problems, ...keyProblems(config, plan), ...toolNameProblems(config, plan)]
+  if (!start || found.length > 0) return found
+  const kept = command === 'svc mcp serve' ? ['mcp.server'] : []
+  return startProblems({ options, kept })
+}
+
+/** `svc serve` refuses to open with authentication and without a scheme, or without its key. */
+function keyProblems({ value }: Config, { plannedPlugins, loaded }: Plan): SvcError[] {
+  if (get(value, ['server', 'auth', 'enabled']) !== true) return []
+  if (!loaded.some(({ found }) => !found.declared || slotsOf(found.manifest).some(([slot]) => slot === 'auth_schemes')))
+    return [schemeMissing()]
+  const planned = plannedPlugins.find(({ plugin }) => plugin.section === 'server.auth.api_key_env')
+  const variable = planned?.config
+  if (planned === undefined || typeof variable !== 'string' || process.env[variable]?.trim()) return []
+  return [apiKeyMissing(planned.name, variable)]
+}
+
+const isToolServer = ({ plugin }: Plan['plannedPlugins'][number]) => plugin.section === 'mcp.server'
+
+/** Tools of MCP servers are known only when the servers answer. */
+const isBridged = (name: string) => name.includes('__')
+
+/** The names of tools in sets of the tool server that no plugin declares. */
+function toolNameProblems(config: Config, { loaded, plannedPlugins }: Plan): SvcError[] {
+  const { value } = config
+  const server = plannedPlugins.find(isToolServer)
+  if (server === undefined || get(value, ['mcp', 'server', 'enabled']) !== true) return []
+  // a plugin without a manifest can add any tool
+  if (loaded.some(({ found }) => !found.declared)) return []
+  const declared = loaded.flatMap(({ found }) =>
+    slotsOf(found.manifest).flatMap(([slot, names]) => (slot === 'tools' ? names : []))
+  )
+  const sets = Object.entries(Object(get(value, ['mcp', 'server', 'sets'])) as object).map(
+    ([name, names]) => [`mcp.server.sets.${name}`, names] as const
+  )
+  return [['mcp.server.tools', get(value, ['mcp', 'server', 'tools'])] as const, ...sets].flatMap(([key, names]) =>
+    (Array.isArray(names) ? names : [])
+      .filter((name): name is string => typeof name === 'string' && !name.includes('*') && !isBridged(name))
+      .filter(name => !declared.some(word => matchesPattern(word, name)))
+      .map(name => toolUnknownInSet(server.name, name, config.where(key.split('.')) ?? key, declared))
+  )
+}
+
+/** What only a start, or a request to another machine, can show. */
+function uncheckedWords({ plannedPlugins, loaded }: Plan, start: boolean): string[] {
+  const own = loaded.filter(({ found }) => !found.declared).map(({ name }) => name)
+  return [
+    'whether the address of the server is free, and a name of this machine',
+    'whether model providers, MCP servers, stores and identity providers answer (svc doctor)',
+    ...(start ? [] : [`what the ${plannedPlugins.length} plugins check when they start (svc config check --start)`]),
+    ...(own.length === 0 || start ? [] : [`the names that plugins without a manifest add: ${own.join(', ')}`]),
+  ]
+}
