@@ -10,7 +10,6 @@ import { handlingFor } from '../processes/handling.ts'
 import { blockInheritedFiles } from '../processes/inherited-files.ts'
 import { socketTransport } from '../processes/wire.ts'
 import { MAX_PLUGIN_MESSAGE, PLUGIN_MESSAGE_BUDGET, PluginRunner } from './contract.ts'
-import type { IsolateOptions } from './isolated-ref.ts'
 import type { OpenHandle } from './open-handles.ts'
 
 /** Options of one process. */
@@ -144,8 +143,18 @@ async function endOf(child: ChildProcess): Promise<string> {
 
 const PASSED_ON = ['PATH', 'TZ', 'LANG', 'LC_ALL']
 
+/** The options of a process without confinement. */
+export interface UnrestrictedOptions {
+  /** The whole environment. Default: PATH, time zone and language. */
+  readonly env?: NodeJS.ProcessEnv
+  /** Restarts the process after its death, with growing delays. */
+  readonly respawn?: boolean
+  /** Milliseconds without a heartbeat after which it is killed. Default: never. */
+  readonly hangMs?: number
+}
+
 /** A plain Node process without restrictions: for a program's own plugins and their tests. */
-export function unrestrictedIsolation({ env, respawn, hangMs = Number.POSITIVE_INFINITY }: IsolateOptions): Isolation {
+export function unrestrictedIsolation({ env, respawn, hangMs = Number.POSITIVE_INFINITY }: UnrestrictedOptions): Isolation {
   const passed = env ?? Object.fromEntries(PASSED_ON.map(key => [key, process.env[key]]))
   const restarts = respawn ? Number.POSITIVE_INFINITY : 0
   return {

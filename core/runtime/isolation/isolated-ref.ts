@@ -6,6 +6,7 @@ import type { AnyService, AnySlot, Manifest } from '@svc/core'
 import { HOST_PACKAGES, hostPackageFolder } from '@svc/core/config'
 import type { IsolatedName, IsolationRequest } from '@svc/core/contracts'
 import type { PluginDescription } from './contract.ts'
+import type { UnrestrictedOptions } from './isolated-process.ts'
 import type { OpenHandle } from './open-handles.ts'
 import type { PermissionValues } from './permission-values.ts'
 import type { Prestarts } from './prestart.ts'
@@ -25,11 +26,10 @@ export interface IsolatedRef {
   }
 }
 
-export interface IsolateOptions {
+/** `env`, `respawn` and `hangMs` apply without confinement. */
+export interface IsolateOptions extends UnrestrictedOptions {
   /** Instances that are not started, because their messages ended or blocked processes like this one. */
   readonly excluded?: readonly IsolatedName[]
-  /** Without confinement: the whole environment. Default: PATH, time zone and language. */
-  readonly env?: NodeJS.ProcessEnv
   /** Node flags. Default: those of this process without the inspector's. */
   readonly execArgv?: readonly string[]
   /** Tokens of the host. A token of the plugin with the same name must have the same form. */
@@ -38,10 +38,6 @@ export interface IsolateOptions {
   readonly startLimitMs?: number
   /** Milliseconds that its cleanup can take before it is killed. Default 2000. */
   readonly closeLimitMs?: number
-  /** Without confinement: restarts the process after its death, with growing delays. */
-  readonly respawn?: boolean
-  /** Without confinement: milliseconds without a heartbeat after which it is killed. Default: never. */
-  readonly hangMs?: number
   /** Called when its process has ended and its contributions are removed. `delayMs` is the delay before its restart, if any. */
   readonly onGone?: (how: string, delayMs: number | undefined) => void
   readonly onBack?: () => void

@@ -28,20 +28,32 @@ export function offeredTools({ specs, index }: ToolList, added: ReadonlySet<stri
 export const toolIn = ({ tools, index }: ToolList, name: string): Tool | undefined =>
   tools.get(name) ?? (name === index?.name ? index.finder : undefined)
 
+/** Searches of past turns that are repeated. */
+const MAX_REPEATED = 32
+
 /** Adds the indexed tools that these messages have called or found. A later turn of the conversation offers them again. */
 export function addCalled({ tools, index }: ToolList, messages: readonly StoredMessage[], added: Set<string>): void {
   if (!index) return
+  const done = doneCalls(messages)
+  let searches = done.filter(({ call }) => call.tool === index.name).length
+  for (const { call, isError } of done) {
+    // a failed call gets its schema too, so that the model can correct it
+    if (call.tool !== index.name) {
+      if (tools.has(call.tool)) added.add(call.tool)
+    } else if (searches-- <= MAX_REPEATED && !isError) for (const name of index.find(call.arguments['query'])) added.add(name)
+  }
+}
+
+/** The tool calls that have a result. */
+function doneCalls(messages: readonly StoredMessage[]): { readonly call: ToolCallPart; readonly isError: boolean }[] {
   const calls = new Map<string, ToolCallPart>()
-  for (const { parts } of messages)
-    for (const part of parts)
+  return messages.flatMap(({ parts }) =>
+    parts.flatMap(part => {
       if (part.type === 'tool_call') calls.set(part.id, part)
-      else if (part.type === 'tool_result') {
-        const call = calls.get(part.id)
-        const isFinder = call?.tool === index.name
-        // a failed call gets its schema too, so that the model can correct it
-        if (call && !isFinder && tools.has(call.tool)) added.add(call.tool)
-        if (call && isFinder && !part.isError) for (const name of index.find(call.arguments['query'])) added.add(name)
-      }
+      const call = part.type === 'tool_result' ? calls.get(part.id) : undefined
+      return call && part.type === 'tool_result' ? [{ call, isError: part.isError }] : []
+    })
+  )
 }
 
 /** The index of a long list of tools: one line for each, and the tool that adds their schemas. */
@@ -139,6 +151,9 @@ const plain = (text: string) => stripWords(text.replace(/\s+/g, ' ')).text.trim(
 /** Tools that a search by words returns. */
 const MAX_FOUND = 5
 const MAX_TERMS = 30
+/** Words and characters of a description that a search compares: a long list is searched in a millisecond. */
+const MAX_WORDS = 8
+const MAX_TEXT = 300
 /** Weight of a word in the name of a tool; in its description it has weight 1. */
 const IN_NAME = 3
 
@@ -150,8 +165,15 @@ function createSearch(tools: ReadonlyMap<string, Tool>): ToolIndex['find'] {
     const terms = [...new Set(query.split(/[\s,;"'`()[\]]+/))].filter(Boolean).slice(0, MAX_TERMS)
     const named = terms.filter(term => tools.has(term))
     if (named.length > 0) return named
-    texts ??= [...tools].map(([name, { description }]) => [name, name.toLowerCase(), description.toLowerCase()])
-    const words = terms.map(term => term.toLowerCase()).filter(word => word.length > 2)
+    texts ??= [...tools].map(([name, { description }]) => [
+      name,
+      name.toLowerCase(),
+      description.slice(0, MAX_TEXT).toLowerCase(),
+    ])
+    const words = terms
+      .map(term => term.toLowerCase())
+      .filter(word => word.length > 2)
+      .slice(0, MAX_WORDS)
     const weightOf = (lower: string, text: string) =>
       words.reduce((sum, word) => sum + (lower.includes(word) ? IN_NAME : 0) + (text.includes(word) ? 1 : 0), 0)
     return texts

@@ -140,7 +140,7 @@ export async function beginTurn(
   const who = { provider: selected.provider, model: selected.model }
   const limitMs = asked.timeoutMs ?? services.config.timeout_ms
   const added = new Set<string>()
-  for (const turn of open.turns) addCalled(list, turn, added)
+  if (list.index) addCalled(list, open.turns.flat(), added)
   return {
     id: crypto.randomUUID(),
     asked,

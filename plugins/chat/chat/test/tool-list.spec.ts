@@ -235,6 +235,20 @@ describe('a conversation with an index of tools', () => {
     expect(specNames(a.requests.at(-1))).to.deep.equal(['find_tools'])
   })
 
+  it('repeats only the latest of very many searches', async () => {
+    const search = (at: number) => calls(['find_tools', { query: `t${at}` }])
+    const a = scripted([...Array.from({ length: 40 }, (_, at) => search(at + 1)), says('so'), says('again')])
+    await using chatHost = await startChatHost({
+      give: [item(Providers, 'a', a), ...many(50)],
+      config: { chat: { max_rounds: 100 } },
+      strict: false,
+    })
+    const { conversationId } = await chatHost.chat.reply({ message: 'hi', provider: 'a' }, testContext())
+    expect(specNames(a.requests.at(-1))).to.have.length(41)
+    await chatHost.chat.reply({ message: 'and?', provider: 'a', conversationId }, testContext())
+    expect(specNames(a.requests.at(-1))).to.deep.equal(['find_tools', ...Array.from({ length: 32 }, (_, at) => `t${at + 9}`)])
+  })
+
   it('drops those that a later mode forbids', async () => {
     const wipe = item(Tools, 'wipe', tool({ effects: ['write'] }))
     const a = scripted([calls(['find_tools', { query: 'wipe t4' }]), says('so'), says('again')])

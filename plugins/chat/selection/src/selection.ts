@@ -87,17 +87,16 @@ export function createSelection(parts: SelectionOptions): Selection {
 
     profiles: async () => ({ profiles: [...profiles.byName.values()], active: profileNow().name, default: profiles.default }),
 
-    async select(asked, ctx): Promise<Selected> {
-      const known = recent.of(asked)
-      if (known) return known
-      const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
-      const mode = modeOf(asked)
-      const fallback = profile.fallback ? await realOnes(profile.fallback, sources, ctx) : []
-      const wishes = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? standing() : [wishOf(profile)])]
-      const isFree = asked.provider === undefined && asked.model === undefined
-      const choice = await chooseAmong(wishes, isFree ? fallback : [], sources, ctx)
-      return recent.keep(asked, { ...choice, profile, mode, fallback })
-    },
+    select: (asked, ctx) =>
+      recent(asked, async () => {
+        const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
+        const mode = modeOf(asked)
+        const fallback = profile.fallback ? await realOnes(profile.fallback, sources, ctx) : []
+        const wishes = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? standing() : [wishOf(profile)])]
+        const isFree = asked.provider === undefined && asked.model === undefined
+        const choice = await chooseAmong(wishes, isFree ? fallback : [], sources, ctx)
+        return { ...choice, profile, mode, fallback }
+      }),
 
     async switchProfile(name, ctx) {
       profileOf(name)
@@ -123,28 +122,29 @@ export function createSelection(parts: SelectionOptions): Selection {
 const SAME_MS = 250
 const MAX_RECENT = 100
 
-/** The choices of the last moment, while nothing that they depend on has changed. */
+/** Makes a choice, or returns that of an equal request a moment ago, unless anything that choices depend on has changed since. */
 function createRecentChoices({ session, sources, modes }: Pick<SelectionOptions, 'session' | 'sources' | 'modes'>) {
   const { providers, aliases } = sources
-  const choices = new Map<string, Selected>()
+  let choices = new Map<string, Selected>()
   let [until, state, version] = [0, session.now, -1]
-  const keyOf = ({ provider, model, profile, mode }: SelectionWish) => `${provider}\n${model}\n${profile}\n${mode}`
-  return {
-    of(asked: SelectionWish): Selected | undefined {
-      const now = performance.now()
-      const versions = providers.version + aliases.version + modes.version
-      if (now < until && session.now === state && versions === version) return choices.get(keyOf(asked))
-      choices.clear()
-      ;[until, state, version] = [now + SAME_MS, session.now, versions]
-      return undefined
-    },
-    /** Keeps a choice of a listed model. What another model is, its provider can tell at any time. */
-    keep(asked: SelectionWish, selected: Selected): Selected {
-      if (selected.info && choices.size < MAX_RECENT) choices.set(keyOf(asked), selected)
-      return selected
-    },
+  const current = () => {
+    const now = performance.now()
+    const versions = providers.version + aliases.version + modes.version
+    if (now < until && session.now === state && versions === version) return choices
+    ;[until, state, version] = [now + SAME_MS, session.now, versions]
+    return (choices = new Map())
+  }
+  return async (asked: SelectionWish, make: () => Promise<Selected>): Promise<Selected> => {
+    // the map of the time at which the choice begins: after a change it is no longer used
+    const [known, key] = [current(), keyOf(asked)]
+    const selected = known.get(key) ?? (await make())
+    // a provider can list an unlisted model at any time
+    if (selected.info && known.size < MAX_RECENT) known.set(key, selected)
+    return selected
   }
 }
+
+const keyOf = ({ provider, model, profile, mode }: SelectionWish) => JSON.stringify([provider, model, profile, mode])
 
 /** The values of a profile or override whose provider is unavailable. They are shown so that the user sees what to correct. */
 function named(override: { provider: string; model: string } | null, profile: Profile): ModelChoice {

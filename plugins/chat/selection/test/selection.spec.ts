@@ -106,6 +106,7 @@ describe('which model answers', () => {
     await select()
     const [first, again, other] = [await select(), await select(), await select({ model: 'both-1' })]
     expect([again, other.model]).to.deep.equal([first, 'both-1'])
+    for (const model of ['undefined', 'null']) expect((await thrown(select({ model }))).code).to.equal('MODEL_NOT_FOUND')
     await one.selection.switchMode('plan', testContext())
     expect([(await select()).mode, (await select({ mode: 'build' })).mode]).to.deep.equal(['plan', 'build'])
     await one.selection.switchModel('c', 'c-1', testContext())

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { formatError } from '@svc/core'
 import { ask, failureOf, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { openAnthropic, openProviders, to } from './support/anthropic.ts'
+import { openAnthropic, openProviders, to, offered } from './support/anthropic.ts'
 import { KEY, openMessagesApi } from './support/messages-api.ts'
 
 describe('provider-anthropic, its models', () => {
@@ -65,6 +65,16 @@ describe('provider-anthropic, its entry', () => {
       await ask(opened.provider, to('plain'))
       expect(upstream.received.at(-1)!.headers['anthropic-beta']).to.equal('x-1')
     }
+  })
+
+  it('marks the prompt for the cache, unless it says otherwise', async () => {
+    await using upstream = await openMessagesApi()
+    const marked = async (more: object) => {
+      await using opened = await openAnthropic(upstream.url, more)
+      await ask(opened.provider, to('plain', { tools: offered }))
+      return JSON.stringify(upstream.received.at(-1)!.body).includes('"cache_control":{"type":"ephemeral"}')
+    }
+    expect([await marked({}), await marked({ prompt_cache: false })]).to.deep.equal([true, false])
   })
 
   it('stands side by side with others of its kind', async () => {

@@ -153,8 +153,6 @@ export class ChunkReader implements FrameReader {
 /** Learned templates of a stream: its first chunk also has the role, and some servers send chunks that differ in more than their text. */
 const MAX_LEARNED = 3
 const PROBE = 'probe'
-/** Characters that a JSON string does not contain as they are. */
-const ESCAPED = /["\\\u0000-\u001f]/
 
 /** The chunks of most streams differ only in their text. Reads the text of such a chunk without parsing the rest of it again. */
 class TextTemplate {
@@ -171,8 +169,7 @@ class TextTemplate {
       if (this.#learned === MAX_LEARNED) this.#before = ''
       return undefined
     }
-    const text = data.slice(this.#before.length, end)
-    return ESCAPED.test(text) ? parsedText(text) : text
+    return parsedText(data.slice(this.#before.length, end))
   }
 
   /** Makes a template of a chunk that has only text. */
@@ -202,11 +199,12 @@ function parsedText(text: string): string | undefined {
 /** The text of a chunk that has nothing else for the reader. */
 function onlyTextOf({ choices, usage, x_groq, error }: WireChunk): string | undefined {
   const { delta, message, finish_reason } = choices?.[0] ?? {}
-  if (usage || x_groq?.usage || error || finish_reason || message || !delta) return undefined
-  const { content, refusal, reasoning, reasoning_content, reasoning_details, tool_calls } = delta
-  if (refusal || reasoning || reasoning_content || reasoning_details || tool_calls) return undefined
-  return typeof content === 'string' ? content : undefined
+  if (usage || x_groq?.usage || error || finish_reason || message || !delta || hasMore(delta)) return undefined
+  return typeof delta.content === 'string' ? delta.content : undefined
 }
+
+const hasMore = ({ refusal, reasoning, reasoning_content, reasoning_details, tool_calls }: WireDelta): boolean =>
+  Boolean(refusal || reasoning || reasoning_content || reasoning_details || tool_calls)
 
 /** Whole calls are identified by their position, not by their index. */
 const withPlaces = (body: WireChunk, message: WireDelta): WireChunk => ({

@@ -3,10 +3,11 @@ import type { McpFailure, McpState } from '@svc/core/contracts'
 import { callFailed, failureOf } from '@svc/mcp-protocol'
 import { stripResult } from '@svc/plugin-kit'
 import type { McpChange, McpStatus } from './client-types.ts'
-import { type Connection, openConnection } from './connection.ts'
+import type { Connection } from './connection.ts'
 import { needsAuth, notConnected } from './failures.ts'
 import type { KnownEra } from './options.ts'
 import type { ReconnectPolicy, ResolvedOptions } from './resolved-options.ts'
+import { openConnection } from './open-connection.ts'
 import { mayFollow, STATES } from './states.ts'
 
 /** Attempts to connect, one after the other; at most one such cycle runs. */
@@ -83,7 +84,7 @@ export class ConnectionManager {
     const stderr = stderrOf(connection)
     const durationMs = performance.now() - this.#liveSince
     this.#live = undefined
-    connection.rpc.end(reason)
+    connection.end(reason)
     const ending = connection.transport.end().catch((error: unknown) => {
       this.#setState(this.#status.state, { lastError: failureOf(error) })
     })
@@ -187,7 +188,7 @@ export class ConnectionManager {
     const { protocolVersion, server, instructions, transport } = connection
     if (signal.aborted) await transport.end()
     signal.throwIfAborted()
-    if (!isLegacy) this.#known = { era: connection.rpc.isStateless ? 'modern' : 'legacy', since: Date.now() }
+    if (!isLegacy) this.#known = { era: connection.isStateless ? 'modern' : 'legacy', since: Date.now() }
     this.#live = connection
     this.#liveSince = performance.now()
     const { state, since } = this.#status

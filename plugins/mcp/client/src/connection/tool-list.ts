@@ -82,14 +82,12 @@ interface Page {
   readonly nextCursor?: string
 }
 
-async function readPage(
-  server: string,
-  { rpc, meta }: Connection,
-  cursor: string | undefined,
-  signal: AbortSignal
-): Promise<Page> {
-  const params = () => ({ ...(cursor !== undefined && { cursor }), ...(rpc.isStateless && { _meta: meta([]) }) })
-  const answer = await rpc.request('tools/list', params, { signal })
+async function readPage(server: string, connection: Connection, cursor: string | undefined, signal: AbortSignal): Promise<Page> {
+  const params = () => ({
+    ...(cursor !== undefined && { cursor }),
+    ...(connection.isStateless && { _meta: connection.meta([]) }),
+  })
+  const answer = await connection.request('tools/list', params, { signal })
   if ('error' in answer) {
     if (answer.error.code === RPC.methodUnknown) return { tools: [] }
     throw refused(server, '', answer.error)

@@ -16,9 +16,8 @@ import {
 import { createSemaphore, type Semaphore } from '@svc/plugin-kit'
 import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
 import type { ConnectionManager } from '../connection-manager.ts'
-import type { Connection } from '../connection.ts'
+import type { Answer, Connection } from '../connection.ts'
 import { failed, questionClosed, statusOf } from '../failures.ts'
-import type { Answer } from '../json-rpc.ts'
 import { positive, type ResolvedOptions } from '../resolved-options.ts'
 import type { Catalogue } from '../tool-list.ts'
 import { type CallRequest, RunningCall } from './running-call.ts'
@@ -177,13 +176,13 @@ export class Calls {
   async #sendOnce(call: RunningCall, dialog: ToolDialog | undefined, resends: number): Promise<Answer | undefined> {
     const { signal } = call
     const connection = this.#manager.live ?? (await this.#manager.soon(signal))
-    const { rpc, transport } = connection
-    if (dialog?.state !== undefined && !rpc.isStateless) throw questionClosed(this.#options.name)
+    const { transport, isStateless } = connection
+    if (dialog?.state !== undefined && !isStateless) throw questionClosed(this.#options.name)
     try {
-      const headers = transport.hasPerRequestStream ? await this.#headersOf(call, rpc.isStateless) : undefined
+      const headers = transport.hasPerRequestStream ? await this.#headersOf(call, isStateless) : undefined
       call.isSent = true
       const params = (token: string) => paramsOf(call, dialog, connection, token)
-      const answer = await rpc.request('tools/call', params, { signal, listener: call, headers })
+      const answer = await connection.request('tools/call', params, { signal, listener: call, headers })
       if (!('error' in answer) || answer.error.code !== RPC.headerMismatch || resends > 0) return answer
       this.#catalogue.forget()
       return undefined
@@ -218,14 +217,18 @@ export class Calls {
   }
 }
 
-function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined, { rpc, meta }: Connection, token: string) {
+function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined, connection: Connection, token: string) {
   return {
     name: request.tool,
     arguments: request.args,
     ...(dialog?.answers !== undefined && { inputResponses: dialog.answers }),
     ...(dialog?.state !== undefined && { requestState: dialog.state }),
     // a stateless server logs only on request; one with a session always can
-    _meta: { ...(rpc.isStateless && { ...meta(can), [META.logLevel]: 'info' }), ...request.trace, progressToken: token },
+    _meta: {
+      ...(connection.isStateless && { ...connection.meta(can), [META.logLevel]: 'info' }),
+      ...request.trace,
+      progressToken: token,
+    },
   }
 }
 

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { withTimeout } from '@svc/core'
-import type { JsonRpc, ServerTransport } from '../json-rpc.ts'
+import type { Connection, ServerTransport } from '../connection.ts'
 import { createLogin, sharedRefresh } from '../oauth/login-provider.ts'
 import type { HttpOptions } from '../options.ts'
 import type { NamedServers } from '../resolved-options.ts'
@@ -19,11 +19,11 @@ export async function openHttp(
   options: HttpOptions,
   servers: NamedServers,
   resultBytes: number,
-  rpc: JsonRpc
+  connection: Connection
 ): Promise<ServerTransport> {
   const upstream = createUpstreamFetch(options, servers, resultBytes, () => {
     const sender = senders.getStore()
-    return () => rpc.tooLong(sender)
+    return () => connection.tooLong(sender)
   })
   const login = options.oauth && options.oauth.tokenUrl === undefined ? await createLogin(options.oauth) : undefined
   const inner = new StreamableHTTPClientTransport(new URL(options.url), {
@@ -68,7 +68,7 @@ export async function openHttp(
     },
     stderr: () => undefined,
   }
-  inner.onmessage = message => void (rpc.take(message) || outer.onmessage?.(message))
+  inner.onmessage = message => void (connection.take(message) || outer.onmessage?.(message))
   inner.onclose = () => outer.onclose?.()
   inner.onerror = error => outer.onerror?.(error)
   return outer

@@ -2,7 +2,7 @@ import type { JSONRPCMessage } from '@modelcontextprotocol/client'
 import { readLines } from '@svc/mcp-protocol'
 import { type Child, drained, type Exit, startChild } from '@svc/worker-pool/processes'
 import { cannotSend } from '../../errors.ts'
-import type { JsonRpc, ServerTransport } from '../json-rpc.ts'
+import type { Connection, ServerTransport } from '../connection.ts'
 import type { Launch, StdioOptions } from '../options.ts'
 
 /** The variables that a program needs to run, and that hold no secret. */
@@ -14,7 +14,7 @@ const POLITE_MS = 500
 export async function openStdio(
   options: StdioOptions,
   resultBytes: number,
-  rpc: JsonRpc,
+  connection: Connection,
   signal: AbortSignal
 ): Promise<ServerTransport> {
   const { command, args = [], env = {}, cwd } = options
@@ -22,14 +22,14 @@ export async function openStdio(
   const plain = { file: command, args, env: { ...Object.fromEntries(kept), ...env }, ...(cwd !== undefined && { cwd }) }
   const launch: Launch = options.wrap === undefined ? plain : await options.wrap(plain, { signal })
   try {
-    return transportOf(await startChild({ ...launch, signal }), launch, resultBytes, rpc)
+    return transportOf(await startChild({ ...launch, signal }), launch, resultBytes, connection)
   } catch (error) {
     await launch.release?.()
     throw error
   }
 }
 
-function transportOf(child: Child, launch: Launch, resultBytes: number, rpc: JsonRpc): ServerTransport {
+function transportOf(child: Child, launch: Launch, resultBytes: number, connection: Connection): ServerTransport {
   const reason = Promise.withResolvers<string>()
   const write = createWriter(child)
   const abort = (why: string) => {
@@ -60,10 +60,10 @@ function transportOf(child: Child, launch: Launch, resultBytes: number, rpc: Jso
       readLines(child.stdout, resultBytes, {
         line(text) {
           const message = parsed(text)
-          if (message === undefined) rpc.countUnexpected()
-          else if (!rpc.take(message)) transport.onmessage?.(message)
+          if (message === undefined) connection.countUnexpected()
+          else if (!connection.take(message)) transport.onmessage?.(message)
         },
-        tooLong: (head, tail) => rpc.tooLong(ID.exec(head)?.[1] ?? ID.exec(tail)?.[1]),
+        tooLong: (head, tail) => connection.tooLong(ID.exec(head)?.[1] ?? ID.exec(tail)?.[1]),
         endless: () => abort('it sends a message that does not end'),
       })
     },
