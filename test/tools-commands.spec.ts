@@ -168,13 +168,13 @@ describe('svc tools call', () => {
     await using workspace = await carefulPlace()
     for (const [name, words] of [
       ['bad_news', 'bad_news: the well is dry'],
-      ['bad_throw', 'bad_throw: no water\n  dig deeper'],
+      ['bad_throw', 'bad_throw: no water (WELL_DRY)\n  dig deeper'],
       ['bad_answer', 'bad_answer: the tool did not return'],
     ] as const) {
       const { code, out, err } = await workspace.svc(['tools', 'call', name])
       expect([code, out], name).to.deep.equal([1, ''])
       expect(err)
-        .to.match(/^TOOL_EXECUTION_FAILED\n/)
+        .to.match(/^TOOL_EXECUTION_FAILED( {2}\S+)?\n/)
         .and.contain(words)
     }
   })

@@ -16,11 +16,13 @@ export interface Program {
   readonly beside?: boolean
 }
 
-const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
+/** Counted before this process is pinned. */
+const CORES = availableParallelism()
+const canPin = CORES > 1 && spawnSync('taskset', ['--version']).status === 0
 /** The measured program runs on one core, everything else on the others. */
 const MEASURED = '0'
 const LOAD = '1'
-const BESIDE = availableParallelism() > 2 ? '2' : LOAD
+const BESIDE = CORES > 2 ? '2' : LOAD
 
 /** Moves this process and its load off the measured core. Returns whether that was possible. */
 export function pinLoad(): boolean {
@@ -106,16 +108,15 @@ const QUIET = 0.5
  * differ between machines that differ in these.
  */
 export function machineLines(): string[] {
-  const cores = availableParallelism()
   const caches = [2, 3].map(
     level => `L${level} ${read(`/sys/devices/system/cpu/cpu0/cache/index${level}/size`).trim() || 'unknown'}`
   )
   const memory = Math.min(totalmem(), process.constrainedMemory()) / MIB
   const heap = getHeapStatistics().heap_size_limit / MIB
-  const upstream = cores > 2 ? 'a core of its own' : 'the core of the load'
+  const upstream = CORES > 2 ? 'a core of its own' : 'the core of the load'
   const [load = 0] = loadavg()
   return [
-    `bench: ${cores} cores, ${caches.join(', ')}, ${Math.round(memory)} MiB memory, heap limit ${Math.round(heap)} MiB, Node ${process.versions.node}; upstreams run on ${upstream}`,
+    `bench: ${CORES} cores, ${caches.join(', ')}, ${Math.round(memory)} MiB memory, heap limit ${Math.round(heap)} MiB, Node ${process.versions.node}; upstreams run on ${upstream}`,
     ...(load > QUIET
       ? [`bench: the load of the machine is ${load.toFixed(1)} before the run: compare processor times, not rates`]
       : []),

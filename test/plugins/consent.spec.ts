@@ -115,6 +115,16 @@ describe('consent to the permissions of a plugin', function () {
     expect(accepted.out, accepted.err).to.contain(`${service.url} has loaded the change`)
   })
 
+  it('of a link whose folder is gone cannot be renewed, and says why', async workspace => {
+    const { svc, folder } = workspace
+    const from = await tidesFolder(folder, tides('1.0.0'))
+    expect((await svc('plugins', 'link', from, '--yes')).code).to.equal(0)
+    await rm(from, { recursive: true })
+    const { code, err } = await svc('plugins', 'accept', '--yes')
+    expect(code).to.equal(1)
+    expect(err).to.contain(`PLUGIN_FILES_MISSING  ${TIDES}`)
+  })
+
   it('rejects other files under an installed version, and takes the same files packed anew', async workspace => {
     const { svc, folder } = workspace
     const from = await tidesFolder(folder, tides('1.0.0'))

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { makeCertificate } from '@svc/testing'
+import { makeCertificate, pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { create } from 'tar'
 import { startPostgres, type TestServer } from '../../plugins/sandbox/isolation/test/support/servers.ts'
@@ -73,6 +73,29 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     const { out, err } = await svc('tools', 'call', 'query_database', '{"sql": "SELECT $1::int + 1 AS n", "values": [41]}')
     expect(out, err).to.include('[{"n":42}]')
   })
+
+  for (const isolation of ['process', 'in-process'] as const)
+    it(`passes its kit, isolation ${isolation}: its pool of connections is no leak`, async () => {
+      const from = new URL('../../cli/src/program.ts', import.meta.url).href
+      const sandbox = ['@svc/plugin-sandbox-process', '@svc/plugin-isolation'].map(use => ({ use, from }))
+      const config = {
+        tools: { pgquery: { server: `localhost:${postgres.port}`, database: 'postgres', user: 'svc', max_rows: 5 } },
+      }
+      const args = { sql: 'SELECT pg_sleep(0.01), 1 AS n' }
+      const cases = await pluginKit(EXAMPLE, {
+        ...(isolation === 'process' ? { sandbox } : {}),
+        config,
+        env: { PGQUERY_PASSWORD: 'secret' },
+        tools: { query_database: { good: [{ args }], bad: [{ args: {} }], slow: { args: { sql: 'SELECT pg_sleep(600)' } } } },
+      })
+      const [failed, warnings] = [[] as string[], [] as string[]]
+      const context = { skip: () => {}, warn: (text: string) => warnings.push(text) }
+      for (const testCase of cases.filter(({ title }) => /starts with|imports|at once|aborted while|left|behind/.test(title)))
+        await testCase.run.call(context).catch((error: Error) => failed.push(`${testCase.title}: ${error.message}`))
+      expect(failed).to.deep.equal([])
+      // pg looks at the variables of libpq
+      expect(warnings.join()).to.match(/pg looks at the variable PG/)
+    })
 
   it('cannot write', async () => {
     const { code, err } = await svc('tools', 'call', 'query_database', '{"sql": "CREATE TABLE x (a int)"}')

@@ -210,6 +210,7 @@ describeWith('bubblewrap', 'examples/plugins/sla and board, installed', function
         )
       )
     )
+    const open = get('/board/live')
     let isOver = false
     const statuses = new Set<number>()
     const asking = (async () => {
@@ -218,6 +219,7 @@ describeWith('bubblewrap', 'examples/plugins/sla and board, installed', function
     })()
     const out = await done('plugins', 'install', ...next.map(({ file }) => file), '--yes').finally(() => (isOver = true))
     await asking
+    expect((await open).status, 'the live page ends with its worker').to.equal(200)
     expect([...statuses]).to.deep.equal([200])
     expect(out).to.contain('1.1.0').and.contain('has loaded the change')
     client.close()

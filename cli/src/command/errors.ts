@@ -12,7 +12,9 @@ export interface ErrorFacts {
 }
 
 /** The problems of an error that reports several, or the error itself. */
-export function problemsOf(error: unknown): [SvcError, ...SvcError[]] {
+export function problemsOf(thrown: unknown): [SvcError, ...SvcError[]] {
+  // a cleanup that fails after an error hides the error
+  const error: unknown = thrown instanceof SuppressedError ? thrown.suppressed : thrown
   const { problems } = Object(error) as { problems?: unknown }
   const [first = error, ...others] = Array.isArray(problems) ? problems : []
   return [asSvcError(first, 'FAILED'), ...others.map(other => asSvcError(other, 'FAILED'))]

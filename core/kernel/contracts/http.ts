@@ -122,7 +122,10 @@ export interface Route {
   readonly responses?: Readonly<Record<string, RouteResponse>>
   /** Media type of a stream, unless its first item sets another. Streams of `text/event-stream` get heartbeats. */
   readonly streams?: string
-  /** The stream never ends on its own. The server closes it when the credential of its reader expires. */
+  /**
+   * The stream never ends on its own. The server closes it when the credential of its reader expires. The plugin ends it in a tap of
+   * `Host.hooks.closing`.
+   */
   readonly endless?: boolean
   /** The route documents the API. Error records for unknown paths name it in `details.see`. */
   readonly guide?: boolean

@@ -68,6 +68,8 @@ function importHint(cause: unknown): string {
     return 'Remove enums, namespaces and parameter properties: Node strips types but does not compile'
   if (codeOf(cause) === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING')
     return 'Build the package and name the build in "exports": a package in node_modules must be JavaScript'
+  if (/does not provide an export named/.test(message))
+    return 'Fix the import: write "import type" for types. Host and Events come from @svc/core, other contracts from @svc/core/contracts'
   if (codeOf(cause) === 'ERR_MODULE_NOT_FOUND') return 'Install the missing package, build it, or fix the path'
   return 'Fix the error in the module'
 }

@@ -64,7 +64,8 @@ export interface HostHooks {
   /**
    * The host is about to close: stop taking work, and let running work end within `limitMs` where it is set. `successor`:
    * another process takes the new work, so a tap that holds endless streams closes them and asks clients to reconnect. Called a
-   * second time when no successor takes over after all.
+   * second time when no successor takes over after all. At stage 0 the HTTP server waits for its requests, so end streams at a
+   * negative stage.
    */
   closing: Series<{ readonly successor: boolean; readonly limitMs?: number }>
 }

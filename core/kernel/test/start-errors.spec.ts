@@ -83,6 +83,14 @@ describe('a start that fails before anything is set up', () => {
     }
   })
 
+  it('suggests how to fix an import of something that the module does not export', async () => {
+    const text = `import { Host } from 'node:fs'; export default Host`
+    await using dir = await folder(packageFiles('svc-plugin-lost', { api: 1, kind: 'tool' }, text))
+    const error = await problemOf({ plugins: ['svc-plugin-lost'], from: [dir.url] })
+    expect(error).to.include({ code: 'PLUGIN_IMPORT_FAILED', plugin: 'svc-plugin-lost' })
+    expect(error.hint).to.include('import type').and.include('@svc/core')
+  })
+
   it('names a plugin that is listed twice', async () => {
     const error = await problemOf({ plugins: [entry('a', nothing()), entry('a', nothing())] })
     expect(error).to.include({ code: 'PLUGIN_TWICE', plugin: 'a', hint: 'Keep one of its entries in "plugins"' })

@@ -52,8 +52,9 @@ export async function openPlugin(
   const { info, plugin, isolation } = found
   const { beside = [], give = [], env = {}, sandbox = [] } = options
   await using stack = new AsyncDisposableStack()
-  stack.use(setVariables(env))
   const at = run ?? stack.use(await openRun())
+  stack.use(useHome(join(at.folder, 'home')))
+  stack.use(setVariables(env))
   const isApart = isolation === 'process'
   const own = typeof options.config === 'function' ? await options.config(at) : options.config
   const config = { host: { setup_timeout_ms: isApart ? PROCESS_SETUP_MS : SETUP_MS }, ...configFor(plugin, own) }
@@ -182,6 +183,24 @@ function neededOf({ config }: Plugin): unknown {
   if (required.length === 0) return undefined
   const only = Object.fromEntries(Object.entries(properties).filter(([key]) => required.includes(key)))
   return generate({ type: 'object', required, properties: only }, randomOf(1))
+}
+
+const homes: string[] = []
+let ownHome: string | undefined
+
+/** Sets the svc home until it is disposed: built-in plugins in `beside` must not open the data of the user. Runs can overlap. */
+function useHome(home: string): Disposable {
+  if (homes.length === 0) ownHome = process.env.SVC_HOME
+  process.env.SVC_HOME = home
+  homes.push(home)
+  return {
+    [Symbol.dispose]() {
+      homes.splice(homes.indexOf(home), 1)
+      const current = homes.at(-1) ?? ownHome
+      if (current === undefined) delete process.env.SVC_HOME
+      else process.env.SVC_HOME = current
+    },
+  }
 }
 
 /** Sets environment variables until it is disposed. */

@@ -1,4 +1,7 @@
 import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type KitRun, pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 
@@ -24,6 +27,21 @@ describe('pluginKit, with a configuration for each case', function () {
     expect(runs.length).to.be.above(lasting.length)
     expect(new Set(runs.map(run => run.id)).size).to.equal(lasting.length)
     expect([...folders].filter(folder => existsSync(folder))).to.deep.equal([])
+  })
+
+  it('leaves the svc home of the user alone', async () => {
+    const [outer, home] = [process.env.SVC_HOME, join(tmpdir(), `svc-untouched-${process.pid}`)]
+    process.env.SVC_HOME = home
+    try {
+      const cases = (await pluginKit(SQLITE, {})).filter(({ title }) => title.startsWith('starts with its configuration'))
+      expect(cases).to.have.length(1)
+      for (const testCase of cases) await testCase.run.call(undefined)
+      expect([existsSync(home), process.env.SVC_HOME]).to.deep.equal([false, home])
+    } finally {
+      if (outer === undefined) delete process.env.SVC_HOME
+      else process.env.SVC_HOME = outer
+      await rm(home, { recursive: true, force: true })
+    }
   })
 
   it('reports a store that does not keep what its author says it does', async () => {

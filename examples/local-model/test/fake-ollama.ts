@@ -34,11 +34,19 @@ function chat({ body }: Received, reply: Reply, models: readonly string[]): void
   reply.end([...frames, last, chunk([], { usage }), 'data: [DONE]\n\n'].join(''))
 }
 
-/** Ollama gives calls whole, in one piece. */
+/** Asked for the time, the model adds the clock with `find_tools` and looks at it. Ollama gives calls whole, in one piece. */
 function answerTo({ model, messages, tools = [] }: Asked) {
   const { role, content } = messages.at(-1) ?? { role: 'user' }
-  const looks = role === 'user' && /time/.test(content ?? '') && tools.some(tool => tool.function.name === 'current_time')
-  if (!looks) return { role: 'assistant', content: role === 'tool' ? `It is ${content}` : `${model} says hello` }
-  const call = { name: 'current_time', arguments: '{"time_zone":"Asia/Tokyo"}' }
-  return { role: 'assistant', content: '', tool_calls: [{ id: 'call_x1', index: 0, type: 'function', function: call }] }
+  const has = (name: string) => tools.some(tool => tool.function.name === name)
+  if (role === 'user' && /time/.test(content ?? '') && has('find_tools')) return callOf('find_tools', { query: 'current_time' })
+  if (role === 'tool' && /tools are added/.test(content ?? '') && has('current_time'))
+    return callOf('current_time', { time_zone: 'Asia/Tokyo' })
+  const text = role === 'tool' ? `It is ${content}` : `${model} says hello`
+  return { role: 'assistant', content: text, tool_calls: undefined }
 }
+
+const callOf = (name: string, args: object) => ({
+  role: 'assistant',
+  content: '',
+  tool_calls: [{ id: `call_${name}`, index: 0, type: 'function', function: { name, arguments: JSON.stringify(args) } }],
+})

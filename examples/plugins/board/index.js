@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { definePlugin, schema } from '@svc/core'
+import { definePlugin, Host, schema } from '@svc/core'
 import { Conversations, Routes, Workflows } from '@svc/core/contracts'
 import { recentItems } from './items.js'
 import { renderHead, renderItems } from './page.js'
@@ -55,8 +55,8 @@ const pageRoute = (load, seconds) => ({
   },
 })
 
-/** @type {(load: Load, seconds: number, updates: number) => Route} */
-const liveRoute = (load, seconds, updates) => ({
+/** @type {(load: Load, seconds: number, updates: number, closing: AbortSignal) => Route} */
+const liveRoute = (load, seconds, updates, closing) => ({
   method: 'GET',
   path: '/board/live',
   summary: 'Show recent conversations and runs of the caller, and update them',
@@ -66,9 +66,11 @@ const liveRoute = (load, seconds, updates) => ({
   responses: { 200: { description: 'The page', contentType: HTML } },
   async *stream(_, ctx) {
     yield renderHead(seconds) + renderItems(await load(ctx), new Date(), true)
+    const signal = AbortSignal.any([ctx.signal, closing])
     // A browser keeps the whole response, so it ends at some time.
     for (let count = 1; count < updates; count++) {
-      await sleep(seconds * 1000, undefined, { signal: ctx.signal })
+      const isOver = await sleep(seconds * 1000, false, { signal }).catch(() => true)
+      if (isOver) return
       yield renderItems(await load(ctx), new Date(), true)
     }
   },
@@ -82,8 +84,11 @@ export default definePlugin({
     const { items, refresh_s: seconds, updates } = scope.config
     /** @type {Load} */
     const load = ctx => recentItems(given, items, ctx)
+    // An open page would delay a reload and the end of the server: stage 0 waits for requests.
+    const closing = new AbortController()
+    scope.tap(Host.hooks.closing, async () => closing.abort(), { stage: -1 })
     scope.add(Routes, 'board', pageRoute(load, seconds))
-    scope.add(Routes, 'board_live', liveRoute(load, seconds, updates))
+    scope.add(Routes, 'board_live', liveRoute(load, seconds, updates, closing.signal))
     scope.add(Routes, 'board_items', itemsRoute(load))
   },
 })

@@ -34,6 +34,12 @@ const queryDatabase = (pool, maxRows) => ({
     required: ['sql'],
     additionalProperties: false,
   },
+  result: {
+    type: 'object',
+    properties: { rows: { type: 'array', items: { type: 'object' }, description: 'The rows' } },
+    required: ['rows'],
+    additionalProperties: false,
+  },
   async call(args, { signal }) {
     const { sql, values = [] } = /** @type {{ sql: string, values?: unknown[] }} */ (args)
     signal.throwIfAborted()
@@ -41,7 +47,10 @@ const queryDatabase = (pool, maxRows) => ({
     // Ends the query at once. The pool replaces the connection.
     const abort = () => client.release(true)
     signal.addEventListener('abort', abort, { once: true })
+    // The caller can leave while the pool connects.
+    if (signal.aborted) abort()
     try {
+      signal.throwIfAborted()
       await client.query('BEGIN READ ONLY')
       const { rows } = await client.query(sql, values)
       await client.query('ROLLBACK')

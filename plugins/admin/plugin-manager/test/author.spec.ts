@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pluginKit } from '@svc/testing'
+import { noBubblewrap, pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { lintPlugin } from '../src/commands/author/lint.ts'
 import { testPlugin } from '../src/commands/author/test-plugin.ts'
@@ -253,6 +253,9 @@ describe('svc plugins dev', function () {
     }
     expect(await hello()).to.deep.equal({ hello: 'Ada' })
     expect(server.err()).to.contain('svc-plugin-live').and.not.contain(TIDES)
+    const metrics = await fetch(`${server.url}/metrics`).then(answer => answer.text())
+    // in a process of its own, as when it is installed, if this machine has the sandbox
+    expect(/^\w*plugin\w*restarts\w*\{.*"svc-plugin-live"/m.test(metrics)).to.equal(noBubblewrap() === undefined, metrics)
     const route = join(workspace.folder, 'svc-plugin-live/src/route.ts')
     await workspace.write(
       'svc-plugin-live/src/route.ts',

@@ -281,9 +281,6 @@ async function sendStream(
     if (!reply && !first.done) contentOf(first.value)
     const head = state.gone ? undefined : start(reply)
     if (head) over = await send(ctx, iterator, { head, first: reply ? undefined : first }, parts)
-  } catch (error) {
-    over = true
-    throw error
   } finally {
     parts.life.streams.delete(ctx)
     state.ending.signal.removeEventListener('abort', leave)

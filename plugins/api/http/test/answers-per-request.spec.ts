@@ -95,6 +95,30 @@ describe('a route that decides per request', () => {
     }
   })
 
+  it('ends the work of a stream whose answer is complete or invalid', async () => {
+    const ended: string[] = []
+    const work: Route = {
+      method: 'GET',
+      path: '/task/:as',
+      summary: 'Works on',
+      async *stream({ params }) {
+        try {
+          yield STREAMS[params.as!]![0] as RouteStreamItem
+          yield STREAMS[params.as!]![1] as RouteStreamItem
+          await new Promise(() => {})
+        } finally {
+          ended.push(params.as!)
+        }
+      },
+    }
+    await using one = await serve({ work }, {}, { level: 'silent' })
+    for (const as of ['data', 'status', 'both', 'late'])
+      await fetch(`${one.url}/task/${as}`)
+        .then(answer => answer.text())
+        .catch(() => {})
+    expect(ended).to.deep.equal(['data', 'status', 'both', 'late'])
+  })
+
   it('breaks off when a later item is a reply', async () => {
     for (const as of ['two', 'late']) expect(await get(`/stream/${as}`).catch(() => 'broken'), as).to.equal('broken')
   })

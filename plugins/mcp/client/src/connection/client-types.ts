@@ -11,6 +11,16 @@ export interface McpStatus
   readonly instructions?: string
   /** Pass it to the next client of this server. */
   readonly known?: KnownEra
+  readonly timings?: ConnectionTimings
+}
+
+/** The milliseconds that the parts of the last connection took. */
+export interface ConnectionTimings {
+  /** The start of a local program. */
+  readonly startMs: number
+  /** Requests for tokens, and those that the server refused without one. */
+  readonly authMs: number
+  readonly handshakeMs: number
 }
 
 /** An event of a connection. */

@@ -185,14 +185,14 @@ export class ConnectionManager {
     const isLegacy = this.#known?.era === 'legacy' && Date.now() - this.#known.since < DAY_MS
     const request = { generation: ++this.#generation, isLegacy, toolsChanged: () => this.#emit({ type: 'tools' }) }
     const connection = await openConnection(this.#options, request, signal)
-    const { protocolVersion, server, instructions, transport } = connection
+    const { protocolVersion, server, instructions, timings, transport } = connection
     if (signal.aborted) await transport.end()
     signal.throwIfAborted()
     if (!isLegacy) this.#known = { era: connection.isStateless ? 'modern' : 'legacy', since: Date.now() }
     this.#live = connection
     this.#liveSince = performance.now()
     const { state, since } = this.#status
-    const known = { protocolVersion, ...(server && { server }), ...(instructions !== undefined && { instructions }) }
+    const known = { protocolVersion, timings, ...(server && { server }), ...(instructions !== undefined && { instructions }) }
     this.#status = { state, since, attempts: 0, ...known }
     this.#setLive()
     this.#emit({ type: 'connected', protocolVersion, durationMs: this.#liveSince - begun })

@@ -15,6 +15,7 @@ import {
 import { stripped } from '@svc/plugin-kit'
 import type { RunningCall } from './calls/running-call.ts'
 import { failed, tooLarge } from './failures.ts'
+import type { ConnectionTimings } from './client-types.ts'
 import type { ResolvedOptions } from './resolved-options.ts'
 
 /** A transport of the SDK, with what a connection needs besides. */
@@ -32,6 +33,8 @@ export interface ServerTransport extends Transport {
   /** True if a user has logged in meanwhile, so that another attempt can succeed. */
   authorize(): Promise<boolean>
   stderr(): string | undefined
+  /** The milliseconds that logging in has taken. */
+  authMs(): number
 }
 
 /** A message of the server, not checked yet. */
@@ -80,6 +83,7 @@ export class Connection {
   protocolVersion = ''
   server: { readonly name: string; readonly version: string } | undefined
   instructions: string | undefined
+  timings: ConnectionTimings = { startMs: 0, authMs: 0, handshakeMs: 0 }
   readonly #options: ResolvedOptions
   readonly #generation: number
   readonly #toolsChanged: () => void

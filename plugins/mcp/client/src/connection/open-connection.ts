@@ -41,8 +41,10 @@ async function open(options: ResolvedOptions, request: ConnectionRequest, signal
   const { Client } = await import('@modelcontextprotocol/client')
   for (let [{ isLegacy }, logins] = [request, 0]; ; ) {
     const connection = new Connection(options, request.generation, request.toolsChanged)
+    const begun = performance.now()
     const transport = await openTransport(options, connection, signal)
     connection.transport = transport
+    const opened = performance.now()
     const client = new Client(CLIENT, {
       capabilities: capabilitiesOf(options.can),
       versionNegotiation: {
@@ -54,6 +56,8 @@ async function open(options: ResolvedOptions, request: ConnectionRequest, signal
     try {
       await handshake(client, transport, options.connectMs, signal)
       connection.connected(client)
+      const authMs = transport.authMs()
+      connection.timings = { startMs: opened - begun, authMs, handshakeMs: performance.now() - opened - authMs }
       if (connection.isStateless && client.getServerCapabilities()?.tools?.listChanged)
         void followTools(client, transport, request.toolsChanged)
       return connection

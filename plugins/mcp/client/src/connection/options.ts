@@ -66,6 +66,9 @@ interface CommonOptions {
   readonly limits?: Partial<McpLimits>
 }
 
+/** The web's `fetch`, as far as the SDK uses it. */
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
+
 /** Stores the result of a login (tokens, a registered client): one value, secret. */
 export interface TokenStorage {
   load(): Promise<Json | undefined>

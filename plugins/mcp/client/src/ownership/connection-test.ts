@@ -35,8 +35,8 @@ export async function* testConnection(parts: ConnectionTest): AsyncGenerator<Tes
     ...serverSteps(parts),
   ]
   try {
-    for (const { step, kind, work } of steps) {
-      const done = await timed(step, kind, work, parts)
+    for (const step of steps) {
+      const done = await timed(step, parts)
       yield done
       if (done.error) return
     }
@@ -50,13 +50,14 @@ interface Work {
   /** The class for an error without one. */
   readonly kind: McpErrorClass
   readonly work: (signal: AbortSignal) => Promise<string>
+  /** The milliseconds of this step, if it was a part of an earlier one. */
+  readonly ms?: () => number | undefined
   readonly end?: () => Promise<void>
 }
 
-async function timed(step: TestStep['step'], kind: McpErrorClass, work: Work['work'], parts: ConnectionTest): Promise<TestStep> {
-  const { signal, server } = parts
+async function timed({ step, kind, work, ms: own }: Work, { signal, server }: ConnectionTest): Promise<TestStep> {
   const begun = performance.now()
-  const ms = () => Math.round((performance.now() - begun) * 10) / 10
+  const ms = () => Math.round((own?.() ?? performance.now() - begun) * 10) / 10
   try {
     return { step, found: await work(signal), ms: ms() }
   } catch (error) {
@@ -122,6 +123,7 @@ async function reached(
 function serverSteps({ server, open, call }: ConnectionTest): Work[] {
   let client: McpClient | undefined
   const opened = async () => (client ??= await open())
+  const timings = () => client?.status().timings
   const start: Work = {
     step: server.entry.url === undefined ? 'start' : 'auth',
     kind: 'connection_refused',
@@ -129,6 +131,7 @@ function serverSteps({ server, open, call }: ConnectionTest): Work[] {
       await (await opened()).connect({ signal })
       return credentialOf(server)
     },
+    ms: () => timings()?.[server.entry.url === undefined ? 'startMs' : 'authMs'],
     end: async () => client?.close(),
   }
   const handshake: Work = {
@@ -138,6 +141,7 @@ function serverSteps({ server, open, call }: ConnectionTest): Work[] {
       const { protocolVersion = '', server: named } = (await opened()).status()
       return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
     },
+    ms: () => timings()?.handshakeMs,
   }
   const list: Work = {
     step: 'list',

@@ -1,6 +1,7 @@
 import { type CallContext, codeOf } from '@svc/core'
 import type { Json, McpCallOptions, McpClients, McpServerInfo, ToolStep } from '@svc/core/contracts'
 import { callFailed, type ListedTool } from '@svc/mcp-protocol'
+import { failed } from '../connection/failures.ts'
 import { toolUnknown } from '../errors.ts'
 import { callTimesOf, limitedBySandbox } from '../registry/client-options.ts'
 import { type Server, serverNamed } from '../registry/configured-servers.ts'
@@ -127,6 +128,8 @@ async function* askOwner(
 }
 
 function ownerFailure(server: string, error: unknown): unknown {
+  // the deadline of the caller has passed
+  if (codeOf(error) === 'TIMEOUT') return failed(server, error)
   const isUndelivered = reachedNoOwner(error)
   if (codeOf(error) !== 'PEER_GONE' && !isUndelivered) return error
   const delivered = isUndelivered ? 'no' : 'maybe'

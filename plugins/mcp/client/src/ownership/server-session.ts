@@ -50,7 +50,6 @@ export class ServerSession {
   #status: ReportedStatus = { state: 'disconnected', since: Date.now(), attempts: 0 }
   #catalogue: CatalogueRecord | undefined
   #known: StateRecord['known']
-  #since = performance.now()
   #recheck: NodeJS.Timeout | undefined
   #calls = 0
   #idle = Promise.withResolvers<void>()
@@ -212,19 +211,16 @@ export class ServerSession {
 
   #changed(change: McpChange) {
     const { server, metrics, listener } = this.#options
-    const seconds = (performance.now() - this.#since) / 1000
     switch (change.type) {
       case 'state':
-        if (change.status.state === 'connecting') this.#since = performance.now()
         this.#known = change.status.known ?? this.#known
         return this.#setStatus(reportedStatusOf(change.status))
       case 'connected':
-        this.#since = performance.now()
         metrics.connected(server.entry.name)
-        listener.connected(server, change.protocolVersion, seconds)
+        listener.connected(server, change.protocolVersion, change.durationMs / 1000)
         return void this.#listing.current().catch(() => {}) // the state has the error
       case 'disconnected':
-        listener.disconnected(server, change.reason, seconds)
+        listener.disconnected(server, change.reason, change.durationMs / 1000)
         clearTimeout(this.#recheck)
         return this.#listing.forget()
       case 'tools':

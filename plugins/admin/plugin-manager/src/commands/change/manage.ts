@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { clipped, oneLine, table, visible } from '@svc/cli/command'
@@ -8,6 +8,7 @@ import { findServers } from '@svc/runtime'
 import { joinedValues } from '@svc/runtime/isolation'
 import {
   changeLock,
+  filesMissing,
   type Lock,
   type LockedPlugin,
   packSet,
@@ -110,7 +111,9 @@ async function newAccess(plugins: readonly LockedPlugin[], lock: Lock, config: s
   const { value } = await findSettings(config === undefined ? {} : { config })
   const all = await Promise.all(
     plugins.map(async plugin => {
-      const { manifest } = await readManifest(join(pluginFolder(setHome(), lock, plugin), 'package.json'))
+      const file = join(pluginFolder(setHome(), lock, plugin), 'package.json')
+      if (!existsSync(file)) throw filesMissing(plugin.name, 'its files do not exist')
+      const { manifest } = await readManifest(file)
       return { plugin, access: accessOf({ manifest, permissions: plugin.permissions }, value, plugin) }
     })
   )

@@ -1,5 +1,6 @@
+import { type AuthorizationServerMetadata, ClientCredentialsProvider, fetchToken, OAuthError } from '@modelcontextprotocol/client'
 import { svcError } from '@svc/core'
-import type { OAuthOptions } from '../options.ts'
+import type { Fetch, OAuthOptions } from '../options.ts'
 
 /** A token is not used in its last minute: it must still be valid when it arrives. */
 const EARLY_MS = 60_000
@@ -8,13 +9,7 @@ const UNSAID_S = 300
 /** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error can repeat the request, and so the secret. */
 const CODES =
   /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|temporarily_unavailable|slow_down)$/
-/** What a header can hold. */
-const TOKEN = /^[\x21-\x7e]+$/
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
-
 type ClientCredentialsOptions = OAuthOptions & { readonly tokenUrl: string }
-/** Sends a form to the token server. */
-type Post = (url: URL, form: URLSearchParams, headers: Readonly<Record<string, string>>) => Promise<Response>
 
 interface Token {
   readonly text: string
@@ -23,20 +18,21 @@ interface Token {
 }
 
 /**
- * Tokens by client credentials (RFC 6749, section 4.4). The SDK's provider would send the secret to the token endpoint that the MCP server names, and request a token
- * for each refused request.
+ * Tokens by client credentials, with the SDK's ClientCredentialsProvider and fetchToken. The transport cannot use that provider directly: it sends the secret to the
+ * token endpoint that the MCP server names (here: to the configured `tokenUrl`), keeps a token until it is refused (here: until shortly before it expires), and sends
+ * one request for each refused one (here: one for all).
  */
 export class ClientCredentials {
   readonly #options: ClientCredentialsOptions
   readonly #resource: string
-  readonly #post: Post
+  readonly #fetch: Fetch
   #token: Token | undefined
   #flight: Promise<Token> | undefined
 
-  constructor(options: ClientCredentialsOptions, resource: string, post: Post) {
+  constructor(options: ClientCredentialsOptions, resource: string, fetch: Fetch) {
     this.#options = options
     this.#resource = resource
-    this.#post = post
+    this.#fetch = fetch
   }
 
   /** Returns a valid token. All callers wait for the same request. Throws OAUTH_FAILED. */
@@ -57,39 +53,64 @@ export class ClientCredentials {
 
   async #request(): Promise<Token> {
     const { clientId = '', clientSecret = '', scope, tokenUrl } = this.#options
-    const url = new URL(tokenUrl)
-    if (url.protocol !== 'https:' && !LOOPBACK.test(url.hostname))
-      throw tokenFailed(`the token server ${url.origin}${url.pathname} does not use https`)
-    const form = new URLSearchParams({ grant_type: 'client_credentials', resource: this.#resource, ...(scope && { scope }) })
-    // RFC 6749 (2.3.1) requires the form encoding: a colon in an id must not end the id
-    const basic = Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64')
-    let response = await this.#post(url, form, { authorization: `Basic ${basic}` })
-    let answer = await read(response)
-    if (answer.error === 'invalid_client') {
-      // this server expects the client in the body
-      form.set('client_id', clientId)
-      form.set('client_secret', clientSecret)
-      response = await this.#post(url, form, {})
-      answer = await read(response)
+    const common = { expectedIssuer: new URL(tokenUrl).origin, ...(scope !== undefined && { scope }) }
+    // the SDK does not encode both for the header, RFC 6749 (2.3.1) requires it: a colon in an id must not end the id
+    const encoded = { clientId: formEncoded(clientId), clientSecret: formEncoded(clientSecret) }
+    let status = 0
+    const fetchFn: Fetch = async (url, init) => {
+      const response = await this.#fetch(url, init)
+      status = response.status
+      return response
     }
-    return tokenOf(answer, response.status)
+    const send = (provider: ClientCredentialsProvider, method: string) => {
+      const metadata = tokenServerMetadata(common.expectedIssuer, tokenUrl, method)
+      return fetchToken(provider, common.expectedIssuer, { metadata, resource: this.#resource, fetchFn })
+    }
+    try {
+      const inHeader = new ClientCredentialsProvider({ ...encoded, ...common })
+      return tokenOf(
+        await send(inHeader, 'client_secret_basic').catch((error: unknown) => {
+          if (!(error instanceof OAuthError) || error.code !== 'invalid_client') throw error
+          // this server expects the client in the body
+          return send(new ClientCredentialsProvider({ clientId, clientSecret, ...common }), 'client_secret_post')
+        })
+      )
+    } catch (error) {
+      throw failureOf(error, status)
+    }
   }
 }
 
-type TokenAnswer = { readonly [key in 'error' | 'access_token' | 'token_type' | 'expires_in']?: unknown }
-
-const read = async (response: Response): Promise<TokenAnswer> =>
-  ((await response.json().catch(() => undefined)) as TokenAnswer | null | undefined) ?? {}
-
-function tokenOf({ error, access_token: text, token_type: type, expires_in: lifetime }: TokenAnswer, status: number): Token {
-  if (typeof error === 'string')
-    throw tokenFailed(`the token server refuses: ${CODES.test(error) ? error : 'with a code that OAuth does not define'}`)
-  if (status >= 300) throw tokenFailed(`the token server answers HTTP ${status}`)
-  if (typeof text !== 'string' || !TOKEN.test(text)) throw tokenFailed(`the token server answers HTTP ${status} without a token`)
-  if (String(type).toLowerCase() !== 'bearer') throw tokenFailed('the token server returns a token that is not of type bearer')
-  const seconds = Number(lifetime) > 0 ? Number(lifetime) : UNSAID_S
-  return { text, until: Date.now() + seconds * 1_000 - EARLY_MS }
+function tokenOf({
+  access_token: text,
+  token_type: type,
+  expires_in: lifetime = 0,
+}: Awaited<ReturnType<typeof fetchToken>>): Token {
+  if (text === '') throw tokenFailed('the token server answers without a token')
+  if (type.toLowerCase() !== 'bearer') throw tokenFailed('the token server returns a token that is not of type bearer')
+  return { text, until: Date.now() + (lifetime > 0 ? lifetime : UNSAID_S) * 1_000 - EARLY_MS }
 }
+
+/** The SDK uses `server_error` also for a response that is not an OAuth error. */
+function failureOf(error: unknown, status: number): unknown {
+  if (error instanceof OAuthError) {
+    if (error.code === 'server_error') return tokenFailed(`the token server answers HTTP ${status}`)
+    return tokenFailed(
+      `the token server refuses: ${CODES.test(error.code) ? error.code : 'with a code that OAuth does not define'}`
+    )
+  }
+  const isMalformed = error instanceof SyntaxError || (error as Error | undefined)?.name === 'ZodError'
+  return isMalformed ? tokenFailed(`the token server answers HTTP ${status} without a token`) : error
+}
+
+const tokenServerMetadata = (issuer: string, tokenUrl: string, method: string): AuthorizationServerMetadata => ({
+  issuer,
+  token_endpoint: tokenUrl,
+  token_endpoint_auth_methods_supported: [method],
+  // required by the SDK's type; not used by this grant
+  authorization_endpoint: tokenUrl,
+  response_types_supported: [],
+})
 
 const formEncoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
 

@@ -8,9 +8,8 @@ import type {
 } from '@modelcontextprotocol/client'
 import { type SvcError, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
-import type { OAuthOptions } from '../options.ts'
+import type { OAuthOptions, Fetch } from '../options.ts'
 import { createMemoryStorage } from '../resolved-options.ts'
-import type { Fetch } from '../transport/upstream-fetch.ts'
 
 /** The stored part of a login. */
 interface SavedLogin {

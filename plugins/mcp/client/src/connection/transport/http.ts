@@ -67,6 +67,7 @@ export async function openHttp(
       return true
     },
     stderr: () => undefined,
+    authMs: () => upstream.authMs(),
   }
   inner.onmessage = message => void (connection.take(message) || outer.onmessage?.(message))
   inner.onclose = () => outer.onclose?.()

@@ -55,6 +55,7 @@ function transportOf(child: Child, launch: Launch, resultBytes: number, connecti
   const transport: ServerTransport & { readonly pid: number } = {
     // the SDK takes a transport with `stderr` and `pid` for stdio
     pid: child.pid,
+    authMs: () => 0,
     stderr: () => child.errorTail(),
     async start() {
       readLines(child.stdout, resultBytes, {

@@ -2,14 +2,13 @@ import { abortable, codeOf, svcError } from '@svc/core'
 import { secretsOf } from '@svc/provider-http'
 import { createGuardedFetch, type GuardedFetch, type GuardedResponse, webResponse } from '@svc/safe-fetch'
 import { ClientCredentials } from '../oauth/client-credentials.ts'
-import type { HttpOptions } from '../options.ts'
+import type { Fetch, HttpOptions } from '../options.ts'
 import type { NamedServers } from '../resolved-options.ts'
-
-/** The web's `fetch`, as far as the SDK uses it. */
-export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 export interface UpstreamFetch {
   readonly fetch: Fetch
+  /** The milliseconds of requests for tokens, and of those that the server refused without one. */
+  authMs(): number
   /** Closes all connections. */
   close(): Promise<void>
 }
@@ -50,26 +49,38 @@ export function createUpstreamFetch(
     const failed = (error: unknown) => void (through === own && codeOf(error) === 'BODY_TOO_LARGE' && report())
     return webResponse(response, { bodyBytes: most, failed })
   }
-  const post = (url: URL, body: URLSearchParams, given: Readonly<Record<string, string>>) =>
-    send(foreign, url, new Headers({ ...given, accept: 'application/json', 'content-type': FORM }), { method: 'POST', body })
+  let authMs = 0
+  const askTokenServer: Fetch = async (to, init = {}) => {
+    const begun = performance.now()
+    const headers = new Headers(init.headers)
+    try {
+      return await withoutCredentials(await send(foreign, new URL(to), headers, init), headers, init.body)
+    } finally {
+      authMs += performance.now() - begun
+    }
+  }
   const { tokenUrl } = options.oauth ?? {}
-  const tokens = tokenUrl === undefined ? undefined : new ClientCredentials({ ...options.oauth, tokenUrl }, options.url, post)
+  const tokens =
+    tokenUrl === undefined ? undefined : new ClientCredentials({ ...options.oauth, tokenUrl }, options.url, askTokenServer)
   return {
     async fetch(to, init = {}) {
       const url = new URL(to)
       const headers = new Headers(init.headers)
       const isServer = url.origin === server.origin && url.pathname === server.pathname
-      if (!isServer) return withoutCredentials(await send(foreign, url, headers, init), headers, init.body)
+      if (!isServer) return askTokenServer(to, init)
       addKey(headers, options)
       for (let isRetry = false; ; isRetry = true) {
         const token = tokens && (await abortable(tokens.token(), init.signal ?? new AbortController().signal))
         if (token !== undefined) headers.set('authorization', `Bearer ${token}`)
+        const begun = performance.now()
         const response = await send(own, url, headers, init)
+        if (response.status === 401) authMs += performance.now() - begun
         if (response.status !== 401 || token === undefined || isRetry) return withoutCredentials(response, headers, undefined)
         await response.body?.cancel()
         tokens?.refused(token)
       }
     },
+    authMs: () => authMs,
     async close() {
       await Promise.all([own.close(), foreign.close()])
     },
