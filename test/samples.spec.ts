@@ -16,6 +16,7 @@ const plugins: Document = await readDocument(
     'write-a-vertical',
     'write-a-route',
     'write-a-store',
+    'keep-data',
     'write-an-auth-scheme',
     'tap-a-chat',
     'provide-a-service',

@@ -28,7 +28,7 @@ export function routeCases({ name, seen, options, permissions, open }: ItemUnder
           for (const query of generateMatching(item.query ?? { type: 'object' }, options))
             await ask(item, { query: textsOf(query) })
         })
-      : skipped(MADE_UP, 'a request of its author'),
+      : skipped(MADE_UP, seen.method === 'GET' ? 'a route without network' : 'a method that only reads (GET)'),
     samples.length > 0
       ? make('answers the requests that its author gives', async ({ item }) => {
           for (const sample of samples) {

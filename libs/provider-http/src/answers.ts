@@ -29,7 +29,7 @@ export interface AnswerOptions {
   readonly frameBytes: number
   readonly errorBytes: number
   readonly wholeBytes: number
-  /** `lines`: every answer is newline-delimited JSON. Else its content type decides. */
+  /** `lines`: an answer is newline-delimited JSON unless its content type names another format. Else its content type decides. */
   readonly frames: 'events' | 'lines'
   /** The failure for an unusable answer, by its status and body. */
   refused(status: number, body: unknown, type: string, retryAfterMs: number | undefined): SvcError

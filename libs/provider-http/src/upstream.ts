@@ -43,8 +43,8 @@ export interface UpstreamOptions {
   readonly secrets: readonly string[]
   readonly limits?: UpstreamLimits
   /**
-   * The frames of its streams: server-sent events, or newline-delimited JSON. Default `events`, which also reads lines that
-   * the upstream labels as such (`application/x-ndjson`).
+   * The frames of its streams: server-sent events, or newline-delimited JSON. The content type comes first: `events` also reads
+   * `application/x-ndjson`, and `lines` also reads `text/event-stream`. Default `events`.
    */
   readonly frames?: 'events' | 'lines'
   /** Reads an error body of this protocol. The HTTP status decides the fields that it leaves out. */

@@ -264,7 +264,7 @@ function askedOf(kind: PermissionKind, name: string, lookup: SettingLookup | und
   const { say, isWide } = KINDS[kind]
   const setting = settingIn(name)
   if (setting === undefined || !isValueKind(kind)) return [{ text: say(name), isWide: isWide(name) }]
-  const text = say(`the value of ${setting}`)
+  const text = say(kind === 'env' ? `that ${setting} names` : `the value of ${setting}`)
   if (lookup === undefined) return [{ text, isWide: false }]
   const values = valuesIn({ [kind]: [name] }, lookup)[kind] ?? []
   if (values.length > 0) return values.map(value => ({ text: `${say(value)} (${setting})`, isWide: isWide(value) }))
