@@ -87,7 +87,7 @@ describe('what a person reads before a plugin is let in', () => {
     const manifest = { ...candidate.manifest, instances: { section: 'providers', type: 'tides' } }
     const permissions = {
       network: ['<tools.tides.server>', '<tools.tides.url>', '<tools.tides.dsn>', '<tools.tides.other>'],
-      env: ['<providers[].key_env>'],
+      env: ['<providers[].key_env>', '<tools.tides.key_env>'],
       write: ['<tools.tides.roots>'],
     }
     const config = {
@@ -114,6 +114,7 @@ describe('what a person reads before a plugin is let in', () => {
       'write /srv/b\\u{1b}[2J (tools.tides.roots)',
       'read the variable ONE_KEY (providers[].key_env)',
       'read the variable TWO_KEY (providers[].key_env)',
+      'read the variable that tools.tides.key_env names, which is not set; svc asks again when it is',
       'connect to db.internal:5432 (tools.tides.server)',
       'connect to a.internal:5432 (tools.tides.url)',
       'connect to b.internal:6000 (tools.tides.url)',
