@@ -67,6 +67,14 @@ describeWith('bubblewrap', 'examples/plugins/signed, hooks-in and llama, install
     (await Promise.all(requests.map(request => client.send(request)))).map(({ status }) => status)
   const events = async (query = '?limit=100') =>
     ((await client.send(signed('GET', `/hooks/events${query}`))).body as { events: { event: string; body: object }[] }).events
+  const configure = (file: string, url: string) => {
+    const config = {
+      server: { auth: { enabled: true, signed: { keys: { ci: ['chat', 'read'] } } } },
+      providers: { mine: { type: 'llama', base_url: url } },
+      plugins: [{ use: '@svc/plugin-auth-api-key', enabled: false }],
+    }
+    return writeFile(join(folder, file), JSON.stringify(config))
+  }
   /** `npm pack` of a copy of the example, with another version and other code where that is given. */
   const pack = async (name: string, version: string, change = (code: string) => code) => {
     const copy = join(folder, `${name}-${version}`)
@@ -85,12 +93,7 @@ describeWith('bubblewrap', 'examples/plugins/signed, hooks-in and llama, install
     home = join(folder, 'home')
     const { startServer } = (await import(`${EXAMPLES}llama/test/server.js`)) as { startServer(): Promise<FakeUpstream> }
     upstream = stack.use(await startServer())
-    const config = {
-      server: { auth: { enabled: true, signed: { keys: { ci: ['chat', 'read'] } } } },
-      providers: { mine: { type: 'llama', base_url: upstream.url } },
-      plugins: [{ use: '@svc/plugin-auth-api-key', enabled: false }],
-    }
-    await writeFile(join(folder, 'svc.config.json'), JSON.stringify(config))
+    await configure('svc.config.json', upstream.url)
     const files = await Promise.all(NAMES.map(name => pack(name, '1.0.0')))
     const out = await done('plugins', 'install', ...files, '--yes')
     expect(out.match(/runs {6}in its own process/g)).to.have.length(3)
@@ -132,6 +135,15 @@ describeWith('bubblewrap', 'examples/plugins/signed, hooks-in and llama, install
     expect(unknown!.text).to.contain('not found')
     const { text } = await client.send(signed('GET', '/api/v1/providers'))
     expect(text).to.contain('"error_inside"')
+  })
+
+  it('llama: connects to no other server of the configuration until a person has accepted it', async () => {
+    await configure('other.json', 'http://10.0.0.7:11434')
+    const { code, out, err } = await runSvc(['config', 'check', '--config', 'other.json'], { home, cwd: folder, env: ENV })
+    expect(code).to.equal(1)
+    expect(out + err)
+      .to.contain('PERMISSION_NOT_ACCEPTED')
+      .and.contain('10.0.0.7:11434')
   })
 
   it('hooks-in: stores each of 100 events once, also when it arrives again', async () => {

@@ -26,8 +26,9 @@ function isSame(expected, hex) {
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
+/** An id or a kind: both become part of a key. */
 const textOf = (/** @type {unknown} */ value) =>
-  typeof value === 'string' && value !== '' && value.length <= 200 ? value : undefined
+  typeof value === 'string' && /^[\x21-\x7e]{1,200}$/.test(value) ? value : undefined
 
 /** https://docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries. @type {(request: RouteRequest, secret: string) => HookEvent} */
 export function readGithub({ headers, body, rawBody = new Uint8Array() }, secret) {

@@ -38,6 +38,15 @@ test('verifies the bytes of a Stripe event, with one of several signatures, with
     throws(() => readStripe(request({ 'stripe-signature': header }, text), SECRET, 300_000), REJECTED)
 })
 
+test('refuses a signed event whose id cannot be stored', () => {
+  for (const id of ['', '\u0000', '\ud800', 'x'.repeat(201), 7, null]) {
+    const text = JSON.stringify({ id, type: 'charge.failed' })
+    const time = Math.floor(Date.now() / 1000)
+    const signed = request({ 'stripe-signature': `t=${time},v1=${hmac(`${time}.${text}`)}` }, text)
+    throws(() => readStripe(signed, SECRET, 300_000), { code: 'MISSING_FIELD' })
+  }
+})
+
 test('keeps each event once, refuses the same body under another id, and deletes old events', async () => {
   await using host = await testHost(['@svc/plugin-store-memory'])
   const ctx = testContext()

@@ -12,8 +12,8 @@ const KEYS = new Map([['deploy', { secret: SECRET, variable: 'SIGNED_SECRET_DEPL
 const hex = createHash('sha256').update('{"n": 1.0}').digest('hex')
 
 /** @type {(changed?: Record<string, unknown>) => import('@svc/core/contracts').CredentialRequest & Record<string, unknown>} */
-function request(changed = {}) {
-  const [time, nonce] = [String(Math.floor(Date.now() / 1000)), 'a-nonce-of-the-test']
+function request(changed = {}, age = 0) {
+  const [time, nonce] = [String(Math.floor(Date.now() / 1000) - age), 'a-nonce-of-the-test']
   const signature = createHmac('sha256', SECRET)
     .update([time, nonce, 'POST', '/api/v1/chat', 'a=1&b=%20', hex].join('\n'))
     .digest('hex')
@@ -47,7 +47,11 @@ test('accepts a signed request once, and rejects every change of it', async () =
   for (const changed of changes) await rejects(ask(changed), { code: 'AUTHENTICATION_FAILED' }, JSON.stringify(changed))
   deepEqual(await ask({}), { id: 'signed:deploy', scopes: ['read'] })
   await rejects(ask({}), { code: 'AUTHENTICATION_FAILED' })
-  deepEqual(await ask({ isRecheck: true }), { id: 'signed:deploy', scopes: ['read'] })
+  for (const age of [0, 1000])
+    deepEqual(await scheme.authenticate(request({ isRecheck: true }, age), testContext()), {
+      id: 'signed:deploy',
+      scopes: ['read'],
+    })
 })
 
 test('asks for no body of a request that it rejects', async () => {
