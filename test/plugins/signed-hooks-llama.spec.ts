@@ -30,8 +30,8 @@ function signed(method: string, target: string, raw = ''): Request {
   const headers = { 'x-signed-key': 'ci', 'x-signed-time': time, 'x-signed-nonce': nonce, 'x-signed-signature': signature }
   return { method, path: target, headers, ...(raw && { raw }) }
 }
-const chat = (model: string, message = 'Hello') =>
-  signed('POST', '/api/v1/chat', JSON.stringify({ provider: 'mine', model, message, tools: [] }))
+const chat = (model: string, message = 'Hello', path = '/api/v1/chat') =>
+  signed('POST', path, JSON.stringify({ provider: 'mine', model, message, tools: [] }))
 
 const github = (id: string, raw: string): Request => ({
   method: 'POST',
@@ -114,18 +114,23 @@ describeWith('bubblewrap', 'examples/plugins/signed, hooks-in and llama, install
   })
 
   it('signed and llama: 100 signed chats at once, and none of them twice', async () => {
-    const requests = MANY.map(n => chat('plain', `Hello ${n}`))
+    const requests = MANY.map(n => chat('plain', `Hello ${n}`, n % 2 ? '/api/v1/chat' : '/api/v1/chat/stream'))
     const answers = await Promise.all(requests.map(request => client.send(request)))
-    for (const { status, body, text } of answers) {
+    for (const [n, { status, body, text, events: pieces }] of answers.entries()) {
       expect(status, text).to.equal(200)
+      if (n % 2 === 0) {
+        expect(pieces.map(({ event }) => event)).to.include('end')
+        expect(text).to.contain('Hello, ')
+        continue
+      }
       expect(body).to.deep.include({ response: 'Hello, you', provider: 'mine' })
       expect((body as { tokens_used: object }).tokens_used).to.deep.include({ input: 3, output: 2 })
     }
     // the server slows down a client with many invalid credentials
     expect(await statuses(requests.slice(0, 5))).to.deep.equal([401, 401, 401, 401, 401])
-    const [request] = [chat('plain')]
-    expect(await statuses([{ ...request!, raw: `${String(request!.raw)} ` }])).to.deep.equal([401])
-    expect(await statuses([request!])).to.deep.equal([200])
+    const request = chat('plain')
+    expect(await statuses([{ ...request, raw: `${String(request.raw)} ` }])).to.deep.equal([401])
+    expect(await statuses([request])).to.deep.equal([200])
   })
 
   it('llama: reports an error inside a stream, and an unknown model', async () => {
