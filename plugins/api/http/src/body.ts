@@ -232,7 +232,7 @@ export const createChecks = (route: Route, isIsolated: boolean): Checks => ({
   query: checkOf(route.query, isIsolated),
 })
 
-/** Keywords that, without `required`, accept an empty object. */
+/** Keywords that, without `required` and defaults, leave an empty object as it is. */
 const PLAIN: ReadonlySet<string> = new Set(['type', 'properties', 'required', 'additionalProperties', 'title', 'description'])
 
 function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | undefined {
@@ -245,7 +245,7 @@ function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | und
   return {
     problems: isIsolated ? isolatedProblems(json) : ownProblems(json),
     required,
-    acceptsNothing: required.length === 0 && typeof json === 'object' && Object.keys(json).every(key => PLAIN.has(key)),
+    acceptsNothing: acceptsNothing(json),
     typed: new Map(typed.map(([name, { type }]) => [name, type!])),
     known: new Set(Object.keys(properties)),
   }
@@ -254,6 +254,15 @@ function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | und
 function ownProblems(json: JsonSchema): Check['problems'] {
   const own = schema(json, { faults: 'first' })
   return fields => own.check(fields)
+}
+
+/** Whether a schema certainly accepts an empty object, and adds nothing to it. */
+function acceptsNothing(json: JsonSchema): boolean {
+  if (typeof json !== 'object' || !Object.keys(json).every(key => PLAIN.has(key))) return false
+  const { type, required, properties } = json as { readonly [key: string]: unknown }
+  const isObject = type === 'object' || type === undefined
+  const isEmpty = required === undefined || (Array.isArray(required) && required.length === 0)
+  return isObject && isEmpty && Object.values(Object(properties)).every(one => Object(one).default === undefined)
 }
 
 function isolatedProblems(json: JsonSchema): Check['problems'] {
