@@ -225,7 +225,7 @@ async function portOf(child: ChildProcessByStdio<null, Readable, Readable>): Pro
   const take = (chunk: Buffer) => {
     log += chunk.toString()
     const line = log.split('\n').find(item => item.includes('"listening"'))
-    const port = /"port":(\d+)/.exec(line ?? '')?.[1]
+    const port = /"url":"[^"]*:(\d+)"/.exec(line ?? '')?.[1]
     if (port) resolve(Number(port))
   }
   child.stdout.on('data', take)
