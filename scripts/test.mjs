@@ -2,6 +2,7 @@
 //   npm test                         installs missing system packages if allowed, builds, and runs all tests
 //   npm test -- --no-system          installs nothing outside node_modules
 //   npm test -- --shuffle[=seed]     takes the files in a random order, and prints the seed
+//   npm test -- --again              runs the files that failed once more, one after the other, and names those that pass then
 //   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH
 //   npm run test:security            runs a part that has a script of its own: one of PARTS (--part security)
 //   npm run test:unit                runs only the files that start no process and open no socket (--unit)
@@ -21,7 +22,7 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { delimiter, dirname, join, resolve } from 'node:path'
+import { delimiter, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
@@ -37,6 +38,9 @@ const JOBS = Math.min(4, availableParallelism() + 2)
 /** Patterns in tests that start a process or open a socket, comments aside. `no-outside.ts` checks that the list is complete. */
 const OUTSIDE =
   /node:(child_process|cluster|dgram|https?|net|tls)'|from '@svc\/worker-pool\/processes'|\bfetch\(|\bopenUpstream\b|\bisolated?\(|support\/needs\.ts|Not a unit test:/
+
+/** More failed files than these are no accident: they do not run again. */
+const MOST_AGAIN = 3
 
 const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 
@@ -55,6 +59,7 @@ const say = text => process.stderr.write(`svc: ${text}\n`)
 const OPTIONS = {
   'no-system': { type: 'boolean' },
   shuffle: { type: 'string' },
+  again: { type: 'boolean' },
   hide: { type: 'string' },
   unit: { type: 'boolean' },
   part: { type: 'string' },
@@ -88,8 +93,29 @@ async function main() {
   return code
 }
 
-function mocha(words, options) {
-  return run([MOCHA, ...words], options)
+async function mocha(words, options = {}) {
+  if (!values.again) return run([MOCHA, ...words], options)
+  const folder = mkdtempSync(join(tmpdir(), 'svc-failed-'))
+  try {
+    const failed = join(folder, 'failed')
+    const env = { ...process.env, ...options.env, SVC_TEST_FAILED: failed }
+    const code = await run([MOCHA, ...words], { ...options, env })
+    const files = existsSync(failed) ? readFileSync(failed, 'utf8').split('\n') : []
+    return code === 0 || files.length === 0 || files.length > MOST_AGAIN ? code : await again(files, options)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Runs each file in a process of its own, with nothing beside it. A file that passes now depends on the load of the machine: a defect to look for. */
+async function again(files, options) {
+  let worst = 0
+  for (const file of files) {
+    const code = await run([MOCHA, ...oneByOne([file])], options)
+    say(`${relative(process.cwd(), file)} ${code === 0 ? 'passed' : 'failed again'} when it ran alone`)
+    worst ||= code
+  }
+  return worst
 }
 
 async function run(words, options = {}) {

@@ -1,5 +1,9 @@
 import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { config } from 'chai'
+
+// A text that did not match is what explains a failure: chai would show 40 characters of it.
+config.truncateThreshold = 0
 
 const settle = 3_000
 let before: Map<string, number>

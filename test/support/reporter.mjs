@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import Mocha from 'mocha'
 
@@ -10,6 +11,7 @@ export default class Reporter extends Mocha.reporters.Spec {
   constructor(runner, options) {
     const files = new Map()
     const reasons = new Map()
+    const failed = new Set()
     const spent = ({ file, duration = 0 }) => file && files.set(file, (files.get(file) ?? 0) + duration)
     runner.on('test end', spent)
     runner.on('hook end', spent)
@@ -20,11 +22,13 @@ export default class Reporter extends Mocha.reporters.Spec {
     })
     // a file whose process died, or that cannot be read: mocha knows it and does not say it
     runner.on('fail', (test, { file } = {}) => {
+      failed.add(test.file ?? file)
       if (file !== undefined && test.file === undefined) test.title += ` (${relative(process.cwd(), file)})`
     })
     super(runner, options)
     this.files = files
     this.reasons = reasons
+    this.failed = failed
   }
 
   epilogue() {
@@ -36,6 +40,10 @@ export default class Reporter extends Mocha.reporters.Spec {
     }
     if (this.reasons.size > 0) console.log('\nSkipped, and why:')
     for (const [reason, count] of this.reasons) console.log(`${String(count).padStart(7)}  ${reason}`)
+    // A failure without a file, as of the run itself, cannot be repeated.
+    const again = process.env.SVC_TEST_FAILED
+    if (again !== undefined && this.failed.size > 0 && !this.failed.has(undefined))
+      writeFileSync(again, [...this.failed].join('\n'))
     const { passes, failures, pending } = this.stats
     console.log(`\n${passes} passed, ${failures} failed, ${pending} skipped`)
   }
