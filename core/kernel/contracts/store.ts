@@ -157,6 +157,23 @@ export interface StoreChange {
   readonly value?: Json
 }
 
+/** The condition of a store that answers. */
+export interface StoreProbe {
+  /** The name of its engine, such as `sqlite`. */
+  readonly kind: string
+  /** Whether acknowledged batches survive a power failure. */
+  readonly durable: boolean
+  /**
+   * What shares its data: this process alone (a server can then have only one worker), the processes of this machine, or the
+   * machines of a cluster.
+   */
+  readonly scope: 'process' | 'machine' | 'cluster'
+  /** A `replica` rejects writes. */
+  readonly role: 'primary' | 'replica'
+  /** The clock of the store minus the clock of this process, in milliseconds. 0 if the difference is too small to measure. */
+  readonly clockOffsetMs: number
+}
+
 /**
  * Stores all data that must survive or be shared. It knows no domain. Acknowledged batches survive SIGKILL and power failures
  * as a whole, unless the store reports that it is in memory. Errors: STORE_CONFLICT (`details: {op, expected, actual}`: index
@@ -193,11 +210,8 @@ export interface Store {
    * last. Ends when the signal aborts. A reader that falls too far behind gets STORE_UNAVAILABLE.
    */
   watch(collection: string, ctx: CallContext): AsyncIterable<StoreChange>
-  /**
-   * Writes and reads a value. Throws STORE_UNAVAILABLE with the reason. `shared` is false when each process has its own data; a
-   * server can then have only one worker.
-   */
-  probe(ctx: CallContext): Promise<{ readonly kind: string; readonly durable: boolean; readonly shared?: false }>
+  /** Writes and reads a value; a replica only reads. Throws STORE_UNAVAILABLE with the reason. */
+  probe(ctx: CallContext): Promise<StoreProbe>
 }
 
 export const Store = defineService<Store>('store', {

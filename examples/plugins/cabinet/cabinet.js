@@ -56,7 +56,7 @@ export function createCabinet(file) {
     async probe(ctx) {
       enter(ctx)
       drawers.atOnce(() => {})
-      return { kind: 'cabinet', durable: true }
+      return { kind: 'cabinet', durable: true, scope: 'machine', role: 'primary', clockOffsetMs: 0 }
     },
     async [Symbol.asyncDispose]() {
       shut()

@@ -29,4 +29,5 @@ export {
   storeUnknown,
 } from './errors.ts'
 export { type Attempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
+export { clockOffset, storeReport } from './probe.ts'
 export { byBytes, cursorOf, type Span, sortKey } from './sort-key.ts'

@@ -231,11 +231,16 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'says of what kind it is when probed',
-    async ({ store, ctx }) => {
-      const { kind, durable } = await store.probe(ctx)
+    'describes itself when probed',
+    async ({ store, ctx, second }) => {
+      const { kind, durable, scope, role, clockOffsetMs } = await store.probe(ctx)
       assert.match(kind, /^[a-z]/)
       assert.equal(typeof durable, 'boolean')
+      assert.ok(['process', 'machine', 'cluster'].includes(scope), `the scope is ${scope}`)
+      assert.equal(role, 'primary', 'a store under test accepts writes')
+      assert.ok(Math.abs(clockOffsetMs) < 1000, `the clock is off by ${clockOffsetMs} ms`)
+      const other = await (await second()).probe(ctx)
+      assert.deepEqual([other.kind, other.durable, other.scope], [kind, durable, scope])
     },
   ],
 ]

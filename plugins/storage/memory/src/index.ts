@@ -1,5 +1,6 @@
 import { definePlugin, messageOf, schema } from '@svc/core'
 import { type Check, Checks, Store } from '@svc/core/contracts'
+import { storeReport } from '@svc/storage-kit'
 import { createMemoryStore } from './store.ts'
 
 interface MemoryConfig {
@@ -40,7 +41,7 @@ export function createCheck(store: Pick<Store, 'probe'>): Check {
   return {
     async probe(ctx) {
       try {
-        return { status: 'healthy', detail: { ...(await store.probe(ctx)) } }
+        return storeReport(await store.probe(ctx))
       } catch (error) {
         return { status: 'unhealthy', reason: messageOf(error) }
       }

@@ -65,7 +65,7 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
     },
     async probe(ctx) {
       enter(ctx.signal)
-      return { kind: 'memory', durable: false, shared: false }
+      return { kind: 'memory', durable: false, scope: 'process', role: 'primary', clockOffsetMs: 0 }
     },
     async [Symbol.asyncDispose]() {
       closed = true

@@ -144,6 +144,8 @@ interface Reads {
   /** Differs after any commit of any process. */
   dataVersion(): string
   probed(): number
+  /** The clock of the machine in Unix milliseconds. */
+  clock(): number
 }
 
 /** Greater than every text: in SQLite every blob is. */
@@ -203,6 +205,7 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
     },
     dataVersion: () => `${version}/${Number(prepare('PRAGMA data_version').get()!.data_version)}`,
     probed: () => Number(prepare("SELECT value FROM counters WHERE name = 'probe'").get()!.value),
+    clock: () => Number(prepare("SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS now").get()!.now),
   }
 }
 

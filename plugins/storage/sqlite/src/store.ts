@@ -11,6 +11,7 @@ import {
   checkRange,
   checkRead,
   checkSize,
+  clockOffset,
   createCatalog,
   createLeaseQueue,
   storeClosed,
@@ -89,9 +90,11 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     async probe(ctx) {
       enter(ctx)
       const durable = await probe(options.path, { link, reader }, ctx.signal)
+      const [before, clock] = [Date.now(), await reader.reading(reads => reads.clock(), ctx.signal)]
+      const clockOffsetMs = clockOffset(clock, before, Date.now())
       anewSince = await counter.probe(ctx.signal)
       await condition.check()
-      return { kind: 'sqlite', durable }
+      return { kind: 'sqlite', durable, scope: 'machine', role: 'primary', clockOffsetMs }
     },
     async [Symbol.asyncDispose]() {
       if (closed) return

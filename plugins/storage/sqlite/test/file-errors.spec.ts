@@ -17,7 +17,7 @@ import type { Store } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { createCheck } from '../src/check.ts'
 import { createSqliteStore } from '../src/store.ts'
-import { SPACE, temporaryFolder, ctx } from './support.ts'
+import { PROBED, SPACE, temporaryFolder, ctx } from './support.ts'
 import { errorOf, put, removeDisk, servant, smallDisk, unavailable } from './broken-files.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
@@ -166,7 +166,7 @@ describe('the store in SQLite, with a broken file', () => {
       rmSync(join(disk, 'filler'))
       await put(store, 'a', 'again')
       expect((await store.get('notes', 'a', ctx))?.value).to.equal('again')
-      expect(await store.probe(ctx)).to.deep.equal({ kind: 'sqlite', durable: true })
+      expect(await store.probe(ctx)).to.deep.equal(PROBED)
     } finally {
       removeDisk(disk)
     }

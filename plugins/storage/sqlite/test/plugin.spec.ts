@@ -17,7 +17,10 @@ describe('the plugin store-sqlite', () => {
       expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 0 })
       await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: { n: 1 } }], {}, ctx)
       const check = host.slot(Checks).get('database')!
-      expect(await check.probe(ctx)).to.deep.equal({ status: 'healthy', detail: { kind: 'sqlite', durable: true } })
+      expect(await check.probe(ctx)).to.deep.equal({
+        status: 'healthy',
+        detail: { kind: 'sqlite', durable: true, scope: 'machine', role: 'primary', clock_offset_ms: 0 },
+      })
     }
     await using host = await testHost([PLUGIN], { config: { store: { path } } })
     const store = host.service(Store)

@@ -6,6 +6,9 @@ import type { Space } from '@svc/core/contracts'
 import type { StoreUnderTest } from '@svc/testing'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 
+/** What a store on a healthy file answers to a probe. */
+export const PROBED = { kind: 'sqlite', durable: true, scope: 'machine', role: 'primary', clockOffsetMs: 0 } as const
+
 /** A folder that is gone after the test. */
 export async function temporaryFolder(): Promise<{ path: string } & AsyncDisposable> {
   const path = await mkdtemp(join(tmpdir(), 'svc-store-'))

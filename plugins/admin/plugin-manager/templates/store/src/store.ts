@@ -76,7 +76,7 @@ export const createSampleWord = (): Store & AsyncDisposable => {
     },
     async probe(ctx) {
       enter(ctx)
-      return { kind: 'sample_word', durable: false, shared: false }
+      return { kind: 'sample_word', durable: false, scope: 'process', role: 'primary', clockOffsetMs: 0 }
     },
     async [Symbol.asyncDispose]() {
       isClosed = true
