@@ -13,6 +13,7 @@ import {
   type SvcError,
 } from '@svc/core'
 import { Http, Store } from '@svc/core/contracts'
+import { holderPrefix } from '@svc/storage-kit'
 import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
 import { type Begun, begunHere, type Imports, noteImports } from './watching.ts'
 import { type LogOutput, openLog } from './log-output.ts'
@@ -210,7 +211,7 @@ const RELEASE_MS = 10_000
  * of the server>/<pid of the worker>/`. Must be read before this server reports to be ready, because that removes the traces.
  */
 async function deadHolders(serverId: string, home: string): Promise<string[]> {
-  return [...deadBefore().map(pid => `${serverId}/${pid}/`), ...(await deadServers(home)).map(id => `${id}/`)]
+  return [...deadBefore().map(pid => holderPrefix(serverId, pid)), ...(await deadServers(home)).map(id => `${id}/`)]
 }
 
 /** Releases the leases of dead holders, so that others need not wait for their expiry. Logs errors and never throws. */

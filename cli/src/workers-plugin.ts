@@ -10,6 +10,7 @@ import {
   Peers,
   Store,
 } from '@svc/core/contracts'
+import { holderPrefix } from '@svc/storage-kit'
 import type { WorkerLink } from '@svc/runtime'
 
 /** Before the http plugin listens: a serving worker has received all messages. */
@@ -42,7 +43,7 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
           reclaim: (name, ctx) => hooks.reclaim({ name }, ctx),
           answer: (topic, message, ctx) => answerOf(answers, topic).answer(message as Json, ctx),
           async workerExit(pid, ctx) {
-            const holder = `${serverId}/${pid}/`
+            const holder = holderPrefix(serverId, pid)
             await release(holder, ctx)
             await hooks.workerExit({ holder }, ctx)
           },

@@ -110,15 +110,26 @@ export interface LogQuery {
   readonly limit: number
 }
 
-/** An acquired lease. `fence` increases with each new holder and never decreases, even after a power failure. */
+/**
+ * An acquired lease. `fence` is a safe integer. It increases with each new holder and never decreases, even after a power failure
+ * or a failover to another server of the store.
+ */
 export interface Lease {
   readonly lease: string
   readonly fence: number
-  /** Unix milliseconds. */
+  /** Unix milliseconds by the clock of the store, which can differ from the clock of the holder: only to be shown. */
   readonly expiresAt: number
+  /**
+   * Milliseconds from the call of `acquire` or `renew` on, by the monotonic clock of the holder (`performance.now()`). The holder
+   * stops by itself before they are over.
+   */
+  readonly validMs: number
 }
 export interface LeaseRequest {
-  /** The holder. Processes of one server can share a prefix, so that all leases of a dead process can be released. */
+  /**
+   * The holder. It begins with the name of its worker in the cluster and `/`, so that all leases of a dead worker, or of all
+   * workers of a dead server, can be released by prefix.
+   */
   readonly holder: string
   /** Milliseconds until it expires without renewal. */
   readonly ttlMs: number

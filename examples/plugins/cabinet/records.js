@@ -4,7 +4,7 @@ import { byBytes, checkSize, cursorOf, endOf, hit, sortKey, storeConflict, store
  * Records, log entries and counters.
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
  */
-export function createRecords({ db, atOnce }) {
+export function createRecords({ db, atOnce, clock }) {
   const sql = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, db.prepare(text)]))
   return {
     /** @param {import('@svc/core/contracts').Space} space Its stored version; 0 if nothing is stored yet. */
@@ -47,7 +47,7 @@ export function createRecords({ db, atOnce }) {
     },
     count: (key, windows) =>
       atOnce(() => {
-        const now = Date.now()
+        const now = clock()
         sql.forget.run(now)
         const { counted, kept } = hit(JSON.parse(sql.kept.get(key)?.kept ?? '[]'), windows, now)
         sql.keep.run(key, JSON.stringify(kept), endOf(kept))

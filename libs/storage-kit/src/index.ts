@@ -1,6 +1,7 @@
 // For plugins that store data.
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
 export { timelyId } from './sort-key.ts'
+export { acquireHold, holderPrefix, type KeptLease, keepLease, LeaseHold } from './lease-hold.ts'
 // For stores: shared checks and errors.
 export {
   type Catalog,
@@ -29,5 +30,5 @@ export {
   storeUnknown,
 } from './errors.ts'
 export { type Attempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
-export { clockOffset, storeReport } from './probe.ts'
+export { clockOffset, steadyNow, storeReport } from './probe.ts'
 export { byBytes, cursorOf, type Span, sortKey } from './sort-key.ts'

@@ -4,6 +4,12 @@ import type { CheckReport, StoreProbe } from '@svc/core/contracts'
 const WRONG_MS = 1000
 
 /**
+ * The time in Unix milliseconds by the monotonic clock of this process: the clock of a store in memory. Setting the clock of the
+ * machine does not change it.
+ */
+export const steadyNow = (): number => Math.round(performance.timeOrigin + performance.now())
+
+/**
  * The clock of the store minus the clock of this process: `storeMs` was read between `before` and `after`, in Unix
  * milliseconds. 0 if the difference is within what was measured.
  */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
 import type { Counted, CountWindow, Store } from '@svc/core/contracts'
-import { fails, type Rig, type StoreCase } from './rig.ts'
+import { fails, type Rig, type StoreCase, withClockAhead } from './rig.ts'
 
 const HOUR = 3_600_000
 const hour = (limit: number): CountWindow => ({ ms: HOUR, limit })
@@ -64,6 +64,18 @@ export const countCases: readonly StoreCase[] = [
       assert.deepEqual([next.counted, hits(next)], [true, [1, 2]])
       assert.ok(next.windows[0]!.endsAt > first.windows[0]!.endsAt)
       assert.equal(next.windows[1]!.endsAt, first.windows[1]!.endsAt)
+    },
+  ],
+  [
+    'counts in the same windows for a process that has another clock',
+    async rig => {
+      const ahead = withClockAhead(await rig.second(), 5 * 60_000)
+      const minute = { ms: 60_000, limit: 9 }
+      const first = await rig.store.count('k', [minute], rig.ctx)
+      assert.deepEqual(await ahead.count('k', [minute], rig.ctx), { counted: true, windows: [{ ...first.windows[0], count: 2 }] })
+      assert.deepEqual(hits(await rig.store.count('k', [minute], rig.ctx)), [3])
+      const began = (await ahead.count('other', [minute], rig.ctx)).windows[0]!.endsAt
+      assert.ok(Math.abs(began - first.windows[0]!.endsAt) < 20_000, 'the clock of the caller sets the window')
     },
   ],
   [

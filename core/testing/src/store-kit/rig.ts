@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { codeOf, systemContext, type CallContext } from '@svc/core'
-import type { Json, RangeQuery, Space, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
+import { type Json, type RangeQuery, type Space, Store, type StoreOp, type StoreRecord } from '@svc/core/contracts'
 
 /** A store to test. Disposing removes it with its data. */
 export interface StoreUnderTest extends AsyncDisposable {
@@ -106,6 +106,25 @@ export async function pages(store: Store, collection: string, query: RangeQuery,
 }
 
 export const keysOf = (records: readonly StoreRecord[]): string[] => records.map(record => record.key)
+
+/** The handle of a process whose clock is ahead: during its calls, the clock of this process is. */
+export function withClockAhead(store: Store, ms: number): Store {
+  const { now } = Date
+  let calls = 0
+  const call = async (work: () => unknown) => {
+    if (calls++ === 0) Date.now = () => now.call(Date) + ms
+    try {
+      return await work()
+    } finally {
+      if (--calls === 0) Date.now = now
+    }
+  }
+  const methods = Object.entries(Store.methods).map(([name, kind]) => {
+    const method = (...args: unknown[]) => Reflect.apply(Reflect.get(store, name), store, args) as unknown
+    return [name, kind === 'stream' ? method : (...args: unknown[]) => call(() => method(...args))]
+  })
+  return Object.fromEntries(methods) as Store
+}
 
 /** A context that the case can abort. */
 export function abortable(ctx: CallContext): { readonly ctx: CallContext; abort(): void } {

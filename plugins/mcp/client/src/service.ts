@@ -12,6 +12,7 @@ import {
   type ProcessSandbox,
   type Store,
 } from '@svc/core/contracts'
+import { holderPrefix } from '@svc/storage-kit'
 import { createClients, currentInfo } from './ownership/mcp-clients.ts'
 import { PeerWorkers, ServerLease } from './ownership/peer-workers.ts'
 import { createAnswer } from './ownership/questions.ts'
@@ -132,7 +133,7 @@ interface OwnerContext extends McpServiceOptions {
 
 function createOwner(context: OwnerContext, server: Server): ServerOwner {
   const { store, registry, workers, self, serverId, isEager, recheckMs, env, sandbox, metrics, log, lasting } = context
-  const holder = `${serverId}/${process.pid}/`
+  const holder = holderPrefix(serverId, process.pid)
   const storage = loginStorage(store, server, lasting, record => void registry.take(loginKey(server), record, lasting))
   const deadHolder = () => {
     const state = registry.state(server)

@@ -7,11 +7,13 @@ import {
   checkOps,
   checkRange,
   checkRead,
+  clockOffset,
   createCatalog,
   cursorOf,
   endOf,
   hit,
   type StoredWindow,
+  steadyNow,
   storeClosed,
   storeNewer,
 } from '@svc/storage-kit'
@@ -65,7 +67,14 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
     },
     async probe(ctx) {
       enter(ctx.signal)
-      return { kind: 'memory', durable: false, scope: 'process', role: 'primary', clockOffsetMs: 0 }
+      const [before, clock] = [Date.now(), steadyNow()]
+      return {
+        kind: 'memory',
+        durable: false,
+        scope: 'process',
+        role: 'primary',
+        clockOffsetMs: clockOffset(clock, before, Date.now()),
+      }
     },
     async [Symbol.asyncDispose]() {
       closed = true
@@ -197,7 +206,7 @@ export function createCounts(most: number): Counts {
       return keys.size
     },
     count(key, windows) {
-      const now = Date.now()
+      const now = steadyNow()
       const before = keys.get(key)
       const { counted, kept } = hit(before ?? [], windows, now)
       if (before && (kept === before || endOf(kept) === endOf(before))) keys.set(key, kept)

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Counted, CountWindow } from '@svc/core/contracts'
 import { endOf, hit, type StoredWindow } from '@svc/storage-kit/count'
+import { NOW } from './file.ts'
 import { parsed } from './file-errors.ts'
 
 /** The counted hits in a file, changed inside a transaction. */
@@ -32,6 +33,9 @@ interface Row {
 export function createCounts(db: DatabaseSync, most: number): Counts {
   const s = statements(db)
   const rows = new Map<string, Row>()
+  // the clock of the machine, once in a transaction
+  let now: number | undefined
+  const time = () => (now ??= Number(s.now.get()!.now))
 
   const load = (key: string): Row => {
     const found = s.find.get(key)
@@ -57,14 +61,14 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
     return id === undefined ? 1 : 0
   }
   const makeRoom = (more: number) => {
-    const swept = Number(s.sweep.run(Date.now(), more * SWEPT).changes)
+    const swept = Number(s.sweep.run(time(), more * SWEPT).changes)
     const total = Number(s.total.get(more - swept)!.value)
     if (total > most) s.total.get(-Number(s.forget.run(total - most).changes))
   }
   return {
     count(key, windows) {
       const row = rowOf(key)
-      const { counted, kept } = hit(row.kept, windows, Date.now())
+      const { counted, kept } = hit(row.kept, windows, time())
       row.changed ||= kept !== row.kept
       row.kept = kept
       return counted
@@ -74,13 +78,18 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
       const more = changed.reduce((sum, [key, row]) => sum + write(key, row), 0)
       rows.clear()
       if (more > 0) makeRoom(more)
+      now = undefined
       return changed.length
     },
-    drop: () => rows.clear(),
+    drop() {
+      rows.clear()
+      now = undefined
+    },
   }
 }
 
 const statements = (db: DatabaseSync) => ({
+  now: db.prepare(`SELECT ${NOW} AS now`),
   find: db.prepare('SELECT id, ends, windows FROM counts WHERE key = ?'),
   insert: db.prepare('INSERT INTO counts(key, ends, windows) VALUES (?, ?, ?)'),
   update: db.prepare('UPDATE counts SET windows = ? WHERE id = ?'),

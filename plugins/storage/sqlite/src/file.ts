@@ -53,6 +53,9 @@ const LIFTS = [
 export const STREAM = `SELECT id, coalesce((SELECT max(rowid) FROM entries WHERE rowid > streams.id << 32 AND rowid < (streams.id + 1) << 32) & 4294967295, 0) AS length
   FROM streams WHERE log = ? AND name = ?`
 
+/** The clock of the machine in Unix milliseconds, in SQL. */
+export const NOW = "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)"
+
 /** Opens the file for writing; creates it with its folder if `mayMake` allows it. */
 export function openForWriting(path: string, { mayMake }: { mayMake: boolean }): DatabaseSync {
   if (!existsSync(path)) {

@@ -5,7 +5,7 @@ import { cursorOf, type Span } from '@svc/storage-kit'
 import { indexOf, loadCatalog, type StoredCatalog } from './catalog.ts'
 import { fileGone, readError } from './errors.ts'
 import { isBusy, isFileError, parsed } from './file-errors.ts'
-import { openForReading, STREAM } from './file.ts'
+import { NOW, openForReading, STREAM } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
 import { entriesIn } from './rows.ts'
 import type { Tails } from './tails.ts'
@@ -136,8 +136,8 @@ interface Reads {
   get(collection: string, key: string): StoreRecord | undefined
   range(collection: string, paths: IndexPaths, span: Span, reverse: boolean, limit: number): RangePage
   read(log: string, id: string, query: LogQuery): LogEntry[]
-  /** Expiry of a lease in Unix milliseconds, 0 if it is free. */
-  heldUntil(lease: string): number
+  /** Milliseconds until a lease expires, by the clock of the machine; 0 or less if it is free. */
+  busyMs(lease: string): number
   feedEnd(): FeedPlace
   /** At most `limit` changes after a position; undefined if later deletions were forgotten, or the file was replaced. */
   feed(collection: string, place: FeedPlace, limit: number): FeedRow[] | undefined
@@ -195,7 +195,7 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
         )
       return query.reverse ? entries.reverse() : entries
     },
-    heldUntil: lease => Number(prepare('SELECT expires FROM leases WHERE name = ?').get(lease)?.expires ?? 0),
+    busyMs: lease => Number(prepare(BUSY_MS).get(lease)?.ms ?? 0),
     feedEnd: () => ({ file, seq: Number(prepare("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").get()?.seq ?? 0) }),
     feed(name, { file: fileThen, seq }, limit) {
       if (fileThen !== file || seq < Number(prepare("SELECT value FROM counters WHERE name = 'forgotten'").get()!.value))
@@ -205,7 +205,7 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
     },
     dataVersion: () => `${version}/${Number(prepare('PRAGMA data_version').get()!.data_version)}`,
     probed: () => Number(prepare("SELECT value FROM counters WHERE name = 'probe'").get()!.value),
-    clock: () => Number(prepare("SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS now").get()!.now),
+    clock: () => Number(prepare(`SELECT ${NOW} AS now`).get()!.now),
   }
 }
 
@@ -214,6 +214,7 @@ const BY_KEY =
   'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key >= ? AND key < ? ORDER BY key $order LIMIT ?'
 const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
   WHERE p.idx = ? AND p.position >= ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
+const BUSY_MS = `SELECT expires - ${NOW} AS ms FROM leases WHERE name = ?`
 const ENTRIES =
   'SELECT rowid & 4294967295 AS last, value FROM entries WHERE rowid >= ((? << 32) | ?) AND rowid < ((? + 1) << 32) ORDER BY rowid'
 const FEED = `SELECT f.seq, f.key, r.version, r.value FROM feed f LEFT JOIN records r ON r.collection = f.collection AND r.key = f.key

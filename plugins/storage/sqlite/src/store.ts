@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { asSvcError, type CallContext, codeOf, type SvcError } from '@svc/core'
-import type { Fence, Lease, Space, Store, StoreOp } from '@svc/core/contracts'
+import type { Fence, Space, Store, StoreOp } from '@svc/core/contracts'
 import {
   type Catalog,
   checkCount,
@@ -246,10 +246,10 @@ function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => v
   const queue = createLeaseQueue({
     async attempt(lease, { holder, ttlMs }, looks) {
       // A caller that waits for another process only reads, so as not to take the write lock for nothing.
-      const heldUntil = looks > 0 ? await reader.reading(reads => reads.heldUntil(lease)) : 0
-      if (heldUntil > Date.now()) return { busyUntil: heldUntil }
-      const answer = await link.send(['acquire', lease, holder, ttlMs])
-      return answer[0] === 0 ? { busyUntil: answer[1]! } : leaseOf(lease, answer)
+      const busyMs = looks > 0 ? await reader.reading(reads => reads.busyMs(lease)) : 0
+      if (busyMs > 0) return { busyMs }
+      const [fence, last] = await link.send(['acquire', lease, holder, ttlMs])
+      return fence === 0 ? { busyMs: last! } : { lease, fence: fence!, expiresAt: last! }
     },
     release: lease => release(lease),
     lookAgain: looks => Math.min(LONGEST_LOOK_MS, 2 ** looks),
@@ -267,7 +267,8 @@ function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => v
     async renew({ lease, fence }, ttlMs, ctx) {
       enter(ctx)
       checkLease(lease, ttlMs)
-      return leaseOf(lease, await link.send(['renew', lease, fence, ttlMs], ctx.signal))
+      const [, expiresAt] = await link.send(['renew', lease, fence, ttlMs], ctx.signal)
+      return { lease, fence, expiresAt: expiresAt!, validMs: ttlMs }
     },
     async release(lease, ctx) {
       enter(ctx)
@@ -281,8 +282,6 @@ function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => v
   }
   return { contract, close: () => queue.close() }
 }
-
-const leaseOf = (lease: string, [fence, expiresAt]: Answer): Lease => ({ lease, fence: fence!, expiresAt: expiresAt! })
 
 /** The reads and writes of the store. */
 type Data = Pick<Store, 'get' | 'range' | 'read' | 'batch'>

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import { Checks, Http, MetricSources, Peers, ProtectedPaths, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
+import { holderPrefix } from '@svc/storage-kit'
 import { createNameLookup, profilesOf, SLOTS } from './checker.ts'
 import { openRoots, protectedPathsOf } from './workflow-files.ts'
 import { createWorkflows } from './service.ts'
@@ -12,15 +13,16 @@ const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
 export default definePlugin({
   section: 'workflows',
   config: WORKFLOWS_CONFIG,
-  requires: { store: Store, queue: RunQueue, events: Events, ...SLOTS },
+  requires: { store: Store, queue: RunQueue, events: Events, host: Host, ...SLOTS },
   optional: { peers: Peers, http: Http, selection: Selection },
   provides: Workflows,
-  async setup(scope, { tools, modes, teams, http, selection, ...given }) {
+  async setup(scope, { tools, modes, teams, http, selection, host, ...given }) {
     const lasting = systemContext(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
     const folders = [...scope.config.roots, join(svcHome(), 'workflows')]
     const roots = openRoots(folders, scope.config.code)
-    const about = { config: scope.config, roots, log: scope.log, lasting }
+    const holder = holderPrefix((await host.report(lasting)).serverId, process.pid)
+    const about = { config: scope.config, roots, log: scope.log, holder, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)

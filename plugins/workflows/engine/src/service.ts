@@ -39,6 +39,8 @@ export interface ServiceDependencies {
   readonly lookup: ReturnType<typeof createNameLookup>
   readonly config: WorkflowsConfig
   readonly roots: Roots
+  /** The prefix of the lease holders of this process. */
+  readonly holder: string
   readonly events: Events
   readonly log: Log
   readonly lasting: CallContext
@@ -93,7 +95,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const starting = new RunStarter({ store, queue, library, definitions, loader, reading, worker })
   const problemLog = new ProblemLog(library, log)
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
-  const maintenance = new Maintenance({ store, queue, retentionMs, maxAgeMs, log, lasting })
+  const maintenance = new Maintenance({ store, queue, holder: parts.holder, retentionMs, maxAgeMs, log, lasting })
   return {
     check: createCheck(worker, store),
     metrics: {

@@ -1,5 +1,6 @@
 import { type CallContext, codeOf, type Log } from '@svc/core'
 import type { Fence, Json, Peers, Store } from '@svc/core/contracts'
+import { acquireHold, type LeaseHold } from '@svc/storage-kit'
 
 /** The topic of the questions to the owner of a server. */
 export const TOPIC = 'mcp-client'
@@ -62,6 +63,8 @@ const RELEASE_MS = 5_000
 /** The lease of a server: its holder owns the server. */
 export class ServerLease {
   readonly #options: ServerLeaseOptions
+  /** The lease that was acquired last. */
+  #hold: LeaseHold | undefined
 
   constructor(options: ServerLeaseOptions) {
     this.#options = options
@@ -77,11 +80,13 @@ export class ServerLease {
     return this.#tryAcquire()
   }
 
-  /** Returns false if another worker holds the lease by now. */
+  /** Returns false if another worker can hold the lease by now: it is lost, or was not renewed in time. */
   async renew(fence: Fence): Promise<boolean> {
-    const { store, lease, log, lasting } = this.#options
+    const { lease, log, lasting } = this.#options
+    const hold = this.#hold
+    if (hold?.fence.fence !== fence.fence) return false
     try {
-      await store.renew(fence, LEASE_MS, lasting)
+      await hold.renew(lasting)
     } catch (error) {
       if (codeOf(error) === 'STORE_FENCED') return false
       log.warn({ err: error, lease }, 'failed to renew the lease of an MCP server')
@@ -101,8 +106,8 @@ export class ServerLease {
   async #tryAcquire(): Promise<Fence | undefined> {
     const { store, lease, holder, lasting } = this.#options
     try {
-      const { fence } = await store.acquire(lease, { holder, ttlMs: LEASE_MS, waitMs: 0 }, lasting)
-      return { lease, fence }
+      this.#hold = await acquireHold(store, lease, { holder, ttlMs: LEASE_MS, waitMs: 0 }, lasting)
+      return this.#hold.fence
     } catch (error) {
       if (codeOf(error) !== 'LEASE_BUSY') throw error
       return undefined
