@@ -48,7 +48,7 @@ export interface Collection {
 }
 
 /**
- * A change of a batch. Keys, stream ids and lease names are 1 to 1024 characters of well-formed Unicode without U+0000.
+ * A change of a batch. Keys, stream ids and lease names are 1 to 1024 bytes of UTF-8, well-formed and without U+0000.
  * `ifVersion`: 0 = must not exist, n = must have that version, absent = any.
  */
 export type StoreOp =

@@ -25,7 +25,7 @@ export function createRecords({ db, atOnce, clock }) {
         .all(collection)
         .map(row => ({ row, position: sortKey(paths, JSON.parse(row.value), row.key) }))
         .map(place => ({ ...place, at: byBytes(place.position) }))
-        .filter(({ at }) => at >= low && (high === undefined || at < high))
+        .filter(({ at }) => (span.behind ? at > low : at >= low) && (high === undefined || at < high))
         .sort((a, b) => (a.at < b.at === !reverse ? -1 : 1))
       const page = places.slice(0, limit)
       const records = page.map(({ row }) => recordOf(row))

@@ -4,6 +4,7 @@ import { isScalar, type Span, spanAfter, spanOf } from './sort-key.ts'
 
 /** The limits of every store. Sizes are characters of JSON text. */
 export const LIMITS = Object.freeze({
+  /** Bytes of UTF-8. */
   key: 1024,
   ops: 10_000,
   value: 16 * 1024 * 1024,
@@ -19,8 +20,18 @@ const whole = (value: unknown, least: number) => Number.isSafeInteger(value) && 
 
 /** Rejects keys that some store could not hold: empty, too long, with a NUL or half a surrogate pair. */
 export function checkKey(what: string, key: unknown): void {
+  checkText(what, key)
+  const bytes = key.length * MOST_BYTES <= LIMITS.key ? 0 : Buffer.byteLength(key)
+  if (bytes > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} bytes of UTF-8, this one has ${bytes}`)
+}
+
+/** The most bytes of UTF-8 that a unit of a JavaScript string takes. */
+const MOST_BYTES = 3
+
+/** Checks a key of existing data: earlier versions of svc accepted keys of 1024 characters, which must be readable and deletable. */
+function checkText(what: string, key: unknown): asserts key is string {
   if (typeof key !== 'string' || key === '') throw storeInvalid(`a ${what} must be a non-empty string`)
-  if (key.length > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} characters, this one has ${key.length}`)
+  if (key.length > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} bytes of UTF-8, this one has more`)
   if (!key.isWellFormed() || key.includes('\u0000')) throw storeInvalid(`a ${what} must be well-formed Unicode without U+0000`)
 }
 
@@ -36,7 +47,7 @@ const checks: { [K in StoreOp['op']]: (op: Extract<StoreOp, { op: K }>, at: numb
   },
   delete(op, at, catalog) {
     catalog.collection(op.collection)
-    checkKey('key', op.key)
+    checkText('key', op.key)
     checkExpected(at, 'ifVersion', op.ifVersion)
   },
   append(op, at, catalog) {
@@ -47,7 +58,7 @@ const checks: { [K in StoreOp['op']]: (op: Extract<StoreOp, { op: K }>, at: numb
   },
   drop(op, _at, catalog) {
     catalog.log(op.log)
-    checkKey('stream id', op.id)
+    checkText('stream id', op.id)
   },
   migrated(op, at, catalog) {
     catalog.space(op.space)
@@ -112,7 +123,7 @@ function checkBounds({ equals = [], from, to }: RangeQuery, paths: IndexPaths): 
 /** Checks a query of a log. Throws STORE_UNKNOWN or STORE_INVALID. */
 export function checkRead(log: string, id: string, query: LogQuery, catalog: Catalog): void {
   catalog.log(log)
-  checkKey('stream id', id)
+  checkText('stream id', id)
   if (!whole(query.limit, 1) || query.limit > LIMITS.read) throw storeInvalid(`limit must be an integer from 1 to ${LIMITS.read}`)
   if (query.from !== undefined && !whole(query.from, 1)) throw storeInvalid('from must be an integer from 1')
 }

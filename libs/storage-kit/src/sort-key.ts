@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import type { IndexPaths, Json, RangeQuery } from '@svc/core/contracts'
 
-// Every entry of an index becomes one text. Its order by UTF-8 bytes is the order of the contract: one part for each path, then
-// the key. Any store that compares bytes (SQLite, PostgreSQL with collation "C", a sorted list) has this order.
+// Every entry of an index has a position: one part for each path, then the key. A position is the bytes of UTF-8 of the text that
+// these functions return; none is NUL. Their order is the order of the contract. Any store that compares bytes (SQLite, `bytea` of
+// PostgreSQL, a sorted list) has it. Positions have no greatest length: an indexed text can be as long as a value.
 
 /** Types that an index sorts by; other values count as null. */
 export type Scalar = null | boolean | number | string
 
-/** Part of an index: `[low, high)` by UTF-8 bytes of sort keys; without `high` it has no end. */
+/**
+ * Part of an index: the positions from `low` (behind it, with `behind`) to before `high`, by their bytes. Without `high` it has no
+ * end.
+ */
 export interface Span {
   readonly low: string
+  /** Whether the position `low` itself is excluded: it is the last of the previous page. */
+  readonly behind?: true
   readonly high?: string
 }
 
@@ -56,7 +62,7 @@ function stepsOf(path: string): readonly string[] {
   return known
 }
 
-/** The key of a record in an index. */
+/** The position of a record in an index. */
 export function sortKey(paths: IndexPaths, value: Json, key: string): string {
   let text = ''
   for (const path of paths) text += part(at(value, stepsOf(path)))
@@ -78,9 +84,9 @@ export function spanOf(query: RangeQuery, paths: IndexPaths): Span {
 /** The rest of a span after a cursor; undefined if the cursor does not belong to this query. */
 export function spanAfter(span: Span, cursor: string, reverse: boolean): Span | undefined {
   const position = Buffer.from(cursor, 'base64url').toString()
-  if (cursorOf(position) !== cursor || !isWithin(span, position)) return undefined
-  // The NUL makes the smallest greater text, which excludes the entry at the cursor.
-  return reverse ? { low: span.low, high: position } : { ...span, low: `${position}\u0000` }
+  // no position contains NUL, which PostgreSQL accepts in no text
+  if (cursorOf(position) !== cursor || position.includes('\u0000') || !isWithin(span, position)) return undefined
+  return reverse ? { low: span.low, high: position } : { ...span, low: position, behind: true }
 }
 
 /** The cursor for callers. */

@@ -211,12 +211,18 @@ export const batchCases: readonly StoreCase[] = [
   [
     'refuses keys that no store could keep apart',
     async ({ store, ctx, batch }) => {
-      for (const key of ['', 'nul\u0000', 'half \ud83d', 'x'.repeat(1025)]) {
+      for (const key of ['', 'nul\u0000', 'half \ud83d', 'x'.repeat(1025), '😀'.repeat(257), 'é'.repeat(513)]) {
         await fails(batch(put(key, 1)), 'STORE_INVALID')
         await fails(batch({ op: 'append', log: 'lines', id: key, values: [1] }), 'STORE_INVALID')
       }
-      await batch(put('x'.repeat(1024), 1))
-      assert.equal((await store.get('plain', 'x'.repeat(1024), ctx))?.value, 1)
+      for (const key of ['x'.repeat(1024), '😀'.repeat(256), 'é'.repeat(512)]) {
+        await batch(put(key, 1), { op: 'append', log: 'lines', id: key, values: [1] })
+        assert.equal((await store.get('plain', key, ctx))?.value, 1)
+        assert.deepEqual(plain(await store.read('lines', key, { limit: 2 }, ctx)), [{ seq: 1, value: 1 }])
+        await store.release(await store.acquire(key, { holder: key, ttlMs: 20_000, waitMs: 0 }, ctx), ctx)
+      }
+      const request = { holder: 'a', ttlMs: 20_000, waitMs: 0 }
+      await fails(store.acquire('😀'.repeat(257), request, ctx), 'STORE_INVALID')
     },
   ],
   [

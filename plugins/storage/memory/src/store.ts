@@ -157,7 +157,8 @@ function range(collection: string, query: RangeQuery, catalog: Catalog, held: St
   const { paths, span } = checkRange(collection, query, catalog)
   const table = held.tables.get(collection)!
   const high = span.high === undefined ? undefined : byBytes(span.high)
-  const places = table.order(paths).slice(byBytes(span.low), high, query.reverse ?? false, query.limit + 1)
+  const bounds = { low: byBytes(span.low), behind: span.behind ?? false, high }
+  const places = table.order(paths).slice(bounds, query.reverse ?? false, query.limit + 1)
   const records = places.slice(0, query.limit).map(({ item }) => table.get(item)!.record)
   return places.length > query.limit ? { records, next: cursorOf(places[query.limit - 1]!.position) } : { records }
 }

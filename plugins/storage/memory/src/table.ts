@@ -84,12 +84,19 @@ interface SortedItem<T> {
   readonly item: T
 }
 
+/** The positions from `low` (behind it, with `behind`) to before `high`. */
+interface Bounds {
+  readonly low: string
+  readonly behind: boolean
+  readonly high: string | undefined
+}
+
 /** Items in the order of their `at`. Each change costs a search and a move within a short run. */
 interface Sorted<T> {
   add(place: SortedItem<T>): void
   remove(at: string): void
-  /** At most `limit` positions with `low <= at < high`, from either end. */
-  slice(low: string, high: string | undefined, reverse: boolean, limit: number): SortedItem<T>[]
+  /** At most `limit` positions within the bounds, from either end. */
+  slice(bounds: Bounds, reverse: boolean, limit: number): SortedItem<T>[]
 }
 
 const RUN = 512
@@ -117,8 +124,8 @@ function createSorted<T>(places: SortedItem<T>[]): Sorted<T> {
       run.splice(i, 1)
       if (run.length === 0 && runs.length > 1) runs.splice(r, 1)
     },
-    slice(low, high, reverse, limit) {
-      return reverse ? backward(runs, low, high, limit) : forward(runs, runOf(low), low, high, limit)
+    slice(bounds, reverse, limit) {
+      return reverse ? backward(runs, bounds, limit) : forward(runs, runOf(bounds.low), bounds, limit)
     },
   }
 }
@@ -134,17 +141,12 @@ function search(end: number, ok: (i: number) => boolean): number {
   return low
 }
 
-function forward<T>(
-  runs: SortedItem<T>[][],
-  first: number,
-  low: string,
-  high: string | undefined,
-  limit: number
-): SortedItem<T>[] {
+function forward<T>(runs: SortedItem<T>[][], first: number, { low, behind, high }: Bounds, limit: number): SortedItem<T>[] {
   const out: SortedItem<T>[] = []
+  const isIn = (at: string) => (behind ? at > low : at >= low)
   for (let r = first; r < runs.length; r++) {
     const run = runs[r]!
-    for (let i = r === first ? search(run.length, at => run[at]!.at >= low) : 0; i < run.length; i++) {
+    for (let i = r === first ? search(run.length, at => isIn(run[at]!.at)) : 0; i < run.length; i++) {
       const place = run[i]!
       if (out.length === limit || (high !== undefined && place.at >= high)) return out
       out.push(place)
@@ -153,7 +155,7 @@ function forward<T>(
   return out
 }
 
-function backward<T>(runs: SortedItem<T>[][], low: string, high: string | undefined, limit: number): SortedItem<T>[] {
+function backward<T>(runs: SortedItem<T>[][], { low, high }: Bounds, limit: number): SortedItem<T>[] {
   const out: SortedItem<T>[] = []
   const last = high === undefined ? runs.length - 1 : search(runs.length - 1, i => runs[i]!.at(-1)!.at >= high)
   for (let r = last; r >= 0; r--) {

@@ -165,7 +165,12 @@ interface OpenFile {
 function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }: OpenFile): Reads {
   const prepare = lazily(db)
   const rangeRows = (sql: string, reverse: boolean, owner: number, span: Span, limit: number) =>
-    prepare(sql.replaceAll('$order', reverse ? 'DESC' : 'ASC')).iterate(owner, span.low, span.high ?? NO_END, limit + 1)
+    prepare(sql.replaceAll('$order', reverse ? 'DESC' : 'ASC').replace('$from', span.behind ? '>' : '>=')).iterate(
+      owner,
+      span.low,
+      span.high ?? NO_END,
+      limit + 1
+    )
 
   return {
     get(name, key) {
@@ -211,9 +216,9 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
 
 const GET = 'SELECT version, value FROM records WHERE collection = ? AND key = ?'
 const BY_KEY =
-  'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key >= ? AND key < ? ORDER BY key $order LIMIT ?'
+  'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key $from ? AND key < ? ORDER BY key $order LIMIT ?'
 const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
-  WHERE p.idx = ? AND p.position >= ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
+  WHERE p.idx = ? AND p.position $from ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
 const BUSY_MS = `SELECT expires - ${NOW} AS ms FROM leases WHERE name = ?`
 const ENTRIES =
   'SELECT rowid & 4294967295 AS last, value FROM entries WHERE rowid >= ((? << 32) | ?) AND rowid < ((? + 1) << 32) ORDER BY rowid'
