@@ -137,29 +137,6 @@ export interface LeaseRequest {
   readonly waitMs: number
 }
 
-/**
- * A counting window: it starts with the first hit and ends after `ms`. Windows are identified by their position in the list (1
- * to 16). A window keeps its hits when its length or limit changes between calls.
- */
-export interface CountWindow {
-  /** Milliseconds. */
-  readonly ms: number
-  /** Maximum number of hits. */
-  readonly limit: number
-}
-/** State of a window after a counted or rejected hit. */
-export interface CountState {
-  readonly count: number
-  /** Unix time in milliseconds at which it ends. */
-  readonly endsAt: number
-}
-/** `counted` is false when a window was full; then no window has counted the hit. */
-export interface Counted {
-  readonly counted: boolean
-  /** In the order of the requested windows. */
-  readonly windows: readonly CountState[]
-}
-
 /** A changed record of a watched collection. When it was deleted, `value` is absent and `version` is 0. */
 export interface StoreChange {
   readonly collection: string
@@ -211,12 +188,6 @@ export interface Store {
   /** Releases all leases of holders with this prefix: for a process that died. */
   releaseHolder(holderPrefix: string, ctx: CallContext): Promise<void>
   /**
-   * Counts one hit under `key` in all windows, or in none if one is full. It is exact over all processes that share the store.
-   * Counts survive restarts, but a power failure can lose the last hits, because no fsync is needed. With more than a million
-   * windows, a store can drop the oldest.
-   */
-  count(key: string, windows: readonly CountWindow[], ctx: CallContext): Promise<Counted>
-  /**
    * Yields changes of a watched collection from now on, by all processes. It can skip intermediate versions of a key, never the
    * last. Ends when the signal aborts. A reader that falls too far behind gets STORE_UNAVAILABLE.
    */
@@ -237,7 +208,6 @@ export const Store = defineService<Store>('store', {
     renew: 'call',
     release: 'call',
     releaseHolder: 'call',
-    count: 'call',
     watch: 'stream',
     probe: 'call',
   },

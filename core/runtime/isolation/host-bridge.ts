@@ -10,7 +10,7 @@ import {
 import { Checks, HealthFacts, MetricSources, type RefusalKind } from '@svc/core/contracts'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { type BorrowedContexts, createBorrowedContexts } from './borrowed-contexts.ts'
-import { hooksToken, HostBridge, type Level, PluginRunner, REFUSAL_KINDS, RemoteTap } from './contract.ts'
+import { hooksToken, HostBridge, type Level, PluginRunner, providedToken, REFUSAL_KINDS, RemoteTap } from './contract.ts'
 import { canTap, type Contributions, createContributions, isPublicHook, MAX_NAME_LENGTH } from './contributions.ts'
 import { hookNotPermitted } from './errors.ts'
 import type { Isolated } from './isolated-ref.ts'
@@ -100,7 +100,7 @@ export async function exposeContributions(
   given: Record<string, unknown>,
   { channel, budget, refused, deadline }: PluginConnection
 ): Promise<Record<string, Method>> {
-  const { provides } = plugin
+  const provides = providedToken(plugin)
   const uses = createBorrowedContexts(plugin.ref.name)
   const contributions = createContributions(plugin.ref.name)
   channel.signal.addEventListener('abort', () => contributions.removeAll(), { once: true })

@@ -13,7 +13,7 @@ import { whereOf } from '@svc/core/internal'
 import { type Channel, methodsOf } from '../processes/channel.ts'
 import { IsolatedScope } from './isolated-scope.ts'
 import type { HandleWatch } from './open-handles.ts'
-import { HostBridge, type SetupRequest, type PluginRunner, type SlotViewChange } from './contract.ts'
+import { HostBridge, providedToken, type SetupRequest, type PluginRunner, type SlotViewChange } from './contract.ts'
 
 /** Runs a plugin on the isolated side. Its scope and its dependencies are stubs that lead to the host. */
 export function createPluginRunner(
@@ -42,14 +42,14 @@ export function createPluginRunner(
   }
   return {
     async describe() {
-      const { section, instances, type, config, requires, optional, provides } = await load()
-      const given = { section, instances, type, config: config?.json, provides }
+      const { section, instances, type, config, requires, optional, provides, alsoProvides } = await load()
+      const given = { section, instances, type, config: config?.json, provides, alsoProvides }
       return { requires, optional, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) }
     },
     async setup(setup) {
       if (setup.watched) handles = watch()
       const plugin = await load()
-      const { provides } = plugin
+      const provides = providedToken(plugin)
       scope = new IsolatedScope({ channel, host, name, log, setup, provides })
       const service = await runSetup(plugin, scope, await givenOf(setup))
       if (!provides) return []

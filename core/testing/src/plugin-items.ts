@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AnySlot, codeOf, messageOf, type RunningHost, type SlotToken } from '@svc/core'
+import { type AnyService, type AnySlot, codeOf, messageOf, type RunningHost, type ServiceToken, type SlotToken } from '@svc/core'
 import {
   type AuthScheme,
   AuthSchemes,
+  Counts,
   type Json,
   type ModelRequest,
   type Provider,
@@ -16,6 +17,7 @@ import {
   WorkflowNodes,
 } from '@svc/core/contracts'
 import { assertHeaders, authKit } from './auth-kit.ts'
+import { countsKit } from './counts-kit.ts'
 import {
   abortable,
   assertPlain,
@@ -128,20 +130,30 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
     const run = await openRun()
     const start = () => openPlugin(found, options, { strict: false, run })
     let now = await start()
-    const anew = async () => {
-      await now.close()
-      now = await start()
-      return now.host.service(Store)
-    }
     return {
-      store: now.host.service(Store),
-      ...(options.lasts ? { reopen: anew } : {}),
-      async [Symbol.asyncDispose]() {
-        await now.close().finally(() => run[Symbol.asyncDispose]())
+      service: <T>(token: ServiceToken<T>) => now.host.service(token),
+      async anew<T>(token: ServiceToken<T>) {
+        await now.close()
+        now = await start()
+        return now.host.service(token)
       },
+      [Symbol.asyncDispose]: () => now.close().finally(() => run[Symbol.asyncDispose]()),
     }
   }
-  return storeKit(open).map(testCase => ({ ...testCase, title: `store: ${testCase.title}` }))
+  const opened = async <T, K extends string>(token: ServiceToken<T>, key: K) => {
+    const under = await open()
+    return {
+      ...({ [key]: under.service(token) } as Record<K, T>),
+      ...(options.lasts ? { reopen: () => under.anew(token) } : {}),
+      [Symbol.asyncDispose]: () => under[Symbol.asyncDispose](),
+    }
+  }
+  const provides = (token: AnyService) => found.plugin?.alsoProvides?.some(({ name }) => name === token.name)
+  const cases = [
+    ...storeKit(() => opened(Store, 'store')),
+    ...(provides(Counts) ? countsKit(() => opened(Counts, 'counts')) : []),
+  ]
+  return cases.map(testCase => ({ ...testCase, title: `store: ${testCase.title}` }))
 }
 
 /** Cases for an auth scheme without samples. */

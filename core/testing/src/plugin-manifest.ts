@@ -105,7 +105,11 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
     make('declares the services and slots that it uses or provides, and the hooks that it joins', async ({ host }) => {
       // An isolated plugin also requires what isolates it.
       const required = Object.entries({ ...plugin.requires, ...plugin.optional }).filter(([key]) => !key.startsWith('~'))
-      const all: (AnyService | AnySlot)[] = [...required.map(([, token]) => token), ...(plugin.provides ? [plugin.provides] : [])]
+      const all: (AnyService | AnySlot)[] = [
+        ...required.map(([, token]) => token),
+        ...(plugin.provides ? [plugin.provides] : []),
+        ...(plugin.alsoProvides ?? []),
+      ]
       const uses = all.flatMap(({ what, name }) =>
         what === 'slot' && grantedItems(info.manifest.permissions ?? {}, name)?.length ? [] : [name]
       )

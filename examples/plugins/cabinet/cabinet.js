@@ -6,7 +6,7 @@ import { createWatches } from './watches.js'
 
 /**
  * Opens the store in a file, and creates a missing file.
- * @type {(file: string) => import('@svc/core/contracts').Store & AsyncDisposable}
+ * @type {(file: string) => import('@svc/core/contracts').Store & import('@svc/core/contracts').Counts & AsyncDisposable}
  */
 export function createCabinet(file) {
   const drawers = openDrawers(file)

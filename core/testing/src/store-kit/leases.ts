@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { LeaseRequest, Store } from '@svc/core/contracts'
+import { type LeaseRequest, Store } from '@svc/core/contracts'
 import { abortable, fails, type Rig, type StoreCase, withClockAhead } from './rig.ts'
 
 const request = (holder: string, parts: Partial<LeaseRequest> = {}): LeaseRequest => ({
@@ -174,7 +174,7 @@ export const leaseCases: readonly StoreCase[] = [
   [
     'gives no lease away because a process has another clock',
     async rig => {
-      const ahead = withClockAhead(await rig.second(), 5 * 60_000)
+      const ahead = withClockAhead(Store, await rig.second(), 5 * 60_000)
       const lease = await take(rig, rig.store, 'l', 'a')
       await fails(take(rig, ahead, 'l', 'b'), 'LEASE_BUSY')
       await fails(take(rig, ahead, 'l', 'b', { waitMs: 100 }), 'LEASE_BUSY')

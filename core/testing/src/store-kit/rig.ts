@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { codeOf, systemContext, type CallContext } from '@svc/core'
-import { type Json, type RangeQuery, type Space, Store, type StoreOp, type StoreRecord } from '@svc/core/contracts'
+import { type AnyService, codeOf, systemContext, type CallContext } from '@svc/core'
+import type { Json, RangeQuery, Space, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
 
 /** A store to test. Disposing removes it with its data. */
 export interface StoreUnderTest extends AsyncDisposable {
@@ -42,12 +42,18 @@ const CASE_MS = 30_000
 /** Runs a case on a new store and removes the store. */
 export async function rigged(open: OpenStore, run: (rig: Rig) => Promise<void>): Promise<void> {
   await using under = await open()
+  await withTimeLimit(async ctx => {
+    await under.store.open(KIT, ctx)
+    await run(rigOf(under, ctx))
+  })
+}
+
+/** Runs a case in a context that aborts at its time limit and at its end. */
+export async function withTimeLimit(run: (ctx: CallContext) => Promise<void>): Promise<void> {
   const ended = new AbortController()
   const limit = setTimeout(() => ended.abort(new Error(`the case took more than ${CASE_MS} ms`)), CASE_MS)
   try {
-    const ctx = systemContext(ended.signal)
-    await under.store.open(KIT, ctx)
-    await run(rigOf(under, ctx))
+    await run(systemContext(ended.signal))
   } finally {
     clearTimeout(limit)
     ended.abort(new Error('the case has ended'))
@@ -108,7 +114,7 @@ export async function pages(store: Store, collection: string, query: RangeQuery,
 export const keysOf = (records: readonly StoreRecord[]): string[] => records.map(record => record.key)
 
 /** The handle of a process whose clock is ahead: during its calls, the clock of this process is. */
-export function withClockAhead(store: Store, ms: number): Store {
+export function withClockAhead<T extends object>(token: AnyService & { readonly '~service'?: T }, service: T, ms: number): T {
   const { now } = Date
   let calls = 0
   const call = async (work: () => unknown) => {
@@ -119,11 +125,11 @@ export function withClockAhead(store: Store, ms: number): Store {
       if (--calls === 0) Date.now = now
     }
   }
-  const methods = Object.entries(Store.methods).map(([name, kind]) => {
-    const method = (...args: unknown[]) => Reflect.apply(Reflect.get(store, name), store, args) as unknown
+  const methods = Object.entries(token.methods).map(([name, kind]) => {
+    const method = (...args: unknown[]) => Reflect.apply(Reflect.get(service as object, name), service, args) as unknown
     return [name, kind === 'stream' ? method : (...args: unknown[]) => call(() => method(...args))]
   })
-  return Object.fromEntries(methods) as Store
+  return Object.fromEntries(methods) as T
 }
 
 /** A context that the case can abort. */

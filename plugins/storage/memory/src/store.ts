@@ -1,4 +1,15 @@
-import type { Counted, CountWindow, Json, LogEntry, LogQuery, RangePage, RangeQuery, Space, Store } from '@svc/core/contracts'
+import type {
+  Counted,
+  Counts,
+  CountWindow,
+  Json,
+  LogEntry,
+  LogQuery,
+  RangePage,
+  RangeQuery,
+  Space,
+  Store,
+} from '@svc/core/contracts'
 import {
   byBytes,
   type Catalog,
@@ -24,7 +35,7 @@ import { createCapacity, type CapacityLimits } from './capacity.ts'
 import { createTable } from './table.ts'
 
 /** A store that lives as long as its process. Its disposal ends watches and waits. */
-export type MemoryStore = Store & AsyncDisposable
+export type MemoryStore = Store & Counts & AsyncDisposable
 
 /** Limits of the store. */
 export interface MemoryLimits extends CapacityLimits {
@@ -84,9 +95,9 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
   }
 }
 
-type Claims = Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder' | 'count'>
+type Claims = Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'> & Counts
 
-function createClaims(leases: Leases, counts: Counts, enter: (signal: AbortSignal) => void): Claims {
+function createClaims(leases: Leases, counts: MemoryCounts, enter: (signal: AbortSignal) => void): Claims {
   return {
     async acquire(lease, request, ctx) {
       enter(ctx.signal)
@@ -171,7 +182,7 @@ function read(texts: readonly string[], { from, reverse, limit }: LogQuery): Log
 }
 
 /** The counted hits of one process. */
-interface Counts {
+interface MemoryCounts {
   count(key: string, windows: readonly CountWindow[]): Counted
   /** Number of keys. */
   readonly size: number
@@ -181,7 +192,7 @@ interface Counts {
 const SWEPT = 2
 
 /** Creates counts with a maximum number of keys; beyond it, keys whose windows began first are deleted. */
-export function createCounts(most: number): Counts {
+export function createCounts(most: number): MemoryCounts {
   // In the order in which their longest windows began.
   const keys = new Map<string, readonly StoredWindow[]>()
   let sweeper = keys.entries()

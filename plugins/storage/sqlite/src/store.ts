@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { asSvcError, type CallContext, codeOf, type SvcError } from '@svc/core'
-import type { Fence, Space, Store, StoreOp } from '@svc/core/contracts'
+import type { Counts, Fence, Space, Store, StoreOp } from '@svc/core/contracts'
 import {
   type Catalog,
   checkCount,
@@ -46,7 +46,7 @@ export interface SqliteOptions {
 }
 
 /** A store in a file. Its disposal settles all writes and closes the file. */
-export interface SqliteStore extends Store, AsyncDisposable {
+export interface SqliteStore extends Store, Counts, AsyncDisposable {
   /** When the counts began anew after damage, according to the last probe, in Unix milliseconds. */
   countsAnewSince(): number | undefined
 }

@@ -1,6 +1,6 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Checks, Store } from '@svc/core/contracts'
+import { Checks, Counts, Store } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
@@ -62,7 +62,7 @@ describe('the plugin store-sqlite', () => {
     const lines: string[] = []
     const log = { level: 'warn', destination: { write: (line: string) => void lines.push(line) } } as const
     await using host = await testHost([PLUGIN], { config: { store: { path } }, log })
-    const { counted } = await host.service(Store).count('k', [{ ms: 60_000, limit: 1 }], ctx)
+    const { counted } = await host.service(Counts).count('k', [{ ms: 60_000, limit: 1 }], ctx)
     expect(counted).to.equal(true)
     const report = await host.slot(Checks).get('database')!.probe(ctx)
     expect([report.status, lines.length]).to.deep.equal(['degraded', 1])

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemContext, type CallContext } from '@svc/core'
 import type { Space } from '@svc/core/contracts'
-import type { StoreUnderTest } from '@svc/testing'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 
 /** What a store on a healthy file answers to a probe. */
@@ -16,7 +15,7 @@ export async function temporaryFolder(): Promise<{ path: string } & AsyncDisposa
 }
 
 /** A store on a file of its own, and as many handles on it as are asked for. */
-export async function openStore(): Promise<StoreUnderTest> {
+export async function openStore() {
   const folder = await temporaryFolder()
   const path = join(folder.path, 'svc.db')
   const handles: SqliteStore[] = []
@@ -26,8 +25,10 @@ export async function openStore(): Promise<StoreUnderTest> {
     return store
   }
   const close = () => Promise.all(handles.splice(0).map(store => store[Symbol.asyncDispose]()))
+  const store = another()
   return {
-    store: another(),
+    store,
+    counts: store,
     second: async () => another(),
     async reopen() {
       await close()

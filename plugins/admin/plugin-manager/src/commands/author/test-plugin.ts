@@ -156,7 +156,9 @@ async function curatedFor(plugin: Plugin | undefined, runtime: string | undefine
   const { loaded } = await planHost(hostOptions(mergeConfig([{ name: 'defaults', value: CONFIG }]), home))
   const needed = new Map<string, (typeof loaded)[number]>()
   for (const service of wanted) {
-    const giver = loaded.find(item => item.plugin.provides?.name === service)
+    const giver = loaded.find(({ plugin: { provides, alsoProvides = [] } }) =>
+      [provides, ...alsoProvides].some(token => token?.name === service)
+    )
     if (!giver || needed.has(giver.name)) continue
     needed.set(giver.name, giver)
     // the loop also visits names that it adds

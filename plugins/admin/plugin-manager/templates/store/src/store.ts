@@ -1,4 +1,4 @@
-import type { Store } from '@svc/core/contracts'
+import type { Counts, Store } from '@svc/core/contracts'
 import {
   checkCount,
   checkLease,
@@ -16,8 +16,8 @@ import { createData } from './data.ts'
 import { createLeases } from './leases.ts'
 
 /** Creates a store that lives as long as its process. Its disposal ends watches and waits. */
-//js: /** @type {() => import('@svc/core/contracts').Store & AsyncDisposable} */
-export const createSampleWord = (): Store & AsyncDisposable => {
+//js: /** @type {() => import('@svc/core/contracts').Store & import('@svc/core/contracts').Counts & AsyncDisposable} */
+export const createSampleWord = (): Store & Counts & AsyncDisposable => {
   const catalog = createCatalog()
   const data = createData(catalog)
   const leases = createLeases()
