@@ -167,7 +167,9 @@ export interface StoreProbe {
  * as a whole, unless the store reports that it is in memory. Errors: STORE_CONFLICT (`details: {op, expected, actual}`: index
  * of the operation and its versions), STORE_FENCED, STORE_NEWER, STORE_UNKNOWN (an undeclared collection, index or log),
  * STORE_INVALID (a call that violates this contract), STORE_TOO_LARGE (a value of more than 16 MiB of JSON, a batch of more
- * than 64 MiB or 10,000 operations, a full store), STORE_UNAVAILABLE (`details.retryable`), LEASE_BUSY.
+ * than 64 MiB or 10,000 operations, a full store), STORE_UNAVAILABLE (nothing was done; `details.retryable`, and `details.reason`
+ * `read_only` when it accepts no writes at the moment), STORE_UNSURE (the connection was lost before the answer: the call may have
+ * been done completely, or not at all. Never repeat it blindly: read what it changes first), LEASE_BUSY.
  */
 export interface Store {
   /**

@@ -25,9 +25,11 @@ export {
   storeFenced,
   storeInvalid,
   storeNewer,
+  storeReadOnly,
   storeTooLarge,
   storeUnavailable,
   storeUnknown,
+  storeUnsure,
 } from './errors.ts'
 export { type Attempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
 export { clockOffset, steadyNow, storeReport } from './probe.ts'

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout } from 'node:timers/promises'
 import type { StoreOp } from '@svc/core/contracts'
 import { abortable, fails, plain, type StoreCase } from './rig.ts'
 
@@ -234,6 +235,59 @@ export const batchCases: readonly StoreCase[] = [
       await assert.rejects(store.batch([{ op: 'put', collection: 'plain', key: 'a', value: 2 }], {}, gone.ctx))
       await assert.rejects(store.get('plain', 'a', gone.ctx))
       assert.equal((await store.get('plain', 'a', ctx))?.value, 1)
+    },
+  ],
+  [
+    'tells the truth about batches whose answers were lost: done, not done, or STORE_UNSURE',
+    async ({ store, ctx, cut }) => {
+      if (!cut) return
+      const outcomes = new Map<string, string>()
+      for (let round = 0; round < 10; round++) {
+        const batches = Array.from({ length: 40 }, async (_, at) => {
+          const id = `s${round}-${at}`
+          const ops: StoreOp[] = [put(id, at), { op: 'append', log: 'lines', id, values: [at] }]
+          await setTimeout((at % 8) / 2)
+          outcomes.set(
+            id,
+            await store.batch(ops, {}, ctx).then(
+              () => 'done',
+              (error: { code?: string }) => String(error.code)
+            )
+          )
+        })
+        await setTimeout(round % 4)
+        await cut()
+        await Promise.all(batches)
+      }
+      for (const [id, outcome] of outcomes) {
+        assert.ok(['done', 'STORE_UNSURE', 'STORE_UNAVAILABLE'].includes(outcome), `the outcome is ${outcome}`)
+        const [record, entries] = [await store.get('plain', id, ctx), await store.read('lines', id, { limit: 9 }, ctx)]
+        const times = entries.length
+        assert.equal(record === undefined ? 0 : 1, times, `a part of the batch is there, or it is there ${times} times`)
+        if (outcome === 'done') assert.equal(times, 1, 'an acknowledged batch is lost')
+        if (outcome === 'STORE_UNAVAILABLE') assert.equal(times, 0, 'a batch that was reported as not done is there')
+      }
+    },
+  ],
+  [
+    'reads, and refuses writes as read_only, where it can only read',
+    async ({ ctx, put: write, readOnly }) => {
+      if (!readOnly) return
+      await write('plain', 'a', 1)
+      const handle = await readOnly()
+      assert.equal((await handle.get('plain', 'a', ctx))?.value, 1)
+      assert.equal((await handle.range('plain', { limit: 9 }, ctx)).records.length, 1)
+      const refused = await handle.batch([put('a', 2)], {}, ctx).catch((error: unknown) => error)
+      assert.ok(refused instanceof Error, 'a read-only store accepted a batch')
+      const { code, details } = refused as { code?: string; details?: { reason?: string; retryable?: boolean } }
+      assert.deepEqual([code, details?.reason, details?.retryable], ['STORE_UNAVAILABLE', 'read_only', true])
+      await fails(handle.acquire('l', { holder: 'a', ttlMs: 20_000, waitMs: 0 }, ctx), 'STORE_UNAVAILABLE')
+      const probed = await handle.probe(ctx).catch((error: { code?: string }) => error.code)
+      assert.equal(
+        typeof probed === 'object' ? probed.role : probed,
+        typeof probed === 'object' ? 'replica' : 'STORE_UNAVAILABLE'
+      )
+      assert.equal((await handle.get('plain', 'a', ctx))?.value, 1)
     },
   ],
   [

@@ -9,6 +9,13 @@ export interface StoreUnderTest extends AsyncDisposable {
   reopen?(): Promise<Store>
   /** Another handle on the same data, as another process would have. Absent: the kit uses the only one twice. */
   second?(): Promise<Store>
+  /**
+   * Cuts the connection between `store` and its data, with the answers that are on their way; later calls connect again. Absent:
+   * there is no connection, and the kit skips these cases.
+   */
+  cut?(): Promise<void>
+  /** A handle on the same data that can only read. Absent: there is none, and the kit skips these cases. */
+  readOnly?(): Promise<Store>
 }
 export type OpenStore = () => Promise<StoreUnderTest>
 
@@ -17,6 +24,8 @@ export interface Rig {
   readonly store: Store
   readonly ctx: CallContext
   readonly reopen: (() => Promise<Store>) | undefined
+  readonly cut: (() => Promise<void>) | undefined
+  readonly readOnly: (() => Promise<Store>) | undefined
   second(): Promise<Store>
   put(collection: string, key: string, value: Json): Promise<number>
   batch(...ops: StoreOp[]): Promise<readonly number[]>
@@ -71,6 +80,8 @@ function rigOf(under: StoreUnderTest, ctx: CallContext): Rig {
     store,
     ctx,
     batch,
+    cut: under.cut?.bind(under),
+    readOnly: under.readOnly && (async () => opened(await under.readOnly!())),
     reopen: under.reopen && (async () => opened(await under.reopen!())),
     second: async () => opened(under.second ? await under.second() : store),
     put: async (collection, key, value) => (await batch({ op: 'put', collection, key, value }))[0]!,

@@ -188,6 +188,7 @@ describe('the store in SQLite, with a broken file', () => {
       remount('ro')
       await using store = createSqliteStore({ path })
       await unavailable(store.open(SPACE, ctx), disk, reason)
+      expect((await errorOf(store.open(SPACE, ctx))).details).to.deep.equal({ retryable: true, reason: 'read_only' })
       expect(await createCheck(store).probe(ctx)).to.deep.equal({
         status: 'unhealthy',
         reason: 'svc.db or its folder is read-only',
