@@ -1,5 +1,5 @@
 import { definePlugin, type CallContext, type ServiceToken } from '@svc/core'
-import { Counts, Store } from '@svc/core/contracts'
+import { Counts, Store, TextIndex } from '@svc/core/contracts'
 import { createMemoryStore, type MemoryStore } from '../../plugins/storage/memory/src/store.ts'
 
 const LIMITS = { maxRecords: 1_000_000, maxBytes: 256 * 1024 * 1024, evict: true }
@@ -7,10 +7,10 @@ const LIMITS = { maxRecords: 1_000_000, maxBytes: 256 * 1024 * 1024, evict: true
 /** The store of store-memory as many times as it is asked for, each by the id of the principal that asks: one process for all cases of a kit. */
 export default definePlugin({
   provides: Store,
-  alsoProvides: [Counts],
+  alsoProvides: [Counts, TextIndex],
   setup(scope) {
     const stores = new Map<string, MemoryStore>()
-    return eachMethod<Store & Counts>([Store, Counts], ({ principal: { id } }) => {
+    return eachMethod<MemoryStore>([Store, Counts, TextIndex], ({ principal: { id } }) => {
       if (!stores.has(id)) stores.set(id, scope.use(createMemoryStore(LIMITS)))
       return stores.get(id)!
     })

@@ -35,9 +35,19 @@ export interface Space {
   readonly logs?: readonly string[]
 }
 
+/** A full-text index of a collection. */
+export interface TextFields {
+  /** Paths of the searched texts, 1 to 16. A path can hold a text or a list of texts. The first million characters are searched. */
+  readonly fields: IndexPaths
+  /** Paths whose values `equals` of a search can fix, as in an index of the store: such as the owner. At most 8. */
+  readonly filters?: IndexPaths
+}
+
 /** Options of a collection. */
 export interface Collection {
   readonly indexes?: { readonly [index: string]: IndexPaths }
+  /** Full-text indexes, for the service `TextIndex`. */
+  readonly text?: { readonly [index: string]: TextFields }
   /** Whether `watch` reports its changes. */
   readonly watched?: boolean
   /**

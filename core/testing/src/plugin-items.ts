@@ -11,6 +11,7 @@ import {
   Providers,
   Routes,
   Store,
+  TextIndex,
   type Tool,
   Tools,
   type WorkflowNode,
@@ -41,6 +42,7 @@ import type { PluginKitOptions } from './plugin-samples.ts'
 import { checkOrder, readAll } from './provider-subject.ts'
 import { providerKit } from './provider-kit.ts'
 import { storeKit } from './store-kit.ts'
+import { textIndexKit } from './text-index-kit.ts'
 import { assertReadable, checkResult, describeTool, shown, toolKit, type ToolSubject } from './tool-kit.ts'
 
 /** Cases for each contribution: the kit of its kind with samples, else cases with generated data. */
@@ -148,10 +150,25 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
       [Symbol.asyncDispose]: () => under[Symbol.asyncDispose](),
     }
   }
+  /** The store with its searches as one object. */
+  const openedTexts = async () => {
+    const under = await open()
+    const together = (store: Store, texts: TextIndex) =>
+      ({
+        ...Object.fromEntries(Object.keys(Store.methods).map(name => [name, Reflect.get(store, name)])),
+        search: texts.search,
+      }) as Store & TextIndex
+    return {
+      store: together(under.service(Store), under.service(TextIndex)),
+      ...(options.lasts ? { reopen: async () => together(await under.anew(Store), under.service(TextIndex)) } : {}),
+      [Symbol.asyncDispose]: () => under[Symbol.asyncDispose](),
+    }
+  }
   const provides = (token: AnyService) => found.plugin?.alsoProvides?.some(({ name }) => name === token.name)
   const cases = [
     ...storeKit(() => opened(Store, 'store')),
     ...(provides(Counts) ? countsKit(() => opened(Counts, 'counts')) : []),
+    ...(provides(TextIndex) ? textIndexKit(() => openedTexts()) : []),
   ]
   return cases.map(testCase => ({ ...testCase, title: `store: ${testCase.title}` }))
 }

@@ -1,6 +1,9 @@
-import type { CountWindow, IndexPaths, LogQuery, RangeQuery, Space, StoreOp } from '@svc/core/contracts'
+import type { CountWindow, IndexPaths, LogQuery, RangeQuery, Space, StoreOp, TextFields } from '@svc/core/contracts'
 import { storeInvalid, storeTooLarge, storeUnknown } from './errors.ts'
 import { isScalar, type Span, spanAfter, spanOf } from './sort-key.ts'
+
+/** The limits of full-text indexes and searches. */
+export const TEXT_LIMITS = Object.freeze({ query: 1000, hits: 100, matches: 10_000, fields: 16, filters: 8 })
 
 /** The limits of every store. Sizes are characters of JSON text. */
 export const LIMITS = Object.freeze({
@@ -153,6 +156,7 @@ export interface Declared {
   readonly space: string
   readonly name: string
   readonly indexes: { readonly [index: string]: IndexPaths }
+  readonly text: { readonly [index: string]: TextFields }
   readonly watched: boolean
 }
 
@@ -204,10 +208,11 @@ function fail(error: Error): never {
 }
 
 const declaredBy = (space: Space): Declared[] =>
-  Object.entries(space.collections ?? {}).map(([name, { indexes = {}, watched = false }]) => ({
+  Object.entries(space.collections ?? {}).map(([name, { indexes = {}, text = {}, watched = false }]) => ({
     space: space.name,
     name,
     indexes: structuredClone(indexes),
+    text: structuredClone(text),
     watched,
   }))
 
@@ -222,9 +227,10 @@ function checkSpace(space: Space, owner: (kind: string, name: string) => string 
       throw storeInvalid(`the ${kind} "${name}" of space "${space.name}" belongs to space "${by}"`)
   }
   for (const log of space.logs ?? []) check('log', log)
-  for (const { name, indexes } of declaredBy(space)) {
+  for (const { name, indexes, text } of declaredBy(space)) {
     check('collection', name)
     for (const [index, paths] of Object.entries(indexes)) checkIndex(index, paths)
+    for (const [index, fields] of Object.entries(text)) checkTextFields(index, fields)
   }
 }
 
@@ -237,4 +243,12 @@ function checkIndex(name: string, paths: IndexPaths): void {
   checkName('index', name)
   if (paths.length === 0 || paths.some(path => path === ''))
     throw storeInvalid(`the index "${name}" needs at least one path, and no path may be empty`)
+}
+
+function checkTextFields(name: string, { fields, filters = [] }: TextFields): void {
+  checkIndex(name, fields)
+  if (fields.length > TEXT_LIMITS.fields || filters.length > TEXT_LIMITS.filters || filters.some(path => path === ''))
+    throw storeInvalid(
+      `the text index "${name}" has at most ${TEXT_LIMITS.fields} fields and ${TEXT_LIMITS.filters} filters, and no path may be empty`
+    )
 }

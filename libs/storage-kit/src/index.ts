@@ -16,6 +16,7 @@ export {
   createCatalog,
   type Declared,
   LIMITS,
+  TEXT_LIMITS,
 } from './check.ts'
 export { endOf, type Hit, hit, type StoredWindow } from './count.ts'
 export {
@@ -33,4 +34,7 @@ export {
 } from './errors.ts'
 export { type Attempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
 export { clockOffset, steadyNow, storeReport } from './probe.ts'
+export { createSnippets, type Snippets } from './snippet.ts'
+export { type CheckedSearch, checkSearch, type HitPlace } from './text-search.ts'
+export { matchAt, type ParsedQuery, type Term, type TextEntry, textEntry } from './text.ts'
 export { byBytes, cursorOf, type Span, sortKey } from './sort-key.ts'

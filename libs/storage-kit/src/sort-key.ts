@@ -46,9 +46,10 @@ function part(value: Scalar): string {
 export const isScalar = (value: unknown): value is Scalar =>
   value === null || typeof value === 'boolean' || typeof value === 'string' || Number.isFinite(value)
 
-function at(value: unknown, path: readonly string[]): Scalar {
+/** The value at a path; null if it is absent or no scalar. */
+export function scalarAt(value: unknown, path: string): Scalar {
   let here: unknown = value
-  for (const step of path) {
+  for (const step of stepsOf(path)) {
     if (typeof here !== 'object' || here === null || Array.isArray(here) || !Object.hasOwn(here, step)) return null
     here = (here as Record<string, unknown>)[step]
   }
@@ -56,16 +57,20 @@ function at(value: unknown, path: readonly string[]): Scalar {
 }
 
 const steps = new Map<string, readonly string[]>()
-function stepsOf(path: string): readonly string[] {
+/** The steps of a path. */
+export function stepsOf(path: string): readonly string[] {
   let known = steps.get(path)
   if (!known) steps.set(path, (known = path.split('.')))
   return known
 }
 
+/** The beginning of all positions with these first values. */
+export const prefixOf = (values: readonly unknown[]): string => (values as readonly Scalar[]).map(part).join('')
+
 /** The position of a record in an index. */
 export function sortKey(paths: IndexPaths, value: Json, key: string): string {
   let text = ''
-  for (const path of paths) text += part(at(value, stepsOf(path)))
+  for (const path of paths) text += part(scalarAt(value, path))
   return text + key
 }
 
@@ -75,7 +80,7 @@ const behind = (prefix: string) => prefix.slice(0, -1) + String.fromCharCode(pre
 /** The part of an index (or of the keys, without paths) for a checked query. */
 export function spanOf(query: RangeQuery, paths: IndexPaths): Span {
   const equals = (query.equals ?? []) as readonly Scalar[]
-  const prefix = equals.map(part).join('')
+  const prefix = prefixOf(equals)
   const next = (value: Json) => prefix + (equals.length === paths.length ? (value as string) : part(value as Scalar))
   const high = query.to === undefined ? (prefix && behind(prefix)) || undefined : next(query.to)
   return { low: query.from === undefined ? prefix : next(query.from), ...(high === undefined ? {} : { high }) }

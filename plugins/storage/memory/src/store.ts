@@ -1,7 +1,7 @@
 import type {
+  CountWindow,
   Counted,
   Counts,
-  CountWindow,
   Json,
   LogEntry,
   LogQuery,
@@ -9,6 +9,10 @@ import type {
   RangeQuery,
   Space,
   Store,
+  TextHit,
+  TextIndex,
+  TextPage,
+  TextQuery,
 } from '@svc/core/contracts'
 import {
   byBytes,
@@ -18,11 +22,14 @@ import {
   checkOps,
   checkRange,
   checkRead,
+  checkSearch,
   clockOffset,
   createCatalog,
+  createSnippets,
   cursorOf,
   endOf,
   hit,
+  type HitPlace,
   type StoredWindow,
   steadyNow,
   storeClosed,
@@ -33,9 +40,10 @@ import { createChanges } from './changes.ts'
 import { createLeases, type Leases } from './leases.ts'
 import { createCapacity, type CapacityLimits } from './capacity.ts'
 import { createTable } from './table.ts'
+import { compareKeys } from './text-search.ts'
 
 /** A store that lives as long as its process. Its disposal ends watches and waits. */
-export type MemoryStore = Store & Counts & AsyncDisposable
+export type MemoryStore = Store & Counts & TextIndex & AsyncDisposable
 
 /** Limits of the store. */
 export interface MemoryLimits extends CapacityLimits {
@@ -129,7 +137,7 @@ function createReads(
   catalog: Catalog,
   held: StoreContents,
   enter: (signal: AbortSignal) => void
-): Pick<Store, 'get' | 'range' | 'read'> {
+): Pick<Store, 'get' | 'range' | 'read'> & TextIndex {
   return {
     async get(collection, key, ctx) {
       enter(ctx.signal)
@@ -139,6 +147,10 @@ function createReads(
     async range(collection, query, ctx) {
       enter(ctx.signal)
       return range(collection, query, catalog, held)
+    },
+    async search(collection, query, ctx) {
+      enter(ctx.signal)
+      return search(collection, query, catalog, held)
     },
     async read(log, id, query, ctx) {
       enter(ctx.signal)
@@ -172,6 +184,20 @@ function range(collection: string, query: RangeQuery, catalog: Catalog, held: St
   const places = table.order(paths).slice(bounds, query.reverse ?? false, query.limit + 1)
   const records = places.slice(0, query.limit).map(({ item }) => table.get(item)!.record)
   return places.length > query.limit ? { records, next: cursorOf(places[query.limit - 1]!.position) } : { records }
+}
+
+function search(collection: string, query: TextQuery, catalog: Catalog, held: StoreContents): TextPage {
+  const { fields, parsed, filter, after, cursorOf: cursorBehind } = checkSearch(collection, query, catalog)
+  const table = held.tables.get(collection)!
+  const isBehind = ({ score, key }: HitPlace) =>
+    !after || score < after.score || (score === after.score && compareKeys(key, after.key) > 0)
+  const found = table.text(query.index).search(parsed, filter).filter(isBehind)
+  const snippets = createSnippets(parsed)
+  const hits = found.slice(0, query.limit).map(({ score, key }): TextHit => {
+    const { record } = table.get(key)!
+    return { record, score, snippets: snippets.of(fields.fields, record.value) }
+  })
+  return found.length > query.limit ? { hits, next: cursorBehind(found[query.limit - 1]!) } : { hits }
 }
 
 function read(texts: readonly string[], { from, reverse, limit }: LogQuery): LogEntry[] {

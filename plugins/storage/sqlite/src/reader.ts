@@ -1,14 +1,15 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord } from '@svc/core/contracts'
-import { cursorOf, type Span } from '@svc/storage-kit'
-import { indexOf, loadCatalog, type StoredCatalog } from './catalog.ts'
+import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord, TextHit, TextPage } from '@svc/core/contracts'
+import { type CheckedSearch, createSnippets, cursorOf, type Span, TEXT_LIMITS } from '@svc/storage-kit'
+import { indexOf, loadCatalog, type StoredCatalog, textOf } from './catalog.ts'
 import { fileGone, readError } from './errors.ts'
 import { isBusy, isFileError, parsed } from './file-errors.ts'
 import { NOW, openForReading, STREAM } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
 import { entriesIn } from './rows.ts'
 import type { Tails } from './tails.ts'
+import { matchExpression, searchIn } from './text-tables.ts'
 
 /** Reads on the calling thread, through a separate connection that no write blocks. */
 export interface Reader {
@@ -136,6 +137,7 @@ interface Reads {
   get(collection: string, key: string): StoreRecord | undefined
   range(collection: string, paths: IndexPaths, span: Span, reverse: boolean, limit: number): RangePage
   read(log: string, id: string, query: LogQuery): LogEntry[]
+  search(collection: string, search: CheckedSearch, limit: number): TextPage
   /** Milliseconds until a lease expires, by the clock of the machine; 0 or less if it is free. */
   busyMs(lease: string): number
   feedEnd(): FeedPlace
@@ -199,6 +201,13 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
           to === length ? (found, chars) => tails.saw(stream, found, chars) : undefined
         )
       return query.reverse ? entries.reverse() : entries
+    },
+    search(name, search, limit) {
+      const text = textOf(catalog().collections.get(name), search.fields)
+      const match = text && matchExpression(text.fields, search.parsed, search.filter)
+      if (match === undefined) return { hits: [] }
+      const { score = Number.MAX_VALUE, key = '' } = search.after ?? {}
+      return hitPage(prepare(searchIn(text!.id, TEXT_LIMITS.matches)).iterate(match, score, score, key, limit + 1), search, limit)
     },
     busyMs: lease => Number(prepare(BUSY_MS).get(lease)?.ms ?? 0),
     feedEnd: () => ({ file, seq: Number(prepare("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").get()?.seq ?? 0) }),
@@ -285,4 +294,19 @@ function page(rows: Iterable<Row>, limit: number): RangePage {
     chars += String(row.value).length
   }
   return { records }
+}
+
+function hitPage(rows: Iterable<Row>, { fields, parsed, cursorOf: cursorBehind }: CheckedSearch, limit: number): TextPage {
+  const snippets = createSnippets(parsed)
+  const hits: TextHit[] = []
+  let chars = 0
+  for (const row of rows) {
+    const last = hits.at(-1)
+    if (last && (hits.length === limit || chars > PAGE_CHARS))
+      return { hits, next: cursorBehind({ score: last.score, key: last.record.key }) }
+    const record = recordOf(row)
+    hits.push({ record, score: Number(row.score), snippets: snippets.of(fields.fields, record.value) })
+    chars += String(row.value).length
+  }
+  return { hits }
 }

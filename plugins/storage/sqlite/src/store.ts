@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { asSvcError, type CallContext, codeOf, type SvcError } from '@svc/core'
-import type { Counts, Fence, Space, Store, StoreOp } from '@svc/core/contracts'
+import type { Counts, Fence, Space, Store, StoreOp, TextIndex } from '@svc/core/contracts'
 import {
   type Catalog,
   checkCount,
@@ -10,6 +10,7 @@ import {
   checkOps,
   checkRange,
   checkRead,
+  checkSearch,
   checkSize,
   clockOffset,
   createCatalog,
@@ -46,7 +47,7 @@ export interface SqliteOptions {
 }
 
 /** A store in a file. Its disposal settles all writes and closes the file. */
-export interface SqliteStore extends Store, Counts, AsyncDisposable {
+export interface SqliteStore extends Store, Counts, TextIndex, AsyncDisposable {
   /** When the counts began anew after damage, according to the last probe, in Unix milliseconds. */
   countsAnewSince(): number | undefined
 }
@@ -284,7 +285,7 @@ function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => v
 }
 
 /** The reads and writes of the store. */
-type Data = Pick<Store, 'get' | 'range' | 'read' | 'batch'>
+type Data = Pick<Store, 'get' | 'range' | 'read' | 'batch'> & TextIndex
 
 /** Shared parts of a store. */
 interface DataOptions {
@@ -308,6 +309,11 @@ function createData({ catalog, reader, link, tails, enter }: DataOptions): Data 
       enter(ctx)
       const { paths, span } = checkRange(collection, query, catalog)
       return reader.reading(reads => reads.range(collection, paths, span, query.reverse ?? false, query.limit), ctx.signal)
+    },
+    async search(collection, query, ctx) {
+      enter(ctx)
+      const search = checkSearch(collection, query, catalog)
+      return reader.reading(reads => reads.search(collection, search, query.limit), ctx.signal)
     },
     async read(log, id, query, ctx) {
       enter(ctx)

@@ -40,11 +40,11 @@ describe('the store in SQLite, with a broken file', () => {
       await store.open(SPACE, ctx)
     }
     using raw = new DatabaseSync(path)
-    raw.exec('PRAGMA user_version = 4')
+    raw.exec('PRAGMA user_version = 5')
     await using store = createSqliteStore({ path })
     const error = await errorOf(store.open(SPACE, ctx))
     expect(error).to.include({ code: 'STORE_NEWER' })
-    expect(error.details).to.deep.equal({ stored: 4, known: 3 })
+    expect(error.details).to.deep.equal({ stored: 5, known: 4 })
     expect(error.hint).to.match(/Update svc/)
     raw.exec('PRAGMA user_version = 3')
     expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 1 })
