@@ -166,14 +166,10 @@ interface OpenFile {
 /** Prepares each statement at its first use. */
 function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }: OpenFile): Reads {
   const prepare = lazily(db)
-  const rangeRows = (sql: string, reverse: boolean, owner: number, span: Span, limit: number) =>
-    prepare(sql.replaceAll('$order', reverse ? 'DESC' : 'ASC').replace('$from', span.behind ? '>' : '>=')).iterate(
-      owner,
-      span.low,
-      span.high ?? NO_END,
-      limit + 1
-    )
-
+  const rangeRows = (statements: RangeStatements, reverse: boolean, owner: number, span: Span, limit: number) => {
+    const sql = statements[reverse ? 'backward' : 'forward'][span.behind ? 'behind' : 'from']
+    return prepare(sql).iterate(owner, span.low, span.high ?? NO_END, limit + 1)
+  }
   return {
     get(name, key) {
       const collection = catalog().collections.get(name)
@@ -224,10 +220,20 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
 }
 
 const GET = 'SELECT version, value FROM records WHERE collection = ? AND key = ?'
-const BY_KEY =
-  'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key $from ? AND key < ? ORDER BY key $order LIMIT ?'
-const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
-  WHERE p.idx = ? AND p.position $from ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
+/** The statements of a range: by direction, and with or without its first position. */
+type RangeStatements = Readonly<Record<'forward' | 'backward', Readonly<Record<'from' | 'behind', string>>>>
+const rangeStatements = (sql: (compare: string, order: string) => string): RangeStatements => ({
+  forward: { from: sql('>=', 'ASC'), behind: sql('>', 'ASC') },
+  backward: { from: sql('>=', 'DESC'), behind: sql('>', 'DESC') },
+})
+const BY_KEY = rangeStatements(
+  (compare, order) =>
+    `SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key ${compare} ? AND key < ? ORDER BY key ${order} LIMIT ?`
+)
+const BY_INDEX = rangeStatements(
+  (compare, order) => `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
+  WHERE p.idx = ? AND p.position ${compare} ? AND p.position < ? ORDER BY p.position ${order} LIMIT ?`
+)
 const BUSY_MS = `SELECT expires - ${NOW} AS ms FROM leases WHERE name = ?`
 const ENTRIES =
   'SELECT rowid & 4294967295 AS last, value FROM entries WHERE rowid >= ((? << 32) | ?) AND rowid < ((? + 1) << 32) ORDER BY rowid'
