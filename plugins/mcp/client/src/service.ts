@@ -32,6 +32,7 @@ export interface McpServiceOptions {
   readonly peers: Peers | undefined
   readonly sandbox: ProcessSandbox | undefined
   readonly serverId: string
+  readonly worker: string
   /** Whether this host serves: then servers are connected before the first call. */
   readonly isEager: boolean
   /** Milliseconds after which the tools of a remote server are listed again; 0 for never. */
@@ -131,8 +132,8 @@ interface OwnerContext extends McpServiceOptions {
 }
 
 function createOwner(context: OwnerContext, server: Server): ServerOwner {
-  const { store, registry, workers, self, serverId, isEager, recheckMs, env, sandbox, metrics, log, lasting } = context
-  const holder = `${serverId}/${process.pid}/`
+  const { store, registry, workers, self, serverId, worker, isEager, recheckMs, env, sandbox, metrics, log, lasting } = context
+  const holder = `${worker}/`
   const storage = loginStorage(store, server, lasting, record => void registry.take(loginKey(server), record, lasting))
   const deadHolder = () => {
     const state = registry.state(server)
