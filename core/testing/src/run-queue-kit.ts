@@ -12,7 +12,7 @@ export interface RunQueueSubject {
   readonly nodes: readonly [string, string]
   /** Simulates the death of the process of `queue`: its claims are free when this resolves. */
   kill(): Promise<void>
-  /** Simulates the loss of the machine of `queue`: it does nothing any more, and nobody reports it. */
+  /** Simulates the loss of the machine of `queue`: it does nothing any more, and no other process reports it. */
   vanish(): Promise<void>
   close?(): unknown
 }

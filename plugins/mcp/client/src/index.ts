@@ -32,14 +32,12 @@ export default definePlugin({
     // most services have no server: they load nothing of this
     const { createMcpService, TOPIC } = await import('./service.ts')
     const lasting = systemContext(scope.signal, 'mcp-client')
-    const { serverId, worker } = await host.report(lasting)
     const isEager = given.peers !== undefined || http !== undefined
     const changed = (server: string) => void hooks.changed({ server }, lasting)
     const mcp = await createMcpService({
       ...given,
       servers,
-      serverId,
-      worker,
+      host: await host.report(lasting),
       isEager,
       recheckMs: recheck_s * 1000,
       env: process.env,
