@@ -17,7 +17,7 @@ export interface Posts {
   prune(): void
 }
 
-export const jsonBytes = (value: Json): number => Buffer.byteLength(JSON.stringify(value) ?? '')
+const jsonBytes = (value: Json): number => Buffer.byteLength(JSON.stringify(value) ?? '')
 
 /** Throws BUS_TOO_LARGE. */
 export function checkSize(what: string, value: Json, limit = LARGEST): void {

@@ -41,7 +41,7 @@ export type CallPart = { readonly id: string } & (
 )
 
 /** Who asks, for the context of the answer. */
-export interface Asker {
+interface Asker {
   readonly principal: { readonly id: string; readonly scopes: readonly string[] }
   readonly requestId: string
 }
