@@ -209,6 +209,8 @@ export default { setup() {} }`
     const lint = async (permissions: object) => codes(await liar(workspace, LIAR, { svc: { ...MANIFEST, permissions } }))
     expect(await lint({ services: ['tools'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
     expect(await lint({ services: ['t*'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['store'], spaces: ['notes'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['tools'], spaces: ['notes'] })).to.not.include('warning PERMISSION_WIDE')
     expect(await lint({ services: ['store'], tools: ['pgquery'], providers: ['local'] })).to.not.include(
       'warning PERMISSION_WIDE'
     )

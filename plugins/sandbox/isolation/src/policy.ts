@@ -296,6 +296,7 @@ const VERBS: Readonly<Record<RefusalKind, string>> = {
   write: 'write to',
   process: 'start',
   hooks: 'join the hook',
+  spaces: 'use the space',
 }
 
 function createRefusals(plugin: string, log: Log): Refusals {

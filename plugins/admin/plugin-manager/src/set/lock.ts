@@ -46,6 +46,7 @@ const permissions = {
   services: texts,
   tools: texts,
   providers: texts,
+  spaces: texts,
   hooks: texts,
   public_routes: texts,
   credential_headers: texts,
