@@ -27,13 +27,37 @@ export async function serve(options: ServeOptions): Promise<number> {
   outliveReader()
   keepHeapSmall()
   const announcing = () => announcerFor(options)
+  const run = () => supervise(options, ensureHome(), announcing)
   try {
-    return await supervise(options, ensureHome(), announcing)
+    return await run().catch(async (error: unknown) => {
+      const code = await askToAccept(error, options)
+      if (code === 0) return run()
+      if (code === STOPPED) return code
+      throw error
+    })
   } catch (error) {
     await (await announcing()).failed(error)
     return 1
   }
 }
+
+/**
+ * At a terminal, asks for the consent that a start lacks, as `svc plugins accept` does. Returns its exit code, or nothing when
+ * there is no terminal, or consent alone would not help.
+ */
+async function askToAccept(error: unknown, { config, json }: ServeOptions): Promise<number | undefined> {
+  if (json === true || !process.stdin.isTTY || !process.stderr.isTTY) return undefined
+  const { problemsOf } = await import('./command/errors.ts')
+  const problems = problemsOf(error)
+  const names = new Set(problems.flatMap(({ code, plugin }) => (code === NOT_ACCEPTED && plugin !== undefined ? [plugin] : [])))
+  if (names.size === 0 || problems.some(({ code }) => code !== NOT_ACCEPTED)) return undefined
+  const { runOclif } = await import('./oclif.ts')
+  return runOclif(['plugins', 'accept', ...names, ...(config === undefined ? [] : ['--config', String(config)])])
+}
+
+const NOT_ACCEPTED = 'PERMISSION_NOT_ACCEPTED'
+/** The exit code of Ctrl-C. An import of the constant would delay every start. */
+const STOPPED = 130
 
 async function announcerFor({ json }: ServeOptions): Promise<Announcer> {
   const { createAnnouncer } = await import('./announcer.ts')

@@ -172,6 +172,34 @@ export default { setup() {} }`
     ])
   })
 
+  it('says nothing of scripts that a route serves to browsers, unless the plugin imports them', async () => {
+    await using workspace = await makeWorkspace()
+    const code = (imports = '') =>
+      `import { definePlugin } from '@svc/core'\n${imports}\nexport default definePlugin({ setup() {} })`
+    const page = `import { show } from './show.js'\nconst answer = await fetch('/board/items')\ndocument.body.append(show(answer))`
+    const more = { svc: { api: 1, kind: 'routes' }, files: ['*.js', 'public', 'page.js'] }
+    const folder = await liar(workspace, code(), more)
+    const write = (name: string, text: string) => workspace.write(`liar/${name}`, text)
+    await write('public/app.js', page)
+    await write('public/show.js', `export const show = () => fetch('https://cdn.acme-host.org/x')`)
+    await write('page.js', `new EventSource('/board/live')\nwindow.onload = () => fetch('/board')`)
+    const networkIn = async () => [
+      ...new Set((await lintPlugin(folder)).flatMap(({ code: found, where }) => (found === 'NETWORK_UNDECLARED' ? [where] : []))),
+    ]
+    expect(await networkIn()).to.deep.equal([])
+    // what runs in the plugin is named, whatever its folder or its words
+    await write('index.js', code(`import './public/show.js'`))
+    expect(await networkIn()).to.deep.equal(['public/show.js:1'])
+    await write('index.js', code(`const more = await import('./page.js')`))
+    expect(await networkIn()).to.deep.equal(['page.js:2'])
+    await write('index.js', code())
+    await write('public/app.js', `import { request } from 'node:https'\nfetch('/x')`)
+    await write('public/worker.js', `const fs = require('fs')\nfetch(process.env.URL)`)
+    expect((await networkIn()).map(where => where?.split(':')[0])).to.deep.equal(['public/app.js'])
+    const variables = (await lintPlugin(folder)).filter(({ code: found }) => found === 'ENV_UNDECLARED')
+    expect(variables.map(({ where }) => where)).to.deep.equal(['public/worker.js:2'])
+  })
+
   it('warns of ways of the network that the sandbox does not open', async () => {
     await using workspace = await makeWorkspace()
     const code = [
