@@ -113,7 +113,7 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
   await using _control = await openControl({ home, id }, supervisor, () => reloading.report() ?? report, {
     stop: signals.stop,
     reloading,
-    surface: options.surface,
+    options,
   })
   using _watching = options.watch === true ? await watchSources(options, reloading, report) : undefined
   announcer.ready(report, home)
@@ -197,13 +197,13 @@ function openControl(
   { home, id }: ServerPlace,
   supervisor: Supervisor<WorkerReport>,
   now: () => WorkerReport,
-  { stop, reloading, surface }: { stop: () => void; reloading: Reloading; surface: ServeOptions['surface'] }
+  { stop, reloading, options }: { stop: () => void; reloading: Reloading; options: ServeOptions }
 ): Promise<ControlSocket> {
   return listenControl(
     home,
     { pid: process.pid, id },
     {
-      info: async () => ({ ...infoOf(now(), surface), workers: supervisor.workers }),
+      info: async () => ({ ...infoOf(now(), options), workers: supervisor.workers }),
       report: async () => now().host,
       stop: async () => stop(),
       reload: ({ requestId }) => reloading.reload(reasonIn(requestId)),
@@ -216,7 +216,7 @@ function openControl(
 /** The command that reloads, which svc sends as its request id. */
 const reasonIn = (requestId: string) => (/^svc [\w :-]{1,100}$/.test(requestId) ? requestId : 'svc reload')
 
-const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface']) => ({
+const infoOf = ({ address, host }: WorkerReport, { surface, linked }: ServeOptions) => ({
   pid: process.pid,
   url: address?.url ?? '',
   host: address?.host ?? '',
@@ -224,6 +224,7 @@ const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface'
   version: host.version,
   startedAt: host.startedAt,
   ...(surface === undefined ? {} : { surface }),
+  ...(linked === undefined ? {} : { linked }),
 })
 
 /** An editor that saves one file is faster than a compiler. */

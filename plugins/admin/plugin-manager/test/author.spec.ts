@@ -4,7 +4,7 @@ import { noBubblewrap, pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { lintPlugin } from '../src/commands/author/lint.ts'
 import { testPlugin } from '../src/commands/author/test-plugin.ts'
-import { TIDES } from '../../../../test/support/tides.ts'
+import { TIDES, tidesFolder } from '../../../../test/support/tides.ts'
 import { link } from './support/linked.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
@@ -293,6 +293,39 @@ describe('svc plugins dev', function () {
     )
     await server.said(/src\/route\.ts: reloaded in /)
     expect(await hello()).to.deep.equal({ hello: 'Ada', twice: true })
+    expect((await server.end()).code).to.equal(0)
+  })
+
+  it('is no server that loads installed plugins, and checks workflows with the nodes of its plugin', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.svc(['plugins', 'new', 'svc-plugin-nod', '--kind', 'node'])
+    await workspace.write('ask.yaml', 'name: ask\nnodes:\n  word: { type: nod, text: Say }\n')
+    const validate = (...more: string[]) => workspace.svc(['workflows', 'validate', 'ask.yaml', ...more])
+    expect((await validate()).out, 'no server').to.match(/nod/)
+    const server = await workspace.serve([], { command: ['plugins', 'dev', 'svc-plugin-nod', '--port', '0'] })
+    const valid = await validate()
+    expect([valid.code, valid.out], valid.err).to.deep.equal([0, 'ask.yaml: no problems\n'])
+    expect(valid.err).to.include(`checked by svc plugins dev, ${server.url}`)
+    await workspace.write('broken.yaml', 'name: broken\nnodes:\n  word: { type: none }\n')
+    const broken = await workspace.svc(['workflows', 'validate', 'broken.yaml', 'ask.yaml', '--json'])
+    expect(broken.code).to.equal(1)
+    const { files } = JSON.parse(broken.out) as { files: { problems: object[] }[] }
+    expect(files.map(({ problems }) => problems.length > 0)).to.deep.equal([true, false])
+    expect((await workspace.svc(['workflows', 'validate', 'missing'])).err).to.include('WORKFLOW_UNKNOWN')
+
+    const from = await tidesFolder(workspace.folder, { version: '1.0.0' })
+    const installed = await workspace.svc(['plugins', 'install', from, '--yes', '--isolation', 'in-process', '--trust'])
+    expect(installed.code, installed.err).to.equal(0)
+    expect(installed.out)
+      .to.include(
+        `no other server runs: the next svc serve loads the change; ${server.url} (svc plugins dev) loads no installed plugins`
+      )
+      .and.not.include('has loaded the change')
+    expect(server.err()).to.not.include('reloading')
+    const other = await workspace.serve()
+    const removed = await workspace.svc(['plugins', 'uninstall', TIDES])
+    expect(removed.out, removed.err).to.include(`${other.url} has loaded the change; ${server.url} (svc plugins dev)`)
+    expect((await other.end()).code).to.equal(0)
     expect((await server.end()).code).to.equal(0)
   })
 })
