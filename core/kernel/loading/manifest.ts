@@ -39,6 +39,8 @@ export interface Manifest {
     readonly spaces?: readonly string[]
     /** Hooks of other plugins that it taps: `chat.turn`, `chat.*`. */
     readonly hooks?: readonly string[]
+    /** Requests that its isolated commands send to the running server, as `GET /api/v1/tools`. A `*` matches any characters. */
+    readonly server?: readonly string[]
     /** Names of its routes without a scope. They serve every client, without a credential. */
     readonly public_routes?: readonly string[]
     /** Headers with other credentials that its auth scheme reads: `authorization`. */
@@ -98,6 +100,11 @@ const command = {
   pattern: '^\\s*[A-Za-z0-9][\\w-]*([\\s:]+[A-Za-z0-9][\\w-]*)*\\s*$',
   patternHint: 'must be words of letters, digits, "-" and "_", separated by a space or ":"',
 }
+const serverRequest = {
+  type: 'string',
+  pattern: '^(GET|POST|PUT|PATCH|DELETE) /[^\\s?#]*$',
+  patternHint: 'must be a method and a path, like GET /api/v1/tools',
+}
 const manifestSchema = schema<Manifest>({
   // A plugin whose code is imported declares these in its code.
   dependencies: { section: ['runtime'], config: ['section'] },
@@ -124,6 +131,7 @@ const manifestSchema = schema<Manifest>({
         providers: texts,
         spaces: texts,
         hooks: texts,
+        server: { type: 'array', items: serverRequest },
         public_routes: texts,
         credential_headers: texts,
       }),

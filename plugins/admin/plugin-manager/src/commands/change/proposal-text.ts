@@ -224,6 +224,7 @@ const KINDS: Readonly<Record<PermissionKind, Kind>> = {
     say: name => `see the credentials that clients send in ${name}, including the API key and tokens of svc`,
     isWide: () => true,
   },
+  server: { say: request => `with its commands, send ${request} to your server with your credentials`, isWide: hasStar },
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
   tools: { say: name => `call the tool ${name}`, isWide: hasStar },
   providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
