@@ -8,16 +8,19 @@ import {
   type Manifest,
   matchesPattern,
   startHost,
+  svcHome,
   svcError,
   systemContext,
   type CallContext,
   withTimeout,
 } from '@svc/core'
 import { type CommandContext, Isolation, type RequestMethod } from '@svc/core/contracts'
+import { reachServer } from '@svc/runtime'
 import { type IsolatedRef, type IsolatedTask, runIsolated } from '@svc/runtime/isolation'
 import { type BridgedRequest, CommandBridge, type CommandFailure, type CommandInput } from './command-bridge.ts'
 import type { CommandFacts } from './command-manifest.ts'
 import { importTimeout, requestNotPermitted, serverGone, serverNotPermitted } from './errors.ts'
+import { hasApi } from './server-client.ts'
 import { POLICY } from './isolate-with.ts'
 import { interruption } from './interrupt.ts'
 import { OURS } from './plugin-places.ts'
@@ -123,9 +126,12 @@ function serverBridge(
   { plugin, id, permitted }: { readonly plugin: string; readonly id: string; readonly permitted: readonly string[] },
   { server }: Pick<CommandContext, 'server'>
 ): Pick<CommandBridge, 'server' | 'request' | 'stream'> {
-  const clientOn = (port: unknown) => {
+  const clientOn = async (port: unknown) => {
     if (permitted.length === 0) throw serverNotPermitted(plugin, id)
-    return server(typeof port === 'number' ? { port } : {})
+    if (typeof port !== 'number') return server({})
+    // Throws when the port is not one of a server of this home: another program would receive the credential.
+    using _found = await reachServer(svcHome(), { port, fits: hasApi })
+    return server({ port })
   }
   const prepared = async ({ port, method, path, body }: BridgedRequest) => {
     const client = await clientOn(port)
