@@ -131,7 +131,7 @@ function serverBridge(
     if (typeof port !== 'number') return server({})
     // Throws when the port is not one of a server of this home: another program would receive the credential.
     using _found = await reachServer(svcHome(), { port, fits: hasApi })
-    return server({ port })
+    return await server({ port })
   }
   const prepared = async ({ port, method, path, body }: BridgedRequest) => {
     const client = await clientOn(port)
