@@ -119,7 +119,7 @@ describeIsolated('an isolated plugin that names single spaces of the store', fun
 
   it('is reported and counted by the name of the space', async () => {
     await attack()
-    await attacked.service.seen(/svc-plugin-attack tried to use the space secrets, which its manifest does not declare/)
+    await attacked.service.seen(/svc-plugin-attack tried to use data of the store: secrets, which its manifest does not declare/)
   })
 
   for (const [title, permissions] of [

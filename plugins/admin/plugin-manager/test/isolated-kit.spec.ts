@@ -208,6 +208,18 @@ describeWith('bubblewrap', 'the kit in a process of its own', function () {
     expect((await resultOf(writes, CALLS)).text).to.include('tried to write to /var/far.txt')
   })
 
+  it('takes the spaces that the manifest names for permission to use the store, and reports another', async () => {
+    const opens = (name: string) =>
+      tool('', `import { Store } from '@svc/core/contracts'\nimport { systemContext } from '@svc/core'`)
+        .replace('setup(scope) {', `requires: { store: Store },\n  async setup(scope, { store }) {`)
+        .replace('scope.add(', `await store.open({ name: '${name}', version: 1 }, systemContext(scope.signal))\n    scope.add(`)
+    const svc = { ...MANIFEST, permissions: { spaces: ['mine'] } }
+    const cases = /^starts with|declares the services/
+    expect((await resultOf(opens('mine'), cases, { svc })).failed).to.deep.equal([])
+    const { text } = await resultOf(opens('other'), cases, { svc })
+    expect(text).to.include('opens the space other of the store, but has no permission for it').and.include('"spaces": ["other"]')
+  })
+
   it('does not import the module in this process', async () => {
     const marks = tool('', `globalThis.svcKitMark = true`)
     expect((await resultOf(marks, CALLS)).failed).to.deep.equal([])
