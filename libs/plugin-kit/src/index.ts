@@ -9,7 +9,8 @@ export { bytesOf } from './tools.ts'
 // For commands
 export { lineInvalid, oneLine, table } from './commands.ts'
 
-// For labels of metrics and counters
+// For metrics, and for labels of metrics and counters
+export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'
 export { createModelNames, type ModelNames, networkOf } from './metric-labels.ts'
 
 // For limits of concurrency
