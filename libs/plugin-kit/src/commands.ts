@@ -16,6 +16,10 @@ export function oneLine(text: string, most = 100): string {
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`
 }
 
+/** Lists the first items, and counts the others: `a, b and 3 more`. */
+export const shortList = (all: readonly string[], most = 5): string =>
+  all.length <= most ? all.join(', ') : `${all.slice(0, most).join(', ')} and ${all.length - most} more`
+
 /** Creates the error for a command line that oclif accepts and the command does not. */
 export const lineInvalid = (message: string, usage: string) =>
   svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })

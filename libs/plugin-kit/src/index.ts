@@ -6,8 +6,11 @@ export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts
 // For settings
 export { bytesOf } from './tools.ts'
 
+// For optional properties
+export { type Defined, definedOf } from './tools.ts'
+
 // For commands
-export { lineInvalid, oneLine, table } from './commands.ts'
+export { lineInvalid, oneLine, shortList, table } from './commands.ts'
 
 // For metrics, and for labels of metrics and counters
 export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'

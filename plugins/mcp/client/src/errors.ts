@@ -1,6 +1,9 @@
 import { nearest, svcError } from '@svc/core'
+import { shortList } from '@svc/plugin-kit'
 
 const SHOWN = 100
+/** The names in a hint: a server can have a thousand tools. */
+const MAX_NAMES = 10
 
 export const serverUnknown = (name: string, known: readonly string[]) =>
   svcError('MCP_SERVER_UNKNOWN', `there is no MCP server "${name.slice(0, SHOWN)}"`, {
@@ -11,14 +14,8 @@ export const serverUnknown = (name: string, known: readonly string[]) =>
 function knownHint(name: string, known: readonly string[]): string {
   const near = nearest(name, [...known])
   if (near !== undefined) return `did you mean "${near}"?`
-  return known.length === 0 ? 'Add one: svc mcp add <name> <url>' : `Use one of: ${someOf(known)}`
+  return known.length === 0 ? 'Add one: svc mcp add <name> <url>' : `Use one of: ${shortList(known, MAX_NAMES)}`
 }
-
-const MAX_NAMES = 10
-
-/** The names for a hint: a server can have a thousand tools. */
-const someOf = (names: readonly string[]) =>
-  names.length <= MAX_NAMES ? names.join(', ') : `${names.slice(0, MAX_NAMES).join(', ')} and ${names.length - MAX_NAMES} more`
 
 /** A problem in an entry of `mcp.clients` or mcp.yaml. */
 export const clientInvalid = (message: string, where: string, hint: string) =>

@@ -4,7 +4,7 @@ import { lineInvalid } from '@svc/plugin-kit'
 import { nameTaken } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile, removeFromFile } from '../registry/home-file.ts'
-import { loginKey, pinsKey, RECORDS, switchKey } from '../registry/records.ts'
+import { KEYS, RECORDS } from '../registry/records.ts'
 import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 import { configuredServer, configuredServers, contextOf, openStore, reloadServers, SERVER_ARG } from './shared.ts'
 
@@ -135,7 +135,7 @@ export class McpRemove extends SvcCommand {
     const code = await reloadServers(this, ctx)
     // after the reload: a server that still uses it would write the records again
     const store = await openStore(this, ctx)
-    const keys = [switchKey(server), pinsKey(server), loginKey(server)]
+    const keys = [KEYS.switch(server), KEYS.pins(server), KEYS.login(server)]
     await store.batch(
       keys.map(key => ({ op: 'delete', collection: RECORDS, key })),
       {},

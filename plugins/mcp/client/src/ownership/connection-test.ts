@@ -22,7 +22,7 @@ export interface ConnectionTest {
   /** Makes the client. Throws MCP_CALL_FAILED. */
   readonly open: () => Promise<McpClient>
   /** A tool to call at the end. */
-  readonly call?: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } }
+  readonly call: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } } | undefined
   readonly signal: AbortSignal
 }
 

@@ -1,6 +1,6 @@
 import { maskArguments } from '@svc/core'
 import type { Check, McpClients, McpErrorClass, McpServerInfo, McpState, McpTool, MetricFamily } from '@svc/core/contracts'
-import { counter, createDistribution, type Distribution, histogram, metricFamily } from '@svc/plugin-kit'
+import { counter, createDistribution, type Distribution, histogram, metricFamily, shortList } from '@svc/plugin-kit'
 import { STATES } from '../connection/states.ts'
 import { callTimesOf } from './client-options.ts'
 import type { Server } from './configured-servers.ts'
@@ -41,7 +41,6 @@ export function publicUrl(url: string): string {
   return `${origin}${pathname}`
 }
 
-const SHOWN = 5
 const MAX_LENGTH = 200
 
 /** Healthy while no enabled server needs attention. Reads the last reports; sends nothing to the servers. */
@@ -54,10 +53,8 @@ export const createHealth = (clients: Pick<McpClients, 'list'>): Check => ({
   },
 })
 
-function reasonOf(bad: readonly McpServerInfo[]): string {
-  const named = bad.slice(0, SHOWN).map(one => `${one.name} is ${one.state}${causeOf(one)}`)
-  return `MCP servers: ${named.join(', ')}${bad.length > SHOWN ? ` and ${bad.length - SHOWN} more` : ''}`
-}
+const reasonOf = (bad: readonly McpServerInfo[]): string =>
+  `MCP servers: ${shortList(bad.map(one => `${one.name} is ${one.state}${causeOf(one)}`))}`
 
 /** The error class; of a degraded server the message, which names the tools. */
 function causeOf({ state, lastError }: McpServerInfo): string {
