@@ -29,6 +29,7 @@ export {
   type FoundServer,
   listenControl,
   reachServer,
+  reachServerIfAny,
   type ReloadResult,
   type ServerInfo,
 } from './control.ts'

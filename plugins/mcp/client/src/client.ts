@@ -12,7 +12,7 @@ export type * from './connection/client-types.ts'
 export { createMcpClient } from './connection/mcp-client.ts'
 export { type LoginOptions, type Loopback, loginMcp, openLoopback } from './connection/oauth/login.ts'
 export * from './connection/options.ts'
-export { fromMcpSchema, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
+export { fromMcpSchema, type ToolList, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
 
 /** A server of a registry, and the names of the tools that its client lists and calls (absent: all). */
 export interface RegistryEntry {

@@ -8,13 +8,14 @@ const MAX_NAMES = 10
 export const serverUnknown = (name: string, known: readonly string[]) =>
   svcError('MCP_SERVER_UNKNOWN', `there is no MCP server "${name.slice(0, SHOWN)}"`, {
     details: { server: name.slice(0, SHOWN), available: [...known] },
-    hint: knownHint(name, known),
+    hint: nameHint(name, known, 'Add one: svc mcp add <name> <url>'),
   })
 
-function knownHint(name: string, known: readonly string[]): string {
-  const near = nearest(name, [...known])
+/** The hint for an unknown name: the nearest known one, or all. */
+export function nameHint(name: string, known: readonly string[], none = 'Remove it'): string {
+  const near = nearest(name, known)
   if (near !== undefined) return `did you mean "${near}"?`
-  return known.length === 0 ? 'Add one: svc mcp add <name> <url>' : `Use one of: ${shortList(known, MAX_NAMES)}`
+  return known.length === 0 ? none : `Use one of: ${shortList(known, MAX_NAMES)}`
 }
 
 /** A problem in an entry of `mcp.clients` or mcp.yaml. */
@@ -30,7 +31,7 @@ export const nameTwice = (name: string, where: string, other: string) =>
 export const toolUnknown = (server: string, tool: string, known: readonly string[]) =>
   svcError('MCP_TOOL_UNKNOWN', `the MCP server "${server}" has no tool "${tool.slice(0, SHOWN)}"`, {
     details: { server, tool: tool.slice(0, SHOWN), available: [...known] },
-    hint: known.length === 0 ? `Run "svc mcp tools ${server}" to list its tools` : knownHint(tool, known),
+    hint: nameHint(tool, known, `Run "svc mcp tools ${server}" to list its tools`),
   })
 
 /** Internal: the asking worker looks for the new owner. */
@@ -86,7 +87,7 @@ export const registeredTwice = (name: string) =>
 export const notRegistered = (name: string, known: readonly string[]) =>
   svcError('MCP_SERVER_UNKNOWN', `the server "${name}" is not registered`, {
     details: { server: name, available: [...known] },
-    hint: known.length === 0 ? 'Register a server first' : knownHint(name, known),
+    hint: nameHint(name, known, 'Register a server first'),
   })
 
 export const notForRemote = (option: string) =>

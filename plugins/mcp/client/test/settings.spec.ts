@@ -1,11 +1,11 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { assessTools, isWanted, withNewPins } from '@svc/mcp-protocol'
 import { expect } from 'chai'
 import { addToFile, removeFromFile } from '../src/registry/home-file.ts'
 import { readServers } from '../src/registry/configured-servers.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../src/registry/settings.ts'
-import { isWanted, assessTools, withNewPins } from '../src/registry/pinning.ts'
 
 const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>
   (await readServers(entries, file)).problems.map(({ message, where, hint }) => `${message} (${where}) ${hint}`)
@@ -190,7 +190,7 @@ describe('the configuration of tool servers', () => {
     ] as const) {
       const pins = withNewPins({}, tools)
       expect(Object.keys(pins)).to.have.length(most)
-      const found = assessTools(tools, pins, { name: 's' })
+      const found = assessTools(tools, pins, {})
       expect(found.filter(({ standing }) => standing === 'good')).to.have.length(most)
       expect(found.at(-1)?.difference?.[0]).to.include('limit on the pinned tools')
       expect(withNewPins(pins, tools), 'nothing more').to.equal(pins)

@@ -1,16 +1,13 @@
-import { lookup } from 'node:dns/promises'
-import { once } from 'node:events'
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
 import { messageOf } from '@svc/core'
 import type { Json, McpErrorClass, McpFailure } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
+import { type ReachStep, reachSteps } from '@svc/safe-fetch'
 import type { McpClient } from '../connection/client-types.ts'
 import type { Server } from '../registry/configured-servers.ts'
 
 /** One step of the test: its result, and its time in milliseconds. */
 export interface TestStep {
-  readonly step: 'resolve' | 'connect' | 'tls' | 'start' | 'auth' | 'handshake' | 'list' | 'call'
+  readonly step: ReachStep['step'] | 'start' | 'auth' | 'handshake' | 'list' | 'call'
   readonly ms: number
   readonly found?: string
   readonly error?: McpFailure
@@ -26,12 +23,13 @@ export interface ConnectionTest {
   readonly signal: AbortSignal
 }
 
-const STEP_MS = 10_000
+const REFUSED = 'connection_refused'
 
 /** Tests a server step by step over a connection of its own; ends with the first failed step. */
 export async function* testConnection(parts: ConnectionTest): AsyncGenerator<TestStep> {
+  const { url } = parts.server.entry
   const steps = [
-    ...(parts.server.entry.url === undefined ? [] : networkSteps(new URL(parts.server.entry.url))),
+    ...(url === undefined ? [] : reachSteps(new URL(url))).map(({ step, run }): Work => ({ step, kind: REFUSED, work: run })),
     ...serverSteps(parts),
   ]
   try {
@@ -79,54 +77,13 @@ function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): 
   return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
 }
 
-/** The network steps of a connection, made separately to show which one fails. */
-function networkSteps({ hostname, protocol, port }: URL): Work[] {
-  const host = hostname.replace(/^\[|\]$/g, '')
-  const isTls = protocol === 'https:'
-  const at = Number(port === '' ? (isTls ? 443 : 80) : port)
-  const kind = 'connection_refused'
-  const resolve: Work = {
-    step: 'resolve',
-    kind,
-    work: async () => (await lookup(host, { all: true })).map(one => one.address).join(', '),
-  }
-  const connect: Work = {
-    step: 'connect',
-    kind,
-    work: signal => reached(connectTcp({ host, port: at }), 'connect', signal, () => `port ${at}`),
-  }
-  const tls: Work = {
-    step: 'tls',
-    kind,
-    work: signal => {
-      const socket = connectTls({ host, port: at, ...(/^[\d.:]+$/.test(host) ? {} : { servername: host }) })
-      return reached(socket, 'secureConnect', signal, () => socket.getProtocol() ?? '')
-    },
-  }
-  return isTls ? [resolve, connect, tls] : [resolve, connect]
-}
-
-async function reached(
-  socket: ReturnType<typeof connectTcp>,
-  event: string,
-  signal: AbortSignal,
-  result: () => string
-): Promise<string> {
-  try {
-    await once(socket, event, { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) })
-    return result()
-  } finally {
-    socket.destroy()
-  }
-}
-
 function serverSteps({ server, open, call }: ConnectionTest): Work[] {
   let client: McpClient | undefined
   const opened = async () => (client ??= await open())
   const timings = () => client?.status().timings
   const start: Work = {
     step: server.entry.url === undefined ? 'start' : 'auth',
-    kind: 'connection_refused',
+    kind: REFUSED,
     async work(signal) {
       await (await opened()).connect({ signal })
       return credentialOf(server)

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { abortable, type CallContext, codeOf, createCoalescer } from '@svc/core'
 import {
   type Fence,
@@ -13,7 +12,7 @@ import {
   type McpTool,
   type ToolStep,
 } from '@svc/core/contracts'
-import { callFailed, failureOf, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
+import { callFailed, failureOf, listHash, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import { definedOf, shortList } from '@svc/plugin-kit'
 import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
 import { STATES } from '../connection/states.ts'
@@ -279,7 +278,7 @@ export class ServerSession {
     })
     if (recheckMs > 0) this.#recheck = setTimeout(() => this.#listAgain(), recheckMs).unref()
     await registry.pinNewTools(server, tools, lasting)
-    const hash = catalogueHash(tools, problems)
+    const hash = listHash(tools, problems)
     if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, problems }
     registry.listed(server, this.#catalogue, self)
     await this.#publish()
@@ -333,8 +332,3 @@ function degradedReason(server: string, changed: readonly McpTool[], problems: r
     return { class: 'protocol_error', message: `tools that changed: ${shortList(names)}; svc mcp approve ${server}` }
   return problems.length > 0 ? { class: 'protocol_error', message: `left out: ${shortList(problems)}` } : undefined
 }
-
-const catalogueHash = (tools: readonly ListedTool[], problems: readonly string[]) =>
-  createHash('sha256')
-    .update(JSON.stringify([tools.map(({ hash, stripped }) => [hash, stripped]), problems]))
-    .digest('hex')

@@ -1,10 +1,9 @@
 import type { CallContext } from '@svc/core'
 import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
-import type { ListedTool } from '@svc/mcp-protocol'
+import type { Pins, ToolList } from '@svc/mcp-protocol'
 import { changeRecord, readRecord, type RecordStore, type StoredRecord } from '@svc/storage-kit/records'
 import type { KnownEra, TokenStorage } from '../connection/options.ts'
 import type { Server } from './configured-servers.ts'
-import type { Pins } from './pinning.ts'
 
 /** The collection of all records of a server, under the keys below. The name is part of the stored data. */
 export const RECORDS = 'mcp_notes'
@@ -48,11 +47,9 @@ export interface StateRecord {
   readonly seen: number
 }
 
-export interface CatalogueRecord {
+/** A list of tools, with its hash. */
+export interface CatalogueRecord extends ToolList {
   readonly hash: string
-  readonly tools: readonly ListedTool[]
-  /** What was left out and why, a line each. */
-  readonly problems: readonly string[]
 }
 
 /** The result of a login: secret. */

@@ -1,10 +1,9 @@
 import type { Log, CallContext } from '@svc/core'
 import type { Fence, McpTool, Store } from '@svc/core/contracts'
-import type { ListedTool } from '@svc/mcp-protocol'
+import { assessTools, type ListedTool, type Pins, pinTools, withNewPins } from '@svc/mcp-protocol'
 import { follow } from '@svc/storage-kit/follow'
 import { readRecord, type StoredRecord } from '@svc/storage-kit/records'
 import type { Server } from './configured-servers.ts'
-import { assessTools, type Pins, pinTools, withNewPins } from './pinning.ts'
 import {
   asJson,
   type CatalogueRecord,
