@@ -70,7 +70,7 @@ export { findConfig, type FindOptions, put } from '../config/find.ts'
 export { readConfigFile } from '../config/load-file.ts'
 export { CONFIG_FILES } from '../config/find.ts'
 export { shownPath, svcHome } from '../config/home.ts'
-export { modulesIn, packagesAround, pathsOfCode, withImports } from '../config/imported.ts'
+export { filesOfCommand, modulesIn, packagesAround, pathsOfCode, withImports } from '../config/imported.ts'
 export { foreignReason } from '../config/trust.ts'
 export {
   API,

@@ -2,6 +2,7 @@ export {
   capabilitiesOf,
   INPUT_CAPABILITIES,
   isInputMethod,
+  isSafePage,
   MAX_DEPTH,
   noAnswer,
   protocolError,
@@ -21,7 +22,7 @@ export {
   type StepsEnd,
   watchedSteps,
 } from './call.ts'
-export { type LineReader, readLines } from './lines.ts'
+export { createLineWriter, type LineReader, readLines, readMessage } from './lines.ts'
 export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
 export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param-headers.ts'
 export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'
