@@ -4,16 +4,15 @@ export {
   isInputMethod,
   isSafePage,
   MAX_DEPTH,
-  noAnswer,
   protocolError,
   readLog,
   readOutcome,
   readProgress,
   refused,
+  responseTo,
   type RpcError,
   textOfResult,
   toolNotFound,
-  withDefaults,
 } from './answers.ts'
 export {
   callFailed,

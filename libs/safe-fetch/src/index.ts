@@ -11,5 +11,5 @@ export {
 export type { FetchLimits } from './guarded-fetch.ts'
 export { createNamedServer, type NamedServer } from './addresses.ts'
 export { type ReachStep, reachSteps } from './reach.ts'
-export { webResponse, type WebResponseOptions } from './web-response.ts'
+export { webFetch, webResponse, type WebResponseOptions } from './web-response.ts'
 export { createGuardedResolve, type Resolve } from './resolve.ts'

@@ -6,12 +6,12 @@ import { personStorage } from '../registry/records.ts'
 import { McpCommand, PORT, PORT_FLAG, SERVER_ARG } from './shared.ts'
 
 abstract class SwitchCommand extends McpCommand {
-  static override args = SERVER_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
-
-  protected async switchTo(enabled: boolean): Promise<void> {
-    const { args, flags } = await this.parse(this.ctor as typeof SwitchCommand)
-    const { name } = (await this.serverNamed(args.name)).entry
+  protected async switchTo(
+    enabled: boolean,
+    asked: string,
+    flags: { readonly json: boolean; readonly port?: number | undefined }
+  ) {
+    const { name } = (await this.serverNamed(asked)).entry
     await this.askOnce(flags, { do: 'switch', server: name, enabled })
     const done = enabled ? 'enabled' : 'disabled'
     this.print(flags.json ? JSON.stringify({ [done]: name }) : `${name} is ${done}`)
@@ -22,16 +22,26 @@ abstract class SwitchCommand extends McpCommand {
 export class McpEnable extends SwitchCommand {
   static override summary = 'Enable an MCP server, and end a quarantine'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
-  run = () => this.switchTo(true)
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(McpEnable)
+    await this.switchTo(true, args.name, flags)
+  }
 }
 
 /** `svc mcp disable <name>` */
 export class McpDisable extends SwitchCommand {
   static override summary = 'Disable an MCP server until it is enabled'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
-  run = () => this.switchTo(false)
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(McpDisable)
+    await this.switchTo(false, args.name, flags)
+  }
 }
 
 const LOGIN = 'mcp login <name> [--port <port>]'

@@ -19,29 +19,12 @@ const TOOLS_MS = 1_000
 export function createMcpClient(options: McpClientOptions): McpClient {
   const resolved = resolveOptions(options)
   const { name, idleMs } = resolved
-  const listeners = new Set<(change: McpChange) => void>()
-  const closing = new AbortController()
-  const notify = (change: McpChange) => {
-    for (const listener of listeners)
-      try {
-        listener(change)
-      } catch (error) {
-        // it does not end the connection
-        process.emitWarning(error instanceof Error ? error : String(error))
-      }
-  }
-  const toolsChanges = createCoalescer(async () => {
-    closing.signal.throwIfAborted()
-    notify({ type: 'tools' })
-    await pause(TOOLS_MS, closing.signal)
-  })
-  const toolsChanged = () => void toolsChanges.request().catch(() => {})
+  const changes = createChanges()
   const manager = new ConnectionManager(resolved, change => {
     if (change.type === 'disconnected') calls.disconnected()
-    if (change.type === 'tools') toolsChanged()
-    else notify(change)
+    changes.notify(change)
   })
-  const catalogue = createCatalogue(resolved, manager, toolsChanged)
+  const catalogue = createCatalogue(resolved, manager, () => changes.notify({ type: 'tools' }))
   let idleTimer: NodeJS.Timeout | undefined
   const calls = new Calls(resolved, manager, catalogue, () => {
     clearTimeout(idleTimer)
@@ -50,14 +33,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
   const close = async () => {
     await manager.close()
     clearTimeout(idleTimer)
-    closing.abort()
-    listeners.clear()
-  }
-  const onChange = (callback: (change: McpChange) => void) => {
-    // the same callback can be added twice
-    const listener = (change: McpChange) => callback(change)
-    listeners.add(listener)
-    return () => void listeners.delete(listener)
+    changes.stop()
   }
   return {
     name,
@@ -81,14 +57,47 @@ export function createMcpClient(options: McpClientOptions): McpClient {
       }
     },
     call: (tool, args, how, ctx) => calls.call(tool, args, how, ctx),
-    onDisconnect: callback => onChange(change => change.type === 'disconnected' && callback(change.reason)),
-    onChange,
+    onDisconnect: callback => changes.follow(change => change.type === 'disconnected' && callback(change.reason)),
+    onChange: callback => changes.follow(callback),
     setReconnectPolicy: (retryAttempts, backoff) => manager.setPolicy(policyOf(retryAttempts, backoff)),
     setEnabled: enabled => manager.setEnabled(enabled),
     setDegraded: reason => manager.setDegraded(reason),
     disconnect: reason => manager.disconnect(reason),
     close,
     [Symbol.asyncDispose]: close,
+  }
+}
+
+/** The listeners of a client. Reports changed tools at once, then at most once a second. */
+function createChanges() {
+  const listeners = new Set<(change: McpChange) => void>()
+  const closing = new AbortController()
+  const report = (change: McpChange) => {
+    for (const listener of listeners)
+      try {
+        listener(change)
+      } catch (error) {
+        // it does not end the connection
+        process.emitWarning(error instanceof Error ? error : String(error))
+      }
+  }
+  const tools = createCoalescer(async () => {
+    closing.signal.throwIfAborted()
+    report({ type: 'tools' })
+    await pause(TOOLS_MS, closing.signal)
+  })
+  return {
+    notify: (change: McpChange) => (change.type === 'tools' ? void tools.request().catch(() => {}) : report(change)),
+    /** The same callback can be added twice. Returns a function that removes it. */
+    follow(callback: (change: McpChange) => void): () => void {
+      const listener = (change: McpChange) => callback(change)
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    stop() {
+      closing.abort()
+      listeners.clear()
+    },
   }
 }
 

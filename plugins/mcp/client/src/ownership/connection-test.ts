@@ -81,45 +81,48 @@ function serverSteps({ server, open, call }: ConnectionTest): Work[] {
   let client: McpClient | undefined
   const opened = async () => (client ??= await open())
   const timings = () => client?.status().timings
-  const start: Work = {
-    step: server.entry.url === undefined ? 'start' : 'auth',
-    kind: REFUSED,
-    async work(signal) {
-      await (await opened()).connect({ signal })
-      return credentialOf(server)
+  const isLocal = server.entry.url === undefined
+  const steps: Work[] = [
+    {
+      step: isLocal ? 'start' : 'auth',
+      kind: REFUSED,
+      async work(signal) {
+        await (await opened()).connect({ signal })
+        return credentialOf(server)
+      },
+      ms: () => timings()?.[isLocal ? 'startMs' : 'authMs'],
+      end: async () => client?.close(),
     },
-    ms: () => timings()?.[server.entry.url === undefined ? 'startMs' : 'authMs'],
-    end: async () => client?.close(),
-  }
-  const handshake: Work = {
-    step: 'handshake',
-    kind: 'protocol_error',
-    async work() {
-      const { protocolVersion = '', server: named } = (await opened()).status()
-      return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
+    {
+      step: 'handshake',
+      kind: 'protocol_error',
+      async work() {
+        const { protocolVersion = '', server: named } = (await opened()).status()
+        return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
+      },
+      ms: () => timings()?.handshakeMs,
     },
-    ms: () => timings()?.handshakeMs,
-  }
-  const list: Work = {
-    step: 'list',
-    kind: 'protocol_error',
-    async work(signal) {
-      const { tools, problems } = await (await opened()).listTools({ signal })
-      return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
+    {
+      step: 'list',
+      kind: 'protocol_error',
+      async work(signal) {
+        const { tools, problems } = await (await opened()).listTools({ signal })
+        return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
+      },
     },
-  }
-  return [start, handshake, list, ...(call ? [calling(opened, call)] : [])]
+  ]
+  if (call)
+    steps.push({
+      step: 'call',
+      kind: 'tool_error',
+      async work(signal) {
+        const { content, error } = await (await opened()).callTool(call.tool, call.args, { signal })
+        if (error) throw Object.assign(new Error(error.message), { code: 'MCP_CALL_FAILED', details: error })
+        return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
+      },
+    })
+  return steps
 }
-
-const calling = (opened: () => Promise<McpClient>, { tool, args }: NonNullable<ConnectionTest['call']>): Work => ({
-  step: 'call',
-  kind: 'tool_error',
-  async work(signal) {
-    const { content, error } = await (await opened()).callTool(tool, args, { signal })
-    if (error) throw Object.assign(new Error(error.message), { code: 'MCP_CALL_FAILED', details: error })
-    return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
-  },
-})
 
 function credentialOf({ entry }: Server): string {
   if (entry.url === undefined) return entry.sandbox ? 'in the process sandbox' : 'runs'

@@ -102,12 +102,10 @@ export class ServerOwner {
 
   /** Called regularly: renews the lease, and takes a server without an owner. */
   async maintain(): Promise<void> {
-    const { registry, workers } = this.#context
     const session = this.#session
     session?.maintain()
     if (session?.fence && !(await this.#renew(session.fence)) && this.#session === session) this.#lost()
-    const worker = registry.state(this.server)?.worker
-    if (!this.#session && (!worker || workers?.hasExited(worker))) this.#takeIfDue()
+    this.#takeIfFree()
   }
 
   /** A worker has ended; takes the server if that worker owned it. */
@@ -116,7 +114,7 @@ export class ServerOwner {
     const state = registry.state(this.server)
     if (!state?.worker || state.holder !== holder) return
     workers?.markExited(state.worker)
-    this.#takeIfDue()
+    this.#takeIfFree()
     this.#changes.ring()
   }
 
@@ -211,6 +209,13 @@ export class ServerOwner {
     return this.#stage === 'closed'
   }
 
+  /** Takes the server if it has no owner, or its owner has ended or is about to. */
+  #takeIfFree() {
+    const { registry, workers } = this.#context
+    const state = registry.state(this.server)
+    if (!this.#session && (!state?.worker || state.leaving || workers?.hasExited(state.worker))) this.#takeIfDue()
+  }
+
   #takeIfDue() {
     const { registry, isEager } = this.#context
     if (isEager && this.#stage === 'open' && registry.isEnabled(this.server)) this.#start(this.#taking.join())
@@ -233,7 +238,7 @@ export class ServerOwner {
     const state = registry.state(this.server)
     // before the first report of this session, a state of another worker is an old one
     if (state?.worker && state.worker !== self && this.#session?.isAnnounced) return this.#lost()
-    if (!this.#session && (!state?.worker || state.leaving)) this.#takeIfDue()
+    this.#takeIfFree()
   }
 
   #login() {

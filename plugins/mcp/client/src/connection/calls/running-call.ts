@@ -1,6 +1,6 @@
 import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { deeper, MAX_DEPTH, noAnswer, StepQueue, withDefaults } from '@svc/mcp-protocol'
-import { stripped } from '@svc/plugin-kit'
+import { deeper, MAX_DEPTH, responseTo, StepQueue } from '@svc/mcp-protocol'
+import { definedOf, stripped } from '@svc/plugin-kit'
 import type { Arguments, StepOptions } from '../client-types.ts'
 import { aborted, tooSlow } from '../failures.ts'
 import type { ResolvedOptions } from '../resolved-options.ts'
@@ -106,18 +106,12 @@ export class RunningCall extends StepQueue {
   }
 
   /** The server asks for input (protocols before 2026). */
-  ask({ id, method, params }: Question, respond: (answer: object) => void): void {
-    if (!this.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(noAnswer(method))
+  ask(question: Question, respond: (answer: object) => void): void {
+    const { id, method, params } = question
+    if (!this.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(responseTo(question, undefined))
     const key = String(id)
-    this.#questions.set(key, answer => {
-      const filled = method === 'elicitation/create' ? withDefaults(params, answer) : answer
-      respond(filled === undefined ? noAnswer(method) : { result: filled })
-    })
-    const shown = stripped(params, () => {})
-    const request = {
-      method,
-      ...(shown !== undefined && { params: shown as NonNullable<InputRequest['params']> }),
-    } as InputRequest
+    this.#questions.set(key, answer => respond(responseTo(question, answer)))
+    const request = { method, ...definedOf({ params: stripped(params, () => {}) }) } as InputRequest
     try {
       this.push({ type: 'input', requests: { [key]: request }, state: this.#park() })
     } catch (error) {
