@@ -5,6 +5,7 @@ export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts
 
 // For settings
 export { bytesOf } from './tools.ts'
+export { type Typed, typed, type ValueOf } from './typed-schema.ts'
 
 // For optional properties
 export { type Defined, definedOf } from './tools.ts'

@@ -1,57 +1,33 @@
 import { basename } from 'node:path'
 import { schema } from '@svc/core'
 import type { Effect } from '@svc/core/contracts'
+import { type Typed, typed, type ValueOf } from '@svc/plugin-kit'
 
-/** A JSON Schema with the type of its values, from which the types of this file are derived. */
-interface Typed<T> {
-  readonly [keyword: string]: unknown
-  readonly '~type'?: T
-}
-type ValueOf<S> = S extends Typed<infer T> ? T : never
+const seconds = (description: string) => typed.number(description, { exclusiveMinimum: 0, maximum: 86_400 })
 
-const closed = <P extends Record<string, Typed<unknown>>>(
-  properties: P,
-  required: readonly string[] = []
-): Typed<{ readonly [K in keyof P]?: ValueOf<P[K]> }> => ({ type: 'object', properties, required, additionalProperties: false })
-const text = (description: string): Typed<string> => ({ type: 'string', minLength: 1, description })
-const texts = (description: string, minLength = 1): Typed<readonly string[]> => ({
-  type: 'array',
-  items: { type: 'string', ...(minLength > 0 && { minLength }) },
-  description,
-})
-const flag = (description: string): Typed<boolean> => ({ type: 'boolean', description })
-const number = (description: string, limits: object): Typed<number> => ({ type: 'number', ...limits, description })
-const seconds = (description: string) => number(description, { exclusiveMinimum: 0, maximum: 86_400 })
-
-const oauth = closed({
-  client_id: text('Client id of svc at the authorization server.'),
-  client_secret: text('Client secret; prefer client_secret_env.'),
-  client_secret_env: text('Environment variable that holds the client secret.'),
-  token_url: text('Token endpoint for client credentials; default: the discovery of the protocol.'),
-  issuer: text(
+const oauth = typed.object({
+  client_id: typed.text('Client id of svc at the authorization server.'),
+  client_secret: typed.text('Client secret; prefer client_secret_env.'),
+  client_secret_env: typed.text('Environment variable that holds the client secret.'),
+  token_url: typed.text('Token endpoint for client credentials; default: the discovery of the protocol.'),
+  issuer: typed.text(
     'The only authorization server for logins, exactly as it names itself; may have a private address. Default: the one that the server names, at a public address or at the server itself.'
   ),
-  scope: text('Scopes to request, separated by spaces.'),
+  scope: typed.text('Scopes to request, separated by spaces.'),
 })
 
-const memory: Typed<string> = {
-  type: 'string',
-  pattern: '^\\d+[KMG]?$',
-  description: 'Memory, for example 512M; default 512M.',
-}
-
-const sandbox = closed({
+const sandbox = typed.object({
   timeout: seconds('Maximum seconds of a call; default 30.'),
-  memory_limit: memory,
-  network_access: flag('Allow network access; default false. For a remote server: allow addresses other than its own.'),
-  filesystem_readonly: flag('Mount the visible folders read-only; default true.'),
-  allowed_paths: texts('Files and folders that the server may write.'),
+  memory_limit: typed.size('Memory, for example 512M; default 512M.'),
+  network_access: typed.flag('Allow network access; default false. For a remote server: allow addresses other than its own.'),
+  filesystem_readonly: typed.flag('Mount the visible folders read-only; default true.'),
+  allowed_paths: typed.texts('Files and folders that the server may write.'),
 })
 
 /** `mcp.clients[].sandbox_config` */
 export type SandboxSettings = ValueOf<typeof sandbox>
 
-/** The name is part of the names of its tools, of labels and of keys. */
+/** Part of the names of its tools, of labels and of keys. */
 const name: Typed<string> = {
   type: 'string',
   pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$',
@@ -63,43 +39,39 @@ const env: Typed<{ readonly [name: string]: string }> = {
   additionalProperties: { type: 'string' },
   description: 'Variables of the command; ${NAME} inserts a variable of svc. The command inherits only PATH, HOME and the like.',
 }
-const keyHeader: Typed<'authorization' | 'x-api-key'> = {
-  enum: ['authorization', 'x-api-key'],
-  description: 'Header of the API key; default authorization (Bearer).',
-}
 const effects: Typed<readonly Effect[]> = {
   type: 'array',
   items: { enum: ['read', 'write', 'execute', 'network'] },
   description: 'Effects of its tools; default execute and network.',
 }
 
-const client = closed(
+const client = typed.object(
   {
     name,
-    url: text('URL of a remote server (HTTP).'),
-    command: text('Program of a local server (stdio).'),
-    args: texts('Arguments of the command.', 0),
+    url: typed.text('URL of a remote server (HTTP).'),
+    command: typed.text('Program of a local server (stdio).'),
+    args: typed.texts('Arguments of the command.', { items: { type: 'string' } }),
     env,
-    tools: texts('Names of the tools to use; default: all.'),
+    tools: typed.texts('Names of the tools to use; default: all.'),
     timeout: seconds('Maximum seconds of a call; default 30.'),
-    idle_timeout: number(
+    idle_timeout: typed.number(
       'Seconds without a call after which a command is stopped until the next one; 0 keeps it running; default 3600.',
       { minimum: 0, maximum: 31_536_000 }
     ),
-    retry_attempts: number('Further attempts after a failed connection; default 5.', {
+    retry_attempts: typed.number('Further attempts after a failed connection; default 5.', {
       type: 'integer',
       minimum: 0,
       maximum: 1000,
     }),
-    api_key_env: text('Environment variable that holds the API key.'),
-    api_key_header: keyHeader,
+    api_key_env: typed.text('Environment variable that holds the API key.'),
+    api_key_header: typed.choice(['authorization', 'x-api-key'], 'Header of the API key; default authorization (Bearer).'),
     oauth,
-    sandbox: flag('Run the command in the process sandbox; default false.'),
+    sandbox: typed.flag('Run the command in the process sandbox; default false.'),
     sandbox_config: sandbox,
-    allow: texts('Patterns of the tools to use, for example read_*; default: all.'),
-    deny: texts('Patterns of the tools not to use; overrides allow.'),
+    allow: typed.texts('Patterns of the tools to use, for example read_*; default: all.'),
+    deny: typed.texts('Patterns of the tools not to use; overrides allow.'),
     effects,
-    enabled: flag('Set to false to disable the server.'),
+    enabled: typed.flag('Set to false to disable the server.'),
   },
   ['name']
 )
@@ -124,19 +96,22 @@ export interface McpConfig {
 }
 
 export const MCP_CONFIG = schema<McpConfig>(
-  closed({
+  typed.object({
     clients: CLIENTS,
-    recheck_s: number('Seconds after which svc lists the tools of a remote MCP server again, to notice changes; 0 never does.', {
-      minimum: 0,
-      maximum: 86_400,
-      default: 300,
-    }),
+    recheck_s: typed.number(
+      'Seconds after which svc lists the tools of a remote MCP server again, to notice changes; 0 never does.',
+      {
+        minimum: 0,
+        maximum: 86_400,
+        default: 300,
+      }
+    ),
   })
 )
 
 /** `<svc home>/mcp.yaml` */
 export const MCP_FILE = schema<{ readonly clients: readonly McpClientConfig[] }>(
-  closed({ clients: { type: 'array', items: client, default: [] } })
+  typed.object({ clients: { type: 'array', items: client, default: [] } })
 )
 
 /** A problem that the schema does not find: the keys of its place, and how to fix it. */
