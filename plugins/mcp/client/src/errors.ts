@@ -1,22 +1,13 @@
-import { nearest, svcError } from '@svc/core'
-import { shortList } from '@svc/plugin-kit'
+import { svcError } from '@svc/core'
+import { nameHint } from '@svc/plugin-kit'
 
 const SHOWN = 100
-/** The names in a hint: a server can have a thousand tools. */
-const MAX_NAMES = 10
 
 export const serverUnknown = (name: string, known: readonly string[]) =>
   svcError('MCP_SERVER_UNKNOWN', `there is no MCP server "${name.slice(0, SHOWN)}"`, {
     details: { server: name.slice(0, SHOWN), available: [...known] },
     hint: nameHint(name, known, 'Add one: svc mcp add <name> <url>'),
   })
-
-/** The hint for an unknown name: the nearest known one, or all. */
-export function nameHint(name: string, known: readonly string[], none = 'Remove it'): string {
-  const near = nearest(name, known)
-  if (near !== undefined) return `did you mean "${near}"?`
-  return known.length === 0 ? none : `Use one of: ${shortList(known, MAX_NAMES)}`
-}
 
 /** A problem in an entry of `mcp.clients` or mcp.yaml. */
 export const clientInvalid = (message: string, where: string, hint: string) =>

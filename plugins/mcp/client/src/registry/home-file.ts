@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { appendFile, mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf, type SchemaProblem, readConfigFile, shownPath, type SvcError, svcHome } from '@svc/core'
+import { nameHint } from '@svc/plugin-kit'
 import { holdFile, replaceFile } from '@svc/runtime/home-files'
 import type { Document } from 'yaml'
-import { clientInvalid, fileBusy, nameHint, nameTaken, notInFile } from '../errors.ts'
+import { clientInvalid, fileBusy, nameTaken, notInFile } from '../errors.ts'
 import { MCP_FILE, type McpClientConfig } from './settings.ts'
 
 /** An entry of the file; `where` returns the place of a key. */
@@ -39,7 +40,7 @@ export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]
 
 function hintOf({ path, keys, keyword, allowed = [], nearest }: SchemaProblem): string {
   if (keyword === 'required') return `Set ${path}`
-  return keyword === 'unknown' ? nameHint(nearest ?? keys.at(-1) ?? '', allowed as string[]) : 'Correct the value'
+  return keyword === 'unknown' ? nameHint(nearest ?? keys.at(-1) ?? '', allowed as string[], 'Remove it') : 'Correct the value'
 }
 
 type Yaml = typeof import('yaml')
