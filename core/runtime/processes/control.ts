@@ -256,6 +256,19 @@ export async function reachServer(
   return server
 }
 
+/** As `reachServer`, but returns `undefined` if no server runs and no port is asked for. */
+export async function reachServerIfAny(
+  home: string,
+  choice: NonNullable<Parameters<typeof reachServer>[1]> = {}
+): Promise<FoundServer | undefined> {
+  try {
+    return await reachServer(home, choice)
+  } catch (error) {
+    if (codeOf(error) === 'SERVER_NONE' && choice.port === undefined) return undefined
+    throw error
+  }
+}
+
 /** Creates the svc home for its owner only, if it is missing, and returns its path. Throws HOME_UNUSABLE. */
 export function ensureHome(home: string = svcHome()): string {
   try {

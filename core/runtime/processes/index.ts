@@ -30,6 +30,7 @@ export {
   type FoundServer,
   listenControl,
   reachServer,
+  reachServerIfAny,
   type ReloadResult,
   type ServerInfo,
 } from './control.ts'

@@ -1,32 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, type CallContext } from '@svc/core'
+import { codeOf, type CallContext, Wakeup } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { Leases, type QueueEntry, QUEUE } from './leases.ts'
-
-/** Wakes waiters. */
-class Wakeup {
-  readonly #waiting = new Set<AbortController>()
-  #rings = 0
-
-  /** Number of wake-ups. Read it before you look for work, so that you miss no wake-up in between. */
-  get rings(): number {
-    return this.#rings
-  }
-
-  ring(): void {
-    this.#rings += 1
-    for (const wait of this.#waiting) wait.abort()
-  }
-
-  /** Resolves at the next wake-up after `rings`, after `ms`, or when the signal aborts. */
-  async after(rings: number, ms: number, signal: AbortSignal): Promise<void> {
-    if (this.#rings !== rings || signal.aborted) return
-    const wait = new AbortController()
-    this.#waiting.add(wait)
-    await sleep(ms, undefined, { signal: AbortSignal.any([signal, wait.signal]) }).catch(() => {})
-    this.#waiting.delete(wait)
-  }
-}
 
 /** Maximum waiting time of the gate. */
 const LULL_MS = 5
