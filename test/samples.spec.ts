@@ -17,6 +17,7 @@ const plugins: Document = await readDocument(
     'write-a-route',
     'write-a-store',
     'keep-data',
+    'work-in-the-background',
     'write-an-auth-scheme',
     'tap-a-chat',
     'provide-a-service',

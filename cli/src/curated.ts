@@ -37,6 +37,7 @@ const CURATED = [
   '@svc/plugin-sandbox-process',
   '@svc/plugin-isolation',
   '@svc/plugin-queue-store',
+  '@svc/plugin-jobs',
   '@svc/plugin-workflow-nodes',
   '@svc/plugin-workflows',
   '@svc/plugin-teams',
@@ -56,6 +57,7 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-auth-bearer',
   '@svc/plugin-workflows',
   '@svc/plugin-teams',
+  '@svc/plugin-jobs',
   '@svc/plugin-store-sqlite',
 ]
 
@@ -96,6 +98,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-sandbox-process'),
   typeof import('@svc/plugin-isolation'),
   typeof import('@svc/plugin-queue-store'),
+  typeof import('@svc/plugin-jobs'),
   typeof import('@svc/plugin-workflow-nodes'),
   typeof import('@svc/plugin-workflows'),
   typeof import('@svc/plugin-teams'),

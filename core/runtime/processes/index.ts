@@ -22,6 +22,7 @@ export { type WorkerInfo } from '../supervisor/worker-handle.ts'
 export { type PeerLink } from '../supervisor/peer-link.ts'
 export { type DrainRequest, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
 export {
+  askServer,
   Control,
   type ControlSocket,
   deadServers,
@@ -31,4 +32,5 @@ export {
   reachServer,
   type ReloadResult,
   type ServerInfo,
+  type ServerQuestion,
 } from './control.ts'

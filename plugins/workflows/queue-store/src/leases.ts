@@ -1,5 +1,6 @@
-import { type CallContext, codeOf } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
+import { tryAcquire } from '@svc/storage-kit'
 
 /** A claim expires after this time without renewal. */
 const CLAIM_MS = 30_000
@@ -57,18 +58,10 @@ export class Leases {
   }
 
   async #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
-    try {
-      // each claim has its own holder, because a holder gets back a lease that it already has
-      const { fence } = await this.#store.acquire(
-        lease,
-        { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 },
-        ctx
-      )
-      return { lease, fence }
-    } catch (error) {
-      if (codeOf(error) === 'LEASE_BUSY') return undefined
-      throw error
-    }
+    // each claim has its own holder, because a holder gets back a lease that it already has
+    const claim = { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS }
+    const acquired = await tryAcquire(this.#store, lease, claim, ctx)
+    return acquired && { lease, fence: acquired.fence }
   }
 }
 
