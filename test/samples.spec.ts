@@ -18,6 +18,7 @@ const plugins: Document = await readDocument(
     'write-a-store',
     'keep-data',
     'work-in-the-background',
+    'run-something-every-night',
     'write-an-auth-scheme',
     'tap-a-chat',
     'provide-a-service',

@@ -3,14 +3,14 @@ import type { JobState, PublicError } from '@svc/core/contracts'
 
 export const jobUnknown = (id: string) =>
   svcError('JOB_UNKNOWN', `there is no job ${JSON.stringify(id.slice(0, 100))}`, {
-    details: { field: 'id', reason: 'not found' },
+    details: { value: id.slice(0, 100) },
     hint: 'List the jobs: svc jobs list',
   })
 
 export const kindUnknown = (kind: string, known: readonly string[]) => {
   const similar = nearest(kind, [...known])
   return svcError('JOB_KIND_UNKNOWN', `no plugin adds the job kind ${JSON.stringify(kind.slice(0, 100))}`, {
-    details: { field: 'kind', known },
+    details: { value: kind.slice(0, 100), known },
     hint: similar === undefined ? 'Load the plugin that adds it' : `Did you mean "${similar}"?`,
   })
 }
