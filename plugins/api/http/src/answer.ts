@@ -341,11 +341,10 @@ interface Outlet extends Disposable {
   end(): void
 }
 
-/** Collects the text of one tick into one write, except the first text, which is written at once. Waits for slow readers. */
+/** Collects the text of one tick into one write: what one read of the upstream has brought. Waits for slow readers. */
 function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimits, events: boolean): Outlet {
   let pending = ''
-  let scheduled: NodeJS.Immediate | undefined
-  let begun = false
+  let isScheduled = false
   let blocked: Promise<void> | undefined
   res.on('timeout', () => res.destroy())
   const write = (content: string | Uint8Array) => {
@@ -355,7 +354,7 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
         .then(flush)
   }
   const flush = () => {
-    scheduled = undefined
+    isScheduled = false
     if (pending === '' || blocked || res.destroyed) return
     const text = pending
     pending = ''
@@ -370,11 +369,14 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
     take(text) {
       pending += text
       if (blocked) return blocked
-      if (begun && pending.length < CHUNK) return void (scheduled ??= setImmediate(flush))
-      flush()
-      if (begun) return blocked ?? turn()
-      begun = true
-      return blocked
+      if (pending.length >= CHUNK) {
+        flush()
+        return blocked ?? turn()
+      }
+      // Unlike a check phase, the next tick does not wait for the sockets of other streams.
+      if (!isScheduled) process.nextTick(flush)
+      isScheduled = true
+      return undefined
     },
     async takeBytes(bytes) {
       while (pending !== '' && !res.destroyed) {
@@ -391,7 +393,6 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
     },
     [Symbol.dispose]() {
       clearInterval(timer)
-      clearImmediate(scheduled)
       flush()
     },
   }

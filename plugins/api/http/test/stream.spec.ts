@@ -75,7 +75,7 @@ describe('a stream', () => {
     expect(await response.text().catch(() => 'broken')).to.equal('broken')
   })
 
-  it('writes its first item at once, and together what comes together', async () => {
+  it('writes at once what comes together, in one piece', async () => {
     await using served = await serve(
       streaming(async function* () {
         yield 'a'
@@ -90,9 +90,7 @@ describe('a stream', () => {
     socket.write(GET.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
     await once(socket, 'close')
     const chunks = chunksOf(answer)
-    expect(chunks[0]).to.equal('a')
-    expect(chunks.join('')).to.equal(`a${'b'.repeat(50)}${'c'.repeat(50)}`)
-    expect(chunks.length).to.be.at.most(5)
+    expect(chunks.filter(Boolean)).to.deep.equal([`a${'b'.repeat(50)}`, 'c'.repeat(50)])
   })
 
   it('lets other work of the loop go on although it never waits', async () => {

@@ -18,9 +18,9 @@ export default definePlugin({
   async setup(scope, { store, host, view, peers, http }) {
     const { config, log } = scope
     const lasting = systemContext(scope.signal, 'jobs')
-    const { serverId } = await host.report(lasting)
+    const { worker: name } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
-    const holder = `${serverId}/${process.pid}/jobs/`
+    const holder = `${name}/jobs/`
     const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, log, lasting })
     scope.add(PeerAnswers, TOPIC, createAnswer(jobs))
     scope.add(MetricSources, 'jobs', metrics)

@@ -16,7 +16,7 @@ class Network {
     return definePlugin({
       provides: Peers,
       setup: scope => {
-        reported(holder => scope.hooks.workerExit({ holder }, ctx))
+        reported(holder => scope.hooks.workerExit({ worker: holder.slice(0, -1), holder }, ctx))
         const receive = (topic: string, message: unknown) => scope.hooks.message({ topic, message: message as never }, ctx)
         this.#taps.add(receive)
         scope.defer(() => this.#taps.delete(receive))
@@ -84,8 +84,8 @@ export async function openTwo(first: Store, second: Store, close: () => Promise<
     },
     async kill() {
       state.isDead = true
-      await second.releaseHolder('one/', ctx)
-      await two.gone('one/')
+      await second.releaseHolder('one.0/', ctx)
+      await two.gone('one.0/')
     },
     drain: () => one.host.close(),
     async close() {
