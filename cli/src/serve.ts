@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
@@ -43,8 +44,9 @@ async function announcerFor({ json }: ServeOptions): Promise<Announcer> {
 async function supervise(options: ServeOptions, home: string, announcing: () => Promise<Announcer>): Promise<number> {
   let announcer: Announcer | undefined
   let reloading: Reloading | undefined
-  const id = makeServerId()
-  const supervisor = superviseWorkers(options, { home, id }, event => announcer?.event(event))
+  const nodeId = nodeIdOf(home)
+  const id = makeServerId(nodeId)
+  const supervisor = superviseWorkers(options, { home, nodeId, id }, event => announcer?.event(event))
   const signals = takeSignals({
     hadTerminal: [0, 1, 2].some(isatty),
     draining: () => announcer?.draining(),
@@ -71,6 +73,7 @@ async function supervise(options: ServeOptions, home: string, announcing: () => 
 /** The svc home of a server, and an id that is never reused, unlike a process id. */
 interface ServerPlace {
   readonly home: string
+  readonly nodeId: string
   readonly id: string
 }
 
@@ -98,12 +101,13 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
 
 function superviseWorkers(
   options: ServeOptions,
-  { home, id }: ServerPlace,
+  { home, nodeId, id }: ServerPlace,
   announce: (event: SupervisorEvent<WorkerReport>) => void
 ): Supervisor<WorkerReport> {
-  const task: WorkerTask = { serverId: id, startedAt: Date.now(), home, options }
-  const dead = new Set<number>()
+  const task: WorkerTask = { serverId: id, nodeId, startedAt: Date.now(), home, options }
+  const dead = new Set<string>()
   const supervisor: Supervisor<WorkerReport> = createSupervisor<WorkerReport>({
+    name: id,
     exec: WORKER,
     args: [JSON.stringify(task)],
     execArgv: [
@@ -115,9 +119,9 @@ function superviseWorkers(
     // an author who saves a file sees whether the worker stays up
     ...(options.linked === undefined ? {} : { trialMs: 0 }),
     traceFolder: join(home, 'run'),
-    settings: report => settingsOf(report, () => deadOf(dead, supervisor)),
+    settings: report => settingsOf(report, () => [...dead]),
     onEvent(event) {
-      if (event.event === 'exited') remember(dead, event.worker.pid)
+      if (event.event === 'exited') remember(dead, event.worker.name)
       announceLater(supervisor, event, announce)
     },
   })
@@ -125,8 +129,27 @@ function superviseWorkers(
 }
 
 /** Not a secret: node:crypto would delay the first worker by a tenth. */
-const makeServerId = () =>
-  `${process.pid}-${[Date.now(), Math.random() * 2 ** 52].map(part => Math.floor(part).toString(36)).join('-')}`
+const randomName = () => Math.floor(Math.random() * 2 ** 52).toString(36)
+const makeServerId = (nodeId: string) => `${nodeId}.${Date.now().toString(36)}${randomName()}`
+
+/** The name of this home, which it keeps over restarts. */
+function nodeIdOf(home: string): string {
+  const file = join(home, 'node')
+  try {
+    const kept = readFileSync(file, 'utf8').trim()
+    if (NODE_NAME.test(kept)) return kept
+  } catch {
+    // the first start of this home
+  }
+  const made = randomName()
+  try {
+    writeFileSync(file, `${made}\n`, { mode: 0o600 })
+  } catch {
+    // A home that cannot be written, or a full disk: this start has a name of its own.
+  }
+  return made
+}
+const NODE_NAME = /^[\w-]{1,64}$/
 
 /** Reports events of workers only once the server runs. */
 function announceLater(
@@ -140,21 +163,15 @@ function announceLater(
 /** A limit: a server whose workers crash repeatedly must not fill memory or environment. Leases of older ones have expired. */
 const REMEMBERED = 100
 
-function remember(dead: Set<number>, pid: number) {
-  dead.add(pid)
+function remember(dead: Set<string>, worker: string) {
+  dead.add(worker)
   const [oldest] = dead
   if (oldest !== undefined && dead.size > REMEMBERED) dead.delete(oldest)
 }
 
-/** The system reuses process ids: removes those of living workers. */
-function deadOf(dead: ReadonlySet<number>, { workers }: Pick<Supervisor<WorkerReport>, 'workers'>): number[] {
-  const living = new Set(workers.map(worker => worker.pid))
-  return [...dead].filter(pid => !living.has(pid))
-}
-
 const settingsOf = (
   { workers, drainLimitMs, swapLimitMs, hangLimitMs, layers }: WorkerReport,
-  dead: () => readonly number[]
+  dead: () => readonly string[]
 ) => ({
   inherited: layers,
   count: workers,
@@ -170,7 +187,7 @@ const settingsOf = (
 })
 
 function openControl(
-  { home, id }: ServerPlace,
+  { home, id }: Pick<ServerPlace, 'home' | 'id'>,
   supervisor: Supervisor<WorkerReport>,
   now: () => WorkerReport,
   { stop, reloading, surface }: { stop: () => void; reloading: Reloading; surface: ServeOptions['surface'] }

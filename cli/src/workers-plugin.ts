@@ -20,7 +20,7 @@ const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
 /** The service `Peers` of a worker of `svc serve`, over its connection to the supervisor, and the supervisor as listener. */
-export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>, serverId: string, workers: number) =>
+export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>, workers: number) =>
   definePlugin({
     requires: { answers: PeerAnswers },
     optional: { store: Store },
@@ -41,10 +41,10 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
           inherit: (metrics, ctx) => hooks.inherit(metrics as WorkerMetrics, ctx),
           reclaim: (name, ctx) => hooks.reclaim({ name }, ctx),
           answer: (topic, message, ctx) => answerOf(answers, topic).answer(message as Json, ctx),
-          async workerExit(pid, ctx) {
-            const holder = `${serverId}/${pid}/`
+          async workerExit(worker, ctx) {
+            const holder = `${worker}/`
             await release(holder, ctx)
-            await hooks.workerExit({ holder }, ctx)
+            await hooks.workerExit({ worker, holder }, ctx)
           },
         })
       const ready = async (ctx: CallContext) => {

@@ -37,6 +37,8 @@ interface SupervisorSettings {
 }
 
 export interface SupervisorOptions<R> extends SpawnOptions, WaitLimits {
+  /** The name of the server, with which the names of its workers begin: `<name>.<number>`. Default: `server`. */
+  readonly name?: string
   /**
    * Milliseconds that the first worker of a new generation must live before it replaces the old ones, because work that a
    * plugin starts in its setup can end it. It gets no connections meanwhile. Default 1,000.
@@ -127,6 +129,7 @@ class WorkerPool<R> implements Supervisor<R> {
   readonly #timers = new Set<NodeJS.Timeout>()
   #state: SupervisorState<R> = { state: 'starting' }
   #generation = 0
+  #spawned = 0
   #turn: Promise<unknown> = Promise.resolve()
   #waiting: Promise<ReloadOutcome<R>> | undefined
   #endBeats = () => {}
@@ -251,6 +254,7 @@ class WorkerPool<R> implements Supervisor<R> {
     const isSuccessor = this.#state.state === 'running' && generation === this.#generation
     const { env, inherited } = this.#settings
     const member = spawnWorker<R>(this.#options, {
+      name: `${this.#options.name ?? 'server'}.${++this.#spawned}`,
       hub: this.#hub,
       connections: this.#connections,
       generation,

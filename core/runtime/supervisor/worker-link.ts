@@ -31,6 +31,9 @@ export const SUCCESSOR = 'SVC_SUCCESSOR'
 /** Variable of a worker: the kind of its start, and after a space the reason of a reload. */
 export const START = 'SVC_START'
 
+/** Variable of a worker: its name. */
+export const NAME = 'SVC_WORKER'
+
 /** Variables of a worker: the file for its trace, and the excluded plugins as JSON. */
 export const TRACE = 'SVC_TRACE'
 export const EXCLUDED = 'SVC_EXCLUDED'
@@ -76,6 +79,8 @@ export interface WorkerLink {
    * the current files.
    */
   readonly inherited: Promise<unknown>
+  /** The name of this worker. */
+  readonly name: string
   /** Why this worker starts: with the server, as the first worker of a reload, or besides others of its generation. */
   readonly start: WorkerStart
   /** Plugins that ended or blocked workers of this generation by their messages. Do not start them. */
@@ -120,13 +125,14 @@ export function workerLink(): WorkerLink {
   }
   const takers = receiveConnections()
   const isSuccessor = process.env[SUCCESSOR] !== undefined
-  const { [START]: start = 'server', [TRACE]: trace, [EXCLUDED]: excluded = '[]' } = process.env
+  const { [START]: start = 'server', [TRACE]: trace, [EXCLUDED]: excluded = '[]', [NAME]: name = '' } = process.env
   if (trace !== undefined) traceHandling(trace)
   // Children of this worker are not workers.
-  for (const name of [SUCCESSOR, START, TRACE, EXCLUDED]) delete process.env[name]
+  for (const name of [SUCCESSOR, START, TRACE, EXCLUDED, NAME]) delete process.env[name]
   return {
     excluded: JSON.parse(excluded) as HandledPlugin[],
     channel,
+    name,
     start: startOf(start),
     inherited: isSuccessor ? supervisor.inherited(ctx) : Promise.resolve(undefined),
     peers: createPeerLink(channel),

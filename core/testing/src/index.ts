@@ -13,6 +13,8 @@ export { type Answerer, type FakeUpstream, openUpstream, type Received, type Rep
 export { toolKit, type ToolSamples, type ToolSubject } from './tool-kit.ts'
 export { gather, testContext } from './host.ts'
 export { type OpenStore, storeKit, type StoreUnderTest } from './store-kit.ts'
+export { newPeersSeen, peersKit, peersProbe } from './peers-kit.ts'
+export type { PeersSeen, PeersSubject, PeerUnderTest } from './peers-kit.ts'
 export { runQueueKit, type RunQueueSubject } from './run-queue-kit.ts'
 export { sandboxed, isolated } from './isolated.ts'
 export { onlyInProcess, openPackage } from './plugin-package.ts'

@@ -12,15 +12,16 @@ const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
 export default definePlugin({
   section: 'workflows',
   config: WORKFLOWS_CONFIG,
-  requires: { store: Store, queue: RunQueue, events: Events, ...SLOTS },
+  requires: { host: Host, store: Store, queue: RunQueue, events: Events, ...SLOTS },
   optional: { peers: Peers, http: Http, selection: Selection },
   provides: Workflows,
-  async setup(scope, { tools, modes, teams, http, selection, ...given }) {
+  async setup(scope, { host, tools, modes, teams, http, selection, ...given }) {
     const lasting = systemContext(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
     const folders = [...scope.config.roots, join(svcHome(), 'workflows')]
     const roots = openRoots(folders, scope.config.code)
-    const about = { config: scope.config, roots, log: scope.log, lasting }
+    const { worker } = await host.report(lasting)
+    const about = { worker, config: scope.config, roots, log: scope.log, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)
