@@ -44,7 +44,7 @@ export default definePlugin({
       attempts: 100,
       backoff: { firstMs: 20, maxMs: 200 },
       async *run({ input, attempt }) {
-        const name = String(input)
+        const name = input as string
         const file = join(svcHome(), `lock-${name}`)
         record(lock(file) ? 'begin' : 'clash', name, attempt)
         await sleep(20 + Math.random() * 60)
