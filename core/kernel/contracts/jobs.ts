@@ -32,8 +32,9 @@ export interface JobTask {
 export type JobLogLevel = 'debug' | 'info' | 'warning' | 'error'
 
 /**
- * Events of a running job. A job without a `result` has the result null. A `checkpoint` is given to the next attempt; the job
- * continues when it is stored. Limits: 1 MiB of JSON for a result or checkpoint, the last 1000 log entries of 2000 characters.
+ * Events of a running job. A job without a `result` has the result null. A `checkpoint` is given to the next attempt. In the
+ * process of svc, the job continues when it is stored; an isolated plugin can be up to 64 steps ahead. Limits: 1 MiB of JSON for a
+ * result or checkpoint, the last 1000 log entries of 2000 characters.
  */
 export type JobStep =
   | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
@@ -64,7 +65,7 @@ export interface JobKind {
   readonly scope?: string
   /**
    * Executes a job once. It fails by throwing; with `details.retryable` false there is no further attempt. When the signal
-   * aborts (cancelled, time limit, lost lease, shutdown), it must end within 10 s. `ctx.principal` is the one that added the job.
+   * aborts (cancelled, time limit, lost lease, shutdown), it must end within `jobs.grace_s`. `ctx.principal` is the one that added the job.
    */
   run(task: JobTask, ctx: CallContext): AsyncIterable<JobStep>
 }

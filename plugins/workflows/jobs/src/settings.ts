@@ -13,6 +13,7 @@ export interface JobsConfig {
   timeout_s: number
   attempts: number
   drain_s: number
+  grace_s: number
   keep_completed_days: number
   keep_failed_days: number
   kinds: Record<string, KindSettings>
@@ -45,6 +46,10 @@ export const JOBS_CONFIG = schema<JobsConfig>({
     attempts: { ...whole(1, 100, 'Maximum number of attempts, for kinds without their own'), default: 5 },
     drain_s: {
       ...whole(0, 3600, 'Seconds that running jobs have to finish at shutdown and reload, before svc puts them back'),
+      default: 10,
+    },
+    grace_s: {
+      ...whole(1, 600, 'Seconds that a job has to end after its signal aborted, before svc gives it up'),
       default: 10,
     },
     keep_completed_days: { ...whole(0, 3650, 'Days for which svc keeps completed and cancelled jobs'), default: 7 },
