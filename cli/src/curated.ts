@@ -36,6 +36,7 @@ const CURATED = [
   '@svc/plugin-tools-shell',
   '@svc/plugin-sandbox-process',
   '@svc/plugin-isolation',
+  '@svc/plugin-bus-store',
   '@svc/plugin-queue-store',
   '@svc/plugin-jobs',
   '@svc/plugin-schedules',

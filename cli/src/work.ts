@@ -91,10 +91,10 @@ async function logUnset(host: RunningHost): Promise<void> {
     .report()
     .plugins.filter(plugin => plugin.permissions.env !== undefined && !plugin.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
-  const { UNSET_HINT, unsetIn, unsetText } = await import('./installed.ts')
+  const { UNSET_HINT, unsetIn, unsetText } = await import('./command/unset-variables.ts')
   for (const { name, permissions } of strangers) {
     const unset = unsetIn(permissions)
-    if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
+    if (unset.length > 0) host.log.warn({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
   }
 }
 
@@ -132,7 +132,8 @@ function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: Lo
     ...(typeof clusterId === 'string' ? { clusterId } : {}),
     worker: link.name,
     startedAt,
-    running: link.start.kind === 'worker',
+    // After a pause no other worker serves, so this one uses what they have kept.
+    running: link.start.kind === 'worker' || link.start.kind === 'resume',
     log: { destination: log.destination },
   })
 }
@@ -184,7 +185,8 @@ async function reportOf(
 function logStart({ start }: WorkerLink, { log }: RunningHost, { address, sources }: WorkerReport): void {
   const facts = { url: address?.url, configuration: sources }
   if (start.kind === 'server' && address) log.info(facts, 'listening')
-  if (start.kind === 'reload') log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
+  if (start.kind === 'reload' || start.kind === 'resume')
+    log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
 }
 
 /** A plugin that is written into `svc.config.ts` is code, which cannot be sent to another worker. */

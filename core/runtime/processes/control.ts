@@ -23,6 +23,8 @@ export interface ServerInfo {
   readonly startedAt: number
   /** The subset that it serves. Absent: everything. */
   readonly surface?: string
+  /** The folder of the only plugin that it loads besides the built-in ones and those of its configuration: `svc plugins dev`. */
+  readonly linked?: string
   readonly workers: readonly WorkerInfo[]
 }
 
@@ -255,12 +257,15 @@ export async function reachServer(
   return server
 }
 
-/** As `reachServer`; undefined if no server runs and no port was named. */
-async function runningServer(home: string, port: number | undefined): Promise<FoundServer | undefined> {
+/** As `reachServer`, but returns `undefined` if no server runs and no port is asked for. */
+export async function reachServerIfAny(
+  home: string,
+  choice: NonNullable<Parameters<typeof reachServer>[1]> = {}
+): Promise<FoundServer | undefined> {
   try {
-    return await reachServer(home, { port })
+    return await reachServer(home, choice)
   } catch (error) {
-    if (codeOf(error) === 'SERVER_NONE' && port === undefined) return undefined
+    if (codeOf(error) === 'SERVER_NONE' && choice.port === undefined) return undefined
     throw error
   }
 }
@@ -285,7 +290,7 @@ export async function* askServer(
   ctx: CallContext,
   isHere?: (host: RunningHost) => Promise<void>
 ): AsyncGenerator<unknown, void> {
-  using running = await runningServer(home, port)
+  using running = await reachServerIfAny(home, { port })
   if (running) return yield* running.control.ask(topic, message, ctx)
   const own = await host()
   await isHere?.(own)

@@ -1,7 +1,6 @@
 // For plugins that store data.
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
 export { timelyId } from './sort-key.ts'
-export { onlyConflict, tryAcquire, Wakeup } from './claims.ts'
 // For stores: shared checks and errors.
 export {
   type Catalog,

@@ -1,6 +1,6 @@
 import type { CallContext, Log } from '@svc/core'
 import type { Store } from '@svc/core/contracts'
-import { tryAcquire } from '@svc/storage-kit'
+import { tryAcquire } from '@svc/storage-kit/records'
 import { deleteOps, type JobRecord, JOBS } from './space.ts'
 
 export interface MaintenanceOptions {

@@ -1,6 +1,6 @@
-import { codeOf, messageOf } from '@svc/core'
+import { codeOf, messageOf, Wakeup } from '@svc/core'
 import type { Fence, JobState, StoreRecord } from '@svc/core/contracts'
-import { onlyConflict, tryAcquire, Wakeup } from '@svc/storage-kit'
+import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
 import { afterFailure, Attempt, type AttemptOptions } from './attempt.ts'
 import { interrupted, toPublicError } from './errors.ts'
 import { JOBS, type JobRecord, leaseOf, putJob, takeLease } from './space.ts'

@@ -1,6 +1,6 @@
 import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
-import { tryAcquire } from '@svc/storage-kit'
+import { tryAcquire } from '@svc/storage-kit/records'
 
 /** The leases of claims: one for each run, and one for each slot of a group. */
 export class Leases {
@@ -57,11 +57,9 @@ export class Leases {
     await Promise.all((place ? [fence, place] : [fence]).map(item => this.#store.renew(item, this.#claimMs, ctx)))
   }
 
-  async #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
+  #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
     // each claim has its own holder, because a holder gets back a lease that it already has
-    const claim = { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: this.#claimMs }
-    const acquired = await tryAcquire(this.#store, lease, claim, ctx)
-    return acquired && { lease, fence: acquired.fence }
+    return tryAcquire(this.#store, lease, { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: this.#claimMs }, ctx)
   }
 }
 

@@ -1,6 +1,6 @@
-import type { CallContext } from '@svc/core'
+import { type CallContext, Wakeup } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
-import { onlyConflict, Wakeup } from '@svc/storage-kit'
+import { onlyConflict } from '@svc/storage-kit/records'
 import { Leases, type QueueEntry, QUEUE } from './leases.ts'
 
 /** Maximum waiting time of the gate. */

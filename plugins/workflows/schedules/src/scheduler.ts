@@ -1,6 +1,6 @@
-import { type CallContext, codeOf, type Log, type Principal } from '@svc/core'
+import { type CallContext, codeOf, type Log, type Principal, Wakeup } from '@svc/core'
 import type { Jobs, ScheduleSpec, ScheduleTick, Store, StoreOp } from '@svc/core/contracts'
-import { onlyConflict, Wakeup } from '@svc/storage-kit'
+import { onlyConflict } from '@svc/storage-kit/records'
 import type { Definition } from './definitions.ts'
 import { toPublicError } from './errors.ts'
 import { END_OF_TIME, jitterOf, KEPT_TICKS, putTick, type ScheduleRecord, TICKS, ticksBefore } from './space.ts'
