@@ -49,7 +49,7 @@ export default definePlugin({
       attempts: 100,
       backoff: { firstMs: 20, maxMs: 200 },
       async *run({ input, attempt }) {
-        const name = String(input)
+        const name = input as string
         const file = join(svcHome(), `lock-${name}`)
         const holder = lock(file)
         record(holder === undefined ? 'begin' : 'clash', name, attempt, holder ?? '')

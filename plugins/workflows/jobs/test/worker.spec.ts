@@ -100,11 +100,14 @@ describe('a worker of jobs', () => {
     const order: string[] = []
     own.add(
       'a.many',
-      kind(async () => void (order.push('a'), await sleep(20)))
+      kind(async () => {
+        order.push('a')
+        await sleep(20)
+      })
     )
     own.add(
       'b.few',
-      kind(async () => void order.push('b'))
+      kind(async () => order.push('b'))
     )
     await Promise.all(Array.from({ length: 40 }, () => own.jobs.add({ kind: 'a.many' }, ctx)))
     const { id } = await own.jobs.add({ kind: 'b.few' }, ctx)
