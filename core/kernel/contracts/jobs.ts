@@ -150,7 +150,7 @@ export interface PreparedJob {
 /**
  * Background jobs, kept in the store: executed at least once, by one worker at a time, with fenced results. A principal sees
  * only its own jobs; the scope `admin` sees all. Errors: JOB_UNKNOWN (also for jobs of others), JOB_KIND_UNKNOWN, FORBIDDEN (this
- * principal cannot add jobs of this kind), JOB_TOO_LARGE (`details: {size, limit}` in characters of JSON), JOB_STATE (a cancel
+ * principal cannot add jobs of this kind), JOB_TOO_LARGE (`details: {size, limit}` in characters of JSON), JOB_QUEUE_FULL, JOB_STATE (a cancel
  * or retry in the wrong state, `details: {state}`), INVALID_VALUE (`details: {field, reason}`).
  */
 export interface Jobs {

@@ -41,6 +41,8 @@ export function createJobs({ store, view, config, holder, peers, log, lasting }:
     store,
     kinds,
     keepCompletedMs: keepMs.completed,
+    maxQueued: config.max_queued,
+    lasting,
     wake: () => worker.wake(),
     async cancelEverywhere(id) {
       if (worker.cancel(id)) return

@@ -115,6 +115,24 @@ describe('a worker of jobs', () => {
     expect(order.length).to.be.lessThan(20)
   })
 
+  it('bounds the queued jobs of a principal', async () => {
+    await using own = await open({ max_queued: 150, execute: false })
+    own.add(
+      'quick',
+      kind(async () => {}, { scope: 'chat' })
+    )
+    const anna = { ...ctx, principal: { id: 'anna', scopes: ['chat'] } }
+    const add = (caller: typeof ctx) => own.jobs.add({ kind: 'quick' }, caller).catch((error: unknown) => codeOf(error))
+    const added: unknown[] = []
+    for (let count = 0; count < 300; count++) added.push(await add(anna))
+    const full = added.filter(job => job === 'JOB_QUEUE_FULL').length
+    expect(full).to.be.within(100, 150)
+    expect(added.at(-1)).to.equal('JOB_QUEUE_FULL')
+    expect(await add(ctx)).to.have.property('state', 'queued')
+    for (let count = 0; count < 60; count++) await own.jobs.cancel((added[count] as { id: string }).id, ctx)
+    expect(await add(anna)).to.have.property('state', 'queued')
+  })
+
   it('counts attempts by kind and outcome', async () => {
     await using own = await open()
     own.add(
