@@ -1,5 +1,5 @@
 import { type CallContext, codeOf } from '@svc/core'
-import type { Fence, Json, Store } from '@svc/core/contracts'
+import type { Json, Lease, LeaseRequest, Store } from '@svc/core/contracts'
 
 /** A record of the store; version 0 if there is none. */
 export interface StoredRecord {
@@ -36,18 +36,22 @@ export async function changeRecord(
   }
 }
 
-/** Acquires a lease without waiting. Returns `undefined` if another holder has it. */
+/** Acquires a lease unless it is taken. A holder gets back a lease that it already has, so use a new holder for each claim. */
 export async function tryAcquire(
   store: Pick<Store, 'acquire'>,
   lease: string,
-  as: { readonly holder: string; readonly ttlMs: number },
+  request: Omit<LeaseRequest, 'waitMs'>,
   ctx: CallContext
-): Promise<Fence | undefined> {
+): Promise<Lease | undefined> {
   try {
-    const { fence } = await store.acquire(lease, { ...as, waitMs: 0 }, ctx)
-    return { lease, fence }
+    return await store.acquire(lease, { ...request, waitMs: 0 }, ctx)
   } catch (error) {
-    if (codeOf(error) !== 'LEASE_BUSY') throw error
-    return undefined
+    if (codeOf(error) === 'LEASE_BUSY') return undefined
+    throw error
   }
+}
+
+/** Ignores a conflict with another process: `.catch(onlyConflict)`. */
+export function onlyConflict(error: unknown): void {
+  if (codeOf(error) !== 'STORE_CONFLICT') throw error
 }

@@ -1,4 +1,4 @@
-import { type CallContext, systemContext, withTimeout } from '@svc/core'
+import { type CallContext, type HostReport, systemContext, withTimeout } from '@svc/core'
 import type { Check, McpClients, MetricFamily, PeerAnswer, Peers } from '@svc/core/contracts'
 import type { McpContext } from './ownership/context.ts'
 import { createClients } from './ownership/mcp-clients.ts'
@@ -10,7 +10,8 @@ import { createHealth, ServerMetrics, serverInfoOf } from './registry/server-sta
 
 export { TOPIC } from './ownership/peer-workers.ts'
 
-export interface McpServiceOptions extends Omit<McpContext, 'workers' | 'self' | 'holder' | 'registry' | 'metrics'> {
+export interface McpServiceOptions extends Omit<McpContext, 'workers' | 'self' | 'serverId' | 'holder' | 'registry' | 'metrics'> {
+  readonly host: Pick<HostReport, 'serverId' | 'worker'>
   readonly peers: Peers | undefined
   /** Called for each change of a server. */
   readonly changed: (server: string) => void
@@ -38,8 +39,9 @@ const CLOSE_MS = 30_000
 const DRAIN_MS = 30_000
 
 /** Reads the records of the servers. Connects nothing before `begin`. */
-export async function createMcpService({ peers, changed, ...options }: McpServiceOptions): Promise<McpService> {
-  const { servers, serverId, log, lasting } = options
+export async function createMcpService({ peers, changed, host, ...given }: McpServiceOptions): Promise<McpService> {
+  const options = { ...given, serverId: host.serverId }
+  const { servers, log, lasting } = options
   const self = (await peers?.self(lasting)) ?? 'alone'
   const registry: ServerRegistry = new ServerRegistry({
     ...options,
@@ -51,7 +53,7 @@ export async function createMcpService({ peers, changed, ...options }: McpServic
   })
   const metrics = new ServerMetrics()
   const workers = peers && createPeerWorkers(peers)
-  const context: McpContext = { ...options, workers, self, holder: `${serverId}/${process.pid}/`, registry, metrics }
+  const context: McpContext = { ...options, workers, self, holder: `${host.worker}/`, registry, metrics }
   const owners = servers.map(server => new ServerOwner(context, server))
   const each = (work: (owner: ServerOwner) => Promise<void>) =>
     Promise.all(
