@@ -28,13 +28,37 @@ export async function serve(options: ServeOptions): Promise<number> {
   outliveReader()
   keepHeapSmall()
   const announcing = () => announcerFor(options)
+  const run = () => supervise(options, ensureHome(), announcing)
   try {
-    return await supervise(options, ensureHome(), announcing)
+    return await run().catch(async (error: unknown) => {
+      const code = await askToAccept(error, options)
+      if (code === 0) return run()
+      if (code === STOPPED) return code
+      throw error
+    })
   } catch (error) {
     await (await announcing()).failed(error)
     return 1
   }
 }
+
+/**
+ * At a terminal, asks for the consent that a start lacks, as `svc plugins accept` does. Returns its exit code, or nothing when
+ * there is no terminal, or consent alone would not help.
+ */
+async function askToAccept(error: unknown, { config, json }: ServeOptions): Promise<number | undefined> {
+  if (json === true || !process.stdin.isTTY || !process.stderr.isTTY) return undefined
+  const { problemsOf } = await import('./command/errors.ts')
+  const problems = problemsOf(error)
+  const names = new Set(problems.flatMap(({ code, plugin }) => (code === NOT_ACCEPTED && plugin !== undefined ? [plugin] : [])))
+  if (names.size === 0 || problems.some(({ code }) => code !== NOT_ACCEPTED)) return undefined
+  const { runOclif } = await import('./oclif.ts')
+  return runOclif(['plugins', 'accept', ...names, ...(config === undefined ? [] : ['--config', String(config)])])
+}
+
+const NOT_ACCEPTED = 'PERMISSION_NOT_ACCEPTED'
+/** The exit code of Ctrl-C. An import of the constant would delay every start. */
+const STOPPED = 130
 
 async function announcerFor({ json }: ServeOptions): Promise<Announcer> {
   const { createAnnouncer } = await import('./announcer.ts')
@@ -92,7 +116,7 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
   await using _control = await openControl({ home, id }, supervisor, () => reloading.report() ?? report, {
     stop: signals.stop,
     reloading,
-    surface: options.surface,
+    options,
   })
   using _watching = options.watch === true ? await watchSources(options, reloading, report) : undefined
   announcer.ready(report, home)
@@ -190,13 +214,13 @@ function openControl(
   { home, id }: Pick<ServerPlace, 'home' | 'id'>,
   supervisor: Supervisor<WorkerReport>,
   now: () => WorkerReport,
-  { stop, reloading, surface }: { stop: () => void; reloading: Reloading; surface: ServeOptions['surface'] }
+  { stop, reloading, options }: { stop: () => void; reloading: Reloading; options: ServeOptions }
 ): Promise<ControlSocket> {
   return listenControl(
     home,
     { pid: process.pid, id },
     {
-      info: async () => ({ ...infoOf(now(), surface), workers: supervisor.workers }),
+      info: async () => ({ ...infoOf(now(), options), workers: supervisor.workers }),
       report: async () => now().host,
       stop: async () => stop(),
       reload: ({ requestId }) => reloading.reload(reasonIn(requestId)),
@@ -209,7 +233,7 @@ function openControl(
 /** The command that reloads, which svc sends as its request id. */
 const reasonIn = (requestId: string) => (/^svc [\w :-]{1,100}$/.test(requestId) ? requestId : 'svc reload')
 
-const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface']) => ({
+const infoOf = ({ address, host }: WorkerReport, { surface, linked }: ServeOptions) => ({
   pid: process.pid,
   url: address?.url ?? '',
   host: address?.host ?? '',
@@ -217,6 +241,7 @@ const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface'
   version: host.version,
   startedAt: host.startedAt,
   ...(surface === undefined ? {} : { surface }),
+  ...(linked === undefined ? {} : { linked }),
 })
 
 /** An editor that saves one file is faster than a compiler. */

@@ -132,7 +132,8 @@ function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: Lo
     ...(typeof clusterId === 'string' ? { clusterId } : {}),
     worker: link.name,
     startedAt,
-    running: link.start.kind === 'worker',
+    // After a pause no other worker serves, so this one uses what they have kept.
+    running: link.start.kind === 'worker' || link.start.kind === 'resume',
     log: { destination: log.destination },
   })
 }
@@ -184,7 +185,8 @@ async function reportOf(
 function logStart({ start }: WorkerLink, { log }: RunningHost, { address, sources }: WorkerReport): void {
   const facts = { url: address?.url, configuration: sources }
   if (start.kind === 'server' && address) log.info(facts, 'listening')
-  if (start.kind === 'reload') log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
+  if (start.kind === 'reload' || start.kind === 'resume')
+    log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
 }
 
 /** A plugin that is written into `svc.config.ts` is code, which cannot be sent to another worker. */

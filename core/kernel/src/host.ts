@@ -182,7 +182,7 @@ class HostImpl implements RunningHost {
 
   #viewFor(token: AnySlot, { name, found }: OrderedPlugin): SlotView<unknown> {
     const { view } = this.#slot(token, name)
-    const granted = grantedItems(found.permissions, token.name)
+    const granted = grantedItems(found.permissions, 'slot', token.name)
     return granted ? grantedView(view, granted) : view
   }
 

@@ -106,6 +106,11 @@ export class GenerationMemory {
     for (const old of this.#values.keys()) if (old < generation) this.#values.delete(old)
   }
 
+  /** Passes on what a generation has kept, for a generation that starts when no other serves any more. */
+  passOn(generation: number, next: number): void {
+    for (const [name, value] of this.#values.get(generation) ?? []) this.keep(next, name, value)
+  }
+
   /** Forgets what a generation has kept that did not start. */
   forget(generation: number): void {
     this.#values.delete(generation)

@@ -58,15 +58,18 @@ export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, me
 /** Why a worker starts. */
 export type WorkerStart =
   | { readonly kind: 'server' }
-  | { readonly kind: 'reload'; readonly reason: string }
+  | { readonly kind: 'reload' | 'resume'; readonly reason: string }
   | { readonly kind: 'worker' }
 
 /** A start as text, for the environment of a worker. */
-export const startText = (start: WorkerStart): string => (start.kind === 'reload' ? `${RELOAD}${start.reason}` : start.kind)
-const RELOAD = 'reload '
+export const startText = (start: WorkerStart): string => ('reason' in start ? `${start.kind} ${start.reason}` : start.kind)
 
-const startOf = (text: string): WorkerStart =>
-  text.startsWith(RELOAD) ? { kind: 'reload', reason: text.slice(RELOAD.length) } : { kind: text === 'worker' ? text : 'server' }
+function startOf(text: string): WorkerStart {
+  const space = text.indexOf(' ')
+  const [kind, reason] = [text.slice(0, space), text.slice(space + 1)]
+  if (kind === 'reload' || kind === 'resume') return { kind, reason }
+  return { kind: text === 'worker' ? text : 'server' }
+}
 
 /** Connects a worker to its supervisor. */
 export interface WorkerLink {
@@ -81,7 +84,7 @@ export interface WorkerLink {
   readonly inherited: Promise<unknown>
   /** The name of this worker. */
   readonly name: string
-  /** Why this worker starts: with the server, as the first worker of a reload, or besides others of its generation. */
+  /** Why this worker starts: with the server, as the first worker of a reload or after a pause, or besides others of its generation. */
   readonly start: WorkerStart
   /** Plugins that ended or blocked workers of this generation by their messages. Do not start them. */
   readonly excluded: readonly HandledPlugin[]

@@ -1,8 +1,20 @@
 import { join } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
-import { Checks, Http, MetricSources, Peers, ProtectedPaths, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
+import {
+  Checks,
+  Http,
+  MetricSources,
+  PeerAnswers,
+  Peers,
+  ProtectedPaths,
+  RunQueue,
+  Selection,
+  Store,
+  Workflows,
+} from '@svc/core/contracts'
 import { createNameLookup, profilesOf, SLOTS } from './checker.ts'
 import { openRoots, protectedPathsOf } from './workflow-files.ts'
+import { createValidateAnswer, VALIDATE } from './validate-here.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
 
@@ -26,6 +38,7 @@ export default definePlugin({
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)
     scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(scope.config, folders, roots))
+    scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)
     scope.tap(Peers.hooks.message, ({ topic, message }) => service.onPeerMessage(topic, message))

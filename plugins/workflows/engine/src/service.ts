@@ -93,7 +93,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
   const starting = new RunStarter({ store, queue, library, definitions, loader, reading, worker })
-  const problemLog = new ProblemLog(library, log)
+  const problemLog = new ProblemLog({ library, peers, log, lasting })
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
   const maintenance = new Maintenance({ store, queue, worker: parts.worker, retentionMs, maxAgeMs, log, lasting })
   return {
