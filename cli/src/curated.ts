@@ -47,6 +47,7 @@ const CURATED = [
   '@svc/plugin-vertical-devops',
   '@svc/plugin-vertical-data-analysis',
   '@svc/plugin-store-sqlite',
+  '@svc/plugin-secrets',
 ] as const
 
 /** The plugins with commands. Help reads only their package.json. */
@@ -57,6 +58,7 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-workflows',
   '@svc/plugin-teams',
   '@svc/plugin-store-sqlite',
+  '@svc/plugin-secrets',
 ]
 
 /** The types of the plugins in `CURATED`, for `defineConfig`. */
@@ -102,6 +104,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-recommend'),
   typeof import('@svc/plugin-verticals'),
   typeof import('@svc/plugin-store-sqlite'),
+  typeof import('@svc/plugin-secrets'),
 ]
 
 /** The default configuration: the curated plugins, and a provider that needs no key. */

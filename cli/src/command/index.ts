@@ -7,7 +7,7 @@ export { errorFromRecord } from './errors.ts'
 export { errorFacts, errorPage, printError, problemsOf } from './errors.ts'
 export { INTERRUPTED, usageError } from './errors.ts'
 // The terminal: questions and text
-export { passingPerson, type Person, personAt } from './person.ts'
+export { hiddenQuestion, passingPerson, type Person, personAt } from './person.ts'
 export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'
 // Tests
 export { type CommandRun, runCommand } from './run-command.ts'

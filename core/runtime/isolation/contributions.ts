@@ -77,11 +77,17 @@ const PUBLIC_SERVICE = 'host'
 export function checkServicePermissions(plugin: string, tokens: PluginDescription['requires'], permissions: Permissions): void {
   const { services = [] } = permissions
   const names = Object.values(tokens)
-    .filter(({ what, name }) => what !== 'slot' || (grantedItems(permissions, name) ?? []).length === 0)
+    .filter(token => !hasItems(token, permissions))
     .map(token => token.name)
   const refused = [...new Set(names)].filter(name => name !== PUBLIC_SERVICE && !isListed(name, services))
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
 }
+
+/** Whether the permissions name single items of a slot or a service. The host offers no others. */
+const hasItems = ({ what, name }: PluginDescription['requires'][string], permissions: Permissions) =>
+  what === 'slot'
+    ? (grantedItems(permissions, name) ?? []).length > 0
+    : name === 'secrets' && (permissions.secrets ?? []).length > 0
 
 /** Whether all plugins can tap this hook. */
 export const isPublicHook = (hook: string): boolean => hook.startsWith(`${PUBLIC_SERVICE}.`)

@@ -47,6 +47,7 @@ const permissions = {
   tools: texts,
   providers: texts,
   hooks: texts,
+  secrets: texts,
   public_routes: texts,
   credential_headers: texts,
 }

@@ -214,6 +214,7 @@ const KINDS: Readonly<Record<PermissionKind, Kind>> = {
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
   tools: { say: name => `call the tool ${name}`, isWide: hasStar },
   providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
+  secrets: { say: name => `read the secret ${name}`, isWide: () => false },
   hooks: { say: name => `join ${name}: see and change all its messages`, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },
   read: { say: path => `read ${path}`, isWide: holdsAPerson },
