@@ -1,6 +1,7 @@
 import { type Config, type HostOptions, type Plan, planHost, type RunningHost, StartFailed, startHost } from '@svc/core'
 import { hostOptions } from './host-options.ts'
 import { protectedPathsOf } from './plugin-paths.ts'
+import { redactOutput } from './redact-output.ts'
 
 type Loaded = Plan['loaded'][number]
 
@@ -30,6 +31,7 @@ export async function startInnerHost(
   log?: HostOptions['log'],
   { kept = [], only }: InnerHostOptions = {}
 ): Promise<InnerHost> {
+  redactOutput()
   const options = hostOptions(config, home)
   const plan = await planHost(options)
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)

@@ -20,6 +20,7 @@ import { injectDependencies, type InjectedDependencies, waitedFor } from './depe
 import { referenceUnresolved } from '../config/errors.ts'
 import { grantedService } from './granted-service.ts'
 import { createHooks, type Hooks } from './hooks.ts'
+import { redactError } from '../config/redaction.ts'
 import { createLog, type Log } from './log.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
@@ -69,6 +70,7 @@ export async function startHost(options: HostOptions = {}): Promise<RunningHost>
     for (const [order, plannedPlugin] of plan.plannedPlugins.entries()) await host.setUp(plannedPlugin, order)
     await host.ready()
   } catch (error) {
+    redactError(error)
     await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'cleanup after a failed start was incomplete'))
     throw error instanceof StartFailed ? error : new StartFailed([asSvcError(error, 'SETUP_FAILED')])
   }
@@ -133,6 +135,8 @@ class HostImpl implements RunningHost {
       this.#provide(plannedPlugin, result)
       this.#set.push({ plannedPlugin, owned, setupMs: performance.now() - begun })
     } catch (error) {
+      // Reports and other processes get this error as it is.
+      redactError(error)
       await this.#abandon(planned, owned, error as SvcError, performance.now() - begun)
     }
   }

@@ -39,7 +39,7 @@ export {
 export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
 export { type SchemaProblem, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
 export type { JsonSchema } from '../config/validator.ts'
-export { redactData, redactText, registerSecret } from '../config/redaction.ts'
+export { redactData, redactError, redactText, registerSecret } from '../config/redaction.ts'
 export { maskArguments, SECRET_NAME } from '../config/secrets.ts'
 export { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'

@@ -2,7 +2,7 @@ import { Args, Flags, JSON_FLAG, SvcCommand, usageError } from '@svc/cli/command
 import { secretUnknown } from '../errors.ts'
 import { openSecrets } from './open.ts'
 import { printStored } from './stored.ts'
-import { readValue } from './value-input.ts'
+import { readValue, refuseValue } from './value-input.ts'
 
 /** `svc secrets rotate <name>`: replaces a value. `svc secrets rotate --key`: seals all values with the current key. */
 export class SecretsRotate extends SvcCommand {
@@ -18,9 +18,12 @@ export class SecretsRotate extends SvcCommand {
     key: Flags.boolean({ summary: 'Seal all secrets with the current key', default: false }),
     ...JSON_FLAG,
   }
+  // oclif would repeat a value in its error
+  static override strict = false
 
   async run(): Promise<void> {
-    const { args, flags } = await this.parse(SecretsRotate)
+    const { args, argv, flags } = await this.parse(SecretsRotate)
+    refuseValue(argv)
     if ((args.name === undefined) !== flags.key)
       throw usageError('COMMAND_LINE_INVALID', 'name one secret, or pass --key', {
         hint: 'Usage: svc secrets rotate <name>, or svc secrets rotate --key',

@@ -1,7 +1,7 @@
 import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { openSecrets } from './open.ts'
 import { printStored } from './stored.ts'
-import { readValue } from './value-input.ts'
+import { readValue, refuseValue } from './value-input.ts'
 
 /** `svc secrets set <name>`: seals the value of standard input and stores it. */
 export class SecretsSet extends SvcCommand {
@@ -14,9 +14,12 @@ export class SecretsSet extends SvcCommand {
   ]
   static override args = { name: Args.string({ description: 'Name of the secret', required: true, ignoreStdin: true }) }
   static override flags = JSON_FLAG
+  // oclif would repeat a value in its error
+  static override strict = false
 
   async run(): Promise<void> {
-    const { args, flags } = await this.parse(SecretsSet)
+    const { args, argv, flags } = await this.parse(SecretsSet)
+    refuseValue(argv)
     const { secrets, ctx } = await openSecrets(this, 'set')
     const info = await secrets.set(args.name, await readValue(args.name, this.signal), ctx)
     await printStored(this, info, flags.json)

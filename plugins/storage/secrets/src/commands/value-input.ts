@@ -1,8 +1,16 @@
-import { hiddenQuestion } from '@svc/cli/command'
+import { hiddenQuestion, usageError } from '@svc/cli/command'
 import { valueInvalid } from '../errors.ts'
 import { MAX_VALUE_BYTES, withoutLastBreak } from '../sources.ts'
 
 const LINE_BREAK_BYTES = 2
+
+/** Refuses a value on the command line, without repeating it. Throws COMMAND_LINE_INVALID. */
+export function refuseValue(words: readonly unknown[]): void {
+  if (words.length > 1)
+    throw usageError('COMMAND_LINE_INVALID', 'the value must come from standard input: other users can read the command line', {
+      hint: 'Run the command with the name alone and enter the value. If the value was a real one, replace it: it is in the history of the shell',
+    })
+}
 
 /**
  * Reads a value from standard input, without the line break at its end. At a terminal, it asks without showing the answer. Throws
