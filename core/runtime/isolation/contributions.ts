@@ -67,6 +67,9 @@ export function createContributions(plugin: string): Contributions {
 
 type Permissions = NonNullable<Manifest['permissions']>
 
+/** The key of the service that a plugin provides, among those that it uses. */
+export const PROVIDED = '~provides'
+
 /** The hooks of the host are public. */
 const PUBLIC_SERVICE = 'host'
 
@@ -76,18 +79,12 @@ const PUBLIC_SERVICE = 'host'
  */
 export function checkServicePermissions(plugin: string, tokens: PluginDescription['requires'], permissions: Permissions): void {
   const { services = [] } = permissions
-  const names = Object.values(tokens)
-    .filter(token => !hasItems(token, permissions))
-    .map(token => token.name)
+  const names = Object.entries(tokens)
+    .filter(([key, { what, name }]) => key === PROVIDED || (grantedItems(permissions, what, name) ?? []).length === 0)
+    .map(([, token]) => token.name)
   const refused = [...new Set(names)].filter(name => name !== PUBLIC_SERVICE && !isListed(name, services))
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
 }
-
-/** Whether the permissions name single items of a slot or a service. The host offers no others. */
-const hasItems = ({ what, name }: PluginDescription['requires'][string], permissions: Permissions) =>
-  what === 'slot'
-    ? (grantedItems(permissions, name) ?? []).length > 0
-    : name === 'secrets' && (permissions.secrets ?? []).length > 0
 
 /** Whether all plugins can tap this hook. */
 export const isPublicHook = (hook: string): boolean => hook.startsWith(`${PUBLIC_SERVICE}.`)

@@ -4,9 +4,10 @@ import { type Manifest, type RunningHost, startHost } from '@svc/core'
 import { Isolation, Tools } from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/runtime/isolation'
 import { makeCertificate, testContext } from '@svc/testing'
+import { startPostgres, startRedis } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
-import { itWith, programPath } from '../../../../test/support/needs.ts'
+import { itWith, lacking } from '../../../../test/support/needs.ts'
 import { withSandbox } from './support/hostile.ts'
 import * as servers from './support/servers.ts'
 
@@ -35,8 +36,8 @@ withSandbox('client libraries in an isolated plugin', () => {
       ws: await servers.startWebSocket(certificate),
       smtp: await servers.startSmtp(certificate),
       grpc: await servers.startGrpc(PROTO),
-      ...(programPath('postgres') && { postgres: await servers.startPostgres(certificate) }),
-      ...(programPath('redis-server') && { redis: await servers.startRedis() }),
+      ...(!lacking('postgres') && { postgres: await startPostgres({ certificate }) }),
+      ...(!lacking('redis') && { redis: await startRedis() }),
       closed: { port: 9, async [Symbol.asyncDispose]() {} },
     }
     mails = started.smtp.mails

@@ -1,0 +1,21 @@
+import { type SvcError, svcError } from '@svc/core'
+
+export const engineMissing = (reason: string, packages: string): SvcError =>
+  svcError('ENGINE_MISSING', reason, {
+    hint: `Install it (Debian: apt-get install ${packages}), or skip the test where missingEngine() returns a reason`,
+  })
+
+/** `log` is the end of what the server wrote. */
+export const engineFailed = (name: string, what: string, log: string): SvcError =>
+  svcError('ENGINE_FAILED', `${name} ${what}. The end of its log:\n${log.trimEnd() || '(empty)'}`, {
+    hint: 'Read the log above; it names the setting or the file',
+  })
+
+export const engineStopped = (name: string): SvcError =>
+  svcError('ENGINE_STOPPED', `${name} does not run`, { hint: 'Call start() first' })
+
+export const clientMissing = (name: string, cause: unknown): SvcError =>
+  svcError('ENGINE_CLIENT_MISSING', `the package ${name} is not installed`, {
+    hint: `Run npm install --save-dev ${name}`,
+    cause,
+  })

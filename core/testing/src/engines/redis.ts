@@ -1,0 +1,83 @@
+import { clientMissing } from './errors.ts'
+import { engineProgram, freePort } from './programs.ts'
+import { type Engine, firstAnswer, ServerProcess } from './server-process.ts'
+import { engineFolder } from './work-folder.ts'
+
+export interface RedisOptions {
+  /** Writes each command to the disk before the answer, so that data is there after `kill`. Off unless set. */
+  readonly persistent?: boolean
+  /** Memory for data, for example `8mb`. */
+  readonly maxMemory?: string
+  /** What happens when the memory is full; `noeviction` unless set. */
+  readonly maxMemoryPolicy?: 'noeviction' | `allkeys-${'lru' | 'lfu' | 'random'}` | `volatile-${'lru' | 'lfu' | 'random' | 'ttl'}`
+  /** Other settings of `redis.conf`, for example `{ databases: 1 }`. */
+  readonly settings?: Readonly<Record<string, string | number>>
+}
+
+/** A Redis server without a password. */
+export interface Redis extends Engine {
+  /** Sends one command: `command('SET', 'key', 'value')`. Needs the package `ioredis`. */
+  command(name: string, ...args: (string | number)[]): Promise<unknown>
+  /** Deletes all keys, as an operator or a failed server can. */
+  flush(): Promise<void>
+}
+
+/** Starts a Redis server on a free port. Throws ENGINE_MISSING where Redis is not installed. */
+export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
+  const program = engineProgram('redis')
+  const folder = engineFolder('redis')
+  const port = await freePort()
+  const settings = {
+    ...options.settings,
+    ...(options.maxMemory !== undefined && { maxmemory: options.maxMemory }),
+    'maxmemory-policy': options.maxMemoryPolicy ?? 'noeviction',
+    appendonly: options.persistent ? 'yes' : 'no',
+    appendfsync: 'always',
+    save: '',
+    bind: '127.0.0.1',
+    port,
+    dir: folder,
+  }
+  const server = new ServerProcess({
+    name: 'Redis',
+    folder,
+    port,
+    command: [program, ...Object.entries(settings).flatMap(([key, value]) => [`--${key}`, String(value)])],
+    isReady: async () => (await firstAnswer(port, 'PING\r\n')).startsWith('+PONG'),
+    stopSignal: 'SIGTERM',
+    endSignal: 'KILL',
+  })
+  await server.start()
+  const url = `redis://127.0.0.1:${port}`
+  const command = (name: string, ...args: (string | number)[]) => commandOnce(url, name, args)
+  return {
+    port,
+    url,
+    command,
+    flush: async () => void (await command('FLUSHALL')),
+    start: () => server.start(),
+    stop: () => server.stop(),
+    kill: () => server.kill(),
+    log: () => server.log(),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
+
+async function commandOnce(url: string, name: string, args: readonly (string | number)[]): Promise<unknown> {
+  const { Redis: Client } = await import('ioredis').catch((error: unknown) => {
+    throw clientMissing('ioredis', error)
+  })
+  const client = new Client(url, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 10_000,
+  })
+  client.on('error', () => {}) // `connect` reports it
+  try {
+    await client.connect()
+    return await client.call(name, ...args)
+  } finally {
+    client.disconnect()
+  }
+}
