@@ -84,6 +84,7 @@ async function follow(folder: string, port: number): Promise<void> {
   const file = join(folder, 'package.json')
   const { svc, ...pkg } = JSON.parse(await readFile(file, 'utf8')) as { readonly svc: object }
   const declared = JSON.parse(permissions.replaceAll(/ +\/\/.*$/gm, '')) as object
-  const made = { ...pkg, dependencies: { pg: '*' }, svc: { ...svc, permissions: declared } }
+  const settings = JSON.parse(/"settings": (\[.*\])/.exec(text)![1]!) as string[]
+  const made = { ...pkg, dependencies: { pg: '*' }, svc: { ...svc, permissions: declared, settings } }
   await writeFile(file, JSON.stringify(made, null, 2))
 }
