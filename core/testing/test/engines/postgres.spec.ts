@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Postgres, type PostgresStandby, startPostgres } from '@svc/testing/engines'
+import { type Postgres, type PostgresStandby, startPostgres, startTcpProxy } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
 import { failureText, writeUntil } from './support/writers.ts'
@@ -80,21 +80,29 @@ describeWith('postgres', 'the test engine PostgreSQL', () => {
       await standby.query('INSERT INTO acknowledged VALUES (-1)')
       const [row] = await standby.query('SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline')
       expect(row).to.deep.equal({ timeline: '00000002' })
+      await using next = await standby.standby({ synchronous: true }) // of a server that was a synchronous standby itself
+      await standby.query('INSERT INTO acknowledged VALUES (-2)')
+      await standby.kill()
+      await next.promote()
+      expect(await next.query('SELECT n FROM acknowledged WHERE n < 0 ORDER BY n')).to.deep.equal([{ n: -2 }, { n: -1 }])
+      await next.query('INSERT INTO acknowledged VALUES (-3)')
     })
   })
 
-  it('follows with a standby that is not synchronous, and goes on without it', async () => {
+  it('loses what a standby that is not synchronous has not received, when it is promoted', async () => {
     await using primary = await startPostgres()
     await primary.query('CREATE TABLE t (n int)')
-    const standby = await primary.standby()
+    await using link = await startTcpProxy(primary)
+    await using standby = await primary.standby({ via: link })
     await primary.query('INSERT INTO t VALUES (1)')
     while ((await standby.query('SELECT n FROM t')).length === 0) await sleep(5)
-    await standby.kill()
-    await primary.query('INSERT INTO t VALUES (2)')
-    await standby.start()
-    while ((await standby.query('SELECT n FROM t')).length < 2) await sleep(5)
-    await standby[Symbol.asyncDispose]()
-    await primary.query('INSERT INTO t VALUES (3)')
+    link.drop()
+    await primary.query('INSERT INTO t VALUES (2)') // acknowledged
+    await primary.kill()
+    await standby.promote()
+    expect(await standby.query('SELECT n FROM t')).to.deep.equal([{ n: 1 }])
+    await primary.start()
+    expect(await primary.query('SELECT n FROM t')).to.deep.equal([{ n: 1 }, { n: 2 }])
   })
 
   it('leaves no file behind', async () => {
