@@ -36,6 +36,7 @@ const CURATED = [
   '@svc/plugin-tools-shell',
   '@svc/plugin-sandbox-process',
   '@svc/plugin-isolation',
+  '@svc/plugin-bus-store',
   '@svc/plugin-queue-store',
   '@svc/plugin-workflow-nodes',
   '@svc/plugin-workflows',

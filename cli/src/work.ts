@@ -29,6 +29,7 @@ import { problemsOf } from './command/errors.ts'
 /** The task that the supervisor gives to each worker. */
 export interface WorkerTask {
   readonly serverId: string
+  readonly nodeId: string
   /** Start of the server, in Unix milliseconds. */
   readonly startedAt: number
   readonly home: string
@@ -73,7 +74,7 @@ export async function work(text: string): Promise<void> {
       host.log.error({ err: error }, 'this worker ends because of an uncaught error')
     )
     const draining = new AbortController()
-    void releaseHolders(host, await deadHolders(task.serverId, task.home), draining.signal)
+    void releaseHolders(host, await deadHolders(task.home), draining.signal)
     await logUnset(host)
     await logAbandoned(host)
     await serveUntilDrained(link, { host, draining }, config, task, log, imports)
@@ -119,15 +120,20 @@ const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
   findSettings(options, { home, cwd: process.cwd(), env: process.env })
 
 function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
-  const { home, serverId, startedAt } = task
-  const workers = { name: 'workers', use: workersPlugin(link, serverId, workersIn(config)) }
+  const { home, serverId, nodeId, startedAt } = task
+  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config)) }
+  const clusterId = get(config.value, ['cluster', 'name'])
   const options = hostOptions(config, home, link.excluded)
   return startHost({
     ...options,
     plugins: [...options.config.plugins, protectedPathsOf(config, home), workers],
     serverId,
+    nodeId,
+    ...(typeof clusterId === 'string' ? { clusterId } : {}),
+    worker: link.name,
     startedAt,
-    running: link.start.kind === 'worker',
+    // After a pause no other worker serves, so this one uses what they have kept.
+    running: link.start.kind === 'worker' || link.start.kind === 'resume',
     log: { destination: log.destination },
   })
 }
@@ -179,7 +185,8 @@ async function reportOf(
 function logStart({ start }: WorkerLink, { log }: RunningHost, { address, sources }: WorkerReport): void {
   const facts = { url: address?.url, configuration: sources }
   if (start.kind === 'server' && address) log.info(facts, 'listening')
-  if (start.kind === 'reload') log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
+  if (start.kind === 'reload' || start.kind === 'resume')
+    log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
 }
 
 /** A plugin that is written into `svc.config.ts` is code, which cannot be sent to another worker. */
@@ -206,11 +213,11 @@ function addressOf(host: RunningHost) {
 const RELEASE_MS = 10_000
 
 /**
- * Prefixes of lease holders that are dead: workers of this server, and servers of this home that were killed. A holder is `<id
- * of the server>/<pid of the worker>/`. Must be read before this server reports to be ready, because that removes the traces.
+ * Prefixes of lease holders that are dead: workers of this server, and servers of this home that were killed. A holder begins with
+ * `<name of the worker>/`, and that with `<id of the server>.`. Must be read before this server reports to be ready, because that removes the traces.
  */
-async function deadHolders(serverId: string, home: string): Promise<string[]> {
-  return [...deadBefore().map(pid => `${serverId}/${pid}/`), ...(await deadServers(home)).map(id => `${id}/`)]
+async function deadHolders(home: string): Promise<string[]> {
+  return [...deadBefore().map(worker => `${worker}/`), ...(await deadServers(home)).map(id => `${id}.`)]
 }
 
 /** Releases the leases of dead holders, so that others need not wait for their expiry. Logs errors and never throws. */
@@ -222,8 +229,7 @@ async function releaseHolders(host: RunningHost, holders: readonly string[], sig
   await Promise.all(holders.map(async holder => host.service(Store).releaseHolder(holder, ctx))).catch(failed)
 }
 
-/** Excludes this process, which can have the reused id of a dead one. */
-const deadBefore = () => (process.env[DEAD_WORKERS] ?? '').split(',').filter(pid => pid !== '' && pid !== String(process.pid))
+const deadBefore = () => (process.env[DEAD_WORKERS] ?? '').split(',').filter(Boolean)
 
 /** Adds the owner to a taken port if it is a server of this home. */
 async function withPortOwner(error: unknown, home: string): Promise<unknown> {

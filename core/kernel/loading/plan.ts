@@ -43,6 +43,12 @@ export interface HostOptions extends KnownNames {
   readonly reserved?: readonly ReservedSection[]
   /** The name of this server among those that share a store. Default: generated. */
   readonly serverId?: string
+  /** The name of the node. Default: that of the server. */
+  readonly nodeId?: string
+  /** The name of the cluster. Default: that of the server. */
+  readonly clusterId?: string
+  /** The name of this process. Default: that of the server and `.0`. */
+  readonly worker?: string
   /** Start time of the server in Unix milliseconds, when it is older than this host. Default: now. */
   readonly startedAt?: number
   /** Other processes of this server already run with this configuration. Plugins learn it in their `check`. */

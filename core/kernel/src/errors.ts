@@ -204,7 +204,8 @@ export const tapFailed = (plugin: string, hook: string, cause: unknown) =>
   svcError(codeOf(cause) ?? 'TAP_FAILED', messageOf(cause), {
     // A tap can run code of another plugin. An error that already names a plugin keeps it.
     plugin: (cause as SvcError)?.plugin ?? plugin,
-    where: hook,
+    // The place that the error names is more exact.
+    where: (cause as SvcError)?.where ?? hook,
     cause,
     details: { ...(cause as SvcError)?.details, hook },
     hint: (cause as SvcError)?.hint ?? `Disable ${plugin} to continue without its tap of ${hook}`,

@@ -77,6 +77,7 @@ class HostImpl implements RunningHost {
   readonly log: ReturnType<typeof createLog>
   #options: HostOptions
   #plan: Plan
+  #identity: Pick<HostReport, 'serverId' | 'nodeId' | 'clusterId' | 'worker'>
   #boundary: PluginBoundary
   #hooks: Hooks
   #counts: CallCounter | undefined
@@ -92,7 +93,14 @@ class HostImpl implements RunningHost {
   #successor = false
 
   constructor(options: HostOptions, plan: Plan) {
-    this.#options = { serverId: crypto.randomUUID(), version: '0.0.0', ...options }
+    const serverId = options.serverId ?? crypto.randomUUID()
+    this.#identity = {
+      serverId,
+      nodeId: options.nodeId ?? serverId,
+      clusterId: options.clusterId ?? serverId,
+      worker: options.worker ?? `${serverId}.0`,
+    }
+    this.#options = { version: '0.0.0', ...options }
     this.#startedAt = options.startedAt ?? Date.now()
     this.#plan = plan
     this.#boundary = options.boundary ?? DIRECT
@@ -142,11 +150,11 @@ class HostImpl implements RunningHost {
   }
 
   report(): HostReport {
-    const { serverId = '', version = '' } = this.#options
+    const { version = '' } = this.#options
     const plugins = [...this.#set.map(item => runningReport(item.plannedPlugin, item.owned, item.setupMs)), ...this.#failed]
     const [successor, startedAt] = [this.#successor, this.#startedAt]
     const counted = { hooks: this.#hooks.stats(), calls: this.#counts?.stats() ?? [] }
-    return { serverId, version, state: this.#state, successor, startedAt, plugins, ...counted }
+    return { ...this.#identity, version, state: this.#state, successor, startedAt, plugins, ...counted }
   }
 
   close(options: CloseOptions = {}): Promise<void> {
@@ -174,7 +182,7 @@ class HostImpl implements RunningHost {
 
   #viewFor(token: AnySlot, { name, found }: OrderedPlugin): SlotView<unknown> {
     const { view } = this.#slot(token, name)
-    const granted = grantedItems(found.permissions, token.name)
+    const granted = grantedItems(found.permissions, 'slot', token.name)
     return granted ? grantedView(view, granted) : view
   }
 

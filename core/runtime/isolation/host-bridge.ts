@@ -7,12 +7,14 @@ import {
   type TapOptions,
   type Waterfall,
 } from '@svc/core'
-import { Checks, HealthFacts, MetricSources, type RefusalKind } from '@svc/core/contracts'
+import { Checks, HealthFacts, MetricSources, type RefusalKind, Store } from '@svc/core/contracts'
+import { grantedItems } from '@svc/core/internal'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { type BorrowedContexts, createBorrowedContexts } from './borrowed-contexts.ts'
 import { hooksToken, HostBridge, type Level, PluginRunner, REFUSAL_KINDS, RemoteTap } from './contract.ts'
 import { canTap, type Contributions, createContributions, isPublicHook, MAX_NAME_LENGTH } from './contributions.ts'
 import { hookNotPermitted } from './errors.ts'
+import { grantedStore } from './granted-store.ts'
 import type { Isolated } from './isolated-ref.ts'
 import { MAX_LINE_LENGTH, type OutputLimiter, truncateFacts } from './output-limiter.ts'
 
@@ -106,7 +108,7 @@ export async function exposeContributions(
   channel.signal.addEventListener('abort', () => contributions.removeAll(), { once: true })
   channel.offer('host_bridge', HostBridge, createHostBridge(plugin, scope, { channel, uses, contributions, budget, refused }))
   channel.offer<unknown>('hooks', hooksToken(provides), uses.guard(hooksToken(provides), scope.hooks))
-  const services = offerServices(plugin, given, { channel, uses })
+  const services = offerServices(plugin, given, { channel, uses, refused })
   for (const [key, token] of Object.entries(plugin.requires)) {
     if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses })
   }
@@ -125,15 +127,25 @@ interface ExposedChannel {
   readonly uses: BorrowedContexts
 }
 
+interface ExposedServices extends ExposedChannel {
+  readonly refused: (kind: RefusalKind, what: string) => Promise<void>
+}
+
 function offerServices(
-  { requires, optional }: Isolated,
+  { ref, requires, optional }: Isolated,
   given: Record<string, unknown>,
-  { channel, uses }: ExposedChannel
+  { channel, uses, refused }: ExposedServices
 ): string[] {
   const services = Object.entries({ ...requires, ...optional }).filter(
     ([key, { what }]) => what === 'service' && given[key] !== undefined
   )
-  for (const [key, token] of services) channel.offer<unknown>(`given.${key}`, token, uses.guard(token, given[key] as object))
+  const spaces = ref.confinement && grantedItems(ref.confinement.permissions, 'service', Store.name)
+  for (const [key, token] of services) {
+    const service = given[key] as object
+    const granted =
+      token.name === Store.name && spaces ? grantedStore(service as Store, { plugin: ref.name, spaces, refused }) : service
+    channel.offer<unknown>(`given.${key}`, token, uses.guard(token, granted))
+  }
   return services.map(([key]) => key)
 }
 

@@ -22,6 +22,8 @@ export interface ServerInfo {
   readonly startedAt: number
   /** The subset that it serves. Absent: everything. */
   readonly surface?: string
+  /** The folder of the only plugin that it loads besides the built-in ones and those of its configuration: `svc plugins dev`. */
+  readonly linked?: string
   readonly workers: readonly WorkerInfo[]
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import { type ConfigTree, type Plugin, type RunningHost, type SlotToken, svcError } from '@svc/core'
+import { type ConfigTree, type Plugin, type RunningHost, type SlotToken, StartFailed, svcError } from '@svc/core'
 import { handlesText, type OpenHandle } from '@svc/runtime/isolation'
 import { openTestHost } from './host.ts'
 import { generate, randomOf } from './made-up.ts'
@@ -79,7 +79,9 @@ export async function openPlugin(
     (by, place) =>
       by === info.name &&
       late.add(`it calls ${place} with the context of a call that has ended: pass on a context only while its call runs`)
-  )
+  ).catch((error: unknown) => {
+    throw withKitHints(error)
+  })
   const held = stack.move()
   const close = async () => {
     // A process that is about to end takes a moment to be gone, and the host to log it.
@@ -96,6 +98,16 @@ export async function openPlugin(
     close,
   }
 }
+
+/** A host of the kit has only the plugins that its caller names. */
+function withKitHints(error: unknown): unknown {
+  for (const problem of error instanceof StartFailed ? error.problems : [])
+    if (problem.code === 'SERVICE_MISSING') Object.assign(problem, { hint: besideHint(String(problem.details.service)) })
+  return error
+}
+
+const besideHint = (service: string) =>
+  `Name a plugin that provides "${service}" in "beside" of the options of pluginKit${service === 'store' ? ` (beside: ['@svc/plugin-store-memory'])` : ''}, with that package in "devDependencies", or provide the service in "give". \`svc plugins test\` adds the built-in plugins by itself`
 
 const leftOpen = (plugin: string, left: readonly OpenHandle[]) =>
   svcError('LEFTOVERS', `${plugin} left open: ${handlesText(left)}`, {

@@ -124,6 +124,29 @@ describe('what a person reads before a plugin is let in', () => {
     expect(text).to.not.contain('s3cret')
   })
 
+  it('says of a hook what its kind lets a plugin do', () => {
+    const hooks = ['chat.turn', 'chat.toolCall', 'chat.end', 'http.done', 'tools.changed', 'host.closing', 'acme.said']
+    expect(permissionWords({ hooks })).to.deep.equal([
+      'join chat.turn: see and change all its messages',
+      'join chat.toolCall: see all its messages, and answer or refuse them',
+      'join chat.end: see all its messages',
+      'join http.done: see all its messages',
+      'join tools.changed: see all its messages',
+      'join host.closing: run at this moment',
+      'join acme.said: see and change all its messages',
+    ])
+    const words = (name: string) => permissionWords({ hooks: [name] })
+    for (const name of ['*', 'http.*', 'peers.*', 'acme*', '*.changed*s'])
+      expect(words(name)).to.deep.equal([`WIDE: join ${name}: see and change all its messages`])
+  })
+
+  it('says which spaces of the store it reads and changes', () => {
+    expect(permissionWords({ spaces: ['notes', 'n*'] })).to.deep.equal([
+      'WIDE: read and change all data in the space n* of the store',
+      'read and change all data in the space notes of the store',
+    ])
+  })
+
   it('begins with what is wide, marked, and of a long list says how many more there are', () => {
     const words = permissionWords({
       network: [...Array.from({ length: 30 }, (_, at) => `h${at}.example`), '*', '*.org', '*.example.org'],

@@ -128,6 +128,7 @@ export const noScheme = () =>
 export const schemeFailed = (name: string, plugin: string | undefined, cause: unknown) =>
   svcError('SCHEME_FAILED', `the credentials of "${name}" (${plugin}) cannot be checked: ${messageOf(cause)}`, {
     cause,
+    where: prepareOf(name),
     ...(plugin === undefined ? {} : { plugin }),
     hint: `Fix this plugin, disable it (${howToDisable(plugin)}), or set server.auth.enabled to false`,
   })
@@ -139,11 +140,14 @@ export const schemeInvalid = (name: string, plugin: string | undefined, what: st
   })
 
 /** Passes on the error that a scheme's `prepare` threw, with its code, details and hint. */
-export const schemeUnready = (code: string, plugin: string | undefined, cause: unknown) => {
+export const schemeUnready = (code: string, name: string, plugin: string | undefined, cause: unknown) => {
   const { details = {}, hint } = Object(cause) as Partial<SvcError>
   const named = { ...(plugin === undefined ? {} : { plugin }), ...(hint === undefined ? {} : { hint }) }
-  return svcError(code, messageOf(cause), { cause, details, ...named })
+  return svcError(code, messageOf(cause), { cause, details, where: prepareOf(name), ...named })
 }
+
+/** The method that failed: the error rises through the hook in which svc calls it. */
+const prepareOf = (name: string) => `auth_schemes.${name}.prepare`
 
 const howToDisable = (plugin = '<name>') =>
   `run svc plugins disable ${plugin} if it is installed, otherwise set enabled: false in "plugins"`

@@ -37,7 +37,7 @@ export default definePlugin({
   async setup(scope, { store, host, peers }) {
     const { max_messages, max_bytes, lease_ms } = scope.config
     const lasting = systemContext(scope.signal, 'conversations')
-    const holder = `${(await host.report(lasting)).serverId}/${process.pid}/`
+    const holder = `${(await host.report(lasting)).worker}/`
     const limits = { maxMessages: max_messages, maxBytes: max_bytes, leaseMs: lease_ms }
     const turns = new Turns({ store, holder, limits, log: scope.log, lasting })
     const drops = createDrops(turns, peers)

@@ -1,4 +1,4 @@
-import { type CallContext, type Events, type Log, systemContext, withTimeout } from '@svc/core'
+import { type CallContext, type Events, type HostReport, type Log, systemContext, withTimeout } from '@svc/core'
 import {
   type Check,
   type Fence,
@@ -31,7 +31,7 @@ export interface McpServiceOptions {
   readonly events: Events
   readonly peers: Peers | undefined
   readonly sandbox: ProcessSandbox | undefined
-  readonly serverId: string
+  readonly host: Pick<HostReport, 'serverId' | 'worker'>
   /** Whether this host serves: then servers are connected before the first call. */
   readonly isEager: boolean
   /** Milliseconds after which the tools of a remote server are listed again; 0 for never. */
@@ -66,12 +66,12 @@ const DRAIN_MS = 30_000
 
 /** Reads the records of the servers. Connects nothing before `begin`. */
 export async function createMcpService(options: McpServiceOptions): Promise<McpService> {
-  const { servers, store, peers, log, serverId, lasting } = options
+  const { servers, store, peers, log, host, lasting } = options
   const workers = peers && new PeerWorkers(peers)
   const self = (await peers?.self(lasting)) ?? 'alone'
   const registry: ServerRegistry = new ServerRegistry({
     store,
-    serverId,
+    serverId: host.serverId,
     servers,
     log,
     shared: workers !== undefined,
@@ -131,14 +131,14 @@ interface OwnerContext extends McpServiceOptions {
 }
 
 function createOwner(context: OwnerContext, server: Server): ServerOwner {
-  const { store, registry, workers, self, serverId, isEager, recheckMs, env, sandbox, metrics, log, lasting } = context
-  const holder = `${serverId}/${process.pid}/`
+  const { store, registry, workers, self, host, isEager, recheckMs, env, sandbox, metrics, log, lasting } = context
+  const holder = `${host.worker}/`
   const storage = loginStorage(store, server, lasting, record => void registry.take(loginKey(server), record, lasting))
   const deadHolder = () => {
     const state = registry.state(server)
     return state?.worker && workers?.hasExited(state.worker) ? state.holder : undefined
   }
-  const lease = new ServerLease({ store, lease: `mcp/${stateKey(serverId, server)}`, holder, deadHolder, log, lasting })
+  const lease = new ServerLease({ store, lease: `mcp/${stateKey(host.serverId, server)}`, holder, deadHolder, log, lasting })
   const common = { server, registry, self, log, lasting }
   const session = {
     ...common,

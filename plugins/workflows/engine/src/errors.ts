@@ -13,6 +13,11 @@ export const workflowUnknown = (name: string, known: readonly string[], renamed?
           : 'Add a workflow file to a folder of workflows.roots',
   })
 
+export const serverSilent = (url: string) =>
+  svcError('SERVER_SILENT', `the server at ${url} did not answer`, {
+    hint: 'Try again; `svc status` shows whether the server runs',
+  })
+
 export const pathRefused = (path: string) =>
   svcError('INVALID_VALUE', `"${path.slice(0, 200)}" is not a workflow file below a configured root`, {
     details: { field: 'workflow', value: path.slice(0, 200), reason: 'not a workflow file below a configured root' },

@@ -7,6 +7,8 @@ import { groupOf } from './run-starter.ts'
 export interface MaintenanceOptions {
   readonly store: Store
   readonly queue: RunQueue
+  /** The name of this worker. */
+  readonly worker: string
   readonly retentionMs: number
   readonly maxAgeMs: number
   readonly log: Log
@@ -39,9 +41,9 @@ export class Maintenance {
   }
 
   async #round(): Promise<void> {
-    const { store, lasting, log } = this.#parts
+    const { store, worker, lasting, log } = this.#parts
     try {
-      const holder = `maintenance/${process.pid}/${crypto.randomUUID()}`
+      const holder = `${worker}/maintenance/${crypto.randomUUID()}`
       const { lease, fence } = await store.acquire(LEASE, { holder, ttlMs: EVERY_MS / 2, waitMs: 0 }, lasting)
       await this.run().finally(() => store.release({ lease, fence }, lasting))
     } catch (err) {

@@ -12,7 +12,15 @@ const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', 
 /** What looks after the house, to be told when; and the store, to make things older than they are. */
 function houseOf(host: RunningHost) {
   const [store, queue, log] = [host.service(Store), host.service(RunQueue), host.log]
-  const maintenance = new Maintenance({ store, queue, retentionMs: 7 * DAY_MS, maxAgeMs: 30 * DAY_MS, log, lasting: ctx })
+  const maintenance = new Maintenance({
+    store,
+    queue,
+    worker: 'server.1',
+    retentionMs: 7 * DAY_MS,
+    maxAgeMs: 30 * DAY_MS,
+    log,
+    lasting: ctx,
+  })
   const all = async (collection: string) => (await store.range(collection, { limit: 100 }, ctx)).records
   return {
     store,

@@ -9,9 +9,9 @@ export default definePlugin({
   provides: RunQueue,
   async setup(scope, { store, host }) {
     const lasting = systemContext(scope.signal, 'queue-store')
-    const { serverId } = await host.report(lasting)
+    const { worker, nodeId } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
-    const queue = new StoreQueue({ store, holder: `${serverId}/${process.pid}/runs/`, lasting })
+    const queue = new StoreQueue({ store, holder: `${worker}/runs/`, node: nodeId, lasting })
     scope.tap(Peers.hooks.workerExit, ({ holder }) => queue.gone(holder, lasting))
     return queue
   },

@@ -1,19 +1,19 @@
 import { type CallContext, codeOf } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
 
-/** A claim expires after this time without renewal. */
-const CLAIM_MS = 30_000
-
 /** The leases of claims: one for each run, and one for each slot of a group. */
 export class Leases {
   readonly #store: Store
   readonly #holder: string
+  readonly #claimMs: number
   /** Group slots that runs of this process hold. */
   readonly #places = new Map<string, Fence>()
 
-  constructor(store: Store, holder: string) {
+  /** `claimMs`: a claim expires after this time without renewal. */
+  constructor(store: Store, holder: string, claimMs: number) {
     this.#store = store
     this.#holder = holder
+    this.#claimMs = claimMs
   }
 
   /** Acquires the lease of a run; undefined if it is taken. */
@@ -53,7 +53,7 @@ export class Leases {
   /** Renews the leases of a claim. Throws STORE_FENCED if another process holds one of them. */
   async keep(id: string, fence: Fence, ctx: CallContext): Promise<void> {
     const place = this.#places.get(id)
-    await Promise.all((place ? [fence, place] : [fence]).map(item => this.#store.renew(item, CLAIM_MS, ctx)))
+    await Promise.all((place ? [fence, place] : [fence]).map(item => this.#store.renew(item, this.#claimMs, ctx)))
   }
 
   async #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
@@ -61,7 +61,7 @@ export class Leases {
       // each claim has its own holder, because a holder gets back a lease that it already has
       const { fence } = await this.#store.acquire(
         lease,
-        { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 },
+        { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: this.#claimMs, waitMs: 0 },
         ctx
       )
       return { lease, fence }
@@ -84,6 +84,7 @@ export interface QueueEntry {
   /** Time of the next check, in Unix milliseconds. */
   readonly due: number
   readonly group?: QueuedRun['group']
+  readonly affinity?: QueuedRun['affinity']
   readonly holder?: string
   /** Whether a notice came while it was held. */
   readonly woken?: boolean

@@ -53,12 +53,17 @@ export interface QueueOptions {
   readonly store: Store
   /** The prefix of the lease holders of this process. */
   readonly holder: string
+  /** The name of the node of this process. */
+  readonly node: string
+  /** Milliseconds after which a claim expires without renewal. Default 30,000. */
+  readonly claimMs?: number
   /** A context that lasts as long as the process, so that no claim is left unfinished. */
   readonly lasting: CallContext
 }
 
-/** When a held entry is checked again, because its holder can be gone. */
-const HELD_MS = 60_000
+const CLAIM_MS = 30_000
+/** When a held entry is checked again, because its holder can be gone: after this many times the life of a claim. */
+const HELD_LIVES = 2
 /** How often the queue is polled for entries of other processes. */
 const POLL_MS = 1_000
 /** How long a new process checks all held entries. */
@@ -70,21 +75,25 @@ const NEVER = Number.MAX_SAFE_INTEGER
 export class StoreQueue implements RunQueue {
   readonly #store: Store
   readonly #holder: string
+  readonly #node: string
+  readonly #heldMs: number
   readonly #lasting: CallContext
   readonly #leases: Leases
   readonly #bell = new Wakeup()
   readonly #lull = new IdleGate()
 
-  constructor({ store, holder, lasting }: QueueOptions) {
+  constructor({ store, holder, node, claimMs = CLAIM_MS, lasting }: QueueOptions) {
     this.#lasting = lasting
     this.#store = store
     this.#holder = holder
-    this.#leases = new Leases(store, holder)
+    this.#node = node
+    this.#heldMs = HELD_LIVES * claimMs
+    this.#leases = new Leases(store, holder, claimMs)
   }
 
   async put(run: QueuedRun, { claim }: { readonly claim: boolean }, ctx: CallContext): Promise<RunClaim | undefined> {
     this.#lull.end()
-    const isFree = claim && (!run.group || (await this.#leases.enter(run.id, run.group, ctx)))
+    const isFree = claim && this.#isHere(run) && (!run.group || (await this.#leases.enter(run.id, run.group, ctx)))
     if (!isFree) {
       await this.#wait(run, ctx)
       return undefined
@@ -182,7 +191,8 @@ export class StoreQueue implements RunQueue {
   }
 
   async #claim(found: StoreRecord, full: Set<string>, ctx: CallContext): Promise<RunClaim | undefined> {
-    const { group } = entryIn(found)
+    const { group, affinity } = entryIn(found)
+    if (!this.#isHere({ affinity })) return undefined
     if (group && !full.has(group.name) && !(await this.#leases.enter(found.key, group, ctx))) full.add(group.name)
     if (group && full.has(group.name)) {
       await this.#lookLater(found, ctx)
@@ -195,11 +205,18 @@ export class StoreQueue implements RunQueue {
     return undefined
   }
 
+  /** Whether workers of this node may execute the run. */
+  #isHere({ affinity }: Pick<QueueEntry, 'affinity'>): boolean {
+    return affinity === undefined || affinity === this.#node
+  }
+
   /** Postpones the next check of a held run. */
   async #lookLater(found: StoreRecord, ctx: CallContext): Promise<void> {
     const place = entryIn(found)
     if (place.state !== 'held' || place.due > Date.now()) return
-    await this.#write(found.key, { ...place, due: Date.now() + HELD_MS }, { ifVersion: found.version }, ctx).catch(onlyConflict)
+    await this.#write(found.key, { ...place, due: Date.now() + this.#heldMs }, { ifVersion: found.version }, ctx).catch(
+      onlyConflict
+    )
   }
 
   /** Marks a run as held. Returns false if another process was faster. */
@@ -215,7 +232,7 @@ export class StoreQueue implements RunQueue {
   }
 
   #held(place: QueueEntry): QueueEntry {
-    return { ...place, state: 'held', due: Date.now() + HELD_MS, holder: this.#holder }
+    return { ...place, state: 'held', due: Date.now() + this.#heldMs, holder: this.#holder }
   }
 
   /** Changes the entry of a run, and retries after concurrent changes. Does nothing if `change` returns undefined. Throws STORE_FENCED. */
@@ -256,17 +273,23 @@ export class StoreQueue implements RunQueue {
 
 const entryIn = ({ value }: StoreRecord) => value as unknown as QueueEntry
 
-const entryOf = ({ due, group }: QueuedRun): QueueEntry => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
+/** The fields of an entry that come from the run. */
+const lastingOf = ({ group, affinity }: Pick<QueuedRun, 'group' | 'affinity'>) => ({
+  ...(group ? { group } : {}),
+  ...(affinity === undefined ? {} : { affinity }),
+})
+
+const entryOf = (run: QueuedRun): QueueEntry => ({ state: 'ready', due: run.due ?? NEVER, ...lastingOf(run) })
 
 /** A change of a held run takes effect when its holder returns it. */
-function markWoken(held: QueueEntry, { group }: QueuedRun): QueueEntry {
-  const { group: _, ...place } = held
-  return { ...place, ...(group ? { group } : {}), woken: true }
+function markWoken(held: QueueEntry, run: QueuedRun): QueueEntry {
+  const { group: _group, affinity: _affinity, ...place } = held
+  return { ...place, ...lastingOf(run), woken: true }
 }
 
 /** A run with new notices becomes ready instead of sleeping. */
-function asleep({ woken: news, group }: QueueEntry, due: number | null): QueueEntry {
-  const place = group ? { group } : {}
+function asleep({ woken: news, ...entry }: QueueEntry, due: number | null): QueueEntry {
+  const place = lastingOf(entry)
   return news ? { ...place, state: 'ready', due: Date.now() } : { ...place, state: 'asleep', due: due ?? NEVER }
 }
 

@@ -46,7 +46,9 @@ const permissions = {
   services: texts,
   tools: texts,
   providers: texts,
+  spaces: texts,
   hooks: texts,
+  server: texts,
   public_routes: texts,
   credential_headers: texts,
 }

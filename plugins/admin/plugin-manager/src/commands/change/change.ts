@@ -172,10 +172,14 @@ const namesOf = ({ candidates, removed }: StagedChange) =>
     ? candidates.map(candidate => `${candidate.name} ${candidate.version}`).join(', ')
     : removed.map(item => item.name).join(', ')
 
-export const servedBy = ({ urls }: ChangeResult): string =>
-  urls.length === 0
-    ? 'no server runs: the next svc serve loads the change'
-    : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} loaded the change`
+export function servedBy({ urls, others }: ChangeResult): string {
+  const dev = others.length === 0 ? '' : `; ${others.join(', ')} (svc plugins dev) loads no installed plugins`
+  const loaded =
+    urls.length === 0
+      ? `no ${others.length === 0 ? '' : 'other '}server runs: the next svc serve loads the change`
+      : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} loaded the change`
+  return `${loaded}${dev}`
+}
 
 /** Prints a line or a JSON object about a success, and returns its exit code. */
 export function printSuccess(

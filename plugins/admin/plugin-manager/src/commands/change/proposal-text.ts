@@ -3,7 +3,20 @@ import { resolve, sep } from 'node:path'
 import { styleText } from 'node:util'
 import { oneLine, visible } from '@svc/cli/command'
 import { unsetIn } from '@svc/cli/program'
-import { type ConfigTree, type Manifest, type RouteManifest, routesOf, shownPath, slotsOf } from '@svc/core'
+import {
+  type AnyHook,
+  type AnyService,
+  type AnySlot,
+  type ConfigTree,
+  type HookKind,
+  Host,
+  type Manifest,
+  type RouteManifest,
+  routesOf,
+  shownPath,
+  slotsOf,
+} from '@svc/core'
+import * as contracts from '@svc/core/contracts'
 import {
   allSettings,
   type PermissionValues,
@@ -211,15 +224,39 @@ const KINDS: Readonly<Record<PermissionKind, Kind>> = {
     say: name => `see the credentials that clients send in ${name}, including the API key and tokens of svc`,
     isWide: () => true,
   },
+  server: { say: request => `with its commands, send ${request} to your server with your credentials`, isWide: hasStar },
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
   tools: { say: name => `call the tool ${name}`, isWide: hasStar },
   providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
-  hooks: { say: name => `join ${name}: see and change all its messages`, isWide: hasStar },
+  spaces: { say: name => `read and change all data in the space ${name} of the store`, isWide: hasStar },
+  hooks: { say: hookWords, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },
   read: { say: path => `read ${path}`, isWide: holdsAPerson },
   env: { say: name => `read the variable ${name}`, isWide: hasStar },
   // *.example.org has one owner, *.org has many
   network: { say: host => `connect to ${host}`, isWide: host => /^\*(\.[^.]*)?(:\d+)?$/.test(host) },
+}
+
+const HOST_HOOK = `${Host.name}.`
+
+/** The kinds of the hooks of svc, by id. Hooks of other plugins are not known before their code runs. */
+const HOOK_KINDS: ReadonlyMap<string, HookKind> = new Map(
+  Object.values(contracts).flatMap(token => hooksOf(token).map(({ id, kind }) => [id, kind]))
+)
+
+function hooksOf(token: unknown): readonly AnyHook[] {
+  const { what, hooks, changed } = Object(token) as Partial<AnyService & AnySlot>
+  if (what === 'slot' && changed) return [changed]
+  return what === 'service' ? (Object.values(hooks ?? {}) as AnyHook[]) : []
+}
+
+/** The kind of a hook decides what its taps can do. Several hooks, or an unknown one, let a plugin do everything. */
+function hookWords(name: string): string {
+  if (name.startsWith(HOST_HOOK)) return `join ${name}: run at this moment`
+  const kind = HOOK_KINDS.get(name)
+  if (kind === 'series') return `join ${name}: see all its messages`
+  if (kind === 'bail') return `join ${name}: see all its messages, and answer or refuse them`
+  return `join ${name}: see and change all its messages`
 }
 
 /** A path that contains a whole home, or the folder in which svc starts. */
