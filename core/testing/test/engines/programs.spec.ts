@@ -54,10 +54,13 @@ describeWith('redis', 'the processes of test engines', () => {
     while ([...engineFolders().keys()].some(folder => !before.has(folder))) await sleep(10)
   })
 
-  it('end when the engine is disposed', async () => {
+  it('end, and their files are removed, when the engine is disposed', async () => {
     const redis = await startRedis()
+    const [, folder] = (await redis.command('CONFIG', 'GET', 'dir')) as [string, string]
+    expect(existsSync(folder)).to.equal(true)
     await redis[Symbol.asyncDispose]()
     await redis[Symbol.asyncDispose]()
+    expect(existsSync(folder)).to.equal(false)
     expect(await redis.command('PING').catch((error: Error) => error.message)).to.match(/ECONNREFUSED|closed/i)
   })
 })
