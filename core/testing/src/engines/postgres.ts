@@ -2,7 +2,7 @@ import { realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Certificate } from '../certificate.ts'
-import { clientMissing, engineFailed, engineStopped } from './errors.ts'
+import { clientFailed, engineFailed, engineStopped } from './errors.ts'
 import { CREDENTIALS, engineProgram, freePort } from './programs.ts'
 import { type Engine, firstAnswer, runProgram, ServerProcess, textOf } from './server-process.ts'
 import { engineFolder, writeEngineFile } from './work-folder.ts'
@@ -239,9 +239,7 @@ interface Client {
 /** Runs a statement on a connection of its own. The rows of the last one, where the text has several. */
 export async function queryOnce(url: string, sql: string, values?: readonly unknown[]): Promise<PostgresRow[]> {
   // @ts-expect-error its types are a package of their own
-  const pg = await import('pg').catch((error: unknown) => {
-    throw clientMissing('pg', error)
-  })
+  const pg = await import('pg').catch(clientFailed('pg'))
   const client: Client = new pg.default.Client({
     connectionString: url,
     connectionTimeoutMillis: WAIT_MS,

@@ -1,4 +1,4 @@
-import { clientMissing } from './errors.ts'
+import { clientFailed } from './errors.ts'
 import { CREDENTIALS, engineProgram, freePort } from './programs.ts'
 import { type Engine, firstAnswer, ServerProcess } from './server-process.ts'
 import { engineFolder, writeEngineFile } from './work-folder.ts'
@@ -71,9 +71,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
 }
 
 async function commandOnce(url: string, name: string, args: readonly (string | number)[]): Promise<unknown> {
-  const { Redis: Client } = await import('ioredis').catch((error: unknown) => {
-    throw clientMissing('ioredis', error)
-  })
+  const { Redis: Client } = await import('ioredis').catch(clientFailed('ioredis'))
   const client = new Client(url, {
     lazyConnect: true,
     retryStrategy: () => null,
