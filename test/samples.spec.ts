@@ -17,6 +17,8 @@ const plugins: Document = await readDocument(
     'write-a-route',
     'write-a-store',
     'keep-data',
+    'work-in-the-background',
+    'run-something-every-night',
     'write-an-auth-scheme',
     'tap-a-chat',
     'provide-a-service',

@@ -38,6 +38,8 @@ const CURATED = [
   '@svc/plugin-isolation',
   '@svc/plugin-bus-store',
   '@svc/plugin-queue-store',
+  '@svc/plugin-jobs',
+  '@svc/plugin-schedules',
   '@svc/plugin-workflow-nodes',
   '@svc/plugin-workflows',
   '@svc/plugin-teams',
@@ -57,6 +59,8 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-auth-bearer',
   '@svc/plugin-workflows',
   '@svc/plugin-teams',
+  '@svc/plugin-jobs',
+  '@svc/plugin-schedules',
   '@svc/plugin-store-sqlite',
 ]
 
@@ -97,6 +101,8 @@ export type CuratedModules = [
   typeof import('@svc/plugin-sandbox-process'),
   typeof import('@svc/plugin-isolation'),
   typeof import('@svc/plugin-queue-store'),
+  typeof import('@svc/plugin-jobs'),
+  typeof import('@svc/plugin-schedules'),
   typeof import('@svc/plugin-workflow-nodes'),
   typeof import('@svc/plugin-workflows'),
   typeof import('@svc/plugin-teams'),

@@ -91,10 +91,10 @@ async function logUnset(host: RunningHost): Promise<void> {
     .report()
     .plugins.filter(plugin => plugin.permissions.env !== undefined && !plugin.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
-  const { UNSET_HINT, unsetIn, unsetText } = await import('./installed.ts')
+  const { UNSET_HINT, unsetIn, unsetText } = await import('./command/unset-variables.ts')
   for (const { name, permissions } of strangers) {
     const unset = unsetIn(permissions)
-    if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
+    if (unset.length > 0) host.log.warn({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
   }
 }
 

@@ -227,6 +227,7 @@ describe('consent to the permissions of a plugin', function () {
       .to.contain(`TOOL_EXECUTION_FAILED  ${TIDES}`)
       .and.contain('(TIDE_LOST)')
       .and.match(/\n {2}at .*index\.js:\d+/)
+      .and.contain('Of the variables of the plugin, TIDES_KEY is not set here. If the plugin needs it, export it')
     expect((await svc('tools', 'call', 'tides', 'how=type')).err).to.contain('(TypeError)')
     await using service = await startService({ home, cwd: folder })
     const call = (how: string) =>

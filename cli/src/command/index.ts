@@ -9,5 +9,7 @@ export { INTERRUPTED, usageError } from './errors.ts'
 // The terminal: questions and text
 export { passingPerson, type Person, personAt } from './person.ts'
 export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'
+// Variables of plugins
+export { UNSET_HINT, unsetIn, unsetText } from './unset-variables.ts'
 // Tests
 export { type CommandRun, runCommand } from './run-command.ts'

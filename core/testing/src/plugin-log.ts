@@ -49,8 +49,25 @@ export function createLogReader(plugin: string): LogReader {
 }
 
 /** A variable that only a dependency reads. */
-export const lookText = (name: string, by: string): string =>
-  `${by} looks at the variable ${name}: if the plugin needs it, add it to "permissions": { "env": [{ "name": "${name}", "optional": true }] }`
+export const lookText = (name: string, by: string): string => looksText([name], by)
+
+const looksText = (names: readonly string[], by: string): string =>
+  `${by} looks at the ${names.length === 1 ? 'variable' : 'variables'} ${names.join(', ')}: ignore this, or, if the plugin needs one, add it to "permissions": { "env": [{ "name": "${names[0]}", "optional": true }] }`
+
+const LOOK = /^(\S+) looks at the variable (\w+): /
+
+/** Joins the warnings about variables that one dependency reads; the others stay. */
+export function joinLooks(warnings: readonly string[]): string[] {
+  const looks = warnings.flatMap(text => {
+    const [, by, name] = LOOK.exec(text) ?? []
+    return by !== undefined && name !== undefined ? [{ by, name }] : []
+  })
+  const byPackage = Map.groupBy(looks, ({ by }) => by)
+  return [
+    ...warnings.filter(text => !LOOK.test(text)),
+    ...[...byPackage].map(([by, all]) => looksText([...new Set(all.map(({ name }) => name))].sort(), by)),
+  ]
+}
 
 const refusalText = (kind: RefusalKind, what: string, message: string, hint = ''): string => {
   if (kind === 'env') return `it reads the variable ${what}: add it to "permissions": { "env": ["${what}"] }`

@@ -112,14 +112,23 @@ export const isInputMethod = (method: unknown): method is InputMethod =>
   typeof method === 'string' && Object.hasOwn(INPUT_CAPABILITIES, method)
 
 /** The response to a question that the caller does not answer. */
-export function noAnswer(method: InputMethod): { readonly result: object } | { readonly error: object } {
+function noAnswer(method: InputMethod): { readonly result: object } | { readonly error: object } {
   if (method === 'elicitation/create') return { result: { action: 'cancel' } }
   if (method === 'roots/list') return { result: { roots: [] } }
   return { error: { code: -1, message: 'the caller cannot answer this' } }
 }
 
+/** The response to a question of a server with the answer of the caller, `undefined` if there is none. Empty fields of a form get their defaults. */
+export function responseTo(
+  { method, params }: { readonly method: InputMethod; readonly params?: unknown },
+  answer: Json | undefined
+) {
+  const filled = method === 'elicitation/create' ? withDefaults(params, answer) : answer
+  return filled === undefined ? noAnswer(method) : { result: filled }
+}
+
 /** An accepted form; empty fields get the defaults that the form declares. */
-export function withDefaults(params: unknown, answer: Json | undefined): Json | undefined {
+function withDefaults(params: unknown, answer: Json | undefined): Json | undefined {
   const schema = isTree(params) ? params['requestedSchema'] : undefined
   const properties = isTree(schema) ? schema['properties'] : undefined
   if (!isTree(answer) || answer['action'] !== 'accept' || !isTree(properties)) return answer
@@ -129,6 +138,12 @@ export function withDefaults(params: unknown, answer: Json | undefined): Json | 
   )
   return { ...answer, content: { ...Object.fromEntries(defaults), ...content } } as Json
 }
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+
+/** Whether a user can open a page that a server names: it uses https, or is on this machine. */
+export const isSafePage = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname))
 
 /** An error of JSON-RPC. */
 export interface RpcError {

@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { type PluginUsage, usageTable } from '../src/commands/server/top.ts'
+import { summaryText } from '../src/commands/author/test-plugin.ts'
 import { accessOf, permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
 
 const candidate = {
@@ -23,6 +24,43 @@ const candidate = {
 } as const
 
 const access = accessOf(candidate, {})
+
+describe('the summary of svc plugins test', () => {
+  const result = {
+    plugin: 'p',
+    version: '1.0.0',
+    seed: 1,
+    isolation: 'process' as const,
+    cases: [
+      {
+        title: 'tools x: … – skipped: `madeUp: true` in tools.x of test/samples was not given',
+        state: 'skipped' as const,
+        ms: 0,
+      },
+    ],
+    warnings: [],
+  }
+
+  it('joins the variables that a dependency reads, and keeps other warnings', () => {
+    const look = (by: string, name: string) => `${by} looks at the variable ${name}: if …`
+    const warnings = [look('pg', 'PGUSER'), 'other', look('ws', 'WSX'), look('pg', 'PGHOST'), look('pg', 'PGUSER')]
+    const lines = stripVTControlCharacters(summaryText({ ...result, warnings })).split('\n')
+    expect(lines.slice(0, 3).map(line => /^warn (.*?)(: ignore.*)?$/.exec(line)?.[1])).to.deep.equal([
+      'other',
+      'pg looks at the variables PGHOST, PGUSER',
+      'ws looks at the variable WSX',
+    ])
+    expect(lines[1]).to.contain('{ "name": "PGHOST", "optional": true }')
+  })
+
+  it('says which sample a skipped line needs, and `madeUp` only if one needs it', () => {
+    expect(summaryText(result)).to.contain('1 skipped').and.contain('test/samples.ts').and.contain('set `madeUp: true` next to')
+    const slow = [{ ...result.cases[0]!, title: 'x – skipped: `slow` was not given' }]
+    expect(summaryText({ ...result, cases: slow }))
+      .to.contain('1 skipped')
+      .and.not.contain('madeUp')
+  })
+})
 
 describe('what a person reads before a plugin is let in', () => {
   it('has nothing of the plugin that a terminal would obey, and no line of its making', () => {

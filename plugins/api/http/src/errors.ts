@@ -78,9 +78,10 @@ const KINDS: Readonly<Record<string, string>> = {
   'text/plain': 'text',
 }
 
-export const routeUnknown = (method: string, path: string, guides: readonly string[]) => {
+/** `off`: why the server does not serve the paths around this one. */
+export const routeUnknown = (method: string, path: string, guides: readonly string[], off?: string) => {
   const see = guides.length === 0 ? {} : { details: { see: guides } }
-  return svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}`, see)
+  return svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}${off === undefined ? '' : `: ${off}`}`, see)
 }
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>

@@ -1,5 +1,6 @@
-import { type CallContext, codeOf } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
+import { tryAcquire } from '@svc/storage-kit/records'
 
 /** The leases of claims: one for each run, and one for each slot of a group. */
 export class Leases {
@@ -56,19 +57,9 @@ export class Leases {
     await Promise.all((place ? [fence, place] : [fence]).map(item => this.#store.renew(item, this.#claimMs, ctx)))
   }
 
-  async #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
-    try {
-      // each claim has its own holder, because a holder gets back a lease that it already has
-      const { fence } = await this.#store.acquire(
-        lease,
-        { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: this.#claimMs, waitMs: 0 },
-        ctx
-      )
-      return { lease, fence }
-    } catch (error) {
-      if (codeOf(error) === 'LEASE_BUSY') return undefined
-      throw error
-    }
+  #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
+    // each claim has its own holder, because a holder gets back a lease that it already has
+    return tryAcquire(this.#store, lease, { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: this.#claimMs }, ctx)
   }
 }
 

@@ -1,32 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, type CallContext } from '@svc/core'
+import { type CallContext, Wakeup } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
+import { onlyConflict } from '@svc/storage-kit/records'
 import { Leases, type QueueEntry, QUEUE } from './leases.ts'
-
-/** Wakes waiters. */
-class Wakeup {
-  readonly #waiting = new Set<AbortController>()
-  #rings = 0
-
-  /** Number of wake-ups. Read it before you look for work, so that you miss no wake-up in between. */
-  get rings(): number {
-    return this.#rings
-  }
-
-  ring(): void {
-    this.#rings += 1
-    for (const wait of this.#waiting) wait.abort()
-  }
-
-  /** Resolves at the next wake-up after `rings`, after `ms`, or when the signal aborts. */
-  async after(rings: number, ms: number, signal: AbortSignal): Promise<void> {
-    if (this.#rings !== rings || signal.aborted) return
-    const wait = new AbortController()
-    this.#waiting.add(wait)
-    await sleep(ms, undefined, { signal: AbortSignal.any([signal, wait.signal]) }).catch(() => {})
-    this.#waiting.delete(wait)
-  }
-}
 
 /** Maximum waiting time of the gate. */
 const LULL_MS = 5
@@ -79,7 +54,7 @@ export class StoreQueue implements RunQueue {
   readonly #heldMs: number
   readonly #lasting: CallContext
   readonly #leases: Leases
-  readonly #bell = new Wakeup()
+  readonly #wakeup = new Wakeup()
   readonly #lull = new IdleGate()
 
   constructor({ store, holder, node, claimMs = CLAIM_MS, lasting }: QueueOptions) {
@@ -107,14 +82,14 @@ export class StoreQueue implements RunQueue {
   /** Makes a run ready. A process that executes it now is notified and continues. */
   async #wait(run: QueuedRun, ctx: CallContext): Promise<void> {
     await this.#update(run.id, place => (place?.state === 'held' ? markWoken(place, run) : entryOf(run)), {}, ctx)
-    this.#bell.ring()
+    this.#wakeup.ring()
   }
 
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
     // holders of a previous process can be gone; their leases expire about now
     const settled = Date.now() + SETTLE_MS
     for (let lookAt = 0; !ctx.signal.aborted; ) {
-      const { rings } = this.#bell
+      const { rings } = this.#wakeup
       const now = Date.now()
       const until = now < settled && now >= lookAt ? NEVER : now + 1
       if (until === NEVER) lookAt = now + POLL_MS
@@ -127,18 +102,18 @@ export class StoreQueue implements RunQueue {
         yield claim
         if (ctx.signal.aborted) return
       }
-      if (count === 0) await this.#bell.after(rings, POLL_MS, ctx.signal)
+      if (count === 0) await this.#wakeup.after(rings, POLL_MS, ctx.signal)
     }
   }
 
   async *takeOne(id: string, ctx: CallContext): AsyncGenerator<RunClaim, void> {
     while (!ctx.signal.aborted) {
-      const { rings } = this.#bell
+      const { rings } = this.#wakeup
       const found = await this.#store.get(QUEUE, id, ctx)
       if (!found) return
       const claim = entryIn(found).due <= Date.now() ? await this.#claim(found, new Set(), this.#lasting) : undefined
       if (claim) yield claim
-      else await this.#bell.after(rings, POLL_MS, ctx.signal)
+      else await this.#wakeup.after(rings, POLL_MS, ctx.signal)
     }
   }
 
@@ -155,13 +130,13 @@ export class StoreQueue implements RunQueue {
     } finally {
       const freesPlace = await this.#leases.free(id, fence, ctx)
       // wake others only if there can be work
-      if (how !== 'ended' || freesPlace) this.#bell.ring()
+      if (how !== 'ended' || freesPlace) this.#wakeup.ring()
     }
   }
 
   async wake(id: string, ctx: CallContext): Promise<void> {
     await this.#update(id, woken, {}, ctx)
-    this.#bell.ring()
+    this.#wakeup.ring()
   }
 
   /** Makes the runs of an ended process due. */
@@ -170,7 +145,7 @@ export class StoreQueue implements RunQueue {
       const place = value as unknown as QueueEntry
       if (place.holder?.startsWith(holder)) await this.#update(key, item => item && { ...item, due: Date.now() }, {}, ctx)
     }
-    this.#bell.ring()
+    this.#wakeup.ring()
   }
 
   /** Due runs: ready, asleep, and held ones whose holder can be gone. */
@@ -296,9 +271,4 @@ function asleep({ woken: news, ...entry }: QueueEntry, due: number | null): Queu
 function woken(place: QueueEntry | undefined): QueueEntry | undefined {
   if (place?.state === 'held') return place.woken ? undefined : { ...place, woken: true }
   return place && { ...place, state: 'ready', due: Math.min(place.due, Date.now()) }
-}
-
-/** Ignores a conflict with another process. */
-function onlyConflict(error: unknown): void {
-  if (codeOf(error) !== 'STORE_CONFLICT') throw error
 }

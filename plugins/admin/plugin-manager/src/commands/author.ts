@@ -93,7 +93,14 @@ export class PluginsNew extends BaseCommand {
     const { cloneToBuild } = await import('./author/development-specs.ts')
     const clone = cloneToBuild()
     const build = clone === undefined ? '' : `  (cd ${clone} && npm run build)\n`
-    this.log(`\nnext:\n${build}  cd ${at}\n  npm install\n  npm test\n  svc plugins dev`)
+    const isBuilt = files.includes('tsconfig.build.json')
+    const steps = ['npm install', 'npm test', 'svc plugins dev', ...(isBuilt ? ['npm run build'] : []), 'svc plugins install .']
+    this.log(
+      `\nnext:\n${build}  cd ${at}\n${steps
+        .map(step => `  ${step}\n`)
+        .join('')
+        .trimEnd()}`
+    )
     return 0
   }
 }

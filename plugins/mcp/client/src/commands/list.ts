@@ -1,24 +1,25 @@
-import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { JSON_FLAG } from '@svc/cli/command'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { oneLine, table } from '@svc/plugin-kit'
+import { reachServerIfAny } from '@svc/runtime'
 import { type Placement, placementOf } from '../registry/client-options.ts'
 import type { Server } from '../registry/configured-servers.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
-import { askServersOnce, configuredServers, PORT_FLAG, runningServer } from './shared.ts'
+import { McpCommand, PORT_FLAG } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 
 /** `svc mcp list`: the configured servers, with their state in the running server. */
-export class McpList extends SvcCommand {
+export class McpList extends McpCommand {
   static override summary = 'List the MCP servers and their state'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
   static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(McpList)
-    const servers = await configuredServers(this)
+    const servers = await this.servers()
     if (servers.length === 0 && !flags.json) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
-    const known = (await askServersOnce<readonly McpServerInfo[]>(this, flags, { do: 'list' })) ?? []
+    const known = (await this.askOnce<readonly McpServerInfo[]>(flags, { do: 'list' })) ?? []
     const rows = servers.map(server => rowOf(server, known))
     if (flags.json)
       return this.print(
@@ -27,7 +28,7 @@ export class McpList extends SvcCommand {
         })
       )
     for (const line of table([HEAD, ...rows.map(cells)])) this.print(line)
-    using running = await runningServer(this, flags.port)
+    using running = await reachServerIfAny(this.home, flags)
     if (!running) return this.note('no server is running; to try an MCP server, run svc mcp test <name>')
     const late = rows.filter(row => !row.isLoaded).map(row => row.info.name)
     if (late.length > 0) this.note(`the running server has not loaded ${late.join(', ')}; run svc reload`)

@@ -8,15 +8,10 @@ import { type Server, serverNamed } from '../registry/configured-servers.ts'
 import type { CatalogueRecord } from '../registry/records.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
-import { type PeerWorkers, reachedNoOwner } from './peer-workers.ts'
+import type { McpContext } from './context.ts'
+import { reachedNoOwner } from './peer-workers.ts'
 import type { ServerOwner } from './server-owner.ts'
 import type { ServerSession } from './server-session.ts'
-
-export interface McpClientsOptions {
-  readonly owners: readonly ServerOwner[]
-  readonly registry: ServerRegistry
-  readonly workers: PeerWorkers | undefined
-}
 
 /** What the owner of a server is asked to do. */
 export type OwnerTask =
@@ -41,9 +36,8 @@ export interface McpClientsService extends McpClients {
 }
 
 /** Creates the service `McpClients`: each call goes to the worker that owns the server. */
-export function createClients(options: McpClientsOptions): McpClientsService {
-  const { owners, registry } = options
-  const servers = owners.map(owner => owner.server)
+export function createClients(context: McpContext, owners: readonly ServerOwner[]): McpClientsService {
+  const { servers, registry } = context
   const ownerOf = (name: string) => owners[servers.indexOf(serverNamed(servers, name))]!
   const approveVersions = (name: string, tools: readonly ListedTool[], ctx: CallContext) =>
     registry.approve(ownerOf(name).server, tools, ctx)
@@ -54,7 +48,7 @@ export function createClients(options: McpClientsOptions): McpClientsService {
       const owner = ownerOf(name)
       const known = registry.tools(owner.server)
       if (known) return known
-      for await (const _ of askOwner(options, owner, { do: 'open' }, ctx)) continue
+      for await (const _ of askOwner(context, owner, { do: 'open' }, ctx)) continue
       // the list comes through the store, a moment after the answer
       for (;;) {
         const tools = registry.tools(owner.server)
@@ -65,7 +59,7 @@ export function createClients(options: McpClientsOptions): McpClientsService {
     },
     async refresh(name, ctx) {
       const owner = ownerOf(name)
-      for await (const catalogue of askOwner(options, owner, { do: 'refresh' }, ctx))
+      for await (const catalogue of askOwner(context, owner, { do: 'refresh' }, ctx))
         return catalogue as unknown as CatalogueRecord
       throw callFailed(name, 'cancelled', 'the list of its tools ended without an answer')
     },
@@ -75,7 +69,7 @@ export function createClients(options: McpClientsOptions): McpClientsService {
       const callOptions = limitedBySandbox(server.entry, asked)
       const session = registry.isEnabled(server) ? owner.session : undefined
       if (session) return session.call(tool, args, callOptions, ctx)
-      const steps = askOwner(options, owner, { do: 'call', tool, args, options: callOptions }, ctx)
+      const steps = askOwner(context, owner, { do: 'call', tool, args, options: callOptions }, ctx)
       return steps as AsyncIterable<unknown> as AsyncIterable<ToolStep>
     },
     async approve(name, names, ctx) {
@@ -107,7 +101,7 @@ export async function* doTask(session: ServerSession, task: OwnerTask, ctx: Call
 
 /** Asks the owner of a server; asks the next owner if the question has reached none. */
 async function* askOwner(
-  { workers }: McpClientsOptions,
+  { workers }: McpContext,
   owner: ServerOwner,
   task: OwnerTask,
   ctx: CallContext

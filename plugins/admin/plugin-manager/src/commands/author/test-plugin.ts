@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { styleText } from 'node:util'
 import { messageOf, readManifest, withTimeout, mergeConfig, type PluginRef, planHost, type Plugin } from '@svc/core'
-import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/testing'
+import { joinLooks, type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/testing'
 import { milliseconds, visible } from '@svc/cli/command'
 import { type AuthorIsolation, chooseIsolation } from './isolation-here.ts'
 import { folderOfPlugin } from './plugin-folder.ts'
@@ -113,6 +113,9 @@ async function resultOf(kitCase: KitCase, warnings: Set<string>): Promise<CaseRe
   }
 }
 
+const MADE_UP =
+  ' (set `madeUp: true` next to `good` and `bad` if the test may call the tool with generated arguments, effects included)'
+
 const SIGNS = { passed: ['green', 'ok  '], failed: ['red', 'FAIL'], skipped: ['gray', 'skip'] } as const
 
 /** A case for a person. */
@@ -133,13 +136,14 @@ export const hasFailed = ({ cases }: TestResult): boolean => cases.some(({ state
 
 export function summaryText({ plugin, version, seed, isolation, isolation_reason: reason, cases, warnings }: TestResult): string {
   const count = (state: CaseResult['state']) => cases.filter(testCase => testCase.state === state).length
+  const isMadeUp = cases.some(({ state, title }) => state === 'skipped' && title.includes('`madeUp: true`'))
   const skipped =
     count('skipped') === 0
       ? ''
-      : `, ${count('skipped')} skipped: this test did not cover what the plugin reads and asks there (add samples in test/samples)`
+      : `, ${count('skipped')} skipped: add what these lines name to test/samples.ts, or the test does not cover it${isMadeUp ? MADE_UP : ''}`
   const where = isolation === 'process' ? 'in a process of its own' : 'in the process of svc'
   return [
-    ...warnings.map(text => `${styleText('yellow', 'warn', { stream: process.stdout })} ${visible(text)}`),
+    ...joinLooks(warnings).map(text => `${styleText('yellow', 'warn', { stream: process.stdout })} ${visible(text)}`),
     `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`,
     `it ran ${where}${reason === undefined ? '' : `: ${reason}`}`,
   ].join('\n')

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { errorFacts, passingPerson, printError, visible } from '@svc/cli/command'
-import { abortOnInterrupt, endUnchanged, findSettings, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import { errorFacts, passingPerson, printError, UNSET_HINT, unsetIn, unsetText, visible } from '@svc/cli/command'
+import { abortOnInterrupt, endUnchanged, findSettings, here, setHome } from '@svc/cli/program'
 import type { ConfigTree, SvcError } from '@svc/core'
 import { joinedValues } from '@svc/runtime/isolation'
 import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'

@@ -1,8 +1,7 @@
 import { homedir } from 'node:os'
 import { resolve, sep } from 'node:path'
 import { styleText } from 'node:util'
-import { oneLine, visible } from '@svc/cli/command'
-import { unsetIn } from '@svc/cli/program'
+import { oneLine, unsetIn, visible } from '@svc/cli/command'
 import {
   type AnyHook,
   type AnyService,

@@ -13,7 +13,7 @@ import {
   type StepsEnd,
   watchedSteps,
 } from '@svc/mcp-protocol'
-import { createSemaphore, type Semaphore } from '@svc/plugin-kit'
+import { createSemaphore, definedOf, type Semaphore } from '@svc/plugin-kit'
 import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
 import type { ConnectionManager } from '../connection-manager.ts'
 import type { Answer, Connection } from '../connection.ts'
@@ -168,7 +168,7 @@ export class Calls {
       if (Object.keys(outcome.requests).length > 0) return checkInput(name, outcome, call.can)
       if (++postponed > MAX_POSTPONED) throw protocolError(name, `it postponed the call ${MAX_POSTPONED} times`)
       await pause(POSTPONED_MS, signal)
-      dialog = { can: call.can, ...(outcome.state !== undefined && { state: outcome.state }) }
+      dialog = { can: call.can, ...definedOf({ state: outcome.state }) }
     }
   }
 
@@ -221,8 +221,7 @@ function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined,
   return {
     name: request.tool,
     arguments: request.args,
-    ...(dialog?.answers !== undefined && { inputResponses: dialog.answers }),
-    ...(dialog?.state !== undefined && { requestState: dialog.state }),
+    ...definedOf({ inputResponses: dialog?.answers, requestState: dialog?.state }),
     // a stateless server logs only on request; one with a session always can
     _meta: {
       ...(connection.isStateless && { ...connection.meta(can), [META.logLevel]: 'info' }),

@@ -1,5 +1,5 @@
 import { type AuthorizationServerMetadata, ClientCredentialsProvider, fetchToken, OAuthError } from '@modelcontextprotocol/client'
-import { svcError } from '@svc/core'
+import { createCoalescer, svcError } from '@svc/core'
 import type { Fetch, OAuthOptions } from '../options.ts'
 
 /** A token is not used in its last minute: it must still be valid when it arrives. */
@@ -26,8 +26,8 @@ export class ClientCredentials {
   readonly #options: ClientCredentialsOptions
   readonly #resource: string
   readonly #fetch: Fetch
+  readonly #requests = createCoalescer(() => this.#request())
   #token: Token | undefined
-  #flight: Promise<Token> | undefined
 
   constructor(options: ClientCredentialsOptions, resource: string, fetch: Fetch) {
     this.#options = options
@@ -38,12 +38,8 @@ export class ClientCredentials {
   /** Returns a valid token. All callers wait for the same request. Throws OAUTH_FAILED. */
   async token(): Promise<string> {
     if (this.#token !== undefined && Date.now() < this.#token.until) return this.#token.text
-    this.#flight ??= this.#request()
-      .then(token => (this.#token = token))
-      .finally(() => {
-        this.#flight = undefined
-      })
-    return (await this.#flight).text
+    this.#token = await this.#requests.join()
+    return this.#token.text
   }
 
   /** The server has refused this token. A refused older one says nothing about the current one. */
