@@ -13,6 +13,7 @@ const REPORTS = [
   { file: 'docs/reference/api/core.api.md', entry: 'kernel/src/index.d.ts', name: '@svc/core' },
   { file: 'docs/reference/api/core-contracts.api.md', entry: 'kernel/contracts/index.d.ts', name: '@svc/core/contracts' },
   { file: 'docs/reference/api/testing.api.md', entry: 'testing/src/index.d.ts', name: '@svc/testing' },
+  { file: 'docs/reference/api/testing-engines.api.md', entry: 'testing/src/engines/index.d.ts', name: '@svc/testing/engines' },
 ] as const
 
 /** One statement of a declaration file. */

@@ -90,8 +90,10 @@ function statuses({ responses }: Operation): string {
   return `\nResponses: ${all.join(', ')}.\n`
 }
 
+const paragraph = ({ description }: Operation) => (description === undefined ? '' : `\n${description.replaceAll(/\s+/g, ' ')}\n`)
+
 const section = (method: string, path: string, operation: Operation) =>
-  `\n## ${method.toUpperCase()} ${path}\n\n${cell(operation.summary ?? '')}\n${inputs(operation)}${statuses(operation)}`
+  `\n## ${method.toUpperCase()} ${path}\n\n${cell(operation.summary ?? '')}\n${paragraph(operation)}${inputs(operation)}${statuses(operation)}`
 
 /** The whole page. */
 export async function httpReference(): Promise<string> {

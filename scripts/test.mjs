@@ -28,7 +28,13 @@ import { parseArgs } from 'node:util'
 
 const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
 /** Debian packages that tests need, by program. Without them the tests are skipped, see test/support/needs.ts. */
-const PACKAGES = { bwrap: 'bubblewrap', chromium: 'chromium', postgres: 'postgresql', 'redis-server': 'redis-server' }
+const PACKAGES = {
+  bwrap: 'bubblewrap',
+  chromium: 'chromium',
+  pgbouncer: 'pgbouncer',
+  postgres: 'postgresql',
+  'redis-server': 'redis-server',
+}
 /**
  * Number of mocha processes. They take the files one by one, in the order of .mocharc.yaml. Each is serial and checks what a
  * file left open. Two more than cores: while one waits for its processes the others work, which saves an eighth of the time.
@@ -37,7 +43,7 @@ const JOBS = Math.min(4, availableParallelism() + 2)
 
 /** Patterns in tests that start a process or open a socket, comments aside. `no-outside.ts` checks that the list is complete. */
 const OUTSIDE =
-  /node:(child_process|cluster|dgram|https?|net|tls)'|from '@svc\/worker-pool\/processes'|\bfetch\(|\bopenUpstream\b|\bisolated?\(|support\/needs\.ts|Not a unit test:/
+  /node:(child_process|cluster|dgram|https?|net|tls)'|from '@svc\/worker-pool\/processes'|\bfetch\(|\bopenUpstream\b|\bisolated?\(|support\/needs\.ts|@svc\/testing\/engines'|Not a unit test:/
 
 /** More failed files than these are no accident: they do not run again. */
 const MOST_AGAIN = 3
@@ -146,9 +152,9 @@ function rootCommand() {
   return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined
 }
 
-/** Debian keeps the programs of PostgreSQL out of PATH. */
+/** Debian keeps the programs of PostgreSQL out of PATH, and PgBouncer out of the PATH of most users. */
 function programAt(name) {
-  return [...folders(), ...globSync('/usr/lib/postgresql/*/bin')].map(folder => join(folder, name)).find(isProgram)
+  return [...folders(), ...globSync('/usr/lib/postgresql/*/bin'), '/usr/sbin'].map(folder => join(folder, name)).find(isProgram)
 }
 
 function folders() {

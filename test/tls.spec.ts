@@ -67,6 +67,23 @@ describe('svc serve with TLS', () => {
       if (file.isFile()) expect(await readFile(join(file.parentPath, file.name), 'latin1')).to.not.contain('PRIVATE KEY')
   })
 
+  it('serves with the last valid certificate after a restore of the store while the files are broken', async () => {
+    const made = makeCertificate()
+    const { cert, key } = await writeCertificate(folder, made)
+    await using service = await startService({ args: ['--ssl-cert', cert, '--ssl-key', key] })
+    const backup = await runSvc(['store', 'backup', join(folder, 'backup.db')], { home: service.home })
+    expect(backup.code, backup.err).to.equal(0)
+    await writeFile(cert, 'broken')
+    await service.seen(/the server keeps the old certificate/)
+    for (const times of [1, 2]) {
+      const restored = await runSvc(['store', 'restore', join(folder, 'backup.db')], { home: service.home })
+      expect(restored.code, restored.err).to.equal(0)
+      await service.seen(/this worker uses the last valid certificate/, times)
+      expect(await healthOf(service.url, made.cert)).to.equal('healthy')
+    }
+    expect(service.child.exitCode).to.equal(null)
+  })
+
   it('ends with what is wrong and the hint where the key is protected', async () => {
     const made = makeCertificate()
     const { cert, key } = await writeCertificate(folder, { ...made, key: made.locked })

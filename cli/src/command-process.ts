@@ -3,12 +3,24 @@ import { Transform } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { StringDecoder } from 'node:string_decoder'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { type Config, type Manifest, startHost, svcError, systemContext, type CallContext, withTimeout } from '@svc/core'
-import { type CommandContext, Isolation } from '@svc/core/contracts'
+import {
+  type Config,
+  type Manifest,
+  matchesPattern,
+  startHost,
+  svcHome,
+  svcError,
+  systemContext,
+  type CallContext,
+  withTimeout,
+} from '@svc/core'
+import { type CommandContext, Isolation, type RequestMethod } from '@svc/core/contracts'
+import { reachServer } from '@svc/runtime'
 import { type IsolatedRef, type IsolatedTask, runIsolated } from '@svc/runtime/isolation'
-import { CommandBridge, type CommandFailure, type CommandInput } from './command-bridge.ts'
+import { type BridgedRequest, CommandBridge, type CommandFailure, type CommandInput } from './command-bridge.ts'
 import type { CommandFacts } from './command-manifest.ts'
-import { importTimeout } from './errors.ts'
+import { importTimeout, requestNotPermitted, serverGone, serverNotPermitted } from './errors.ts'
+import { hasApi } from './server-client.ts'
 import { POLICY } from './isolate-with.ts'
 import { interruption } from './interrupt.ts'
 import { OURS } from './plugin-places.ts'
@@ -52,7 +64,7 @@ export function describeInProcess(
 export interface IsolatedRun {
   readonly id: string
   readonly argv: readonly string[]
-  readonly context: Pick<CommandContext, 'home' | 'cwd' | 'signal' | 'setting'>
+  readonly context: Pick<CommandContext, 'home' | 'cwd' | 'signal' | 'setting' | 'server'>
   /** The section that the plugin owns. The command can read no other part of the configuration. */
   readonly section: () => Promise<string | undefined>
 }
@@ -64,7 +76,7 @@ export async function runInProcess(
   { id, argv, context, section }: IsolatedRun
 ) {
   const { home, cwd, signal, setting } = context
-  const { plugin, version } = commands
+  const { plugin, version, permissions = {} } = commands
   const printed: Promise<void>[] = []
   let hasBegun = false
   const bridge: CommandBridge = {
@@ -72,6 +84,7 @@ export async function runInProcess(
       const own = await section()
       return own !== undefined && isWithin(keys, own.split('.')) ? setting(...keys.map(String)) : undefined
     },
+    ...serverBridge({ plugin, id, permitted: permissions.server ?? [] }, context),
     interrupted: () => {
       hasBegun = true
       return interruption(signal)
@@ -103,6 +116,47 @@ export async function runInProcess(
   } finally {
     await Promise.all(printed)
     process.stdin.unpipe().pause()
+  }
+}
+
+const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] satisfies RequestMethod[]
+
+/** Sends the permitted requests of a command to a server of this home. Paths are compared as the server receives them. */
+function serverBridge(
+  { plugin, id, permitted }: { readonly plugin: string; readonly id: string; readonly permitted: readonly string[] },
+  { server }: Pick<CommandContext, 'server'>
+): Pick<CommandBridge, 'server' | 'request' | 'stream'> {
+  const clientOn = async (port: unknown) => {
+    if (permitted.length === 0) throw serverNotPermitted(plugin, id)
+    if (typeof port !== 'number') return server({})
+    // Throws when the port is not one of a server of this home: another program would receive the credential.
+    using _found = await reachServer(svcHome(), { port, fits: hasApi })
+    return await server({ port })
+  }
+  const prepared = async ({ port, method, path, body }: BridgedRequest) => {
+    const client = await clientOn(port)
+    if (client === undefined) throw serverGone(plugin)
+    const { origin } = new URL(client.url)
+    const to = URL.canParse(path, client.url) ? new URL(path, client.url) : undefined
+    const asked = `${String(method)} ${to?.origin === origin ? to.pathname : String(path)}`
+    const isKnown = METHODS.includes(method)
+    if (to?.origin !== origin || !isKnown || !permitted.some(word => matchesPattern(word, asked)))
+      throw requestNotPermitted(plugin, asked)
+    return { client, method, to: to.pathname + to.search, options: body === undefined ? {} : { body: Object(body) as object } }
+  }
+  return {
+    async server({ port }) {
+      const client = await clientOn(port)
+      return client && { url: client.url }
+    },
+    async request(asked, { signal }) {
+      const { client, method, to, options } = await prepared(asked)
+      return client.request(method, to, { ...options, signal })
+    },
+    async *stream(asked, { signal }) {
+      const { client, method, to, options } = await prepared(asked)
+      yield* client.stream(method, to, { ...options, signal })
+    },
   }
 }
 

@@ -8,6 +8,7 @@ const CURATED = [
   '@svc/plugin-mcp-server',
   '@svc/plugin-mcp-bridge',
   '@svc/plugin-mcp-client',
+  '@svc/plugin-event-feed',
   '@svc/plugin-metrics',
   '@svc/plugin-rate-limit',
   '@svc/plugin-auth-api-key',
@@ -36,7 +37,10 @@ const CURATED = [
   '@svc/plugin-tools-shell',
   '@svc/plugin-sandbox-process',
   '@svc/plugin-isolation',
+  '@svc/plugin-bus-store',
   '@svc/plugin-queue-store',
+  '@svc/plugin-jobs',
+  '@svc/plugin-schedules',
   '@svc/plugin-workflow-nodes',
   '@svc/plugin-workflows',
   '@svc/plugin-teams',
@@ -47,6 +51,7 @@ const CURATED = [
   '@svc/plugin-vertical-devops',
   '@svc/plugin-vertical-data-analysis',
   '@svc/plugin-store-sqlite',
+  '@svc/plugin-secrets',
 ] as const
 
 /** The plugins with commands. Help reads only their package.json. */
@@ -56,7 +61,10 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-auth-bearer',
   '@svc/plugin-workflows',
   '@svc/plugin-teams',
+  '@svc/plugin-jobs',
+  '@svc/plugin-schedules',
   '@svc/plugin-store-sqlite',
+  '@svc/plugin-secrets',
 ]
 
 /** The types of the plugins in `CURATED`, for `defineConfig`. */
@@ -96,12 +104,15 @@ export type CuratedModules = [
   typeof import('@svc/plugin-sandbox-process'),
   typeof import('@svc/plugin-isolation'),
   typeof import('@svc/plugin-queue-store'),
+  typeof import('@svc/plugin-jobs'),
+  typeof import('@svc/plugin-schedules'),
   typeof import('@svc/plugin-workflow-nodes'),
   typeof import('@svc/plugin-workflows'),
   typeof import('@svc/plugin-teams'),
   typeof import('@svc/plugin-recommend'),
   typeof import('@svc/plugin-verticals'),
   typeof import('@svc/plugin-store-sqlite'),
+  typeof import('@svc/plugin-secrets'),
 ]
 
 /** The default configuration: the curated plugins, and a provider that needs no key. */

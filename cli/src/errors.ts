@@ -171,3 +171,25 @@ export const trialEnded = (how: string): SvcError =>
   svcError('SETUP_FAILED', `the trial start ended its process (${how})`, {
     hint: 'Fix the plugin with --isolation in-process that ends the process in its setup, or install it without --trust',
   })
+
+/** A command in its own process has none of the rights of the user, unless a person has accepted single requests. */
+export const serverNotPermitted = (plugin: string, id: string): SvcError =>
+  svcError(
+    'COMMAND_ISOLATED',
+    `the command "${id.replaceAll(':', ' ')}" asks for a server, which an isolated command cannot reach without a permission`,
+    {
+      plugin,
+      hint: 'List its requests in the package.json: "svc": { "permissions": { "server": ["GET /api/v1/tools"] } }. Or install the plugin with --isolation in-process --trust',
+    }
+  )
+
+export const requestNotPermitted = (plugin: string, request: string): SvcError =>
+  svcError('NOT_PERMITTED', `sends ${JSON.stringify(request.slice(0, 200))} to the server, but has no permission for it`, {
+    plugin,
+    details: { request: request.slice(0, 200) },
+    hint: 'To allow it, write "svc": { "permissions": { "server": ["<method> <path>"] } } in its package.json, and install it again',
+  })
+
+/** The server ended, or another one started, between two requests of a command. */
+export const serverGone = (plugin: string): SvcError =>
+  svcError('SERVER_NONE', 'no server runs any more', { plugin, hint: 'Start it with `svc serve`, then run the command again' })

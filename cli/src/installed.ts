@@ -11,7 +11,6 @@ import {
   readManifest,
   type SvcError,
   svcError,
-  matchesPattern,
 } from '@svc/core'
 import type { UnconfiguredPlugin } from '@svc/core/contracts'
 import {
@@ -108,29 +107,6 @@ export async function changedSince(home: string, layers: readonly Layer[]): Prom
   // with another set, the hashes do not describe the former files
   return JSON.stringify(now.layer.value) === JSON.stringify(layer.value) ? now.problems : []
 }
-
-/**
- * Returns the declared variables that are not set. Includes patterns that match no variable. Skips names from the configuration
- * (`<providers[].api_key_env>`), optional variables and variables that svc sets itself.
- */
-export function unsetIn(
-  { env = [], optional_env: optional = [] }: { readonly env?: readonly string[]; readonly optional_env?: readonly string[] },
-  all: NodeJS.ProcessEnv = process.env
-): string[] {
-  const set = Object.keys(all)
-  const isNeeded = (name: string) => !name.startsWith('<') && !optional.includes(name) && !SET_BY_SVC.test(name)
-  return env.filter(item => isNeeded(item) && !set.some(name => matchesPattern(item, name)))
-}
-
-/** svc gives an isolated plugin its own value of these variables, or never passes them. */
-const SET_BY_SVC = /^(PATH|HOME|TMPDIR|TZ|LANG|LANGUAGE|LC_ALL|SVC_EGRESS|SVC_ISOLATED|(NODE|LD)_.*)$|^(HTTPS?|ALL|NO)_PROXY$/i
-
-/** A server keeps the variables of its start; a reload brings no others. */
-export const UNSET_HINT = 'If the plugin needs it, export it and restart the server (svc serve)'
-
-/** `TIDES_KEY is not set here`. */
-export const unsetText = (names: readonly string[]): string =>
-  `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not set here`
 
 /**
  * Returns installed plugins that provide instances of `section` and have no entry in it. Skips plugins of svc, which the

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { codeOf, messageOf, svcError, systemContext } from '@svc/core'
 import type { TaskRun } from '@svc/runtime/isolation'
-import type { CommandContext } from '@svc/core/contracts'
+import type { CommandContext, RequestMethod, RequestOptions, ServerChoice, ServerClient } from '@svc/core/contracts'
 import { CommandBridge, type CommandFailure, type CommandInput } from './command-bridge.ts'
 import { commandClass, describeCommands } from './command-manifest.ts'
 import { oclifConfig } from './command/run-command.ts'
@@ -31,8 +31,9 @@ export const run: TaskRun = async (module, input, channel) => {
     note: line => void process.stderr.write(`${line}\n`),
     setting: (...keys) => bridge.setting(keys, ctx),
     host: () => Promise.reject(notHere(command.id, 'the host')),
-    server: () => Promise.reject(notHere(command.id, 'a server')),
+    server: choice => serverThrough(bridge, command.id, choice, interrupted.signal),
     unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),
+    granted: () => Promise.reject(notHere(command.id, 'the installed plugins')),
   }
   Object.assign(found, { id: command.id, given })
   // its standard input is a pipe
@@ -47,6 +48,32 @@ export const run: TaskRun = async (module, input, channel) => {
   } finally {
     // the host then ends this process, even if its pipes are not empty
     await Promise.all([flushed(process.stdout), flushed(process.stderr)])
+  }
+}
+
+/** A client whose requests svc sends. Only svc has the credentials, and only it decides which server receives them. */
+async function serverThrough(
+  bridge: CommandBridge,
+  id: string,
+  { url, header = [], port, local, config }: ServerChoice = {},
+  ended: AbortSignal
+): Promise<ServerClient | undefined> {
+  if (local === true || config !== undefined) return undefined
+  if (url !== undefined || header.length > 0) throw notHere(id, 'a server by --url, or with --header')
+  const at = port === undefined ? {} : { port }
+  const found = await bridge.server(at, systemContext(ended))
+  if (found === undefined) return undefined
+  const asked = (method: RequestMethod, path: string, body: object | undefined) => ({
+    ...at,
+    method,
+    path,
+    ...(body === undefined ? {} : { body }),
+  })
+  return {
+    url: found.url,
+    request: async <T>(method: RequestMethod, path: string, { body, signal = ended }: RequestOptions = {}) =>
+      (await bridge.request(asked(method, path, body), systemContext(signal))) as T,
+    stream: (method, path, { body, signal = ended } = {}) => bridge.stream(asked(method, path, body), systemContext(signal)),
   }
 }
 

@@ -6,6 +6,9 @@ export interface DocumentedConfig {
     workers?: number
     hang_timeout_ms?: number
   }
+  cluster?: {
+    name?: string
+  }
 }
 
 const closed = (properties: Record<string, JsonSchema>, required: string[] = []): JsonSchema => ({
@@ -31,11 +34,17 @@ export const SERVED = [
     usual: 10_000,
     description: 'Milliseconds after which svc kills and replaces a worker with a blocked event loop.',
   },
+  {
+    keys: ['cluster', 'name'],
+    usual: undefined,
+    description: 'Servers with one store and one name share mode, model and profile. Default: each server has its own.',
+  },
 ] as const
 
 /** The sections for the host. A plugin that owns one of them replaces it. */
 export const RESERVED: readonly ReservedSection[] = [
-  // these two are SERVED
+  // these three are SERVED
+  { section: 'cluster', json: closed({ name: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' } }) },
   { section: 'server.workers', json: count(1) },
   { section: 'server.hang_timeout_ms', json: count(100) },
   {

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
@@ -27,13 +28,37 @@ export async function serve(options: ServeOptions): Promise<number> {
   outliveReader()
   keepHeapSmall()
   const announcing = () => announcerFor(options)
+  const run = () => supervise(options, ensureHome(), announcing)
   try {
-    return await supervise(options, ensureHome(), announcing)
+    return await run().catch(async (error: unknown) => {
+      const code = await askToAccept(error, options)
+      if (code === 0) return run()
+      if (code === STOPPED) return code
+      throw error
+    })
   } catch (error) {
     await (await announcing()).failed(error)
     return 1
   }
 }
+
+/**
+ * At a terminal, asks for the consent that a start lacks, as `svc plugins accept` does. Returns its exit code, or nothing when
+ * there is no terminal, or consent alone would not help.
+ */
+async function askToAccept(error: unknown, { config, json }: ServeOptions): Promise<number | undefined> {
+  if (json === true || !process.stdin.isTTY || !process.stderr.isTTY) return undefined
+  const { problemsOf } = await import('./command/errors.ts')
+  const problems = problemsOf(error)
+  const names = new Set(problems.flatMap(({ code, plugin }) => (code === NOT_ACCEPTED && plugin !== undefined ? [plugin] : [])))
+  if (names.size === 0 || problems.some(({ code }) => code !== NOT_ACCEPTED)) return undefined
+  const { runOclif } = await import('./oclif.ts')
+  return runOclif(['plugins', 'accept', ...names, ...(config === undefined ? [] : ['--config', String(config)])])
+}
+
+const NOT_ACCEPTED = 'PERMISSION_NOT_ACCEPTED'
+/** The exit code of Ctrl-C. An import of the constant would delay every start. */
+const STOPPED = 130
 
 async function announcerFor({ json }: ServeOptions): Promise<Announcer> {
   const { createAnnouncer } = await import('./announcer.ts')
@@ -43,8 +68,9 @@ async function announcerFor({ json }: ServeOptions): Promise<Announcer> {
 async function supervise(options: ServeOptions, home: string, announcing: () => Promise<Announcer>): Promise<number> {
   let announcer: Announcer | undefined
   let reloading: Reloading | undefined
-  const id = makeServerId()
-  const supervisor = superviseWorkers(options, { home, id }, event => announcer?.event(event))
+  const nodeId = nodeIdOf(home)
+  const id = makeServerId(nodeId)
+  const supervisor = superviseWorkers(options, { home, nodeId, id }, event => announcer?.event(event))
   const signals = takeSignals({
     hadTerminal: [0, 1, 2].some(isatty),
     draining: () => announcer?.draining(),
@@ -71,6 +97,7 @@ async function supervise(options: ServeOptions, home: string, announcing: () => 
 /** The svc home of a server, and an id that is never reused, unlike a process id. */
 interface ServerPlace {
   readonly home: string
+  readonly nodeId: string
   readonly id: string
 }
 
@@ -89,7 +116,7 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
   await using _control = await openControl({ home, id }, supervisor, () => reloading.report() ?? report, {
     stop: signals.stop,
     reloading,
-    surface: options.surface,
+    options,
   })
   using _watching = options.watch === true ? await watchSources(options, reloading, report) : undefined
   announcer.ready(report, home)
@@ -98,12 +125,13 @@ async function serveUntilEnded(options: ServeOptions, home: string, serving: Ser
 
 function superviseWorkers(
   options: ServeOptions,
-  { home, id }: ServerPlace,
+  { home, nodeId, id }: ServerPlace,
   announce: (event: SupervisorEvent<WorkerReport>) => void
 ): Supervisor<WorkerReport> {
-  const task: WorkerTask = { serverId: id, startedAt: Date.now(), home, options }
-  const dead = new Set<number>()
+  const task: WorkerTask = { serverId: id, nodeId, startedAt: Date.now(), home, options }
+  const dead = new Set<string>()
   const supervisor: Supervisor<WorkerReport> = createSupervisor<WorkerReport>({
+    name: id,
     exec: WORKER,
     args: [JSON.stringify(task)],
     execArgv: [
@@ -115,9 +143,9 @@ function superviseWorkers(
     // an author who saves a file sees whether the worker stays up
     ...(options.linked === undefined ? {} : { trialMs: 0 }),
     traceFolder: join(home, 'run'),
-    settings: report => settingsOf(report, () => deadOf(dead, supervisor)),
+    settings: report => settingsOf(report, () => [...dead]),
     onEvent(event) {
-      if (event.event === 'exited') remember(dead, event.worker.pid)
+      if (event.event === 'exited') remember(dead, event.worker.name)
       announceLater(supervisor, event, announce)
     },
   })
@@ -125,8 +153,27 @@ function superviseWorkers(
 }
 
 /** Not a secret: node:crypto would delay the first worker by a tenth. */
-const makeServerId = () =>
-  `${process.pid}-${[Date.now(), Math.random() * 2 ** 52].map(part => Math.floor(part).toString(36)).join('-')}`
+const randomName = () => Math.floor(Math.random() * 2 ** 52).toString(36)
+const makeServerId = (nodeId: string) => `${nodeId}.${Date.now().toString(36)}${randomName()}`
+
+/** The name of this home, which it keeps over restarts. */
+function nodeIdOf(home: string): string {
+  const file = join(home, 'node')
+  try {
+    const kept = readFileSync(file, 'utf8').trim()
+    if (NODE_NAME.test(kept)) return kept
+  } catch {
+    // the first start of this home
+  }
+  const made = randomName()
+  try {
+    writeFileSync(file, `${made}\n`, { mode: 0o600 })
+  } catch {
+    // A home that cannot be written, or a full disk: this start has a name of its own.
+  }
+  return made
+}
+const NODE_NAME = /^[\w-]{1,64}$/
 
 /** Reports events of workers only once the server runs. */
 function announceLater(
@@ -140,21 +187,15 @@ function announceLater(
 /** A limit: a server whose workers crash repeatedly must not fill memory or environment. Leases of older ones have expired. */
 const REMEMBERED = 100
 
-function remember(dead: Set<number>, pid: number) {
-  dead.add(pid)
+function remember(dead: Set<string>, worker: string) {
+  dead.add(worker)
   const [oldest] = dead
   if (oldest !== undefined && dead.size > REMEMBERED) dead.delete(oldest)
 }
 
-/** The system reuses process ids: removes those of living workers. */
-function deadOf(dead: ReadonlySet<number>, { workers }: Pick<Supervisor<WorkerReport>, 'workers'>): number[] {
-  const living = new Set(workers.map(worker => worker.pid))
-  return [...dead].filter(pid => !living.has(pid))
-}
-
 const settingsOf = (
   { workers, drainLimitMs, swapLimitMs, hangLimitMs, layers }: WorkerReport,
-  dead: () => readonly number[]
+  dead: () => readonly string[]
 ) => ({
   inherited: layers,
   count: workers,
@@ -170,16 +211,16 @@ const settingsOf = (
 })
 
 function openControl(
-  { home, id }: ServerPlace,
+  { home, id }: Pick<ServerPlace, 'home' | 'id'>,
   supervisor: Supervisor<WorkerReport>,
   now: () => WorkerReport,
-  { stop, reloading, surface }: { stop: () => void; reloading: Reloading; surface: ServeOptions['surface'] }
+  { stop, reloading, options }: { stop: () => void; reloading: Reloading; options: ServeOptions }
 ): Promise<ControlSocket> {
   return listenControl(
     home,
     { pid: process.pid, id },
     {
-      info: async () => ({ ...infoOf(now(), surface), workers: supervisor.workers }),
+      info: async () => ({ ...infoOf(now(), options), workers: supervisor.workers }),
       report: async () => now().host,
       stop: async () => stop(),
       reload: ({ requestId }) => reloading.reload(reasonIn(requestId)),
@@ -192,7 +233,7 @@ function openControl(
 /** The command that reloads, which svc sends as its request id. */
 const reasonIn = (requestId: string) => (/^svc [\w :-]{1,100}$/.test(requestId) ? requestId : 'svc reload')
 
-const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface']) => ({
+const infoOf = ({ address, host }: WorkerReport, { surface, linked }: ServeOptions) => ({
   pid: process.pid,
   url: address?.url ?? '',
   host: address?.host ?? '',
@@ -200,6 +241,7 @@ const infoOf = ({ address, host }: WorkerReport, surface: ServeOptions['surface'
   version: host.version,
   startedAt: host.startedAt,
   ...(surface === undefined ? {} : { surface }),
+  ...(linked === undefined ? {} : { linked }),
 })
 
 /** An editor that saves one file is faster than a compiler. */

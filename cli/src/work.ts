@@ -11,12 +11,13 @@ import {
   systemContext,
   StartFailed,
   type SvcError,
+  redactError,
 } from '@svc/core'
 import { Http, Store } from '@svc/core/contracts'
-import { holderPrefix } from '@svc/storage-kit'
 import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
 import { type Begun, begunHere, type Imports, noteImports } from './watching.ts'
 import { type LogOutput, openLog } from './log-output.ts'
+import { redactOutput } from './redact-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import { placesOf, protectedPathsOf } from './plugin-paths.ts'
@@ -30,6 +31,7 @@ import { problemsOf } from './command/errors.ts'
 /** The task that the supervisor gives to each worker. */
 export interface WorkerTask {
   readonly serverId: string
+  readonly nodeId: string
   /** Start of the server, in Unix milliseconds. */
   readonly startedAt: number
   readonly home: string
@@ -65,16 +67,19 @@ export async function work(text: string): Promise<void> {
   const task = JSON.parse(text) as WorkerTask
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
+  redactOutput()
   try {
     const imports = task.options.watch === true ? noteImports() : undefined
     const layers = (await link.inherited) as WorkerReport['layers']
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
-    process.on('uncaughtExceptionMonitor', error =>
+    process.on('uncaughtExceptionMonitor', error => {
+      // Node prints the error afterwards
+      redactError(error)
       host.log.error({ err: error }, 'this worker ends because of an uncaught error')
-    )
+    })
     const draining = new AbortController()
-    void releaseHolders(host, await deadHolders(task.serverId, task.home), draining.signal)
+    void releaseHolders(host, await deadHolders(task.home), draining.signal)
     await logUnset(host)
     await logAbandoned(host)
     await serveUntilDrained(link, { host, draining }, config, task, log, imports)
@@ -91,10 +96,10 @@ async function logUnset(host: RunningHost): Promise<void> {
     .report()
     .plugins.filter(plugin => plugin.permissions.env !== undefined && !plugin.name.startsWith('@svc/plugin-'))
   if (strangers.length === 0) return
-  const { UNSET_HINT, unsetIn, unsetText } = await import('./installed.ts')
+  const { UNSET_HINT, unsetIn, unsetText } = await import('./command/unset-variables.ts')
   for (const { name, permissions } of strangers) {
     const unset = unsetIn(permissions)
-    if (unset.length > 0) host.log.info({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
+    if (unset.length > 0) host.log.warn({ plugin: name, unset }, `${unsetText(unset)}: ${UNSET_HINT}`)
   }
 }
 
@@ -120,15 +125,20 @@ const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
   findSettings(options, { home, cwd: process.cwd(), env: process.env })
 
 function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
-  const { home, serverId, startedAt } = task
-  const workers = { name: 'workers', use: workersPlugin(link, serverId, workersIn(config)) }
+  const { home, serverId, nodeId, startedAt } = task
+  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config)) }
+  const clusterId = get(config.value, ['cluster', 'name'])
   const options = hostOptions(config, home, link.excluded)
   return startHost({
     ...options,
     plugins: [...options.config.plugins, protectedPathsOf(config, home), workers],
     serverId,
+    nodeId,
+    ...(typeof clusterId === 'string' ? { clusterId } : {}),
+    worker: link.name,
     startedAt,
-    running: link.start.kind === 'worker',
+    // After a pause no other worker serves, so this one uses what they have kept.
+    running: link.start.kind === 'worker' || link.start.kind === 'resume',
     log: { destination: log.destination },
   })
 }
@@ -180,7 +190,8 @@ async function reportOf(
 function logStart({ start }: WorkerLink, { log }: RunningHost, { address, sources }: WorkerReport): void {
   const facts = { url: address?.url, configuration: sources }
   if (start.kind === 'server' && address) log.info(facts, 'listening')
-  if (start.kind === 'reload') log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
+  if (start.kind === 'reload' || start.kind === 'resume')
+    log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
 }
 
 /** A plugin that is written into `svc.config.ts` is code, which cannot be sent to another worker. */
@@ -207,11 +218,11 @@ function addressOf(host: RunningHost) {
 const RELEASE_MS = 10_000
 
 /**
- * Prefixes of lease holders that are dead: workers of this server, and servers of this home that were killed. A holder is `<id
- * of the server>/<pid of the worker>/`. Must be read before this server reports to be ready, because that removes the traces.
+ * Prefixes of lease holders that are dead: workers of this server, and servers of this home that were killed. A holder begins with
+ * `<name of the worker>/`, and that with `<id of the server>.`. Must be read before this server reports to be ready, because that removes the traces.
  */
-async function deadHolders(serverId: string, home: string): Promise<string[]> {
-  return [...deadBefore().map(pid => holderPrefix(serverId, pid)), ...(await deadServers(home)).map(id => `${id}/`)]
+async function deadHolders(home: string): Promise<string[]> {
+  return [...deadBefore().map(worker => `${worker}/`), ...(await deadServers(home)).map(id => `${id}.`)]
 }
 
 /** Releases the leases of dead holders, so that others need not wait for their expiry. Logs errors and never throws. */
@@ -223,8 +234,7 @@ async function releaseHolders(host: RunningHost, holders: readonly string[], sig
   await Promise.all(holders.map(async holder => host.service(Store).releaseHolder(holder, ctx))).catch(failed)
 }
 
-/** Excludes this process, which can have the reused id of a dead one. */
-const deadBefore = () => (process.env[DEAD_WORKERS] ?? '').split(',').filter(pid => pid !== '' && pid !== String(process.pid))
+const deadBefore = () => (process.env[DEAD_WORKERS] ?? '').split(',').filter(Boolean)
 
 /** Adds the owner to a taken port if it is a server of this home. */
 async function withPortOwner(error: unknown, home: string): Promise<unknown> {

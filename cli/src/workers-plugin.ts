@@ -1,17 +1,30 @@
-import { definePlugin, Host, type SlotView, type CallContext, withTimeout, type SvcError, svcError } from '@svc/core'
+import {
+  codeOf,
+  definePlugin,
+  Host,
+  type Scope,
+  type SlotView,
+  type CallContext,
+  withTimeout,
+  type SvcError,
+  svcError,
+  systemContext,
+} from '@svc/core'
 import {
   type KeptCertificate,
   type Listener,
   type WorkerMetrics,
   type Json,
   Listeners,
+  NodeBus,
   type PeerAnswer,
+  type PeerMessage,
   PeerAnswers,
   Peers,
+  type PeersHooks,
   Store,
 } from '@svc/core/contracts'
-import { holderPrefix } from '@svc/storage-kit'
-import type { WorkerLink } from '@svc/runtime'
+import { broadcastTimeout, type WorkerLink } from '@svc/runtime'
 
 /** Before the http plugin listens: a serving worker has received all messages. */
 const BEFORE_SERVING = 900
@@ -21,14 +34,16 @@ const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
 /** The service `Peers` of a worker of `svc serve`, over its connection to the supervisor, and the supervisor as listener. */
-export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>, serverId: string, workers: number) =>
+export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>, workers: number) =>
   definePlugin({
-    requires: { answers: PeerAnswers },
-    optional: { store: Store },
+    requires: { host: Host, answers: PeerAnswers },
+    optional: { store: Store, bus: NodeBus },
     provides: Peers,
-    setup(scope, { answers, store }) {
+    async setup(scope, { answers, store, bus, host }) {
       const { hooks, log } = scope
       const { peers: line } = link
+      const lasting = systemContext(scope.signal, 'workers')
+      const cluster = bus && (await clusterOf(host, bus, lasting))
       const release = (holder: string, ctx: CallContext) =>
         store
           ?.releaseHolder(holder, ctx)
@@ -42,33 +57,97 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
           inherit: (metrics, ctx) => hooks.inherit(metrics as WorkerMetrics, ctx),
           reclaim: (name, ctx) => hooks.reclaim({ name }, ctx),
           answer: (topic, message, ctx) => answerOf(answers, topic).answer(message as Json, ctx),
-          async workerExit(pid, ctx) {
-            const holder = holderPrefix(serverId, pid)
+          async workerExit(worker, ctx) {
+            const holder = `${worker}/`
             await release(holder, ctx)
-            await hooks.workerExit({ holder }, ctx)
+            await hooks.workerExit({ worker, holder }, ctx)
           },
         })
       const ready = async (ctx: CallContext) => {
         if (workers > 1 && store) await checkShared(store, workers, ctx)
         await join()
+        await cluster?.join(ctx)
         return undefined
       }
       scope.add(Listeners, 'supervisor', listenerOf(link))
+      if (cluster) joinOthers(scope, cluster)
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
       return {
         async broadcast(topic, message, ctx) {
           await hooks.message({ topic, message }, ctx)
-          await line.broadcast({ topic, message }, ctx)
+          await Promise.all([line.broadcast({ topic, message }, ctx), cluster?.broadcast({ topic, message }, ctx)])
         },
         metrics: async ctx => (await line.metrics(ctx)) as readonly WorkerMetrics[],
         acquire: (name, limit, ctx) => line.acquire(name, limit, ctx),
         release: (name, ctx) => line.release(name, ctx),
         self: () => line.self(),
-        ask: (worker, topic, message, ctx) => line.ask(worker, topic, message, ctx) as AsyncIterable<Json>,
+        ask: (worker, topic, message, ctx) =>
+          cluster?.isOther(worker)
+            ? cluster.ask(worker, topic, message, ctx)
+            : (line.ask(worker, topic, message, ctx) as AsyncIterable<Json>),
       }
     },
   })
+
+/** The topic of a message to the workers of other servers. */
+const MESSAGE = 'peers.message'
+/** As for workers of the same server. */
+const NOTIFY_MS = 15_000
+
+/** The workers of the other servers of the cluster. */
+interface OtherServers {
+  join(ctx: CallContext): Promise<void>
+  isOther(worker: string): boolean
+  /** Resolves when all have handled the message. Throws UNAVAILABLE, which names the others. */
+  broadcast(message: PeerMessage, ctx: CallContext): Promise<void>
+  ask(worker: string, topic: string, message: Json, ctx: CallContext): AsyncIterable<Json>
+}
+
+/** Undefined for a server that is no part of a cluster. */
+async function clusterOf(host: Host, bus: NodeBus, lasting: CallContext): Promise<OtherServers | undefined> {
+  const { clusterId, serverId, version } = await host.report(lasting)
+  if (clusterId === serverId) return undefined
+  const isOther = (worker: string) => !worker.startsWith(`${serverId}.`)
+  /** Whether the worker has handled the message. One that has ended does not count. */
+  const send = async (worker: string, message: PeerMessage, ctx: CallContext): Promise<boolean> => {
+    const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(NOTIFY_MS)])
+    try {
+      for await (const _ of bus.call(worker, MESSAGE, { ...message }, { ...ctx, signal })) break
+      return true
+    } catch (error) {
+      ctx.signal.throwIfAborted()
+      return codeOf(error) === 'PEER_GONE'
+    }
+  }
+  return {
+    isOther,
+    join: ctx => bus.join({ version }, ctx),
+    ask: (worker, topic, message, ctx) => bus.call(worker, topic, message, ctx),
+    async broadcast(message, ctx) {
+      const others = (await bus.members(ctx)).filter(({ worker }) => isOther(worker))
+      const done = await Promise.all(others.map(({ worker }) => send(worker, message, ctx)))
+      const silent = others.filter((_, at) => !done[at]).map(({ worker }) => worker)
+      if (silent.length > 0) throw broadcastTimeout(silent, message.topic, NOTIFY_MS)
+    },
+  }
+}
+
+/** Passes on what other servers send and report. */
+function joinOthers(scope: Scope<unknown, PeersHooks>, cluster: OtherServers): void {
+  const { hooks } = scope
+  const answer = (message: Json, ctx: CallContext) => handled(hooks.message(message as unknown as PeerMessage, ctx))
+  scope.add(PeerAnswers, MESSAGE, { answer })
+  scope.tap(NodeBus.hooks.gone, ({ worker, holder }, ctx) =>
+    cluster.isOther(worker) ? hooks.workerExit({ worker, holder }, ctx) : undefined
+  )
+}
+
+/** The answer to a message: one item when it is handled. */
+async function* handled(work: Promise<unknown>): AsyncGenerator<Json> {
+  await work
+  yield null
+}
 
 /** The name of the certificate in the memory of the supervisor. */
 const CERTIFICATE = 'certificate'

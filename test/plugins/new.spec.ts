@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
@@ -66,6 +66,22 @@ describe('svc plugins new', function () {
     expect(stdout)
       .to.match(/^# fail 0$/m)
       .and.to.match(/^# pass [3-9]\d\d$/m)
+  })
+
+  it('makes packages whose tests fail under a Node that cannot run them, and say why', async () => {
+    const old = join(folder, 'old.cjs')
+    await writeFile(old, "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.19.0' } })")
+    const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`
+    for (const kind of ['tool-ts', 'tool-js', 'vertical-ts']) {
+      const file = JSON.parse(await readFile(join(folder, kind, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+      const check = (more: object) =>
+        run('sh', ['-c', file.scripts.pretest!], { env: { ...process.env, PATH, ...more } }).then(
+          () => '',
+          (error: { stderr: string }) => error.stderr
+        )
+      expect(await check({})).to.equal('')
+      expect(await check({ NODE_OPTIONS: `--require ${old}` })).to.contain('The tests need Node 24 or newer, this is v')
+    }
   })
 
   it('makes packages that npm installs before anything of svc is published', async () => {

@@ -3,10 +3,10 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { makeCertificate, pluginKit } from '@svc/testing'
+import { pluginKit } from '@svc/testing'
+import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { create } from 'tar'
-import { startPostgres, type TestServer } from '../../plugins/sandbox/isolation/test/support/servers.ts'
 import { createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
 import { describeWith, lacking, skipBecause } from '../support/needs.ts'
@@ -45,7 +45,7 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
   this.timeout(180_000)
   const stack = new AsyncDisposableStack()
   let folder: string
-  let postgres: TestServer
+  let postgres: Postgres
   let env: Record<string, string>
   const svc = (...args: string[]) => runSvc(args, { home: join(folder, 'home'), cwd: folder, env })
 
@@ -58,10 +58,10 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     skipBecause(this, lacking('postgres'))
     folder = await mkdtemp(join(tmpdir(), 'svc-pgquery-'))
     stack.defer(() => rm(folder, { recursive: true, force: true }))
-    postgres = stack.use(await startPostgres(makeCertificate()))
+    postgres = stack.use(await startPostgres())
     const registry = stack.use(await startRegistry())
     await publishInstalled(registry, folder, 'pg', new Set())
-    env = { PGQUERY_PASSWORD: 'secret', npm_config_registry: registry.url, npm_config_cache: join(folder, 'cache') }
+    env = { PGQUERY_PASSWORD: postgres.password, npm_config_registry: registry.url, npm_config_cache: join(folder, 'cache') }
     await configure(`localhost:${postgres.port}`)
     const { code, out, err } = await svc('plugins', 'install', EXAMPLE, '--yes')
     expect(code, `${out}\n${err}`).to.equal(0)
@@ -85,7 +85,7 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
       const cases = await pluginKit(EXAMPLE, {
         ...(isolation === 'process' ? { sandbox } : {}),
         config,
-        env: { PGQUERY_PASSWORD: 'secret' },
+        env: { PGQUERY_PASSWORD: postgres.password },
         tools: { query_database: { good: [{ args }], bad: [{ args: {} }], slow: { args: { sql: 'SELECT pg_sleep(600)' } } } },
       })
       const [failed, warnings] = [[] as string[], [] as string[]]
@@ -101,6 +101,8 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     const { code, err } = await svc('tools', 'call', 'query_database', '{"sql": "CREATE TABLE x (a int)"}')
     expect(code).to.equal(1)
     expect(err).to.include('cannot execute CREATE TABLE in a read-only transaction')
+    const ended = await svc('tools', 'call', 'query_database', '{"sql": "COMMIT; CREATE TABLE x (a int)"}')
+    expect(ended.err).to.include('cannot insert multiple commands into a prepared statement')
   })
 
   it('connects to no other server of the configuration until a person has accepted it', async () => {

@@ -1,25 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { existsSync } from 'node:fs'
 import { noBubblewrap } from '@svc/testing'
+import { missingEngine } from '@svc/testing/engines'
 
 const noProgram =
   (program: string, from = program) =>
   () =>
     spawnSync(program, ['--version']).error ? `${from} is not installed on this machine` : undefined
-
-/** Debian keeps the programs of PostgreSQL out of PATH. */
-const POSTGRES = '/usr/lib/postgresql'
-const postgresFolders = () => (existsSync(POSTGRES) ? readdirSync(POSTGRES).map(version => join(POSTGRES, version, 'bin')) : [])
-
-/** The path of a program, also of one that PATH does not name; undefined where it is not installed. */
-export const programPath = (name: string): string | undefined =>
-  [...(process.env.PATH ?? '').split(delimiter), ...postgresFolders()]
-    .map(folder => join(folder, name))
-    .find(path => existsSync(path))
-
-const notInstalled = (program: string, name: string) => () =>
-  programPath(program) === undefined ? `${name} is not installed on this machine` : undefined
 
 /** Where Debian and others put Chromium. */
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
@@ -29,8 +16,9 @@ export const chromiumPath = (): string | undefined => CHROMIUM.find(path => exis
 const NEEDS = {
   bubblewrap: noBubblewrap,
   chromium: () => (chromiumPath() ? undefined : 'chromium is not installed on this machine'),
-  postgres: notInstalled('postgres', 'PostgreSQL'),
-  redis: notInstalled('redis-server', 'Redis'),
+  postgres: () => missingEngine('postgres'),
+  pgbouncer: () => missingEngine('pgbouncer'),
+  redis: () => missingEngine('redis'),
   git: noProgram('git'),
   terminal: noProgram('script', 'the program script (util-linux)'),
   strace: noProgram('strace'),

@@ -40,7 +40,7 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
     provides: Store,
     async setup(scope) {
       const made = scope.use(createSqliteStore({ path: db }))
-      if (dead !== undefined) await made.releaseHolder(`${dead}/`, systemContext(scope.signal, 'test'))
+      if (dead !== undefined) await made.releaseHolder(`${dead}.`, systemContext(scope.signal, 'test'))
       return wrap(made)
     },
   })

@@ -74,3 +74,33 @@ export function packagesAround(file: string): string | undefined {
   const at = `${file}${sep}`.indexOf(`${sep}node_modules${sep}`)
   return at === -1 ? undefined : file.slice(0, at + `${sep}node_modules`.length)
 }
+
+/** Programs that search the working folder first. */
+const STARTERS = /(^|\/)(npx|npm|pnpm|yarn|bunx)$/
+/** Programs that accept a folder. */
+const INTERPRETERS = /(^|\/)(node|bun|deno|tsx|python[\d.]*)$/
+
+/**
+ * Lists the program files of a command line, as far as it names them. A script counts with the files that it imports, and with its
+ * folder unless that contains the working folder. A user who can write one of them can change what the command runs.
+ */
+export function filesOfCommand([command = '', ...args]: readonly string[], cwd: string): string[] {
+  const started = STARTERS.test(command) ? ['node_modules', 'package.json', '.npmrc'].map(name => join(cwd, name)) : []
+  const program = INTERPRETERS.test(command) ? args.find(arg => !arg.startsWith('-')) : undefined
+  const folder = program === undefined ? [] : folderAt(resolve(cwd, program), cwd)
+  return [...started, ...folder, ...[command, ...args].flatMap(word => pathsOfWord(word, cwd))]
+}
+
+const folderAt = (path: string, cwd: string) =>
+  existsSync(path) && statSync(path).isDirectory() && !isWithin(cwd, path) ? [path] : []
+
+function pathsOfWord(word: string, cwd: string): string[] {
+  // also the file in `--import=./hook.mjs`
+  const path = resolve(cwd, /^-[^=]*=(.+)$/.exec(word)?.[1] ?? word)
+  if (!isFile(path)) return []
+  const packages = packagesAround(path)
+  if (packages !== undefined) return [packages]
+  return [path, ...pathsOfCode(CODE.test(path) ? [path] : []), ...(isWithin(cwd, dirname(path)) ? [] : [dirname(path)])]
+}
+
+const isWithin = (path: string, folder: string) => `${path}${sep}`.startsWith(`${folder}${sep}`)

@@ -104,6 +104,8 @@ export interface Route {
   readonly method: HttpMethod
   readonly path: string
   readonly summary: string
+  /** Further text for the OpenAPI document. */
+  readonly description?: string
   /** The required scope. Absent: open to all clients, even with authentication on. */
   readonly scope?: 'chat' | 'read' | 'workflows' | 'tools' | 'admin'
   /** Not counted by rate limits. */
@@ -146,13 +148,15 @@ export const Routes = defineSlot<Route>('routes', {
 
 /**
  * Raw requests below a path (MCP streams, pages with files). Only for plugins in process: raw requests cannot cross a process.
- * A mount has either `handle` or `answer`.
+ * A mount has either `handle`, `answer` or `off`.
  */
 export interface Mount {
   readonly path: string
   readonly scope?: Route['scope']
   /** As in `Route`. */
   readonly guide?: Route['guide']
+  /** Why nothing is served below the path, and what to do. Error records for unknown paths there say it. Other plugins can serve the paths. */
+  readonly off?: string
   /** Requests that open endless streams, recognized by the content of a header. They count as streams of their principal. */
   readonly streams?: readonly { readonly method: HttpMethod; readonly header: string; readonly holds: string }[]
   /** Writes the response itself. */

@@ -41,7 +41,7 @@ export interface PreparedProcess {
 }
 
 /** The kind of a denied access: variable, host, read path, write path, program, hook. */
-export type RefusalKind = 'env' | 'network' | 'read' | 'write' | 'process' | 'hooks'
+export type RefusalKind = 'env' | 'network' | 'read' | 'write' | 'process' | 'hooks' | 'spaces'
 
 /** Resource usage of one process of an isolated plugin. */
 export interface IsolationUsage {

@@ -24,8 +24,8 @@ export interface PeersHooks {
   metrics: Waterfall<WorkerMetrics>
   /** The final metrics of a worker that has exited. Each tap adds its totals to its own, so that no counter ever falls. Current values, such as active requests, are dropped. */
   inherit: Series<WorkerMetrics>
-  /** A worker has exited, and its leases are free. `holder` is the prefix of their holder names. */
-  workerExit: Series<{ readonly holder: string }>
+  /** A worker has exited, and its leases are free. `holder` is the prefix of their holder names: the name of the worker and `/`. */
+  workerExit: Series<{ readonly worker: string; readonly holder: string }>
   /** `acquire` is about to fail for this name in some worker. A tap releases permits that its plugin keeps but does not need, before it returns. */
   reclaim: Series<{ readonly name: string }>
 }
@@ -37,7 +37,7 @@ export interface PeersHooks {
 export interface Peers {
   /**
    * Runs the `message` taps of every running worker, this one's first. Resolves when all have handled the message; workers that exit meanwhile do not count.
-   * Throws UNAVAILABLE when a worker takes too long.
+   * Throws UNAVAILABLE after 15 seconds; `details.workers` names those that have not handled it, and all others have.
    */
   broadcast(topic: string, message: Json, ctx: CallContext): Promise<void>
   /** The metrics of all running workers, this one's first, and of exited workers whose metrics no other worker has inherited yet. */
@@ -53,7 +53,7 @@ export interface Peers {
   acquire(name: string, limit: number, ctx: CallContext): Promise<boolean>
   /** Releases one permit of this name. Calls take effect in order. */
   release(name: string, ctx: CallContext): Promise<void>
-  /** The name under which other workers reach this one with `ask`. The server never uses a name twice. */
+  /** The name of this worker (`HostReport.worker`), under which others reach it with `ask`. No other worker ever has it. */
   self(ctx: CallContext): Promise<string>
   /**
    * Sends a request to one worker, which can be this one, and streams the answer of its item `topic` in the slot `PeerAnswers`. Throws PEER_GONE when that

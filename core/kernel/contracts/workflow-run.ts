@@ -218,6 +218,8 @@ export interface QueuedRun {
   readonly due?: number
   /** Limits the concurrent runs of a group. */
   readonly group?: { readonly name: string; readonly limit: number }
+  /** The node (`HostReport.nodeId`) whose disk the run needs: only its workers get the run. Default: any. */
+  readonly affinity?: string
 }
 
 /** The claim of this process on a run. Other processes do not work on it while the fence is valid. Writes carry the fence. */

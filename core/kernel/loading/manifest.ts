@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { lineOf } from '../config/lines.ts'
 import { schema, type SchemaProblem } from '../config/schema.ts'
+import { SECRET_NAME } from '../config/secrets.ts'
 import { messageOf, type SvcError } from '../src/errors.ts'
 import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
 
@@ -35,8 +36,14 @@ export interface Manifest {
     readonly tools?: readonly string[]
     /** Single providers that it calls, by name. Unless `services` has `providers`, it sees no others. */
     readonly providers?: readonly string[]
+    /** Secrets that it reads, by name. It sees no others, in its own process or not. */
+    readonly secrets?: readonly string[]
+    /** Single spaces of the store that it opens, by name. Unless `services` has `store`, it reaches no others. */
+    readonly spaces?: readonly string[]
     /** Hooks of other plugins that it taps: `chat.turn`, `chat.*`. */
     readonly hooks?: readonly string[]
+    /** Requests that its isolated commands send to the running server, as `GET /api/v1/tools`. A `*` matches any characters. */
+    readonly server?: readonly string[]
     /** Names of its routes without a scope. They serve every client, without a credential. */
     readonly public_routes?: readonly string[]
     /** Headers with other credentials that its auth scheme reads: `authorization`. */
@@ -47,6 +54,8 @@ export interface Manifest {
    * svc does not import the plugin.
    */
   readonly instances?: { readonly section: string; readonly type: string }
+  /** Settings without which it does not start: `tools.pgquery.server`. svc checks them before it installs the plugin. */
+  readonly settings?: readonly string[]
   /** `in-process`: its author published it without a run of the test kit in a process of its own. */
   readonly tested?: 'in-process'
   /** The runtime that runs its code, such as `quickjs`. Without it, svc imports the code. */
@@ -96,6 +105,16 @@ const command = {
   pattern: '^\\s*[A-Za-z0-9][\\w-]*([\\s:]+[A-Za-z0-9][\\w-]*)*\\s*$',
   patternHint: 'must be words of letters, digits, "-" and "_", separated by a space or ":"',
 }
+const secretName = {
+  type: 'string',
+  pattern: SECRET_NAME.source,
+  patternHint: 'must be the name of one secret: a letter, then up to 63 letters, digits, "_" and "-"',
+}
+const serverRequest = {
+  type: 'string',
+  pattern: '^(GET|POST|PUT|PATCH|DELETE) /[^\\s?#]*$',
+  patternHint: 'must be a method and a path, like GET /api/v1/tools',
+}
 const manifestSchema = schema<Manifest>({
   // A plugin whose code is imported declares these in its code.
   dependencies: { section: ['runtime'], config: ['section'] },
@@ -120,11 +139,15 @@ const manifestSchema = schema<Manifest>({
         services: texts,
         tools: texts,
         providers: texts,
+        secrets: { type: 'array', items: secretName },
+        spaces: texts,
         hooks: texts,
+        server: { type: 'array', items: serverRequest },
         public_routes: texts,
         credential_headers: texts,
       }),
       instances: closed({ section: word, type: word }, ['section', 'type']),
+      settings: texts,
       tested: { enum: ['in-process'] },
       runtime: { type: 'string', pattern: '^[a-z0-9-]+$' },
       section: word,
@@ -264,19 +287,26 @@ export function matchesPattern(pattern: string, name: string): boolean {
   return true
 }
 
-/** Slots of which a plugin can get single items, by the permission with the name of the slot. */
-const SLOTS_BY_ITEM = ['tools', 'providers'] as const satisfies readonly (keyof Permissions)[]
+/** Slots and services of which a plugin can get single items, with the permission that names them. */
+const GRANTED_BY_ITEM: Readonly<Record<string, keyof Permissions>> = {
+  'slot tools': 'tools',
+  'slot providers': 'providers',
+  'service store': 'spaces',
+  'service counts': 'spaces',
+  'service text_index': 'spaces',
+  'service secrets': 'secrets',
+}
 
 type Permissions = NonNullable<Manifest['permissions']>
 
 /**
- * The names of the items of a slot that a plugin can use. Absent: the permissions name no single items of this slot, or the whole
- * slot as well. A permission only adds, so that an update cannot widen others by dropping one.
+ * The names of the items of a slot or service that a plugin can use. Absent: the permissions name no single items of it, or all
+ * of it as well. A permission only adds, so that an update cannot widen others by dropping one.
  */
-export function grantedItems(permissions: Permissions, slot: string): readonly string[] | undefined {
+export function grantedItems(permissions: Permissions, what: 'slot' | 'service', name: string): readonly string[] | undefined {
   const { services = [] } = permissions
-  const key = SLOTS_BY_ITEM.find(item => item === slot)
-  return key === undefined || services.some(word => matchesPattern(word, slot)) ? undefined : permissions[key]
+  const key = GRANTED_BY_ITEM[`${what} ${name}`]
+  return key === undefined || services.some(word => matchesPattern(word, name)) ? undefined : permissions[key]
 }
 
 /**

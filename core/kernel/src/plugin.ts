@@ -100,8 +100,8 @@ export interface PluginDefinition<
 /** The circumstances of a `check`. */
 export interface CheckContext {
   /**
-   * Other processes of this server already run with the same configuration, for example because this worker replaces one that
-   * died. A file that has become invalid since need not prevent the start.
+   * Other processes of this server already run with the same configuration, or did until now: this worker replaces one that
+   * died, or starts after a pause. A file that has become invalid since need not prevent the start.
    */
   readonly running: boolean
 }

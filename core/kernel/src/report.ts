@@ -46,8 +46,17 @@ export type HostState = 'starting' | 'running' | 'closing' | 'closed'
 
 /** Status of a host. */
 export interface HostReport {
-  /** The name of this server among those that share a store. */
+  /** The name of this server among those that share a store. A start never uses it again. */
   readonly serverId: string
+  /** The name of the home from which this server runs. It stays the same over restarts. */
+  readonly nodeId: string
+  /** The name of the servers that act as one: `cluster.name`, or without it that of this server alone. */
+  readonly clusterId: string
+  /**
+   * The name of this process: unique among all processes that ever used the store, and the beginning of its lease holders
+   * (`<worker>/…`). It begins with the name of its server and a dot.
+   */
+  readonly worker: string
   readonly version: string
   readonly state: HostState
   /** The host is closing and another process takes the new work, so the server as a whole stays available. */

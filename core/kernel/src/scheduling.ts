@@ -109,3 +109,63 @@ export function createYielder(signal: AbortSignal, { steps = Number.POSITIVE_INF
 /** Returns the delay before the next attempt: none after the first failure, then `firstMs`, doubled for each further failure up to `maxMs`. */
 export const backoffDelay = (failures: number, firstMs = 200, maxMs = 10_000): number =>
   failures <= 1 ? 0 : Math.min(maxMs, firstMs * 2 ** (failures - 2))
+
+/** Runs the same work for many callers, one run at a time. */
+export interface Coalescer<T> {
+  readonly isRunning: boolean
+  /** Starts a run, or waits for the one in progress. */
+  join(): Promise<T>
+  /** Starts a run, or one more after the one in progress: all requests until then share it. */
+  request(): Promise<T>
+  /** Resolves when no run is in progress or requested. Never rejects. */
+  idle(): Promise<void>
+}
+
+/** Creates a coalescer of `work`. */
+export function createCoalescer<T>(work: () => Promise<T>): Coalescer<T> {
+  let current: Promise<T> | undefined
+  let next: Promise<T> | undefined
+  const start = () => {
+    next = undefined
+    current = work().finally(() => {
+      current = undefined
+    })
+    return current
+  }
+  const request = () => (current === undefined ? (next ?? start()) : (next ??= current.then(start, start)))
+  return {
+    get isRunning() {
+      return current !== undefined
+    },
+    join: () => current ?? request(),
+    request,
+    async idle() {
+      for (let last = next ?? current; last !== undefined; last = next ?? current) await last.catch(() => {})
+    },
+  }
+}
+
+/** Wakes those that wait for a change. */
+export class Wakeup {
+  readonly #waiting = new Set<AbortController>()
+  #rings = 0
+
+  /** Number of wake-ups. Read it before you look for work, so that you miss no wake-up in between. */
+  get rings(): number {
+    return this.#rings
+  }
+
+  ring(): void {
+    this.#rings += 1
+    for (const wait of this.#waiting) wait.abort()
+  }
+
+  /** Resolves at the next wake-up after `rings`, after `ms`, or when the signal aborts. */
+  async after(rings: number, ms: number, signal: AbortSignal): Promise<void> {
+    if (this.#rings !== rings || signal.aborted) return
+    const wait = new AbortController()
+    this.#waiting.add(wait)
+    await elapse(ms, undefined, { signal: AbortSignal.any([signal, wait.signal]) }).catch(() => {})
+    this.#waiting.delete(wait)
+  }
+}

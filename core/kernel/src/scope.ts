@@ -115,7 +115,7 @@ const CHANGED = '.changed'
 
 /** A plugin with single items of a slot sees no other items in its changes. */
 function grantedTap({ permissions }: ScopeOptions, { id }: AnyHook, tap: Tap): Tap {
-  const granted = id.endsWith(CHANGED) ? grantedItems(permissions, id.slice(0, -CHANGED.length)) : undefined
+  const granted = id.endsWith(CHANGED) ? grantedItems(permissions, 'slot', id.slice(0, -CHANGED.length)) : undefined
   return granted ? (value, ctx) => tap(grantedChange(value as SlotChange, granted), ctx) : tap
 }
 

@@ -249,6 +249,13 @@ describe('a tap that fails', () => {
       })
     const error = (await failureOf(startHost({ plugins: [plugin(true)] }))) as unknown as { problems: object[] }
     expect(error.problems[0]).to.include({ code: 'TAP_FAILED', plugin: 'a', where: 'host.ready', message: 'port taken' })
+    const named = taps('b', scope =>
+      scope.tap(Host.hooks.ready, () => {
+        throw svcError('KEY_MISSING', 'no key', { where: 'auth_schemes.badge.prepare' })
+      })
+    )
+    const placed = (await failureOf(startHost({ plugins: [named] }))) as unknown as { problems: object[] }
+    expect(placed.problems[0]).to.include({ code: 'KEY_MISSING', plugin: 'b', where: 'auth_schemes.badge.prepare' })
     await (await startHost({ plugins: [plugin(false)] })).close()
     expect(closed).to.deep.equal(['undone', 'undone'])
   })

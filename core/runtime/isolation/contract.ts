@@ -81,7 +81,15 @@ export interface HostBridge {
   /** Reports a denied access. */
   refused(kind: RefusalKind, what: string, ctx: CallContext): Promise<void>
 }
-export const REFUSAL_KINDS: readonly string[] = ['env', 'network', 'read', 'write', 'process', 'hooks'] satisfies RefusalKind[]
+export const REFUSAL_KINDS: readonly string[] = [
+  'env',
+  'network',
+  'read',
+  'write',
+  'process',
+  'hooks',
+  'spaces',
+] satisfies RefusalKind[]
 export const HostBridge = defineService<HostBridge>('host_bridge', {
   api: 1,
   methods: { add: 'call', tap: 'call', remove: 'call', log: 'call', refused: 'call' },

@@ -67,6 +67,9 @@ export function createContributions(plugin: string): Contributions {
 
 type Permissions = NonNullable<Manifest['permissions']>
 
+/** The beginning of the keys of services that a plugin provides, among those that it uses. */
+export const PROVIDED = '~provides'
+
 /** The hooks of the host are public. */
 const PUBLIC_SERVICE = 'host'
 
@@ -76,9 +79,9 @@ const PUBLIC_SERVICE = 'host'
  */
 export function checkServicePermissions(plugin: string, tokens: PluginDescription['requires'], permissions: Permissions): void {
   const { services = [] } = permissions
-  const names = Object.values(tokens)
-    .filter(({ what, name }) => what !== 'slot' || (grantedItems(permissions, name) ?? []).length === 0)
-    .map(token => token.name)
+  const names = Object.entries(tokens)
+    .filter(([key, { what, name }]) => key.startsWith(PROVIDED) || (grantedItems(permissions, what, name) ?? []).length === 0)
+    .map(([, token]) => token.name)
   const refused = [...new Set(names)].filter(name => name !== PUBLIC_SERVICE && !isListed(name, services))
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
 }

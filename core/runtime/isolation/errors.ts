@@ -13,7 +13,7 @@ export const usesNotPermitted = (plugin: string, names: readonly string[]) =>
   svcError('NOT_PERMITTED', `requires ${names.join(', ')}, but has no permission for it`, {
     plugin,
     details: { services: names },
-    hint: `To allow it, write "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in its package.json, and install it again${names.some(name => name === 'tools' || name === 'providers') ? '. For single tools or providers, list their names in "tools" or "providers" instead' : ''}`,
+    hint: `To allow it, write "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in its package.json, and install it again${names.some(name => name === 'tools' || name === 'providers') ? '. For single tools or providers, list their names in "tools" or "providers" instead' : ''}${names.includes('store') ? '. For single spaces of the store, list their names in "spaces" instead' : ''}`,
   })
 
 export const hookNotPermitted = (plugin: string, hook: string) =>
@@ -21,6 +21,26 @@ export const hookNotPermitted = (plugin: string, hook: string) =>
     plugin,
     details: { hook },
     hint: `To allow it, write "svc": { "permissions": { "hooks": ["${hook}"] } } in its package.json, and install it again`,
+  })
+
+export const spaceNotPermitted = (plugin: string, space: string) =>
+  svcError('NOT_PERMITTED', `opens the space ${space} of the store, but has no permission for it`, {
+    plugin,
+    details: { space },
+    hint: `To allow it, write "svc": { "permissions": { "spaces": [${JSON.stringify(space)}] } } in its package.json, and install it again`,
+  })
+
+export const notInSpaces = (plugin: string, kind: string, name: string) =>
+  svcError('NOT_PERMITTED', `uses the ${kind} ${name} of the store, which none of its open spaces declares`, {
+    plugin,
+    details: { [kind]: name },
+    hint: `Open the space that declares the ${kind}, and list this space in "spaces" of the permissions`,
+  })
+
+export const holdersNotPermitted = (plugin: string) =>
+  svcError('NOT_PERMITTED', 'releases the leases of a holder, but has permissions for single spaces only', {
+    plugin,
+    hint: 'Release each lease with `release`',
   })
 
 export const addedTooMuch = (plugin: string, most: string) =>
@@ -37,11 +57,14 @@ export const declaresInvalid = (plugin: string, what: string) =>
     hint: 'Export the result of definePlugin',
   })
 
-/** Describes a denied access and the line to add. It replaces Node's message, which names a flag of the process. */
-export const undeclared = (kind: RefusalKind, what: string): string =>
+/**
+ * Describes a denied access and the line to add. It replaces Node's message, which names a flag of the process. `setting`: the
+ * setting with this value.
+ */
+export const undeclared = (kind: RefusalKind, what: string, setting?: string): string =>
   kind === 'process'
     ? `an isolated plugin cannot use ${what}; run it in-process if you trust it`
-    : `${what} is not declared: add "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } to its package.json`
+    : `${what} is not declared: add "svc": { "permissions": { "${kind}": [${JSON.stringify(setting === undefined ? what : `<${setting}>`)}] } } to its package.json`
 
 const VERBS: Readonly<Record<keyof PermissionValues, string>> = {
   network: 'connect to',

@@ -1,4 +1,6 @@
 import {
+  redactData,
+  redactText,
   type Scope,
   type SlotChange,
   type SlotToken,
@@ -7,12 +9,14 @@ import {
   type TapOptions,
   type Waterfall,
 } from '@svc/core'
-import { Checks, HealthFacts, MetricSources, type RefusalKind } from '@svc/core/contracts'
+import { Checks, HealthFacts, MetricSources, type RefusalKind, Store } from '@svc/core/contracts'
+import { grantedItems } from '@svc/core/internal'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { type BorrowedContexts, createBorrowedContexts } from './borrowed-contexts.ts'
 import { hooksToken, HostBridge, type Level, PluginRunner, providedToken, REFUSAL_KINDS, RemoteTap } from './contract.ts'
 import { canTap, type Contributions, createContributions, isPublicHook, MAX_NAME_LENGTH } from './contributions.ts'
 import { hookNotPermitted } from './errors.ts'
+import { grantedServices } from './granted-store.ts'
 import type { Isolated } from './isolated-ref.ts'
 import { MAX_LINE_LENGTH, type OutputLimiter, truncateFacts } from './output-limiter.ts'
 
@@ -74,7 +78,9 @@ export function createHostBridge(plugin: Isolated, scope: Scope, parts: HostBrid
       contributions.remove(path)
     },
     async log(level, facts, message) {
-      if (LEVELS.includes(level) && budget.takes()) scope.log[level](truncateFacts(facts), message?.slice(0, MAX_LINE_LENGTH))
+      // a truncated secret would not be recognized
+      if (LEVELS.includes(level) && budget.takes())
+        scope.log[level](truncateFacts(redactData(facts)), message && redactText(message).slice(0, MAX_LINE_LENGTH))
     },
     async refused(kind, what) {
       if (REFUSAL_KINDS.includes(kind)) await refused(kind, String(what))
@@ -106,7 +112,7 @@ export async function exposeContributions(
   channel.signal.addEventListener('abort', () => contributions.removeAll(), { once: true })
   channel.offer('host_bridge', HostBridge, createHostBridge(plugin, scope, { channel, uses, contributions, budget, refused }))
   channel.offer<unknown>('hooks', hooksToken(provides), uses.guard(hooksToken(provides), scope.hooks))
-  const services = offerServices(plugin, given, { channel, uses })
+  const services = offerServices(plugin, given, { channel, uses, refused })
   for (const [key, token] of Object.entries(plugin.requires)) {
     if (token.what === 'slot') await mirror(key, token, given[key] as SlotView<unknown>, scope, { channel, uses })
   }
@@ -125,15 +131,25 @@ interface ExposedChannel {
   readonly uses: BorrowedContexts
 }
 
+interface ExposedServices extends ExposedChannel {
+  readonly refused: (kind: RefusalKind, what: string) => Promise<void>
+}
+
 function offerServices(
-  { requires, optional }: Isolated,
+  { ref, requires, optional }: Isolated,
   given: Record<string, unknown>,
-  { channel, uses }: ExposedChannel
+  { channel, uses, refused }: ExposedServices
 ): string[] {
   const services = Object.entries({ ...requires, ...optional }).filter(
     ([key, { what }]) => what === 'service' && given[key] !== undefined
   )
-  for (const [key, token] of services) channel.offer<unknown>(`given.${key}`, token, uses.guard(token, given[key] as object))
+  const spaces = ref.confinement && grantedItems(ref.confinement.permissions, 'service', Store.name)
+  const granting = spaces && grantedServices({ plugin: ref.name, spaces, refused })
+  for (const [key, token] of services) {
+    const service = given[key] as object
+    const granted = granting ? granting(token.name, service) : service
+    channel.offer<unknown>(`given.${key}`, token, uses.guard(token, granted))
+  }
   return services.map(([key]) => key)
 }
 

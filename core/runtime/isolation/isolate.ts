@@ -25,7 +25,7 @@ import {
   START_MS,
 } from './isolated-ref.ts'
 import { IsolatedInstance } from './isolated-instance.ts'
-import { checkServicePermissions } from './contributions.ts'
+import { checkServicePermissions, PROVIDED } from './contributions.ts'
 import { filledIn, ownSettings, settingIn, VALUE_KINDS } from './permission-values.ts'
 
 /** The key of the policy among the dependencies of the wrapper. The plugin itself does not see it. */
@@ -89,7 +89,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
 function permittedDescription({ name, confinement: held }: IsolatedRef, said: unknown): PluginDescription {
   const description = descriptionOf(name, said)
   const { requires, optional, provides, alsoProvides = [] } = description
-  const provided = [...(provides ? [provides] : []), ...alsoProvides].map(token => [`~provides ${token.name}`, token] as const)
+  const provided = [...(provides ? [provides] : []), ...alsoProvides].map(token => [`${PROVIDED} ${token.name}`, token] as const)
   const tokens = { ...requires, ...optional, ...Object.fromEntries(provided) }
   if (held) checkServicePermissions(name, tokens, held.permissions)
   return description

@@ -5,7 +5,8 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { type CallContext, codeOf, defineService, type HostReport, svcHome, systemContext } from '@svc/core'
+import { type CallContext, codeOf, defineService, type HostReport, type RunningHost, svcHome, systemContext } from '@svc/core'
+import { type CommandContext, type Json, PeerAnswers } from '@svc/core/contracts'
 import type { WorkerInfo } from '../supervisor/worker-handle.ts'
 import { type Channel, openChannel } from './channel.ts'
 import { homeUnusable, serverAmbiguous, serverNone, type WireError } from './errors.ts'
@@ -22,6 +23,8 @@ export interface ServerInfo {
   readonly startedAt: number
   /** The subset that it serves. Absent: everything. */
   readonly surface?: string
+  /** The folder of the only plugin that it loads besides the built-in ones and those of its configuration: `svc plugins dev`. */
+  readonly linked?: string
   readonly workers: readonly WorkerInfo[]
 }
 
@@ -252,6 +255,47 @@ export async function reachServer(
       [server, ...others].map(other => other.info.port).sort((a, b) => a - b)
     )
   return server
+}
+
+/** As `reachServer`, but returns `undefined` if no server runs and no port is asked for. */
+export async function reachServerIfAny(
+  home: string,
+  choice: NonNullable<Parameters<typeof reachServer>[1]> = {}
+): Promise<FoundServer | undefined> {
+  try {
+    return await reachServer(home, choice)
+  } catch (error) {
+    if (codeOf(error) === 'SERVER_NONE' && choice.port === undefined) return undefined
+    throw error
+  }
+}
+
+/** A question of a command to the plugins of the running server. */
+export interface ServerQuestion {
+  /** The item of the slot `PeerAnswers` that answers. */
+  readonly topic: string
+  readonly message: Json
+  /** The port of the server, if the home has several. */
+  readonly port?: number | undefined
+}
+
+/**
+ * Streams the answers of the running server of this home, or of the plugins in this process if no server runs. `host` starts
+ * them; `isHere` is then called before the question. Throws SERVER_AMBIGUOUS, SERVER_NONE for a port without a server, and
+ * PEER_SILENT if the server has no such item.
+ */
+export async function* askServer(
+  { home, host }: Pick<CommandContext, 'home' | 'host'>,
+  { topic, message, port }: ServerQuestion,
+  ctx: CallContext,
+  isHere?: (host: RunningHost) => Promise<void>
+): AsyncGenerator<unknown, void> {
+  using running = await reachServerIfAny(home, { port })
+  if (running) return yield* running.control.ask(topic, message, ctx)
+  const own = await host()
+  await isHere?.(own)
+  const item = own.slot(PeerAnswers).get(topic)
+  if (item) yield* item.answer(message, ctx)
 }
 
 /** Creates the svc home for its owner only, if it is missing, and returns its path. Throws HOME_UNUSABLE. */

@@ -21,7 +21,9 @@ export {
 export { type WorkerInfo } from '../supervisor/worker-handle.ts'
 export { type PeerLink } from '../supervisor/peer-link.ts'
 export { type DrainRequest, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
+export { broadcastTimeout } from '../supervisor/errors.ts'
 export {
+  askServer,
   Control,
   type ControlSocket,
   deadServers,
@@ -29,6 +31,8 @@ export {
   type FoundServer,
   listenControl,
   reachServer,
+  reachServerIfAny,
   type ReloadResult,
   type ServerInfo,
+  type ServerQuestion,
 } from './control.ts'

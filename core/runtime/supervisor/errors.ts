@@ -48,9 +48,9 @@ export const listenLate = (port: number) =>
     hint: 'Open the port in a tap of Host.hooks.ready',
   })
 
-export const broadcastTimeout = (pid: number, topic: string, ms: number) =>
-  svcError('UNAVAILABLE', `worker ${pid} did not handle the message "${topic}" within ${ms} ms`, {
-    details: { pid, topic, retryable: true },
+export const broadcastTimeout = (workers: readonly string[], topic: string, ms: number) =>
+  svcError('UNAVAILABLE', `${workers.join(', ')} did not handle the message "${topic}" within ${ms} ms`, {
+    details: { workers, topic, retryable: true },
     hint: 'The change is saved; the busy worker applies it when it is free. Read its log to see why it is busy',
   })
 

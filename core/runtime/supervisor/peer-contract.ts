@@ -56,7 +56,7 @@ export interface PeerEnd {
   metrics(ctx: CallContext): Promise<Snapshot>
   inherit(ended: FinalMetrics, ctx: CallContext): Promise<Snapshot>
   /** Reports that a worker has exited. */
-  workerExit(pid: number, ctx: CallContext): Promise<void>
+  workerExit(worker: string, ctx: CallContext): Promise<void>
   /** Releases the permits of this name that the worker keeps but does not need. The releases arrive before the call returns. */
   reclaim(name: string, ctx: CallContext): Promise<void>
   /** Streams the answer to the request of a peer. */

@@ -63,8 +63,8 @@ class SharedSemaphore<W> {
 
 /** A connected worker. */
 interface PeerConnection {
+  /** The name of the worker. */
   readonly id: string
-  readonly pid: number
   readonly generation: number
   readonly channel: Channel
   readonly end: PeerEnd
@@ -93,19 +93,19 @@ export class SupervisorPeerHub {
   readonly #permits = new SharedSemaphore<PeerConnection>((peer, name) =>
     inTime(peer.end.reclaim(name, contextOf(peer)), RECLAIM_MS).catch(() => {})
   )
+  readonly #notifyMs: number
   #retained: RetainedMetrics[] = []
   #ids = 0
-  #names = 0
+
+  /** `notifyMs`: how long a broadcast waits for a worker. */
+  constructor({ notifyMs = NOTIFY_MS }: { readonly notifyMs?: number } = {}) {
+    this.#notifyMs = notifyMs
+  }
 
   /** Adds a worker. Call the returned function when the worker has exited. */
-  peer(
-    { pid, generation }: Pick<PeerConnection, 'pid' | 'generation'>,
-    channel: Channel,
-    isSuccessor: () => boolean
-  ): () => void {
-    const id = `w${++this.#names}`
+  peer({ id, generation }: Pick<PeerConnection, 'id' | 'generation'>, channel: Channel, isSuccessor: () => boolean): () => void {
     const end = channel.reach('peer', PeerEnd)
-    const peer: PeerConnection = { id, pid, generation, channel, end, isSuccessor, joined: false, last: undefined }
+    const peer: PeerConnection = { id, generation, channel, end, isSuccessor, joined: false, last: undefined }
     this.#peers.add(peer)
     channel.offer('peers', PeerHub, {
       join: async () => this.#join(peer),
@@ -139,7 +139,9 @@ export class SupervisorPeerHub {
 
   async #broadcast(from: PeerConnection, message: PeerMessage, requestId: string): Promise<void> {
     const others = [...this.#peers].filter(peer => peer !== from)
-    await Promise.all(others.map(peer => notifyPeer(peer, message, requestId)))
+    const handled = await Promise.all(others.map(peer => notifyPeer(peer, message, requestId, this.#notifyMs)))
+    const silent = others.filter((_, at) => !handled[at]).map(peer => peer.id)
+    if (silent.length > 0) throw broadcastTimeout(silent, message.topic, this.#notifyMs)
   }
 
   async #acquire(peer: PeerConnection, name: string, limit: number): Promise<boolean> {
@@ -179,7 +181,7 @@ export class SupervisorPeerHub {
     this.#permits.forget(peer)
     for (const item of this.#retained) if (item.successor === peer) item.successor = undefined
     if (peer.last) this.#retained.push({ id: ++this.#ids, metrics: peer.last.metrics, successor: undefined })
-    for (const other of this.#peers) other.end.workerExit(peer.pid, contextOf(other)).catch(() => {})
+    for (const other of this.#peers) other.end.workerExit(peer.id, contextOf(other)).catch(() => {})
     this.#assignRetained()
   }
 
@@ -216,16 +218,21 @@ async function* askPeer(
   }
 }
 
-async function notifyPeer(peer: PeerConnection, message: PeerMessage, requestId: string): Promise<void> {
+/** Whether the worker has handled the message. One that starts or exits meanwhile does not count. */
+async function notifyPeer(peer: PeerConnection, message: PeerMessage, requestId: string, ms: number): Promise<boolean> {
   // A starting worker handles the message before it serves, so the sender need not wait for it.
   const taken = peer.end.message(message, contextOf(peer, requestId))
-  if (!peer.joined) return void taken.catch(() => {})
+  if (!peer.joined) {
+    taken.catch(() => {})
+    return true
+  }
   try {
-    await inTime(taken, NOTIFY_MS)
+    await inTime(taken, ms)
   } catch (error) {
-    if (error === LATE) throw broadcastTimeout(peer.pid, message.topic, NOTIFY_MS)
+    if (error === LATE) return false
     if (codeOf(error) !== 'PLUGIN_GONE') throw error
   }
+  return true
 }
 
 const contextOf = ({ channel }: PeerConnection, requestId?: string) => systemContext(channel.signal, requestId)

@@ -9,7 +9,7 @@ export interface PeerHandlers {
   message(message: PeerMessage, ctx: CallContext): Promise<void>
   metrics(ctx: CallContext): Promise<PeerMetrics>
   inherit(metrics: PeerMetrics, ctx: CallContext): Promise<void>
-  workerExit(pid: number, ctx: CallContext): Promise<void>
+  workerExit(worker: string, ctx: CallContext): Promise<void>
   reclaim(name: string, ctx: CallContext): Promise<void>
   answer(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
 }
@@ -59,7 +59,7 @@ class WorkerPeerLink implements PeerLink {
     this.#hub = channel.reach('peers', PeerHub)
     channel.offer('peer', PeerEnd, {
       message: (message, ctx) => this.#whenJoined(() => this.#handlers?.message(message, ctx)),
-      workerExit: (pid, ctx) => this.#whenJoined(() => this.#handlers?.workerExit(pid, ctx)),
+      workerExit: (worker, ctx) => this.#whenJoined(() => this.#handlers?.workerExit(worker, ctx)),
       metrics: () => this.#snapshot(),
       inherit: ended => this.#inherit(ended),
       reclaim: async (name, ctx) => this.#handlers?.reclaim(name, ctx),

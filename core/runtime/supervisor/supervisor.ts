@@ -19,6 +19,7 @@ import {
   type WorkerInfo,
 } from './worker-handle.ts'
 import { SupervisorPeerHub } from './peer-hub.ts'
+import type { WorkerStart } from './worker-link.ts'
 
 /** Settings from the first report of a generation. The supervisor itself reads no configuration. */
 interface SupervisorSettings {
@@ -37,6 +38,8 @@ interface SupervisorSettings {
 }
 
 export interface SupervisorOptions<R> extends SpawnOptions, WaitLimits {
+  /** The name of the server, with which the names of its workers begin: `<name>.<number>`. Default: `server`. */
+  readonly name?: string
   /**
    * Milliseconds that the first worker of a new generation must live before it replaces the old ones, because work that a
    * plugin starts in its setup can end it. It gets no connections meanwhile. Default 1,000.
@@ -127,6 +130,7 @@ class WorkerPool<R> implements Supervisor<R> {
   readonly #timers = new Set<NodeJS.Timeout>()
   #state: SupervisorState<R> = { state: 'starting' }
   #generation = 0
+  #spawned = 0
   #turn: Promise<unknown> = Promise.resolve()
   #waiting: Promise<ReloadOutcome<R>> | undefined
   #endBeats = () => {}
@@ -199,7 +203,8 @@ class WorkerPool<R> implements Supervisor<R> {
     this.#mustRun()
     const { swapLimitMs = LIMIT_MS } = this.#settings
     const { trialMs = TRIAL_MS } = this.#options
-    const leader = this.#startLeader(reason)
+    this.#memory.forget(this.#generation + 1)
+    const leader = this.#startLeader({ kind: 'reload', reason })
     await leader.up.promise
     await Promise.race([leader.gone.promise, new Promise<void>(resolve => this.#later(trialMs, resolve))])
     this.#mustRun()
@@ -211,9 +216,8 @@ class WorkerPool<R> implements Supervisor<R> {
   }
 
   /** Starts the first worker of the next generation. */
-  #startLeader(reason: string): WorkerHandle<R> {
-    this.#memory.forget(this.#generation + 1)
-    const leader = this.#bringUp(this.#generation + 1, reason)
+  #startLeader(start: WorkerStart): WorkerHandle<R> {
+    const leader = this.#bringUp(this.#generation + 1, start)
     leader.trial = true
     return leader
   }
@@ -233,12 +237,13 @@ class WorkerPool<R> implements Supervisor<R> {
 
   async #pauseFor(work: () => Promise<void>, reason: string): Promise<ReloadOutcome<R>> {
     this.#mustRun()
-    this.#generation++ // workers that have died before are not replaced
+    const before = this.#generation++ // workers that have died before are not replaced
     this.#connections.close()
     await drainAll([...this.#members], this.#connections, this.#settings.drainLimitMs ?? LIMIT_MS)
     await work()
     this.#mustRun()
-    const leader = this.#startLeader(reason)
+    this.#memory.passOn(before, this.#generation + 1)
+    const leader = this.#startLeader({ kind: 'resume', reason })
     leader.up.promise.catch(problem => this.#giveUp(problem))
     return this.#followLeader(leader)
   }
@@ -247,16 +252,17 @@ class WorkerPool<R> implements Supervisor<R> {
     if (this.#state.state !== 'running') throw notRunning(this.#state.state)
   }
 
-  #bringUp(generation: number, reason?: string): WorkerHandle<R> {
+  #bringUp(generation: number, start?: WorkerStart): WorkerHandle<R> {
     const isSuccessor = this.#state.state === 'running' && generation === this.#generation
     const { env, inherited } = this.#settings
     const member = spawnWorker<R>(this.#options, {
+      name: `${this.#options.name ?? 'server'}.${++this.#spawned}`,
       hub: this.#hub,
       connections: this.#connections,
       generation,
       env,
       inherited: isSuccessor ? inherited : undefined,
-      start: reason === undefined ? { kind: isSuccessor ? 'worker' : 'server' } : { kind: 'reload', reason },
+      start: start ?? { kind: isSuccessor ? 'worker' : 'server' },
       memory: this.#memory,
       trace: this.#blame.newTrace(),
       excluded: this.#blame.excluded(generation),

@@ -10,6 +10,7 @@ import type { SupervisorPeerHub } from './peer-hub.ts'
 import {
   type DrainRequest,
   EXCLUDED,
+  NAME,
   START,
   startText,
   SUCCESSOR,
@@ -21,6 +22,7 @@ import {
 
 /** One worker, as commands see it. */
 export interface WorkerInfo {
+  readonly name: string
   readonly pid: number
   readonly state: 'starting' | 'ready' | 'draining'
   /** Increases with each reload. */
@@ -37,6 +39,8 @@ export interface WorkerHandle<R> extends AnyWorker {
 
 /** One worker, whatever its report. */
 export interface AnyWorker {
+  /** Its name, which no other worker ever has. */
+  readonly name: string
   readonly process: ChildProcess
   readonly channel: Channel
   readonly control: WorkerControl
@@ -102,6 +106,11 @@ export class GenerationMemory {
     for (const old of this.#values.keys()) if (old < generation) this.#values.delete(old)
   }
 
+  /** Passes on what a generation has kept, for a generation that starts when no other serves any more. */
+  passOn(generation: number, next: number): void {
+    for (const [name, value] of this.#values.get(generation) ?? []) this.keep(next, name, value)
+  }
+
   /** Forgets what a generation has kept that did not start. */
   forget(generation: number): void {
     this.#values.delete(generation)
@@ -110,6 +119,7 @@ export class GenerationMemory {
 
 /** Context of a new worker. */
 export interface SpawnContext<R> {
+  readonly name: string
   readonly hub: SupervisorPeerHub
   readonly connections: Connections
   readonly generation: number
@@ -129,12 +139,13 @@ export interface SpawnContext<R> {
 
 /** Forks a worker and serves its channel until it exits. */
 export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): WorkerHandle<R> {
-  const { hub, connections, generation, inherited, start, memory, trace, excluded } = place
+  const { name, hub, connections, generation, inherited, start, memory, trace, excluded } = place
   const { startLimitMs = START_MS, blockedLimitMs = BLOCKED_MS } = options
   const env = {
     ...place.env,
     ...(inherited === undefined ? {} : { [SUCCESSOR]: '1' }),
     [START]: startText(start).slice(0, LONGEST_START),
+    [NAME]: name,
     ...(trace === undefined ? {} : { [TRACE]: trace }),
     ...(excluded.length === 0 ? {} : { [EXCLUDED]: JSON.stringify(excluded) }),
   }
@@ -150,7 +161,7 @@ export function spawnWorker<R>(options: SpawnOptions, place: SpawnContext<R>): W
       return connections.listen(member.process, address)
     },
   })
-  const leave = hub.peer({ pid: member.process.pid ?? 0, generation }, member.channel, () => member.state === 'ready')
+  const leave = hub.peer({ id: name, generation }, member.channel, () => member.state === 'ready')
   const cannot = (problem: SvcError) => {
     place.onFailed(member, [problem])
     killWorker(member)
@@ -195,6 +206,7 @@ function forkWorker<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation
   // Callers that wait get the error; all others get events.
   up.promise.catch(() => {})
   return {
+    name: more[NAME] ?? '',
     process: child,
     channel,
     control: channel.reach('worker', WorkerControl),
@@ -248,7 +260,8 @@ export async function waitForDrainSlot(members: ReadonlySet<AnyWorker>): Promise
 
 export const killWorker = ({ process: child }: AnyWorker): void => void child.kill('SIGKILL')
 
-export const infoOf = ({ process: child, state, generation, startedAt }: AnyWorker): WorkerInfo => ({
+export const infoOf = ({ name, process: child, state, generation, startedAt }: AnyWorker): WorkerInfo => ({
+  name,
   pid: child.pid ?? 0,
   state,
   generation,

@@ -31,6 +31,9 @@ export const SUCCESSOR = 'SVC_SUCCESSOR'
 /** Variable of a worker: the kind of its start, and after a space the reason of a reload. */
 export const START = 'SVC_START'
 
+/** Variable of a worker: its name. */
+export const NAME = 'SVC_WORKER'
+
 /** Variables of a worker: the file for its trace, and the excluded plugins as JSON. */
 export const TRACE = 'SVC_TRACE'
 export const EXCLUDED = 'SVC_EXCLUDED'
@@ -55,15 +58,18 @@ export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, me
 /** Why a worker starts. */
 export type WorkerStart =
   | { readonly kind: 'server' }
-  | { readonly kind: 'reload'; readonly reason: string }
+  | { readonly kind: 'reload' | 'resume'; readonly reason: string }
   | { readonly kind: 'worker' }
 
 /** A start as text, for the environment of a worker. */
-export const startText = (start: WorkerStart): string => (start.kind === 'reload' ? `${RELOAD}${start.reason}` : start.kind)
-const RELOAD = 'reload '
+export const startText = (start: WorkerStart): string => ('reason' in start ? `${start.kind} ${start.reason}` : start.kind)
 
-const startOf = (text: string): WorkerStart =>
-  text.startsWith(RELOAD) ? { kind: 'reload', reason: text.slice(RELOAD.length) } : { kind: text === 'worker' ? text : 'server' }
+function startOf(text: string): WorkerStart {
+  const space = text.indexOf(' ')
+  const [kind, reason] = [text.slice(0, space), text.slice(space + 1)]
+  if (kind === 'reload' || kind === 'resume') return { kind, reason }
+  return { kind: text === 'worker' ? text : 'server' }
+}
 
 /** Connects a worker to its supervisor. */
 export interface WorkerLink {
@@ -76,7 +82,9 @@ export interface WorkerLink {
    * the current files.
    */
   readonly inherited: Promise<unknown>
-  /** Why this worker starts: with the server, as the first worker of a reload, or besides others of its generation. */
+  /** The name of this worker. */
+  readonly name: string
+  /** Why this worker starts: with the server, as the first worker of a reload or after a pause, or besides others of its generation. */
   readonly start: WorkerStart
   /** Plugins that ended or blocked workers of this generation by their messages. Do not start them. */
   readonly excluded: readonly HandledPlugin[]
@@ -120,13 +128,14 @@ export function workerLink(): WorkerLink {
   }
   const takers = receiveConnections()
   const isSuccessor = process.env[SUCCESSOR] !== undefined
-  const { [START]: start = 'server', [TRACE]: trace, [EXCLUDED]: excluded = '[]' } = process.env
+  const { [START]: start = 'server', [TRACE]: trace, [EXCLUDED]: excluded = '[]', [NAME]: name = '' } = process.env
   if (trace !== undefined) traceHandling(trace)
   // Children of this worker are not workers.
-  for (const name of [SUCCESSOR, START, TRACE, EXCLUDED]) delete process.env[name]
+  for (const name of [SUCCESSOR, START, TRACE, EXCLUDED, NAME]) delete process.env[name]
   return {
     excluded: JSON.parse(excluded) as HandledPlugin[],
     channel,
+    name,
     start: startOf(start),
     inherited: isSuccessor ? supervisor.inherited(ctx) : Promise.resolve(undefined),
     peers: createPeerLink(channel),

@@ -15,7 +15,7 @@ const infoOf = (pid: number, port: number): ServerInfo => ({
   port,
   version: '0.1.0',
   startedAt: 1,
-  workers: [{ pid: pid + 1, state: 'ready', generation: 0, startedAt: 2 }],
+  workers: [{ name: 'a.1', pid: pid + 1, state: 'ready', generation: 0, startedAt: 2 }],
 })
 const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control => ({
   async *pause() {},
@@ -24,6 +24,9 @@ const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control =>
   info: async () => info,
   report: async () => ({
     serverId: 's',
+    nodeId: 'n',
+    clusterId: 's',
+    worker: 's.1',
     version: info.version,
     state: 'running',
     successor: false,

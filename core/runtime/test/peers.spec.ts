@@ -12,9 +12,9 @@ function enter(hub: SupervisorPeerHub, pid: number) {
   const [here, there] = memoryTransport()
   const channel = openChannel(here, { name: `worker ${pid}` })
   const far = openChannel(there, { name: 'supervisor' })
-  const leave = hub.peer({ pid, generation: 1 }, channel, () => true)
+  const leave = hub.peer({ id: `s.${pid}`, generation: 1 }, channel, () => true)
   const line: PeerLink = createPeerLink(far)
-  const seen = { messages: [] as unknown[], exits: [] as number[], ended: [] as string[], count: 0 }
+  const seen = { messages: [] as unknown[], exits: [] as string[], ended: [] as string[], count: 0 }
   const handlers: PeerHandlers = {
     message: async ({ message }) => void seen.messages.push(message),
     metrics: async () => ({ count: seen.count }),
@@ -80,11 +80,11 @@ describe('workers among each other', () => {
   it('hear of a death', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]
-    const heard = Promise.withResolvers<number>()
-    await a.line.join({ ...a.handlers, workerExit: async pid => heard.resolve(pid) })
+    const heard = Promise.withResolvers<string>()
+    await a.line.join({ ...a.handlers, workerExit: async worker => heard.resolve(worker) })
     await b.join()
     b.die()
-    expect(await heard.promise).to.equal(2)
+    expect(await heard.promise).to.equal('s.2')
   })
 
   it('never count less after a death, nor anything twice', async () => {

@@ -24,6 +24,10 @@ describe('the memory of a supervisor', () => {
     // a worker that drains is of an earlier generation
     memory.keep(1, 'a', 'late')
     expect([memory.kept(1, 'a'), memory.kept(2, 'a')]).to.deep.equal([undefined, 'next'])
+    // a pause leaves no worker of the former generation
+    memory.passOn(2, 4)
+    memory.startAt(4)
+    expect([memory.kept(2, 'a'), memory.kept(4, 'a')]).to.deep.equal([undefined, 'next'])
   })
 })
 

@@ -268,7 +268,9 @@ function toolCases({ name, seen, options }: ItemUnderTest<Tool>, open: () => Pro
   if (!samples?.madeUp && seen.effects.some(effect => effect !== 'read'))
     return [
       ...described,
-      ...[CALLS, ABORTED].map(title => skipped(title, `its effects are ${seen.effects.join(', ')}: \`madeUp\` in its samples`)),
+      ...[CALLS, ABORTED].map(title =>
+        skipped(title, `\`madeUp: true\` in tools.${name} of test/samples (its effects are ${seen.effects.join(', ')})`)
+      ),
     ]
   return [
     ...described,

@@ -6,8 +6,6 @@ import {
   type JsonSchema,
   messageOf,
   type RunningHost,
-  type AnyService,
-  type AnySlot,
   matchesPattern,
 } from '@svc/core'
 import { undeclaredImports } from '@svc/core/config'
@@ -104,15 +102,10 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
   return [
     make('declares the services and slots that it uses or provides, and the hooks that it joins', async ({ host }) => {
       // An isolated plugin also requires what isolates it.
-      const required = Object.entries({ ...plugin.requires, ...plugin.optional }).filter(([key]) => !key.startsWith('~'))
-      const all: (AnyService | AnySlot)[] = [
-        ...required.map(([, token]) => token),
-        ...(plugin.provides ? [plugin.provides] : []),
-        ...(plugin.alsoProvides ?? []),
-      ]
-      const uses = all.flatMap(({ what, name }) =>
-        what === 'slot' && grantedItems(info.manifest.permissions ?? {}, name)?.length ? [] : [name]
+      const required = Object.entries({ ...plugin.requires, ...plugin.optional }).flatMap(([key, { what, name }]) =>
+        key.startsWith('~') || grantedItems(info.manifest.permissions ?? {}, what, name)?.length ? [] : [name]
       )
+      const uses = plugin.provides ? [...required, plugin.provides.name] : required
       const joined = host.report().hooks.flatMap(hook => (hook.plugin === info.name ? hook.hook : []))
       const free = ['host.ready', 'host.closing', ...uses.map(name => `${name}.changed`)]
       const undeclared = {

@@ -22,7 +22,7 @@ export interface Reply {
   /** Sends any body: a page, half of a JSON. */
   raw(status: number, type: string, body: string, headers?: Readonly<Record<string, string>>): void
   redirect(status: number, location: string): void
-  /** Starts an event stream, so that a client sees the start of the answer. */
+  /** Starts a stream, so that a client sees the start of the answer: of lines if the request accepts `application/x-ndjson`, else of events. */
   begin(headers?: Readonly<Record<string, string>>): void
   /** Writes a piece of the stream, starting it if necessary, and waits while the client does not read. */
   write(text: string | Uint8Array): Promise<void>
@@ -96,7 +96,7 @@ export async function openUpstream(by: Answerer): Promise<FakeUpstream> {
 }
 
 async function serve(request: IncomingMessage, response: ServerResponse, received: Received[], answerer: Answerer) {
-  const reply = createReply(response)
+  const reply = createReply(response, request.headers.accept)
   try {
     const text = Buffer.concat(await request.toArray()).toString('utf8')
     const { method = '', url: path = '', headers } = request
@@ -119,9 +119,11 @@ function parsed(text: string): unknown {
   }
 }
 
-const EVENTS = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }
+const EVENTS = 'text/event-stream; charset=utf-8'
+const LINES = 'application/x-ndjson'
 
-function createReply(response: ServerResponse): Reply {
+function createReply(response: ServerResponse, accept = ''): Reply {
+  const type = accept.includes(LINES) ? LINES : EVENTS
   const gone = new AbortController()
   const writing = new Set<() => void>()
   response.once('close', () => {
@@ -132,7 +134,7 @@ function createReply(response: ServerResponse): Reply {
     void response.writeHead(status, { ...headers, 'content-type': type }).end(body)
   const begin: Reply['begin'] = (headers = {}) => {
     if (response.headersSent) return
-    response.writeHead(200, { ...EVENTS, ...headers })
+    response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache', ...headers })
     response.flushHeaders()
   }
   // Waits until the piece is sent, so that a following cut cannot overtake it.

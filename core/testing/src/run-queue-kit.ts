@@ -8,8 +8,12 @@ export interface RunQueueSubject {
   readonly queue: RunQueue
   /** The same queue in another process, on this machine or another. */
   readonly other: RunQueue
+  /** The nodes of `queue` and `other`. */
+  readonly nodes: readonly [string, string]
   /** Simulates the death of the process of `queue`: its claims are free when this resolves. */
   kill(): Promise<void>
+  /** Simulates the loss of the machine of `queue`: it does nothing any more, and no other process reports it. */
+  vanish(): Promise<void>
   close?(): unknown
 }
 
@@ -46,11 +50,18 @@ class Taker implements AsyncDisposable {
 
 /**
  * Cases for every run queue, on one machine or many: `for (const one of runQueueKit(open)) it(one.title, one.run)`. `open`
- * returns an empty queue each time, as seen by two processes.
+ * returns an empty queue each time, as seen by two processes of two nodes. With `brief`, a claim expires at most two seconds
+ * after its last renewal.
  */
-export function runQueueKit(open: () => RunQueueSubject | Promise<RunQueueSubject>): KitCase[] {
-  const opened = caseMaker(open)
-  return [...giving(opened), ...wakingAndEnding(opened), ...holding(opened)]
+export function runQueueKit(open: (how: { readonly brief: boolean }) => RunQueueSubject | Promise<RunQueueSubject>): KitCase[] {
+  const opened = caseMaker(() => open({ brief: false }))
+  return [
+    ...giving(opened),
+    ...pinned(opened),
+    ...wakingAndEnding(opened),
+    ...holding(opened),
+    ...losing(caseMaker(() => open({ brief: true }))),
+  ]
 }
 
 type Opened = ReturnType<typeof caseMaker<RunQueueSubject>>
@@ -87,6 +98,26 @@ const giving = (opened: Opened): KitCase[] => [
     await other.leave(claim, { due }, ctx)
     assert.equal((await taker.next()).id, 'a')
     assert.ok(now() >= due)
+  }),
+]
+
+const pinned = (opened: Opened): KitCase[] => [
+  opened('gives a run that needs a node to workers of that node alone', async ({ queue, other, nodes: [, far] }) => {
+    assert.equal(await queue.put({ id: 'a', due: now(), affinity: far }, { claim: true }, ctx), undefined)
+    {
+      await using here = new Taker(queue)
+      await here.noneWhile(async () => {
+        await put(queue, 'b', now() + 60_000)
+        for (let times = 0; times < 3; times++) await queue.wake('a', ctx)
+      })
+    }
+    await using there = new Taker(other)
+    const claim = await there.next()
+    assert.equal(claim.id, 'a')
+    await other.leave(claim, { due: now() }, ctx)
+    await using again = new Taker(queue)
+    await again.noneWhile(() => other.wake('a', ctx))
+    assert.equal((await there.next()).id, 'a', 'it is still bound to its node')
   }),
 ]
 
@@ -168,6 +199,19 @@ const holding = (opened: Opened): KitCase[] => [
       assert.equal((await taker.next()).id, 'a')
     }
   ),
+]
+
+const losing = (opened: Opened): KitCase[] => [
+  opened('gives a run of a machine that is lost to another, without a report, and the lost one keeps nothing', async subject => {
+    const { queue, other } = subject
+    const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
+    await subject.vanish()
+    await using taker = new Taker(other)
+    const next = await taker.next()
+    assert.equal(next.id, 'a')
+    assert.ok(next.fence.fence > claim!.fence.fence)
+    assert.equal(codeOf((await outcome(queue.keep(claim!, ctx))).error), 'STORE_FENCED')
+  }),
 ]
 
 async function takeSome(queue: RunQueue, count: number): Promise<string[]> {

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type KitRun, pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 
@@ -27,6 +28,32 @@ describe('pluginKit, with a configuration for each case', function () {
     expect(runs.length).to.be.above(lasting.length)
     expect(new Set(runs.map(run => run.id)).size).to.equal(lasting.length)
     expect([...folders].filter(folder => existsSync(folder))).to.deep.equal([])
+  })
+
+  it('says how a test adds the services that a plugin requires', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-needy-'))
+    const manifest = { api: 1, kind: 'service', permissions: { services: ['store', 'chat'] } }
+    const code = (services: string) => `import { definePlugin } from '@svc/core'
+import { Chat, Store } from '@svc/core/contracts'
+export default definePlugin({ requires: ${services}, setup() {} })`
+    try {
+      await symlink(fileURLToPath(new URL('../../../node_modules', import.meta.url)), join(folder, 'node_modules'))
+      const file = { name: 'svc-plugin-needy', version: '1.0.0', type: 'module', main: 'index.js', svc: manifest }
+      await writeFile(join(folder, 'package.json'), JSON.stringify(file))
+      await writeFile(join(folder, 'index.js'), code('{ store: Store, chat: Chat }'))
+      const [starts] = await pluginKit(folder)
+      const message = await starts!.run.call(undefined).then(
+        () => 'it passed',
+        (error: Error) => error.message
+      )
+      expect(message)
+        .to.include('SERVICE_MISSING')
+        .and.include(`provides "store" in "beside" of the options of pluginKit (beside: ['@svc/plugin-store-memory'])`)
+        .and.include('provides "chat" in "beside" of the options of pluginKit, with')
+        .and.include('`svc plugins test` adds the built-in plugins by itself')
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   })
 
   it('leaves the svc home of the user alone', async () => {

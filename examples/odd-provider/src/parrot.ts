@@ -1,9 +1,7 @@
 import type { CallContext } from '@svc/core'
 import type { Provider } from '@svc/core/contracts'
 import { type ConfiguredModel, createUpstream, estimateTokens, modelList, readKey } from '@svc/provider-http'
-import { readLines } from './lines.ts'
-import { createPost } from './post.ts'
-import { askedOf, eventsOf } from './wire.ts'
+import { askedOf, createReader } from './wire.ts'
 
 /** An entry of `providers` of type `parrot`. */
 export interface ParrotConfig {
@@ -20,12 +18,14 @@ export async function openParrot(
   closing: AbortSignal
 ): Promise<{ readonly provider: Provider; readonly close: () => Promise<void> }> {
   const key = await readKey(config, { provider: name, required: false })
-  const secrets = key === undefined ? [] : [key]
-  const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` }
-  const server = { provider: name, baseUrl: config.base_url, headers, secrets }
-  // It handles requests with a JSON response. Only the stream has a custom format.
-  const upstream = createUpstream(server)
-  const post = createPost(server, closing)
+  const upstream = createUpstream({
+    provider: name,
+    baseUrl: config.base_url,
+    headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+    secrets: key === undefined ? [] : [key],
+    frames: 'lines',
+    limits: { frameBytes: 1024 * 1024 },
+  })
   const voices = async (ctx: CallContext) => {
     const list = (await upstream.json('GET', '/voices', undefined, ctx)) as { voices: string[] }
     return list.voices.map(id => ({ id }))
@@ -34,7 +34,7 @@ export async function openParrot(
     features: { tool_calling: false, streaming: true, vision: false },
     models: modelList({ configured: config.models, load: voices, open: false, signal: closing }),
     countTokens: async request => estimateTokens(request),
-    chat: (request, ctx) => post('/say', askedOf(request), body => eventsOf(name, readLines(body)), ctx),
+    chat: (request, ctx) => upstream.stream('/say', askedOf(request), createReader(name), ctx),
     probe: async ctx => void (await voices(ctx)),
   }
   return { provider, close: () => upstream.close() }

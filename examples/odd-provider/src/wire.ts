@@ -1,5 +1,5 @@
-import type { ModelEvent, ModelFailureKind, ModelRequest } from '@svc/core/contracts'
-import { cutShort, malformed, modelFailure } from '@svc/provider-http'
+import type { ModelFailureKind, ModelRequest } from '@svc/core/contracts'
+import { cutShort, type FrameReader, malformed, modelFailure } from '@svc/provider-http'
 
 /** Body of `POST /say`. */
 interface Asked {
@@ -31,22 +31,27 @@ const OOPS: Readonly<Record<string, ModelFailureKind>> = {
   'not saying that': 'content_refused',
 }
 
-/** Converts a response. Throws MODEL_FAILED if it reports a failure, changes earlier text, or ends without `done`. */
-export async function* eventsOf(provider: string, lines: AsyncIterable<unknown>): AsyncGenerator<ModelEvent, void> {
+/** Reads the lines of one response. Throws MODEL_FAILED if it reports a failure, changes earlier text, or ends without `done`. */
+export function createReader(provider: string): FrameReader {
   let said = ''
   let last: Line | undefined
-  for await (const line of lines) {
-    if (!isLine(line) || last) throw malformed(provider)
-    if (line.oops !== undefined) throw failed(provider, line.oops)
-    const text = newIn(line.so_far ?? said, said)
-    if (text === undefined) throw malformed(provider)
-    said += text
-    if (text !== '') yield { type: 'text', text }
-    if (line.done) last = line
+  return {
+    frame(data, _, emit) {
+      const line: unknown = JSON.parse(data)
+      if (!isLine(line) || last) throw malformed(provider)
+      if (line.oops !== undefined) throw failed(provider, line.oops)
+      const text = newIn(line.so_far ?? said, said)
+      if (text === undefined) throw malformed(provider)
+      said += text
+      if (text !== '') emit({ type: 'text', text })
+      if (line.done) last = line
+    },
+    end(emit) {
+      if (!last) throw cutShort(provider)
+      if (last.cost) emit({ type: 'usage', usage: { input: last.cost.heard, output: last.cost.said } })
+      emit({ type: 'finish', reason: last.done === 'limit' ? 'length' : 'stop' })
+    },
   }
-  if (!last) throw cutShort(provider)
-  if (last.cost) yield { type: 'usage', usage: { input: last.cost.heard, output: last.cost.said } }
-  yield { type: 'finish', reason: last.done === 'limit' ? 'length' : 'stop' }
 }
 
 /** Reports only known reasons, because the text of a server can contain anything. */

@@ -2,17 +2,17 @@ export {
   capabilitiesOf,
   INPUT_CAPABILITIES,
   isInputMethod,
+  isSafePage,
   MAX_DEPTH,
-  noAnswer,
   protocolError,
   readLog,
   readOutcome,
   readProgress,
   refused,
+  responseTo,
   type RpcError,
   textOfResult,
   toolNotFound,
-  withDefaults,
 } from './answers.ts'
 export {
   callFailed,
@@ -21,9 +21,12 @@ export {
   type StepsEnd,
   watchedSteps,
 } from './call.ts'
-export { type LineReader, readLines } from './lines.ts'
+export { createLineWriter, type LineReader, readLines, readMessage } from './lines.ts'
 export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
 export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param-headers.ts'
 export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'
+export { assessTools, isWanted, listHash, type Pins, pinTools, type ToolRules, withNewPins } from './pins.ts'
+export { StepQueue } from './step-queue.ts'
+export { readToolList, readToolPage, type ToolList, type ToolListBounds, type ToolPage } from './tool-list.ts'
 export { bridgedName, fromMcpSchema, type McpToolSchema, toMcpSchema, toolMatcher, type ToolSchema } from './tool-schema.ts'
 export { HIDDEN_KEY, isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './versions.ts'

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 
 /** Receives the lines of a stream. */
 export interface LineReader {
@@ -79,5 +79,38 @@ function createPartialLine(most: number, reader: LineReader) {
       begin = undefined
       end = Buffer.alloc(0)
     },
+  }
+}
+
+/** Reads a message of JSON-RPC. Some servers print banners and logs to the standard output: `undefined` for a line that is not a message. */
+export function readMessage(line: string): object | undefined {
+  if (!line.startsWith('{')) return undefined
+  try {
+    const message = JSON.parse(line) as { jsonrpc?: unknown }
+    return message.jsonrpc === '2.0' ? message : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Limit on the messages in memory that the other side has not read. */
+const MAX_UNREAD = 33_554_432
+
+/**
+ * Writes messages as lines of JSON. Collects those of one turn of the event loop into one write: a write costs more than a message.
+ * Returns why a message cannot be sent.
+ */
+export function createLineWriter(stream: Writable): (message: object) => string | undefined {
+  let waiting = ''
+  const flush = () => {
+    if (stream.writable) stream.write(waiting)
+    waiting = ''
+  }
+  return message => {
+    if (!stream.writable) return 'its process has ended'
+    if (stream.writableLength > MAX_UNREAD) return 'it does not read its input'
+    if (waiting === '') setImmediate(flush)
+    waiting += `${JSON.stringify(message)}\n`
+    return undefined
   }
 }

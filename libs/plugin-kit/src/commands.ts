@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import { svcError } from '@svc/core'
+import { nearest, svcError } from '@svc/core'
 
 /** Formats rows of cells as a table. The first row is the header. */
 export function table(rows: readonly (readonly string[])[]): string[] {
@@ -16,6 +16,21 @@ export function oneLine(text: string, most = 100): string {
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`
 }
 
+/** Lists the first items, and counts the others: `a, b and 3 more`. */
+export const shortList = (all: readonly string[], most = 5): string =>
+  all.length <= most ? all.join(', ') : `${all.slice(0, most).join(', ')} and ${all.length - most} more`
+
+/** The hint for an unknown name: the nearest known one, or the first `most`. `none` is the hint if no name is known. */
+export function nameHint(name: string, known: readonly string[], none: string, most = 10): string {
+  const near = nearest(name, known)
+  if (near !== undefined) return `did you mean "${near}"?`
+  return known.length === 0 ? none : `Use one of: ${shortList(known, most)}`
+}
+
 /** Creates the error for a command line that oclif accepts and the command does not. */
 export const lineInvalid = (message: string, usage: string) =>
   svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })
+
+/** Creates the error for a command that needs a store which other processes share. `so` is the consequence. */
+export const storeForgets = (kind: string, so: string, hint = 'Configure a durable store, such as @svc/plugin-store-sqlite') =>
+  svcError('STORE_FORGETS', `the store "${kind}" is not shared between processes, so ${so}`, { hint })

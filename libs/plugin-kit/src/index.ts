@@ -5,11 +5,16 @@ export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts
 
 // For settings
 export { bytesOf } from './tools.ts'
+export { type Typed, typed, type ValueOf } from './typed-schema.ts'
+
+// For optional properties
+export { type Defined, definedOf } from './tools.ts'
 
 // For commands
-export { lineInvalid, oneLine, table } from './commands.ts'
+export { lineInvalid, nameHint, oneLine, shortList, storeForgets, table } from './commands.ts'
 
-// For labels of metrics and counters
+// For metrics, and for labels of metrics and counters
+export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'
 export { createModelNames, type ModelNames, networkOf } from './metric-labels.ts'
 
 // For limits of concurrency

@@ -134,3 +134,10 @@ export function bytesOf(size: string): number {
   const [, digits = '', unit = ''] = /^(\d+)([KMG]?)$/.exec(size) ?? []
   return Number(digits) * UNITS[unit]!
 }
+
+/** The properties of `T` without the value `undefined`. */
+export type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+/** Returns the properties that are not `undefined`: `{ ...definedOf({ title }) }` has a title only if there is one. */
+export const definedOf = <T extends object>(values: T): Defined<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>

@@ -237,12 +237,38 @@ export function secretsOf(secrets: readonly string[], headers: Readonly<Record<s
 
 const formsOf = (secret: string) => [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]
 
+const withoutSecrets = (text: string, secrets: readonly string[]): string =>
+  secrets.reduce((words, secret) => words.replaceAll(secret, '[secret]'), text)
+
 /** Redacts the text of an upstream: removes secrets, joins the lines and limits the length. */
 export function createHide(secrets: readonly string[]): (text: string) => string {
   return text => {
-    const clean = secrets.reduce((words, secret) => words.replaceAll(secret, '[secret]'), text)
+    const clean = withoutSecrets(text, secrets)
     // oxlint-disable-next-line no-control-regex -- the pattern removes control characters
     const line = clean.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ').trim()
     return line.length > LONGEST_WORDS ? `${line.slice(0, LONGEST_WORDS).toWellFormed()}…` : line
   }
 }
+
+const FORM = 'application/x-www-form-urlencoded'
+/** Form fields with a credential. */
+const SECRET_FIELDS = ['client_secret', 'code', 'code_verifier', 'refresh_token', 'client_assertion']
+
+/**
+ * Removes the credentials of a request from an error response: its text goes into logs, health and answers. `headers` and `body` are
+ * those of the request. Does not change a token response.
+ */
+export async function withoutCredentials(response: Response, headers: Headers, body: unknown): Promise<Response> {
+  const isForm = (headers.get('content-type') ?? '').startsWith(FORM)
+  if (response.body === null || (response.status < 400 && !isForm)) return response
+  const form = new URLSearchParams(isForm ? String(body) : '')
+  const [, basic = ''] = /^basic (.*)/is.exec(headers.get('authorization') ?? '') ?? []
+  const inHeader = Buffer.from(basic, 'base64').toString().split(':').slice(1)
+  const fields = [...inHeader, ...inHeader.map(decoded), ...SECRET_FIELDS.map(name => form.get(name) ?? '')]
+  const text = await response.text()
+  const isToken = response.status < 400 && /"access_token"\s*:/.test(text)
+  const secrets = isToken ? [] : secretsOf(fields, Object.fromEntries(headers))
+  return new Response(withoutSecrets(text, secrets), { status: response.status, headers: response.headers })
+}
+
+const decoded = (text: string) => new URLSearchParams(`v=${text}`).get('v') ?? text

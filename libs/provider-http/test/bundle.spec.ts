@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { openUpstream } from '@svc/testing'
 import { expect } from 'chai'
-import { build } from 'rolldown'
+import { build as esbuild } from 'esbuild'
+import { build as rolldown } from 'rolldown'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const run = promisify(execFile)
@@ -33,36 +34,50 @@ describe('a bundle of @svc/provider-http', function () {
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
     await run(process.execPath, [join(ROOT, 'scripts/bundle.ts'), 'provider-http'], { cwd: folder })
     await writeFile(join(folder, 'program.js'), PROGRAM)
-    await build({
-      input: join(folder, 'program.js'),
-      platform: 'node',
-      // as published, but for the core, whose build this test does not need
-      resolve: {
-        alias: { '@svc/provider-http': join(folder, 'provider-http/dist/index.js') },
-        conditionNames: ['svc-source', 'import'],
-      },
-      output: { dir: join(folder, 'out/dist'), format: 'esm' },
-      logLevel: 'silent',
-    })
+    // As published, but for the core, whose build this test does not need.
+    const dist = join(folder, 'provider-http/dist')
+    const alias = { '@svc/provider-http/sse': join(dist, 'sse.js'), '@svc/provider-http': join(dist, 'index.js') }
+    const conditions = ['svc-source', 'import']
+    await Promise.all([
+      rolldown({
+        input: join(folder, 'program.js'),
+        platform: 'node',
+        resolve: { alias, conditionNames: conditions },
+        output: { dir: join(folder, 'out/rolldown'), format: 'esm' },
+        logLevel: 'silent',
+      }),
+      esbuild({
+        entryPoints: [join(folder, 'program.js')],
+        platform: 'node',
+        bundle: true,
+        splitting: true,
+        alias,
+        conditions,
+        outdir: join(folder, 'out/esbuild'),
+        format: 'esm',
+        logLevel: 'silent',
+      }),
+    ])
   })
   after(() => rm(folder, { recursive: true, force: true }))
 
-  for (const [what, env] of [
-    ['asks an upstream with no package beside it', {}],
-    ['asks through the proxy of its environment', { NODE_USE_ENV_PROXY: '1' }],
-  ] as const)
-    it(what, async () => {
-      await using fake = await openUpstream((_, reply) => reply.json(200, { ok: true }))
-      const alone = await mkdtemp(join(tmpdir(), 'svc-alone-'))
-      await cp(join(folder, 'out/dist'), alone, { recursive: true })
-      await writeFile(join(alone, 'package.json'), '{"type": "module"}')
-      try {
-        const { stdout } = await run(process.execPath, ['program.js', fake.url], { cwd: alone, env: { ...env } })
-        expect(JSON.parse(stdout)).to.deep.equal({ ok: true })
-      } finally {
-        await rm(alone, { recursive: true, force: true })
-      }
-    })
+  for (const bundler of ['rolldown', 'esbuild'])
+    for (const [what, env] of [
+      ['asks an upstream with no package beside it', {}],
+      ['asks through the proxy of its environment', { NODE_USE_ENV_PROXY: '1' }],
+    ] as const)
+      it(`by ${bundler} ${what}`, async () => {
+        await using fake = await openUpstream((_, reply) => reply.json(200, { ok: true }))
+        const alone = await mkdtemp(join(tmpdir(), 'svc-alone-'))
+        await cp(join(folder, 'out', bundler), alone, { recursive: true })
+        await writeFile(join(alone, 'package.json'), '{"type": "module"}')
+        try {
+          const { stdout } = await run(process.execPath, ['program.js', fake.url], { cwd: alone, env: { ...env } })
+          expect(JSON.parse(stdout)).to.deep.equal({ ok: true })
+        } finally {
+          await rm(alone, { recursive: true, force: true })
+        }
+      })
 
   it('contains no call of require that only a bundler could replace', async () => {
     for await (const file of glob('**/*.js', { cwd: join(folder, 'provider-http/dist') })) {

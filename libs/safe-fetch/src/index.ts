@@ -10,5 +10,6 @@ export {
 } from './guarded-fetch.ts'
 export type { FetchLimits } from './guarded-fetch.ts'
 export { createNamedServer, type NamedServer } from './addresses.ts'
-export { webResponse, type WebResponseOptions } from './web-response.ts'
+export { type ReachStep, reachSteps } from './reach.ts'
+export { webFetch, webResponse, type WebResponseOptions } from './web-response.ts'
 export { createGuardedResolve, type Resolve } from './resolve.ts'

@@ -1,6 +1,6 @@
 import type { UnderlyingSource } from 'node:stream/web'
 import { bodyTooLarge } from './errors.ts'
-import type { GuardedResponse } from './guarded-fetch.ts'
+import type { GuardedFetch, GuardedResponse } from './guarded-fetch.ts'
 
 export interface WebResponseOptions {
   /** Maximum bytes of the body; of each event, if it is an event stream. */
@@ -8,6 +8,26 @@ export interface WebResponseOptions {
   /** Called with the error of the body, also while nothing reads it. */
   readonly failed?: (error: unknown) => void
 }
+
+/** The `fetch` of the web over a guarded fetch. Takes text, form fields and bytes as the body. */
+export const webFetch =
+  (guarded: GuardedFetch, options: WebResponseOptions) =>
+  async (url: URL, { method, headers, body, signal }: RequestInit = {}): Promise<Response> => {
+    const sent = new Headers(headers)
+    // a compressed stream of events would arrive late
+    sent.set('accept-encoding', 'identity')
+    const content = body instanceof Uint8Array ? body : String(body as string | URLSearchParams)
+    const response = await guarded.fetch(
+      url.href,
+      { signal: signal ?? new AbortController().signal },
+      {
+        ...(method !== undefined && { method }),
+        headers: Object.fromEntries(sent),
+        ...(body !== undefined && body !== null && { body: content }),
+      }
+    )
+    return webResponse(response, options)
+  }
 
 const WITHOUT_BODY = new Set([101, 204, 205, 304])
 

@@ -3,12 +3,6 @@ import { type CallContext, codeOf, withTimeout } from '@svc/core'
 import type { Fence, Lease, LeaseRequest, Store } from '@svc/core/contracts'
 import { storeFenced } from './errors.ts'
 
-/**
- * The prefix of the lease holders of a worker process: its name in the cluster and `/`. All leases of a dead worker, or of a dead
- * server (`<serverId>/`), are released by it.
- */
-export const holderPrefix = (serverId: string, pid: number | string): string => `${serverId}/${pid}/`
-
 type LeaseStore = Pick<Store, 'acquire' | 'renew' | 'release'>
 
 /** A holder stops this part of the time before its lease expires, at most two seconds before. */

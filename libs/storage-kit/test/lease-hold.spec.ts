@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { svcError, systemContext } from '@svc/core'
 import type { Fence, Lease } from '@svc/core/contracts'
-import { acquireHold, holderPrefix, keepLease, storeFenced } from '../src/index.ts'
+import { acquireHold, keepLease, storeFenced } from '../src/index.ts'
 
 const ctx = systemContext(new AbortController().signal)
-const request = (ttlMs: number) => ({ holder: `${holderPrefix('server', 1)}test`, ttlMs, waitMs: 0 })
+const request = (ttlMs: number) => ({ holder: 'worker/test', ttlMs, waitMs: 0 })
 const codeOf = (error: unknown) => (error as { code?: string }).code
 
 /** A store of one lease; `answer` decides about each renewal. */

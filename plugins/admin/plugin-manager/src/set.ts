@@ -13,13 +13,13 @@ export type {
 } from './set/change-types.ts'
 export { mapAtOnce } from './set/at-once.ts'
 export { pathIn } from './set/spec.ts'
-export { filesMissing } from './set/errors.ts'
+export { filesMissing, notBuilt } from './set/errors.ts'
 export { planChange } from './set/plan-change.ts'
 export { changeLock, sweepSets } from './set/staging.ts'
 // Transfer to another machine
 export { packSet } from './set/pack-set.ts'
 export { planRestore } from './set/plan-restore.ts'
-export { strayDependencies, type Wishes } from './set/package-json.ts'
+export { entryOf, strayDependencies, type Wishes } from './set/package-json.ts'
 // The packages of svc in a set
 export { givenPackages } from './set/given-packages.ts'
 // Search

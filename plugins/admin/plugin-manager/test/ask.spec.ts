@@ -7,6 +7,71 @@ import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.
 import { terminal } from '../../../../cli/test/support/terminal.ts'
 import { itWith, lacking, skipBecause } from '../../../../test/support/needs.ts'
 
+const CONFIGURED = `import { definePlugin, schema } from '@svc/core'
+import { Tools } from '@svc/core/contracts'
+export default definePlugin({
+  section: 'tools.tides',
+  config: schema({ type: 'object', properties: { url: { type: 'string', description: 'Where' } } }),
+  setup: scope => void scope.add(Tools, 'tides', { description: 'Tells the tides', category: 'time', effects: [], parameters: { type: 'object' }, call: async () => ({ content: [] }) }),
+})
+`
+
+describe('svc serve on a terminal', function () {
+  this.timeout(120_000)
+  let workspace: Workspace
+  const configure = (url: string) => configureFew(workspace.folder, { tools: { tides: { url } } })
+  const serve = () => terminal(workspace, ['serve', '--port', '0'])
+  before(async function () {
+    skipBecause(this, lacking('terminal'))
+    workspace = await makeWorkspace()
+    await configure('tcp://a.internal:1')
+    const svc = { permissions: { network: ['<tools.tides.url>'] } }
+    const from = await tidesFolder(workspace.folder, { version: '1.0.0', svc, files: { 'index.js': CONFIGURED } })
+    const installed = await workspace.svc(['plugins', 'install', from, '--yes'])
+    expect(installed.code, installed.err).to.equal(0)
+    await configure('tcp://b.internal:1')
+  })
+  after(() => workspace?.[Symbol.asyncDispose]())
+  const it = itWith('bubblewrap', global.it)
+
+  it('asks for the consent that a plugin lacks; any answer but yes ends it with the report', async () => {
+    const tty = await serve()
+    await tty.sees('Accept? [y/N]', await tty.sees('connect to b.internal:1'))
+    tty.type('\r')
+    await tty.sees('PERMISSION_NOT_ACCEPTED', await tty.sees('nothing was changed'))
+    expect(await tty.code()).to.equal(1)
+    const stopped = await serve()
+    await stopped.sees('Accept? [y/N]')
+    stopped.type('\u0003')
+    expect(await stopped.code()).to.equal(130)
+  })
+
+  it('does not ask when consent alone would not help, or JSON lines are wanted', async () => {
+    const json = await terminal(workspace, ['serve', '--port', '0', '--json'])
+    await json.sees('PERMISSION_NOT_ACCEPTED')
+    expect(await json.code()).to.equal(1)
+    await configureFew(workspace.folder, { tools: { tides: { url: 'tcp://b.internal:1' } }, chat: { unknown: 1 } })
+    const broken = await serve()
+    expect(await broken.code()).to.equal(1)
+    for (const tty of [json, broken]) expect(tty.seen()).to.not.contain('Accept?')
+  })
+
+  it('serves after a yes', async () => {
+    await configure('tcp://b.internal:1')
+    const tty = await serve()
+    await tty.sees('Accept? [y/N]')
+    tty.type('y\r')
+    await tty.sees('ends it', await tty.sees('accepted for'))
+    tty.type('\u0003')
+    expect(await tty.code()).to.equal(0)
+    const again = await serve()
+    await again.sees('ends it')
+    expect(again.seen()).to.not.contain('Accept?')
+    again.type('\u0003')
+    expect(await again.code()).to.equal(0)
+  })
+})
+
 describe('svc plugins install on a terminal', function () {
   this.timeout(60_000)
   let workspace: Workspace

@@ -1,13 +1,16 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, symlink, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { noBubblewrap, pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { lintPlugin } from '../src/commands/author/lint.ts'
+import { staleBuild } from '../src/commands/author/source-and-build.ts'
 import { testPlugin } from '../src/commands/author/test-plugin.ts'
-import { TIDES } from '../../../../test/support/tides.ts'
+import { TIDES, tidesFolder } from '../../../../test/support/tides.ts'
 import { link } from './support/linked.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
+const MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
 const MANIFEST = { api: 1, kind: 'tool', contributes: { tools: ['liar', 'ghost'] } }
 /** Declares a tool that it does not add, and reads, asks and breaks what it does not say. */
 const LIAR = `
@@ -87,6 +90,34 @@ describe('svc plugins test', function () {
     const run = async (code: string) =>
       testPlugin({ folder: await liar(workspace, code), seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
     expect([...failedIn((await run(later)).cases).values()].join('\n')).to.include('it reads the variable LATE_KEY')
+  })
+
+  it('checks the types of a package in TypeScript, and warns of a build that is missing or old', async () => {
+    await using workspace = await makeWorkspace()
+    await symlink(MODULES, join(workspace.folder, 'node_modules'))
+    const folder = join(workspace.folder, 'svc-plugin-typed')
+    expect((await workspace.svc(['plugins', 'new', 'svc-plugin-typed', '--kind', 'hook'])).code).to.equal(0)
+    const resultOf = async () => {
+      const result = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
+      return { ...result, types: result.cases.find(({ title }) => title.startsWith('has no type errors')) }
+    }
+    const unbuilt = await resultOf()
+    if (unbuilt.types?.state !== 'skipped') expect(unbuilt.types).to.include({ state: 'passed' })
+    else expect(unbuilt.types.title).to.contain('svc itself is not built')
+    expect(unbuilt.warnings.join()).to.contain('its build dist/index.js does not exist: run `npm run build`')
+    await workspace.write('svc-plugin-typed/dist/index.js', 'export default {}')
+    await workspace.write('svc-plugin-typed/src/wrong.ts', 'export const wrong: number = "text"\n')
+    await utimes(join(folder, 'src/wrong.ts'), new Date(), new Date(Date.now() + 60_000))
+    const wrong = await resultOf()
+    expect(wrong.warnings).to.deep.equal([
+      'its build is older than src/wrong.ts: run `npm run build` before you install it; this test ran the source',
+    ])
+    if (wrong.types?.state !== 'skipped') expect(wrong.types?.error).to.match(/^src\/wrong\.ts\(1,14\): error TS2322/)
+    const out = { '.': { development: '../../../../x.ts', default: './dist/index.js' } }
+    await workspace.write('out/package.json', JSON.stringify({ exports: out }))
+    expect(staleBuild(join(workspace.folder, 'out'))).to.equal(undefined)
+    const noted = await workspace.svc(['plugins', 'install', './svc-plugin-typed', '--dry-run'])
+    expect(noted.err).to.contain('its build is older than src/wrong.ts: run `npm run build` before you install it')
   })
 
   it('ends with 1 when a case fails, and says all of it in JSON', async () => {
@@ -172,6 +203,34 @@ export default { setup() {} }`
     ])
   })
 
+  it('says nothing of scripts that a route serves to browsers, unless the plugin imports them', async () => {
+    await using workspace = await makeWorkspace()
+    const code = (imports = '') =>
+      `import { definePlugin } from '@svc/core'\n${imports}\nexport default definePlugin({ setup() {} })`
+    const page = `import { show } from './show.js'\nconst answer = await fetch('/board/items')\ndocument.body.append(show(answer))`
+    const more = { svc: { api: 1, kind: 'routes' }, files: ['*.js', 'public', 'page.js'] }
+    const folder = await liar(workspace, code(), more)
+    const write = (name: string, text: string) => workspace.write(`liar/${name}`, text)
+    await write('public/app.js', page)
+    await write('public/show.js', `export const show = () => fetch('https://cdn.acme-host.org/x')`)
+    await write('page.js', `new EventSource('/board/live')\nwindow.onload = () => fetch('/board')`)
+    const networkIn = async () => [
+      ...new Set((await lintPlugin(folder)).flatMap(({ code: found, where }) => (found === 'NETWORK_UNDECLARED' ? [where] : []))),
+    ]
+    expect(await networkIn()).to.deep.equal([])
+    // what runs in the plugin is named, whatever its folder or its words
+    await write('index.js', code(`import './public/show.js'`))
+    expect(await networkIn()).to.deep.equal(['public/show.js:1'])
+    await write('index.js', code(`const more = await import('./page.js')`))
+    expect(await networkIn()).to.deep.equal(['page.js:2'])
+    await write('index.js', code())
+    await write('public/app.js', `import { request } from 'node:https'\nfetch('/x')`)
+    await write('public/worker.js', `const fs = require('fs')\nfetch(process.env.URL)`)
+    expect((await networkIn()).map(where => where?.split(':')[0])).to.deep.equal(['public/app.js'])
+    const variables = (await lintPlugin(folder)).filter(({ code: found }) => found === 'ENV_UNDECLARED')
+    expect(variables.map(({ where }) => where)).to.deep.equal(['public/worker.js:2'])
+  })
+
   it('warns of ways of the network that the sandbox does not open', async () => {
     await using workspace = await makeWorkspace()
     const code = [
@@ -209,6 +268,8 @@ export default { setup() {} }`
     const lint = async (permissions: object) => codes(await liar(workspace, LIAR, { svc: { ...MANIFEST, permissions } }))
     expect(await lint({ services: ['tools'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
     expect(await lint({ services: ['t*'], tools: ['pgquery'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['store'], spaces: ['notes'] })).to.include('warning PERMISSION_WIDE')
+    expect(await lint({ services: ['tools'], spaces: ['notes'] })).to.not.include('warning PERMISSION_WIDE')
     expect(await lint({ services: ['store'], tools: ['pgquery'], providers: ['local'] })).to.not.include(
       'warning PERMISSION_WIDE'
     )
@@ -263,6 +324,39 @@ describe('svc plugins dev', function () {
     )
     await server.said(/src\/route\.ts: reloaded in /)
     expect(await hello()).to.deep.equal({ hello: 'Ada', twice: true })
+    expect((await server.end()).code).to.equal(0)
+  })
+
+  it('is no server that loads installed plugins, and checks workflows with the nodes of its plugin', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.svc(['plugins', 'new', 'svc-plugin-nod', '--kind', 'node'])
+    await workspace.write('ask.yaml', 'name: ask\nnodes:\n  word: { type: nod, text: Say }\n')
+    const validate = (...more: string[]) => workspace.svc(['workflows', 'validate', 'ask.yaml', ...more])
+    expect((await validate()).out, 'no server').to.match(/nod/)
+    const server = await workspace.serve([], { command: ['plugins', 'dev', 'svc-plugin-nod', '--port', '0'] })
+    const valid = await validate()
+    expect([valid.code, valid.out], valid.err).to.deep.equal([0, 'ask.yaml: no problems\n'])
+    expect(valid.err).to.include(`checked by svc plugins dev, ${server.url}`)
+    await workspace.write('broken.yaml', 'name: broken\nnodes:\n  word: { type: none }\n')
+    const broken = await workspace.svc(['workflows', 'validate', 'broken.yaml', 'ask.yaml', '--json'])
+    expect(broken.code).to.equal(1)
+    const { files } = JSON.parse(broken.out) as { files: { problems: object[] }[] }
+    expect(files.map(({ problems }) => problems.length > 0)).to.deep.equal([true, false])
+    expect((await workspace.svc(['workflows', 'validate', 'missing'])).err).to.include('WORKFLOW_UNKNOWN')
+
+    const from = await tidesFolder(workspace.folder, { version: '1.0.0' })
+    const installed = await workspace.svc(['plugins', 'install', from, '--yes', '--isolation', 'in-process', '--trust'])
+    expect(installed.code, installed.err).to.equal(0)
+    expect(installed.out)
+      .to.include(
+        `no other server runs: the next svc serve loads the change; ${server.url} (svc plugins dev) loads no installed plugins`
+      )
+      .and.not.include('has loaded the change')
+    expect(server.err()).to.not.include('reloading')
+    const other = await workspace.serve()
+    const removed = await workspace.svc(['plugins', 'uninstall', TIDES])
+    expect(removed.out, removed.err).to.include(`${other.url} has loaded the change; ${server.url} (svc plugins dev)`)
+    expect((await other.end()).code).to.equal(0)
     expect((await server.end()).code).to.equal(0)
   })
 })

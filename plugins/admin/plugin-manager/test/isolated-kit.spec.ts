@@ -3,6 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { mkdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { ConfigTree } from '@svc/core'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
@@ -18,6 +19,8 @@ interface Written {
   readonly files?: Readonly<Record<string, string>>
   readonly svc?: object
   readonly dependencies?: object
+  readonly config?: ConfigTree
+  readonly pools?: readonly string[]
 }
 
 /** A tool plugin whose call runs `work`. */
@@ -47,7 +50,8 @@ async function resultOf(code: string, cases: RegExp, written: Written = {}, isol
   await using workspace = await makeWorkspace()
   const { sandbox } = await chooseIsolation(await write(workspace, code, written), isolation)
   const beside = CONVERSATIONS.map(use => ({ use, from: OURS }))
-  const all = await pluginKit(join(workspace.folder, 'far'), { sandbox, beside })
+  const { pools = [], config } = written
+  const all = await pluginKit(join(workspace.folder, 'far'), { sandbox, beside, pools, ...(config && { config }) })
   const [failed, warnings] = [[] as string[], new Set<string>()]
   const warn = (text: string) => warnings.add(text)
   for (const one of all.filter(
@@ -73,6 +77,15 @@ const POOL = (port: number) => `globalThis.pool ??= []
   if (globalThis.pool.length < 3) { const socket = connect(${port}, '127.0.0.1'); globalThis.pool.push(socket); await new Promise(done => socket.once('connect', done)) }`
 const CLOSES = (code: string) =>
   code.replace('setup(scope) {', 'setup(scope) { scope.defer(() => globalThis.pool?.forEach(one => one.destroy()));')
+
+/** A dependency whose pool opens one more connection for each call, and closes them all at its end. */
+const GROWING = {
+  'node_modules/slow-pool/index.js': `const { connect } = require('node:net')
+const all = []
+exports.borrow = port => new Promise(done => { const socket = connect(port, '127.0.0.1', done); all.push(socket) })
+exports.end = () => all.splice(0).forEach(one => one.destroy())`,
+  'node_modules/slow-pool/package.json': '{"name":"slow-pool","version":"1.0.0"}',
+}
 
 /** In this process, the sockets that the plugin leaves open are those of the test. */
 function forgetPool(): void {
@@ -118,6 +131,42 @@ for (const isolation of ['process', 'in-process'] as const)
       expect(declared.warnings).to.deep.equal([])
     })
 
+    it('warns of a configured server that no permission declares, though the test may reach it', async () => {
+      const server = createServer(socket => void socket.end()).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as { port: number }
+      const at = `127.0.0.1:${port}`
+      const DIALS = tool(`await new Promise((done, failed) => connect(${port}, '127.0.0.1', done).on('error', failed).resume())`)
+      const own = "section: 'tools.far', config: schema({ type: 'object', properties: { server: { type: 'string' } } }),"
+      const code = DIALS.replace('definePlugin }', 'definePlugin, schema }').replace('definePlugin({', `definePlugin({ ${own}`)
+      const config = { tools: { far: { server: at } } }
+      const resultWith = (network: readonly string[]) =>
+        resultOf(code, CALLS, { svc: { ...MANIFEST, permissions: { network } }, config }, isolation)
+      try {
+        const { failed, warnings } = await resultWith([])
+        expect(failed).to.deep.equal([])
+        expect(warnings).to.deep.equal([
+          `its configuration names the server ${at}, which the installed plugin cannot reach: add it to "permissions": { "network": ["<tools.far.server>"] }`,
+        ])
+        for (const declared of ['<tools.far.server>', at]) expect((await resultWith([declared])).warnings).to.deep.equal([])
+      } finally {
+        server.close()
+      }
+    })
+
+    it('warns of required settings that the manifest does not list', async () => {
+      const own =
+        "section: 'tools.far', config: schema({ type: 'object', required: ['a', 'b'], properties: { a: { type: 'string' }, b: {} } }),"
+      const code = tool('').replace('definePlugin }', 'definePlugin, schema }').replace('definePlugin({', `definePlugin({ ${own}`)
+      const config = { tools: { far: { a: 'x', b: 1 } } }
+      const resultWith = (settings: readonly string[]) =>
+        resultOf(code, CALLS, { svc: { ...MANIFEST, settings }, config }, isolation)
+      const { failed, warnings } = await resultWith(['tools.far.a'])
+      expect(failed).to.deep.equal([])
+      expect(warnings.join()).to.contain('its configuration requires tools.far.b: add "settings": ["tools.far.a","tools.far.b"]')
+      expect((await resultWith(['tools.far.a', 'tools.far.b'])).warnings).to.deep.equal([])
+    })
+
     it('reports a context that is used after its call', async () => {
       const late = `setTimeout(() => given.conversations.get('x', ctx).catch(() => {}), 5)`
       const code = tool(late).replace('setup(scope) {', 'requires: { conversations: Conversations },\n  setup(scope, given) {')
@@ -152,6 +201,24 @@ for (const isolation of ['process', 'in-process'] as const)
       }
     })
 
+    it('does not count the handles of a package that `pools` names, and no others', async () => {
+      const server = createServer(socket => void socket.on('error', () => {})).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as { port: number }
+      try {
+        const pool = `import { createRequire } from 'node:module'\nconst { borrow, end } = createRequire(import.meta.url)('slow-pool')`
+        const code = tool(`await borrow(${port})`, pool).replace('setup(scope) {', 'setup(scope) { scope.defer(end);')
+        const svc = { ...MANIFEST, permissions: { network: [`127.0.0.1:${port}`] } }
+        const written = { files: GROWING, dependencies: { 'slow-pool': '1.0.0' }, svc }
+        const resultWith = (pools: readonly string[]) => resultOf(code, CALLS, { ...written, pools }, isolation)
+        for (const pools of [[], ['pg-pool']])
+          expect((await resultWith(pools)).text).to.match(/left more open each time .*: a socket of slow-pool \(index\.js:3\)/)
+        expect((await resultWith(['slow-pool'])).failed).to.deep.equal([])
+      } finally {
+        server.close()
+      }
+    })
+
     it('reports a route without a scope that the manifest does not open', async () => {
       const code = `import { definePlugin } from '@svc/core'
 import { Routes } from '@svc/core/contracts'
@@ -177,6 +244,18 @@ describeWith('bubblewrap', 'the kit in a process of its own', function () {
   it('reports a file that the plugin writes without a declaration', async () => {
     const writes = tool(`await import('node:fs/promises').then(fs => fs.writeFile('/var/far.txt', 'x')).catch(() => {})`)
     expect((await resultOf(writes, CALLS)).text).to.include('tried to write to /var/far.txt')
+  })
+
+  it('takes the spaces that the manifest names for permission to use the store, and reports another', async () => {
+    const opens = (name: string) =>
+      tool('', `import { Store } from '@svc/core/contracts'\nimport { systemContext } from '@svc/core'`)
+        .replace('setup(scope) {', `requires: { store: Store },\n  async setup(scope, { store }) {`)
+        .replace('scope.add(', `await store.open({ name: '${name}', version: 1 }, systemContext(scope.signal))\n    scope.add(`)
+    const svc = { ...MANIFEST, permissions: { spaces: ['mine'] } }
+    const cases = /^starts with|declares the services/
+    expect((await resultOf(opens('mine'), cases, { svc })).failed).to.deep.equal([])
+    const { text } = await resultOf(opens('other'), cases, { svc })
+    expect(text).to.include('opens the space other of the store, but has no permission for it').and.include('"spaces": ["other"]')
   })
 
   it('does not import the module in this process', async () => {

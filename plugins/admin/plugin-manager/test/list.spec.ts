@@ -63,7 +63,7 @@ describe('svc plugins, for plugins that a user has added', function () {
     const server = await workspace.serve([], { env: { NOBODY_HAS_IT: 'yes' } })
     const { out } = await server.end()
     const line = out.split('\n').find(item => item.includes('not set here'))!
-    expect(JSON.parse(line)).to.deep.include({ plugin: TIDES, unset: [VARIABLE] })
+    expect(JSON.parse(line)).to.deep.include({ level: 40, plugin: TIDES, unset: [VARIABLE] })
   })
 })
 

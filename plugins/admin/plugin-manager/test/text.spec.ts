@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { type PluginUsage, usageTable } from '../src/commands/server/top.ts'
+import { summaryText } from '../src/commands/author/test-plugin.ts'
 import { accessOf, permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
 
 const candidate = {
@@ -23,6 +24,43 @@ const candidate = {
 } as const
 
 const access = accessOf(candidate, {})
+
+describe('the summary of svc plugins test', () => {
+  const result = {
+    plugin: 'p',
+    version: '1.0.0',
+    seed: 1,
+    isolation: 'process' as const,
+    cases: [
+      {
+        title: 'tools x: … – skipped: `madeUp: true` in tools.x of test/samples was not given',
+        state: 'skipped' as const,
+        ms: 0,
+      },
+    ],
+    warnings: [],
+  }
+
+  it('joins the variables that a dependency reads, and keeps other warnings', () => {
+    const look = (by: string, name: string) => `${by} looks at the variable ${name}: if …`
+    const warnings = [look('pg', 'PGUSER'), 'other', look('ws', 'WSX'), look('pg', 'PGHOST'), look('pg', 'PGUSER')]
+    const lines = stripVTControlCharacters(summaryText({ ...result, warnings })).split('\n')
+    expect(lines.slice(0, 3).map(line => /^warn (.*?)(: ignore.*)?$/.exec(line)?.[1])).to.deep.equal([
+      'other',
+      'pg looks at the variables PGHOST, PGUSER',
+      'ws looks at the variable WSX',
+    ])
+    expect(lines[1]).to.contain('{ "name": "PGHOST", "optional": true }')
+  })
+
+  it('says which sample a skipped line needs, and `madeUp` only if one needs it', () => {
+    expect(summaryText(result)).to.contain('1 skipped').and.contain('test/samples.ts').and.contain('set `madeUp: true` next to')
+    const slow = [{ ...result.cases[0]!, title: 'x – skipped: `slow` was not given' }]
+    expect(summaryText({ ...result, cases: slow }))
+      .to.contain('1 skipped')
+      .and.not.contain('madeUp')
+  })
+})
 
 describe('what a person reads before a plugin is let in', () => {
   it('has nothing of the plugin that a terminal would obey, and no line of its making', () => {
@@ -122,6 +160,29 @@ describe('what a person reads before a plugin is let in', () => {
       'connect to the value of tools.tides.other, which is not set; svc asks again when it is',
     ])
     expect(text).to.not.contain('s3cret')
+  })
+
+  it('says of a hook what its kind lets a plugin do', () => {
+    const hooks = ['chat.turn', 'chat.toolCall', 'chat.end', 'http.done', 'tools.changed', 'host.closing', 'acme.said']
+    expect(permissionWords({ hooks })).to.deep.equal([
+      'join chat.turn: see and change all its messages',
+      'join chat.toolCall: see all its messages, and answer or refuse them',
+      'join chat.end: see all its messages',
+      'join http.done: see all its messages',
+      'join tools.changed: see all its messages',
+      'join host.closing: run at this moment',
+      'join acme.said: see and change all its messages',
+    ])
+    const words = (name: string) => permissionWords({ hooks: [name] })
+    for (const name of ['*', 'http.*', 'peers.*', 'acme*', '*.changed*s'])
+      expect(words(name)).to.deep.equal([`WIDE: join ${name}: see and change all its messages`])
+  })
+
+  it('says which spaces of the store it reads and changes', () => {
+    expect(permissionWords({ spaces: ['notes', 'n*'] })).to.deep.equal([
+      'WIDE: read and change all data in the space n* of the store',
+      'read and change all data in the space notes of the store',
+    ])
   })
 
   it('begins with what is wide, marked, and of a long list says how many more there are', () => {

@@ -78,9 +78,10 @@ const KINDS: Readonly<Record<string, string>> = {
   'text/plain': 'text',
 }
 
-export const routeUnknown = (method: string, path: string, guides: readonly string[]) => {
+/** `off`: why the server does not serve the paths around this one. */
+export const routeUnknown = (method: string, path: string, guides: readonly string[], off?: string) => {
   const see = guides.length === 0 ? {} : { details: { see: guides } }
-  return svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}`, see)
+  return svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}${off === undefined ? '' : `: ${off}`}`, see)
 }
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
@@ -128,6 +129,7 @@ export const noScheme = () =>
 export const schemeFailed = (name: string, plugin: string | undefined, cause: unknown) =>
   svcError('SCHEME_FAILED', `the credentials of "${name}" (${plugin}) cannot be checked: ${messageOf(cause)}`, {
     cause,
+    where: prepareOf(name),
     ...(plugin === undefined ? {} : { plugin }),
     hint: `Fix this plugin, disable it (${howToDisable(plugin)}), or set server.auth.enabled to false`,
   })
@@ -139,11 +141,14 @@ export const schemeInvalid = (name: string, plugin: string | undefined, what: st
   })
 
 /** Passes on the error that a scheme's `prepare` threw, with its code, details and hint. */
-export const schemeUnready = (code: string, plugin: string | undefined, cause: unknown) => {
+export const schemeUnready = (code: string, name: string, plugin: string | undefined, cause: unknown) => {
   const { details = {}, hint } = Object(cause) as Partial<SvcError>
   const named = { ...(plugin === undefined ? {} : { plugin }), ...(hint === undefined ? {} : { hint }) }
-  return svcError(code, messageOf(cause), { cause, details, ...named })
+  return svcError(code, messageOf(cause), { cause, details, where: prepareOf(name), ...named })
 }
+
+/** The method that failed: the error rises through the hook in which svc calls it. */
+const prepareOf = (name: string) => `auth_schemes.${name}.prepare`
 
 const howToDisable = (plugin = '<name>') =>
   `run svc plugins disable ${plugin} if it is installed, otherwise set enabled: false in "plugins"`

@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { type CallContext, codeOf, type Log, withTimeout } from '@svc/core'
 import type { Counts, Json, Peers, Space, Store } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
+import { changeRecord, type StoredRecord } from '@svc/storage-kit/records'
 import { LRUCache } from 'lru-cache'
 import type { RequestState } from './context.ts'
 import type { CredentialHeaders, Holder } from './schemes.ts'
@@ -272,18 +273,10 @@ export function createSeenGood({ store, log, lasting }: SeenGoodOptions): SeenGo
 const byName = ([a]: readonly [string, string], [b]: readonly [string, string]) => (a < b ? -1 : 1)
 
 /** Returns the key of the digests. The first worker creates it. */
-async function secretIn(store: Store, callContext: CallContext): Promise<string> {
-  const key = 'digest'
-  const record = await store.get(SECRET, key, callContext)
-  if (typeof record?.value === 'string') return record.value
-  const made = randomBytes(32).toString('base64')
-  try {
-    await store.batch([{ op: 'put', collection: SECRET, key, value: made, ifVersion: 0 }], {}, callContext)
-    return made
-  } catch (error) {
-    if (codeOf(error) !== 'STORE_CONFLICT') throw error
-    return secretIn(store, callContext)
-  }
+async function secretIn(store: Store, ctx: CallContext): Promise<string> {
+  const create = ({ value }: StoredRecord) => (typeof value === 'string' ? undefined : randomBytes(32).toString('base64'))
+  const { value } = await changeRecord(store, { collection: SECRET, key: 'digest' }, create, ctx)
+  return value as string
 }
 
 /** Stores a digest and deletes expired ones. */

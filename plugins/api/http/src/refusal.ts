@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Log } from '@svc/core'
+import { type Log, redactText } from '@svc/core'
 import type { PublicError } from '@svc/core/contracts'
 import { peerOf } from './listener.ts'
 import { JSON_TYPE } from './answer.ts'
@@ -17,7 +17,8 @@ export interface Refusal {
   toReply(error: PublicError, answer: Answer, requestId: string): Pick<Answer, 'status' | 'record'>
 }
 
-export function createRefusal(log: Log): Refusal {
+/** Logs failures: internal errors with their stack, failures of the server as warnings. */
+function createFailureLog(log: Log) {
   const due = createLogThrottle()
   const unavailable = (state: RequestState, err: unknown, code: string) => {
     const left_out = due(code)
@@ -32,12 +33,25 @@ export function createRefusal(log: Log): Refusal {
     const source = { ...(provider === undefined ? {} : { provider }), ...(server === undefined ? {} : { server }) }
     log.warn({ ...source, reason: error.slice(0, REASON), request_id: requestId, error_code, left_out }, 'an upstream failed')
   }
-  const note = (state: RequestState, err: unknown, answer: Answer) => {
-    if (isUpstreamFailure(answer)) upstreamFailed(answer, state.requestId)
-    if (answer.internal) log.error({ err, request_id: state.requestId, ...sourceOf(state) }, 'a request failed')
-    else if (isOurFailure(answer) && !isUpstreamFailure(answer)) unavailable(state, err, answer.record.error_code)
-    else log.debug({ err, request_id: state.requestId }, 'refused a request')
+  return {
+    upstreamFailed,
+    /** The server has ended the request. The error that its handler then threw is only in the log level debug. */
+    cutOff(state: RequestState, err: unknown, { record: { error_code, error: reason } }: Answer) {
+      const facts = { request_id: state.requestId, ...sourceOf(state) }
+      log.warn({ ...facts, error_code, reason }, 'ended a running request')
+      log.debug({ ...facts, err }, 'the request failed after its end')
+    },
+    failed(state: RequestState, err: unknown, answer: Answer) {
+      if (isUpstreamFailure(answer)) upstreamFailed(answer, state.requestId)
+      if (answer.internal) log.error({ err, request_id: state.requestId, ...sourceOf(state) }, 'a request failed')
+      else if (isOurFailure(answer) && !isUpstreamFailure(answer)) unavailable(state, err, answer.record.error_code)
+      else log.debug({ err, request_id: state.requestId }, 'refused a request')
+    },
   }
+}
+
+export function createRefusal(log: Log): Refusal {
+  const notes = createFailureLog(log)
   const send = (ctx: Context, answer: Answer) => {
     try {
       sendError(ctx, answer)
@@ -52,9 +66,14 @@ export function createRefusal(log: Log): Refusal {
     const { state } = ctx
     if (state.gone)
       return log.debug({ err: error, request_id: state.requestId }, 'the request failed after the client had disconnected')
-    const answer = explainThrown(error, state.requestId)
+    const thrown = explainThrown(error, state.requestId)
+    const { aborted, reason } = state.ending.signal
+    // Whatever a handler throws after an abort, such as an AbortError, the reason of the abort is the cause.
+    const isCutOff = thrown.internal && aborted
+    const answer = isCutOff ? explainThrown(reason, state.requestId) : thrown
     state.refused = answer.record.error_code
-    note(state, error, answer)
+    if (isCutOff) notes.cutOff(state, error, answer)
+    else notes.failed(state, error, answer)
     if (!ctx.headerSent) return send(ctx, answer)
     setImmediate(() => ctx.res.destroy()) // sends the text written so far, then closes the connection, so that the answer does not look complete
   }
@@ -68,7 +87,7 @@ export function createRefusal(log: Log): Refusal {
     },
     toReply(error, { status, record, internal }, requestId) {
       if (internal) log.error({ failed: error, request_id: requestId }, 'a stream failed')
-      else if (isUpstreamFailure({ record })) upstreamFailed({ record }, requestId)
+      else if (isUpstreamFailure({ record })) notes.upstreamFailed({ record }, requestId)
       return { status, record }
     },
   }
@@ -76,7 +95,7 @@ export function createRefusal(log: Log): Refusal {
 
 /** Sends the error record. */
 function sendError(ctx: Context, { status, record, retryAfter }: Answer): void {
-  const body = JSON.stringify(record)
+  const body = redactText(JSON.stringify(record))
   if (retryAfter !== undefined) ctx.set('Retry-After', String(retryAfter))
   ctx.set('Content-Type', JSON_TYPE)
   ctx.respond = true // a mount that failed before it wrote has set it to false
@@ -106,7 +125,7 @@ export function createMalformed(journal: Pick<Journal, 'malformed'>, headers: Re
     const { status, record } = answer
     const requestId = crypto.randomUUID()
     journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isAnswering(socket) })
-    const body = JSON.stringify(record)
+    const body = redactText(JSON.stringify(record))
     const head = [
       `HTTP/1.1 ${status} ${REASONS[status]}`,
       'Connection: close',

@@ -55,7 +55,7 @@ export function createRouting(parts: RoutingOptions): Routing {
       const { own, isolated } = current()
       return own(ctx, () => {
         if (isMatched(ctx)) return next()
-        ctx.state.mount = mountOf(mounts, ctx.path)
+        ctx.state.mount = mountOf(mounts, ctx.path, ({ off }) => off === undefined)
         return ctx.state.mount || isReserved(ctx.path) ? next() : isolated(ctx, next)
       })
     },
@@ -64,7 +64,7 @@ export function createRouting(parts: RoutingOptions): Routing {
       const start = ctx.path === '/' ? page() : undefined
       if (start !== undefined) ctx.vary('Accept')
       if (start !== undefined && isOfBrowser(ctx)) return ctx.redirect(start)
-      if (!isMatched(ctx)) throw routeUnknown(ctx.method, ctx.path, guides())
+      if (!isMatched(ctx)) throw routeUnknown(ctx.method, ctx.path, guides(), mountOf(mounts, ctx.path)?.off)
       const allowed = methodsOf(ctx)
       ctx.set('Allow', allowed.join(', '))
       if (ctx.method !== 'OPTIONS') throw methodNotAllowed(ctx.method, allowed)
@@ -126,9 +126,10 @@ function bind(name: string, given: Route, plugin: string | undefined, isIsolated
 const isReserved = (path: string) => path === '/.well-known' || path.startsWith('/.well-known/')
 
 /** Returns the mount with the longest path that contains the path of the request. */
-function mountOf(mounts: SlotView<Mount>, path: string): Mount | undefined {
+function mountOf(mounts: SlotView<Mount>, path: string, isMeant: (mount: Mount) => boolean = () => true): Mount | undefined {
   if (mounts.size === 0) return undefined
-  const above = mounts.entries().filter(([, mount]) => path === mount.path || path.startsWith(`${mount.path}/`))
+  const isAbove = (mount: Mount) => path === mount.path || path.startsWith(`${mount.path}/`)
+  const above = mounts.entries().filter(([, mount]) => isAbove(mount) && isMeant(mount))
   return above.toSorted(([, a], [, b]) => b.path.length - a.path.length)[0]?.[1]
 }
 

@@ -161,7 +161,7 @@ export async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean
       await scheme.prepare?.(callContext)
     } catch (error) {
       const code = codeOf(error)
-      throw isKnown(code) ? schemeUnready(code, plugin, error) : schemeFailed(name, plugin, error)
+      throw isKnown(code) ? schemeUnready(code, name, plugin, error) : schemeFailed(name, plugin, error)
     }
   }
 }

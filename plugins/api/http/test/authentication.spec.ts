@@ -208,7 +208,7 @@ describe('authentication that is off', () => {
 describe('authentication at the start', () => {
   const problem = async (given: Readonly<Record<string, AuthScheme>>, server?: ConfigTree) => {
     const failed = (await serveWith(server, given).catch((error: unknown) => error)) as {
-      problems: { code: string; plugin: string; hint: string; message: string }[]
+      problems: { code: string; plugin: string; hint: string; message: string; where: string }[]
     }
     return failed.problems[0]!
   }
@@ -228,10 +228,11 @@ describe('authentication at the start', () => {
 
   it('fails it where a scheme cannot work', async () => {
     const plugin = 'test:auth_schemes/key'
-    expect(await problem({ key: unready })).to.include({ code: 'NO_KEY', hint: 'set it', plugin })
+    const where = 'auth_schemes.key.prepare'
+    expect(await problem({ key: unready })).to.include({ code: 'NO_KEY', hint: 'set it', plugin, where })
     const broken = { ...schemes.key!, prepare: async () => Promise.reject(new Error('no such issuer')) }
-    const { code, message, plugin: named } = await problem({ key: broken })
-    expect([code, named]).to.deep.equal(['SCHEME_FAILED', plugin])
+    const { code, message, plugin: named, where: place } = await problem({ key: broken })
+    expect([code, named, place]).to.deep.equal(['SCHEME_FAILED', plugin, where])
     expect(message).to.include(plugin).and.include('no such issuer')
   })
 

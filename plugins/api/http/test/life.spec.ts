@@ -165,6 +165,41 @@ describe('the life of the server', () => {
     expect(await answer).to.equal('cut')
   })
 
+  for (const [what, more] of [
+    ['a stream', {}],
+    ['an endless stream', { endless: true }],
+  ] as const)
+    it(`logs ${what} that it cuts off as one warning, with the code of the reason and without a stack`, async () => {
+      const lines: string[] = []
+      const flow: Route = {
+        method: 'GET',
+        path: '/flow',
+        summary: 'Flows',
+        ...more,
+        streams: 'text/event-stream',
+        async *stream(_request, { signal }) {
+          yield 'data: 1\n\n'
+          await once(signal, 'abort')
+          throw new Error('the plugin has its own error')
+        },
+      }
+      const served = await serve({ flow }, { shutdown_timeout: 0.1 }, { destination: { write: line => void lines.push(line) } })
+      const answer = await fetch(`${served.url}/flow`)
+      await answer.body!.getReader().read()
+      await served.host.close()
+      const said = lines.map(line => JSON.parse(line) as { level: number }).filter(({ level }) => level >= 40)
+      expect(said).to.have.length(2)
+      expect(said[0]).to.include({ level: 40, msg: 'closing the connections of requests that did not end in time' })
+      expect(said[1]).to.include({
+        level: 40,
+        error_code: 'UNAVAILABLE',
+        reason: 'the server is stopping',
+        route: '/flow',
+        msg: 'ended a running request',
+      })
+      expect(said[1]).to.not.have.any.keys('err', 'stack')
+    })
+
   it('aborts the signal of a request whose client leaves, and counts it as left', async () => {
     const begun = signalOf()
     const aborted = signalOf()

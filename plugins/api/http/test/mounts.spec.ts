@@ -31,6 +31,18 @@ describe('mounts', () => {
     expect((await call(`${server.url}/rawest`)).status).to.equal(404)
   })
 
+  it('that are off say why below their path, where routes of others are served', async () => {
+    const off = 'the show is off; run `show on`'
+    await using server = await serveWith({ raw: { path: '/raw', off }, deep: says('deep', '/raw/deep') })
+    const { status, body } = await call(`${server.url}/raw/x`, { method: 'POST' })
+    expect([status, body.error_code]).to.deep.equal([404, 'NOT_FOUND'])
+    expect(body.error).to.equal(`there is no route POST /raw/x: ${off}`)
+    expect((await call(`${server.url}/rawest`)).body.error).to.equal('there is no route GET /rawest')
+    expect((await call(`${server.url}/raw/route`)).text).to.equal('route')
+    expect((await call(`${server.url}/raw/route`, { method: 'POST' })).status).to.equal(405)
+    expect((await call(`${server.url}/raw/deep/er`)).text).to.equal('deep GET /raw/deep/er 0')
+  })
+
   it('that document the API are where a browser gets from /; without one, / is no page', async () => {
     const accept = { accept: 'text/html,*/*;q=0.8' }
     await using server = await serveWith({ a: says('a', '/raw'), guide: { ...says('guide', '/guide'), guide: true } })

@@ -1,6 +1,6 @@
 import type { CallContext, CallStats, HookStats, Host } from '@svc/core'
 import type { MetricFamily } from '@svc/core/contracts'
-import { counter } from './model-counts.ts'
+import { counter } from '@svc/plugin-kit'
 
 /** Returns the metrics of the host: calls, errors and seconds of each plugin on hooks and in slots. */
 export async function hostMetrics(host: Host, ctx: CallContext): Promise<MetricFamily[]> {

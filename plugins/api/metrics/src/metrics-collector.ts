@@ -1,6 +1,7 @@
 import { type CallContext, type Host, type Log, messageOf, type SlotView } from '@svc/core'
 import type { Http, MetricFamily, MetricSource, PeerMessage, Peers, Route, Sample, WorkerMetrics } from '@svc/core/contracts'
-import { gauge, withPointedBounds } from './model-counts.ts'
+import { metricFamily } from '@svc/plugin-kit'
+import { withPointedBounds } from './model-counts.ts'
 import { createMetricNames, familiesIn } from './form.ts'
 
 /** Collects the metrics of this worker and of all workers. */
@@ -152,7 +153,7 @@ export function createExposition(metrics: MetricsCollector, http: Http): Route {
     async handle(_request, ctx) {
       const workers = await metrics.read(ctx)
       const { requestsActive } = await http.metrics(ctx)
-      const active = gauge('svc_requests_active', 'Active requests.', requestsActive)
+      const active = metricFamily('gauge', 'svc_requests_active', 'Active requests.', [{ labels: {}, value: requestsActive }])
       return exposed([[active], ...workers.map(families => families.map(withPointedBounds))])
     },
   }

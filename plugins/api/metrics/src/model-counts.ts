@@ -1,5 +1,5 @@
 import type { MetricFamily, ModelDone, ModelRef, Sample } from '@svc/core/contracts'
-import { createModelNames } from '@svc/plugin-kit'
+import { counter, createDistribution, createModelNames, type Distribution, histogram } from '@svc/plugin-kit'
 
 /** Histogram bounds: seconds to the first event. */
 const FIRST_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -8,7 +8,7 @@ interface Series {
   readonly provider: string
   readonly model: string
   readonly outcomes: Map<string, number>
-  readonly first: { readonly counts: number[]; sum: number }
+  readonly first: Distribution
   seconds: number
   input: number
   output: number
@@ -20,7 +20,7 @@ const newSeries = (provider: string, model: string): Series => ({
   provider,
   model,
   outcomes: new Map(),
-  first: { counts: FIRST_BOUNDS.map(() => 0).concat(0), sum: 0 },
+  first: createDistribution(FIRST_BOUNDS),
   seconds: 0,
   input: 0,
   output: 0,
@@ -62,9 +62,7 @@ function addTo(series: Series, { usage, durationMs, firstMs, failure, events }: 
   series.cached += usage.cached ?? 0
   series.reasoning += usage.reasoning ?? 0
   // a call that failed before its first event has none
-  if (firstMs <= 0) return
-  series.first.counts[bucketOf(FIRST_BOUNDS, firstMs / 1000)]!++
-  series.first.sum += firstMs / 1000
+  if (firstMs > 0) series.first.add(firstMs / 1000)
 }
 
 const labelsOf = ({ provider, model }: Series) => ({ provider, model })
@@ -100,63 +98,11 @@ function familiesOf(series: readonly Series[]): MetricFamily[] {
       'Seconds in calls of models.',
       each(item => item.seconds)
     ),
-    histogram('svc_model_first_token_seconds', 'Seconds to the first event of a model.', FIRST_BOUNDS, firsts),
+    histogram('svc_model_first_token_seconds', 'Seconds to the first event of a model.', firsts),
   ]
 }
 
 type Labels = Sample['labels']
-
-export const counter = (name: string, help: string, values: readonly Sample[]): MetricFamily => ({
-  name,
-  help,
-  type: 'counter',
-  aggregator: 'sum',
-  values,
-})
-export const gauge = (name: string, help: string, value: number): MetricFamily => ({
-  name,
-  help,
-  type: 'gauge',
-  aggregator: 'sum',
-  values: [{ labels: {}, value }],
-})
-
-/** Number of values in each bucket; the last bucket is above all bounds. */
-interface Distribution {
-  readonly counts: readonly number[]
-  readonly sum: number
-}
-
-/** Returns the index of the bucket for a value: the first bound that it does not exceed, or the last bucket. */
-export function bucketOf(bounds: readonly number[], value: number): number {
-  const at = bounds.findIndex(bound => value <= bound)
-  return at === -1 ? bounds.length : at
-}
-
-/** Creates a histogram in the form of prom-client: cumulative buckets, sum and count of each series. */
-export function histogram(
-  name: string,
-  help: string,
-  bounds: readonly number[],
-  series: readonly (readonly [Labels, Distribution])[]
-): MetricFamily {
-  return {
-    name,
-    help,
-    type: 'histogram',
-    aggregator: 'sum',
-    values: series.flatMap(([labels, item]) => samplesOf(name, bounds, labels, item)),
-  }
-}
-
-function samplesOf(name: string, bounds: readonly number[], labels: Labels, { counts, sum }: Distribution): Sample[] {
-  let below = 0
-  const buckets = [...bounds, '+Inf'].map((le, at) => {
-    below += counts[at]!
-    return { labels: { le, ...labels }, value: below, metricName: `${name}_bucket` }
-  })
-  return [...buckets, { labels, value: sum, metricName: `${name}_sum` }, { labels, value: below, metricName: `${name}_count` }]
-}
 
 /** Formats whole bounds with a decimal point, as the HTTP contract requires: `le="1.0"`. */
 export function withPointedBounds(family: MetricFamily): MetricFamily {

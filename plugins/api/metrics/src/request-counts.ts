@@ -1,14 +1,12 @@
 import type { MetricFamily, RequestDone } from '@svc/core/contracts'
-import { bucketOf, counter, histogram } from './model-counts.ts'
+import { counter, createDistribution, type Distribution, histogram } from '@svc/plugin-kit'
 
 /** Histogram bounds in seconds. */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
 interface Series {
   readonly labels: { readonly method: string; readonly route: string; readonly status: number }
-  readonly counts: number[]
-  total: number
-  sum: number
+  readonly seconds: Distribution
 }
 
 /** Counts answers by method, route and status. Callers cannot create new label values. */
@@ -27,9 +25,7 @@ export function createRequestCounts(): RequestCounts {
         key,
         (series = {
           labels: { method: method || 'none', route: route || 'none', status },
-          counts: BOUNDS.map(() => 0).concat(0),
-          total: 0,
-          sum: 0,
+          seconds: createDistribution(BOUNDS),
         })
       )
     return series
@@ -38,10 +34,7 @@ export function createRequestCounts(): RequestCounts {
   seriesOf({ method: 'GET', route: '/metrics', status: 200 })
   return {
     count(done) {
-      const series = seriesOf(done)
-      series.counts[bucketOf(BOUNDS, done.seconds)]!++
-      series.total++
-      series.sum += done.seconds
+      seriesOf(done).seconds.add(done.seconds)
     },
     read() {
       const series = [...all.values()]
@@ -49,13 +42,12 @@ export function createRequestCounts(): RequestCounts {
         counter(
           'svc_requests_total',
           'Requests answered.',
-          series.map(({ labels, total }) => ({ labels, value: total }))
+          series.map(({ labels, seconds }) => ({ labels, value: seconds.count }))
         ),
         histogram(
           'svc_request_duration_seconds',
           'Seconds from a request to the end of its answer.',
-          BOUNDS,
-          series.map(item => [item.labels, item] as const)
+          series.map(({ labels, seconds }) => [labels, seconds] as const)
         ),
       ]
     },

@@ -49,6 +49,7 @@ function operation(name: string, route: Route, publish: Publish, security: Secur
   return {
     operationId: name,
     summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
     tags: [tagOf(route.path)],
     ...(route.scope ? { 'x-scope': route.scope } : {}),
     ...security.of(route),

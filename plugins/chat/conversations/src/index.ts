@@ -1,6 +1,5 @@
 import { definePlugin, Host, schema, systemContext } from '@svc/core'
 import { Conversations, Peers, Store } from '@svc/core/contracts'
-import { holderPrefix } from '@svc/storage-kit'
 import { createConversations } from './conversations.ts'
 import { createDrops, Makers } from './other-workers.ts'
 import { Turns } from './turns.ts'
@@ -38,7 +37,7 @@ export default definePlugin({
   async setup(scope, { store, host, peers }) {
     const { max_messages, max_bytes, lease_ms } = scope.config
     const lasting = systemContext(scope.signal, 'conversations')
-    const holder = holderPrefix((await host.report(lasting)).serverId, process.pid)
+    const holder = `${(await host.report(lasting)).worker}/`
     const limits = { maxMessages: max_messages, maxBytes: max_bytes, leaseMs: lease_ms }
     const turns = new Turns({ store, holder, limits, log: scope.log, lasting })
     const drops = createDrops(turns, peers)

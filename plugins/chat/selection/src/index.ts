@@ -29,7 +29,7 @@ export default definePlugin({
       owner: 'the profiles of this server',
     })
     const lasting = systemContext(scope.signal, 'selection')
-    const { serverId: key } = await host.report(lasting)
+    const { clusterId: key } = await host.report(lasting)
     const changed = async (state: Pick<Session, 'now'>) => {
       await scope.hooks.changed(changeOf({ profiles, session: state, begin }), lasting)
     }

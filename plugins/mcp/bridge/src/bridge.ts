@@ -1,4 +1,4 @@
-import type { Log, CallContext } from '@svc/core'
+import { type CallContext, type Coalescer, createCoalescer, type Log } from '@svc/core'
 import type { McpClients, McpServerInfo, McpTool, Tool } from '@svc/core/contracts'
 import { bridgedName } from '@svc/mcp-protocol'
 import { createBridgedTool } from './bridged-tool.ts'
@@ -31,23 +31,14 @@ interface AddedTool {
 
 export function createBridge(options: ToolBridgeOptions): Bridge {
   const added = new Map<string, Map<string, AddedTool>>()
-  const running = new Map<string, { again: boolean; readonly done: Promise<void> }>()
-
-  const update = async (server: string, state: { again: boolean }) => {
-    do {
-      state.again = false
-      await syncOne(options, server, added).catch(error => logFailure(options, server, error))
-    } while (state.again && !options.ctx.signal.aborted)
-    running.delete(server)
-  }
+  const syncs = new Map<string, Coalescer<void>>()
   const sync = (server: string): Promise<void> => {
-    const current = running.get(server)
-    if (current) current.again = true
-    if (current) return current.done
-    const state = { again: false }
-    const done = update(server, state)
-    running.set(server, Object.assign(state, { done }))
-    return done
+    const of = syncs.get(server) ?? createCoalescer(() => update(server))
+    syncs.set(server, of)
+    return of.request()
+  }
+  const update = async (server: string) => {
+    if (!options.ctx.signal.aborted) await syncOne(options, server, added).catch(error => logFailure(options, server, error))
   }
   return {
     sync,

@@ -1,6 +1,6 @@
 import { isTree, type JsonSchema, type CallContext } from '@svc/core'
 import type { InputRequest, Json, McpClients, McpServerInfo, McpTool, Tool, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { protocolError } from '@svc/mcp-protocol'
+import { isSafePage, protocolError } from '@svc/mcp-protocol'
 import { callerCannotAnswer, noResult } from './errors.ts'
 import type { CallReporter } from './call-reporter.ts'
 
@@ -94,12 +94,10 @@ function labelled(server: string, { method, params = {} }: InputRequest): InputR
 }
 
 const MAX_MESSAGE = 2_000
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
 function checkPage(server: string, written: Json | undefined): void {
   const url = typeof written === 'string' ? URL.parse(written) : null
-  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname))
-  if (url === null || !isSafe || url.username !== '' || url.password !== '')
+  if (url === null || !isSafePage(url) || url.username !== '' || url.password !== '')
     throw protocolError(server, 'it asks the user to open a page that does not use https')
 }
 

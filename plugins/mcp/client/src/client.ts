@@ -1,7 +1,7 @@
 import type { SvcError } from '@svc/core'
 import type { Tool, ToolResult } from '@svc/core/contracts'
 import { bridgedName, type ToolSchema } from '@svc/mcp-protocol'
-import { bytesOf } from '@svc/plugin-kit'
+import { bytesOf, definedOf } from '@svc/plugin-kit'
 import type { Arguments, CallAnswer, McpClient, AbortOptions } from './connection/client-types.ts'
 import { noResult } from './connection/failures.ts'
 import { createMcpClient } from './connection/mcp-client.ts'
@@ -12,7 +12,7 @@ export type * from './connection/client-types.ts'
 export { createMcpClient } from './connection/mcp-client.ts'
 export { type LoginOptions, type Loopback, loginMcp, openLoopback } from './connection/oauth/login.ts'
 export * from './connection/options.ts'
-export { fromMcpSchema, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
+export { fromMcpSchema, type ToolList, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
 
 /** A server of a registry, and the names of the tools that its client lists and calls (absent: all). */
 export interface RegistryEntry {
@@ -141,12 +141,11 @@ export async function bridgeTool({ serverUrl, toolName, ...options }: BridgeOpti
 
 function toolOf(client: McpClient, { name, title, description, parameters, result }: ToolSchema): Tool {
   return {
-    ...(title !== undefined && { title }),
+    ...definedOf({ title, result }),
     description,
     category: 'mcp',
     effects: ['execute', 'network'],
     parameters,
-    ...(result !== undefined && { result }),
     async call(args, ctx): Promise<ToolResult> {
       for await (const step of client.call(name, args, {}, ctx)) if (step.type === 'result') return step.result
       throw noResult(client.name)

@@ -1,24 +1,13 @@
-import { nearest, svcError } from '@svc/core'
+import { svcError } from '@svc/core'
+import { nameHint } from '@svc/plugin-kit'
 
 const SHOWN = 100
 
 export const serverUnknown = (name: string, known: readonly string[]) =>
   svcError('MCP_SERVER_UNKNOWN', `there is no MCP server "${name.slice(0, SHOWN)}"`, {
     details: { server: name.slice(0, SHOWN), available: [...known] },
-    hint: knownHint(name, known),
+    hint: nameHint(name, known, 'Add one: svc mcp add <name> <url>'),
   })
-
-function knownHint(name: string, known: readonly string[]): string {
-  const near = nearest(name, [...known])
-  if (near !== undefined) return `did you mean "${near}"?`
-  return known.length === 0 ? 'Add one: svc mcp add <name> <url>' : `Use one of: ${someOf(known)}`
-}
-
-const MAX_NAMES = 10
-
-/** The names for a hint: a server can have a thousand tools. */
-const someOf = (names: readonly string[]) =>
-  names.length <= MAX_NAMES ? names.join(', ') : `${names.slice(0, MAX_NAMES).join(', ')} and ${names.length - MAX_NAMES} more`
 
 /** A problem in an entry of `mcp.clients` or mcp.yaml. */
 export const clientInvalid = (message: string, where: string, hint: string) =>
@@ -33,17 +22,12 @@ export const nameTwice = (name: string, where: string, other: string) =>
 export const toolUnknown = (server: string, tool: string, known: readonly string[]) =>
   svcError('MCP_TOOL_UNKNOWN', `the MCP server "${server}" has no tool "${tool.slice(0, SHOWN)}"`, {
     details: { server, tool: tool.slice(0, SHOWN), available: [...known] },
-    hint: known.length === 0 ? `Run "svc mcp tools ${server}" to list its tools` : knownHint(tool, known),
+    hint: nameHint(tool, known, `Run "svc mcp tools ${server}" to list its tools`),
   })
 
 /** Internal: the asking worker looks for the new owner. */
 export const serverMoved = (server: string) =>
   svcError('MCP_MOVED', `another worker owns the MCP server "${server}" now`, { details: { server, retryable: true } })
-
-export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" is not shared between processes, so the server would not see the change`, {
-    hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
-  })
 
 export const notInFile = (name: string, file: string, hint: string) =>
   svcError('MCP_SERVER_UNKNOWN', `${file} has no MCP server "${name}"`, { hint })
@@ -89,7 +73,7 @@ export const registeredTwice = (name: string) =>
 export const notRegistered = (name: string, known: readonly string[]) =>
   svcError('MCP_SERVER_UNKNOWN', `the server "${name}" is not registered`, {
     details: { server: name, available: [...known] },
-    hint: known.length === 0 ? 'Register a server first' : knownHint(name, known),
+    hint: nameHint(name, known, 'Register a server first'),
   })
 
 export const notForRemote = (option: string) =>

@@ -32,13 +32,12 @@ export default definePlugin({
     // most services have no server: they load nothing of this
     const { createMcpService, TOPIC } = await import('./service.ts')
     const lasting = systemContext(scope.signal, 'mcp-client')
-    const { serverId } = await host.report(lasting)
     const isEager = given.peers !== undefined || http !== undefined
     const changed = (server: string) => void hooks.changed({ server }, lasting)
     const mcp = await createMcpService({
       ...given,
       servers,
-      serverId,
+      host: await host.report(lasting),
       isEager,
       recheckMs: recheck_s * 1000,
       env: process.env,

@@ -3,7 +3,7 @@ import { Store } from '@svc/core/contracts'
 import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { ServerRegistry } from '../src/registry/server-registry.ts'
-import { readCatalogue, type CatalogueRecord, type StateRecord, stateKey } from '../src/registry/records.ts'
+import { readCatalogue, type CatalogueRecord, type StateRecord, KEYS } from '../src/registry/records.ts'
 import type { Server } from '../src/registry/configured-servers.ts'
 
 const STORE = new URL('../../../storage/memory/', import.meta.url)
@@ -49,7 +49,7 @@ async function openRegistries() {
     own: await open(slow),
     other: await open(store),
     ctx,
-    kept: async () => (await readCatalogue(store, stateKey('s', server), ctx))?.hash,
+    kept: async () => (await readCatalogue(store, KEYS.state(server, 's'), ctx))?.hash,
     hold: () => (held = Promise.withResolvers<void>()),
     async [Symbol.asyncDispose]() {
       lasting.abort()

@@ -5,7 +5,6 @@ import { expect } from 'chai'
 import { addToFile, removeFromFile } from '../src/registry/home-file.ts'
 import { readServers } from '../src/registry/configured-servers.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../src/registry/settings.ts'
-import { isWanted, assessTools, withNewPins } from '../src/registry/pinning.ts'
 
 const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>
   (await readServers(entries, file)).problems.map(({ message, where, hint }) => `${message} (${where}) ${hint}`)
@@ -159,41 +158,5 @@ describe('the configuration of tool servers', () => {
         'MCP_SERVER_UNKNOWN'
       )
     })
-  })
-
-  it('leaves tools in by name and pattern, deny weighing most', () => {
-    const wanted = (name: string, rules: Partial<McpClientConfig>) => isWanted(name, { name: 's', ...rules })
-    expect(wanted('a', {})).to.equal(true)
-    expect(wanted('a', { tools: ['b'] })).to.equal(false)
-    for (const none of [{ tools: [] }, { allow: [] }]) expect(wanted('a', none), 'an empty list leaves none in').to.equal(false)
-    expect(wanted('read_file', { allow: ['read_*', 'list'] })).to.equal(true)
-    expect(wanted('reader', { allow: ['read_*'] })).to.equal(false)
-    expect(wanted('read_file', { allow: ['read_*'], deny: ['*file'] })).to.equal(false)
-    expect(wanted('abcabd', { allow: ['a*b*d'] })).to.equal(true)
-    expect(wanted('ab', { allow: ['ab*b'] })).to.equal(false)
-    expect(wanted('a'.repeat(64), { allow: [`${'*a'.repeat(30)}*b`] })).to.equal(false)
-  })
-
-  it('notes down so much of what a server has at first sight, and leaves the rest out of use', () => {
-    const toolsOf = (count: number, description: string) =>
-      Array.from({ length: count }, (_, at) => ({
-        name: `t${at}`,
-        description,
-        inputSchema: {},
-        hash: `${at}`,
-        stripped: [],
-        paramHeaders: [],
-      }))
-    for (const [tools, most] of [
-      [toolsOf(4_000, ''), 3_000],
-      [toolsOf(70, 'x'.repeat(250_000)), 68],
-    ] as const) {
-      const pins = withNewPins({}, tools)
-      expect(Object.keys(pins)).to.have.length(most)
-      const found = assessTools(tools, pins, { name: 's' })
-      expect(found.filter(({ standing }) => standing === 'good')).to.have.length(most)
-      expect(found.at(-1)?.difference?.[0]).to.include('limit on the pinned tools')
-      expect(withNewPins(pins, tools), 'nothing more').to.equal(pins)
-    }
   })
 })

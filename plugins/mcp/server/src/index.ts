@@ -1,9 +1,16 @@
 import { definePlugin, Events, Host, type SlotToken, systemContext } from '@svc/core'
-import { McpClients, Modes, Peers, Prompts, Resources, Routes, Selection, Tools } from '@svc/core/contracts'
+import { McpClients, type Mount, Modes, Mounts, Peers, Prompts, Resources, Routes, Selection, Tools } from '@svc/core/contracts'
 import { mcpServerConfig } from './settings.ts'
 
 /** Runs before the http plugin waits for its connections. */
 const FIRST_STAGE = -1_000
+
+const off = 'the tool server is off; run `svc serve --mcp`, or set `mcp.server.enabled: true`'
+/** A client of the paths of the tool server learns why they do not exist. */
+const OFF: readonly [name: string, mount: Mount][] = [
+  ['mcp', { path: '/mcp', scope: 'tools', off }],
+  ['mcp/tools', { path: '/tools', scope: 'tools', off }],
+]
 
 /** Publishes tools over the Model Context Protocol (MCP) and plain HTTP. */
 export default definePlugin({
@@ -13,7 +20,7 @@ export default definePlugin({
   optional: { peers: Peers, clients: McpClients, selection: Selection },
   async setup(scope, { host, routes, modes, selection, ...services }) {
     const { config, log } = scope
-    if (!config.enabled) return
+    if (!config.enabled) return OFF.forEach(([name, mount]) => void scope.add(Mounts, name, mount))
     const { createToolServer } = await import('./tool-server.ts')
     const own = systemContext(scope.signal, 'mcp-server')
     const { version } = await host.report(own)

@@ -65,6 +65,9 @@ const callResult = object(
 
 const refusal = object({ success: { const: false }, error: STRING, error_code: STRING, details: OBJECT })
 
+/** A server without the tool server has none of these routes. */
+const NEEDS = 'Needs the tool server: run `svc serve --mcp`, or set `mcp.server.enabled: true`.'
+
 const ok = (description: string, schema: JsonSchema) => ({ '200': { description, schema } })
 
 /** Creates the routes `GET /tools`, `GET /tools/{name}` and `POST /tools/{name}/call`. */
@@ -83,6 +86,7 @@ export function createToolRoutes({ catalogue, withheld, forbidden, calls }: Tool
       method: 'GET',
       path: '/tools',
       summary: 'List the published tools',
+      description: NEEDS,
       scope: 'tools',
       query: NO_QUERY,
       responses: ok('The tools, sorted by name.', toolList),
@@ -92,6 +96,7 @@ export function createToolRoutes({ catalogue, withheld, forbidden, calls }: Tool
       method: 'GET',
       path: '/tools/:name',
       summary: 'Get the schema of one tool',
+      description: NEEDS,
       scope: 'tools',
       query: NO_QUERY,
       responses: ok('The tool.', toolSchema),
@@ -101,6 +106,7 @@ export function createToolRoutes({ catalogue, withheld, forbidden, calls }: Tool
       method: 'POST',
       path: '/tools/:name/call',
       summary: 'Run a tool',
+      description: NEEDS,
       scope: 'tools',
       query: NO_QUERY,
       body: callBody,

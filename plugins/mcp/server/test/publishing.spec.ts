@@ -114,10 +114,21 @@ describe('a set of tools', () => {
 })
 
 describe('a tool server that is not switched on', () => {
-  it('adds nothing', async () => {
+  it('adds nothing that serves', async () => {
     await using host = await testHost([new URL('..', import.meta.url)])
-    const sizes = [Routes, Mounts, AuthSchemes, HealthFacts, Pipes].map(slot => host.slot<unknown>(slot).size)
-    expect(sizes).to.deep.equal([0, 0, 0, 0, 0])
+    const sizes = [Routes, AuthSchemes, HealthFacts, Pipes].map(slot => host.slot<unknown>(slot).size)
+    expect(sizes).to.deep.equal([0, 0, 0, 0])
+    for (const [, mount] of host.slot(Mounts).entries()) expect(mount).to.have.all.keys('path', 'scope', 'off')
+  })
+
+  it('says in the 404 of its paths how to switch it on', async () => {
+    await using mcpHost = await startMcpHost({ mcp: { enabled: false } })
+    const hint = 'the tool server is off; run `svc serve --mcp`, or set `mcp.server.enabled: true`'
+    for (const path of ['/tools', '/tools/echo', '/tools/echo/call', '/mcp', '/mcp/set']) {
+      const { status, body } = await mcpHost.ask.post(path, {})
+      expect([status, body.error_code, body.error]).to.deep.equal([404, 'NOT_FOUND', `there is no route POST ${path}: ${hint}`])
+    }
+    expect((await mcpHost.ask.get('/toolshed')).body.error).to.equal('there is no route GET /toolshed')
   })
 })
 

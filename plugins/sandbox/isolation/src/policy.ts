@@ -296,6 +296,7 @@ const VERBS: Readonly<Record<RefusalKind, string>> = {
   write: 'write to',
   process: 'start',
   hooks: 'join the hook',
+  spaces: 'use data of the store:',
 }
 
 function createRefusals(plugin: string, log: Log): Refusals {
@@ -326,11 +327,19 @@ const HINTS: Readonly<Record<string, string>> = {
 }
 const closedHint = (kind: RefusalKind, what: string) =>
   kind === 'network' ? HINTS[/^(udp|dns):/.exec(what)?.[1] ?? ''] : undefined
-const whyOf = (kind: RefusalKind, what: string) =>
-  closedHint(kind, what) ? 'which has no network' : 'which its manifest does not declare'
+/** A collection or log that none of the open spaces declares. */
+const isInNoSpace = (kind: RefusalKind, what: string) => kind === 'spaces' && / \((collection|log)\)$/.test(what)
 
-const hintOf = (kind: RefusalKind, what: string) =>
-  kind === 'process'
-    ? 'An isolated plugin starts no processes. If you trust the plugin, run it in-process'
-    : (closedHint(kind, what) ??
-      `To allow it, add "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } to its package.json`)
+function whyOf(kind: RefusalKind, what: string): string {
+  if (isInNoSpace(kind, what)) return 'which none of its open spaces declares'
+  return closedHint(kind, what) ? 'which has no network' : 'which its manifest does not declare'
+}
+
+function hintOf(kind: RefusalKind, what: string): string {
+  if (kind === 'process') return 'An isolated plugin starts no processes. If you trust the plugin, run it in-process'
+  if (isInNoSpace(kind, what)) return 'Open the space that declares it, and list this space in "spaces" of the permissions'
+  return (
+    closedHint(kind, what) ??
+    `To allow it, add "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } to its package.json`
+  )
+}

@@ -4,9 +4,10 @@ import { type Manifest, type RunningHost, startHost } from '@svc/core'
 import { Isolation, Tools } from '@svc/core/contracts'
 import { describeIsolated, isolate } from '@svc/runtime/isolation'
 import { makeCertificate, testContext } from '@svc/testing'
+import { startPostgres, startRedis } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
-import { itWith, programPath } from '../../../../test/support/needs.ts'
+import { itWith, lacking } from '../../../../test/support/needs.ts'
 import { withSandbox } from './support/hostile.ts'
 import * as servers from './support/servers.ts'
 
@@ -20,6 +21,7 @@ withSandbox('client libraries in an isolated plugin', () => {
   const certificate = makeCertificate()
   const ca = certificate.cert
   const ports: Record<string, number> = {}
+  const passwords: Record<string, string> = {}
   const lines: string[] = []
   let host: RunningHost
   let mails: readonly string[]
@@ -35,12 +37,15 @@ withSandbox('client libraries in an isolated plugin', () => {
       ws: await servers.startWebSocket(certificate),
       smtp: await servers.startSmtp(certificate),
       grpc: await servers.startGrpc(PROTO),
-      ...(programPath('postgres') && { postgres: await servers.startPostgres(certificate) }),
-      ...(programPath('redis-server') && { redis: await servers.startRedis() }),
+      ...(!lacking('postgres') && { postgres: await startPostgres({ certificate }) }),
+      ...(!lacking('redis') && { redis: await startRedis() }),
       closed: { port: 9, async [Symbol.asyncDispose]() {} },
     }
     mails = started.smtp.mails
-    for (const [name, server] of Object.entries(started)) ports[name] = stack.use(server).port
+    for (const [name, server] of Object.entries(started)) {
+      ports[name] = stack.use(server).port
+      if ('password' in server) passwords[name] = server.password
+    }
     const permissions = { network: Object.values(ports).map(port => `localhost:${port}`) }
     const policy = ['sandbox-process', 'isolation'].map(pluginFolder)
     const confinement = { folder: FOLDER, permissions }
@@ -77,14 +82,18 @@ withSandbox('client libraries in an isolated plugin', () => {
 
   describe('reach what is declared:', () => {
     itWith('postgres', it)('pg, with a pool, over plain TCP and over TLS', async () => {
-      const options = { ...at('postgres'), user: 'svc', password: 'secret', database: 'postgres' }
+      const options = { ...at('postgres'), user: 'svc', password: passwords.postgres, database: 'postgres' }
       expect(await answerOf('pg', options)).to.deep.equal({ sum: 19_900, large: 5_000_000 })
       expect(await answerOf('pg', { ...options, ssl: { ca } })).to.deep.equal({ sum: 19_900, large: 5_000_000 })
       expect(await answerOf('pgNotify', options)).to.equal('hello')
     })
 
     itWith('redis', it)('ioredis, with a subscription and a pipeline', async () => {
-      expect(await answerOf('ioredis', at('redis'))).to.deep.equal({ value: 'value', heard: 'hello', count: 1000 })
+      expect(await answerOf('ioredis', { ...at('redis'), password: passwords.redis })).to.deep.equal({
+        value: 'value',
+        heard: 'hello',
+        count: 1000,
+      })
     })
 
     it('nodemailer, with STARTTLS', async () => {
@@ -145,7 +154,9 @@ withSandbox('client libraries in an isolated plugin', () => {
   it('reach nothing else; svc reports each by name and counts it', async () => {
     const before = refusals()
     const port = ports.echo!
-    expect((await run('connect', { host: 'localhost', port: port - 1 })).failed).to.match(/^ECONNREFUSED/)
+    expect((await run('connect', { host: 'localhost', port: port - 1 })).failed).to.match(
+      /^ECONNREFUSED: .*localhost:\d+ is not declared: add/
+    )
     expect((await run('connect', { host: 'db.example.org', port: 5432 })).failed).to.match(
       /^EACCES: connect EACCES db\.example\.org:5432: db\.example\.org:5432 is not declared/
     )

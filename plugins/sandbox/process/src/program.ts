@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { access, open, realpath, stat } from 'node:fs/promises'
 import { basename, delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { packagesAround } from '@svc/core'
 import { noCommand } from './errors.ts'
 import { isThere, isWithin } from './paths.ts'
 
@@ -81,12 +82,6 @@ async function partsOf(file: string): Promise<string[]> {
   const parts = PARTS.map(item => join(prefix, item))
   const there = await Promise.all(parts.map(isThere))
   return parts.filter((_, index) => there[index])
-}
-
-/** Returns the outermost `node_modules` around a file. */
-function packagesAround(file: string): string | undefined {
-  const at = `${file}${sep}`.indexOf(`${sep}node_modules${sep}`)
-  return at === -1 ? undefined : file.slice(0, at + `${sep}node_modules`.length)
 }
 
 async function lookUp(

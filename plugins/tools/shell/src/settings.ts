@@ -1,6 +1,7 @@
 import { isAbsolute, sep } from 'node:path'
 import { schema } from '@svc/core'
 import type { ProcessSandbox } from '@svc/core/contracts'
+import { typed } from '@svc/plugin-kit'
 import { noCommands, noSandbox, relativeCommand } from './errors.ts'
 
 /** The section `tools.shell`. */
@@ -22,28 +23,19 @@ export interface ShellConfig {
   max_output_bytes: number
 }
 
-const texts = (description: string) => ({ type: 'array', items: { type: 'string', minLength: 1 }, description }) as const
-const flag = (description: string) => ({ type: 'boolean', default: false, description }) as const
+const flag = (description: string) => typed.flag(description, { default: false })
 
 export const shellConfig = schema<ShellConfig>({
   type: 'object',
   properties: {
     enabled: flag('Enable the tool run_command.'),
-    commands: { ...texts('Allowed programs: names or absolute paths.'), default: [] },
-    roots: { ...texts('Folders that commands can read and run in; default: tools.files.roots.'), minItems: 1 },
+    commands: typed.texts('Allowed programs: names or absolute paths.', { default: [] }),
+    roots: typed.texts('Folders that commands can read and run in; default: tools.files.roots.', { minItems: 1 }),
     write: flag('Allow commands to write in these folders.'),
     network: flag('Give commands the network of this machine, including its local servers.'),
-    read_paths: {
-      ...texts('Additional readable files and folders, such as tools outside the system folders.'),
-      default: [],
-    },
-    env: { ...texts('Names of environment variables that commands inherit from svc.'), default: [] },
-    memory_limit: {
-      type: 'string',
-      pattern: '^\\d+[KMG]?$',
-      default: '512M',
-      description: 'Memory limit of a command with its child processes.',
-    },
+    read_paths: typed.texts('Additional readable files and folders, such as tools outside the system folders.', { default: [] }),
+    env: typed.texts('Names of environment variables that commands inherit from svc.', { default: [] }),
+    memory_limit: typed.size('Memory limit of a command with its child processes.', { default: '512M' }),
     pids: {
       type: 'integer',
       minimum: 1,

@@ -13,6 +13,11 @@ export const workflowUnknown = (name: string, known: readonly string[], renamed?
           : 'Add a workflow file to a folder of workflows.roots',
   })
 
+export const serverSilent = (url: string) =>
+  svcError('SERVER_SILENT', `the server at ${url} did not answer`, {
+    hint: 'Try again; `svc status` shows whether the server runs',
+  })
+
 export const pathRefused = (path: string) =>
   svcError('INVALID_VALUE', `"${path.slice(0, 200)}" is not a workflow file below a configured root`, {
     details: { field: 'workflow', value: path.slice(0, 200), reason: 'not a workflow file below a configured root' },
@@ -169,12 +174,3 @@ export function toPublicError(error: unknown): PublicError {
   const facts = typeof details === 'object' && details !== null ? (details as Readonly<Record<string, unknown>>) : {}
   return { code: codeOf(error) ?? 'NODE_FAILED', message: messageOf(error), details: facts }
 }
-
-export const storeForgets = (kind: string) =>
-  svcError(
-    'STORE_FORGETS',
-    `the store "${kind}" is not shared between processes, so this command cannot see the runs of the server`,
-    {
-      hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
-    }
-  )

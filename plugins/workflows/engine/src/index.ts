@@ -1,9 +1,20 @@
 import { join } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
-import { Checks, Http, MetricSources, Peers, ProtectedPaths, RunQueue, Selection, Store, Workflows } from '@svc/core/contracts'
-import { holderPrefix } from '@svc/storage-kit'
+import {
+  Checks,
+  Http,
+  MetricSources,
+  PeerAnswers,
+  Peers,
+  ProtectedPaths,
+  RunQueue,
+  Selection,
+  Store,
+  Workflows,
+} from '@svc/core/contracts'
 import { createNameLookup, profilesOf, SLOTS } from './checker.ts'
 import { openRoots, protectedPathsOf } from './workflow-files.ts'
+import { createValidateAnswer, VALIDATE } from './validate-here.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
 
@@ -13,20 +24,21 @@ const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
 export default definePlugin({
   section: 'workflows',
   config: WORKFLOWS_CONFIG,
-  requires: { store: Store, queue: RunQueue, events: Events, host: Host, ...SLOTS },
+  requires: { host: Host, store: Store, queue: RunQueue, events: Events, ...SLOTS },
   optional: { peers: Peers, http: Http, selection: Selection },
   provides: Workflows,
-  async setup(scope, { tools, modes, teams, http, selection, host, ...given }) {
+  async setup(scope, { host, tools, modes, teams, http, selection, ...given }) {
     const lasting = systemContext(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
     const folders = [...scope.config.roots, join(svcHome(), 'workflows')]
     const roots = openRoots(folders, scope.config.code)
-    const holder = holderPrefix((await host.report(lasting)).serverId, process.pid)
-    const about = { config: scope.config, roots, log: scope.log, holder, lasting }
+    const { worker } = await host.report(lasting)
+    const about = { worker, config: scope.config, roots, log: scope.log, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)
     scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(scope.config, folders, roots))
+    scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)
     scope.tap(Peers.hooks.message, ({ topic, message }) => service.onPeerMessage(topic, message))

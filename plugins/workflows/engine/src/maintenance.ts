@@ -8,8 +8,8 @@ import { groupOf } from './run-starter.ts'
 export interface MaintenanceOptions {
   readonly store: Store
   readonly queue: RunQueue
-  /** The prefix of the lease holders of this process. */
-  readonly holder: string
+  /** The name of this worker. */
+  readonly worker: string
   readonly retentionMs: number
   readonly maxAgeMs: number
   readonly log: Log
@@ -43,10 +43,10 @@ export class Maintenance {
   }
 
   async #round(): Promise<void> {
-    const { store, holder, lasting, log } = this.#parts
+    const { store, worker, lasting, log } = this.#parts
     try {
-      // the server's prefix: after the death of this process, the lease is released with its others
-      const request = { holder: `${holder}maintenance`, ttlMs: LEASE_MS, waitMs: 0 }
+      // the worker's name: after its death, the lease is released with its others
+      const request = { holder: `${worker}/maintenance`, ttlMs: LEASE_MS, waitMs: 0 }
       await using kept = await keepLease(store, LEASE, request, lasting)
       await this.run(kept.ctx)
     } catch (err) {

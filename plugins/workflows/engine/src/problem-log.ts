@@ -1,21 +1,36 @@
-import type { Log } from '@svc/core'
+import type { CallContext, Log } from '@svc/core'
+import type { Peers } from '@svc/core/contracts'
 import type { Library, LoadedWorkflow } from './library.ts'
 
 /** Time between two looks at the files. A look reads only files that changed. */
 const EVERY_MS = 5_000
 const MAX_REPORTED = 3
+/** The permit of the only worker of a server that logs. */
+const PERMIT = 'workflows.problems'
 
-/** Logs the problems of workflow files when they appear: otherwise a person sees them only when a run fails to start. */
+interface ProblemLogOptions {
+  readonly library: Pick<Library, 'files'>
+  /** Absent: this host runs alone. */
+  readonly peers: Pick<Peers, 'acquire' | 'release'> | undefined
+  readonly log: Log
+  readonly lasting: CallContext
+}
+
+/**
+ * Logs the problems of workflow files when they appear: otherwise a person sees them only when a run fails to start. Of several
+ * workers one logs; when it ends, another takes over.
+ */
 export class ProblemLog {
-  readonly #library: Pick<Library, 'files'>
-  readonly #log: Log
+  readonly #parts: ProblemLogOptions
   /** The problems that are already in the log, by file. */
   #logged = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
+  #hasPermit = false
+  #hasEnded = false
+  #isLooking = false
 
-  constructor(library: Pick<Library, 'files'>, log: Log) {
-    this.#library = library
-    this.#log = log
+  constructor(parts: ProblemLogOptions) {
+    this.#parts = parts
   }
 
   begin(): void {
@@ -24,17 +39,38 @@ export class ProblemLog {
   }
 
   end(): void {
+    this.#hasEnded = true
     clearInterval(this.#timer)
+    this.#release()
+  }
+
+  #release(): void {
+    if (this.#hasPermit) this.#parts.peers?.release(PERMIT, this.#parts.lasting).catch(() => {})
+    this.#hasPermit = false
+  }
+
+  /** Whether this worker logs. */
+  async #mayLog(): Promise<boolean> {
+    const { peers, lasting } = this.#parts
+    if (this.#hasPermit || peers === undefined) return true
+    this.#hasPermit = await peers.acquire(PERMIT, 1, lasting)
+    if (this.#hasEnded) this.#release()
+    return this.#hasPermit
   }
 
   async #look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
     try {
-      const broken = (await this.#library.files()).filter(({ file, problems }) => file !== undefined && problems.length > 0)
+      if (!(await this.#mayLog())) return
+      const broken = (await this.#parts.library.files()).filter(({ file, problems }) => file !== undefined && problems.length > 0)
       const known = this.#logged
       this.#logged = new Map(broken.map(({ file, problems }) => [file!, JSON.stringify(problems)]))
       for (const loaded of broken) if (known.get(loaded.file!) !== this.#logged.get(loaded.file!)) this.#report(loaded)
     } catch (err) {
-      this.#log.warn({ err }, 'failed to check the workflow files')
+      if (!this.#hasEnded) this.#parts.log.warn({ err }, 'failed to check the workflow files')
+    } finally {
+      this.#isLooking = false
     }
   }
 
@@ -43,7 +79,7 @@ export class ProblemLog {
       const place = line === undefined ? path : `line ${line}${path === '' ? '' : `, ${path}`}`
       return [`${place === '' ? '' : `${place}: `}${message}`, hint].filter(Boolean).join('. ')
     })
-    this.#log.warn(
+    this.#parts.log.warn(
       { workflow: name, file: source, problems: texts, total: problems.length },
       `the workflow file ${source} has problems, so it cannot run: svc workflows validate ${name}`
     )

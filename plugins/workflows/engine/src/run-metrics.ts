@@ -1,4 +1,5 @@
 import type { MetricFamily, RunStatus, Sample } from '@svc/core/contracts'
+import { counter, createDistribution, type Distribution, histogram, metricFamily } from '@svc/plugin-kit'
 import type { Entry, History } from './history.ts'
 import type { RunRecord } from './space.ts'
 
@@ -26,9 +27,7 @@ type Ended = 'completed' | 'failed' | 'cancelled'
 interface Steps {
   readonly type: string
   readonly counts: Record<Ended, number>
-  seconds: number
-  /** RunMetrics of single buckets. The metrics report cumulative counts. */
-  readonly buckets: number[]
+  readonly seconds: Distribution
 }
 
 export function createRunMetrics({ isNamed, active }: RunMetricsOptions): RunMetrics {
@@ -43,7 +42,7 @@ export function createRunMetrics({ isNamed, active }: RunMetricsOptions): RunMet
   const stepsOf = (type: string) => {
     const there = steps.get(type)
     if (there) return there
-    const made = { type, counts: { completed: 0, failed: 0, cancelled: 0 }, seconds: 0, buckets: BOUNDS.map(() => 0) }
+    const made = { type, counts: { completed: 0, failed: 0, cancelled: 0 }, seconds: createDistribution(BOUNDS) }
     steps.set(type, made)
     return made
   }
@@ -52,7 +51,9 @@ export function createRunMetrics({ isNamed, active }: RunMetricsOptions): RunMet
       for (const entry of entries) {
         if (entry.t !== 'done' && entry.t !== 'failed') continue
         const { begun } = history.steps.get(entry.s)!
-        count(stepsOf(begun.type), entry.t === 'done' ? 'completed' : 'failed', (entry.at - begun.at) / 1_000)
+        const { counts, seconds } = stepsOf(begun.type)
+        counts[entry.t === 'done' ? 'completed' : 'failed'] += 1
+        seconds.add((entry.at - begun.at) / 1_000)
       }
     },
     ended({ workflow: given, status }) {
@@ -62,62 +63,32 @@ export function createRunMetrics({ isNamed, active }: RunMetricsOptions): RunMet
       runs.set(`${workflow}/${status}`, there)
     },
     families: waiting => [
-      family(
+      counter(
         'svc_workflow_runs_total',
         'Completed and failed runs.',
-        'counter',
         [...runs.values()].map(({ count: value, ...labels }) => ({ labels, value }))
       ),
-      family('svc_workflow_steps_total', 'Completed and failed steps.', 'counter', [...steps.values()].flatMap(totalsOf)),
-      family(
+      counter('svc_workflow_steps_total', 'Completed and failed steps.', [...steps.values()].flatMap(totalsOf)),
+      histogram(
         'svc_workflow_step_seconds',
         'Duration of steps, including the time they waited.',
-        'histogram',
-        [...steps.values()].flatMap(histogramOf)
+        [...steps.values()].map(({ type, seconds }) => [{ type }, seconds] as const)
       ),
-      family('svc_workflow_runs_active', 'Runs in progress.', 'gauge', [{ labels: {}, value: active() }]),
+      metricFamily('gauge', 'svc_workflow_runs_active', 'Runs in progress.', [{ labels: {}, value: active() }]),
       ...(waiting === undefined ? [] : [waitingFamily(waiting)]),
     ],
   }
 }
 
-function count(steps: Steps, status: Ended, seconds: number): void {
-  steps.counts[status] += 1
-  steps.seconds += seconds
-  let at = 0
-  while (at < BOUNDS.length && seconds > BOUNDS[at]!) at += 1
-  if (at < BOUNDS.length) steps.buckets[at]! += 1
-}
-
-const family = (name: string, help: string, type: MetricFamily['type'], values: readonly Sample[]): MetricFamily => ({
-  name,
-  help,
-  type,
-  aggregator: 'sum',
-  values,
-})
-
 /** Each worker reports the number for all workers. */
-const waitingFamily = (value: number): MetricFamily => ({
-  name: 'svc_workflow_runs_waiting',
-  help: 'Runs that wait for people, events or time, among the first 1000 open runs.',
-  type: 'gauge',
-  aggregator: 'max',
-  values: [{ labels: {}, value }],
-})
+const waitingFamily = (value: number): MetricFamily =>
+  metricFamily(
+    'gauge',
+    'svc_workflow_runs_waiting',
+    'Runs that wait for people, events or time, among the first 1000 open runs.',
+    [{ labels: {}, value }],
+    'max'
+  )
 
 const totalsOf = ({ type, counts }: Steps): Sample[] =>
   Object.entries(counts).flatMap(([status, value]) => (value > 0 ? [{ labels: { type, status }, value }] : []))
-
-function histogramOf({ type, counts, seconds, buckets }: Steps): Sample[] {
-  const name = 'svc_workflow_step_seconds'
-  const all = counts.completed + counts.failed + counts.cancelled
-  let value = 0
-  const within = BOUNDS.map((le, at) => ({ metricName: `${name}_bucket`, labels: { type, le }, value: (value += buckets[at]!) }))
-  return [
-    ...within,
-    { metricName: `${name}_bucket`, labels: { type, le: '+Inf' }, value: all },
-    { metricName: `${name}_sum`, labels: { type }, value: seconds },
-    { metricName: `${name}_count`, labels: { type }, value: all },
-  ]
-}

@@ -32,6 +32,8 @@ export interface ServiceDependencies {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
+  /** The name of this worker. */
+  readonly worker: string
   /** Whether this host takes runs from the queue. A command executes only the run that it started. */
   readonly isServer: boolean
   readonly types: SlotView<WorkflowNode>
@@ -39,8 +41,6 @@ export interface ServiceDependencies {
   readonly lookup: ReturnType<typeof createNameLookup>
   readonly config: WorkflowsConfig
   readonly roots: Roots
-  /** The prefix of the lease holders of this process. */
-  readonly holder: string
   readonly events: Events
   readonly log: Log
   readonly lasting: CallContext
@@ -93,9 +93,9 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
   const starting = new RunStarter({ store, queue, library, definitions, loader, reading, worker })
-  const problemLog = new ProblemLog(library, log)
+  const problemLog = new ProblemLog({ library, peers, log, lasting })
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
-  const maintenance = new Maintenance({ store, queue, holder: parts.holder, retentionMs, maxAgeMs, log, lasting })
+  const maintenance = new Maintenance({ store, queue, worker: parts.worker, retentionMs, maxAgeMs, log, lasting })
   return {
     check: createCheck(worker, store),
     metrics: {

@@ -13,8 +13,15 @@ const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', 
 /** What looks after the house, to be told when; and the store, to make things older than they are. */
 function houseOf(host: RunningHost) {
   const [store, queue, log] = [host.service(Store), host.service(RunQueue), host.log]
-  const ages = { retentionMs: 7 * DAY_MS, maxAgeMs: 30 * DAY_MS }
-  const maintenance = new Maintenance({ store, queue, holder: 'server/1/', ...ages, log, lasting: ctx })
+  const maintenance = new Maintenance({
+    store,
+    queue,
+    worker: 'server.1',
+    retentionMs: 7 * DAY_MS,
+    maxAgeMs: 30 * DAY_MS,
+    log,
+    lasting: ctx,
+  })
   const all = async (collection: string) => (await store.range(collection, { limit: 100 }, ctx)).records
   return {
     store,
@@ -153,7 +160,7 @@ describe('a run that gets too old', () => {
     const maintenance = new Maintenance({
       store: watched,
       queue,
-      holder: 'server/1/',
+      worker: 'server.1',
       retentionMs: DAY_MS,
       maxAgeMs: DAY_MS,
       log,
@@ -162,7 +169,7 @@ describe('a run that gets too old', () => {
     try {
       maintenance.begin()
       mock.timers.tick(30_000)
-      expect(await acquired.promise).to.match(/^server\/1\/./)
+      expect(await acquired.promise).to.match(/^server\.1\/./)
     } finally {
       mock.timers.reset()
       maintenance.end()

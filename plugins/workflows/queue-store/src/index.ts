@@ -1,6 +1,6 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
-import { holderPrefix, openSpace } from '@svc/storage-kit'
+import { openSpace } from '@svc/storage-kit'
 import { StoreQueue } from './queue.ts'
 import { SPACE } from './leases.ts'
 
@@ -9,9 +9,9 @@ export default definePlugin({
   provides: RunQueue,
   async setup(scope, { store, host }) {
     const lasting = systemContext(scope.signal, 'queue-store')
-    const { serverId } = await host.report(lasting)
+    const { worker, nodeId } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
-    const queue = new StoreQueue({ store, holder: `${holderPrefix(serverId, process.pid)}runs/`, lasting })
+    const queue = new StoreQueue({ store, holder: `${worker}/runs/`, node: nodeId, lasting })
     scope.tap(Peers.hooks.workerExit, ({ holder }) => queue.gone(holder, lasting))
     return queue
   },

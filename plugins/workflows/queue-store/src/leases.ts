@@ -1,22 +1,23 @@
-import { type CallContext, codeOf } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
-import { acquireHold, type LeaseHold, storeFenced } from '@svc/storage-kit'
-
-/** A claim expires after this time without renewal. */
-const CLAIM_MS = 30_000
+import { LeaseHold, storeFenced } from '@svc/storage-kit'
+import { tryAcquire } from '@svc/storage-kit/records'
 
 /** The leases of claims: one for each run, and one for each slot of a group. */
 export class Leases {
   readonly #store: Store
   readonly #holder: string
+  readonly #claimMs: number
   /** Group slots that runs of this process hold. */
   readonly #places = new Map<string, LeaseHold>()
   /** Runs that this process executes. */
   readonly #runs = new Map<string, LeaseHold>()
 
-  constructor(store: Store, holder: string) {
+  /** `claimMs`: a claim expires after this time without renewal. */
+  constructor(store: Store, holder: string, claimMs: number) {
     this.#store = store
     this.#holder = holder
+    this.#claimMs = claimMs
   }
 
   /** Acquires the lease of a run; undefined if it is taken. */
@@ -66,14 +67,11 @@ export class Leases {
   }
 
   async #acquire(lease: string, ctx: CallContext): Promise<LeaseHold | undefined> {
-    try {
-      // each claim has its own holder, because a holder gets back a lease that it already has
-      const request = { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: CLAIM_MS, waitMs: 0 }
-      return await acquireHold(this.#store, lease, request, ctx)
-    } catch (error) {
-      if (codeOf(error) === 'LEASE_BUSY') return undefined
-      throw error
-    }
+    const asked = performance.now()
+    const ttlMs = this.#claimMs
+    // each claim has its own holder, because a holder gets back a lease that it already has
+    const taken = await tryAcquire(this.#store, lease, { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs }, ctx)
+    return taken && new LeaseHold(this.#store, taken, { asked, ttlMs })
   }
 }
 
@@ -89,6 +87,7 @@ export interface QueueEntry {
   /** Time of the next check, in Unix milliseconds. */
   readonly due: number
   readonly group?: QueuedRun['group']
+  readonly affinity?: QueuedRun['affinity']
   readonly holder?: string
   /** Whether a notice came while it was held. */
   readonly woken?: boolean

@@ -1,32 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, type CallContext } from '@svc/core'
+import { type CallContext, Wakeup } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
+import { onlyConflict } from '@svc/storage-kit/records'
 import { Leases, type QueueEntry, QUEUE } from './leases.ts'
-
-/** Wakes waiters. */
-class Wakeup {
-  readonly #waiting = new Set<AbortController>()
-  #rings = 0
-
-  /** Number of wake-ups. Read it before you look for work, so that you miss no wake-up in between. */
-  get rings(): number {
-    return this.#rings
-  }
-
-  ring(): void {
-    this.#rings += 1
-    for (const wait of this.#waiting) wait.abort()
-  }
-
-  /** Resolves at the next wake-up after `rings`, after `ms`, or when the signal aborts. */
-  async after(rings: number, ms: number, signal: AbortSignal): Promise<void> {
-    if (this.#rings !== rings || signal.aborted) return
-    const wait = new AbortController()
-    this.#waiting.add(wait)
-    await sleep(ms, undefined, { signal: AbortSignal.any([signal, wait.signal]) }).catch(() => {})
-    this.#waiting.delete(wait)
-  }
-}
 
 /** Maximum waiting time of the gate. */
 const LULL_MS = 5
@@ -53,12 +28,17 @@ export interface QueueOptions {
   readonly store: Store
   /** The prefix of the lease holders of this process. */
   readonly holder: string
+  /** The name of the node of this process. */
+  readonly node: string
+  /** Milliseconds after which a claim expires without renewal. Default 30,000. */
+  readonly claimMs?: number
   /** A context that lasts as long as the process, so that no claim is left unfinished. */
   readonly lasting: CallContext
 }
 
-/** When a held entry is checked again, because its holder can be gone. */
-const HELD_MS = 60_000
+const CLAIM_MS = 30_000
+/** When a held entry is checked again, because its holder can be gone: after this many times the life of a claim. */
+const HELD_LIVES = 2
 /** How often the queue is polled for entries of other processes. */
 const POLL_MS = 1_000
 /** How long a new process checks all held entries. */
@@ -70,21 +50,25 @@ const NEVER = Number.MAX_SAFE_INTEGER
 export class StoreQueue implements RunQueue {
   readonly #store: Store
   readonly #holder: string
+  readonly #node: string
+  readonly #heldMs: number
   readonly #lasting: CallContext
   readonly #leases: Leases
-  readonly #bell = new Wakeup()
+  readonly #wakeup = new Wakeup()
   readonly #lull = new IdleGate()
 
-  constructor({ store, holder, lasting }: QueueOptions) {
+  constructor({ store, holder, node, claimMs = CLAIM_MS, lasting }: QueueOptions) {
     this.#lasting = lasting
     this.#store = store
     this.#holder = holder
-    this.#leases = new Leases(store, holder)
+    this.#node = node
+    this.#heldMs = HELD_LIVES * claimMs
+    this.#leases = new Leases(store, holder, claimMs)
   }
 
   async put(run: QueuedRun, { claim }: { readonly claim: boolean }, ctx: CallContext): Promise<RunClaim | undefined> {
     this.#lull.end()
-    const isFree = claim && (!run.group || (await this.#leases.enter(run.id, run.group, ctx)))
+    const isFree = claim && this.#isHere(run) && (!run.group || (await this.#leases.enter(run.id, run.group, ctx)))
     if (!isFree) {
       await this.#wait(run, ctx)
       return undefined
@@ -98,14 +82,14 @@ export class StoreQueue implements RunQueue {
   /** Makes a run ready. A process that executes it now is notified and continues. */
   async #wait(run: QueuedRun, ctx: CallContext): Promise<void> {
     await this.#update(run.id, place => (place?.state === 'held' ? markWoken(place, run) : entryOf(run)), {}, ctx)
-    this.#bell.ring()
+    this.#wakeup.ring()
   }
 
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
     // holders of a previous process can be gone; their leases expire about now
     const settled = Date.now() + SETTLE_MS
     for (let lookAt = 0; !ctx.signal.aborted; ) {
-      const { rings } = this.#bell
+      const { rings } = this.#wakeup
       const now = Date.now()
       const until = now < settled && now >= lookAt ? NEVER : now + 1
       if (until === NEVER) lookAt = now + POLL_MS
@@ -118,18 +102,18 @@ export class StoreQueue implements RunQueue {
         yield claim
         if (ctx.signal.aborted) return
       }
-      if (count === 0) await this.#bell.after(rings, POLL_MS, ctx.signal)
+      if (count === 0) await this.#wakeup.after(rings, POLL_MS, ctx.signal)
     }
   }
 
   async *takeOne(id: string, ctx: CallContext): AsyncGenerator<RunClaim, void> {
     while (!ctx.signal.aborted) {
-      const { rings } = this.#bell
+      const { rings } = this.#wakeup
       const found = await this.#store.get(QUEUE, id, ctx)
       if (!found) return
       const claim = entryIn(found).due <= Date.now() ? await this.#claim(found, new Set(), this.#lasting) : undefined
       if (claim) yield claim
-      else await this.#bell.after(rings, POLL_MS, ctx.signal)
+      else await this.#wakeup.after(rings, POLL_MS, ctx.signal)
     }
   }
 
@@ -146,13 +130,13 @@ export class StoreQueue implements RunQueue {
     } finally {
       const freesPlace = await this.#leases.free(id, fence, ctx)
       // wake others only if there can be work
-      if (how !== 'ended' || freesPlace) this.#bell.ring()
+      if (how !== 'ended' || freesPlace) this.#wakeup.ring()
     }
   }
 
   async wake(id: string, ctx: CallContext): Promise<void> {
     await this.#update(id, woken, {}, ctx)
-    this.#bell.ring()
+    this.#wakeup.ring()
   }
 
   /** Makes the runs of an ended process due. */
@@ -161,7 +145,7 @@ export class StoreQueue implements RunQueue {
       const place = value as unknown as QueueEntry
       if (place.holder?.startsWith(holder)) await this.#update(key, item => item && { ...item, due: Date.now() }, {}, ctx)
     }
-    this.#bell.ring()
+    this.#wakeup.ring()
   }
 
   /** Due runs: ready, asleep, and held ones whose holder can be gone. */
@@ -182,7 +166,8 @@ export class StoreQueue implements RunQueue {
   }
 
   async #claim(found: StoreRecord, full: Set<string>, ctx: CallContext): Promise<RunClaim | undefined> {
-    const { group } = entryIn(found)
+    const { group, affinity } = entryIn(found)
+    if (!this.#isHere({ affinity })) return undefined
     if (group && !full.has(group.name) && !(await this.#leases.enter(found.key, group, ctx))) full.add(group.name)
     if (group && full.has(group.name)) {
       await this.#lookLater(found, ctx)
@@ -195,11 +180,18 @@ export class StoreQueue implements RunQueue {
     return undefined
   }
 
+  /** Whether workers of this node may execute the run. */
+  #isHere({ affinity }: Pick<QueueEntry, 'affinity'>): boolean {
+    return affinity === undefined || affinity === this.#node
+  }
+
   /** Postpones the next check of a held run. */
   async #lookLater(found: StoreRecord, ctx: CallContext): Promise<void> {
     const place = entryIn(found)
     if (place.state !== 'held' || place.due > Date.now()) return
-    await this.#write(found.key, { ...place, due: Date.now() + HELD_MS }, { ifVersion: found.version }, ctx).catch(onlyConflict)
+    await this.#write(found.key, { ...place, due: Date.now() + this.#heldMs }, { ifVersion: found.version }, ctx).catch(
+      onlyConflict
+    )
   }
 
   /** Marks a run as held. Returns false if another process was faster. */
@@ -215,7 +207,7 @@ export class StoreQueue implements RunQueue {
   }
 
   #held(place: QueueEntry): QueueEntry {
-    return { ...place, state: 'held', due: Date.now() + HELD_MS, holder: this.#holder }
+    return { ...place, state: 'held', due: Date.now() + this.#heldMs, holder: this.#holder }
   }
 
   /** Changes the entry of a run, and retries after concurrent changes. Does nothing if `change` returns undefined. Throws STORE_FENCED. */
@@ -256,26 +248,27 @@ export class StoreQueue implements RunQueue {
 
 const entryIn = ({ value }: StoreRecord) => value as unknown as QueueEntry
 
-const entryOf = ({ due, group }: QueuedRun): QueueEntry => ({ state: 'ready', due: due ?? NEVER, ...(group ? { group } : {}) })
+/** The fields of an entry that come from the run. */
+const lastingOf = ({ group, affinity }: Pick<QueuedRun, 'group' | 'affinity'>) => ({
+  ...(group ? { group } : {}),
+  ...(affinity === undefined ? {} : { affinity }),
+})
+
+const entryOf = (run: QueuedRun): QueueEntry => ({ state: 'ready', due: run.due ?? NEVER, ...lastingOf(run) })
 
 /** A change of a held run takes effect when its holder returns it. */
-function markWoken(held: QueueEntry, { group }: QueuedRun): QueueEntry {
-  const { group: _, ...place } = held
-  return { ...place, ...(group ? { group } : {}), woken: true }
+function markWoken(held: QueueEntry, run: QueuedRun): QueueEntry {
+  const { group: _group, affinity: _affinity, ...place } = held
+  return { ...place, ...lastingOf(run), woken: true }
 }
 
 /** A run with new notices becomes ready instead of sleeping. */
-function asleep({ woken: news, group }: QueueEntry, due: number | null): QueueEntry {
-  const place = group ? { group } : {}
+function asleep({ woken: news, ...entry }: QueueEntry, due: number | null): QueueEntry {
+  const place = lastingOf(entry)
   return news ? { ...place, state: 'ready', due: Date.now() } : { ...place, state: 'asleep', due: due ?? NEVER }
 }
 
 function woken(place: QueueEntry | undefined): QueueEntry | undefined {
   if (place?.state === 'held') return place.woken ? undefined : { ...place, woken: true }
   return place && { ...place, state: 'ready', due: Math.min(place.due, Date.now()) }
-}
-
-/** Ignores a conflict with another process. */
-function onlyConflict(error: unknown): void {
-  if (codeOf(error) !== 'STORE_CONFLICT') throw error
 }

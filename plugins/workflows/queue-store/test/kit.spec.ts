@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { definePlugin, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { runQueueKit, type RunQueueSubject, testHost } from '@svc/testing'
+import { openSpace } from '@svc/storage-kit'
+import { SPACE } from '../src/leases.ts'
+import { StoreQueue } from '../src/queue.ts'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const ctx = systemContext(new AbortController().signal, 'test')
@@ -24,7 +27,7 @@ async function openProcess(serverId: string, store: Store) {
   const peers = definePlugin({
     provides: Peers,
     setup(scope) {
-      reported.resolve(holder => scope.hooks.workerExit({ holder }, ctx))
+      reported.resolve(holder => scope.hooks.workerExit({ worker: holder.slice(0, -1), holder }, ctx))
       return ALONE
     },
   })
@@ -39,14 +42,28 @@ async function openProcess(serverId: string, store: Store) {
   return { host, queue: host.service(RunQueue), gone: await reported.promise }
 }
 
+const NODES = ['one', 'two'] as const
+
+/** Queues without hosts, whose claims expire after a second. */
+async function openBrief(first: Store, second: Store, close: () => Promise<unknown>): Promise<RunQueueSubject> {
+  await openSpace(first, SPACE, {}, ctx)
+  await openSpace(second, SPACE, {}, ctx)
+  const [queue, other] = [first, second].map(
+    (store, at) => new StoreQueue({ store, holder: `w${at}/`, node: NODES[at]!, claimMs: 1_000, lasting: ctx })
+  ) as [StoreQueue, StoreQueue]
+  return { queue, other, nodes: NODES, kill: async () => {}, vanish: async () => {}, close }
+}
+
 async function openTwo(first: Store, second: Store, close: () => Promise<unknown>): Promise<RunQueueSubject> {
   const [head, two] = [await openProcess('one', first), await openProcess('two', second)]
   return {
     queue: head.queue,
     other: two.queue,
+    nodes: NODES,
+    vanish: async () => {},
     async kill() {
-      await second.releaseHolder('one/', ctx)
-      await two.gone('one/')
+      await second.releaseHolder('one.0/', ctx)
+      await two.gone('one.0/')
     },
     async close() {
       await Promise.all([head.host.close(), two.host.close()])
@@ -61,19 +78,19 @@ const openStore = (name: string, config = {}) =>
 
 describe('the queue of runs in a store', () => {
   describe('in memory', () => {
-    const open = async () => {
+    const open = async ({ brief }: { brief: boolean }) => {
       const host = await openStore('store-memory')
-      return openTwo(host.service(Store), host.service(Store), () => host.close())
+      return (brief ? openBrief : openTwo)(host.service(Store), host.service(Store), () => host.close())
     }
     for (const testCase of runQueueKit(open)) it(testCase.title, testCase.run)
   })
 
   describe('in a file', () => {
-    const open = async () => {
+    const open = async ({ brief }: { brief: boolean }) => {
       const folder = await mkdtemp(join(tmpdir(), 'svc-queue-'))
       const config = { store: { path: join(folder, 'svc.db') } }
       const [first, second] = [await openStore('store-sqlite', config), await openStore('store-sqlite', config)]
-      return openTwo(first.service(Store), second.service(Store), async () => {
+      return (brief ? openBrief : openTwo)(first.service(Store), second.service(Store), async () => {
         await Promise.all([first.close(), second.close()])
         await rm(folder, { recursive: true, force: true })
       })

@@ -1,5 +1,6 @@
 import { type SchemaProblem, nearest, schema } from '@svc/core'
 import type { TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
+import { nameHint } from '@svc/plugin-kit'
 
 /** Names that members can use. */
 export interface AvailableNames {
@@ -138,7 +139,6 @@ export function nameProblems({ members }: TeamDefinition, known: AvailableNames)
 }
 
 function strange(kind: string, name: string, path: string, known: readonly string[]): WorkflowProblem {
-  const near = nearest(name, known)
-  const hint = near ? `did you mean "${near}"?` : `Use one of: ${known.slice(0, 30).join(', ') || 'none'}`
+  const hint = nameHint(name, known, 'Use one of: none', 30)
   return { message: `is the ${kind} "${name.slice(0, 60)}", which does not exist`, path, hint }
 }

@@ -93,7 +93,14 @@ export class PluginsNew extends BaseCommand {
     const { cloneToBuild } = await import('./author/development-specs.ts')
     const clone = cloneToBuild()
     const build = clone === undefined ? '' : `  (cd ${clone} && npm run build)\n`
-    this.log(`\nnext:\n${build}  cd ${at}\n  npm install\n  npm test\n  svc plugins dev`)
+    const isBuilt = files.includes('tsconfig.build.json')
+    const steps = ['npm install', 'npm test', 'svc plugins dev', ...(isBuilt ? ['npm run build'] : []), 'svc plugins install .']
+    this.log(
+      `\nnext:\n${build}  cd ${at}\n${steps
+        .map(step => `  ${step}\n`)
+        .join('')
+        .trimEnd()}`
+    )
     return 0
   }
 }
@@ -132,7 +139,7 @@ export class PluginsPublish extends BaseCommand {
 export class PluginsTest extends BaseCommand {
   static override summary = 'Run the test kit of a plugin'
   static override description =
-    'Checks the manifest against what the plugin does, calls its contributions with generated arguments, aborts calls, and looks for leftovers. Then runs the kit of its kind, with the samples in test/samples.ts or test/samples.js. Needs no test files and no API key. The plugin runs in a process of its own, confined to its manifest, as when it is installed, if this machine has the sandbox. Exits with 1 when a case fails.'
+    'Checks the manifest against what the plugin does, calls its contributions with generated arguments, aborts calls, and looks for leftovers. Then runs the kit of its kind, with the samples in test/samples.ts or test/samples.js. Checks the types with the compiler of the package, if it has a tsconfig.json. Runs the source; warns when the build is older. Needs no test files and no API key. The plugin runs in a process of its own, confined to its manifest, as when it is installed, if this machine has the sandbox. Exits with 1 when a case fails.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> ./weather --seed 7 --json',

@@ -6,6 +6,14 @@ export const consentMissing = (verb: string): SvcError =>
     hint: 'Read the permissions above, then pass --yes to accept them',
   })
 
+/** Found before the question; a start would report the same setting as required. */
+export const settingsMissing = (plugin: string, settings: readonly string[]): SvcError =>
+  svcError('SETTINGS_MISSING', `needs ${settings.join(', ')}, which the configuration does not have`, {
+    plugin,
+    details: { settings },
+    hint: 'Write them into svc.config.*, or name another configuration with --config, and run this command again',
+  })
+
 export const needsTrust = (plugin: string, why: string): SvcError =>
   svcError('PLUGIN_NEEDS_TRUST', `would run in the process of svc, without isolation: ${why}`, {
     plugin,
@@ -34,12 +42,6 @@ function endingWith(plugin: string, installed: readonly string[]): string | unde
   const [first, ...others] = installed.filter(name => name.endsWith(`-${plugin}`) || name.endsWith(`/${plugin}`))
   return others.length === 0 ? first : undefined
 }
-
-export const notBuilt = (plugin: string, file: string): SvcError =>
-  svcError('PLUGIN_IMPORT_FAILED', `its package.json names the module ${file}, which does not exist`, {
-    plugin,
-    hint: 'Build the plugin (npm run build), and install it again. `svc plugins lint` shows further problems',
-  })
 
 /** The same error as at a start. */
 export const apiKeyMissing = (plugin: string, variable: string): SvcError =>

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, timestamp } from '@svc/core'
+import { holdFile } from '@svc/runtime/home-files'
 import { setBusy } from './errors.ts'
 
 /** SQLite's codes for a locked file, and for one that was removed during opening. */
@@ -40,22 +41,18 @@ export async function holdSet(home: string, what: string): Promise<Disposable> {
  * SQLite may open the file, because closing it would release this process's locks.
  */
 async function tryLock(file: string, note: string): Promise<Disposable | undefined> {
-  const { DatabaseSync } = await import('node:sqlite')
   const before = identity(file)
-  let lock: InstanceType<typeof DatabaseSync> | undefined
+  let lock: Disposable
   try {
-    lock = new DatabaseSync(file, { timeout: LOOK_MS })
-    // nothing is written, so it needs no journal file
-    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+    lock = await holdFile(file, LOOK_MS)
   } catch (error) {
-    lock?.close()
     const { errcode } = error as { errcode?: number }
     if (errcode === BUSY) throw busyWith(note)
     if (errcode === GONE) return undefined
     throw error
   }
   if (before !== undefined && identity(file) === before) return lock
-  lock.close()
+  lock[Symbol.dispose]()
   return undefined
 }
 

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, open, rename, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { replaceFile } from '@svc/runtime/home-files'
 import type { PermissionValues } from '@svc/runtime/isolation'
 import { codeOf, type Manifest, messageOf, schema } from '@svc/core'
 import { lockInvalid } from './errors.ts'
@@ -46,7 +46,10 @@ const permissions = {
   services: texts,
   tools: texts,
   providers: texts,
+  spaces: texts,
   hooks: texts,
+  secrets: texts,
+  server: texts,
   public_routes: texts,
   credential_headers: texts,
 }
@@ -178,25 +181,11 @@ const KEYS = ['version', 'set', 'former', 'plugins', 'dependencies', 'before'] a
 async function writeLock(home: string, lock: WrittenLock): Promise<void> {
   const file = lockFile(home)
   if (lock.plugins.length === 0 && lock.before === undefined) await rm(file, { force: true })
-  else await replace(file, `${JSON.stringify(sorted(lock), null, 2)}\n`)
+  else await replaceFile(file, `${JSON.stringify(sorted(lock), null, 2)}\n`)
   await syncFolder(home)
 }
 
 const sorted = (lock: WrittenLock) => Object.fromEntries(KEYS.flatMap(key => (lock[key] === undefined ? [] : [[key, lock[key]]])))
-
-async function replace(file: string, written: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  const next = `${file}.${randomUUID()}`
-  try {
-    await using handle = await open(next, 'wx', 0o600)
-    await handle.writeFile(written)
-    await handle.sync()
-    await rename(next, file)
-  } catch (error) {
-    await rm(next, { force: true })
-    throw error
-  }
-}
 
 async function syncFolder(folder: string): Promise<void> {
   await using handle = await open(folder, 'r')

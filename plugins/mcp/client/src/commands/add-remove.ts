@@ -1,17 +1,17 @@
-import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { Args, Flags, JSON_FLAG } from '@svc/cli/command'
 import { shownPath } from '@svc/core'
-import { lineInvalid } from '@svc/plugin-kit'
+import { definedOf, lineInvalid } from '@svc/plugin-kit'
 import { nameTaken } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile, removeFromFile } from '../registry/home-file.ts'
-import { loginKey, pinsKey, RECORDS, switchKey } from '../registry/records.ts'
-import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
-import { configuredServer, configuredServers, contextOf, openStore, reloadServers, SERVER_ARG } from './shared.ts'
+import { KEYS, RECORDS } from '../registry/records.ts'
+import { firstProblem, type McpClientConfig } from '../registry/settings.ts'
+import { McpCommand, SERVER_ARG } from './shared.ts'
 
 const ADD = 'mcp add <name> <url> | -- <command> [<argument>...]'
 
 /** `svc mcp add <name> <url | -- command args…>`: adds a server to mcp.yaml and reloads running servers. */
-export class McpAdd extends SvcCommand {
+export class McpAdd extends McpCommand {
   static override summary = 'Add an MCP server'
   static override description =
     'Writes the server to mcp.yaml in the svc home, and reloads running servers. A server is a URL, or a local program: write its command line after --.'
@@ -47,13 +47,16 @@ export class McpAdd extends SvcCommand {
 
   async run(): Promise<number> {
     const end = this.argv.includes('--') ? this.argv.indexOf('--') : this.argv.length
-    const program = this.argv.slice(end + 1)
+    const [command, ...rest] = this.argv.slice(end + 1)
     const { args, flags } = await this.parse(McpAdd, this.argv.slice(0, end))
     const { name, url } = args
-    if ((url === undefined) === (program.length === 0)) throw lineInvalid('it needs either a URL or a command', ADD)
-    const entry = entryOf({ ...flags, name, ...(url === undefined ? {} : { url }), program })
-    const servers = await configuredServers(this)
-    const other = servers.find(one => one.entry.name === name)
+    if ((url === undefined) === (command === undefined)) throw lineInvalid('it needs either a URL or a command', ADD)
+    const location = definedOf({ url, command, args: command === undefined ? undefined : rest })
+    const entry = { name, ...location, ...settingsOf(flags) }
+    const problem = firstProblem(entry)
+    if (problem)
+      throw lineInvalid(`${problem.keys.join('.') || 'it'} ${problem.message}${problem.hint ? `: ${problem.hint}` : ''}`, ADD)
+    const other = (await this.servers()).find(one => one.entry.name === name)
     if (other) throw nameTaken(name, other.where)
     const file = homeFile(this.home)
     await addToFile(file, [entry])
@@ -61,7 +64,7 @@ export class McpAdd extends SvcCommand {
     if (flags.json) this.print(JSON.stringify({ added: name, file, runs }))
     else this.print(`added ${name} to ${shownPath(file)}; to try it, run svc mcp test ${name}`)
     if (runs !== 'remote') this.note(`${name} runs ${PLACEMENTS[runs](name)}`)
-    return reloadServers(this, contextOf(this, 'mcp add'))
+    return this.reloadServers()
   }
 }
 
@@ -71,43 +74,28 @@ const PLACEMENTS = {
   sandbox: () => 'in the process sandbox; --network and --allow-path extend its rights',
 } as const
 
-interface AddRequest {
-  readonly name: string
-  readonly url?: string
-  readonly program: readonly string[]
+interface AddFlags {
   readonly env?: readonly string[] | undefined
   readonly 'api-key-env'?: string | undefined
   readonly issuer?: string | undefined
-  readonly 'allow-path'?: readonly string[] | undefined
   readonly timeout?: string | undefined
-  readonly sandbox?: boolean | undefined
-  readonly network?: boolean | undefined
+  readonly sandbox: boolean
+  readonly 'allow-path'?: readonly string[] | undefined
+  readonly network: boolean
 }
 
-/** The entry for mcp.yaml. Throws COMMAND_LINE_INVALID. */
-function entryOf(request: AddRequest): McpClientConfig {
-  const [command, ...args] = request.program
-  const limits = {
-    ...(request.network ? { network_access: true } : {}),
-    ...(request['allow-path'] === undefined ? {} : { allowed_paths: request['allow-path'] }),
-  }
+/** The part of an entry that the flags say. Throws COMMAND_LINE_INVALID. */
+function settingsOf({ env, issuer, timeout, sandbox, network, ...flags }: AddFlags): Omit<McpClientConfig, 'name'> {
+  const limits = definedOf({ network_access: network || undefined, allowed_paths: flags['allow-path'] })
   const hasLimits = Object.keys(limits).length > 0
-  const entry: McpClientConfig = {
-    name: request.name,
-    ...(request.url === undefined ? {} : { url: request.url }),
-    ...(command === undefined ? {} : { command, args }),
-    ...(request.env === undefined ? {} : { env: Object.fromEntries(request.env.map(pairOf)) }),
-    ...(request['api-key-env'] === undefined ? {} : { api_key_env: request['api-key-env'] }),
-    ...(request.issuer === undefined ? {} : { oauth: { issuer: request.issuer } }),
-    ...(request.timeout === undefined ? {} : { timeout: Number(request.timeout) }),
-    ...(request.sandbox || hasLimits ? { sandbox: true } : {}),
-    ...(hasLimits ? { sandbox_config: limits } : {}),
-  }
-  const [invalid] = MCP_CLIENTS.check([structuredClone(entry)])
-  if (invalid) throw lineInvalid(`${invalid.keys.slice(1).join('.')} ${invalid.message}`, ADD)
-  const [problem] = entryProblems(entry)
-  if (problem) throw lineInvalid(`${problem.keys.join('.') || 'it'} ${problem.message}: ${problem.hint}`, ADD)
-  return entry
+  return definedOf({
+    env: env && Object.fromEntries(env.map(pairOf)),
+    api_key_env: flags['api-key-env'],
+    oauth: issuer === undefined ? undefined : { issuer },
+    timeout: timeout === undefined ? undefined : Number(timeout),
+    sandbox: sandbox || hasLimits || undefined,
+    sandbox_config: hasLimits ? limits : undefined,
+  })
 }
 
 function pairOf(text: string): [string, string] {
@@ -117,7 +105,7 @@ function pairOf(text: string): [string, string] {
 }
 
 /** `svc mcp remove <name>`: removes a server from mcp.yaml, and deletes its approvals and its login. */
-export class McpRemove extends SvcCommand {
+export class McpRemove extends McpCommand {
   static override summary = 'Remove an MCP server and its approvals'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
@@ -126,20 +114,19 @@ export class McpRemove extends SvcCommand {
   async run(): Promise<number> {
     const { args, flags } = await this.parse(McpRemove)
     const { name } = args
-    const server = await configuredServer(this, name)
+    const server = await this.serverNamed(name)
     const file = homeFile(this.home)
     await removeFromFile(file, name, `It is configured in ${server.where}: remove it there`)
     if (flags.json) this.print(JSON.stringify({ removed: name, file }))
     else this.print(`removed ${name} from ${shownPath(file)}`)
-    const ctx = contextOf(this, 'mcp remove')
-    const code = await reloadServers(this, ctx)
+    const code = await this.reloadServers()
     // after the reload: a server that still uses it would write the records again
-    const store = await openStore(this, ctx)
-    const keys = [switchKey(server), pinsKey(server), loginKey(server)]
+    const store = await this.openStore()
+    const keys = [KEYS.switch(server), KEYS.pins(server), KEYS.login(server)]
     await store.batch(
       keys.map(key => ({ op: 'delete', collection: RECORDS, key })),
       {},
-      ctx
+      this.callContext
     )
     return code
   }

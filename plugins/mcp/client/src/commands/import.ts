@@ -1,16 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { messageOf, shownPath } from '@svc/core'
-import { oneLine } from '@svc/plugin-kit'
+import { Args, JSON_FLAG } from '@svc/cli/command'
+import { isTree, messageOf, shownPath } from '@svc/core'
+import { definedOf, oneLine } from '@svc/plugin-kit'
 import { importInvalid } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
 import { addToFile, homeFile } from '../registry/home-file.ts'
-import { entryProblems, MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
-import { configuredServers, contextOf, reloadServers } from './shared.ts'
+import { firstProblem, type McpClientConfig } from '../registry/settings.ts'
+import { McpCommand } from './shared.ts'
 
 /** `svc mcp import <file or ->`: adds the servers of another client's file, except those with a name that exists. */
-export class McpImport extends SvcCommand {
+export class McpImport extends McpCommand {
   static override summary = "Add the MCP servers of another client's file"
   static override description = 'Reads {"mcpServers": {...}}, the format of many MCP clients.'
   static override examples = [
@@ -25,7 +25,7 @@ export class McpImport extends SvcCommand {
   async run(): Promise<number> {
     const { args, flags } = await this.parse(McpImport)
     const { entries, notes } = importServers(await contentOf(args.file))
-    const known = (await configuredServers(this)).map(one => one.entry.name)
+    const known = (await this.servers()).map(one => one.entry.name)
     const names = entries.map(one => one.name)
     const fresh = entries.filter((one, at) => !known.includes(one.name) && names.indexOf(one.name) === at)
     const taken = entries
@@ -41,7 +41,7 @@ export class McpImport extends SvcCommand {
     const open = fresh.filter(one => placementOf(one) === 'all rights').map(one => one.name)
     if (open.length > 0)
       this.note(`with all rights of svc, unless you set sandbox: true in their entries, run: ${open.join(', ')}`)
-    return added.length === 0 ? (entries.length === 0 ? 1 : 0) : reloadServers(this, contextOf(this, 'mcp import'))
+    return added.length === 0 ? (entries.length === 0 ? 1 : 0) : this.reloadServers()
   }
 }
 
@@ -54,21 +54,11 @@ async function contentOf(file: string): Promise<string> {
   }
 }
 
-/** The entry of a server in the file of another MCP client. */
-interface ForeignEntry {
-  readonly command?: unknown
-  readonly args?: unknown
-  readonly env?: unknown
-  readonly url?: unknown
-  readonly serverUrl?: unknown
-  readonly httpUrl?: unknown
-  readonly headers?: unknown
-  readonly disabled?: unknown
-  readonly type?: unknown
-}
-
 /** The keys that are read; `type` follows from command and url. */
-const KNOWN_KEYS = new Set<string>(['command', 'args', 'env', 'url', 'serverUrl', 'httpUrl', 'headers', 'disabled', 'type'])
+const FOREIGN_KEYS = ['command', 'args', 'env', 'url', 'serverUrl', 'httpUrl', 'headers', 'disabled', 'type'] as const
+
+/** The entry of a server in the file of another MCP client. */
+type ForeignEntry = { readonly [key in (typeof FOREIGN_KEYS)[number]]?: unknown }
 
 /** The imported entries, and a line for each part that was not imported. */
 export interface Imported {
@@ -76,17 +66,14 @@ export interface Imported {
   readonly notes: readonly string[]
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Reads `{"mcpServers": {…}}` (or `servers`). Throws MCP_IMPORT_INVALID. */
 export function importServers(text: string): Imported {
   const servers = serversIn(text)
   const notes: string[] = []
   const entries: McpClientConfig[] = []
   for (const [name, one] of Object.entries(servers)) {
-    const entry = isObject(one) ? entryOf(name, one, notes) : undefined
-    const problem = entry === undefined ? 'it has neither a command nor a url' : problemOf(entry)
+    const entry = isTree(one) ? entryOf(name, one, notes) : undefined
+    const problem = entry === undefined ? 'it has neither a command nor a url' : firstProblem(entry)?.message
     if (entry === undefined || problem !== undefined) {
       notes.push(`${name}: left out: ${problem}`)
       continue
@@ -97,9 +84,6 @@ export function importServers(text: string): Imported {
   return { entries, notes }
 }
 
-const problemOf = (entry: McpClientConfig): string | undefined =>
-  MCP_CLIENTS.check([structuredClone(entry)])[0]?.message ?? entryProblems(entry)[0]?.message
-
 function serversIn(text: string): Record<string, unknown> {
   let read: unknown
   try {
@@ -107,8 +91,8 @@ function serversIn(text: string): Record<string, unknown> {
   } catch (error) {
     throw importInvalid(`the file is not valid JSON: ${messageOf(error)}`)
   }
-  const found = isObject(read) ? (read['mcpServers'] ?? read['servers']) : undefined
-  if (!isObject(found)) throw importInvalid('the file has no "mcpServers"')
+  const found = isTree(read) ? (read['mcpServers'] ?? read['servers']) : undefined
+  if (!isTree(found)) throw importInvalid('the file has no "mcpServers"')
   return found
 }
 
@@ -118,24 +102,26 @@ function entryOf(foreign: string, one: ForeignEntry, notes: string[]): McpClient
     .replace(/^[-_]+|-+$/g, '')
     .slice(0, 32)
   if (name !== foreign) notes.push(`${foreign}: renamed to ${name}`)
-  const enabled = one.disabled === true ? { enabled: false } : {}
+  const { command, args, env, headers } = one
+  const enabled = one.disabled === true ? false : undefined
   const url = one.url ?? one.serverUrl ?? one.httpUrl
-  if (typeof url === 'string') return { name, url, ...keyOf(foreign, one.headers, notes), ...enabled }
-  if (typeof one.command !== 'string') return undefined
+  if (typeof url === 'string') return { name, url, ...keyOf(foreign, headers, notes), ...definedOf({ enabled }) }
+  if (typeof command !== 'string') return undefined
+  const variables = isTree(env) ? Object.entries(env).map(([key, value]) => [key, plainVariables(value)]) : undefined
   return {
     name,
-    command: one.command,
-    ...(Array.isArray(one.args) ? { args: one.args.map(String) } : {}),
-    ...(isObject(one.env)
-      ? { env: Object.fromEntries(Object.entries(one.env).map(([key, value]) => [key, plainVariables(value)])) }
-      : {}),
-    ...enabled,
+    command,
+    ...definedOf({
+      args: Array.isArray(args) ? args.map(String) : undefined,
+      env: variables && (Object.fromEntries(variables) as Record<string, string>),
+      enabled,
+    }),
   }
 }
 
 /** The parts of a server that are not imported, or that have another meaning here. */
 function lossesOf(name: string, one: ForeignEntry, { args = [], env = {} }: McpClientConfig): string[] {
-  const keys = Object.keys(one).filter(key => !KNOWN_KEYS.has(key))
+  const keys = Object.keys(one).filter(key => !FOREIGN_KEYS.some(one => one === key))
   const isLeft = (text: string) => text.replace(/\$\{[A-Za-z_]\w*\}/g, '').includes('${')
   return [
     ...keys.map(key => `${name}: its ${key} is not imported`),
@@ -154,7 +140,7 @@ const plainVariables = (value: unknown) => String(value).replace(/\$\{env:(\w+)\
 
 /** The variable of a key header. A key itself is not copied. */
 function keyOf(name: string, headers: unknown, notes: string[]): Pick<McpClientConfig, 'api_key_env' | 'api_key_header'> {
-  if (!isObject(headers)) return {}
+  if (!isTree(headers)) return {}
   for (const [header, value] of Object.entries(headers)) {
     const isKey = /^(authorization|x-api-key)$/i.test(header)
     const [, variable] = /^(?:Bearer\s+)?\$\{(\w+)\}$/i.exec(plainVariables(value)) ?? []

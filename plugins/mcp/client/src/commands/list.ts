@@ -1,25 +1,29 @@
-import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { oneLine, table } from '@svc/plugin-kit'
+import { reachServerIfAny } from '@svc/runtime'
 import { type Placement, placementOf } from '../registry/client-options.ts'
-import type { Server } from '../registry/configured-servers.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
-import { askServersOnce, configuredServers, PORT_FLAG, runningServer } from './shared.ts'
+import { McpCommand } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 
 /** `svc mcp list`: the configured servers, with their state in the running server. */
-export class McpList extends SvcCommand {
+export class McpList extends McpCommand {
   static override summary = 'List the MCP servers and their state'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
   static override flags = { ...PORT_FLAG, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(McpList)
-    const servers = await configuredServers(this)
+    const servers = await this.servers()
     if (servers.length === 0 && !flags.json) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
-    const known = (await askServersOnce<readonly McpServerInfo[]>(this, flags, { do: 'list' })) ?? []
-    const rows = servers.map(server => rowOf(server, known))
+    const known = (await this.askOnce<readonly McpServerInfo[]>(flags, { do: 'list' })) ?? []
+    const rows = servers.map(server => {
+      const loaded = known.find(one => one.name === server.entry.name)
+      const place = { where: server.where, runs: placementOf(server.entry) }
+      return { ...place, info: loaded ?? serverInfoOf(server), isLoaded: loaded !== undefined }
+    })
     if (flags.json)
       return this.print(
         JSON.stringify({
@@ -27,25 +31,11 @@ export class McpList extends SvcCommand {
         })
       )
     for (const line of table([HEAD, ...rows.map(cells)])) this.print(line)
-    using running = await runningServer(this, flags.port)
+    using running = await reachServerIfAny(this.home, flags)
     if (!running) return this.note('no server is running; to try an MCP server, run svc mcp test <name>')
     const late = rows.filter(row => !row.isLoaded).map(row => row.info.name)
     if (late.length > 0) this.note(`the running server has not loaded ${late.join(', ')}; run svc reload`)
   }
-}
-
-interface Row {
-  readonly info: McpServerInfo
-  readonly where: string
-  readonly runs: Placement
-  readonly isLoaded: boolean
-}
-
-function rowOf(server: Server, known: readonly McpServerInfo[]): Row {
-  const loaded = known.find(one => one.name === server.entry.name)
-  const isEnabled = server.entry.enabled ?? true
-  const info = loaded ?? serverInfoOf(server, { status: undefined, isEnabled, tools: undefined })
-  return { info, where: server.where, runs: placementOf(server.entry), isLoaded: loaded !== undefined }
 }
 
 /** The keys of a record and its parts in snake_case, as all JSON of svc has them. */
@@ -59,7 +49,7 @@ function snakeCase(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(named))
 }
 
-function cells({ info, runs }: Row): string[] {
+function cells({ info, runs }: { readonly info: McpServerInfo; readonly runs: Placement }): string[] {
   const tools = `${info.tools.length}${info.changed ? ` (${info.changed.length} changed)` : ''}`
   const error =
     info.lastError === undefined || info.state === 'connected' ? '' : `${info.lastError.class}: ${info.lastError.message}`

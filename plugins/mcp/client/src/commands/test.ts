@@ -1,11 +1,11 @@
-import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { Flags, JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
 import type { Json } from '@svc/core/contracts'
 import { lineInvalid, oneLine } from '@svc/plugin-kit'
 import type { TestStep } from '../ownership/connection-test.ts'
-import { askServers, configuredServer, PORT_FLAG, SERVER_ARG } from './shared.ts'
+import { McpCommand, SERVER_ARG } from './shared.ts'
 
 /** `svc mcp test <name>`: connects step by step over a connection of its own; exits with 1 if a step fails. */
-export class McpTest extends SvcCommand {
+export class McpTest extends McpCommand {
   static override summary = 'Test the connection to an MCP server step by step'
   static override description =
     'Resolves, connects, authenticates, shakes hands and lists the tools over a connection of its own, and prints the time of each step. The running server does this; if none runs, this command does. Exits with 1 if a step fails.'
@@ -20,10 +20,10 @@ export class McpTest extends SvcCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(McpTest)
-    const server = await configuredServer(this, args.name)
+    const server = await this.serverNamed(args.name)
     const call = flags.tool === undefined ? {} : { call: { tool: flags.tool, args: argsOf(flags.args ?? '{}') } }
     const steps: TestStep[] = []
-    for await (const step of askServers<TestStep>(this, flags, { do: 'test', server: args.name, ...call })) {
+    for await (const step of this.ask<TestStep>(flags, { do: 'test', server: args.name, ...call })) {
       steps.push(step)
       if (!flags.json) this.print(lineOf(step))
     }

@@ -1,12 +1,12 @@
-import { Args, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { Args, JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
 import type { McpTool } from '@svc/core/contracts'
 import { oneLine } from '@svc/plugin-kit'
 import { selected } from '../ownership/mcp-clients.ts'
 import type { ToolsAnswer } from '../ownership/questions.ts'
-import { askServersOnce, configuredServer, PORT_FLAG, SERVER_ARG } from './shared.ts'
+import { McpCommand, SERVER_ARG } from './shared.ts'
 
 /** `svc mcp tools <name>`: lists the tools now, or as they were listed last; shows changes and removed hidden characters. */
-export class McpTools extends SvcCommand {
+export class McpTools extends McpCommand {
   static override summary = 'List the tools of an MCP server and their changes'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
@@ -14,8 +14,8 @@ export class McpTools extends SvcCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpTools)
-    const { name } = (await configuredServer(this, args.name)).entry
-    const { tools, problems, failure } = (await askServersOnce<ToolsAnswer>(this, flags, { do: 'tools', server: name }))!
+    const { name } = (await this.serverNamed(args.name)).entry
+    const { tools, problems, failure } = (await this.askOnce<ToolsAnswer>(flags, { do: 'tools', server: name }))!
     if (flags.json) return this.print(JSON.stringify({ server: name, tools, left_out: problems, ...(failure && { failure }) }))
     for (const tool of tools) for (const line of linesOf(tool)) this.print(line)
     for (const problem of problems) this.note(`left out: ${oneLine(problem)}`)
@@ -41,7 +41,7 @@ export function linesOf({ name, description, standing, difference = [], stripped
 }
 
 /** `svc mcp approve <name> [<tool>...]`: shows and approves changed tools; running servers use them at once. */
-export class McpApprove extends SvcCommand {
+export class McpApprove extends McpCommand {
   static override summary = 'Approve the changed tools of an MCP server'
   static override examples = ['<%= config.bin %> <%= command.id %> docs', '<%= config.bin %> <%= command.id %> docs search read']
   static override args = {
@@ -53,12 +53,12 @@ export class McpApprove extends SvcCommand {
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpApprove)
     const names = args.tool?.length ? args.tool : undefined
-    const { name } = (await configuredServer(this, args.name)).entry
-    const { tools, listed } = (await askServersOnce<ToolsAnswer>(this, flags, { do: 'tools', server: name }))!
+    const { name } = (await this.serverNamed(args.name)).entry
+    const { tools, listed } = (await this.askOnce<ToolsAnswer>(flags, { do: 'tools', server: name }))!
     const changed = selected(name, tools, names).filter(one => one.standing === 'changed')
     // approves the versions that are shown here, even if the server has changed them again meanwhile
     const versions = listed.filter(one => changed.some(tool => tool.name === one.name))
-    if (changed.length > 0) await askServersOnce(this, flags, { do: 'approve', server: name, tools: versions })
+    if (changed.length > 0) await this.askOnce(flags, { do: 'approve', server: name, tools: versions })
     if (flags.json) return this.print(JSON.stringify({ server: name, approved: changed }))
     for (const tool of changed) for (const line of linesOf(tool)) this.print(line)
     this.note(changed.length === 0 ? `no tool of ${name} had changed` : `approved: ${changed.map(one => one.name).join(', ')}`)

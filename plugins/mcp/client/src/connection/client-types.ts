@@ -1,5 +1,5 @@
 import type { Json, McpCallOptions, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
-import type { ListedTool, ToolSchema } from '@svc/mcp-protocol'
+import type { ToolList, ToolSchema } from '@svc/mcp-protocol'
 import type { Backoff, KnownEra } from './options.ts'
 
 /** The status of a connection. Times are Unix milliseconds. */
@@ -88,10 +88,4 @@ export interface McpClient extends AsyncDisposable {
   disconnect(reason: string): Promise<void>
   /** Closes the client: calls fail, and the process with all of its children has ended when this resolves. */
   close(): Promise<void>
-}
-
-export interface ToolList {
-  readonly tools: readonly ListedTool[]
-  /** The tools that were left out, and the reasons. */
-  readonly problems: readonly string[]
 }

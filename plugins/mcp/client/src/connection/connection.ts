@@ -3,10 +3,10 @@ import type { InputRequest } from '@svc/core/contracts'
 import {
   callFailed,
   isInputMethod,
-  noAnswer,
   protocolError,
   readLog,
   readProgress,
+  responseTo,
   type RpcError,
   capabilitiesOf,
   isModern,
@@ -176,7 +176,7 @@ export class Connection {
       const listener = this.#listener()
       if (listener !== undefined) listener.ask({ id, method, params }, respond)
       // several calls run: the question cannot be attributed to one of them
-      else respond(noAnswer(method))
+      else respond(responseTo({ method }, undefined))
     } else return false
     return true
   }

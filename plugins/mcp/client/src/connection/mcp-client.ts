@@ -1,4 +1,4 @@
-import { withTimeout } from '@svc/core'
+import { createCoalescer, pause, withTimeout } from '@svc/core'
 import type { ToolResult } from '@svc/core/contracts'
 import { failureOf, fromMcpSchema, textOfResult, toolNotFound } from '@svc/mcp-protocol'
 import { Calls } from './calls/calls.ts'
@@ -19,14 +19,12 @@ const TOOLS_MS = 1_000
 export function createMcpClient(options: McpClientOptions): McpClient {
   const resolved = resolveOptions(options)
   const { name, idleMs } = resolved
-  const listeners = new ChangeListeners()
-  const toolsChanged = createThrottle(TOOLS_MS, () => listeners.notify({ type: 'tools' }))
+  const changes = createChanges()
   const manager = new ConnectionManager(resolved, change => {
     if (change.type === 'disconnected') calls.disconnected()
-    if (change.type === 'tools') toolsChanged.trigger()
-    else listeners.notify(change)
+    changes.notify(change)
   })
-  const catalogue = createCatalogue(resolved, manager, toolsChanged.trigger)
+  const catalogue = createCatalogue(resolved, manager, () => changes.notify({ type: 'tools' }))
   let idleTimer: NodeJS.Timeout | undefined
   const calls = new Calls(resolved, manager, catalogue, () => {
     clearTimeout(idleTimer)
@@ -35,8 +33,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
   const close = async () => {
     await manager.close()
     clearTimeout(idleTimer)
-    toolsChanged.stop()
-    listeners.clear()
+    changes.stop()
   }
   return {
     name,
@@ -60,8 +57,8 @@ export function createMcpClient(options: McpClientOptions): McpClient {
       }
     },
     call: (tool, args, how, ctx) => calls.call(tool, args, how, ctx),
-    onDisconnect: callback => listeners.add(change => change.type === 'disconnected' && callback(change.reason)),
-    onChange: callback => listeners.add(callback),
+    onDisconnect: callback => changes.follow(change => change.type === 'disconnected' && callback(change.reason)),
+    onChange: callback => changes.follow(callback),
     setReconnectPolicy: (retryAttempts, backoff) => manager.setPolicy(policyOf(retryAttempts, backoff)),
     setEnabled: enabled => manager.setEnabled(enabled),
     setDegraded: reason => manager.setDegraded(reason),
@@ -71,28 +68,36 @@ export function createMcpClient(options: McpClientOptions): McpClient {
   }
 }
 
-class ChangeListeners {
-  readonly #all = new Set<(change: McpChange) => void>()
-
-  /** The same callback can be added twice. Returns a function that removes it. */
-  add(callback: (change: McpChange) => void): () => void {
-    const listener = (change: McpChange) => callback(change)
-    this.#all.add(listener)
-    return () => void this.#all.delete(listener)
-  }
-
-  /** A listener that throws is reported as a warning of the process; it does not end the connection. */
-  notify(change: McpChange): void {
-    for (const listener of this.#all)
+/** The listeners of a client. Reports changed tools at once, then at most once a second. */
+function createChanges() {
+  const listeners = new Set<(change: McpChange) => void>()
+  const closing = new AbortController()
+  const report = (change: McpChange) => {
+    for (const listener of listeners)
       try {
         listener(change)
       } catch (error) {
+        // it does not end the connection
         process.emitWarning(error instanceof Error ? error : String(error))
       }
   }
-
-  clear(): void {
-    this.#all.clear()
+  const tools = createCoalescer(async () => {
+    closing.signal.throwIfAborted()
+    report({ type: 'tools' })
+    await pause(TOOLS_MS, closing.signal)
+  })
+  return {
+    notify: (change: McpChange) => (change.type === 'tools' ? void tools.request().catch(() => {}) : report(change)),
+    /** The same callback can be added twice. Returns a function that removes it. */
+    follow(callback: (change: McpChange) => void): () => void {
+      const listener = (change: McpChange) => callback(change)
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    stop() {
+      closing.abort()
+      listeners.clear()
+    },
   }
 }
 
@@ -106,28 +111,6 @@ async function bounded<T>(
     return await withTimeout(connectMs, work, { ...(signal && { signal }), late: () => tooSlow(name, connectMs, 'no') })
   } catch (error) {
     throw signal?.aborted ? aborted(name, signal.reason, connectMs, 'no') : failed(name, error)
-  }
-}
-
-/** Calls back at once, then at most once in `ms` milliseconds, however often it is triggered. */
-function createThrottle(ms: number, call: () => void) {
-  let timer: NodeJS.Timeout | undefined
-  let again = false
-  function trigger(): void {
-    again = timer !== undefined
-    if (again) return
-    timer = setTimeout(() => {
-      timer = undefined
-      if (again) trigger()
-    }, ms)
-    call()
-  }
-  return {
-    trigger,
-    stop() {
-      clearTimeout(timer)
-      again = false
-    },
   }
 }
 

@@ -1,16 +1,13 @@
-import { lookup } from 'node:dns/promises'
-import { once } from 'node:events'
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
 import { messageOf } from '@svc/core'
 import type { Json, McpErrorClass, McpFailure } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
+import { type ReachStep, reachSteps } from '@svc/safe-fetch'
 import type { McpClient } from '../connection/client-types.ts'
 import type { Server } from '../registry/configured-servers.ts'
 
 /** One step of the test: its result, and its time in milliseconds. */
 export interface TestStep {
-  readonly step: 'resolve' | 'connect' | 'tls' | 'start' | 'auth' | 'handshake' | 'list' | 'call'
+  readonly step: ReachStep['step'] | 'start' | 'auth' | 'handshake' | 'list' | 'call'
   readonly ms: number
   readonly found?: string
   readonly error?: McpFailure
@@ -22,16 +19,17 @@ export interface ConnectionTest {
   /** Makes the client. Throws MCP_CALL_FAILED. */
   readonly open: () => Promise<McpClient>
   /** A tool to call at the end. */
-  readonly call?: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } }
+  readonly call: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } } | undefined
   readonly signal: AbortSignal
 }
 
-const STEP_MS = 10_000
+const REFUSED = 'connection_refused'
 
 /** Tests a server step by step over a connection of its own; ends with the first failed step. */
 export async function* testConnection(parts: ConnectionTest): AsyncGenerator<TestStep> {
+  const { url } = parts.server.entry
   const steps = [
-    ...(parts.server.entry.url === undefined ? [] : networkSteps(new URL(parts.server.entry.url))),
+    ...(url === undefined ? [] : reachSteps(new URL(url))).map(({ step, run }): Work => ({ step, kind: REFUSED, work: run })),
     ...serverSteps(parts),
   ]
   try {
@@ -79,90 +77,52 @@ function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): 
   return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
 }
 
-/** The network steps of a connection, made separately to show which one fails. */
-function networkSteps({ hostname, protocol, port }: URL): Work[] {
-  const host = hostname.replace(/^\[|\]$/g, '')
-  const isTls = protocol === 'https:'
-  const at = Number(port === '' ? (isTls ? 443 : 80) : port)
-  const kind = 'connection_refused'
-  const resolve: Work = {
-    step: 'resolve',
-    kind,
-    work: async () => (await lookup(host, { all: true })).map(one => one.address).join(', '),
-  }
-  const connect: Work = {
-    step: 'connect',
-    kind,
-    work: signal => reached(connectTcp({ host, port: at }), 'connect', signal, () => `port ${at}`),
-  }
-  const tls: Work = {
-    step: 'tls',
-    kind,
-    work: signal => {
-      const socket = connectTls({ host, port: at, ...(/^[\d.:]+$/.test(host) ? {} : { servername: host }) })
-      return reached(socket, 'secureConnect', signal, () => socket.getProtocol() ?? '')
-    },
-  }
-  return isTls ? [resolve, connect, tls] : [resolve, connect]
-}
-
-async function reached(
-  socket: ReturnType<typeof connectTcp>,
-  event: string,
-  signal: AbortSignal,
-  result: () => string
-): Promise<string> {
-  try {
-    await once(socket, event, { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) })
-    return result()
-  } finally {
-    socket.destroy()
-  }
-}
-
 function serverSteps({ server, open, call }: ConnectionTest): Work[] {
   let client: McpClient | undefined
   const opened = async () => (client ??= await open())
   const timings = () => client?.status().timings
-  const start: Work = {
-    step: server.entry.url === undefined ? 'start' : 'auth',
-    kind: 'connection_refused',
-    async work(signal) {
-      await (await opened()).connect({ signal })
-      return credentialOf(server)
+  const isLocal = server.entry.url === undefined
+  const steps: Work[] = [
+    {
+      step: isLocal ? 'start' : 'auth',
+      kind: REFUSED,
+      async work(signal) {
+        await (await opened()).connect({ signal })
+        return credentialOf(server)
+      },
+      ms: () => timings()?.[isLocal ? 'startMs' : 'authMs'],
+      end: async () => client?.close(),
     },
-    ms: () => timings()?.[server.entry.url === undefined ? 'startMs' : 'authMs'],
-    end: async () => client?.close(),
-  }
-  const handshake: Work = {
-    step: 'handshake',
-    kind: 'protocol_error',
-    async work() {
-      const { protocolVersion = '', server: named } = (await opened()).status()
-      return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
+    {
+      step: 'handshake',
+      kind: 'protocol_error',
+      async work() {
+        const { protocolVersion = '', server: named } = (await opened()).status()
+        return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
+      },
+      ms: () => timings()?.handshakeMs,
     },
-    ms: () => timings()?.handshakeMs,
-  }
-  const list: Work = {
-    step: 'list',
-    kind: 'protocol_error',
-    async work(signal) {
-      const { tools, problems } = await (await opened()).listTools({ signal })
-      return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
+    {
+      step: 'list',
+      kind: 'protocol_error',
+      async work(signal) {
+        const { tools, problems } = await (await opened()).listTools({ signal })
+        return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
+      },
     },
-  }
-  return [start, handshake, list, ...(call ? [calling(opened, call)] : [])]
+  ]
+  if (call)
+    steps.push({
+      step: 'call',
+      kind: 'tool_error',
+      async work(signal) {
+        const { content, error } = await (await opened()).callTool(call.tool, call.args, { signal })
+        if (error) throw Object.assign(new Error(error.message), { code: 'MCP_CALL_FAILED', details: error })
+        return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
+      },
+    })
+  return steps
 }
-
-const calling = (opened: () => Promise<McpClient>, { tool, args }: NonNullable<ConnectionTest['call']>): Work => ({
-  step: 'call',
-  kind: 'tool_error',
-  async work(signal) {
-    const { content, error } = await (await opened()).callTool(tool, args, { signal })
-    if (error) throw Object.assign(new Error(error.message), { code: 'MCP_CALL_FAILED', details: error })
-    return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
-  },
-})
 
 function credentialOf({ entry }: Server): string {
   if (entry.url === undefined) return entry.sandbox ? 'in the process sandbox' : 'runs'

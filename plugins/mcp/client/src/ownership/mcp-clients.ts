@@ -1,22 +1,16 @@
 import { type CallContext, codeOf } from '@svc/core'
-import type { Json, McpCallOptions, McpClients, McpServerInfo, ToolStep } from '@svc/core/contracts'
+import type { Json, McpCallOptions, McpClients, ToolStep } from '@svc/core/contracts'
 import { callFailed, type ListedTool } from '@svc/mcp-protocol'
 import { failed } from '../connection/failures.ts'
 import { toolUnknown } from '../errors.ts'
 import { callTimesOf, limitedBySandbox } from '../registry/client-options.ts'
-import { type Server, serverNamed } from '../registry/configured-servers.ts'
+import { serverNamed } from '../registry/configured-servers.ts'
 import type { CatalogueRecord } from '../registry/records.ts'
-import type { ServerRegistry } from '../registry/server-registry.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
-import { type PeerWorkers, reachedNoOwner } from './peer-workers.ts'
+import type { McpContext } from './context.ts'
+import { reachedNoOwner } from './peer-workers.ts'
 import type { ServerOwner } from './server-owner.ts'
 import type { ServerSession } from './server-session.ts'
-
-export interface McpClientsOptions {
-  readonly owners: readonly ServerOwner[]
-  readonly registry: ServerRegistry
-  readonly workers: PeerWorkers | undefined
-}
 
 /** What the owner of a server is asked to do. */
 export type OwnerTask =
@@ -41,20 +35,19 @@ export interface McpClientsService extends McpClients {
 }
 
 /** Creates the service `McpClients`: each call goes to the worker that owns the server. */
-export function createClients(options: McpClientsOptions): McpClientsService {
-  const { owners, registry } = options
-  const servers = owners.map(owner => owner.server)
+export function createClients(context: McpContext, owners: readonly ServerOwner[]): McpClientsService {
+  const { servers, registry } = context
   const ownerOf = (name: string) => owners[servers.indexOf(serverNamed(servers, name))]!
   const approveVersions = (name: string, tools: readonly ListedTool[], ctx: CallContext) =>
     registry.approve(ownerOf(name).server, tools, ctx)
   return {
     approveVersions,
-    list: async () => servers.map(server => currentInfo(server, registry)),
+    list: async () => servers.map(server => serverInfoOf(server, registry)),
     async tools(name, ctx) {
       const owner = ownerOf(name)
       const known = registry.tools(owner.server)
       if (known) return known
-      for await (const _ of askOwner(options, owner, { do: 'open' }, ctx)) continue
+      for await (const _ of askOwner(context, owner, { do: 'open' }, ctx)) continue
       // the list comes through the store, a moment after the answer
       for (;;) {
         const tools = registry.tools(owner.server)
@@ -65,7 +58,7 @@ export function createClients(options: McpClientsOptions): McpClientsService {
     },
     async refresh(name, ctx) {
       const owner = ownerOf(name)
-      for await (const catalogue of askOwner(options, owner, { do: 'refresh' }, ctx))
+      for await (const catalogue of askOwner(context, owner, { do: 'refresh' }, ctx))
         return catalogue as unknown as CatalogueRecord
       throw callFailed(name, 'cancelled', 'the list of its tools ended without an answer')
     },
@@ -75,7 +68,7 @@ export function createClients(options: McpClientsOptions): McpClientsService {
       const callOptions = limitedBySandbox(server.entry, asked)
       const session = registry.isEnabled(server) ? owner.session : undefined
       if (session) return session.call(tool, args, callOptions, ctx)
-      const steps = askOwner(options, owner, { do: 'call', tool, args, options: callOptions }, ctx)
+      const steps = askOwner(context, owner, { do: 'call', tool, args, options: callOptions }, ctx)
       return steps as AsyncIterable<unknown> as AsyncIterable<ToolStep>
     },
     async approve(name, names, ctx) {
@@ -107,7 +100,7 @@ export async function* doTask(session: ServerSession, task: OwnerTask, ctx: Call
 
 /** Asks the owner of a server; asks the next owner if the question has reached none. */
 async function* askOwner(
-  { workers }: McpClientsOptions,
+  { workers }: McpContext,
   owner: ServerOwner,
   task: OwnerTask,
   ctx: CallContext
@@ -135,11 +128,3 @@ function ownerFailure(server: string, error: unknown): unknown {
   const delivered = isUndelivered ? 'no' : 'maybe'
   return callFailed(server, 'connection_refused', 'the worker that owned its connection has ended', { delivered, cause: error })
 }
-
-/** The state of a server, as far as this worker knows. */
-export const currentInfo = (server: Server, registry: ServerRegistry): McpServerInfo =>
-  serverInfoOf(server, {
-    status: registry.state(server)?.status,
-    isEnabled: registry.isEnabled(server),
-    tools: registry.tools(server),
-  })

@@ -1,12 +1,13 @@
 import type { CallContext } from '@svc/core'
 import type { Json, McpFailure, McpTool, PeerAnswer } from '@svc/core/contracts'
-import { failureOf, type ListedTool } from '@svc/mcp-protocol'
+import { assessTools, failureOf, type ListedTool } from '@svc/mcp-protocol'
+import type { McpClient } from '../connection/client-types.ts'
 import { serverMoved } from '../errors.ts'
-import type { Server } from '../registry/configured-servers.ts'
-import { serverNamed } from '../registry/configured-servers.ts'
-import { assessTools } from '../registry/pinning.ts'
-import type { ServerRegistry } from '../registry/server-registry.ts'
+import { clientOptions } from '../registry/client-options.ts'
+import { type Server, serverNamed } from '../registry/configured-servers.ts'
+import { type CatalogueRecord, loginStorage } from '../registry/records.ts'
 import { type ConnectionTest, testConnection } from './connection-test.ts'
+import type { McpContext } from './context.ts'
 import { doTask, type McpClientsService, type OwnerQuestion } from './mcp-clients.ts'
 import type { PING } from './peer-workers.ts'
 import type { ServerOwner } from './server-owner.ts'
@@ -31,54 +32,65 @@ export interface ToolsAnswer {
   readonly failure?: McpFailure
 }
 
-export interface QuestionsOptions {
-  readonly owners: readonly ServerOwner[]
-  readonly registry: ServerRegistry
-  readonly clients: McpClientsService
-  readonly openClient: (server: Server) => ConnectionTest['open']
-  readonly lasting: CallContext
-}
-
 /** Answers the questions of other workers and of commands: the item of the slot `PeerAnswers`. */
-export function createAnswer(options: QuestionsOptions): PeerAnswer {
-  const { owners, lasting } = options
+export function createAnswer(context: McpContext, owners: readonly ServerOwner[], clients: McpClientsService): PeerAnswer {
   return {
     async *answer(message, ctx) {
       const question = message as unknown as OwnerQuestion | CommandQuestion | typeof PING
       if (question.do === 'ping') return yield true
       if (!('fingerprint' in question))
-        return yield* answerCommand(options, question, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
+        return yield* answerCommand(context, clients, question, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
       const { server: name, fingerprint } = question
       const owner = owners.find(({ server }) => server.entry.name === name && server.fingerprint === fingerprint)
       const session = owner?.offered
       if (!session) throw serverMoved(name)
       // opening and listing serve all callers
-      yield* doTask(session, question, question.do === 'call' ? ctx : { ...lasting, signal: ctx.signal })
+      yield* doTask(session, question, question.do === 'call' ? ctx : { ...context.lasting, signal: ctx.signal })
     },
   }
 }
 
-async function* answerCommand(options: QuestionsOptions, question: CommandQuestion, ctx: CallContext): AsyncGenerator<unknown> {
-  const { owners, clients } = options
+async function* answerCommand(
+  context: McpContext,
+  clients: McpClientsService,
+  question: CommandQuestion,
+  ctx: CallContext
+): AsyncGenerator<unknown> {
   if (question.do === 'list') return yield await clients.list(ctx)
   if (question.do === 'approve') return await clients.approveVersions(question.server, question.tools, ctx)
   if (question.do === 'switch') return await clients.setEnabled(question.server, question.enabled, ctx)
-  const servers = owners.map(owner => owner.server)
-  const server = serverNamed(servers, question.server)
-  if (question.do === 'tools') return yield await readTools(options, server, ctx)
-  const { call } = question
-  yield* testConnection({ server, open: options.openClient(server), signal: ctx.signal, ...(call && { call }) })
+  const server = serverNamed(context.servers, question.server)
+  if (question.do === 'tools') return yield await readTools(context, clients, server, ctx)
+  yield* testConnection({ server, open: () => openTestClient(context, server), signal: ctx.signal, call: question.call })
+}
+
+/** Makes a client for a test, which fails with the first error: a user waits. */
+async function openTestClient(context: McpContext, server: Server): Promise<McpClient> {
+  const storage = loginStorage(context.store, server, context.lasting)
+  const { createMcpClient } = await import('../connection/mcp-client.ts')
+  const client = createMcpClient(clientOptions(server, { ...context, storage }))
+  client.setReconnectPolicy(0, 'constant')
+  return client
 }
 
 /** Lists the tools now; those listed last if the server cannot be asked. Throws MCP_CALL_FAILED if there are none either. */
-async function readTools({ registry, clients }: QuestionsOptions, server: Server, ctx: CallContext): Promise<ToolsAnswer> {
-  const read = await clients.refresh(server.entry.name, ctx).catch((error: unknown) => {
+async function readTools(
+  { registry }: McpContext,
+  clients: McpClientsService,
+  server: Server,
+  ctx: CallContext
+): Promise<ToolsAnswer> {
+  const answerOf = ({ tools: listed, problems }: CatalogueRecord): ToolsAnswer => ({
+    listed,
+    tools: assessTools(listed, registry.pins(server), server.entry),
+    problems,
+  })
+  try {
+    return answerOf(await clients.refresh(server.entry.name, ctx))
+  } catch (error) {
     ctx.signal.throwIfAborted()
     const last = registry.catalogue(server)
     if (last === undefined) throw error
-    return { ...last, failure: failureOf(error) }
-  })
-  const { tools: listed, problems } = read
-  const tools = assessTools(listed, registry.pins(server), server.entry)
-  return { listed, tools, problems, ...('failure' in read && { failure: read.failure }) }
+    return { ...answerOf(last), failure: failureOf(error) }
+  }
 }

@@ -1,27 +1,19 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { type CallContext, type Log, withTimeout } from '@svc/core'
+import { type CallContext, codeOf, createCoalescer, Wakeup, withTimeout } from '@svc/core'
 import type { Fence } from '@svc/core/contracts'
+import { LeaseHold } from '@svc/storage-kit'
+import { tryAcquire } from '@svc/storage-kit/records'
 import { noOwner, serverDisabled } from '../connection/failures.ts'
 import { callTimesOf } from '../registry/client-options.ts'
 import type { Server } from '../registry/configured-servers.ts'
-import type { RecordKind, ServerRegistry } from '../registry/server-registry.ts'
-import type { PeerWorkers, ServerLease } from './peer-workers.ts'
-import type { ServerSession } from './server-session.ts'
+import { KEYS, type RecordKind } from '../registry/records.ts'
+import type { McpContext } from './context.ts'
+import { ServerSession } from './server-session.ts'
 
-export interface ServerOwnerOptions {
-  readonly server: Server
-  readonly registry: ServerRegistry
-  /** The other workers, `undefined` if this process is alone: then it owns all servers. */
-  readonly workers: PeerWorkers | undefined
-  readonly lease: ServerLease
-  readonly self: string
-  /** Whether to connect before the first call. */
-  readonly isEager: boolean
-  readonly createSession: (fence: Fence | undefined, lost: () => void) => ServerSession
-  readonly log: Log
-  readonly lasting: CallContext
-}
-
+/** The lease of a killed worker expires after this time, unless another worker releases it earlier. */
+const LEASE_MS = 30_000
+const RELEASE_MS = 5_000
+/** A notification can be missed: waiting ends after this time too. */
+const POLL_MS = 250
 /** A worker that takes over from a living owner announces itself once it is connected, or after this time. */
 const TAKEOVER_MS = 10_000
 /** A host without peers can be a short command: it lists unknown tools only when it runs for longer. */
@@ -33,29 +25,29 @@ const ANNOUNCED_MS = 10_000
 /** Time for the other workers to read the new state from the store: a poll every 250 ms, later on a busy machine. */
 const SEEN_MS = 1_000
 
-/** The ownership of one server as this worker knows it. The owner can be this worker, which then has a session. */
+/** The ownership of one server as this worker knows it: the holder of its lease owns it. This worker has a session if it is the owner. */
 export class ServerOwner {
-  readonly #options: ServerOwnerOptions
-  readonly #tasks: BackgroundTasks
-  readonly #changes = new ChangeNotifier()
+  readonly server: Server
+  readonly #context: McpContext
+  readonly #lease: string
+  readonly #changes = new Wakeup()
+  /** Tasks without a caller that waits. */
+  readonly #tasks = new Set<Promise<unknown>>()
   readonly #retiring = new Set<ServerSession>()
+  readonly #taking = createCoalescer(() => this.#take())
   #session: ServerSession | undefined
-  #taking: Promise<ServerSession | undefined> | undefined
   #loggedIn = 0
   #timer: NodeJS.Timeout | undefined
+  /** The lease that was acquired last. */
+  #hold: LeaseHold | undefined
   #stage: 'waiting' | 'open' | 'leaving' | 'drained' | 'closed' = 'waiting'
 
-  constructor(options: ServerOwnerOptions) {
-    this.#options = options
-    const { log, lasting, server } = options
-    this.#tasks = new BackgroundTasks(err => {
-      if (!lasting.signal.aborted) log.debug({ err, server: server.entry.name }, 'a background task of an MCP server failed')
-    })
+  constructor(context: McpContext, server: Server) {
+    this.server = server
+    this.#context = context
+    this.#lease = `mcp/${KEYS.state(server, context.serverId)}`
   }
 
-  get server(): Server {
-    return this.#options.server
-  }
   /** The session, if this worker owns the server. */
   get session(): ServerSession | undefined {
     return this.#session
@@ -67,15 +59,16 @@ export class ServerOwner {
 
   /** Returns the session, or the worker that owns the server. Takes a server without an owner. Throws MCP_CALL_FAILED if it is disabled, or has no owner in time. */
   async find(ctx: CallContext): Promise<ServerSession | string> {
-    const { registry, server, workers, self } = this.#options
+    const { registry, workers, self } = this.#context
+    const { server } = this
     const endsAt = performance.now() + callTimesOf(server.entry).usual
     for (;;) {
       ctx.signal.throwIfAborted()
       if (!registry.isEnabled(server)) throw serverDisabled(server.entry.name)
       if (this.#session) return this.#session
       const worker = registry.state(server)?.worker
-      if (worker && worker !== self && workers?.hasExited(worker) === false) return worker
-      const taken = await this.#takeOnce()
+      if (worker && worker !== self && workers?.exited.has(worker) === false) return worker
+      const taken = await this.#taking.join()
       if (taken) return taken
       if (performance.now() > endsAt) throw noOwner(server.entry.name)
       await this.nextChange(ctx)
@@ -84,24 +77,25 @@ export class ServerOwner {
 
   /** Resolves with the next change, or after a short time. */
   nextChange({ signal }: CallContext): Promise<void> {
-    return this.#changes.next(signal)
+    return this.#changes.after(this.#changes.rings, POLL_MS, signal)
   }
 
   /** Takes the server if it has no owner. Changes have no effect before this call. */
   async begin(ctx: CallContext): Promise<void> {
-    const { registry, server, workers, isEager } = this.#options
+    const { registry, workers, isEager } = this.#context
+    const { server } = this
     this.#stage = 'open'
     this.#loggedIn = this.#loginAt()
     if (!registry.isEnabled(server)) return
     if (!isEager) return this.#listSoon()
-    if (await this.#takeOnce()) return
+    if (await this.#taking.join()) return
     const worker = registry.state(server)?.worker
     if (worker) await workers?.ping(worker, ctx).catch(() => {}) // marks it if it has ended
-    if (worker && workers?.hasExited(worker)) await this.#takeOnce()
+    if (worker && workers?.exited.has(worker)) await this.#taking.join()
   }
 
   changed(kind: RecordKind): void {
-    this.#changes.notify()
+    this.#changes.ring()
     if (this.#stage === 'waiting') return
     if (kind === 'switch') this.#switched()
     if (kind === 'pins') this.#session?.assess()
@@ -111,22 +105,20 @@ export class ServerOwner {
 
   /** Called regularly: renews the lease, and takes a server without an owner. */
   async maintain(): Promise<void> {
-    const { registry, server, workers, lease } = this.#options
     const session = this.#session
     session?.maintain()
-    if (session?.fence && !(await lease.renew(session.fence)) && this.#session === session) this.#lost()
-    const worker = registry.state(server)?.worker
-    if (!this.#session && (!worker || workers?.hasExited(worker))) this.#takeIfDue()
+    if (session?.fence && !(await this.#renew(session.fence)) && this.#session === session) this.#lost()
+    this.#takeIfFree()
   }
 
   /** A worker has ended; takes the server if that worker owned it. */
   workerExited(holder: string): void {
-    const { registry, server, workers } = this.#options
-    const state = registry.state(server)
+    const { registry, workers } = this.#context
+    const state = registry.state(this.server)
     if (!state?.worker || state.holder !== holder) return
-    workers?.markExited(state.worker)
-    this.#takeIfDue()
-    this.#changes.notify()
+    workers?.exited.add(state.worker)
+    this.#takeIfFree()
+    this.#changes.ring()
   }
 
   /** Releases the lease for a successor of this worker; the session serves until one takes over. */
@@ -134,13 +126,13 @@ export class ServerOwner {
     this.#stage = 'leaving'
     const session = this.#session
     if (!session?.fence) return
-    await this.#options.lease.release(session.fence)
+    await this.#release(session.fence)
     await session.leave()
   }
 
   /** Takes no more calls once a successor does. Resolves when the running calls have ended. */
   async drain(): Promise<void> {
-    if (this.#stage === 'leaving' && this.#session?.fence) await this.#handOver(this.#options.lasting.signal)
+    if (this.#stage === 'leaving' && this.#session?.fence) await this.#handOver(this.#context.lasting)
     this.#stage = 'drained'
     await Promise.all([...this.#retiring, ...(this.#session ? [this.#session] : [])].map(one => one.idle()))
   }
@@ -150,75 +142,124 @@ export class ServerOwner {
     this.#stage = 'closed'
     clearTimeout(this.#timer)
     await Promise.all([this.#drop(ctx), ...[...this.#retiring].map(one => one.close())])
-    await Promise.all([this.#taking?.catch(() => {}), this.#tasks.end()])
-  }
-
-  #takeOnce(): Promise<ServerSession | undefined> {
-    this.#taking ??= this.#take().finally(() => {
-      this.#taking = undefined
-    })
-    return this.#taking
+    await Promise.all([this.#taking.idle(), ...this.#tasks])
   }
 
   async #take(): Promise<ServerSession | undefined> {
-    const { registry, server, createSession, workers, lease, isEager } = this.#options
+    const { registry, workers, isEager } = this.#context
     if (this.#session) return this.#session
-    const fence = workers && (await lease.acquire())
+    const fence = workers && (await this.#acquire())
     if (workers && !fence) return undefined
     if (this.#isClosed()) {
-      if (fence) await lease.release(fence)
+      if (fence) await this.#release(fence)
       return undefined
     }
-    const before = registry.state(server)
-    const session = createSession(fence, () => this.#session === session && this.#lost())
+    const before = registry.state(this.server)
+    const session = new ServerSession(this.#context, this.server, fence, () => this.#session === session && this.#lost())
     this.#session = session
     const opened = isEager ? session.open().catch(() => {}) : undefined // its state has the error
     // the old owner answers until then, so that no caller waits for the handshake
-    if (before?.leaving && before.worker && workers?.hasExited(before.worker) === false)
+    if (before?.leaving && before.worker && workers?.exited.has(before.worker) === false)
       await withTimeout(TAKEOVER_MS, () => opened).catch(() => {})
     if (this.#session === session) await session.announce()
     return session
+  }
+
+  /** Returns the fence of the lease, `undefined` if another worker holds it. Releases the lease of a worker that has ended. */
+  async #acquire(): Promise<Fence | undefined> {
+    const { store, registry, workers, holder, lasting } = this.#context
+    const acquire = async () => {
+      const asked = performance.now()
+      const lease = await tryAcquire(store, this.#lease, { holder, ttlMs: LEASE_MS }, lasting)
+      this.#hold = lease && new LeaseHold(store, lease, { asked, ttlMs: LEASE_MS })
+      return this.#hold?.fence
+    }
+    const fence = await acquire()
+    const state = registry.state(this.server)
+    if (fence || !state?.worker || !workers?.exited.has(state.worker)) return fence
+    await store.releaseHolder(state.holder, lasting)
+    return acquire()
+  }
+
+  /** Returns false if another worker can hold the lease by now: it is lost, or was not renewed in time. */
+  async #renew(fence: Fence): Promise<boolean> {
+    const { log, lasting } = this.#context
+    const hold = this.#hold
+    if (hold?.fence.fence !== fence.fence) return false
+    try {
+      await hold.renew(lasting)
+    } catch (error) {
+      if (codeOf(error) === 'STORE_FENCED') return false
+      log.warn({ err: error, lease: this.#lease }, 'failed to renew the lease of an MCP server')
+    }
+    return true
+  }
+
+  async #release(fence: Fence): Promise<void> {
+    const { store, log, lasting } = this.#context
+    // must also work while this worker ends and `lasting` is aborted
+    const ctx = { ...lasting, signal: AbortSignal.timeout(RELEASE_MS) }
+    const failed = 'failed to release the lease of an MCP server; it expires by itself'
+    await store.release(fence, ctx).catch((err: unknown) => log.warn({ err, lease: this.#lease }, failed))
+  }
+
+  /** Runs a task for which no caller waits. */
+  #start(task: Promise<unknown>): void {
+    const { log, lasting } = this.#context
+    const done = task
+      .catch((err: unknown) => {
+        const { name } = this.server.entry
+        if (!lasting.signal.aborted) log.debug({ err, server: name }, 'a background task of an MCP server failed')
+      })
+      .finally(() => this.#tasks.delete(done))
+    this.#tasks.add(done)
   }
 
   #isClosed(): boolean {
     return this.#stage === 'closed'
   }
 
+  /** Takes the server if it has no owner, or its owner has ended or is about to. */
+  #takeIfFree() {
+    const { registry, workers } = this.#context
+    const state = registry.state(this.server)
+    if (!this.#session && (!state?.worker || state.leaving || workers?.exited.has(state.worker))) this.#takeIfDue()
+  }
+
   #takeIfDue() {
-    const { registry, server, isEager } = this.#options
-    if (isEager && this.#stage === 'open' && registry.isEnabled(server)) this.#tasks.add(this.#takeOnce())
+    const { registry, isEager } = this.#context
+    if (isEager && this.#stage === 'open' && registry.isEnabled(this.server)) this.#start(this.#taking.join())
   }
 
   #listSoon() {
-    const { registry, server } = this.#options
-    const list = () => this.#tasks.add(this.#takeOnce().then(session => session?.open()))
-    if (!registry.tools(server)) this.#timer = setTimeout(list, STAYS_MS).unref()
+    const list = () => this.#start(this.#taking.join().then(session => session?.open()))
+    if (!this.#context.registry.tools(this.server)) this.#timer = setTimeout(list, STAYS_MS).unref()
   }
 
   #switched() {
-    const { registry, server, lasting } = this.#options
-    if (!registry.isEnabled(server)) this.#tasks.add(this.#drop(lasting))
-    else if (this.#session) this.#tasks.add(this.#session.enable())
+    const { registry, lasting } = this.#context
+    if (!registry.isEnabled(this.server)) this.#start(this.#drop(lasting))
+    else if (this.#session) this.#start(this.#session.enable())
     else this.#takeIfDue()
   }
 
   #moved() {
-    const { registry, server, self } = this.#options
-    const state = registry.state(server)
+    const { registry, self } = this.#context
+    const state = registry.state(this.server)
     // before the first report of this session, a state of another worker is an old one
     if (state?.worker && state.worker !== self && this.#session?.isAnnounced) return this.#lost()
-    if (!this.#session && (!state?.worker || state.leaving)) this.#takeIfDue()
+    this.#takeIfFree()
   }
 
   #login() {
     const at = this.#loginAt()
     const isNew = at !== this.#loggedIn
     this.#loggedIn = at
-    if (isNew && this.#session) this.#tasks.add(this.#session.reconnect('a user has logged in'))
+    if (isNew && this.#session) this.#start(this.#session.reconnect('a user has logged in'))
   }
 
   #loginAt(): number {
-    const login = this.#options.registry.login(this.#options.server)?.value as { readonly at?: number } | undefined
+    const login = this.#context.registry.login(this.server)?.value as { readonly at?: number } | undefined
     return login?.at ?? 0
   }
 
@@ -228,7 +269,7 @@ export class ServerOwner {
     this.#session = undefined
     if (!session) return
     this.#retiring.add(session)
-    this.#tasks.add(this.#retire(session))
+    this.#start(this.#retire(session))
   }
 
   async #retire(session: ServerSession): Promise<void> {
@@ -241,19 +282,18 @@ export class ServerOwner {
    * Resolves when all workers know the successor of this one. A question that meets a worker just as it ends has an unknown delivery, and so fails: the
    * owner of a server ends after that.
    */
-  async #handOver(signal: AbortSignal): Promise<void> {
-    const { lease } = this.#options
+  async #handOver(ctx: CallContext): Promise<void> {
+    const { signal } = ctx
     const begun = performance.now()
     const isWaiting = () => this.#session !== undefined && !signal.aborted && performance.now() - begun < ANNOUNCED_MS
     for (let isWanted = false; isWaiting(); ) {
-      await this.#changes.next(signal)
+      await this.nextChange(ctx)
       if (isWanted || performance.now() - begun < WANTED_MS) continue
-      const fence = await lease.acquire()
-      if (fence) return lease.release(fence)
+      const fence = await this.#acquire()
+      if (fence) return this.#release(fence)
       isWanted = true
     }
-    for (const until = performance.now() + SEEN_MS; performance.now() < until && !signal.aborted; )
-      await this.#changes.next(signal)
+    for (const until = performance.now() + SEEN_MS; performance.now() < until && !signal.aborted; ) await this.nextChange(ctx)
   }
 
   async #drop(ctx: CallContext): Promise<void> {
@@ -262,50 +302,10 @@ export class ServerOwner {
     if (!session) return
     await session.close()
     if (!session.fence) return
-    const { registry, server, lease, self } = this.#options
-    await lease.release(session.fence)
-    if (registry.state(server)?.worker !== self) return
+    const { registry, self } = this.#context
+    await this.#release(session.fence)
+    if (registry.state(this.server)?.worker !== self) return
     // if this fails, the other workers find out when they ask this worker
-    await registry.report(server, session.record(null), undefined, ctx).catch(() => {})
-  }
-}
-
-/** Tasks without a caller that waits; `end` waits for all of them. */
-class BackgroundTasks {
-  readonly #running = new Set<Promise<void>>()
-  readonly #failed: (error: unknown) => void
-
-  constructor(failed: (error: unknown) => void) {
-    this.#failed = failed
-  }
-
-  add(work: Promise<unknown>): void {
-    const done: Promise<void> = work.then(() => {}, this.#failed).finally(() => this.#running.delete(done))
-    this.#running.add(done)
-  }
-
-  async end(): Promise<void> {
-    await Promise.all(this.#running)
-  }
-}
-
-/** A notification can be missed: waiting ends after this time too. */
-const POLL_MS = 250
-
-class ChangeNotifier {
-  #next = Promise.withResolvers<void>()
-
-  notify(): void {
-    const { resolve } = this.#next
-    this.#next = Promise.withResolvers()
-    resolve()
-  }
-
-  /** Resolves with the next change, or after a short time. */
-  async next(signal: AbortSignal): Promise<void> {
-    const ending = new AbortController()
-    const soon = pause(POLL_MS, undefined, { signal: AbortSignal.any([signal, ending.signal]) }).catch(() => {})
-    await Promise.race([this.#next.promise, soon])
-    ending.abort()
+    await registry.report(this.server, session.record(null), undefined, ctx).catch(() => {})
   }
 }

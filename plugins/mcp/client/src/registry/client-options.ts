@@ -3,8 +3,8 @@ import { isAbsolute } from 'node:path'
 import type { CallContext } from '@svc/core'
 import type { McpCallOptions, ProcessLimits, ProcessSandbox, Released } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp-protocol'
-import { bytesOf } from '@svc/plugin-kit'
-import { type KnownEra, type Launch, type McpClientOptions, type OAuthOptions, type TokenStorage } from '../connection/options.ts'
+import { bytesOf, definedOf } from '@svc/plugin-kit'
+import type { KnownEra, Launch, McpClientOptions, TokenStorage } from '../connection/options.ts'
 import type { Server } from './configured-servers.ts'
 import type { McpClientConfig, SandboxSettings } from './settings.ts'
 
@@ -46,17 +46,11 @@ export function limitedBySandbox(entry: McpClientConfig, options: McpCallOptions
 
 /** The client options of a server. Throws MCP_CALL_FAILED if a variable or the sandbox that the entry names is missing. */
 export function clientOptions({ entry }: Server, context: ClientOptionsContext): McpClientOptions {
+  const { name, url, retry_attempts: retryAttempts = RETRIES } = entry
   const { usual, total } = callTimesOf(entry)
-  const common = {
-    name: entry.name,
-    timeout: usual / 1_000,
-    maxTimeout: total / 1_000,
-    retryAttempts: entry.retry_attempts ?? RETRIES,
-    ...(context.known === undefined ? {} : { known: context.known }),
-  }
-  return entry.url === undefined
-    ? { ...common, ...stdioOptions(entry, context) }
-    : { ...common, ...httpOptions(entry, entry.url, context) }
+  const times = { timeout: usual / 1_000, maxTimeout: total / 1_000 }
+  const common = { name, retryAttempts, ...times, ...definedOf({ known: context.known }) }
+  return url === undefined ? { ...common, ...stdioOptions(entry, context) } : { ...common, ...httpOptions(entry, url, context) }
 }
 
 function stdioOptions(entry: McpClientConfig, { env: outer, sandbox, lasting }: ClientOptionsContext) {
@@ -67,28 +61,15 @@ function stdioOptions(entry: McpClientConfig, { env: outer, sandbox, lasting }: 
 }
 
 function httpOptions(entry: McpClientConfig, url: string, { env, storage }: ClientOptionsContext) {
-  const { api_key_env, api_key_header, sandbox, sandbox_config } = entry
-  return {
-    url,
-    ...(api_key_env === undefined
-      ? { oauth: { ...oauthOptions(entry, env), storage } }
-      : { apiKey: variable(entry, api_key_env, 'api_key_env', env) }),
-    ...(api_key_header === undefined ? {} : { apiKeyHeader: api_key_header }),
-    ...(sandbox ? { networkAccess: sandbox_config?.network_access ?? false } : {}),
-  }
-}
-
-function oauthOptions(entry: McpClientConfig, env: ClientOptionsContext['env']): OAuthOptions {
-  const { client_id, client_secret, client_secret_env, token_url, issuer, scope } = entry.oauth ?? {}
-  const secret =
-    client_secret_env === undefined ? client_secret : variable(entry, client_secret_env, 'oauth.client_secret_env', env)
-  return {
-    ...(client_id === undefined ? {} : { clientId: client_id }),
-    ...(secret === undefined ? {} : { clientSecret: secret }),
-    ...(token_url === undefined ? {} : { tokenUrl: token_url }),
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(scope === undefined ? {} : { scope }),
-  }
+  const { api_key_env, api_key_header, oauth = {}, sandbox, sandbox_config } = entry
+  const { client_id, client_secret_env, token_url, issuer, scope } = oauth
+  const networkAccess = sandbox ? (sandbox_config?.network_access ?? false) : undefined
+  const common = { url, ...definedOf({ apiKeyHeader: api_key_header, networkAccess }) }
+  if (api_key_env !== undefined) return { ...common, apiKey: variable(entry, api_key_env, 'api_key_env', env) }
+  const clientSecret =
+    client_secret_env === undefined ? oauth.client_secret : variable(entry, client_secret_env, 'oauth.client_secret_env', env)
+  const client = definedOf({ clientId: client_id, clientSecret, tokenUrl: token_url, issuer, scope })
+  return { ...common, oauth: { ...client, storage } }
 }
 
 function variable({ name }: McpClientConfig, variable: string, key: string, env: ClientOptionsContext['env']): string {

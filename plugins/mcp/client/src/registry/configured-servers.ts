@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, statSync } from 'node:fs'
-import { dirname, join, resolve, sep } from 'node:path'
-import { asSvcError, packagesAround, pathsOfCode, type SvcError } from '@svc/core'
+import { asSvcError, filesOfCommand, type SvcError } from '@svc/core'
 import type { McpClients } from '@svc/core/contracts'
 import { clientInvalid, nameTwice, serverUnknown } from '../errors.ts'
 import { readHomeFile } from './home-file.ts'
@@ -60,42 +58,11 @@ function duplicates(servers: readonly Server[]): SvcError[] {
   })
 }
 
-/**
- * The program files of local servers, as far as their command lines name them. svc runs them with its own rights, so writing to them is running code. A script counts
- * with the files that it imports, and with its folder unless that contains the working folder of svc. Leaves out servers in the sandbox.
- */
+/** The program files of local servers. svc runs them with its own rights, so writing to them is running code. Leaves out servers in the sandbox. */
 export function programFiles(servers: readonly Server[], cwd: string = process.cwd()): string[] {
   const open = servers.filter(({ entry }) => entry.command !== undefined && entry.sandbox !== true)
-  return [...new Set(open.flatMap(({ entry: { command = '', args = [] } }) => filesOf(command, args, cwd)))]
+  return [...new Set(open.flatMap(({ entry: { command = '', args = [] } }) => filesOfCommand([command, ...args], cwd)))]
 }
-
-/** Programs that search the working folder first. */
-const STARTERS = /(^|\/)(npx|npm|pnpm|yarn|bunx)$/
-/** Programs that accept a folder. */
-const INTERPRETERS = /(^|\/)(node|bun|deno|tsx|python[\d.]*)$/
-
-function filesOf(command: string, args: readonly string[], cwd: string): string[] {
-  const started = STARTERS.test(command) ? ['node_modules', 'package.json', '.npmrc'].map(name => join(cwd, name)) : []
-  const program = INTERPRETERS.test(command) ? args.find(arg => !arg.startsWith('-')) : undefined
-  const folder = program === undefined ? [] : folderAt(resolve(cwd, program), cwd)
-  return [...started, ...folder, ...[command, ...args].flatMap(word => pathsOf(word, cwd))]
-}
-
-const folderAt = (path: string, cwd: string) =>
-  existsSync(path) && statSync(path).isDirectory() && !isWithin(cwd, path) ? [path] : []
-
-function pathsOf(word: string, cwd: string): string[] {
-  // also the file in `--import=./hook.mjs`
-  const path = resolve(cwd, /^-[^=]*=(.+)$/.exec(word)?.[1] ?? word)
-  if (!existsSync(path) || !statSync(path).isFile()) return []
-  const packages = packagesAround(path)
-  if (packages !== undefined) return [packages]
-  return [path, ...pathsOfCode(CODE.test(path) ? [path] : []), ...(isWithin(cwd, dirname(path)) ? [] : [dirname(path)])]
-}
-
-const CODE = /\.[cm]?[jt]s$/
-
-const isWithin = (path: string, folder: string) => `${path}${sep}`.startsWith(`${folder}${sep}`)
 
 const unknown = (server: string) => Promise.reject(serverUnknown(server, []))
 

@@ -1,8 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { codeOf, type SchemaProblem, nearest, readConfigFile, shownPath, type SvcError, svcHome } from '@svc/core'
+import { codeOf, type SchemaProblem, readConfigFile, shownPath, type SvcError, svcHome } from '@svc/core'
+import { nameHint } from '@svc/plugin-kit'
+import { holdFile, replaceFile } from '@svc/runtime/home-files'
 import type { Document } from 'yaml'
 import { clientInvalid, fileBusy, nameTaken, notInFile } from '../errors.ts'
 import { MCP_FILE, type McpClientConfig } from './settings.ts'
@@ -37,12 +38,9 @@ export async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]
   return { entries, problems: [] }
 }
 
-function hintOf(problem: SchemaProblem): string {
-  if (problem.keyword === 'required') return `Set ${problem.path}`
-  if (problem.keyword !== 'unknown') return 'Correct the value'
-  const known = (problem.allowed ?? []) as string[]
-  const near = problem.nearest ?? nearest(problem.keys.at(-1) ?? '', known)
-  return near ? `did you mean "${near}"?` : `Use one of: ${known.join(', ')}`
+function hintOf({ path, keys, keyword, allowed = [], nearest }: SchemaProblem): string {
+  if (keyword === 'required') return `Set ${path}`
+  return keyword === 'unknown' ? nameHint(nearest ?? keys.at(-1) ?? '', allowed as string[], 'Remove it') : 'Correct the value'
 }
 
 type Yaml = typeof import('yaml')
@@ -86,25 +84,19 @@ async function edit(file: string, change: (document: Document, yaml: Yaml, names
     yaml,
     entries.map(({ entry }) => entry.name)
   )
-  await replace(file, document.toString({ lineWidth: 0 }))
+  await replaceFile(file, document.toString({ lineWidth: 0 }))
 }
 
 /** Milliseconds to wait for another command. */
 const WAIT_MS = 10_000
 
-/** A lock of the operating system, through SQLite: it ends with its process. The empty file stays: if it were removed, two processes could lock two files of this name. */
+/** The empty file of the lock stays: if it were removed, two processes could lock two files of this name. */
 async function lockFor(file: string): Promise<Disposable> {
   const path = `${file}.lock`
-  await (await open(path, 'a', 0o600)).close()
-  const { DatabaseSync } = await import('node:sqlite')
-  const lock = new DatabaseSync(path, { timeout: WAIT_MS })
-  try {
-    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
-    return lock
-  } catch (error) {
-    lock.close()
+  await appendFile(path, '', { mode: 0o600 })
+  return holdFile(path, WAIT_MS).catch((error: unknown) => {
     throw fileBusy(shownPath(file), error)
-  }
+  })
 }
 
 const textOf = (file: string): Promise<string> =>
@@ -112,15 +104,3 @@ const textOf = (file: string): Promise<string> =>
     if (codeOf(error) === 'ENOENT') return EMPTY
     throw error
   })
-
-/** Only the owner of the file can read it. The rename is atomic, so no reader sees a part of the text. */
-async function replace(file: string, text: string): Promise<void> {
-  const next = `${file}.${randomUUID()}`
-  try {
-    await writeFile(next, text, { mode: 0o600, flag: 'wx' })
-    await rename(next, file)
-  } catch (error) {
-    await rm(next, { force: true })
-    throw error
-  }
-}

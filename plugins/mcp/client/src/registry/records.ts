@@ -1,9 +1,9 @@
-import { type CallContext, codeOf } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
-import type { ListedTool } from '@svc/mcp-protocol'
+import type { Pins, ToolList } from '@svc/mcp-protocol'
+import { changeRecord, readRecord, type RecordStore, type StoredRecord } from '@svc/storage-kit/records'
 import type { KnownEra, TokenStorage } from '../connection/options.ts'
 import type { Server } from './configured-servers.ts'
-import type { Pins } from './pinning.ts'
 
 /** The collection of all records of a server, under the keys below. The name is part of the stored data. */
 export const RECORDS = 'mcp_notes'
@@ -47,11 +47,9 @@ export interface StateRecord {
   readonly seen: number
 }
 
-export interface CatalogueRecord {
+/** A list of tools, with its hash. */
+export interface CatalogueRecord extends ToolList {
   readonly hash: string
-  readonly tools: readonly ListedTool[]
-  /** What was left out and why, a line each. */
-  readonly problems: readonly string[]
 }
 
 /** The result of a login: secret. */
@@ -61,78 +59,49 @@ interface LoginRecord {
   readonly at: number
 }
 
-export const switchKey = ({ entry }: Server) => `switch/${entry.name}`
-export const pinsKey = ({ entry, identity }: Server) => `pins/${entry.name}/${identity}`
-export const loginKey = ({ entry, identity }: Server) => `login/${entry.name}/${identity}`
-export const stateKey = (serverId: string, { entry, fingerprint }: Server) => `state/${serverId}/${entry.name}/${fingerprint}`
+/** The kinds of records of a server, with their keys. A state belongs to one server of svc; all others are shared. */
+export const KEYS = {
+  switch: ({ entry }: Server) => `switch/${entry.name}`,
+  pins: ({ entry, identity }: Server) => `pins/${entry.name}/${identity}`,
+  login: ({ entry, identity }: Server) => `login/${entry.name}/${identity}`,
+  state: ({ entry, fingerprint }: Server, serverId: string) => `state/${serverId}/${entry.name}/${fingerprint}`,
+}
+export type RecordKind = keyof typeof KEYS
 
 export const asJson = (value: object): Json => value as unknown as Json
-
-export type RecordStore = Pick<Store, 'get' | 'batch'>
 
 /** Creates the collections if they are missing. */
 export const openRecords = async (store: Store, ctx: CallContext): Promise<void> => {
   await store.open(SPACE, ctx)
 }
 
-/** A record of the store; version 0 if there is none. */
-export interface StoredRecord {
-  readonly version: number
-  readonly value: Json | undefined
-}
+type Change = (value: Json | undefined, version: number) => Json | undefined
 
-export async function readRecord(store: RecordStore, key: string, ctx: CallContext): Promise<StoredRecord> {
-  const record = await store.get(RECORDS, key, ctx)
-  return { version: record?.version ?? 0, value: record?.value }
-}
+const change = (store: RecordStore, key: string, next: Change, ctx: CallContext): Promise<StoredRecord> =>
+  changeRecord(store, { collection: RECORDS, key }, ({ value, version }) => next(value, version), ctx)
 
-/** Writes the result of `change`, and retries on a concurrent change; `undefined` writes nothing. Returns the current record. */
-async function changeRecord(
-  store: RecordStore,
-  key: string,
-  change: (value: Json | undefined, version: number) => Json | undefined,
-  ctx: CallContext
-): Promise<StoredRecord> {
-  for (;;) {
-    ctx.signal.throwIfAborted()
-    const { version, value } = await readRecord(store, key, ctx)
-    const next = change(value, version)
-    if (next === undefined) return { version, value }
-    try {
-      await store.batch([{ op: 'put', collection: RECORDS, key, value: next, ifVersion: version }], {}, ctx)
-      return { version: version + 1, value: next }
-    } catch (error) {
-      if (codeOf(error) !== 'STORE_CONFLICT') throw error
-    }
-  }
-}
-
-const pinsIn = (value: Json | undefined): Pins => (value as unknown as PinsRecord | undefined)?.tools ?? {}
-
-/** Changes the pinned tools of a server; writes nothing if `change` returns its argument. */
-export async function changePins(
+/** Changes the pinned tools of a server; writes nothing if `pinsOf` returns its argument. */
+export function changePins(
   store: RecordStore,
   server: Server,
-  change: (pins: Pins) => Pins,
+  pinsOf: (pins: Pins) => Pins,
   ctx: CallContext
 ): Promise<StoredRecord> {
   const put = (value: Json | undefined) => {
-    const before = pinsIn(value)
-    const tools = change(before)
+    const before = (value as unknown as PinsRecord | undefined)?.tools ?? {}
+    const tools = pinsOf(before)
     return tools === before ? undefined : asJson({ tools } satisfies PinsRecord)
   }
-  return changeRecord(store, pinsKey(server), put, ctx)
+  return change(store, KEYS.pins(server), put, ctx)
 }
 
 /** Enables or disables a server until the next such change. */
 export const putSwitch = (store: RecordStore, server: Server, enabled: boolean, ctx: CallContext): Promise<StoredRecord> =>
-  changeRecord(store, switchKey(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), ctx)
+  change(store, KEYS.switch(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), ctx)
 
 /** The last list of tools of an owner. */
-export async function readCatalogue(store: RecordStore, key: string, ctx: CallContext): Promise<CatalogueRecord | undefined> {
-  const record = await store.get(CATALOGUES, key, ctx)
-  return record?.value as unknown as CatalogueRecord | undefined
-}
+export const readCatalogue = async (store: RecordStore, key: string, ctx: CallContext): Promise<CatalogueRecord | undefined> =>
+  (await readRecord(store, CATALOGUES, key, ctx)).value as unknown as CatalogueRecord | undefined
 
 const asLogin = (value: Json | undefined) => value as unknown as LoginRecord | undefined
 const loginRecord = (login: Json | undefined, at: number) => asJson({ login: login ?? null, at } satisfies LoginRecord)
@@ -144,18 +113,18 @@ export function loginStorage(
   lasting: CallContext,
   saved?: (record: StoredRecord) => void
 ): TokenStorage {
-  const key = loginKey(server)
+  const key = KEYS.login(server)
   let known = 0
   return {
     async load() {
-      const { version, value } = await readRecord(store, key, lasting)
+      const { version, value } = await readRecord(store, RECORDS, key, lasting)
       known = version
       return asLogin(value)?.login ?? undefined
     },
     async save(login) {
       const put = (before: Json | undefined, version: number) =>
         version === known ? loginRecord(login, asLogin(before)?.at ?? 0) : undefined
-      const record = await changeRecord(store, key, put, lasting)
+      const record = await change(store, key, put, lasting)
       if (record.version === known + 1) known = record.version
       saved?.(record)
     },
@@ -164,9 +133,9 @@ export function loginStorage(
 
 /** The storage for a login by a user: overwrites any other. `done` makes the owner of the server connect again. */
 export function personStorage(store: RecordStore, server: Server, ctx: CallContext): TokenStorage & { done(): Promise<void> } {
-  const key = loginKey(server)
+  const key = KEYS.login(server)
   let latest: Json | undefined
-  const put = (at?: number) => changeRecord(store, key, before => loginRecord(latest, at ?? asLogin(before)?.at ?? 0), ctx)
+  const put = (at?: number) => change(store, key, before => loginRecord(latest, at ?? asLogin(before)?.at ?? 0), ctx)
   return {
     // the earlier login did not work
     load: async () => latest,

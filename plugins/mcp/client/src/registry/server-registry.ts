@@ -1,31 +1,24 @@
 import type { Log, CallContext } from '@svc/core'
 import type { Fence, McpTool, Store } from '@svc/core/contracts'
-import type { ListedTool } from '@svc/mcp-protocol'
+import { assessTools, type ListedTool, type Pins, pinTools, withNewPins } from '@svc/mcp-protocol'
 import { follow } from '@svc/storage-kit/follow'
+import { readRecord, type StoredRecord } from '@svc/storage-kit/records'
 import type { Server } from './configured-servers.ts'
-import { assessTools, type Pins, pinTools, withNewPins } from './pinning.ts'
 import {
   asJson,
   type CatalogueRecord,
   CATALOGUES,
   changePins,
-  loginKey,
+  KEYS,
   openRecords,
-  pinsKey,
   type PinsRecord,
   putSwitch,
   readCatalogue,
-  readRecord,
+  type RecordKind,
   RECORDS,
-  stateKey,
   type StateRecord,
-  type StoredRecord,
-  switchKey,
   type SwitchRecord,
 } from './records.ts'
-
-/** The kinds of records of a server. */
-export type RecordKind = 'switch' | 'pins' | 'state' | 'login'
 
 export interface ServerRegistryOptions {
   readonly store: Store
@@ -41,7 +34,6 @@ export interface ServerRegistryOptions {
 export class ServerRegistry {
   readonly #options: ServerRegistryOptions
   readonly #watched: ReadonlyMap<string, { readonly server: Server; readonly kind: RecordKind }>
-  readonly #stateKeys = new Map<Server, string>()
   readonly #records = new Map<string, StoredRecord>()
   readonly #catalogues = new Map<string, CatalogueRecord>()
   readonly #tools = new Map<string, readonly McpTool[]>()
@@ -52,13 +44,9 @@ export class ServerRegistry {
 
   constructor(options: ServerRegistryOptions) {
     this.#options = options
+    const kinds = Object.keys(KEYS) as RecordKind[]
     this.#watched = new Map(
-      options.servers.flatMap((server): [string, { server: Server; kind: RecordKind }][] => [
-        [switchKey(server), { server, kind: 'switch' }],
-        [pinsKey(server), { server, kind: 'pins' }],
-        [loginKey(server), { server, kind: 'login' }],
-        [this.#stateKey(server), { server, kind: 'state' }],
-      ])
+      options.servers.flatMap(server => kinds.map(kind => [this.#key(kind, server), { server, kind }] as const))
     )
   }
 
@@ -79,21 +67,21 @@ export class ServerRegistry {
 
   /** The switch of a user overrides the configuration. */
   isEnabled(server: Server): boolean {
-    return this.#value<SwitchRecord>(switchKey(server))?.enabled ?? server.entry.enabled ?? true
+    return this.#value<SwitchRecord>(KEYS.switch(server))?.enabled ?? server.entry.enabled ?? true
   }
 
   state(server: Server): StateRecord | undefined {
-    return this.#value(this.#stateKey(server))
+    return this.#value(this.#key('state', server))
   }
 
   /** The record of the last login; each new version is a reason to connect again. */
   login(server: Server): StoredRecord | undefined {
-    return this.#records.get(loginKey(server))
+    return this.#records.get(KEYS.login(server))
   }
 
   /** The tools of the owner's last list; before there is one, the pinned tools. */
   tools(server: Server): readonly McpTool[] | undefined {
-    const key = this.#stateKey(server)
+    const key = this.#key('state', server)
     const known = this.#tools.get(key)
     if (known) return known
     const pins = this.pins(server)
@@ -106,31 +94,31 @@ export class ServerRegistry {
 
   /** The tools as they were approved or first seen. */
   pins(server: Server): Pins {
-    return this.#value<PinsRecord>(pinsKey(server))?.tools ?? {}
+    return this.#value<PinsRecord>(KEYS.pins(server))?.tools ?? {}
   }
 
   catalogue(server: Server): CatalogueRecord | undefined {
-    return this.#catalogues.get(this.#stateKey(server))
+    return this.#catalogues.get(this.#key('state', server))
   }
 
   async pinNewTools(server: Server, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
     const record = await changePins(this.#options.store, server, pins => withNewPins(pins, tools), ctx)
-    await this.take(pinsKey(server), record, ctx)
+    await this.take(KEYS.pins(server), record, ctx)
   }
 
   /** Pins these versions of tools; they are approved here at once. */
   async approve(server: Server, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
     const record = await changePins(this.#options.store, server, pins => pinTools(pins, tools), ctx)
-    await this.take(pinsKey(server), record, ctx)
+    await this.take(KEYS.pins(server), record, ctx)
   }
 
   async setEnabled(server: Server, enabled: boolean, ctx: CallContext): Promise<void> {
-    await this.take(switchKey(server), await putSwitch(this.#options.store, server, enabled, ctx), ctx)
+    await this.take(KEYS.switch(server), await putSwitch(this.#options.store, server, enabled, ctx), ctx)
   }
 
   /** The owner, this worker, has listed these tools: they count here at once, in other workers after `report`. */
   listed(server: Server, catalogue: CatalogueRecord, self: string): void {
-    const key = this.#stateKey(server)
+    const key = this.#key('state', server)
     this.#catalogues.set(key, catalogue)
     this.#unreported.set(key, self)
     this.#tools.delete(key)
@@ -139,7 +127,7 @@ export class ServerRegistry {
   /** Writes the state of a server with its catalogue; the fence proves that this worker owns it. Throws STORE_FENCED, STORE_CONFLICT. */
   async report(server: Server, state: StateRecord, fence: Fence | undefined, ctx: CallContext): Promise<void> {
     const { store, shared } = this.#options
-    const key = this.#stateKey(server)
+    const key = this.#key('state', server)
     const before = this.#records.get(key)?.version ?? 0
     const value = asJson(state)
     if (!shared) return this.take(key, { version: before + 1, value }, ctx)
@@ -162,15 +150,12 @@ export class ServerRegistry {
     if (kind === 'state') await this.#loadCatalogue(key, record.value as unknown as StateRecord | undefined, ctx)
     if ((this.#records.get(key)?.version ?? 0) > before) return
     this.#records.set(key, record)
-    if (kind === 'pins' || kind === 'state') this.#tools.delete(this.#stateKey(server))
+    if (kind === 'pins' || kind === 'state') this.#tools.delete(this.#key('state', server))
     this.#options.changed(server, kind)
   }
 
-  /** Cached: each call needs it. */
-  #stateKey(server: Server): string {
-    const key = this.#stateKeys.get(server) ?? stateKey(this.#options.serverId, server)
-    this.#stateKeys.set(server, key)
-    return key
+  #key(kind: RecordKind, server: Server): string {
+    return KEYS[kind](server, this.#options.serverId)
   }
 
   #value<T>(key: string): T | undefined {
@@ -179,7 +164,7 @@ export class ServerRegistry {
 
   async #read(ctx: CallContext): Promise<void> {
     for (const key of this.#watched.keys()) {
-      const record = await readRecord(this.#options.store, key, ctx)
+      const record = await readRecord(this.#options.store, RECORDS, key, ctx)
       if (record.version > 0 || this.#records.has(key)) await this.take(key, record, ctx)
     }
   }

@@ -1,15 +1,18 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { infoRecord, problemRecord } from '@svc/api-types'
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
-import { type CallContext, messageOf, shownPath } from '@svc/core'
-import type { WorkflowInfo, WorkflowProblem, Workflows } from '@svc/core/contracts'
+import { type CallContext, codeOf, messageOf, shownPath } from '@svc/core'
+import type { WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
 import { lineInvalid, oneLine, table } from '@svc/plugin-kit'
+import { findServers, type FoundServer } from '@svc/runtime'
+import { serverSilent } from '../errors.ts'
+import { VALIDATE, type Validated, validateHere, type ValidateQuestion } from '../validate-here.ts'
 import { contextOf, counted, openWorkflows, WORKFLOW_ARG } from './arguments.ts'
 
 export class WorkflowsValidate extends SvcCommand {
   static override summary = 'Check workflows and report all problems'
   static override description =
-    'A file can be in any folder. Shows each problem with its line and a hint. Exits with 1 if there is a problem.'
+    'A file can be in any folder. Shows each problem with its line and a hint. Exits with 1 if there is a problem. While `svc plugins dev` runs, its server checks them with the nodes and tools of that plugin, unless you name a configuration.'
   static override examples = ['<%= config.bin %> <%= command.id %> workflows/*.yaml']
   static override args = {
     workflow: Args.string({ description: 'Name or file of a workflow', required: true, multiple: true, ignoreStdin: true }),
@@ -18,9 +21,8 @@ export class WorkflowsValidate extends SvcCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(WorkflowsValidate)
-    const workflows = await openWorkflows(this)
-    const ctx = contextOf(this, 'validate')
-    const found = await Promise.all(args.workflow.map(source => lookedAt(workflows, source, ctx)))
+    using check = await openCheck(this, flags)
+    const found = await Promise.all(args.workflow.map(source => lookedAt(source, check.validate)))
     const isGood = found.every(({ problems }) => problems.length === 0)
     if (flags.json) this.print(JSON.stringify({ valid: isGood, files: found.map(recordOf) }))
     else for (const line of found.flatMap(linesOf)) this.print(line)
@@ -35,21 +37,47 @@ interface Looked {
   readonly problems: readonly WorkflowProblem[]
 }
 
+type Validate = (question: ValidateQuestion) => Promise<Validated>
+
 /** Checks a file in any folder, or a workflow by its name or path. Code files are found by path below workflows.code. */
-async function lookedAt(workflows: Workflows, source: string, ctx: CallContext): Promise<Looked> {
+async function lookedAt(source: string, validate: Validate): Promise<Looked> {
   const found = CODE.test(source) ? undefined : await stat(source).catch(() => undefined)
-  if (found?.isFile()) {
-    const problems = await workflows.validate({ text: await readFile(source, 'utf8'), file: source }, ctx)
-    return { source, place: source, problems }
-  }
-  const { info } = await workflows.show(source, ctx)
-  return { source, place: placeOf(info, source), problems: info.problems ?? [] }
+  const isFile = found?.isFile() === true
+  const validated = await validate({ source, ...(isFile ? { text: await readFile(source, 'utf8') } : {}) })
+  return { source, place: isFile ? source : placeOf(validated, source), problems: validated.problems }
+}
+
+/** Checks in the running `svc plugins dev`, which alone has the nodes of its plugin, or else in this process. */
+async function openCheck(
+  call: SvcCommand,
+  { config }: { readonly config?: string | undefined }
+): Promise<Disposable & { readonly validate: Validate }> {
+  const ctx = contextOf(call, 'validate')
+  using stack = new DisposableStack()
+  const servers = config === undefined ? (await findServers(call.home)).map(found => stack.use(found)) : []
+  const [server, ...others] = servers.filter(({ info }) => info.linked !== undefined)
+  const kept = stack.move()
+  const dispose = () => kept.dispose()
+  const here: Validate = async question => validateHere(await openWorkflows(call), question, ctx)
+  if (server === undefined || others.length > 0) return { validate: here, [Symbol.dispose]: dispose }
+  call.note(`checked by svc plugins dev, ${server.info.url}`)
+  const validate: Validate = question =>
+    askedOf(server, question, ctx).catch((error: unknown) => {
+      if (codeOf(error) !== 'PEER_SILENT') throw error
+      return here(question) // its configuration leaves out this plugin
+    })
+  return { validate, [Symbol.dispose]: dispose }
+}
+
+async function askedOf({ control, info }: FoundServer, question: ValidateQuestion, ctx: CallContext): Promise<Validated> {
+  for await (const answer of control.ask(VALIDATE, question, ctx)) return answer as Validated
+  throw serverSilent(info.url)
 }
 
 const CODE = /\.m?[jt]s$/
 
 /** The displayed location of a workflow. Without a file, it is the name that was asked for. */
-const placeOf = ({ file }: WorkflowInfo, otherwise: string) => (file === undefined ? otherwise : shownPath(file))
+const placeOf = ({ file }: Pick<WorkflowInfo, 'file'>, otherwise: string) => (file === undefined ? otherwise : shownPath(file))
 
 const recordOf = ({ source, problems }: Looked) => ({ source, problems: problems.map(problemRecord) })
 

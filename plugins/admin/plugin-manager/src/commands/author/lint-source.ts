@@ -1,6 +1,7 @@
+import { readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { join, relative, sep } from 'node:path'
 import { matchesPattern } from '@svc/core'
-import { readdirSync, readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { withImports } from '@svc/core/config'
 import { matchesHost } from '@svc/runtime/isolation'
 import type { Finding, LintedPackage } from './plugin-folder.ts'
 
@@ -20,7 +21,9 @@ const CODE = /(?<!\.d)\.[mc]?[jt]s$/
 export function sourceFindings({ folder, info }: LintedPackage): Finding[] {
   if (info === undefined || info.manifest.runtime !== undefined) return []
   const { env = [], network = [], write = [] } = info.manifest.permissions ?? {}
-  const lines = filesBelow(folder).flatMap(file => linesOf(file, relative(folder, file)))
+  const root = realpathSync(folder)
+  const files = withoutBrowserScripts(filesBelow(root), root)
+  const lines = files.flatMap(file => linesOf(file, relative(root, file)))
   return once([
     ...lines.flatMap(line =>
       variablesIn(line)
@@ -47,15 +50,40 @@ function filesBelow(folder: string): string[] {
   })
 }
 
+/** Folders whose scripts a page loads. */
+const BROWSER_FOLDER = /(^|[/\\])(public|static|assets|browser)[/\\]/
+const BROWSER_CODE = /\b(document|window|localStorage|customElements|EventSource)\./
+/** An import of a package, or a global of Node. */
+const NODE_CODE =
+  /\b(from|import|require)\s*\(?\s*['"`](?!\.{0,2}\/|https?:)|\bprocess\.|\bmodule\.exports\b|\bglobalThis\.process\b/
+
+/**
+ * Leaves out scripts that a route serves to browsers: they are in such a folder or use the page, import no package, and no
+ * module of the plugin imports them. The browser decides what they reach.
+ */
+function withoutBrowserScripts(files: readonly string[], root: string): readonly string[] {
+  const isForBrowser = (file: string) => {
+    const code = withoutComments(readFileSync(file, 'utf8'))
+    const isServed = BROWSER_FOLDER.test(file.slice(root.length + sep.length)) || BROWSER_CODE.test(code)
+    return isServed && !NODE_CODE.test(code)
+  }
+  const scripts = new Set(files.filter(isForBrowser))
+  if (scripts.size === 0) return files
+  const imported = new Set(files.filter(file => !scripts.has(file)).flatMap(withImports))
+  return files.filter(file => !scripts.has(file) || imported.has(file))
+}
+
 /** Removes comments, keeps texts and line numbers. */
 const COMMENT = /(['"`])(?:\\[^]|(?!\1)[^])*?\1|\/\/.*|\/\*[^]*?\*\//g
 
 function linesOf(file: string, name: string): Line[] {
-  const text = readFileSync(file, 'utf8').replaceAll(COMMENT, (found, quote: string | undefined) =>
-    quote === undefined ? found.replaceAll(/[^\n]/g, '') : found
-  )
-  return text.split('\n').map((code, at) => ({ where: `${name}:${at + 1}`, code }))
+  return withoutComments(readFileSync(file, 'utf8'))
+    .split('\n')
+    .map((code, at) => ({ where: `${name}:${at + 1}`, code }))
 }
+
+const withoutComments = (text: string) =>
+  text.replaceAll(COMMENT, (found, quote: string | undefined) => (quote === undefined ? found.replaceAll(/[^\n]/g, '') : found))
 
 const variablesIn = ({ code }: Line): string[] => [
   ...[...code.matchAll(/process\.env(?:\.(\w+)|\[['"](\w+)['"]\])/g)].map(([, dot, bracket]) => dot ?? bracket!),

@@ -56,18 +56,26 @@ function routeFindings({ info }: LintedPackage): Finding[] {
   ])
 }
 
-/** Single items beside the permission for their whole slot, which makes them meaningless. */
+/** Single items beside the permission for all of them, which makes them meaningless. */
 function grantFindings({ info }: LintedPackage): Finding[] {
-  const { services = [], tools = [], providers = [] } = info?.manifest.permissions ?? {}
-  const named = Object.entries({ tools, providers }).filter(([, names]) => names.length > 0)
-  return named.flatMap(([slot]): Finding[] => (services.some(word => matchesPattern(word, slot)) ? [grantedTwice(slot)] : []))
+  const { services = [], tools = [], providers = [], spaces = [] } = info?.manifest.permissions ?? {}
+  const named = (
+    [
+      ['tools', 'tools', tools],
+      ['providers', 'providers', providers],
+      ['spaces', 'store', spaces],
+    ] as const
+  ).filter(([, , names]) => names.length > 0)
+  return named.flatMap(([items, all]): Finding[] =>
+    services.some(word => matchesPattern(word, all)) ? [grantedTwice(items, all)] : []
+  )
 }
 
-const grantedTwice = (slot: string): Finding => ({
+const grantedTwice = (items: string, all: string): Finding => ({
   level: 'warning',
   code: 'PERMISSION_WIDE',
-  message: `the manifest names single ${slot}, but "services" asks for all ${slot}`,
-  hint: `Remove "${slot}" from "services"`,
+  message: `the manifest names single ${items}, but "services" asks for all ${items}`,
+  hint: `Remove "${all}" from "services"`,
   where: 'package.json',
 })
 

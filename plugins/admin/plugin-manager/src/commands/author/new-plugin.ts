@@ -140,18 +140,28 @@ ${said.trim()}
 
 \`\`\`sh
 npm install             # @svc/core${language === 'ts' ? ', and what checks the types' : ''}
-npm test                # its own tests, and the kit that every plugin must pass
+npm test                # its own tests, and the kit that every plugin must pass (Node 24 or newer)
 svc plugins dev         # a server that has it, and reloads when a file is saved
+${isBuilt ? 'npm run build           # writes JavaScript to dist\n' : ''}svc plugins install .   # installs ${isBuilt ? 'dist' : 'it'}; a running server loads it
 svc plugins lint        # checks the package for problems
 svc plugins publish     # all of that, then npm publish; --dry-run shows what it would send
 \`\`\`
-${isLinked() ? LINKED : ''}${isBuilt ? '\nIn a package Node runs JavaScript alone: `npm run build` writes it to `dist`, and packing does that by itself.\n' : ''}`
+${isLinked() ? LINKED : ''}${isBuilt ? BUILT : ''}`
 }
 
 const LINKED =
   '\n`devDependencies` link to the svc on this machine, which is not from a registry. Write versions when others work on the plugin.\n'
 
+const BUILT =
+  '\nAn installed package contains JavaScript only: run `npm run build` before `svc plugins install`, which runs no scripts.\n`npm pack` and `npm publish` build it themselves.\n'
+
 type Language = 'ts' | 'js'
+
+/**
+ * The kits need Node 24. The test runner of an older Node finds no TypeScript test, and ends with success. The text works in the
+ * shells of all systems.
+ */
+const NODE_CHECK = `node -e "if (parseInt(process.versions.node) < 24) throw 'The tests need Node 24 or newer, this is ' + process.version"`
 
 const NODE_TYPES = '^24.0.0'
 const TYPESCRIPT = '^7.0.0'
@@ -188,7 +198,11 @@ function packageJson({ words, language, kinds, manifest, api, core }: Parts): ob
     engines: { node: '>=24' },
     ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(kinds, isBuilt) }),
     files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
-    scripts: { ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}), test: 'node --test' },
+    scripts: {
+      ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}),
+      pretest: NODE_CHECK,
+      test: 'node --test',
+    },
     peerDependencies: { '@svc/core': `^${core}`, ...brought },
     // svc provides them, as it provides the core
     ...(Object.keys(brought).length > 0 ? { peerDependenciesMeta: mapped(brought, () => ({ optional: true })) } : {}),

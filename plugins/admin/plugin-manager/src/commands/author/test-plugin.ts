@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { styleText } from 'node:util'
 import { messageOf, readManifest, withTimeout, mergeConfig, type PluginRef, planHost, type Plugin } from '@svc/core'
-import { type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/testing'
+import { joinLooks, type KitCase, openPackage, pluginKit, type PluginSamples } from '@svc/testing'
 import { milliseconds, visible } from '@svc/cli/command'
 import { type AuthorIsolation, chooseIsolation } from './isolation-here.ts'
 import { folderOfPlugin } from './plugin-folder.ts'
+import { checkTypes, staleBuild } from './source-and-build.ts'
 import { OURS, DEFAULTS, hostOptions } from '@svc/cli/program'
 
 /** The result of one case. */
@@ -66,10 +67,23 @@ export async function testPlugin(
   using strays = hearStrays(at)
   const warnings = new Set<string>()
   for (const testCase of await pluginKit(at, { ...samples, beside, seed, sandbox })) add(await resultOf(testCase, warnings))
+  await addTypes(at, add)
+  const stale = staleBuild(at)
+  if (stale !== undefined) warnings.add(`${stale.text}; this test ran the source`)
   const error = strays.found().join('\n')
   if (error !== '') add({ title: STRAYS, state: 'failed', ms: 0, error })
   const why = reason === undefined ? {} : { isolation_reason: reason }
   return { plugin: name, version, seed, isolation, ...why, cases: results, warnings: [...warnings] }
+}
+
+const TYPES = 'has no type errors'
+
+async function addTypes(folder: string, add: (result: CaseResult) => void): Promise<void> {
+  const checked = await checkTypes(folder)
+  if (checked === undefined) return
+  const { skipped, error, ms } = checked
+  if (skipped !== undefined) add({ title: `${TYPES} – skipped: ${skipped}`, state: 'skipped', ms })
+  else add({ title: TYPES, state: error === undefined ? 'passed' : 'failed', ms, ...(error === undefined ? {} : { error }) })
 }
 
 const STRAYS = 'throws and rejects nothing outside its calls, which would end a server'
@@ -113,6 +127,9 @@ async function resultOf(kitCase: KitCase, warnings: Set<string>): Promise<CaseRe
   }
 }
 
+const MADE_UP =
+  ' (set `madeUp: true` next to `good` and `bad` if the test may call the tool with generated arguments, effects included)'
+
 const SIGNS = { passed: ['green', 'ok  '], failed: ['red', 'FAIL'], skipped: ['gray', 'skip'] } as const
 
 /** A case for a person. */
@@ -133,13 +150,14 @@ export const hasFailed = ({ cases }: TestResult): boolean => cases.some(({ state
 
 export function summaryText({ plugin, version, seed, isolation, isolation_reason: reason, cases, warnings }: TestResult): string {
   const count = (state: CaseResult['state']) => cases.filter(testCase => testCase.state === state).length
+  const isMadeUp = cases.some(({ state, title }) => state === 'skipped' && title.includes('`madeUp: true`'))
   const skipped =
     count('skipped') === 0
       ? ''
-      : `, ${count('skipped')} skipped: this test did not cover what the plugin reads and asks there (add samples in test/samples)`
+      : `, ${count('skipped')} skipped: add what these lines name to test/samples.ts, or the test does not cover it${isMadeUp ? MADE_UP : ''}`
   const where = isolation === 'process' ? 'in a process of its own' : 'in the process of svc'
   return [
-    ...warnings.map(text => `${styleText('yellow', 'warn', { stream: process.stdout })} ${visible(text)}`),
+    ...joinLooks(warnings).map(text => `${styleText('yellow', 'warn', { stream: process.stdout })} ${visible(text)}`),
     `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`,
     `it ran ${where}${reason === undefined ? '' : `: ${reason}`}`,
   ].join('\n')

@@ -1,14 +1,15 @@
 import { join } from 'node:path'
-import { errorFacts, passingPerson, printError, visible } from '@svc/cli/command'
-import { abortOnInterrupt, endUnchanged, findSettings, here, setHome, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import { errorFacts, passingPerson, printError, UNSET_HINT, unsetIn, unsetText, visible } from '@svc/cli/command'
+import { abortOnInterrupt, endUnchanged, findSettings, here, setHome } from '@svc/cli/program'
 import type { ConfigTree, SvcError } from '@svc/core'
+import { findServers } from '@svc/runtime'
 import { joinedValues } from '@svc/runtime/isolation'
 import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'
 import { accessOf, newValueWords, type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
 import { checkIsolation, checkNames, goesWithout, isolationOf, type IsolationChoice } from './isolation.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
-import { consentMissing } from '../errors.ts'
+import { consentMissing, settingsMissing } from '../errors.ts'
 import { refusedText, settleAbandoned, type ChangeResult, tryChange } from './take-up.ts'
 
 /** The request of a person. */
@@ -67,6 +68,7 @@ async function carryOut(change: StagedChange, asked: ChangeCommand, around: Chan
   if (proposals.length > 0) await show(proposals, change, asked)
   await checkNames(change, asked.config)
   for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
+  await checkSettings(proposals)
   if (asked.dryRun)
     return printSuccess(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
   if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
@@ -79,6 +81,15 @@ async function carryOut(change: StagedChange, asked: ChangeCommand, around: Chan
   if (taken.problems.length > 0) return refused(asked, taken.problems)
   const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
   return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
+}
+
+/** Reports missing settings before the question. A running server can have another configuration, and checks its own. */
+async function checkSettings(proposals: readonly Proposal[]): Promise<void> {
+  const [first] = proposals.filter(({ access }) => access.missing.length > 0)
+  if (first === undefined) return
+  using stack = new DisposableStack()
+  const servers = (await findServers(here().home)).map(server => stack.use(server))
+  if (servers.length === 0) throw settingsMissing(first.candidate.name, first.access.missing)
 }
 
 /** Only a note, because the plugin may work without the variables. */
@@ -172,10 +183,14 @@ const namesOf = ({ candidates, removed }: StagedChange) =>
     ? candidates.map(candidate => `${candidate.name} ${candidate.version}`).join(', ')
     : removed.map(item => item.name).join(', ')
 
-export const servedBy = ({ urls }: ChangeResult): string =>
-  urls.length === 0
-    ? 'no server runs: the next svc serve loads the change'
-    : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} loaded the change`
+export function servedBy({ urls, others }: ChangeResult): string {
+  const dev = others.length === 0 ? '' : `; ${others.join(', ')} (svc plugins dev) loads no installed plugins`
+  const loaded =
+    urls.length === 0
+      ? `no ${others.length === 0 ? '' : 'other '}server runs: the next svc serve loads the change`
+      : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} loaded the change`
+  return `${loaded}${dev}`
+}
 
 /** Prints a line or a JSON object about a success, and returns its exit code. */
 export function printSuccess(

@@ -87,7 +87,8 @@ export async function acceptValues({ names, yes, ...asked }: AcceptAsked): Promi
     })
   const stream = asked.json ? process.stderr : process.stdout
   if (!(asked.json && yes)) stream.write(`${found.map(accessText).join('\n\n')}\n\n`)
-  if (!yes && !(await consent('Accept?', 'accept', signal))) {
+  if (!yes && !(await consent('Accept?', 'accept', signal).catch(declinedAt(signal)))) {
+    if (signal.aborted) return endUnchanged()
     process.stderr.write('nothing was changed\n')
     return 1
   }
@@ -99,6 +100,12 @@ export async function acceptValues({ names, yes, ...asked }: AcceptAsked): Promi
   if (taken.problems.length > 0) return refused(asked, taken.problems)
   const text = `accepted for ${found.map(({ plugin }) => plugin.name).join(', ')}; ${servedBy(taken)}`
   return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
+}
+
+/** Ctrl-C at the question declines. */
+const declinedAt = (signal: AbortSignal) => (error: unknown) => {
+  if (!signal.aborted) throw error
+  return false
 }
 
 interface AccessChange {

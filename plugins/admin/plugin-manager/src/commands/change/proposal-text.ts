@@ -1,9 +1,21 @@
 import { homedir } from 'node:os'
 import { resolve, sep } from 'node:path'
 import { styleText } from 'node:util'
-import { oneLine, visible } from '@svc/cli/command'
-import { unsetIn } from '@svc/cli/program'
-import { type ConfigTree, type Manifest, type RouteManifest, routesOf, shownPath, slotsOf } from '@svc/core'
+import { oneLine, unsetIn, visible } from '@svc/cli/command'
+import {
+  type AnyHook,
+  type AnyService,
+  type AnySlot,
+  type ConfigTree,
+  type HookKind,
+  Host,
+  type Manifest,
+  type RouteManifest,
+  routesOf,
+  shownPath,
+  slotsOf,
+} from '@svc/core'
+import * as contracts from '@svc/core/contracts'
 import {
   allSettings,
   type PermissionValues,
@@ -30,6 +42,8 @@ export interface ConfiguredAccess {
   readonly values: PermissionValues
   /** Values that were accepted before. */
   readonly accepted: PermissionValues
+  /** Settings that the plugin needs and the configuration does not have. */
+  readonly missing: readonly string[]
 }
 
 /** Reads the values for a plugin from a configuration. `accepted`: its former entry in the lock. */
@@ -39,7 +53,8 @@ export function accessOf(
   former?: LockedPlugin
 ): ConfiguredAccess {
   const lookup = allSettings(config, manifest.instances?.type)
-  return { lookup, values: valuesIn(permissions, lookup), accepted: former?.values ?? {} }
+  const missing = (manifest.settings ?? []).filter(setting => lookup(setting) === undefined)
+  return { lookup, values: valuesIn(permissions, lookup), accepted: former?.values ?? {}, missing }
 }
 
 /** The values that were not accepted before. */
@@ -65,6 +80,10 @@ export function proposalText({ candidate, isolation, access }: Proposal, isOpen:
     ...rowsOf('answers', routeWords(manifest.contributes)),
     ...rowsOf('checks', schemeWords(manifest)),
     ...rowsOf('may', permissionWords(candidate.permissions, access.lookup)),
+    ...rowsOf(
+      'needs',
+      access.missing.map(setting => `${setting} in the configuration, which is not set`)
+    ),
     ...changeRows(candidate, newValueWords(access)),
     ['scripts', scriptWords(candidate)],
     ['brings', bringsWords(candidate)],
@@ -211,15 +230,40 @@ const KINDS: Readonly<Record<PermissionKind, Kind>> = {
     say: name => `see the credentials that clients send in ${name}, including the API key and tokens of svc`,
     isWide: () => true,
   },
+  server: { say: request => `with its commands, send ${request} to your server with your credentials`, isWide: hasStar },
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
   tools: { say: name => `call the tool ${name}`, isWide: hasStar },
   providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
-  hooks: { say: name => `join ${name}: see and change all its messages`, isWide: hasStar },
+  secrets: { say: name => `read the secret ${name}`, isWide: () => false },
+  spaces: { say: name => `read and change all data in the space ${name} of the store`, isWide: hasStar },
+  hooks: { say: hookWords, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },
   read: { say: path => `read ${path}`, isWide: holdsAPerson },
   env: { say: name => `read the variable ${name}`, isWide: hasStar },
   // *.example.org has one owner, *.org has many
   network: { say: host => `connect to ${host}`, isWide: host => /^\*(\.[^.]*)?(:\d+)?$/.test(host) },
+}
+
+const HOST_HOOK = `${Host.name}.`
+
+/** The kinds of the hooks of svc, by id. Hooks of other plugins are not known before their code runs. */
+const HOOK_KINDS: ReadonlyMap<string, HookKind> = new Map(
+  Object.values(contracts).flatMap(token => hooksOf(token).map(({ id, kind }) => [id, kind]))
+)
+
+function hooksOf(token: unknown): readonly AnyHook[] {
+  const { what, hooks, changed } = Object(token) as Partial<AnyService & AnySlot>
+  if (what === 'slot' && changed) return [changed]
+  return what === 'service' ? (Object.values(hooks ?? {}) as AnyHook[]) : []
+}
+
+/** The kind of a hook decides what its taps can do. Several hooks, or an unknown one, let a plugin do everything. */
+function hookWords(name: string): string {
+  if (name.startsWith(HOST_HOOK)) return `join ${name}: run at this moment`
+  const kind = HOOK_KINDS.get(name)
+  if (kind === 'series') return `join ${name}: see all its messages`
+  if (kind === 'bail') return `join ${name}: see all its messages, and answer or refuse them`
+  return `join ${name}: see and change all its messages`
 }
 
 /** A path that contains a whole home, or the folder in which svc starts. */

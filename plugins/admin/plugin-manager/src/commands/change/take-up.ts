@@ -8,6 +8,8 @@ import { startProblems } from '@svc/cli/program'
 export interface ChangeResult {
   readonly problems: readonly SvcError[]
   readonly urls: readonly string[]
+  /** Servers of `svc plugins dev`, which load no installed plugins. */
+  readonly others: readonly string[]
 }
 
 export interface TakingUp {
@@ -28,7 +30,7 @@ export async function tryChange(
   taking: TakingUp,
   put: (holds: () => Promise<boolean>) => Promise<unknown>
 ): Promise<ChangeResult> {
-  let taken: ChangeResult = { problems: [], urls: [] }
+  let taken: ChangeResult = { problems: [], urls: [], others: [] }
   const isGood = () => taken.problems.length === 0 && !taking.signal.aborted
   await put(async () => {
     taken = await takeUp(home, taking)
@@ -54,23 +56,27 @@ export async function settleAbandoned(set: string, home: string): Promise<void> 
  */
 async function takeUp(home: string, taking: TakingUp): Promise<ChangeResult> {
   using stack = new DisposableStack()
-  const servers = (await findServers(home)).map(server => stack.use(server))
+  const all = (await findServers(home)).map(server => stack.use(server))
+  const servers = all.filter(loadsInstalled)
+  const others = all.filter(server => !loadsInstalled(server)).map(({ info }) => info.url)
   if (servers.length > 0) {
     taking.report('reload')
-    return await reloadAll(servers)
+    return { ...(await reloadAll(servers)), others }
   }
   taking.report('start')
-  return { problems: await newProblems(taking), urls: [] }
+  return { problems: await newProblems(taking), urls: [], others }
 }
 
 /** Reloads the servers that had already loaded the change, after its rollback. */
 async function takeBack(home: string): Promise<void> {
   using stack = new DisposableStack()
-  await reloadAll((await findServers(home)).map(server => stack.use(server)))
+  await reloadAll((await findServers(home)).map(server => stack.use(server)).filter(loadsInstalled))
 }
 
+const loadsInstalled = ({ info }: FoundServer) => info.linked === undefined
+
 /** An interruption does not stop it: servers with different sets would be worse than waiting. */
-async function reloadAll(servers: readonly FoundServer[]): Promise<ChangeResult> {
+async function reloadAll(servers: readonly FoundServer[]): Promise<Pick<ChangeResult, 'problems' | 'urls'>> {
   const urls: string[] = []
   for (const { control, info } of servers) {
     const problems = await reloaded(control)

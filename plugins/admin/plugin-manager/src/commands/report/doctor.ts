@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { codeOf, type SvcError, asSvcError, type PluginReport } from '@svc/core'
 import { isAbandoned, type Lock, readLock, setFolder } from '../../set.ts'
-import { setHome, startProblems, verified, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/program'
+import { setHome, startProblems, verified } from '@svc/cli/program'
 import { fail, type Finding, ok, warn, findingsText } from '../doctor/finding.ts'
 import { sandboxFinding } from '../doctor/machine.ts'
-import { visible } from '@svc/cli/command'
+import { visible, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/command'
 import { OLD_FIGURES, reportsOf, type ServerPlugins } from './plugin-state.ts'
 
 /** `svc plugins doctor`: resolves with 1 if a check fails. */

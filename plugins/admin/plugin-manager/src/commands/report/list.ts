@@ -1,5 +1,5 @@
-import { reachServer, ensureHome } from '@svc/runtime'
-import { codeOf, systemContext, matchesPattern } from '@svc/core'
+import { ensureHome, reachServerIfAny } from '@svc/runtime'
+import { systemContext, matchesPattern } from '@svc/core'
 import { svcHome } from '@svc/core/config'
 import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
@@ -86,15 +86,11 @@ const ASK_MS = 10_000
 type Live = typeof import('./plugin-state.ts').asTheyAre
 
 async function ofServer({ port }: ShowOptions, live: Live | undefined): Promise<LoadedPlugins | undefined> {
-  try {
-    using server = await reachServer(svcHome(), { port })
-    const { plugins, version } = await server.control.report(systemContext(AbortSignal.timeout(ASK_MS)))
-    const reported = live ? await live(plugins, server.info) : { plugins }
-    return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...reported }
-  } catch (error) {
-    if (codeOf(error) === 'SERVER_NONE' && port === undefined) return undefined
-    throw error
-  }
+  using server = await reachServerIfAny(svcHome(), { port })
+  if (server === undefined) return undefined
+  const { plugins, version } = await server.control.report(systemContext(AbortSignal.timeout(ASK_MS)))
+  const reported = live ? await live(plugins, server.info) : { plugins }
+  return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...reported }
 }
 
 async function ofHost(config: string | undefined): Promise<LoadedPlugins> {

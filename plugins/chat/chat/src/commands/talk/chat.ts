@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import type { ChatBody } from '@svc/api-types'
 import { errorPage, INTERRUPTED, passingPerson } from '@svc/cli/command'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
+import { definedOf } from '@svc/plugin-kit'
 import { nothingToSay } from '../errors.ts'
 import { type Lines, openHistory, openLines } from './lines.ts'
 import { localPartner, type Partner, remotePartner } from './partner.ts'
@@ -65,10 +66,6 @@ async function partnerOf(command: CommandContext, options: ChatOptions): Promise
 
 const askOf = ({ conversation, provider, model, temperature, maxTokens, tools }: ChatOptions): Omit<ChatBody, 'message'> =>
   definedOf({ conversation_id: conversation, provider, model, temperature, max_tokens: maxTokens, tools })
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-const definedOf = <T extends object>(values: T): Defined<T> =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>
 
 type About = Omit<ChatBody, 'message'>
 

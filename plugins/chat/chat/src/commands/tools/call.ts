@@ -1,5 +1,15 @@
-import { errorPage, INTERRUPTED, oneLine, visible, visibleLines } from '@svc/cli/command'
-import { codeOf, type SchemaProblem, isTree, messageOf, svcError, type SvcError, systemContext, withTimeout } from '@svc/core'
+import { errorPage, INTERRUPTED, oneLine, UNSET_HINT, unsetIn, unsetText, visible, visibleLines } from '@svc/cli/command'
+import {
+  codeOf,
+  type SchemaProblem,
+  isTree,
+  messageOf,
+  type HostReport,
+  svcError,
+  type SvcError,
+  systemContext,
+  withTimeout,
+} from '@svc/core'
 import { type CommandContext, type ContentPart, type Json, type Tool, type ToolResult, Tools } from '@svc/core/contracts'
 import { toolFailure } from '@svc/plugin-kit'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
@@ -20,14 +30,17 @@ const TIMEOUT_MS = 60_000
 /** `svc tools call`. Resolves with the exit code: 1 if the tool fails, 130 after an interrupt. Throws the errors that occur before the tool runs. */
 export async function callTool(command: CommandContext, asked: CallOptions): Promise<number> {
   const given = await readArguments(asked.words, asked.args)
-  const tools = (await command.host({ debug: asked.debug })).slot(Tools)
+  const host = await command.host({ debug: asked.debug })
+  const tools = host.slot(Tools)
   const tool = tools.get(asked.name)
   if (!tool) throw toolUnknownHere(asked.name, tools.names())
   const args = given instanceof Pairs ? given.fit(tool.parameters) : given
   await checkArguments(asked.name, tool, args)
   const began = performance.now()
   const limitMs = asked.timeoutMs ?? tool.timeoutMs ?? timeoutOf(await command.setting('chat', 'tool_timeout_ms'))
-  const outcome = await run({ name: asked.name, tool, plugin: tools.owner(asked.name) }, args, limitMs, command.signal)
+  const plugin = tools.owner(asked.name)
+  const called = await run({ name: asked.name, tool, plugin }, args, limitMs, command.signal)
+  const outcome = await withUnset(called, host.report(), plugin)
   const code = show(command, asked, outcome, Math.round(performance.now() - began))
   return command.signal.aborted ? INTERRUPTED : code
 }
@@ -70,6 +83,17 @@ function thrownBy({ name, plugin }: CalledTool, thrown: unknown): Outcome {
   })
   const isExpected = hint !== undefined || (plugin?.startsWith('@svc/') === true && code !== err.name)
   return { error, ...(isExpected ? {} : { frames: framesOf(err) }) }
+}
+
+/** A tool often fails because of a declared variable that is not set. */
+async function withUnset(outcome: Outcome, { plugins }: HostReport, plugin: string | undefined): Promise<Outcome> {
+  if (!('frames' in outcome) || plugin?.startsWith('@svc/') !== false) return outcome
+  const { permissions = {} } = plugins.find(({ name }) => name === plugin) ?? {}
+  const unset = unsetIn(permissions)
+  if (unset.length === 0) return outcome
+  const { code, message, details } = outcome.error
+  const hint = `Of the variables of the plugin, ${unsetText(unset)}. ${UNSET_HINT}`
+  return { ...outcome, error: svcError(code, message, { details, plugin, hint }) }
 }
 
 /** The frames of the plugin, without those of svc around it. */

@@ -13,7 +13,7 @@ import {
   type StepsEnd,
   watchedSteps,
 } from '@svc/mcp-protocol'
-import { createSemaphore, type Semaphore } from '@svc/plugin-kit'
+import { createSemaphore, definedOf, type Semaphore } from '@svc/plugin-kit'
 import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
 import type { ConnectionManager } from '../connection-manager.ts'
 import type { Answer, Connection } from '../connection.ts'
@@ -21,8 +21,6 @@ import { failed, questionClosed, statusOf } from '../failures.ts'
 import { positive, type ResolvedOptions } from '../resolved-options.ts'
 import type { Catalogue } from '../tool-list.ts'
 import { type CallRequest, RunningCall } from './running-call.ts'
-
-type InputStep = ToolStep & { readonly type: 'input' }
 
 const MAX_WAITING = 1_000
 /** How often a call is sent again that did not reach its server. */
@@ -163,12 +161,12 @@ export class Calls {
         continue
       }
       if ('error' in answer) throw refused(name, tool, answer.error)
-      const outcome = readOutcome(name, tool, answer.result)
+      const outcome = readOutcome(name, tool, answer.result, call.can)
       if (outcome.type === 'result') return outcome
-      if (Object.keys(outcome.requests).length > 0) return checkInput(name, outcome, call.can)
+      if (Object.keys(outcome.requests).length > 0) return outcome
       if (++postponed > MAX_POSTPONED) throw protocolError(name, `it postponed the call ${MAX_POSTPONED} times`)
       await pause(POSTPONED_MS, signal)
-      dialog = { can: call.can, ...(outcome.state !== undefined && { state: outcome.state }) }
+      dialog = { can: call.can, ...definedOf({ state: outcome.state }) }
     }
   }
 
@@ -234,9 +232,3 @@ function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined,
 
 const RESENDABLE: ReadonlySet<McpErrorClass> = new Set(['connection_refused', 'protocol_error'])
 const isUndelivered = (error: SvcError) => error.details?.['delivered'] === 'no' && RESENDABLE.has(failureOf(error).class)
-
-function checkInput(name: string, step: InputStep, can: RunningCall['can']): ToolStep {
-  const undeclared = Object.values(step.requests).find(one => !can.includes(one.method))
-  if (undeclared === undefined) return step
-  throw protocolError(name, `it asks for ${undeclared.method}, which the client did not declare`)
-}

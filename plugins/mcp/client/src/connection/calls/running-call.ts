@@ -1,6 +1,6 @@
 import type { InputRequest, Json, ToolDialog, ToolStep } from '@svc/core/contracts'
-import { deeper, MAX_DEPTH, noAnswer, withDefaults } from '@svc/mcp-protocol'
-import { stripped } from '@svc/plugin-kit'
+import { deeper, MAX_DEPTH, responseTo, StepQueue } from '@svc/mcp-protocol'
+import { definedOf, stripped } from '@svc/plugin-kit'
 import type { Arguments, StepOptions } from '../client-types.ts'
 import { aborted, tooSlow } from '../failures.ts'
 import type { ResolvedOptions } from '../resolved-options.ts'
@@ -12,9 +12,6 @@ interface Question {
   readonly params: unknown
 }
 
-/** Above this many unread steps, the oldest progress is dropped. */
-const MAX_STEPS = 256
-
 /** What a caller asks for. */
 export interface CallRequest extends StepOptions {
   readonly tool: string
@@ -24,7 +21,7 @@ export interface CallRequest extends StepOptions {
 }
 
 /** A call from its start to its last step: a result, a question or a failure. It can wait for the answer of a user. */
-export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolStep> {
+export class RunningCall extends StepQueue {
   /** The questions that the caller supports now. */
   can: ToolDialog['can']
   /** Whether the server can have received it. */
@@ -42,17 +39,12 @@ export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolS
   readonly #questions = new Map<string, (answer: Json | undefined) => void>()
   /** Returns the state with which the caller answers a question. Throws MCP_CALL_FAILED. */
   readonly #park: () => string
-  /** The steps that the caller has not read yet. */
-  readonly #steps: ToolStep[] = []
-  #failure: Error | undefined
-  /** The caller has read the last step, and has not answered a question. */
-  #isOver = false
-  #reader: PromiseWithResolvers<IteratorResult<ToolStep>> | undefined
   #timer: NodeJS.Timeout | undefined
   #endsAt: number
   #pausedAt: number | undefined
 
   constructor(options: ResolvedOptions, request: CallRequest, timeoutMs: number, park: () => string) {
+    super()
     this.#server = options.name
     this.request = request
     this.can = request.dialog?.can ?? []
@@ -87,44 +79,10 @@ export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolS
     clearTimeout(this.#timer)
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  /** Returns the next step; throws the failure. Only one reader waits at a time. */
-  next(): Promise<IteratorResult<ToolStep>> {
-    if (this.#isOver) return Promise.resolve({ done: true, value: undefined })
-    const value = this.#steps.shift()
-    if (value !== undefined) return Promise.resolve(this.#read(value))
-    if (this.#failure !== undefined) return Promise.reject(this.#failure)
-    this.#reader = Promise.withResolvers()
-    return this.#reader.promise
-  }
-
-  #read(value: ToolStep): IteratorResult<ToolStep> {
-    this.#isOver = value.type === 'result' || value.type === 'input'
-    return { done: false, value }
-  }
-
-  push(step: ToolStep): void {
-    if (this.#reader !== undefined) {
-      this.#reader.resolve(this.#read(step))
-      this.#reader = undefined
-      return
-    }
-    if (this.#steps.length === MAX_STEPS) {
-      const oldest = this.#steps.findIndex(one => one.type === 'progress' || one.type === 'log')
-      this.#steps.splice(Math.max(0, oldest), 1)
-    }
-    this.#steps.push(step)
-  }
-
   /** Ends the call with this failure, if it has not ended yet. */
   stop(failure: Error): void {
     this.pause()
-    this.#failure ??= failure
-    this.#reader?.reject(this.#failure)
-    this.#reader = undefined
+    this.fail(failure)
     this.#abort.abort(failure)
   }
 
@@ -148,18 +106,12 @@ export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolS
   }
 
   /** The server asks for input (protocols before 2026). */
-  ask({ id, method, params }: Question, respond: (answer: object) => void): void {
-    if (!this.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(noAnswer(method))
+  ask(question: Question, respond: (answer: object) => void): void {
+    const { id, method, params } = question
+    if (!this.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(responseTo(question, undefined))
     const key = String(id)
-    this.#questions.set(key, answer => {
-      const filled = method === 'elicitation/create' ? withDefaults(params, answer) : answer
-      respond(filled === undefined ? noAnswer(method) : { result: filled })
-    })
-    const shown = stripped(params, () => {})
-    const request = {
-      method,
-      ...(shown !== undefined && { params: shown as NonNullable<InputRequest['params']> }),
-    } as InputRequest
+    this.#questions.set(key, answer => respond(responseTo(question, answer)))
+    const request = { method, ...definedOf({ params: stripped(params, () => {}) }) } as InputRequest
     try {
       this.push({ type: 'input', requests: { [key]: request }, state: this.#park() })
     } catch (error) {
@@ -170,7 +122,7 @@ export class RunningCall implements AsyncIterable<ToolStep>, AsyncIterator<ToolS
   /** Goes on with the answers to all open questions. */
   resume({ can, answers = {} }: ToolDialog): void {
     this.can = can
-    this.#isOver = false
+    this.reopen()
     this.extend()
     for (const [key, answer] of this.#questions) answer(Object.hasOwn(answers, key) ? answers[key] : undefined)
     this.#questions.clear()

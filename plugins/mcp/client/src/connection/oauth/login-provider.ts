@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type {
-  OAuthClientMetadata,
   OAuthClientProvider,
   OAuthDiscoveryState,
   StoredOAuthClientInformation,
@@ -8,6 +7,8 @@ import type {
 } from '@modelcontextprotocol/client'
 import { type SvcError, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
+import { isSafePage } from '@svc/mcp-protocol'
+import { definedOf } from '@svc/plugin-kit'
 import type { OAuthOptions, Fetch } from '../options.ts'
 import { createMemoryStorage } from '../resolved-options.ts'
 
@@ -47,8 +48,14 @@ export async function createLogin(options: OAuthOptions): Promise<Login> {
 
   const provider: OAuthClientProvider = {
     redirectUrl,
-    ...(options.clientMetadataUrl !== undefined && { clientMetadataUrl: options.clientMetadataUrl }),
-    clientMetadata: metadataOf(options, redirectUrl),
+    ...definedOf({ clientMetadataUrl: options.clientMetadataUrl }),
+    clientMetadata: {
+      client_name: 'svc',
+      redirect_uris: [redirectUrl],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      ...definedOf({ scope: options.scope }),
+    },
     state: () => state,
     clientInformation: () => configured(options, saved) ?? registered(saved, person && redirectUrl),
     saveClientInformation: client => save({ client }),
@@ -78,25 +85,11 @@ export async function createLogin(options: OAuthOptions): Promise<Login> {
   }
 }
 
-function metadataOf({ scope }: OAuthOptions, redirectUrl: string): OAuthClientMetadata {
-  return {
-    client_name: 'svc',
-    redirect_uris: [redirectUrl],
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
-    ...(scope !== undefined && { scope }),
-  }
-}
-
 /** The configured client, bound to the authorization server where it was first used. */
 function configured({ clientId, clientSecret }: OAuthOptions, { client }: SavedLogin): StoredOAuthClientInformation | undefined {
   if (clientId === undefined) return undefined
   const issuer = client?.client_id === clientId ? client.issuer : undefined
-  return {
-    client_id: clientId,
-    ...(clientSecret !== undefined && { client_secret: clientSecret }),
-    ...(issuer !== undefined && { issuer }),
-  }
+  return { client_id: clientId, ...definedOf({ client_secret: clientSecret, issuer }) }
 }
 
 /** The registered client; a login cannot use one with another redirect address. */
@@ -138,11 +131,9 @@ function checkIssuer(found: OAuthDiscoveryState, pinned: string | undefined): vo
   )
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
-
 /** The login page. Throws OAUTH_FAILED for a page without TLS. */
 function checkedPage(page: URL): URL {
-  if (page.protocol === 'https:' || (page.protocol === 'http:' && LOOPBACK.test(page.hostname))) return page
+  if (isSafePage(page)) return page
   throw loginFailed(`the login page ${shown(page.href)} of the authorization server does not use https`, 'Do not log in there')
 }
 

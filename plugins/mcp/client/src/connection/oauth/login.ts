@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createMcpClient } from '../mcp-client.ts'
 import type { HttpOptions, Person } from '../options.ts'
@@ -68,12 +68,9 @@ export async function openLoopback(show: (page: URL) => void | Promise<void>, po
       await show(shown)
       return received.promise
     },
-    [Symbol.asyncDispose]: () => closed(server),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await server[Symbol.asyncDispose]()
+    },
   }
-}
-
-async function closed(server: Server): Promise<void> {
-  server.close()
-  server.closeAllConnections()
-  if (server.listening) await once(server, 'close')
 }

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client'
-import { readLines } from '@svc/mcp-protocol'
+import { createLineWriter, readLines, readMessage } from '@svc/mcp-protocol'
 import { type Child, drained, type Exit, startChild } from '@svc/worker-pool/processes'
 import { cannotSend } from '../../errors.ts'
 import type { Connection, ServerTransport } from '../connection.ts'
@@ -31,7 +31,7 @@ export async function openStdio(
 
 function transportOf(child: Child, launch: Launch, resultBytes: number, connection: Connection): ServerTransport {
   const reason = Promise.withResolvers<string>()
-  const write = createWriter(child)
+  const write = createLineWriter(child.stdin)
   const abort = (why: string) => {
     reason.resolve(why)
     child.stdout.destroy()
@@ -60,7 +60,7 @@ function transportOf(child: Child, launch: Launch, resultBytes: number, connecti
     async start() {
       readLines(child.stdout, resultBytes, {
         line(text) {
-          const message = parsed(text)
+          const message = readMessage(text) as JSONRPCMessage | undefined
           if (message === undefined) connection.countUnexpected()
           else if (!connection.take(message)) transport.onmessage?.(message)
         },
@@ -70,12 +70,8 @@ function transportOf(child: Child, launch: Launch, resultBytes: number, connecti
     },
     // not async: a promise for each message would cost as much as its write
     send(message) {
-      try {
-        write(message)
-        return SENT
-      } catch (error) {
-        return Promise.reject(error)
-      }
+      const problem = write(message)
+      return problem === undefined ? SENT : Promise.reject(cannotSend(problem))
     },
     sender: () => undefined,
     ended: reason.promise,
@@ -92,34 +88,5 @@ const describeExit = ({ code, signal }: Exit) =>
 
 const SENT = Promise.resolve()
 
-/** Some servers print banners and logs to the standard output: ignores lines that are not messages. */
-function parsed(text: string): JSONRPCMessage | undefined {
-  if (!text.startsWith('{')) return undefined
-  try {
-    const message = JSON.parse(text) as { jsonrpc?: unknown }
-    return message.jsonrpc === '2.0' ? (message as JSONRPCMessage) : undefined
-  } catch {
-    return undefined
-  }
-}
-
 /** The id of an answer that is too long to parse: near its start, or its end. */
 const ID = /"id"\s*:\s*"([^"]{1,100})"/
-
-/** Limit on the messages in memory that a server has not read. */
-const MAX_UNREAD = 33_554_432
-
-/** Collects the messages of one turn of the event loop into one write: a write costs more than a message. */
-function createWriter({ stdin }: Child): (message: object) => void {
-  let waiting = ''
-  const flush = () => {
-    if (stdin.writable) stdin.write(waiting)
-    waiting = ''
-  }
-  return message => {
-    if (!stdin.writable) throw cannotSend('its process has ended')
-    if (stdin.writableLength > MAX_UNREAD) throw cannotSend('it does not read its input')
-    if (waiting === '') setImmediate(flush)
-    waiting += `${JSON.stringify(message)}\n`
-  }
-}

@@ -1,7 +1,7 @@
 import { abortable, codeOf, svcError } from '@svc/core'
-import { secretsOf } from '@svc/provider-http'
-import { createGuardedFetch, type GuardedFetch, type GuardedResponse, webResponse } from '@svc/safe-fetch'
-import { ClientCredentials } from '../oauth/client-credentials.ts'
+import { withoutCredentials } from '@svc/provider-http'
+import { createGuardedFetch, type GuardedFetch, webFetch } from '@svc/safe-fetch'
+import { createClientCredentials } from '../oauth/client-credentials.ts'
 import type { Fetch, HttpOptions } from '../options.ts'
 import type { NamedServers } from '../resolved-options.ts'
 
@@ -43,11 +43,10 @@ export function createUpstreamFetch(
   const send = async (through: GuardedFetch, url: URL, headers: Headers, init: RequestInit) => {
     if (through === foreign && options.networkAccess === false) throw forbidden(url)
     const report = tooLong()
-    const response = await ask(through, url, headers, init).catch((error: unknown) => {
+    const failed = (error: unknown) => void (through === own && codeOf(error) === 'BODY_TOO_LARGE' && report())
+    return webFetch(through, { bodyBytes: most, failed })(url, { ...init, headers }).catch((error: unknown) => {
       throw through === foreign && codeOf(error) === 'ADDRESS_FORBIDDEN' ? loginForbidden(url, error) : error
     })
-    const failed = (error: unknown) => void (through === own && codeOf(error) === 'BODY_TOO_LARGE' && report())
-    return webResponse(response, { bodyBytes: most, failed })
   }
   let authMs = 0
   const askTokenServer: Fetch = async (to, init = {}) => {
@@ -59,9 +58,10 @@ export function createUpstreamFetch(
       authMs += performance.now() - begun
     }
   }
-  const { tokenUrl } = options.oauth ?? {}
-  const tokens =
-    tokenUrl === undefined ? undefined : new ClientCredentials({ ...options.oauth, tokenUrl }, options.url, askTokenServer)
+  const { url: resource, oauth = {} } = options
+  const { tokenUrl } = oauth
+  const request = { options: oauth, resource, fetch: askTokenServer }
+  const tokens = tokenUrl === undefined ? undefined : createClientCredentials({ ...request, tokenUrl })
   return {
     async fetch(to, init = {}) {
       const url = new URL(to)
@@ -87,25 +87,8 @@ export function createUpstreamFetch(
   }
 }
 
-const FORM = 'application/x-www-form-urlencoded'
-
 function addKey(headers: Headers, { apiKey, apiKeyHeader = 'authorization' }: HttpOptions): void {
   if (apiKey !== undefined) headers.set(apiKeyHeader, apiKeyHeader === 'authorization' ? `Bearer ${apiKey}` : apiKey)
-}
-
-function ask(through: GuardedFetch, url: URL, headers: Headers, { method, body, signal }: RequestInit): Promise<GuardedResponse> {
-  // a compressed stream of events would arrive late
-  headers.set('accept-encoding', 'identity')
-  const sent = body instanceof Uint8Array ? body : String(body as string | URLSearchParams)
-  return through.fetch(
-    url.href,
-    { signal: signal ?? new AbortController().signal },
-    {
-      ...(method !== undefined && { method }),
-      headers: Object.fromEntries(headers),
-      ...(body !== undefined && body !== null && { body: sent }),
-    }
-  )
 }
 
 const forbidden = (url: URL) =>
@@ -123,24 +106,3 @@ const loginForbidden = (url: URL, cause: unknown) =>
       cause,
     }
   )
-
-/** Form fields with a credential. */
-const SECRET_FIELDS = ['client_secret', 'code', 'code_verifier', 'refresh_token', 'client_assertion']
-const MARK = '[secret]'
-
-/** Removes the credentials of a request from an error response: its text goes into logs, health and answers. Does not change a token response. */
-async function withoutCredentials(response: Response, headers: Headers, body: unknown): Promise<Response> {
-  const isForm = (headers.get('content-type') ?? '').startsWith(FORM)
-  if (response.body === null || (response.status < 400 && !isForm)) return response
-  const form = new URLSearchParams(isForm ? String(body) : '')
-  const [, basic = ''] = /^basic (.*)/is.exec(headers.get('authorization') ?? '') ?? []
-  const inHeader = Buffer.from(basic, 'base64').toString().split(':').slice(1)
-  const fields = [...inHeader, ...inHeader.map(decoded), ...SECRET_FIELDS.map(name => form.get(name) ?? '')]
-  const text = await response.text()
-  const isToken = response.status < 400 && /"access_token"\s*:/.test(text)
-  const secrets = isToken ? [] : secretsOf(fields, Object.fromEntries(headers))
-  const clean = secrets.reduce((all, one) => all.replaceAll(one, MARK), text)
-  return new Response(clean, { status: response.status, headers: response.headers })
-}
-
-const decoded = (text: string) => new URLSearchParams(`v=${text}`).get('v') ?? text

@@ -1,9 +1,17 @@
+import { createHash } from 'node:crypto'
 import type { McpTool } from '@svc/core/contracts'
-import { differenceOf, type ListedTool, toolMatcher } from '@svc/mcp-protocol'
-import type { McpClientConfig } from './settings.ts'
+import { differenceOf, type ListedTool } from './listed-tool.ts'
+import { toolMatcher } from './tool-schema.ts'
 
 /** The tools as they were approved or first seen, by name. */
 export type Pins = { readonly [name: string]: ListedTool }
+
+/** The rules of an operator for the tools of a server: names, and patterns. */
+export interface ToolRules {
+  readonly tools?: readonly string[]
+  readonly allow?: readonly string[]
+  readonly deny?: readonly string[]
+}
 
 /** Limit on the pins of a server: ever new names would fill the store. Old pins stay, so that a server cannot change a tool unseen. */
 const MAX_PINS = 3_000
@@ -12,14 +20,14 @@ const MAX_CHARACTERS = 16_777_216
 const NOT_PINNED = 'it is new, and the limit on the pinned tools of this server is reached'
 
 /** All tools of a server, with their standing: whether they can be used. */
-export const assessTools = (tools: readonly ListedTool[], pins: Pins, entry: McpClientConfig): McpTool[] =>
-  tools.map(tool => assess(tool, pins, entry))
+export const assessTools = (tools: readonly ListedTool[], pins: Pins, rules: ToolRules): McpTool[] =>
+  tools.map(tool => assess(tool, pins, rules))
 
-function assess(tool: ListedTool, pins: Pins, entry: McpClientConfig): McpTool {
+function assess(tool: ListedTool, pins: Pins, rules: ToolRules): McpTool {
   const pinned = pinOf(pins, tool.name)
   const { hash, stripped, paramHeaders: _headers, ...words } = tool
   const plain = { ...words, ...(stripped.length > 0 ? { stripped } : {}) } as Omit<McpTool, 'standing'>
-  if (!isWanted(tool.name, entry)) return { ...plain, standing: 'hidden' }
+  if (!isWanted(tool.name, rules)) return { ...plain, standing: 'hidden' }
   if (pinned === undefined && isFull(sizeOf(pins))) return { ...plain, standing: 'changed', difference: [NOT_PINNED] }
   if (pinned === undefined || pinned.hash === hash) return { ...plain, standing: 'good' }
   return { ...plain, standing: 'changed', difference: differenceOf(pinned, tool) }
@@ -27,8 +35,8 @@ function assess(tool: ListedTool, pins: Pins, entry: McpClientConfig): McpTool {
 
 const pinOf = (pins: Pins, name: string) => (Object.hasOwn(pins, name) ? pins[name] : undefined)
 
-/** Whether the configuration allows this tool. */
-export function isWanted(name: string, { tools, allow, deny }: McpClientConfig): boolean {
+/** Whether the rules allow this tool. */
+export function isWanted(name: string, { tools, allow, deny }: ToolRules): boolean {
   if (deny !== undefined && toolMatcher(deny)(name)) return false
   if (tools !== undefined && !tools.includes(name)) return false
   return allow === undefined || toolMatcher(allow)(name)
@@ -66,3 +74,9 @@ const isFull = ({ count, characters }: PinsSize): boolean => count >= MAX_PINS |
 /** Pins these tools as they are now. */
 export const pinTools = (pins: Pins, tools: readonly ListedTool[]): Pins =>
   Object.fromEntries([...Object.entries(pins), ...tools.map(tool => [tool.name, tool] as const)])
+
+/** Returns the SHA-256, in hex, of a list of tools and of its problems. */
+export const listHash = (tools: readonly ListedTool[], problems: readonly string[]): string =>
+  createHash('sha256')
+    .update(JSON.stringify([tools.map(({ hash, stripped }) => [hash, stripped]), problems]))
+    .digest('hex')

@@ -1,0 +1,30 @@
+import type { CallContext, Events, Log } from '@svc/core'
+import type { ProcessSandbox, Store } from '@svc/core/contracts'
+import type { Server } from '../registry/configured-servers.ts'
+import type { ServerRegistry } from '../registry/server-registry.ts'
+import type { ServerMetrics } from '../registry/server-status.ts'
+import type { PeerWorkers } from './peer-workers.ts'
+
+/** What the connections to MCP servers share in one worker. */
+export interface McpContext {
+  readonly servers: readonly Server[]
+  readonly store: Store
+  readonly events: Events
+  readonly sandbox: ProcessSandbox | undefined
+  readonly serverId: string
+  /** Whether this host serves: then servers are connected before the first call. */
+  readonly isEager: boolean
+  /** Milliseconds after which the tools of a remote server are listed again; 0 for never. */
+  readonly recheckMs: number
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly log: Log
+  /** The context of work without a request. */
+  readonly lasting: CallContext
+  /** The other workers, `undefined` if this process is alone: then it owns all servers. */
+  readonly workers: PeerWorkers | undefined
+  /** The name of this worker, and the prefix of its leases. */
+  readonly self: string
+  readonly holder: string
+  readonly registry: ServerRegistry
+  readonly metrics: ServerMetrics
+}

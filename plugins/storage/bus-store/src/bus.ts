@@ -1,0 +1,247 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { codeOf, type CallContext, type HookCallers, type Log, type SlotView } from '@svc/core'
+import type { BusMember, Fence, Json, NodeBus, NodeBusHooks, PeerAnswer, Store, StoreChange } from '@svc/core/contracts'
+import { follow } from '@svc/storage-kit/follow'
+import { Calls } from './calls.ts'
+import { notJoined } from './errors.ts'
+import { createPermits, type Permits } from './permits.ts'
+import { checkSize, createPosts, type Posts } from './posts.ts'
+import { type MemberRecord, MEMBERS, type Post, POSTS } from './space.ts'
+
+/** A member that renews its lease no more is lost after this time. */
+const LOST_MS = 15_000
+const MOST_FACTS = 4 * 1024
+const PAGE = 1_000
+
+export interface BusOptions {
+  readonly store: Store
+  readonly self: string
+  readonly node: string
+  readonly answers: SlotView<PeerAnswer>
+  readonly hooks: HookCallers<NodeBusHooks>
+  /** Default 15,000. */
+  readonly lostMs?: number
+  readonly log: Log
+  readonly lasting: CallContext
+}
+
+/**
+ * A bus in the store: a record and a lease for each member, and a record for each message, which all members watch. A member checks the lease of the next member
+ * by name, so that each loss is found by one of them, however many there are.
+ */
+export class StoreBus implements NodeBus {
+  readonly #options: BusOptions
+  readonly #posts: Posts
+  readonly #permits: Permits
+  readonly #calls: Calls
+  readonly #lostMs: number
+  #members = new Map<string, MemberRecord>()
+  #lease: Fence | undefined
+  #following: Promise<void> | undefined
+  #turn: Promise<unknown> = Promise.resolve()
+  readonly #ending = new AbortController()
+
+  constructor(options: BusOptions) {
+    const { store, self, answers, log, lasting, lostMs = LOST_MS } = options
+    this.#options = options
+    this.#lostMs = lostMs
+    this.#posts = createPosts(store, self, log, lasting)
+    this.#permits = createPermits(store, self)
+    const isMember = async (worker: string) =>
+      this.#members.has(worker) || (await store.get(MEMBERS, worker, lasting)) !== undefined
+    this.#calls = new Calls({ self, posts: this.#posts, answers, isMember, lasting })
+  }
+
+  async join(facts: Json, ctx: CallContext): Promise<void> {
+    checkSize('the facts of a worker', facts, MOST_FACTS)
+    const { store, self, node } = this.#options
+    await (this.#following ??= this.#follow())
+    await this.#hold(ctx)
+    const value = { node, facts } satisfies MemberRecord as unknown as Json
+    await store.batch([{ op: 'put', collection: MEMBERS, key: self, value }], {}, ctx)
+  }
+
+  async leave(ctx: CallContext): Promise<void> {
+    if (this.#ending.signal.aborted) return
+    this.#ending.abort()
+    if (!this.#lease) return
+    const { store, self } = this.#options
+    await this.#permits.free(self, ctx)
+    await store.batch([{ op: 'delete', collection: MEMBERS, key: self }], {}, ctx)
+    await store.release(this.#lease, ctx)
+    this.#lease = undefined
+  }
+
+  async members(ctx: CallContext): Promise<readonly BusMember[]> {
+    const all = await this.#read(ctx)
+    return [...all].map(([worker, { node, facts }]) => ({ worker, node, facts }))
+  }
+
+  async publish(topic: string, message: Json, ctx: CallContext): Promise<void> {
+    this.#mustBeMember()
+    checkSize(`the message "${topic}"`, message)
+    await this.#posts.send({ topic, message }, ctx)
+  }
+
+  async *call(worker: string, topic: string, message: Json, ctx: CallContext): AsyncGenerator<Json, void> {
+    this.#mustBeMember()
+    yield* this.#calls.call(worker, topic, message, ctx)
+  }
+
+  async acquire(name: string, limit: number, ctx: CallContext): Promise<boolean> {
+    this.#mustBeMember()
+    return this.#permits.acquire(name, limit, ctx)
+  }
+
+  release(name: string, ctx: CallContext): Promise<void> {
+    return this.#permits.release(name, ctx)
+  }
+
+  /** Removes a member of this server that has exited. */
+  async exited(worker: string, ctx: CallContext): Promise<void> {
+    if (this.#lease && this.#members.has(worker)) await this.#remove(worker, ctx)
+  }
+
+  #mustBeMember(): void {
+    if (!this.#lease) throw notJoined(this.#options.self)
+  }
+
+  /** Takes the lease that shows that this worker lives. Its holder is not the name of the worker and `/`, so that the clean-up of other processes does not release it. */
+  async #hold(ctx: CallContext): Promise<void> {
+    if (this.#lease) return
+    const { store, self } = this.#options
+    const { lease, fence } = await store.acquire(leaseOf(self), { holder: `bus:${self}`, ttlMs: this.#lostMs, waitMs: 0 }, ctx)
+    this.#lease = { lease, fence }
+    void this.#keep()
+    this.#posts.prune()
+  }
+
+  /** Renews the lease and checks the next member, three times in the life of a lease. */
+  async #keep(): Promise<void> {
+    const { store, log, lasting } = this.#options
+    const signal = AbortSignal.any([lasting.signal, this.#ending.signal])
+    for (;;) {
+      await sleep(this.#lostMs / 3, undefined, { signal, ref: false }).catch(() => {})
+      if (signal.aborted || !this.#lease) return
+      try {
+        await store.renew(this.#lease, this.#lostMs, lasting)
+        await this.#checkNext()
+      } catch (err) {
+        if (codeOf(err) === 'STORE_FENCED') await this.#rejoin().catch(() => {})
+        else if (!signal.aborted) log.debug({ err }, 'failed to renew the membership of this worker')
+      }
+    }
+  }
+
+  /** This worker was taken for lost, for example because it was suspended. */
+  async #rejoin(): Promise<void> {
+    const { store, self, node, log, lasting } = this.#options
+    log.warn({}, 'other workers took this one for lost: it joins the bus again')
+    this.#lease = undefined
+    const { lease, fence } = await store.acquire(
+      leaseOf(self),
+      { holder: `bus:${self}`, ttlMs: this.#lostMs, waitMs: 0 },
+      lasting
+    )
+    this.#lease = { lease, fence }
+    const facts = this.#members.get(self)?.facts ?? null
+    await store.batch([{ op: 'put', collection: MEMBERS, key: self, value: { node, facts } }], {}, lasting)
+  }
+
+  async #checkNext(): Promise<void> {
+    const { store, self, lasting } = this.#options
+    const names = [...(await this.#read(lasting)).keys()]
+    const next = names.find(name => name > self) ?? names[0]
+    if (next === undefined || next === self) return
+    try {
+      const { lease, fence } = await store.acquire(
+        leaseOf(next),
+        { holder: `bus:${self}`, ttlMs: this.#lostMs, waitMs: 0 },
+        lasting
+      )
+      await this.#remove(next, lasting)
+      await store.release({ lease, fence }, lasting)
+    } catch (error) {
+      if (codeOf(error) !== 'LEASE_BUSY') throw error
+    }
+  }
+
+  /** Frees what a lost member has held, then removes its record: so the others learn of it when its leases are free. */
+  async #remove(worker: string, ctx: CallContext): Promise<void> {
+    const { store } = this.#options
+    await store.releaseHolder(`${worker}/`, ctx)
+    await this.#permits.free(worker, ctx)
+    await store.batch([{ op: 'delete', collection: MEMBERS, key: worker }], {}, ctx)
+  }
+
+  async #read(ctx: CallContext): Promise<Map<string, MemberRecord>> {
+    const all = new Map<string, MemberRecord>()
+    for (let cursor: string | undefined; ; ) {
+      const page = await this.#options.store.range(MEMBERS, { limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }, ctx)
+      for (const { key, value } of page.records) all.set(key, value as unknown as MemberRecord)
+      cursor = page.next
+      if (cursor === undefined) return all
+    }
+  }
+
+  /** Follows members and posts. Resolves when both are followed. */
+  async #follow(): Promise<void> {
+    const { store, log, lasting } = this.#options
+    const members = Promise.withResolvers<void>()
+    const watchMembers = async (ctx: CallContext) => {
+      for await (const change of store.watch(MEMBERS, ctx)) this.#inOrder(() => this.#onMember(change))
+    }
+    const readMembers = async (ctx: CallContext) => {
+      const now = await this.#read(ctx)
+      this.#inOrder(() => this.#compare(now))
+      members.resolve()
+    }
+    const posts = Promise.withResolvers<void>()
+    const watchPosts = async (ctx: CallContext) => {
+      for await (const { value } of store.watch(POSTS, ctx)) if (value !== undefined) this.#onPost(value as unknown as Post)
+    }
+    const failed = (err: unknown) => log.error({ err }, 'failed to follow the bus')
+    follow({ what: 'the members of the bus', watch: watchMembers, read: readMembers }, lasting, log).catch(failed)
+    follow({ what: 'the messages of the bus', watch: watchPosts, read: async () => posts.resolve() }, lasting, log).catch(failed)
+    await Promise.all([members.promise, posts.promise])
+  }
+
+  /** Runs the hooks one after the other. */
+  #inOrder(work: () => Promise<unknown>): void {
+    this.#turn = this.#turn.then(work).catch((err: unknown) => this.#options.log.warn({ err }, 'a tap of the bus failed'))
+  }
+
+  #onPost(post: Post): void {
+    const { self, hooks, lasting } = this.#options
+    if (post.from === self || !this.#lease) return
+    if (post.to === self) return this.#calls.take(post)
+    const { from, topic, message = null } = post
+    if (post.to === undefined && topic !== undefined) this.#inOrder(() => hooks.message({ from, topic, message }, lasting))
+  }
+
+  async #onMember({ key, value }: StoreChange): Promise<void> {
+    const next = new Map(this.#members)
+    if (value === undefined) next.delete(key)
+    else next.set(key, value as unknown as MemberRecord)
+    await this.#compare(next)
+  }
+
+  /** Reports the differences between two states of the members. */
+  async #compare(next: ReadonlyMap<string, MemberRecord>): Promise<void> {
+    const before = this.#members
+    this.#members = new Map(next)
+    const { self, hooks, lasting } = this.#options
+    for (const [worker, { node, facts }] of next) {
+      const known = before.get(worker)
+      const isSame = known !== undefined && JSON.stringify(known.facts) === JSON.stringify(facts)
+      if (worker !== self && !isSame) await hooks.joined({ worker, node, facts }, lasting)
+    }
+    for (const [worker, { node }] of before) {
+      if (next.has(worker) || worker === self) continue
+      this.#calls.gone(worker)
+      await hooks.gone({ worker, node, holder: `${worker}/` }, lasting)
+    }
+  }
+}
+
+const leaseOf = (worker: string) => `bus/${worker}`

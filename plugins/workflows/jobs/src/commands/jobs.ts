@@ -1,0 +1,130 @@
+import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand } from '@svc/cli/command'
+import type { Job, JobDetail, JobLogEntry, JobState } from '@svc/core/contracts'
+import { oneLine, table } from '@svc/plugin-kit'
+import { askJobs, JOB_ARG, jsonRecord, timeText } from './shared.ts'
+
+const HEAD = ['JOB', 'KIND', 'STATE', 'ATTEMPTS', 'ADDED', '']
+const STATES = ['queued', 'running', 'completed', 'failed', 'cancelled'] as const satisfies readonly JobState[]
+const MOST_LISTED = 200
+
+/** `svc jobs list`: the jobs, newest first. */
+export class JobsList extends SvcCommand {
+  static override summary = 'List background jobs, newest first'
+  static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --state failed --json']
+  static override flags = {
+    kind: Flags.string({ summary: 'Only jobs of this kind', helpValue: '<name>' }),
+    state: Flags.option({ summary: 'Only jobs in this state', options: STATES })(),
+    limit: Flags.integer({
+      summary: `Maximum number of jobs, at most ${MOST_LISTED}`,
+      helpValue: '<int>',
+      default: 20,
+      min: 1,
+      max: MOST_LISTED,
+    }),
+    cursor: Flags.string({ summary: 'Continue after this page', helpValue: '<cursor>' }),
+    ...PORT_FLAG,
+    ...JSON_FLAG,
+  }
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(JobsList)
+    const { kind, state, limit, cursor } = flags
+    const query = { limit, ...(kind !== undefined && { kind }), ...(state && { state }), ...(cursor !== undefined && { cursor }) }
+    const page = await askJobs<{ jobs: readonly Job[]; next?: string }>(this, flags, { do: 'list', query })
+    if (flags.json) return this.print(JSON.stringify({ jobs: page.jobs.map(jsonRecord), next_cursor: page.next ?? null }))
+    if (page.jobs.length === 0) return this.note('no jobs found')
+    for (const line of table([HEAD, ...page.jobs.map(cells)])) this.print(line)
+    if (page.next !== undefined) this.note(`more jobs exist; continue with --cursor ${page.next}`)
+  }
+}
+
+function cells(job: Job): string[] {
+  const { id, kind, state, attempts, maxAttempts, createdAt, due, error, progress } = job
+  const waits = state === 'queued' && due > Date.now() ? `due ${timeText(due)}` : ''
+  const more = error ? `${error.code}: ${oneLine(error.message, 60)}` : state === 'running' ? progressText(progress) : waits
+  return [id, oneLine(kind, 64), state, `${attempts}/${maxAttempts}`, timeText(createdAt), more]
+}
+
+function progressText(progress: Job['progress']): string {
+  if (!progress) return ''
+  const share = progress.total === undefined ? `${progress.progress}` : `${progress.progress}/${progress.total}`
+  return progress.message === undefined ? share : `${share} ${oneLine(progress.message, 60)}`
+}
+
+/** `svc jobs show`: one job with its data and its log. */
+export class JobsShow extends SvcCommand {
+  static override summary = 'Show a job with its input, result and log'
+  static override examples = ['<%= config.bin %> <%= command.id %> <id>', '<%= config.bin %> <%= command.id %> <id> --log 1000']
+  static override args = JOB_ARG
+  static override flags = {
+    log: Flags.integer({ summary: 'Maximum number of log entries', helpValue: '<int>', default: 20, min: 1, max: 1000 }),
+    ...PORT_FLAG,
+    ...JSON_FLAG,
+  }
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(JobsShow)
+    const question = { do: 'show', id: args.id, entries: flags.log } as const
+    const { job, log } = await askJobs<{ job: JobDetail; log: readonly JobLogEntry[] }>(this, flags, question)
+    if (flags.json) return this.print(JSON.stringify({ job: jsonRecord(job), log: log.map(jsonRecord) }))
+    for (const [name, value] of lines(job)) if (value !== '') this.print(`${`${name}:`.padEnd(12)}${value}`)
+    for (const { at, level, message } of log) this.print(`${timeText(at)} ${level.padEnd(7)} ${oneLine(message, 2000)}`)
+  }
+}
+
+const LONGEST_DATA = 2_000
+
+function lines(job: JobDetail): [string, string][] {
+  const { error, schedule } = job
+  const data = (value: unknown) => (value === undefined ? '' : oneLine(JSON.stringify(value), LONGEST_DATA))
+  return [
+    ['Job', job.id],
+    ['Kind', oneLine(job.kind)],
+    ['State', job.isCancelling ? `${job.state} (cancelling)` : job.state],
+    ['Owner', oneLine(job.owner)],
+    ['Attempts', `${job.attempts} of ${job.maxAttempts}`],
+    ['Added', timeText(job.createdAt)],
+    ['Due', job.state === 'queued' ? timeText(job.due) : ''],
+    ['Started', timeText(job.startedAt)],
+    ['Ended', timeText(job.finishedAt)],
+    ['Schedule', schedule === undefined ? '' : `${oneLine(schedule.name)}, ${timeText(schedule.tick)}`],
+    ['Group', oneLine(job.group ?? '')],
+    ['Progress', progressText(job.progress)],
+    ['Error', error === undefined ? '' : `${error.code}: ${oneLine(error.message, 1000)}`],
+    ['Input', data(job.input)],
+    ['Checkpoint', data(job.checkpoint)],
+    ['Result', data(job.result)],
+  ]
+}
+
+/** `svc jobs cancel`. */
+export class JobsCancel extends SvcCommand {
+  static override summary = 'Cancel a queued or running job'
+  static override examples = ['<%= config.bin %> <%= command.id %> <id>']
+  static override args = JOB_ARG
+  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(JobsCancel)
+    const job = await askJobs<Job>(this, flags, { do: 'cancel', id: args.id })
+    if (flags.json) return this.print(JSON.stringify(jsonRecord(job)))
+    this.note(
+      job.state === 'cancelled' ? `cancelled ${job.id}` : `the job ${job.id} is ${job.state}; its worker was asked to stop it`
+    )
+  }
+}
+
+/** `svc jobs retry`. */
+export class JobsRetry extends SvcCommand {
+  static override summary = 'Queue a failed or cancelled job again'
+  static override examples = ['<%= config.bin %> <%= command.id %> <id>']
+  static override args = JOB_ARG
+  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(JobsRetry)
+    const job = await askJobs<Job>(this, flags, { do: 'retry', id: args.id })
+    if (flags.json) return this.print(JSON.stringify(jsonRecord(job)))
+    this.note(`queued ${job.id} again`)
+  }
+}

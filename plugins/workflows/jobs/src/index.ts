@@ -1,0 +1,43 @@
+import { definePlugin, Host, systemContext } from '@svc/core'
+import { Http, JobKinds, Jobs, MetricSources, PeerAnswers, Peers, Store } from '@svc/core/contracts'
+import { openSpace } from '@svc/storage-kit'
+import { createAnswer, TOPIC } from './answers.ts'
+import { CANCEL, createJobs } from './service.ts'
+import { JOBS_CONFIG } from './settings.ts'
+import { SPACE } from './space.ts'
+
+/** Jobs are drained before the server, because they can need it. */
+const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
+
+export default definePlugin({
+  section: 'jobs',
+  config: JOBS_CONFIG,
+  requires: { store: Store, host: Host, view: JobKinds },
+  optional: { peers: Peers, http: Http },
+  provides: Jobs,
+  async setup(scope, { store, host, view, peers, http }) {
+    const { config, log } = scope
+    const lasting = systemContext(scope.signal, 'jobs')
+    const { worker: name } = await host.report(lasting)
+    await openSpace(store, SPACE, {}, lasting)
+    const holder = `${name}/jobs/`
+    const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, log, lasting })
+    scope.add(PeerAnswers, TOPIC, createAnswer(jobs))
+    scope.add(MetricSources, 'jobs', metrics)
+    const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)
+    if (!isExecuting) return jobs
+    scope.tap(Host.hooks.ready, () => {
+      worker.begin()
+      maintenance.begin()
+      return undefined
+    })
+    scope.tap(Peers.hooks.message, ({ topic, message }) => {
+      if (topic === CANCEL) worker.cancel(String((message as { readonly id?: unknown }).id))
+    })
+    scope.tap(Peers.hooks.workerExit, exit => worker.workerExited(exit.holder))
+    scope.tap(JobKinds.changed, () => worker.wake())
+    scope.tap(Host.hooks.closing, ({ limitMs = Infinity }) => worker.drain(Math.min(limitMs, config.drain_s * 1000)), FIRST)
+    scope.defer(() => maintenance.end())
+    return jobs
+  },
+})

@@ -1,0 +1,47 @@
+import { codeOf, messageOf, nearest, svcError } from '@svc/core'
+import type { PublicError } from '@svc/core/contracts'
+
+interface Invalid {
+  /** The position in the cron expression, from 1. */
+  readonly position?: number
+  readonly hint?: string
+}
+
+export const scheduleInvalid = (field: string, reason: string, { position, hint }: Invalid = {}) =>
+  svcError('SCHEDULE_INVALID', `${field} ${reason}${position === undefined ? '' : ` (at position ${position})`}`, {
+    details: { field, reason, ...(position === undefined ? {} : { position }) },
+    ...(hint === undefined ? {} : { hint }),
+  })
+
+export const scheduleUnknown = (name: string, known: readonly string[]) => {
+  const similar = nearest(name, [...known])
+  return svcError('SCHEDULE_UNKNOWN', `there is no schedule ${JSON.stringify(name.slice(0, 100))}`, {
+    details: { value: name.slice(0, 100) },
+    hint: similar === undefined ? 'List the schedules: svc schedules list' : `Did you mean "${similar}"?`,
+  })
+}
+
+export const scheduleExists = (name: string) =>
+  svcError('SCHEDULE_EXISTS', `there is already a schedule "${name}"`, {
+    details: { value: name },
+    hint: 'Choose another name, or remove the schedule first',
+  })
+
+export const scheduleFixed = (name: string, origin: string) =>
+  svcError('SCHEDULE_FIXED', `the schedule "${name}" is defined by ${origin}, so it cannot be removed here`, {
+    details: { field: 'name', reason: `it is defined by ${origin}` },
+    hint: `Pause it (svc schedules pause ${name}), or remove it from its definition`,
+  })
+
+export const tooMany = (most: number) =>
+  svcError('SCHEDULE_INVALID', `a principal has at most ${most} schedules`, {
+    details: { field: 'name', reason: `at most ${most} schedules` },
+    hint: 'Remove schedules that are not needed any more',
+  })
+
+/** The reason why a tick started no job. Errors of `Jobs` contain no secrets. */
+export const toPublicError = (error: unknown): PublicError => ({
+  code: codeOf(error) ?? 'INTERNAL_ERROR',
+  message: codeOf(error) === undefined ? 'an internal error; see the log of the server' : messageOf(error).slice(0, 1000),
+  details: {},
+})

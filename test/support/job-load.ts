@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { systemContext } from '@svc/core'
+import type { Job, JobQuery } from '@svc/core/contracts'
+import { reachServer } from '@svc/runtime'
+import { recordsFile } from './job-records.ts'
+import { post, type Service, startService } from './service.ts'
+import { configureFew } from './tides.ts'
+
+const RECORDS = fileURLToPath(new URL('./job-records.ts', import.meta.url))
+const WORKERS = 4
+/** A worker that has served so long is replaced at once after its death. */
+const STABLE_MS = 5_500
+const BATCH = 100
+const ctx = systemContext(new AbortController().signal, 'test')
+
+export async function startJobs(home: string): Promise<Service> {
+  await configureFew(home, { plugins: [RECORDS] }, ['jobs', 'schedules'])
+  const args = ['--workers', String(WORKERS), '--config', join(home, 'svc.config.json')]
+  const service = await startService({ home, args })
+  await service.seen(/"event":"worker_ready"/, WORKERS - 1)
+  return service
+}
+
+/** Kills stable workers, one after the other, until the work has ended. Returns how many. */
+export async function killWorkersWhile(home: string, everyMs: number, work: Promise<unknown>): Promise<number> {
+  const state = { isOver: false }
+  const over = work.finally(() => (state.isOver = true))
+  over.catch(() => {})
+  let killed = 0
+  while (!state.isOver) {
+    const pid = await stableWorker(home)
+    if (pid !== undefined) {
+      process.kill(pid, 'SIGKILL')
+      killed += 1
+    }
+    await Promise.race([sleep(everyMs), over])
+  }
+  await over
+  return killed
+}
+
+/** The worker that has served longest, unless another one is being replaced. */
+async function stableWorker(home: string): Promise<number | undefined> {
+  using server = await reachServer(home)
+  const { workers } = server.info
+  if (workers.length < 2) return undefined
+  const [oldest] = workers.toSorted((a, b) => a.startedAt - b.startedAt)
+  return oldest && Date.now() - oldest.startedAt > STABLE_MS ? oldest.pid : undefined
+}
+
+/** Asks the running server for jobs, all pages. */
+export async function jobsOf(home: string, query: Omit<JobQuery, 'limit'>): Promise<Job[]> {
+  using server = await reachServer(home)
+  const jobs: Job[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = { ...query, limit: 200, ...(cursor === undefined ? {} : { cursor }) }
+    const [answer] = await Array.fromAsync(server.control.ask('jobs', { do: 'list', query: page }, ctx))
+    const { jobs: some, next } = answer as { readonly jobs: readonly Job[]; readonly next?: string }
+    jobs.push(...some)
+    if (next === undefined) return jobs
+    cursor = next
+  }
+}
+
+/** Adds so many jobs, once each, although workers die. */
+export async function addJobs(service: Service, count: number): Promise<void> {
+  for (let from = 0; from < count; from += BATCH) {
+    for (let attempts = 1; ; attempts++) {
+      const answer = await post(`${service.url}/add-jobs`, { from, count: Math.min(BATCH, count - from) }).catch(() => undefined)
+      if (answer?.status === 200) break
+      if (attempts === 20) throw new Error(`no worker adds jobs: ${JSON.stringify(answer?.body)}`)
+      await sleep(200)
+    }
+  }
+}
+
+/** Waits until no job of a kind is queued or running. */
+export async function untilDone(home: string, kind: string, limitMs: number): Promise<void> {
+  const until = Date.now() + limitMs
+  for (;;) {
+    const open = [...(await openJobs(home, kind, 'queued')), ...(await openJobs(home, kind, 'running'))]
+    if (open.length === 0) return
+    if (Date.now() > until) throw new Error(`still not done: ${JSON.stringify(open.slice(0, 3))} and ${open.length} in all`)
+    await sleep(250)
+  }
+}
+
+// a worker can die while it answers
+const openJobs = (home: string, kind: string, state: 'queued' | 'running') =>
+  jobsOf(home, { kind, state }).catch(() => [undefined])
+
+/** What the jobs recorded, by the first word of a line. */
+export function recordsOf(home: string): ReadonlyMap<string, string[]> {
+  const lines = readFileSync(recordsFile(home), 'utf8').trimEnd().split('\n')
+  return Map.groupBy(lines, line => line.split(' ', 1)[0]!)
+}
+
+/** The problems of jobs `0` to `count - 1` of the kind `record`: lost ones, and those that ran twice at the same time. */
+export async function auditJobs(home: string, count: number): Promise<string[]> {
+  const records = recordsOf(home)
+  const ended = new Set((records.get('end') ?? []).map(line => line.split(' ')[1]))
+  const names = Array.from({ length: count }, (_, at) => String(at))
+  const completed = (await jobsOf(home, { kind: 'record', state: 'completed' })).length
+  return [
+    ...(records.get('clash') ?? []).map(line => `twice at the same time: ${line}`),
+    ...names.filter(name => !ended.has(name)).map(name => `never ran to its end: ${name}`),
+    ...(completed === count ? [] : [`${completed} of ${count} jobs are completed`]),
+  ]
+}
+
+/** The problems of the ticks of `each-second`: missing ones, and those with several jobs or without a run. */
+export async function auditTicks(home: string): Promise<{ readonly ticks: number; readonly problems: string[] }> {
+  const jobs = await jobsOf(home, { kind: 'tick' })
+  const ticks = jobs.map(({ schedule }) => schedule!.tick).toSorted((a, b) => a - b)
+  const ran = new Set((recordsOf(home).get('tick') ?? []).map(line => Number(line.split(' ')[1])))
+  const problems = ticks.flatMap((tick, at) => {
+    const before = ticks[at - 1]
+    if (before === tick) return [`two jobs for ${tick}`]
+    if (before !== undefined && tick !== before + 1_000) return [`no job between ${before} and ${tick}`]
+    return ran.has(tick) ? [] : [`the job of ${tick} did not run`]
+  })
+  return { ticks: ticks.length, problems }
+}
