@@ -52,10 +52,10 @@ export function createExchange({ worker, ring, events, peers, log, lasting }: Ex
       timer ??= setTimeout(send, SEND_MS).unref()
     }
   }
-  const sendAll = async (to: string, { ask }: Peers) => {
+  const sendAll = async (to: string, through: Peers) => {
     const all = ring.all()
     for (let at = 0; at < all.length; at += MOST_AT_ONCE)
-      for await (const _ of ask(to, TOPIC, all.slice(at, at + MOST_AT_ONCE) as unknown as Json, lasting)) break
+      for await (const _ of through.ask(to, TOPIC, all.slice(at, at + MOST_AT_ONCE) as unknown as Json, lasting)) break
   }
   void follow()
   return {

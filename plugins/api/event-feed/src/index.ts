@@ -31,7 +31,7 @@ export default definePlugin({
         yield null
       },
     })
-    scope.tap(Host.hooks.ready, exchange.begin, { stage: AFTER_JOIN })
+    scope.tap(Host.hooks.ready, () => exchange.begin(), { stage: AFTER_JOIN })
     return { subscribe: (query, { signal }) => ring.read(query, AbortSignal.any([signal, scope.signal])) }
   },
 })

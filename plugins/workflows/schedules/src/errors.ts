@@ -39,15 +39,6 @@ export const tooMany = (most: number) =>
     hint: 'Remove schedules that are not needed any more',
   })
 
-export const storeForgets = (kind: string) =>
-  svcError(
-    'STORE_FORGETS',
-    `the store "${kind}" is not shared between processes, so this command cannot see the schedules of a server`,
-    {
-      hint: 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first',
-    }
-  )
-
 /** The reason why a tick started no job. Errors of `Jobs` contain no secrets. */
 export const toPublicError = (error: unknown): PublicError => ({
   code: codeOf(error) ?? 'INTERNAL_ERROR',
