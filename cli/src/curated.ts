@@ -8,6 +8,7 @@ const CURATED = [
   '@svc/plugin-mcp-server',
   '@svc/plugin-mcp-bridge',
   '@svc/plugin-mcp-client',
+  '@svc/plugin-event-feed',
   '@svc/plugin-metrics',
   '@svc/plugin-rate-limit',
   '@svc/plugin-auth-api-key',
@@ -50,6 +51,7 @@ const CURATED = [
   '@svc/plugin-vertical-devops',
   '@svc/plugin-vertical-data-analysis',
   '@svc/plugin-store-sqlite',
+  '@svc/plugin-secrets',
 ] as const
 
 /** The plugins with commands. Help reads only their package.json. */
@@ -62,6 +64,7 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-jobs',
   '@svc/plugin-schedules',
   '@svc/plugin-store-sqlite',
+  '@svc/plugin-secrets',
 ]
 
 /** The types of the plugins in `CURATED`, for `defineConfig`. */
@@ -109,6 +112,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-recommend'),
   typeof import('@svc/plugin-verticals'),
   typeof import('@svc/plugin-store-sqlite'),
+  typeof import('@svc/plugin-secrets'),
 ]
 
 /** The default configuration: the curated plugins, and a provider that needs no key. */

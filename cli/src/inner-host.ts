@@ -1,6 +1,7 @@
 import { type Config, type HostOptions, type Plan, planHost, type RunningHost, StartFailed, startHost } from '@svc/core'
 import { hostOptions } from './host-options.ts'
 import { protectedPathsOf } from './plugin-paths.ts'
+import { redactOutput } from './redact-output.ts'
 
 type Loaded = Plan['loaded'][number]
 
@@ -12,20 +13,29 @@ export interface InnerHost extends AsyncDisposable {
   readonly leftOut: ReadonlySet<string>
 }
 
+/** Which plugins start in a command. */
+interface InnerHostOptions {
+  /** Sections whose owners start although they are surfaces. */
+  readonly kept?: readonly string[]
+  /** The services that are needed: other plugins do not start. */
+  readonly only?: readonly string[]
+}
+
 /**
- * Starts the configured plugins in this process, except surfaces and plugins that need one. `kept`: sections whose owners start
- * nevertheless. Throws START_FAILED with every problem.
+ * Starts the configured plugins in this process, except surfaces and plugins that need one. Throws START_FAILED with every
+ * problem.
  */
 export async function startInnerHost(
   config: Config,
   home: string,
   log?: HostOptions['log'],
-  kept: readonly string[] = []
+  { kept = [], only }: InnerHostOptions = {}
 ): Promise<InnerHost> {
+  redactOutput()
   const options = hostOptions(config, home)
   const plan = await planHost(options)
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
-  const out = withoutSurface(plan.loaded, kept)
+  const out = only ? allBut(plan.loaded, only) : withoutSurface(plan.loaded, kept)
   const plugins = plan.loaded.filter(item => !out.has(item.name)).map(refOf)
   // the plan has checked the manifests against the slots and commands of all plugins
   const { slots: _slots, commands: _commands, ...same } = options
@@ -42,6 +52,7 @@ const refOf = ({ name, plugin, found }: Loaded) => ({
   use: plugin,
   name,
   optional: found.optional,
+  permissions: found.permissions,
   ...(found.declared ? { manifest: found.manifest } : {}),
 })
 
@@ -50,6 +61,21 @@ function openSections(config: Config, loaded: readonly Loaded[], out: ReadonlySe
   const sections = Object.keys(config.value).filter(section => section !== 'host' && section !== 'log')
   const missing = loaded.flatMap(({ name, plugin }) => (out.has(name) && plugin.section !== undefined ? [plugin.section] : []))
   return [...new Set([...sections, ...missing])].map(section => ({ section, json: true }))
+}
+
+/** The plugins that none of these services needs. */
+function allBut(loaded: readonly Loaded[], services: readonly string[]): Set<string> {
+  const needed = new Set(services)
+  const kept = new Set<Loaded>()
+  // The loop also visits the items that are added to the set meanwhile.
+  for (const service of needed)
+    for (const item of loaded)
+      if (item.plugin.provides?.name === service && !kept.has(item)) {
+        kept.add(item)
+        for (const token of Object.values({ ...item.plugin.requires, ...item.plugin.optional }))
+          if (token.what === 'service') needed.add(token.name)
+      }
+  return new Set(loaded.filter(item => !kept.has(item)).map(({ name }) => name))
 }
 
 function withoutSurface(loaded: readonly Loaded[], kept: readonly string[]): Set<string> {

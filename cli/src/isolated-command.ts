@@ -33,6 +33,7 @@ export const run: TaskRun = async (module, input, channel) => {
     host: () => Promise.reject(notHere(command.id, 'the host')),
     server: choice => serverThrough(bridge, command.id, choice, interrupted.signal),
     unconfigured: () => Promise.reject(notHere(command.id, 'the installed plugins')),
+    granted: () => Promise.reject(notHere(command.id, 'the installed plugins')),
   }
   Object.assign(found, { id: command.id, given })
   // its standard input is a pipe

@@ -16,6 +16,7 @@ import type { CommandContext, CommandHostOptions } from '@svc/core/contracts'
 import { ensureHome } from '@svc/runtime'
 import { commandClass } from './command-manifest.ts'
 import type { CommandSource } from './contributed.ts'
+import { hostOptions } from './host-options.ts'
 import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { readable, REFUSALS } from './log-output.ts'
@@ -71,10 +72,11 @@ export class CommandRunner implements AsyncDisposable {
     // some commands of svc create no home, and some handle Ctrl-C themselves
     if (plugin !== MANAGER) void [interrupted(), ensureHome()]
     let started: Promise<RunningHost> | undefined
-    const start = async ({ debug, settings }: CommandHostOptions) => {
+    const start = async ({ debug, settings, only }: CommandHostOptions) => {
       interrupted()
       const config = await this.#settings(debug, settings)
-      return this.#stack.use(await startInnerHost(config, ensureHome(), debug ? WHOLE_LOG : REFUSALS)).host
+      const log = debug ? WHOLE_LOG : REFUSALS
+      return this.#stack.use(await startInnerHost(config, ensureHome(), log, only ? { only } : {})).host
     }
     return {
       get signal() {
@@ -95,6 +97,14 @@ export class CommandRunner implements AsyncDisposable {
       unconfigured: async section => {
         const config = await findSettings(file === undefined ? {} : { config: file })
         return (await import('./installed.ts')).unconfiguredIn(section, config)
+      },
+      granted: async permission => {
+        const config = await this.#settings()
+        const { loaded } = await planHost(hostOptions(config, ensureHome()))
+        return loaded.flatMap(({ name, found }) => {
+          const names = found.permissions[permission] ?? []
+          return names.length === 0 ? [] : [{ plugin: name, names }]
+        })
       },
     }
   }

@@ -33,7 +33,7 @@ export async function serveStdio(options: ServeOptions): Promise<number> {
 
 async function serveHere(options: ServeOptions, output: Writable, log: LogOptions, signal: AbortSignal): Promise<void> {
   const config = await findSettings(options)
-  await using inner = await startInnerHost(config, ensureHome(), { destination: log.destination! }, ['mcp.server'])
+  await using inner = await startInnerHost(config, ensureHome(), { destination: log.destination! }, { kept: ['mcp.server'] })
   await pipeOf(inner.host).serve(process.stdin, output, systemContext(signal, 'stdio'))
 }
 

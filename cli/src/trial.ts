@@ -32,5 +32,5 @@ export async function tryStart(): Promise<void> {
 async function startOnce({ config, options = config === undefined ? {} : { config }, installed, kept }: Trial): Promise<void> {
   const place = { ...here(), ...(installed ? { installed } : {}) }
   const settings = await findSettings(options, place)
-  await using _host = await startInnerHost(settings, ensureHome(), undefined, kept)
+  await using _host = await startInnerHost(settings, ensureHome(), undefined, { kept })
 }

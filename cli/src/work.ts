@@ -11,11 +11,13 @@ import {
   systemContext,
   StartFailed,
   type SvcError,
+  redactError,
 } from '@svc/core'
 import { Http, Store } from '@svc/core/contracts'
 import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
 import { type Begun, begunHere, type Imports, noteImports } from './watching.ts'
 import { type LogOutput, openLog } from './log-output.ts'
+import { redactOutput } from './redact-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
 import { hostOptions } from './host-options.ts'
 import { placesOf, protectedPathsOf } from './plugin-paths.ts'
@@ -65,14 +67,17 @@ export async function work(text: string): Promise<void> {
   const task = JSON.parse(text) as WorkerTask
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
+  redactOutput()
   try {
     const imports = task.options.watch === true ? noteImports() : undefined
     const layers = (await link.inherited) as WorkerReport['layers']
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
-    process.on('uncaughtExceptionMonitor', error =>
+    process.on('uncaughtExceptionMonitor', error => {
+      // Node prints the error afterwards
+      redactError(error)
       host.log.error({ err: error }, 'this worker ends because of an uncaught error')
-    )
+    })
     const draining = new AbortController()
     void releaseHolders(host, await deadHolders(task.home), draining.signal)
     await logUnset(host)

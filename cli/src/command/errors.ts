@@ -1,4 +1,4 @@
-import { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, type SvcError, svcError } from '@svc/core'
+import { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, redactData, type SvcError, svcError } from '@svc/core'
 import type { ErrorRecord } from '@svc/core/contracts'
 import { visibleLines } from './text.ts'
 
@@ -21,13 +21,15 @@ export function problemsOf(thrown: unknown): [SvcError, ...SvcError[]] {
 }
 
 export const errorFacts = (error: unknown): ErrorFacts[] =>
-  problemsOf(error).map(({ code, message, plugin, where, hint }) => ({
-    code,
-    message,
-    ...(plugin === undefined ? {} : { plugin }),
-    ...(where === undefined ? {} : { where }),
-    ...(hint === undefined ? {} : { hint }),
-  }))
+  problemsOf(error).map(({ code, message, plugin, where, hint }) =>
+    redactData({
+      code,
+      message,
+      ...(plugin === undefined ? {} : { plugin }),
+      ...(where === undefined ? {} : { where }),
+      ...(hint === undefined ? {} : { hint }),
+    })
+  )
 
 /** An error for a person. Its text can come from a plugin, so control characters are escaped. */
 export const errorPage = (error: unknown): string => visibleLines(formatError(error))

@@ -1,4 +1,5 @@
 import { clearScreenDown, cursorTo } from 'node:readline'
+import { Writable } from 'node:stream'
 import { createInterface, type Interface } from 'node:readline/promises'
 
 /** Asks a person at a terminal. */
@@ -48,6 +49,24 @@ export function personAt(
       write()
       editor.prompt(true)
     },
+  }
+}
+
+/** Asks at the terminal of a command and does not show the answer. Rejects when the signal aborts or the terminal closes. */
+export async function hiddenQuestion(text: string, signal: AbortSignal): Promise<string> {
+  const { stdin, stderr } = process
+  const nowhere = new Writable({ write: (_piece, _encoding, done) => done() })
+  const editor = createInterface({ input: stdin, output: nowhere, terminal: true, historySize: 0 })
+  const closed = new AbortController()
+  editor.once('close', () => closed.abort(new Error('the terminal was closed')))
+  // an open editor receives Ctrl-C instead of a signal
+  editor.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+  stderr.write(text)
+  try {
+    return await editor.question('', { signal: AbortSignal.any([signal, closed.signal]) })
+  } finally {
+    stderr.write('\n')
+    editor.close()
   }
 }
 

@@ -35,6 +35,7 @@ export async function runCommand(
     host: () => Promise.reject(new Error('this test provides no host')),
     server: async () => undefined,
     unconfigured: async () => [],
+    granted: async () => [],
     ...given,
   }
   const before = process.exitCode

@@ -37,6 +37,8 @@ export abstract class BaseCommand extends Command implements CommandContext {
 
   readonly unconfigured: CommandContext['unconfigured'] = section => this.#context.unconfigured(section)
 
+  readonly granted: CommandContext['granted'] = permission => this.#context.granted(permission)
+
   get #context(): CommandContext {
     const { given } = this.ctor as typeof BaseCommand
     if (!given)

@@ -1,4 +1,4 @@
-import { type SvcError, svcError } from '../src/errors.ts'
+import { codeOf, messageOf, type SvcError, svcError } from '../src/errors.ts'
 import { didYouMean } from './nearest.ts'
 
 export const configInvalid = (plugin: string | undefined, message: string, where: string | undefined, hint?: string) =>
@@ -73,4 +73,42 @@ export const reservedNeedsPlugin = (path: string, what: string, where: string | 
     ...(where ? { where } : {}),
     details: { path },
     hint,
+  })
+
+export const referenceInvalid = (plugin: string, path: string, where: string | undefined) =>
+  svcError('CONFIG_REFERENCE_INVALID', `${path} contains "\${secret:" without the name of one secret and "}"`, {
+    plugin,
+    ...(where ? { where } : {}),
+    details: { path },
+    hint: 'Write ${secret:NAME}. A name is a letter, then up to 63 letters, digits, "_" and "-", without references in it. Write $${secret: for this text itself',
+  })
+
+export const referenceUnprovided = (plugin: string, path: string, where: string | undefined) =>
+  svcError('CONFIG_REFERENCE_UNPROVIDED', `${path} refers to a secret, but no loaded plugin provides secrets`, {
+    plugin,
+    ...(where ? { where } : {}),
+    details: { path },
+    hint: 'Add "@svc/plugin-secrets" to "plugins"',
+  })
+
+export const referenceTooEarly = (plugin: string, path: string, where: string | undefined) =>
+  svcError('CONFIG_REFERENCE_TOO_EARLY', `${path} refers to a secret, but the plugin starts before the secrets can be read`, {
+    plugin,
+    ...(where ? { where } : {}),
+    details: { path },
+    hint: 'Use a setting of the plugin that names a variable or a file, such as url_env. The secrets are kept in the store, so the store cannot use them',
+  })
+
+/** `cause` is the error of the service that keeps the secrets. Its message contains no value. */
+export const referenceUnresolved = (
+  plugin: string,
+  { path, where }: { readonly path: string; readonly where: string | undefined },
+  cause: unknown
+) =>
+  svcError(codeOf(cause) ?? 'CONFIG_REFERENCE_UNRESOLVED', `${path} refers to a secret: ${messageOf(cause)}`, {
+    plugin,
+    ...(where ? { where } : {}),
+    details: { path },
+    cause,
+    hint: (cause as SvcError)?.hint ?? 'Run `svc secrets list` to see the secrets',
   })

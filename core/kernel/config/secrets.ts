@@ -1,5 +1,8 @@
 import { SECRET } from './schema.ts'
 
+/** The name of a secret of the service `Secrets`. */
+export const SECRET_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
+
 /** Secret names outside of the configuration, where `tokens` is a count and `credentials` a switch. */
 const SECRET_TOO =
   /(^|[_-])(tokens|credentials?|[aA]pikeys?|passwd|passphrase|jwt)$|[a-z\d](Keys?|Tokens?|Secrets?|Passwords?|Cookies?|Authorization)$/

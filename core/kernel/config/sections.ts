@@ -1,8 +1,9 @@
 import type { Plugin } from '../src/plugin.ts'
 import type { SvcError } from '../src/errors.ts'
 import { type Config, type ConfigTree, get, isTree, type PluginRef } from './config.ts'
-import { configInvalid, configUnknownKey, reservedNeedsPlugin } from './errors.ts'
+import { configInvalid, configUnknownKey, referenceInvalid, reservedNeedsPlugin } from './errors.ts'
 import { nearest } from './nearest.ts'
+import { canBeOfReference, type ConfigReference, referencesIn, withSecrets } from './references.ts'
 import { pathOf, schema, type Schema, type SchemaProblem, show } from './schema.ts'
 import type { JsonSchema } from './validator.ts'
 
@@ -32,8 +33,13 @@ export interface PlannedPlugin {
   readonly instance?: string
   /** The position of the entry in its section. */
   readonly place: number
+  /** With references, it has its final form only in `resolve`. */
   readonly config: unknown
   readonly problems: readonly SvcError[]
+  /** The references to secrets in its configuration. */
+  readonly references: readonly (ConfigReference & { readonly path: string; readonly where: string | undefined })[]
+  /** Returns the validated configuration with these secrets. */
+  resolve(secrets: ReadonlyMap<string, string>): Pick<PlannedPlugin, 'config' | 'problems'>
 }
 
 interface Owner {
@@ -138,18 +144,38 @@ function planEntry(
   owners: readonly Owner[]
 ): PlannedPlugin {
   const found = keys.length === 0 ? {} : extractSection(get(config.value, keys) ?? defaultOf(plugin), keys, owners)
-  const value = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
-  const problems = plugin.config ? plugin.config.check(value) : noConfig(value)
+  const raw = plugin.instances !== undefined && isTree(found) ? withoutEntryKeys(found) : found
+  const references = referencesIn(raw).map(reference => {
+    const path = [...keys, ...reference.keys]
+    return { ...reference, path: pathOf(path), where: config.where(path) }
+  })
+  const resolve = (secrets: ReadonlyMap<string, string>, isDue: (problem: SchemaProblem) => boolean = () => true) => {
+    const value = withSecrets(raw, secrets)
+    const problems = (plugin.config ? plugin.config.check(value) : noConfig(value)).filter(isDue)
+    const hidden = secrets.size === 0 ? problems : problems.map(withoutValue)
+    const errors = hidden.map(problem =>
+      problemError(config, owners, name, keys, plugin.instances === undefined ? problem : inEntry(problem))
+    )
+    return { config: deepFreeze(value), problems: errors }
+  }
+  const now = resolve(new Map(), problem => !canBeOfReference(problem, references))
+  const unreadable = references.filter(reference => reference.name === undefined)
   return {
     name,
     plugin,
     place: 0,
-    config: deepFreeze(value),
-    problems: problems.map(problem =>
-      problemError(config, owners, name, keys, plugin.instances === undefined ? problem : inEntry(problem))
-    ),
+    config: now.config,
+    references,
+    problems: [...now.problems, ...unreadable.map(({ path, where }) => referenceInvalid(name, path, where))],
+    resolve,
   }
 }
+
+/** The value of a configuration with secrets can contain one of them. */
+const withoutValue = (problem: SchemaProblem): SchemaProblem => ({
+  ...problem,
+  message: problem.message.replace(/, was [^]*$/, ', was another value'),
+})
 
 /** The value of an absent section: the default of its schema, or an empty object. */
 const defaultOf = ({ config }: Plugin): unknown => (typeof config?.json === 'object' ? config.json.default : undefined) ?? {}

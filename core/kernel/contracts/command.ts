@@ -26,6 +26,14 @@ export interface CommandContext {
   readonly server: (choice?: ServerChoice) => Promise<ServerClient | undefined>
   /** Installed plugins that provide instances of a section such as `providers` and have no entry there. */
   readonly unconfigured: (section: string) => Promise<readonly UnconfiguredPlugin[]>
+  /** The configured plugins that have accepted permissions of this kind, with what these list. It runs no plugin. */
+  readonly granted: (permission: 'secrets') => Promise<readonly GrantedPermission[]>
+}
+
+/** A permission of a plugin that a person has accepted. */
+export interface GrantedPermission {
+  readonly plugin: string
+  readonly names: readonly string[]
 }
 
 /** An installed plugin without an entry in the configuration. */
@@ -46,6 +54,8 @@ export interface CommandHostOptions {
    * shown.
    */
   readonly debug?: boolean
+  /** Starts only the plugins that provide these services, and those that they need. Default: all. */
+  readonly only?: readonly string[]
 }
 
 /** Selects the server. `SERVER_FLAGS` of `@svc/cli/command` are parsed into this form. */

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { lineOf } from '../config/lines.ts'
 import { schema, type SchemaProblem } from '../config/schema.ts'
+import { SECRET_NAME } from '../config/secrets.ts'
 import { messageOf, type SvcError } from '../src/errors.ts'
 import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
 
@@ -35,6 +36,8 @@ export interface Manifest {
     readonly tools?: readonly string[]
     /** Single providers that it calls, by name. Unless `services` has `providers`, it sees no others. */
     readonly providers?: readonly string[]
+    /** Secrets that it reads, by name. It sees no others, in its own process or not. */
+    readonly secrets?: readonly string[]
     /** Single spaces of the store that it opens, by name. Unless `services` has `store`, it reaches no others. */
     readonly spaces?: readonly string[]
     /** Hooks of other plugins that it taps: `chat.turn`, `chat.*`. */
@@ -100,6 +103,11 @@ const command = {
   pattern: '^\\s*[A-Za-z0-9][\\w-]*([\\s:]+[A-Za-z0-9][\\w-]*)*\\s*$',
   patternHint: 'must be words of letters, digits, "-" and "_", separated by a space or ":"',
 }
+const secretName = {
+  type: 'string',
+  pattern: SECRET_NAME.source,
+  patternHint: 'must be the name of one secret: a letter, then up to 63 letters, digits, "_" and "-"',
+}
 const serverRequest = {
   type: 'string',
   pattern: '^(GET|POST|PUT|PATCH|DELETE) /[^\\s?#]*$',
@@ -129,6 +137,7 @@ const manifestSchema = schema<Manifest>({
         services: texts,
         tools: texts,
         providers: texts,
+        secrets: { type: 'array', items: secretName },
         spaces: texts,
         hooks: texts,
         server: { type: 'array', items: serverRequest },
@@ -280,6 +289,7 @@ const GRANTED_BY_ITEM: Readonly<Record<string, keyof Permissions>> = {
   'slot tools': 'tools',
   'slot providers': 'providers',
   'service store': 'spaces',
+  'service secrets': 'secrets',
 }
 
 type Permissions = NonNullable<Manifest['permissions']>

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url'
 import { type Config, configOf, type ConfigTree, entryOf, nameOf, type PluginEntry, type PluginRef } from '../config/config.ts'
 import { brokenCommands, type KnownNames, unknownSlots } from '../config/contributions.ts'
-import { withLostHint } from '../config/errors.ts'
+import { referenceTooEarly, referenceUnprovided, withLostHint } from '../config/errors.ts'
 import {
   entriesOf,
   type KernelConfig,
@@ -111,7 +111,8 @@ export async function planHost(options: HostOptions): Promise<Plan> {
     ...sections.plannedPlugins.flatMap(plannedPlugin => plannedPlugin.problems),
     ...commands,
   ])
-  const { order, out, problems: orderProblems } = orderRest(kept)
+  const references = referencesOf(sections.plannedPlugins, kept)
+  const { order, out, problems: orderProblems } = orderRest(kept, references.after)
   const plannedPlugins = inOrder(order, sections)
   return {
     config,
@@ -127,6 +128,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
       ...(isFault ? unowned : []),
       ...commands.filter(problem => kept.some(item => item.name === problem.plugin)),
       ...plannedPlugins.flatMap(plannedPlugin => plannedPlugin.problems),
+      ...references.problems,
       ...orderProblems,
     ],
     notes: isFault ? [] : unowned,
@@ -143,11 +145,21 @@ const checkAll = ({ plannedPlugins, kernel }: Sections, context: CheckContext): 
   )
 
 async function checkOne(
-  { name, plugin, config, instance, problems }: PlannedPlugin,
+  { name, plugin, config, instance, problems, references }: PlannedPlugin,
   kernel: KernelConfig,
   context: CheckContext
 ): Promise<SvcError[]> {
-  if (plugin.check === undefined || problems.length > 0) return []
+  // The final configuration does not exist yet: the check runs before the setup of the plugin.
+  if (plugin.check === undefined || problems.length > 0 || references.length > 0) return []
+  return runCheck({ name, plugin, config, instance }, kernel, context)
+}
+
+/** Runs the `check` of a plugin with its final configuration. */
+export async function runCheck(
+  { name, plugin, config, instance }: Pick<PlannedPlugin, 'name' | 'plugin' | 'config' | 'instance'>,
+  kernel: KernelConfig,
+  context: CheckContext
+): Promise<SvcError[]> {
   try {
     const found = await withTimeout(kernel.host.setup_timeout_ms, async () => plugin.check?.(config, instance, context))
     return (found ?? []).map(problem => Object.assign(problem, { plugin: name }))
@@ -157,19 +169,51 @@ async function checkOne(
 }
 
 /**
+ * The plugins with references in their configuration, each with the plugin that has to start before it because it resolves them.
+ */
+function referencesOf(
+  plannedPlugins: readonly PlannedPlugin[],
+  kept: readonly Loaded[]
+): { readonly after: ReadonlyMap<string, string>; readonly problems: SvcError[] } {
+  const users = plannedPlugins.filter(({ name, references }) => references.length > 0 && kept.some(item => item.name === name))
+  const resolver = kept.find(item => item.plugin.provides?.resolves !== undefined)
+  if (users.length === 0) return { after: new Map(), problems: [] }
+  const early = resolver ? neededBy(resolver, kept) : new Set<string>()
+  const problemOf = resolver ? referenceTooEarly : referenceUnprovided
+  const isWrong = ({ name }: PlannedPlugin) => resolver === undefined || early.has(name)
+  return {
+    after: new Map(users.filter(user => !isWrong(user)).map(user => [user.name, resolver!.name])),
+    problems: users
+      .filter(isWrong)
+      .flatMap(({ name, references }) => references.map(({ path, where }) => problemOf(name, path, where))),
+  }
+}
+
+/** A plugin and all plugins whose services it uses, directly or not. */
+function neededBy(plugin: Loaded, plugins: readonly Loaded[]): ReadonlySet<string> {
+  const found = new Set([plugin])
+  // The loop also visits the items that are added to the set meanwhile.
+  for (const { plugin: item } of found)
+    for (const token of services({ ...item.requires, ...item.optional }))
+      for (const other of plugins) if (other.plugin.provides?.name === token.name) found.add(other)
+  return new Set([...found].map(({ name }) => name))
+}
+
+/**
  * Sorts the plugins. An optional plugin that cannot be sorted (a service is missing, taken or in a cycle) is left out, and with
  * it the plugins that need it.
  */
 function orderRest(
   kept: readonly Loaded[],
+  after: ReadonlyMap<string, string>,
   out: readonly PluginReport[] = []
 ): Order<Loaded> & { readonly out: readonly PluginReport[] } {
-  const { order, problems } = orderPlugins(kept, [Host, Events])
+  const { order, problems } = orderPlugins(kept, [Host, Events], after)
   const found = new Map(problems.map(problem => [problem.plugin, problem]))
   const dropped = kept.find(loaded => loaded.found.optional && found.has(loaded.name))
   if (!dropped) return { order, problems, out }
   const rest = kept.filter(loaded => loaded !== dropped)
-  return orderRest(rest, [...out, failedReport(dropped.found, found.get(dropped.name)!)])
+  return orderRest(rest, after, [...out, failedReport(dropped.found, found.get(dropped.name)!)])
 }
 
 /**
@@ -187,8 +231,8 @@ function inOrder(order: readonly Loaded[], { plannedPlugins }: Sections): Plan['
   return [...many.filter(plannedPlugin => !needsService(plannedPlugin)), ...single, ...many.filter(needsService)]
 }
 
-const needsService = ({ plugin }: PlannedPlugin) =>
-  Object.values({ ...plugin.requires, ...plugin.optional }).some(token => token.what === 'service')
+const needsService = ({ plugin, references }: PlannedPlugin) =>
+  references.length > 0 || Object.values({ ...plugin.requires, ...plugin.optional }).some(token => token.what === 'service')
 
 /** Leaves out optional plugins whose configuration or commands are invalid. */
 function dropOptional(loaded: readonly Loaded[], problems: readonly SvcError[]) {
@@ -271,7 +315,11 @@ interface Order<T> {
 }
 
 /** Sorts plugins so that each comes after the services it uses, otherwise in the order of the list. */
-function orderPlugins<T extends Orderable>(plugins: readonly T[], given: readonly AnyService[] = []): Order<T> {
+function orderPlugins<T extends Orderable>(
+  plugins: readonly T[],
+  given: readonly AnyService[],
+  after: ReadonlyMap<string, string>
+): Order<T> {
   const problems: SvcError[] = []
   const kernel = new Map(given.map(token => [token.name, token]))
   const owners = ownersOf(plugins, kernel, problems)
@@ -283,7 +331,8 @@ function orderPlugins<T extends Orderable>(plugins: readonly T[], given: readonl
     const at = path.indexOf(value)
     if (at >= 0) return void problems.push(serviceCycle([...path.slice(at), value].map(p => p.name)))
     path.push(value)
-    for (const need of needs.get(value) ?? []) visit(need)
+    const first = plugins.find(plugin => plugin.name === after.get(value.name))
+    for (const need of [...(needs.get(value) ?? []), ...(first ? [first] : [])]) visit(need)
     path.pop()
     if (!order.includes(value)) order.push(value)
   }

@@ -1,5 +1,6 @@
+import { redactText } from '../config/redaction.ts'
 import { didYouMean } from '../config/nearest.ts'
-import type { AnySlot } from './token.ts'
+import type { AnyService, AnySlot } from './token.ts'
 
 /** Properties of every svc error besides its message. Code identifies an error by `code`, never by class. */
 export interface SvcErrorOptions {
@@ -65,8 +66,12 @@ export function isSvcShaped(error: unknown): error is SvcError {
 
 /** Formats an error for people: code and plugin, message and place, hint. The problems of a report follow each other. */
 export function formatError(error: unknown): string {
+  return redactText(formatted(error))
+}
+
+function formatted(error: unknown): string {
   const problems = (error as { problems?: unknown })?.problems
-  if (Array.isArray(problems)) return problems.map(formatError).join('\n\n')
+  if (Array.isArray(problems)) return problems.map(formatted).join('\n\n')
   if (!isSvcShaped(error)) return messageOf(error)
   const head = error.plugin ? `${error.code}  ${error.plugin}` : error.code
   const where = error.where ? `   (${error.where})` : ''
@@ -133,6 +138,20 @@ export const permissionMissing = (
       hint: `${'without' in permission ? `Give it a "${permission.without}"` : `Remove "${wanted}"`}. Or request the permission in its package.json, "svc": { "permissions": { "${permission.name}": ["${wanted}"] } }, and install the plugin again`,
     }
   )
+
+/** `item` is what the plugin asked for, whatever its type. Absent: it called a method for the whole service. */
+export function itemNotPermitted(plugin: string, { name, items }: AnyService, item: unknown): SvcError {
+  const shown = typeof item === 'string' ? JSON.stringify(item.slice(0, 64)) : 'an item without a name'
+  const [what, wanted] =
+    item === undefined
+      ? [`uses the whole service "${name}"`, `"services": ["${name}"]`]
+      : [`uses ${shown} of the service "${name}"`, `"${items?.permission}": [${typeof item === 'string' ? shown : '…'}]`]
+  return svcError('NOT_PERMITTED', `${what}, but has no permission for it`, {
+    plugin,
+    details: { service: name },
+    hint: `To allow it, write "svc": { "permissions": { ${wanted} } } in its package.json, and install it again`,
+  })
+}
 
 export const missingService = (plugin: string, service: string, provided: Iterable<string>) =>
   svcError('SERVICE_MISSING', `requires the service "${service}", which no loaded plugin provides`, {

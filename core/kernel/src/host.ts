@@ -1,4 +1,4 @@
-import { differenceOf, type HostOptions, type Plan, planHost } from '../loading/plan.ts'
+import { differenceOf, type HostOptions, type Plan, planHost, runCheck } from '../loading/plan.ts'
 import { type CallCounter, createCallCounter } from './call-stats.ts'
 import {
   asSvcError,
@@ -17,12 +17,23 @@ import {
 import { createEvents, Events } from './events.ts'
 import { grantedItems } from '../loading/manifest.ts'
 import { injectDependencies, type InjectedDependencies, waitedFor } from './dependencies.ts'
+import { referenceUnresolved } from '../config/errors.ts'
+import { grantedService } from './granted-service.ts'
 import { createHooks, type Hooks } from './hooks.ts'
+import { redactError } from '../config/redaction.ts'
 import { createLog, type Log } from './log.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
 import { createSlot, grantedView, type Slot } from './slot.ts'
-import { type AnySlot, type ServiceToken, type SlotToken, type SlotView, systemContext } from './token.ts'
+import {
+  type AnyService,
+  type AnySlot,
+  type CallContext,
+  type ServiceToken,
+  type SlotToken,
+  type SlotView,
+  systemContext,
+} from './token.ts'
 import { withTimeout } from './scheduling.ts'
 
 /** A running host, for the program that started it: `await using host = await startHost(…)`. */
@@ -59,8 +70,9 @@ export async function startHost(options: HostOptions = {}): Promise<RunningHost>
     for (const [order, plannedPlugin] of plan.plannedPlugins.entries()) await host.setUp(plannedPlugin, order)
     await host.ready()
   } catch (error) {
+    redactError(error)
     await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'cleanup after a failed start was incomplete'))
-    throw new StartFailed([asSvcError(error, 'SETUP_FAILED')])
+    throw error instanceof StartFailed ? error : new StartFailed([asSvcError(error, 'SETUP_FAILED')])
   }
   return host
 }
@@ -83,6 +95,8 @@ class HostImpl implements RunningHost {
   #counts: CallCounter | undefined
   #slots = new Map<string, Slot>()
   #services = new Map<string, unknown>()
+  /** The provided services of which a plugin needs permissions for single items. */
+  #granted = new Map<string, AnyService>()
   #set: { plannedPlugin: OrderedPlugin; owned: OwnedScope; setupMs: number }[] = []
   #failed: PluginReport[]
   #ending = new AbortController()
@@ -115,18 +129,23 @@ class HostImpl implements RunningHost {
     this.#services.set(Events.name, this.#boundary.service(Events, createEvents(), 'svc'))
   }
 
-  async setUp(plannedPlugin: OrderedPlugin, order: number): Promise<void> {
+  async setUp(planned: OrderedPlugin, order: number): Promise<void> {
     const begun = performance.now()
-    const owned = this.#scopeFor(plannedPlugin, order)
+    let owned: OwnedScope | undefined
     try {
+      const plannedPlugin = await this.#resolved(planned)
+      owned = this.#scopeFor(plannedPlugin, order)
       this.#checkServices(plannedPlugin)
-      const given = injectDependencies(plannedPlugin.plugin, this.#services, token => this.#viewFor(token, plannedPlugin))
+      const services = this.#servicesFor(plannedPlugin)
+      const given = injectDependencies(plannedPlugin.plugin, services, token => this.#viewFor(token, plannedPlugin))
       const result = await this.#runSetup(plannedPlugin, owned, given)
       given.settle()
       this.#provide(plannedPlugin, result)
       this.#set.push({ plannedPlugin, owned, setupMs: performance.now() - begun })
     } catch (error) {
-      await this.#abandon(plannedPlugin, owned, error as SvcError, performance.now() - begun)
+      // Reports and other processes get this error as it is.
+      redactError(error)
+      await this.#abandon(planned, owned, error as SvcError, performance.now() - begun)
     }
   }
 
@@ -186,6 +205,52 @@ class HostImpl implements RunningHost {
     return granted ? grantedView(view, granted) : view
   }
 
+  /** The services as this plugin may use them. */
+  #servicesFor({ name, found }: OrderedPlugin): ReadonlyMap<string, unknown> {
+    if (this.#granted.size === 0) return this.#services
+    const services = new Map(this.#services)
+    for (const [service, token] of this.#granted) {
+      const methods = services.get(service) as Parameters<typeof grantedService>[1]
+      services.set(service, grantedService(token, methods, name, found.permissions))
+    }
+    return services
+  }
+
+  /** The plugin with secrets in place of the references in its configuration. Throws every problem with them. */
+  async #resolved(planned: OrderedPlugin): Promise<OrderedPlugin> {
+    const { name, references } = planned
+    if (references.length === 0) return planned
+    const problems: SvcError[] = []
+    const secrets = new Map<string, string>()
+    for (const reference of references) {
+      const { name: secret = '' } = reference
+      if (secrets.has(secret)) continue
+      try {
+        secrets.set(secret, await this.#secret(secret))
+      } catch (error) {
+        problems.push(referenceUnresolved(name, reference, error))
+      }
+    }
+    if (problems.length > 0) throw oneOf(problems)
+    const final = planned.resolve(secrets)
+    const context = { running: this.#options.running === true }
+    const plannedPlugin = { ...planned, config: final.config }
+    problems.push(...final.problems)
+    if (problems.length === 0) problems.push(...(await runCheck(plannedPlugin, this.#plan.kernel, context)))
+    if (problems.length > 0) throw oneOf(problems)
+    return plannedPlugin
+  }
+
+  /** The value of a secret. The plan starts the plugin that keeps the secrets first. */
+  async #secret(name: string): Promise<string> {
+    const token = [...this.#granted.values()].find(item => item.resolves !== undefined)
+    if (!token) throw svcError('SERVICE_MISSING', 'the plugin that keeps the secrets did not start')
+    const methods = this.#services.get(token.name) as Record<string, (name: string, ctx: CallContext) => Promise<unknown>>
+    const limitMs = this.#plan.kernel.host.setup_timeout_ms
+    const secret = await withTimeout(limitMs, () => methods[token.resolves!.method]!(name, this.#ctx))
+    return (secret as { readonly value: string }).value
+  }
+
   #scopeFor(plannedPlugin: OrderedPlugin, order: number): OwnedScope {
     const { name, instance, place, config, found, plugin } = plannedPlugin
     return createScope({
@@ -239,10 +304,11 @@ class HostImpl implements RunningHost {
     if (missing.length > 0)
       throw this.#setupFailed(name, new TypeError(`it provides "${provides.name}" without ${missing.join(', ')}`))
     this.#services.set(provides.name, this.#boundary.service(provides, result, name))
+    if (provides.items ?? provides.resolves) this.#granted.set(provides.name, provides)
   }
 
-  async #abandon(plannedPlugin: OrderedPlugin, owned: OwnedScope, error: SvcError, setupMs: number) {
-    for (const left of await owned.close()) this.log.warn({ err: left }, 'cleanup after a failed setup was incomplete')
+  async #abandon(plannedPlugin: OrderedPlugin, owned: OwnedScope | undefined, error: SvcError, setupMs: number) {
+    for (const left of (await owned?.close()) ?? []) this.log.warn({ err: left }, 'cleanup after a failed setup was incomplete')
     if (!plannedPlugin.found.optional) throw error
     this.log.error({ plugin: plannedPlugin.name, err: error }, `an optional plugin failed:\n${formatError(error)}`)
     this.#failed.push({
@@ -271,6 +337,8 @@ class HostImpl implements RunningHost {
     if (problems.length > 0) throw hostCloseFailed(problems)
   }
 }
+
+const oneOf = (problems: readonly SvcError[]) => (problems.length === 1 ? problems[0]! : new StartFailed(problems))
 
 /** Lists slot items and taps that remain after all plugins were undone. */
 function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { DestinationStream, Logger, LoggerOptions, pino } from 'pino'
+import { redactText } from '../config/redaction.ts'
 import { isSecret } from '../config/secrets.ts'
 
 /** The log of a plugin: fields first, then a sentence. */
@@ -73,6 +74,7 @@ export function createLog(options: LogOptions): Logger {
         error instanceof Error ? withoutSecrets({ ...pino.stdSerializers.err(error), message: messageWithCauses(error) }) : error,
       msg: (text: unknown) => (typeof text === 'string' ? withoutPassword(text) : text),
     },
+    hooks: { streamWrite: redactText },
     timestamp: () => `,"time":"${timestamp()}"`,
   }
   return options.destination ? pino(settings, options.destination) : pino(settings)

@@ -97,6 +97,13 @@ interface AnyToken {
 export interface AnyService extends AnyToken {
   readonly what: 'service'
   readonly hooks: object
+  /**
+   * Methods whose first argument names an item, and the permission that lists the items of a plugin. A plugin calls them only
+   * for these items, and the other methods only with the permission for the whole service.
+   */
+  readonly items?: { readonly permission: 'secrets'; readonly methods: readonly string[] }
+  /** The references in the configuration that this service resolves: `secret` for `${secret:NAME}`, by this method. */
+  readonly resolves?: { readonly scheme: 'secret'; readonly method: string }
 }
 /** A slot by name and methods, whatever its items. */
 export interface AnySlot extends AnyToken {
@@ -150,7 +157,7 @@ export interface SlotView<T> {
   owner(name: string): string | undefined
 }
 
-interface ServiceShape<T, H> {
+interface ServiceShape<T, H> extends Pick<AnyService, 'items' | 'resolves'> {
   /** Increases with a breaking change of the contract; additions keep it. */
   api: number
   methods: MethodTable<T>
@@ -170,6 +177,8 @@ export function defineService<T, H = object>(name: string, shape: ServiceShape<T
     api: shape.api,
     methods: shape.methods as Record<string, MethodKind>,
     hooks: refs as ServiceToken<T, H>['hooks'],
+    ...(shape.items ? { items: shape.items } : {}),
+    ...(shape.resolves ? { resolves: shape.resolves } : {}),
   })
 }
 

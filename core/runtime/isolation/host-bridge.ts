@@ -1,4 +1,6 @@
 import {
+  redactData,
+  redactText,
   type Scope,
   type SlotChange,
   type SlotToken,
@@ -76,7 +78,9 @@ export function createHostBridge(plugin: Isolated, scope: Scope, parts: HostBrid
       contributions.remove(path)
     },
     async log(level, facts, message) {
-      if (LEVELS.includes(level) && budget.takes()) scope.log[level](truncateFacts(facts), message?.slice(0, MAX_LINE_LENGTH))
+      // a truncated secret would not be recognized
+      if (LEVELS.includes(level) && budget.takes())
+        scope.log[level](truncateFacts(redactData(facts)), message && redactText(message).slice(0, MAX_LINE_LENGTH))
     },
     async refused(kind, what) {
       if (REFUSAL_KINDS.includes(kind)) await refused(kind, String(what))

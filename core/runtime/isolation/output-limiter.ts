@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { redactText } from '@svc/core'
 import { isWithinSize } from '@svc/core/internal'
 
 const LINES = 100
@@ -56,7 +57,7 @@ function lineSplitter(onLine: (line: string) => void): (chunk: string) => void {
   return chunk => {
     const all = (rest + chunk).split('\n')
     rest = all.pop()!.slice(0, MAX_LINE_LENGTH)
-    for (const line of all) if (line !== '') onLine(line.slice(0, MAX_LINE_LENGTH))
+    for (const line of all) if (line !== '') onLine(redactText(line).slice(0, MAX_LINE_LENGTH))
   }
 }
 

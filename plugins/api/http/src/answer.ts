@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { type Log, show } from '@svc/core'
+import { type Log, redactText, show } from '@svc/core'
 import { type Mount, ROUTE_HEADERS, type RouteReply, type RouteRequest, type RouteStreamItem } from '@svc/core/contracts'
 import { HEARTBEAT } from '@svc/provider-http/sse'
 import type { Bound, Context, Life, Middleware } from './context.ts'
@@ -83,7 +83,7 @@ function sendReply(
   stallMs: number
 ): void {
   if (ctx.state.gone || ctx.headerSent) return
-  const content = body === undefined ? (text ?? bytes) : JSON.stringify(body)
+  const content = body === undefined ? (redacted(text) ?? bytes) : redacted(JSON.stringify(body))
   if (headers) setHeaders(ctx, headers, common)
   if (content === undefined) {
     if (body !== undefined) throw answerInvalid('a body that cannot be converted to JSON')
@@ -96,6 +96,8 @@ function sendReply(
   ctx.body = typeof content === 'string' ? content : bufferOf(content)
   limitStall(ctx, content.length, stallMs)
 }
+
+const redacted = (text: string | undefined) => (text === undefined ? undefined : redactText(text))
 
 const typeOf = (content: string | Uint8Array) => (typeof content === 'string' ? TEXT_TYPE : BYTES_TYPE)
 
@@ -356,7 +358,7 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
   const flush = () => {
     isScheduled = false
     if (pending === '' || blocked || res.destroyed) return
-    const text = pending
+    const text = redactText(pending)
     pending = ''
     write(text)
   }
@@ -387,7 +389,7 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
       await (blocked ?? turn())
     },
     end() {
-      if (!res.destroyed) res.end(pending)
+      if (!res.destroyed) res.end(redactText(pending))
       if (res.writableLength > 0) res.setTimeout(stallMs)
       pending = ''
     },

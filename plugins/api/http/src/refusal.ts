@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Log } from '@svc/core'
+import { type Log, redactText } from '@svc/core'
 import type { PublicError } from '@svc/core/contracts'
 import { peerOf } from './listener.ts'
 import { JSON_TYPE } from './answer.ts'
@@ -95,7 +95,7 @@ export function createRefusal(log: Log): Refusal {
 
 /** Sends the error record. */
 function sendError(ctx: Context, { status, record, retryAfter }: Answer): void {
-  const body = JSON.stringify(record)
+  const body = redactText(JSON.stringify(record))
   if (retryAfter !== undefined) ctx.set('Retry-After', String(retryAfter))
   ctx.set('Content-Type', JSON_TYPE)
   ctx.respond = true // a mount that failed before it wrote has set it to false
@@ -125,7 +125,7 @@ export function createMalformed(journal: Pick<Journal, 'malformed'>, headers: Re
     const { status, record } = answer
     const requestId = crypto.randomUUID()
     journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isAnswering(socket) })
-    const body = JSON.stringify(record)
+    const body = redactText(JSON.stringify(record))
     const head = [
       `HTTP/1.1 ${status} ${REASONS[status]}`,
       'Connection: close',

@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, withTimeout } from '@svc/core'
+import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, redactData, redactText, withTimeout } from '@svc/core'
 import type {
   Tool,
   ToolCall,
@@ -264,11 +264,11 @@ async function bounded(
   ctx: CallContext
 ): Promise<ToolResult> {
   try {
-    return boundedResult(await run(), limit)
+    return boundedResult(redactData(await run()), limit)
   } catch (error) {
     ctx.signal.throwIfAborted()
     onThrown(error)
-    return boundedResult(failure(errorText(error)), limit)
+    return boundedResult(failure(redactText(errorText(error))), limit)
   }
 }
 

@@ -1,4 +1,15 @@
-import { type CallContext, codeOf, type Events, isTree, type Log, messageOf, type SchemaProblem, withTimeout } from '@svc/core'
+import {
+  type CallContext,
+  codeOf,
+  type Events,
+  isTree,
+  type Log,
+  messageOf,
+  redactData,
+  redactText,
+  type SchemaProblem,
+  withTimeout,
+} from '@svc/core'
 import {
   type Json,
   type McpErrorClass,
@@ -191,14 +202,15 @@ async function finalStep(
 const isInput = (answer: Answer): answer is Extract<ToolStep, { readonly type: 'input' }> =>
   (answer as { readonly type?: unknown } | undefined)?.type === 'input'
 
-function bounded(answer: Answer, limit: number): CallEnd {
+function bounded(given: Answer, limit: number): CallEnd {
+  const answer = redactData(given)
   return isInput(answer) ? answer : { type: 'result', ...encodeResult(answer, limit) }
 }
 
 /** Converts an error to a result. */
 const errorResult = (thrown: unknown): CallEnd => ({
   type: 'result',
-  ...encodeResult(failure(errorTextOf(thrown, NO_REASON).slice(0, MAX_ERROR_TEXT)), Number.POSITIVE_INFINITY),
+  ...encodeResult(failure(redactText(errorTextOf(thrown, NO_REASON)).slice(0, MAX_ERROR_TEXT)), Number.POSITIVE_INFINITY),
   thrown,
 })
 

@@ -1,10 +1,11 @@
+import { redactData } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 
 const HIDDEN = '***'
 /** Redacting shorter values would hide ordinary words. */
 const SHORTEST = 4
 
-/** Removes the values of secrets from stored and reported data. */
+/** Removes the values of secrets from stored and reported data: those of the run, and those of the service `Secrets`. */
 export class Redaction {
   readonly #values: readonly string[]
   /** The value of `secrets` in reported data. */
@@ -22,7 +23,7 @@ export class Redaction {
   }
 
   hide<T>(value: T): T {
-    return this.isEmpty ? value : (this.#hidden(value) as T)
+    return redactData(this.isEmpty ? value : (this.#hidden(value) as T))
   }
 
   #hidden(value: unknown): unknown {

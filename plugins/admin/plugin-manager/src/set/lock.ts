@@ -48,6 +48,7 @@ const permissions = {
   providers: texts,
   spaces: texts,
   hooks: texts,
+  secrets: texts,
   server: texts,
   public_routes: texts,
   credential_headers: texts,

@@ -227,6 +227,7 @@ const KINDS: Readonly<Record<PermissionKind, Kind>> = {
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
   tools: { say: name => `call the tool ${name}`, isWide: hasStar },
   providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },
+  secrets: { say: name => `read the secret ${name}`, isWide: () => false },
   spaces: { say: name => `read and change all data in the space ${name} of the store`, isWide: hasStar },
   hooks: { say: hookWords, isWide: hasStar },
   write: { say: path => `write ${path}`, isWide: holdsAPerson },

@@ -1,4 +1,4 @@
-import { messageOf, nearest, type RunningHost, systemContext, withTimeout } from '@svc/core'
+import { messageOf, nearest, redactData, redactText, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { shownPath } from '@svc/core/config'
 import { type Check, type CheckReport, Checks, type Profile, Providers, Selection } from '@svc/core/contracts'
 import { fail, type Finding, ok, freeSpace, warn } from './finding.ts'
@@ -20,9 +20,10 @@ async function look(check: Check, signal: AbortSignal): Promise<CheckReport> {
     return check.examine ? check.examine(ctx) : check.probe(ctx)
   }
   try {
-    return await withTimeout(LIMIT_MS, work, { signal })
+    // wrapped text is not recognized later
+    return redactData(await withTimeout(LIMIT_MS, work, { signal }))
   } catch (error) {
-    return { status: 'unhealthy', reason: messageOf(error) }
+    return { status: 'unhealthy', reason: redactText(messageOf(error)) }
   }
 }
 
