@@ -27,17 +27,16 @@ describeWith('bubblewrap', 'docs/guides/connect-a-database.md', function () {
   const stack = new AsyncDisposableStack()
   let place: string
   let folder: string
-  let postgres: Postgres
 
   before(async function () {
     skipBecause(this, lacking('postgres'))
     place = await mkdtemp(join(tmpdir(), 'svc-database-'))
     stack.defer(() => rm(place, { recursive: true, force: true }))
-    postgres = stack.use(await startPostgres())
+    const postgres = stack.use(await startPostgres())
     folder = join(place, 'svc-plugin-pgquery')
     await newPlugin({ name: 'svc-plugin-pgquery', kinds: ['tool'], js: false, dir: folder })
     await symlink(join(ROOT, 'node_modules'), join(place, 'node_modules'))
-    await follow(folder, postgres.port)
+    await follow(folder, postgres)
     await copyPackage('pg', folder)
   })
   after(() => stack.disposeAsync())
@@ -73,12 +72,12 @@ async function copyPackage(name: string, folder: string): Promise<void> {
 }
 
 /** Writes what the page shows into the package. */
-async function follow(folder: string, port: number): Promise<void> {
+async function follow(folder: string, { port, user, password }: Postgres): Promise<void> {
   const text = await readFile(join(ROOT, 'docs/guides/connect-a-database.md'), 'utf8')
   for (const file of ['src/tool.ts', 'src/index.ts', 'test/samples.ts']) {
     const [, code = ''] = new RegExp(`^\`\`\`ts\\n// ${file}\\n([^]*?)^\`\`\`$`, 'm').exec(text)!
-    const here = code.replace('127.0.0.1:5432', `127.0.0.1:${port}`).replace("user: 'postgres'", "user: 'svc'")
-    await writeFile(join(folder, file), here)
+    const here = code.replace('127.0.0.1:5432', `127.0.0.1:${port}`).replace("user: 'postgres'", `user: '${user}'`)
+    await writeFile(join(folder, file), here.replace("PASSWORD: 'secret'", `PASSWORD: '${password}'`))
   }
   const [, permissions = ''] = /"permissions": (\{[^]*?\n {2}\})/.exec(text)!
   const file = join(folder, 'package.json')
