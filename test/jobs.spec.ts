@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { addJobs, auditJobs, auditTicks, killWorkersWhile, startJobs, untilDone } from './support/job-load.ts'
+import { addJobs, auditJobs, auditTicks, killWorkersWhile, recordsOf, startJobs, untilDone } from './support/job-load.ts'
 import { newHome } from './support/service.ts'
 
 const JOBS = 1_000
@@ -25,6 +25,8 @@ describe('jobs and schedules on four workers', function () {
     await using _service = await startJobs(home)
     await untilDone(home, 'record', 90_000)
     expect(await auditJobs(home, JOBS)).to.deep.equal([])
+    const again = (recordsOf(home).get('begin') ?? []).filter(line => !line.endsWith(' 1'))
+    expect(again.length, 'jobs that ran again').to.be.greaterThan(0)
   })
 
   it('start one job for each tick of a second, although workers are killed', async () => {

@@ -1,10 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemContext, type CallContext } from '@svc/core'
-import { TeamDefinitions, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
+import { Jobs, Schedules, TeamDefinitions, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
 import { noBubblewrap } from '@svc/testing'
 import { expect } from 'chai'
 import { type Document, documentTests, readDocument } from './support/document.ts'
+import { pluginFolder } from './support/plugin-folder.ts'
 
 const guide = (name: string) => `docs/guides/${name}.md`
 const plugins: Document = await readDocument(
@@ -93,6 +94,28 @@ describe('the guides for plugins', () => {
     expect(await greet('fr', 'Zoé')).to.equal('Bonjour Zoé')
     expect(await greet('en', 'world')).to.equal('Hello, world!')
     expect(await greet('en', 'you')).to.equal('Hello you')
+  })
+
+  it('has a job kind that counts words in the background, and a schedule', async () => {
+    const load = async (name: string) => (await import(pathToFileURL(plugins.at(name)).href)) as { default: Plugin }
+    const [words, tidy] = [(await load('word-count.ts')).default, (await load('tidy.ts')).default]
+    const own = [
+      { name: 'word-count', use: words },
+      { name: 'tidy', use: tidy },
+    ]
+    const used = ['store-memory', 'jobs', 'schedules'].map(pluginFolder)
+    const config = { jobs: { execute: true } }
+    await using host = await startHost({ plugins: [...used, ...own], config, log: { destination: { write() {} } } })
+    const ctx = systemContext(new AbortController().signal)
+    const { id } = await host.service(Jobs).add({ kind: 'words.count', input: { texts: ['a b', 'c'] } }, ctx)
+    expect(await host.service(Jobs).settled(id, 5_000, ctx)).to.deep.include({ state: 'completed', result: { words: 3 } })
+    const night = await host.service(Schedules).run('tidy-nightly', ctx)
+    expect(await host.service(Jobs).settled(night.id, 5_000, ctx)).to.include({ state: 'completed' })
+  })
+
+  it('has a nightly.yaml that svc takes', async () => {
+    const { code, out } = await plugins.svc('config', 'check', '-c', 'nightly.yaml')
+    expect(code, out).to.equal(0)
   })
 })
 

@@ -8,6 +8,7 @@ const CURATED = [
   '@svc/plugin-mcp-server',
   '@svc/plugin-mcp-bridge',
   '@svc/plugin-mcp-client',
+  '@svc/plugin-event-feed',
   '@svc/plugin-metrics',
   '@svc/plugin-rate-limit',
   '@svc/plugin-auth-api-key',

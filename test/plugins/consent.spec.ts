@@ -101,6 +101,21 @@ describe('consent to the permissions of a plugin', function () {
     expect(err).to.match(/EACCES|not declared/)
   })
 
+  it('is missing for a server of the configuration: the error offers its setting, on loopback too', async workspace => {
+    const { svc, folder } = workspace
+    const file = await tidesFile(folder, tides('1.0.0', { svc: { permissions: { env: ['TIDES_KEY'] } } }))
+    expect((await svc('plugins', 'install', file, '--yes')).code).to.equal(0)
+    for (const [url, code] of [
+      ['tcp://127.0.0.1:9', 'ECONNREFUSED'],
+      ['tcp://db.internal:5432', 'EACCES'],
+    ] as const) {
+      await configure(workspace, { url })
+      const { err } = await svc('tools', 'call', 'tides')
+      expect(err).to.contain(`connect ${code} ${url.slice(6)}`)
+      expect(err).to.contain(`is not declared: add "svc": { "permissions": { "network": ["<tools.tides.url>"] } }`)
+    }
+  })
+
   it('holds for a reload: the workers with the accepted value go on serving', async workspace => {
     const { svc, folder, home } = workspace
     await configure(workspace, { url: 'tcp://a.internal:1' })
@@ -214,8 +229,27 @@ describe('consent to the permissions of a plugin', function () {
     expect((await svc('plugins', 'link', '', '--yes')).err).to.contain('PLUGIN_SPEC_INVALID')
     await mkdir(join(folder, 'here'))
     await writeFile(join(folder, 'package.json'), await readFile(join(await tidesFolder(folder, tides('3.0.0')), 'package.json')))
+    await writeFile(join(folder, 'index.js'), '')
     const here = await svc('plugins', 'link', '.', '--dry-run')
     expect(here.out, here.err).to.contain('a link to the folder .\n')
+  })
+
+  it('asks nothing and downloads nothing for a plugin that is not built', async workspace => {
+    const { svc, folder } = workspace
+    const exports = { '.': { development: './src/index.ts', types: './dist/index.d.ts', default: './dist/index.js' } }
+    const dependencies = { 'a-package-that-no-registry-has': '1.0.0' }
+    const from = await tidesFolder(folder, tides('1.0.0'))
+    const file = join(from, 'package.json')
+    await writeFile(file, JSON.stringify({ ...(JSON.parse(await readFile(file, 'utf8')) as object), exports, dependencies }))
+    for (const verb of ['install', 'link']) {
+      const { code, out, err } = await svc('plugins', verb, from)
+      expect([code, out]).to.deep.equal([1, ''])
+      expect(err)
+        .to.contain(`PLUGIN_IMPORT_FAILED  ${TIDES}`)
+        .and.contain('dist/index.js, which does not exist')
+        .and.contain('npm run build')
+        .and.not.contain('CONSENT_MISSING')
+    }
   })
 
   it('leaves one line in the log for whatever a tool throws, which svc tools call shows with code and place', async workspace => {

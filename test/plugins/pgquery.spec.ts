@@ -101,6 +101,8 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     const { code, err } = await svc('tools', 'call', 'query_database', '{"sql": "CREATE TABLE x (a int)"}')
     expect(code).to.equal(1)
     expect(err).to.include('cannot execute CREATE TABLE in a read-only transaction')
+    const ended = await svc('tools', 'call', 'query_database', '{"sql": "COMMIT; CREATE TABLE x (a int)"}')
+    expect(ended.err).to.include('cannot insert multiple commands into a prepared statement')
   })
 
   it('connects to no other server of the configuration until a person has accepted it', async () => {

@@ -7,26 +7,31 @@ import { JobKinds, Jobs, PluginSchedules, Routes } from '@svc/core/contracts'
 /** What the jobs of a test have done, one line each: `begin|end|clash <input> <attempt>`, `tick <time> <attempt>`. */
 export const recordsFile = (home: string) => join(home, 'records')
 
-const record = (...words: readonly unknown[]) => appendFileSync(recordsFile(svcHome()), `${words.join(' ')}\n`)
+const record = (...words: readonly unknown[]) => appendFileSync(recordsFile(svcHome()), `${words.join(' ').trimEnd()}\n`)
 
-function isAlive(pid: number): boolean {
+/** State and start of a process, which tell it from a dead one that is not yet removed, and from a later one with its number. */
+function processOf(pid: string | number): { readonly isAlive: boolean; readonly start: string } {
   try {
-    return process.kill(pid, 0)
+    const words = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+    return { isAlive: words[0] !== 'Z' && words[0] !== 'X', start: words[19]! }
   } catch {
-    return false
+    return { isAlive: false, start: '' }
   }
 }
 
-/** Takes a lock file for this process. Returns false if a process that lives holds it. */
-function lock(file: string): boolean {
+/** Takes a lock file for this process. Returns its holder if a process that lives holds it. */
+function lock(file: string): string | undefined {
   try {
     const opened = openSync(file, 'wx')
-    writeSync(opened, String(process.pid))
+    writeSync(opened, `${process.pid} ${processOf(process.pid).start}`)
     closeSync(opened)
-    return true
+    return undefined
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
-    if (isAlive(Number(readFileSync(file, 'utf8')))) return false
+    const holder = readFileSync(file, 'utf8')
+    const [pid = '', start] = holder.split(' ')
+    const found = processOf(pid)
+    if (found.isAlive && found.start === start) return holder
     rmSync(file, { force: true })
     return lock(file)
   }
@@ -44,10 +49,11 @@ export default definePlugin({
       attempts: 100,
       backoff: { firstMs: 20, maxMs: 200 },
       async *run({ input, attempt }) {
-        const name = String(input)
+        const name = input as string
         const file = join(svcHome(), `lock-${name}`)
-        record(lock(file) ? 'begin' : 'clash', name, attempt)
-        await sleep(20 + Math.random() * 60)
+        const holder = lock(file)
+        record(holder === undefined ? 'begin' : 'clash', name, attempt, holder ?? '')
+        await sleep(40 + Math.random() * 120)
         rmSync(file, { force: true })
         record('end', name, attempt)
         yield { type: 'result', value: name }
@@ -67,6 +73,7 @@ export default definePlugin({
       path: '/add-jobs',
       summary: 'Adds jobs, once each',
       scope: 'chat',
+      body: { type: 'object' },
       async handle({ body }, ctx) {
         const { from, count } = body as { from: number; count: number }
         const own = { ...ctx, principal: { id: 'system', scopes: ['*'] } }

@@ -32,8 +32,9 @@ export interface JobTask {
 export type JobLogLevel = 'debug' | 'info' | 'warning' | 'error'
 
 /**
- * Events of a running job. A job without a `result` has the result null. A `checkpoint` is given to the next attempt; the job
- * continues when it is stored. Limits: 1 MiB of JSON for a result or checkpoint, the last 1000 log entries of 2000 characters.
+ * Events of a running job. A job without a `result` has the result null. A `checkpoint` is given to the next attempt. In the
+ * process of svc, the job continues when it is stored; an isolated plugin can be up to 64 steps ahead. Limits: 1 MiB of JSON for a
+ * result or checkpoint, the last 1000 log entries of 2000 characters.
  */
 export type JobStep =
   | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
@@ -64,7 +65,7 @@ export interface JobKind {
   readonly scope?: string
   /**
    * Executes a job once. It fails by throwing; with `details.retryable` false there is no further attempt. When the signal
-   * aborts (cancelled, time limit, lost lease, shutdown), it must end within 10 s. `ctx.principal` is the one that added the job.
+   * aborts (cancelled, time limit, lost lease, shutdown), it must end within `jobs.grace_s`. `ctx.principal` is the one that added the job.
    */
   run(task: JobTask, ctx: CallContext): AsyncIterable<JobStep>
 }
@@ -149,7 +150,7 @@ export interface PreparedJob {
 /**
  * Background jobs, kept in the store: executed at least once, by one worker at a time, with fenced results. A principal sees
  * only its own jobs; the scope `admin` sees all. Errors: JOB_UNKNOWN (also for jobs of others), JOB_KIND_UNKNOWN, FORBIDDEN (this
- * principal cannot add jobs of this kind), JOB_TOO_LARGE (`details: {size, limit}` in characters of JSON), JOB_STATE (a cancel
+ * principal cannot add jobs of this kind), JOB_TOO_LARGE (`details: {size, limit}` in characters of JSON), JOB_QUEUE_FULL, JOB_STATE (a cancel
  * or retry in the wrong state, `details: {state}`), INVALID_VALUE (`details: {field, reason}`).
  */
 export interface Jobs {

@@ -57,11 +57,14 @@ export const declaresInvalid = (plugin: string, what: string) =>
     hint: 'Export the result of definePlugin',
   })
 
-/** Describes a denied access and the line to add. It replaces Node's message, which names a flag of the process. */
-export const undeclared = (kind: RefusalKind, what: string): string =>
+/**
+ * Describes a denied access and the line to add. It replaces Node's message, which names a flag of the process. `setting`: the
+ * setting with this value.
+ */
+export const undeclared = (kind: RefusalKind, what: string, setting?: string): string =>
   kind === 'process'
     ? `an isolated plugin cannot use ${what}; run it in-process if you trust it`
-    : `${what} is not declared: add "svc": { "permissions": { "${kind}": [${JSON.stringify(what)}] } } to its package.json`
+    : `${what} is not declared: add "svc": { "permissions": { "${kind}": [${JSON.stringify(setting === undefined ? what : `<${setting}>`)}] } } to its package.json`
 
 const VERBS: Readonly<Record<keyof PermissionValues, string>> = {
   network: 'connect to',

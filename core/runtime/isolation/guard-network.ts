@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { pipeline } from 'node:stream'
-import { reword, undeclared } from './errors.ts'
+import { reword } from './errors.ts'
 
 /**
  * Opens a port on the loopback interface of the sandbox that leads to the proxy of the host. HTTP libraries do not support
@@ -19,11 +19,11 @@ export async function openProxyPort({ socket, port }: { readonly socket: string;
 }
 
 /** Adds the host that the proxy denied to errors of `fetch`, which otherwise hide it in nested causes. */
-export function guardFetch(): void {
+export function guardFetch(describe: (host: string) => string): void {
   const { fetch } = globalThis
   globalThis.fetch = (asked, options) =>
     fetch(asked, options).catch((error: Error) => {
-      if (isRefused(error)) reword(error, `${error.message}: ${undeclared('network', hostOf(asked))}${OTHERWISE}`)
+      if (isRefused(error)) reword(error, `${error.message}: ${describe(hostOf(asked))}${OTHERWISE}`)
       throw error
     })
 }

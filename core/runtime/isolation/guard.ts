@@ -25,6 +25,8 @@ export interface GuardReports {
   readonly refused: ReportRefusal
   /** A dependency read a variable that is not declared: most look at many that they do not need. */
   readonly looked: (variable: string, by: string) => void
+  /** Describes a host that the manifest does not declare, and the line to add. */
+  readonly describe: (host: string) => string
 }
 
 /** The message of such a look in the log. */
@@ -34,7 +36,7 @@ export const LOOKED_AT = 'a dependency read a variable that the manifest does no
  * Observes what the plugin accesses and reports denied accesses. It enforces nothing; the sandbox does. `module`: the URL of the
  * plugin's module.
  */
-export async function openGuard(module: string, { refused: report, looked }: GuardReports): Promise<void> {
+export async function openGuard(module: string, { refused: report, looked, describe }: GuardReports): Promise<void> {
   const written = process.env[VARIABLE]
   delete process.env[VARIABLE]
   if (written === undefined) return
@@ -49,9 +51,9 @@ export async function openGuard(module: string, { refused: report, looked }: Gua
   if (proxy) {
     const { guardFetch, openProxyPort } = await import('./guard-network.ts')
     await openProxyPort(proxy)
-    guardFetch()
+    guardFetch(describe)
     const { openTunnels } = await import('./tunnels.ts')
-    await openTunnels(proxy, refuse)
+    await openTunnels(proxy, refuse, describe)
   }
   guardCalls(refuse, visible)
   guardVariables(env, by => packageOfCaller(module, by), { refused: refuse, looked })
@@ -158,7 +160,7 @@ const MOST_READS = 20
 function guardVariables(
   declared: readonly string[],
   readerOf: (stack: string) => string | undefined,
-  { refused, looked }: GuardReports
+  { refused, looked }: Pick<GuardReports, 'refused' | 'looked'>
 ): void {
   const reads = new Map<string, { count: number; readonly by: Set<string> }>()
   const look = (all: NodeJS.ProcessEnv, name: string | symbol) => {

@@ -14,9 +14,10 @@ export {
   valuesBeyond,
   valuesIn,
 } from './permission-values.ts'
+export { type ConfiguredServer, configuredServers, type OwnConfig, settingOf } from './configured-servers.ts'
 export { Prestarts } from './prestart.ts'
 export { filesChanging } from './errors.ts'
 export type { HandleListener, IsolatedRef, IsolateOptions } from './isolated-ref.ts'
 export { matchesHost } from '@svc/core/internal'
 export { COMMON_VARIABLES, LOOKED_AT, packageOfCaller } from './guard.ts'
-export { describeHandle, type HandleResource, handlesText, handleText, type OpenHandle } from './open-handles.ts'
+export { describeHandle, recordPlace, type HandleResource, handlesText, handleText, type OpenHandle } from './open-handles.ts'

@@ -5,6 +5,8 @@ import { withHostPackages } from '@svc/core/config'
 import { importFailed, placeInStack } from '@svc/core/internal'
 import { openChannel } from '../processes/channel.ts'
 import { PLUGIN_MESSAGE_BUDGET, MAX_PLUGIN_MESSAGE, HostBridge, PluginRunner, TaskRunner } from './contract.ts'
+import { type OwnConfig, settingOf } from './configured-servers.ts'
+import { undeclared } from './errors.ts'
 import { LOOKED_AT, openGuard } from './guard.ts'
 import { watchHandles } from './open-handles.ts'
 import { createPluginRunner } from './plugin-runner.ts'
@@ -30,11 +32,16 @@ const limits = { mostSent: MAX_PLUGIN_MESSAGE, budgetSent: PLUGIN_MESSAGE_BUDGET
 const channel = openChannel(socketTransport(new Socket({ fd: 3 }), limits), { name: 'svc', self: name, sendsStacks: true })
 const host = channel.reach('host_bridge', HostBridge)
 // A host that only reads the declarations ignores these reports.
+let config: OwnConfig = { value: undefined }
 const guarded = openGuard(module, {
+  describe: place => undeclared('network', place, settingOf(place, config)),
   refused: (kind, what) => void host.refused(kind, what, systemContext(channel.signal)).catch(() => {}),
   looked: (variable, by) => void host.log('debug', { variable, by }, LOOKED_AT, systemContext(channel.signal)).catch(() => {}),
 })
-const runner = createPluginRunner(channel, name, load, () => watchHandles(OWN_FOLDERS))
+const runner = createPluginRunner(channel, name, load, {
+  watch: () => watchHandles(OWN_FOLDERS),
+  configured: own => (config = own),
+})
 channel.offer('plugin_runner', PluginRunner, runner)
 if (task !== undefined)
   channel.offer('task', TaskRunner, {

@@ -1,6 +1,18 @@
 import { createHook } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+/** Frames of a stack. Code that replaces functions of Node, as tracing libraries do, adds some between them and the plugin. */
+const FRAMES = 50
+
+/** Records where a handle is created. Its stack is formatted only on demand, because that is the slowest part. */
+export function recordPlace(): Error {
+  const before = Error.stackTraceLimit
+  Error.stackTraceLimit = FRAMES
+  const place = new Error()
+  Error.stackTraceLimit = before
+  return place
+}
+
 /** Something that keeps a process alive: a socket, a timer, a server. */
 export interface OpenHandle {
   /** For people: `a socket`. */
@@ -66,8 +78,7 @@ const SETTLE_MS = 1000
 export function watchHandles(aside: readonly string[]): HandleWatch {
   const all = new Map<number, { readonly type: string; readonly created: Error; readonly resource: WeakRef<HandleResource> }>()
   const init = (id: number, type: string, _trigger: number, resource: HandleResource) => {
-    // Formatting a stack is slow, so that happens only for handles that are open when somebody asks.
-    if ('hasRef' in resource) all.set(id, { type, created: new Error(), resource: new WeakRef(resource) })
+    if ('hasRef' in resource) all.set(id, { type, created: recordPlace(), resource: new WeakRef(resource) })
   }
   // @types/node does not have trackPromises yet, which avoids a call for each promise.
   createHook({ init, destroy: id => void all.delete(id), trackPromises: false } as Parameters<typeof createHook>[0]).enable()

@@ -76,6 +76,9 @@ const perKind = (listOf: (kind: ValueKind) => readonly string[]): PermissionValu
     })
   )
 
+/** The hosts that a text names. Text that is no host, such as a misplaced password, has none. */
+export const hostsOf = (text: string): string[] => valuesOf('network', text)
+
 const valuesOf = (kind: ValueKind, value: unknown): string[] =>
   [value].flat().flatMap(text => {
     if (typeof text !== 'string' || text === '') return []

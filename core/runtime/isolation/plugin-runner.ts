@@ -11,16 +11,23 @@ import {
 } from '@svc/core'
 import { whereOf } from '@svc/core/internal'
 import { type Channel, methodsOf } from '../processes/channel.ts'
+import type { OwnConfig } from './configured-servers.ts'
 import { IsolatedScope } from './isolated-scope.ts'
 import type { HandleWatch } from './open-handles.ts'
 import { HostBridge, type SetupRequest, type PluginRunner, type SlotViewChange } from './contract.ts'
+
+interface RunnerEvents {
+  readonly watch: () => HandleWatch
+  /** Receives the configuration before the setup. */
+  readonly configured: (config: OwnConfig) => void
+}
 
 /** Runs a plugin on the isolated side. Its scope and its dependencies are stubs that lead to the host. */
 export function createPluginRunner(
   channel: Channel,
   name: string,
   load: () => Promise<Plugin>,
-  watch: () => HandleWatch
+  { watch, configured }: RunnerEvents
 ): PluginRunner {
   const mirrors = new Map<string, Mirror>()
   const host = channel.reach('host_bridge', HostBridge)
@@ -49,7 +56,8 @@ export function createPluginRunner(
     async setup(setup) {
       if (setup.watched) handles = watch()
       const plugin = await load()
-      const { provides } = plugin
+      const { provides, section, instances } = plugin
+      configured({ section, instances, value: setup.config })
       scope = new IsolatedScope({ channel, host, name, log, setup, provides })
       const service = await runSetup(plugin, scope, await givenOf(setup))
       if (!provides) return []

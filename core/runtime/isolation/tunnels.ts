@@ -5,7 +5,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { createServer, isIP, connect as open, Socket, type TcpSocketConnectOpts } from 'node:net'
 import { pipeline } from 'node:stream'
 import { declaredFor, parseHost } from './declared-hosts.ts'
-import type { ReportRefusal } from './errors.ts'
+import { type ReportRefusal, reword } from './errors.ts'
 
 // `import` of node:http reads all its names, WebSocket among them, and so loads undici: a tenth of a start.
 const http = () => process.getBuiltinModule('node:http')
@@ -24,6 +24,9 @@ const PICKUP_MS = 10_000
 /** Maximum names that get an address in the sandbox. */
 const MAX_NAMES = 65_536
 
+/** Describes a host that the manifest does not declare, and the line to add. */
+type DescribeHost = (host: string) => string
+
 type Address = (error: NodeJS.ErrnoException | null, address?: string, family?: number) => void
 
 /**
@@ -31,7 +34,7 @@ type Address = (error: NodeJS.ErrnoException | null, address?: string, family?: 
  * libraries on top of them request a tunnel from the host's proxy (`CONNECT host:port`). `dns.lookup` resolves a declared name to a loopback address that stands
  * for it. This is a convenience, not a security boundary: the sandbox has no network, and the proxy checks each request.
  */
-export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal): Promise<void> {
+export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal, describe: DescribeHost): Promise<void> {
   const waiting = new Map<string, Socket>()
   const addresses = createSequence(1, 128)
   const listener = createServer({ allowHalfOpen: true, pauseOnConnect: true }, near => {
@@ -50,6 +53,7 @@ export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal)
   /** Opens a tunnel. Calls back with the loopback address at which it waits. */
   const tunnel = (host: string, to: number, done: Address) =>
     requestTunnel(options.socket, host, to, (error, far) => {
+      if (error?.code === UNDECLARED) return done(failureTo(host, to, 'EACCES', describe(placeOf(host, to))))
       if (!far) return done(error)
       const address = addresses.next()
       const late = setTimeout(() => waiting.delete(address) && far.destroy(), PICKUP_MS)
@@ -59,8 +63,8 @@ export async function openTunnels(options: TunnelOptions, refuse: ReportRefusal)
       done(null, address, 4)
     })
   const isOwn = (host: string, to: number) => isLoopback(host) && (isPlumbing(to) || !names.declares(host, to))
-  routeSockets({ port, isPlumbing, isOwn, hostOf: host => names.hostAt(host) ?? host, tunnel, refuse })
-  answerLookups(names, refuse)
+  routeSockets({ port, isPlumbing, isOwn, hostOf: host => names.hostAt(host) ?? host, tunnel, refuse, describe })
+  answerLookups(names, refuse, describe)
   reportDatagrams(refuse)
   syncBuiltinESMExports()
 }
@@ -118,15 +122,28 @@ function createNames(declared: readonly string[]): Names {
 
 // --- tunnels ---
 
+const UNDECLARED = 'SVC_UNDECLARED'
+
 /** The error of a proxy (RFC 9209, `Proxy-Status: svc; error=…`) as Node reports it for a socket. */
 const CODES: Readonly<Record<string, string>> = {
   dns_error: 'ENOTFOUND',
   connection_refused: 'ECONNREFUSED',
   connection_timeout: 'ETIMEDOUT',
   destination_ip_prohibited: 'EACCES',
-  http_request_denied: 'EACCES',
+  http_request_denied: UNDECLARED,
   connection_limit_reached: 'EMFILE',
 }
+
+const placeOf = (host: string, port: number) => (isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`)
+
+const failureTo = (host: string, port: number, code: string, why: string): NodeJS.ErrnoException =>
+  Object.assign(new Error(`connect ${code} ${placeOf(host, port)}: ${why}`), {
+    code,
+    errno: 0,
+    syscall: 'connect',
+    address: host,
+    port,
+  })
 
 /** Requests a tunnel from the proxy. */
 function requestTunnel(
@@ -135,9 +152,8 @@ function requestTunnel(
   port: number,
   done: (error: NodeJS.ErrnoException | null, far?: Socket) => void
 ) {
-  const path = isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`
-  const fail = (code: string, why: string) =>
-    done(Object.assign(new Error(`connect ${code} ${path}: ${why}`), { code, errno: 0, syscall: 'connect', address: host, port }))
+  const path = placeOf(host, port)
+  const fail = (code: string, why: string) => done(failureTo(host, port, code, why))
   const createConnection = () => open({ path: socketPath, allowHalfOpen: true })
   http()
     .request({ createConnection, method: 'CONNECT', path, headers: { host: path } })
@@ -164,12 +180,13 @@ interface Routes {
   readonly hostOf: (address: string) => string
   readonly tunnel: (host: string, port: number, done: Address) => void
   readonly refuse: ReportRefusal
+  readonly describe: DescribeHost
 }
 
 type Listener = () => void
 
 /** Replaces the method that every kind of connection calls, and changes only its arguments. */
-function routeSockets({ port, isPlumbing, isOwn, hostOf, tunnel, refuse }: Routes): void {
+function routeSockets({ port, isPlumbing, isOwn, hostOf, tunnel, refuse, describe }: Routes): void {
   // oxlint-disable-next-line typescript/unbound-method -- bound at each call
   const { connect } = Socket.prototype
   const routed = function (this: Socket, ...args: unknown[]) {
@@ -178,7 +195,12 @@ function routeSockets({ port, isPlumbing, isOwn, hostOf, tunnel, refuse }: Route
     const to = Number(options.port)
     if (options.path !== undefined) return Reflect.apply(connect, this, args) as Socket
     if (isOwn(host, to)) {
-      if (!isPlumbing(to)) (this as EventEmitter).once(errorMonitor, () => refuse('network', `${host}:${to}`))
+      if (!isPlumbing(to))
+        (this as EventEmitter).once(errorMonitor, (error: NodeJS.ErrnoException) => {
+          refuse('network', placeOf(host, to))
+          const said = error.message || `connect ${error.code} ${placeOf(host, to)}`
+          if (error.code === 'ECONNREFUSED') reword(error, `${said}: ${describe(placeOf(host, to))}`)
+        })
       return Reflect.apply(connect, this, args) as Socket
     }
     const { family: _, localAddress: __, localPort: ___, ...rest } = options
@@ -219,13 +241,13 @@ const DNS_QUERIES =
   )
 
 /** Resolves declared names. The sandbox has no name server. */
-function answerLookups(names: Names, refuse: ReportRefusal): void {
+function answerLookups(names: Names, refuse: ReportRefusal, describe: DescribeHost): void {
   const found = (call: string, host: string): string => {
     if (isLoopback(host)) return names.declares(host) ? names.addressOf(host)! : '127.0.0.1'
     const address = names.declares(host) ? names.addressOf(host) : undefined
     if (address !== undefined) return address
     refuse('network', host)
-    throw Object.assign(new Error(`${call} ENOTFOUND ${host}: it is not declared in the manifest of this plugin`), {
+    throw Object.assign(new Error(`${call} ENOTFOUND ${host}: ${describe(host)}`), {
       code: 'ENOTFOUND',
       syscall: call,
       hostname: host,

@@ -1,5 +1,13 @@
 import { resolve } from 'node:path'
-import { allSettings, joinedValues, ownSettings, valuesBeyond, valuesIn } from '@svc/runtime/isolation'
+import {
+  allSettings,
+  configuredServers,
+  joinedValues,
+  ownSettings,
+  settingOf,
+  valuesBeyond,
+  valuesIn,
+} from '@svc/runtime/isolation'
 import { expect } from 'chai'
 
 const hostsOf = (value: unknown) =>
@@ -64,5 +72,43 @@ describe('values of permissions', () => {
       env: ['a:1', 'z'],
       read: ['/x'],
     })
+  })
+})
+
+describe('servers in the configuration of a plugin', () => {
+  const value = {
+    server: '127.0.0.1:5432',
+    replicas: ['a.internal:1', { not: 'b.internal:2' }],
+    api: { url: 'https://me:s3cret@api.example.org/v1' },
+    odd: 'pass://wor d',
+    word: 'shop',
+    port: 5432,
+  }
+
+  it('are its URLs and its texts with host and port, with their settings', () => {
+    const own = { section: 'tools.x', value }
+    expect(configuredServers(own).map(({ host, setting }) => `${setting} ${host}`)).to.deep.equal([
+      'tools.x.server 127.0.0.1:5432',
+      'tools.x.replicas a.internal:1',
+      'tools.x.api.url api.example.org:443',
+    ])
+    expect(configuredServers({ instances: 'providers', value: { base_url: 'http://h' } })).to.deep.equal([
+      { host: 'h:80', setting: 'providers[].base_url' },
+    ])
+    for (const none of [undefined, null, 1, 'x:1', []])
+      expect(configuredServers({ section: undefined, value: none })).to.deep.equal([])
+  })
+
+  it('name the setting of a host, with and without its port', () => {
+    const own = { section: 'tools.x', value }
+    for (const [host, setting] of [
+      ['127.0.0.1:5432', 'tools.x.server'],
+      ['api.example.org', 'tools.x.api.url'],
+      ['a.internal:1', 'tools.x.replicas'],
+      ['shop:5432', 'tools.x.word'],
+      ['other.internal:1', undefined],
+    ] as const)
+      expect(settingOf(host, own)).to.equal(setting)
+    expect(settingOf('x:1', { value: undefined })).to.equal(undefined)
   })
 })

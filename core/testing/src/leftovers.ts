@@ -1,7 +1,7 @@
 import { type AsyncHook, AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type SvcError, svcError } from '@svc/core'
-import { describeHandle, type HandleResource, handlesText, type OpenHandle } from '@svc/runtime/isolation'
+import { describeHandle, type HandleResource, handlesText, type OpenHandle, recordPlace } from '@svc/runtime/isolation'
 
 /** Tracks resources that the plugins of one host open. */
 export interface LeftoverWatch {
@@ -16,7 +16,6 @@ export interface LeftoverWatch {
 interface Opened {
   readonly type: string
   readonly plugin: string
-  /** The stack is formatted only on demand, because that is the slowest part. */
   readonly place: Error
   readonly resource: WeakRef<HandleResource>
 }
@@ -34,7 +33,7 @@ let hook: AsyncHook | undefined
 function note(id: number, type: string, _trigger: number, resource: HandleResource): void {
   const owner = owners.getStore()
   if (!owner || !('hasRef' in resource)) return
-  owner.opened.set(id, { type, plugin: owner.plugin, place: new Error(), resource: new WeakRef(resource) })
+  owner.opened.set(id, { type, plugin: owner.plugin, place: recordPlace(), resource: new WeakRef(resource) })
 }
 
 function forget(id: number): void {

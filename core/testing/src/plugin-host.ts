@@ -3,8 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import { type ConfigTree, type Plugin, type RunningHost, type SlotToken, StartFailed, svcError } from '@svc/core'
-import { handlesText, type OpenHandle } from '@svc/runtime/isolation'
+import { type ConfigTree, get, isTree, type Plugin, type RunningHost, type SlotToken, StartFailed, svcError } from '@svc/core'
+import {
+  allSettings,
+  configuredServers,
+  filledIn,
+  handlesText,
+  matchesHost,
+  type OpenHandle,
+  type OwnConfig,
+} from '@svc/runtime/isolation'
 import { openTestHost } from './host.ts'
 import { generate, randomOf } from './made-up.ts'
 import type { KitSubject } from './kit-case.ts'
@@ -60,7 +68,8 @@ export async function openPlugin(
   const config = { host: { setup_timeout_ms: isApart ? PROCESS_SETUP_MS : SETUP_MS }, ...configFor(plugin, own) }
   const given = JSON.stringify([config, env])
   const reach = isApart ? undefined : stack.use(watchReach(info, given))
-  const log = createLogReader(info.name)
+  const mine = ownConfigs(plugin, config)
+  const log = createLogReader(info.name, mine)
   const [late, left, opened] = [new Set<string>(), [] as OpenHandle[], [] as (() => Promise<readonly OpenHandle[]>)[]]
   const watch = {
     started: (open: (typeof opened)[number]) => void opened.push(open),
@@ -93,7 +102,7 @@ export async function openPlugin(
     host,
     config,
     problems: () => [...(reach?.found() ?? []), ...log.problems(), ...late],
-    warnings: () => [...(reach?.warnings() ?? []), ...log.warnings()],
+    warnings: () => [...undeclaredServers(found, config, mine), ...(reach?.warnings() ?? []), ...log.warnings()],
     handles: async () => [...handles(info.name), ...(await Promise.all(opened.map(open => open().catch(() => [])))).flat()],
     close,
   }
@@ -174,6 +183,24 @@ function itemOf<T>(host: RunningHost, slot: SlotToken<T>, name: string): T {
   const item = host.slot(slot).get(name)
   if (item === undefined) throw new Error(`${slot.name} has no "${name}" any more`)
   return item
+}
+
+/** The parts of a configuration that belong to the plugin. */
+function ownConfigs(plugin: Plugin | undefined, config: ConfigTree): OwnConfig[] {
+  const { section, instances, type } = plugin ?? {}
+  if (instances === undefined) return section === undefined ? [] : [{ section, value: get(config, section.split('.')) }]
+  const entries = Object.entries(Object(get(config, instances.split('.'))) as ConfigTree)
+  return entries.flatMap(([name, value]) => (isTree(value) && (value.type ?? name) === type ? [{ instances, value }] : []))
+}
+
+/** Servers in its configuration that the plugin could not reach after its installation. The kit opens those on loopback for the test. */
+function undeclaredServers({ info: { manifest } }: PluginPackage, config: ConfigTree, mine: readonly OwnConfig[]): string[] {
+  const declared = filledIn('network', manifest.permissions?.network ?? [], allSettings(config, manifest.instances?.type))
+  const servers = mine.flatMap(configuredServers).filter(({ host }) => !matchesHost(declared, host))
+  return servers.map(
+    ({ host, setting }) =>
+      `its configuration names the server ${host}, which the installed plugin cannot reach: add it to "permissions": { "network": ["<${setting}>"] }`
+  )
 }
 
 /** The configuration of its author, else a minimal one. */

@@ -1,5 +1,5 @@
 import type { RefusalKind } from '@svc/core/contracts'
-import { LOOKED_AT } from '@svc/runtime/isolation'
+import { LOOKED_AT, type OwnConfig, settingOf } from '@svc/runtime/isolation'
 
 /** Reads the log of a host for what happens to an isolated plugin. */
 export interface LogReader {
@@ -27,13 +27,14 @@ const GONE = /^the process of an isolated plugin has ended/
 /** Lines of its standard error stream that an error repeats. */
 const MOST_LINES = 20
 
-/** Creates the destination of a log. */
-export function createLogReader(plugin: string): LogReader {
+/** Creates the destination of a log. `configs`: the configuration of the plugin. */
+export function createLogReader(plugin: string, configs: readonly OwnConfig[] = []): LogReader {
   const [problems, warnings, written] = [new Set<string>(), new Set<string>(), [] as string[]]
+  const settingIn = (what: string) => configs.map(config => settingOf(what, config)).find(setting => setting !== undefined)
   const take = (line: LogLine) => {
     const { kind, what, hint, variable, by, how, from, msg = '' } = line
     if (line.of === plugin && kind !== undefined && what !== undefined)
-      (kind === 'read' ? warnings : problems).add(refusalText(kind, what, msg, hint))
+      (kind === 'read' ? warnings : problems).add(refusalText(kind, { what, setting: settingIn(what), message: msg, hint }))
     if (line.plugin !== plugin) return
     if (msg === LOOKED_AT) warnings.add(lookText(String(variable), String(by)))
     if (from === 'stderr' && written.length < MOST_LINES) written.push(msg)
@@ -69,9 +70,17 @@ export function joinLooks(warnings: readonly string[]): string[] {
   ]
 }
 
-const refusalText = (kind: RefusalKind, what: string, message: string, hint = ''): string => {
+interface Refusal {
+  readonly what: string
+  /** The setting with this host. */
+  readonly setting: string | undefined
+  readonly message: string
+  readonly hint: string | undefined
+}
+
+const refusalText = (kind: RefusalKind, { what, setting, message, hint = '' }: Refusal): string => {
   if (kind === 'env') return `it reads the variable ${what}: add it to "permissions": { "env": ["${what}"] }`
   if (kind === 'network' && !/^(udp|dns):/.test(what))
-    return `it asks ${what}: add it to "permissions": { "network": ["${what}"] }`
+    return `it asks ${what}: add it to "permissions": { "network": ["${setting === undefined ? what : `<${setting}>`}"] }`
   return `${message}. ${hint}`
 }

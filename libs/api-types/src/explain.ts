@@ -51,6 +51,7 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   JOB_UNKNOWN: ({ details }) => notFound('job_id', details.value),
   JOB_KIND_UNKNOWN: ({ details }) => notFound('kind', details.value),
   JOB_STATE: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'job_id', reason: message, ...details }),
+  JOB_QUEUE_FULL: unavailable,
   JOB_TOO_LARGE: ({ message, details }) => explained('PAYLOAD_TOO_LARGE', message, details),
   SCHEDULE_UNKNOWN: ({ details }) => notFound('schedule', details.value),
   SCHEDULE_EXISTS: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'name', reason: message, ...details }),
@@ -87,6 +88,7 @@ const UNAVAILABLE_REASONS: Readonly<Record<string, string>> = {
   STORE_FENCED: 'another worker has taken over',
   STORE_CONFLICT: 'something else changed it meanwhile',
   STORE_UNAVAILABLE: 'the store cannot be reached',
+  JOB_QUEUE_FULL: 'too many jobs are queued',
   PLUGIN_GONE: 'a part of the server is being restarted',
 }
 

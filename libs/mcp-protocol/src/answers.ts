@@ -22,10 +22,10 @@ const MAX_HIDDEN = 20
 /** The prefix of the protocol's own keys. */
 const RESERVED = 'io.modelcontextprotocol/'
 
-/** Reads the answer to a call and removes hidden characters. Throws MCP_CALL_FAILED. */
-export function readOutcome(server: string, tool: string, raw: unknown): Outcome {
+/** Reads the answer to a call and removes hidden characters. `can` lists the questions that the client declared. Throws MCP_CALL_FAILED. */
+export function readOutcome(server: string, tool: string, raw: unknown, can: readonly InputMethod[]): Outcome {
   const { resultType = 'complete', content, structuredContent, isError, _meta } = raw as JsonObject
-  if (resultType === 'input_required') return readInput(server, raw as JsonObject)
+  if (resultType === 'input_required') return readInput(server, raw as JsonObject, can)
   if (resultType !== 'complete') throw protocolError(server, 'its result has a type that the protocol does not define')
   const parts = content === undefined && structuredContent !== undefined ? [] : content
   if (!Array.isArray(parts) || !parts.every(isPart)) throw protocolError(server, 'its result has no list of contents')
@@ -55,12 +55,14 @@ const isPart = (part: unknown): part is JsonObject =>
 const textOfPart = (part: JsonObject | undefined) => (typeof part?.['text'] === 'string' ? part['text'] : '')
 
 /** Reads questions. Removes hidden characters from them, not from their keys: the server identifies its questions by these. */
-function readInput(server: string, { inputRequests = {}, requestState }: JsonObject): Outcome {
+function readInput(server: string, { inputRequests = {}, requestState }: JsonObject, can: readonly InputMethod[]): Outcome {
   const entries = Object.entries((inputRequests ?? {}) as JsonObject)
   const isKnown = ([key, item]: readonly [string, unknown]) =>
     isInputMethod((item as JsonObject | null)?.['method']) && stripResult(key).found.length === 0
   if (!entries.every(isKnown) || deeper(inputRequests, MAX_DEPTH))
     throw protocolError(server, 'it asks for something that the protocol does not define')
+  const undeclared = entries.map(([, item]) => (item as InputRequest).method).find(method => !can.includes(method))
+  if (undeclared !== undefined) throw protocolError(server, `it asks for ${undeclared}, which the client did not declare`)
   return {
     type: 'input',
     requests: Object.fromEntries(entries.map(([key, entry]) => [key, stripped(entry as InputRequest, () => {})])),

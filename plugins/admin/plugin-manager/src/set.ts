@@ -13,7 +13,7 @@ export type {
 } from './set/change-types.ts'
 export { mapAtOnce } from './set/at-once.ts'
 export { pathIn } from './set/spec.ts'
-export { filesMissing } from './set/errors.ts'
+export { filesMissing, notBuilt } from './set/errors.ts'
 export { planChange } from './set/plan-change.ts'
 export { changeLock, sweepSets } from './set/staging.ts'
 // Transfer to another machine

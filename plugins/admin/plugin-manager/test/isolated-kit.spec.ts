@@ -3,6 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { mkdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { ConfigTree } from '@svc/core'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
@@ -18,6 +19,7 @@ interface Written {
   readonly files?: Readonly<Record<string, string>>
   readonly svc?: object
   readonly dependencies?: object
+  readonly config?: ConfigTree
   readonly pools?: readonly string[]
 }
 
@@ -48,8 +50,8 @@ async function resultOf(code: string, cases: RegExp, written: Written = {}, isol
   await using workspace = await makeWorkspace()
   const { sandbox } = await chooseIsolation(await write(workspace, code, written), isolation)
   const beside = CONVERSATIONS.map(use => ({ use, from: OURS }))
-  const { pools = [] } = written
-  const all = await pluginKit(join(workspace.folder, 'far'), { sandbox, beside, pools })
+  const { pools = [], config } = written
+  const all = await pluginKit(join(workspace.folder, 'far'), { sandbox, beside, pools, ...(config && { config }) })
   const [failed, warnings] = [[] as string[], new Set<string>()]
   const warn = (text: string) => warnings.add(text)
   for (const one of all.filter(
@@ -127,6 +129,29 @@ for (const isolation of ['process', 'in-process'] as const)
       const svc = { ...MANIFEST, permissions: { env: [{ name: 'LOOKER_MODE', optional: true }, 'OTHER'] } }
       const declared = await resultOf(looks, CALLS, { files: LOOKING, dependencies: { looker: '1.0.0' }, svc }, isolation)
       expect(declared.warnings).to.deep.equal([])
+    })
+
+    it('warns of a configured server that no permission declares, though the test may reach it', async () => {
+      const server = createServer(socket => void socket.end()).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as { port: number }
+      const at = `127.0.0.1:${port}`
+      const DIALS = tool(`await new Promise((done, failed) => connect(${port}, '127.0.0.1', done).on('error', failed).resume())`)
+      const own = "section: 'tools.far', config: schema({ type: 'object', properties: { server: { type: 'string' } } }),"
+      const code = DIALS.replace('definePlugin }', 'definePlugin, schema }').replace('definePlugin({', `definePlugin({ ${own}`)
+      const config = { tools: { far: { server: at } } }
+      const resultWith = (network: readonly string[]) =>
+        resultOf(code, CALLS, { svc: { ...MANIFEST, permissions: { network } }, config }, isolation)
+      try {
+        const { failed, warnings } = await resultWith([])
+        expect(failed).to.deep.equal([])
+        expect(warnings).to.deep.equal([
+          `its configuration names the server ${at}, which the installed plugin cannot reach: add it to "permissions": { "network": ["<tools.far.server>"] }`,
+        ])
+        for (const declared of ['<tools.far.server>', at]) expect((await resultWith([declared])).warnings).to.deep.equal([])
+      } finally {
+        server.close()
+      }
     })
 
     it('reports a context that is used after its call', async () => {

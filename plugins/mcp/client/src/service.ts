@@ -1,12 +1,12 @@
 import { type CallContext, type HostReport, systemContext, withTimeout } from '@svc/core'
 import type { Check, McpClients, MetricFamily, PeerAnswer, Peers } from '@svc/core/contracts'
 import type { McpContext } from './ownership/context.ts'
-import { createClients, currentInfo } from './ownership/mcp-clients.ts'
-import { PeerWorkers } from './ownership/peer-workers.ts'
+import { createClients } from './ownership/mcp-clients.ts'
+import { createPeerWorkers } from './ownership/peer-workers.ts'
 import { createAnswer } from './ownership/questions.ts'
 import { ServerOwner } from './ownership/server-owner.ts'
 import { ServerRegistry } from './registry/server-registry.ts'
-import { createHealth, ServerMetrics } from './registry/server-status.ts'
+import { createHealth, ServerMetrics, serverInfoOf } from './registry/server-status.ts'
 
 export { TOPIC } from './ownership/peer-workers.ts'
 
@@ -52,7 +52,7 @@ export async function createMcpService({ peers, changed, host, ...given }: McpSe
     },
   })
   const metrics = new ServerMetrics()
-  const workers = peers && new PeerWorkers(peers)
+  const workers = peers && createPeerWorkers(peers)
   const context: McpContext = { ...options, workers, self, holder: `${host.worker}/`, registry, metrics }
   const owners = servers.map(server => new ServerOwner(context, server))
   const each = (work: (owner: ServerOwner) => Promise<void>) =>
@@ -72,7 +72,7 @@ export async function createMcpService({ peers, changed, host, ...given }: McpSe
     health: createHealth(clients),
     answer: createAnswer(context, owners, clients),
     metrics() {
-      const owned = owners.filter(owner => owner.session).map(owner => currentInfo(owner.server, registry))
+      const owned = owners.filter(owner => owner.session).map(owner => serverInfoOf(owner.server, registry))
       return metrics.read(owned.map(({ name, state }) => ({ server: name, state })))
     },
     async begin(ctx) {

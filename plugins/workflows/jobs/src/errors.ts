@@ -27,6 +27,12 @@ export const tooLarge = (what: string, size: number, limit: number) =>
     hint: 'Store the data elsewhere, and pass a reference to it',
   })
 
+export const queueFull = (limit: number) =>
+  svcError('JOB_QUEUE_FULL', `there are already ${limit} queued jobs of this principal`, {
+    details: { limit, retryable: true },
+    hint: 'Wait until jobs have ended, or raise jobs.max_queued',
+  })
+
 export const wrongState = (id: string, state: JobState, wanted: string) =>
   svcError('JOB_STATE', `the job ${id} is ${state}; only a ${wanted} job can do this`, {
     details: { state },

@@ -8,7 +8,9 @@ import type {
   JobRequest,
   Jobs,
   JobState,
+  JobSchedule,
   PreparedJob,
+  RangePage,
   RangeQuery,
   Store,
   StoreOp,
@@ -16,7 +18,7 @@ import type {
 } from '@svc/core/contracts'
 import { timelyId } from '@svc/storage-kit'
 import { dataOf, final } from './attempt.ts'
-import { invalid, jobUnknown, wrongState } from './errors.ts'
+import { invalid, jobUnknown, queueFull, wrongState } from './errors.ts'
 import type { Kinds } from './kinds.ts'
 import {
   DATA,
@@ -39,14 +41,18 @@ export interface JobsServiceOptions {
   readonly store: Store
   readonly kinds: Kinds
   readonly keepCompletedMs: number
+  /** Maximum number of queued jobs of a principal. */
+  readonly maxQueued: number
   /** Makes the worker of this process look for due jobs. */
   readonly wake: () => void
   /** Asks all workers to cancel a running job. */
   readonly cancelEverywhere: (id: string) => Promise<void>
+  readonly lasting: CallContext
 }
 
 const [MOST_LISTED, MOST_PAGES, MOST_LOGGED] = [200, 20, 2 * SEGMENT]
 const LOOK_MS = 100
+const [COUNT_EVERY, COUNT_PAGE] = [100, 1000]
 const CANCEL_WAIT_MS = 10_000
 const LONGEST_WAIT_MS = 600_000
 const LONGEST_NAME = 200
@@ -57,6 +63,8 @@ const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') |
 /** Adds, shows and changes jobs. Workers execute them. */
 export class JobsService implements Jobs {
   readonly #options: JobsServiceOptions
+  /** Number of jobs that each principal has added in this process. */
+  readonly #added = new Map<string, number>()
 
   constructor(options: JobsServiceOptions) {
     this.#options = options
@@ -184,7 +192,9 @@ export class JobsService implements Jobs {
     if (group !== undefined) checkName('group', group)
     if (key !== undefined) checkName('key', key)
     if (!Number.isSafeInteger(due) || due < 0) throw invalid('due', 'must be a time in Unix milliseconds')
+    if (schedule !== undefined) checkSchedule(schedule)
     const input = await kinds.check(kind, dataOf('input', request.input), ctx.principal)
+    await this.#checkQueue(ctx)
     const [id, now] = [timelyId(), Date.now()]
     const { id: owner, scopes } = ctx.principal
     const keyHash = key === undefined ? undefined : keyOf(owner, kind, key)
@@ -206,6 +216,30 @@ export class JobsService implements Jobs {
     const ops: StoreOp[] = [putJob(id, record, 0), putData(id, 'input', input)]
     if (keyHash !== undefined) ops.push({ op: 'put', collection: KEYS, key: keyHash, value: { job: id }, ifVersion: 0 })
     return { id, record, ops }
+  }
+
+  /** Counts the queued jobs of a principal, now and then, because many small jobs are expensive to count. Throws JOB_QUEUE_FULL. */
+  async #checkQueue({ principal: { id: owner } }: CallContext): Promise<void> {
+    const { store, maxQueued, lasting } = this.#options
+    const added = this.#added.get(owner) ?? 0
+    this.#added.set(owner, added + 1)
+    if (added % COUNT_EVERY !== 0) return
+    let [count, cursor]: [number, string | undefined] = [0, undefined]
+    do {
+      const query = {
+        index: 'by_queue',
+        equals: ['queued', owner],
+        limit: COUNT_PAGE,
+        ...(cursor === undefined ? {} : { cursor }),
+      }
+      const page: RangePage = await store.range(JOBS, query, lasting)
+      count += page.records.length
+      cursor = page.next
+    } while (cursor !== undefined && count < maxQueued)
+    if (count < maxQueued) return
+    // the next request counts again
+    this.#added.set(owner, added)
+    throw queueFull(maxQueued)
   }
 
   /** Throws INVALID_VALUE for an invalid cursor. */
@@ -267,4 +301,9 @@ function checkName(field: string, value: unknown): void {
   const isName =
     typeof value === 'string' && value !== '' && value.length <= LONGEST_NAME && value.isWellFormed() && !value.includes('\0')
   if (!isName) throw invalid(field, `must be a text of 1 to ${LONGEST_NAME} characters`)
+}
+
+function checkSchedule({ name, tick }: JobSchedule): void {
+  checkName('schedule.name', name)
+  if (!Number.isSafeInteger(tick)) throw invalid('schedule.tick', 'must be a time in Unix milliseconds')
 }

@@ -34,12 +34,15 @@ export function createJobs({ store, view, config, holder, peers, log, lasting }:
   const kinds = new Kinds(view, config)
   const keepMs = { completed: config.keep_completed_days * DAY_MS, failed: config.keep_failed_days * DAY_MS }
   const ended = (kind: string, state: JobState) => metrics.ended(kind, state)
-  const worker = new Worker({ store, kinds, holder, keepMs, concurrency: config.concurrency, log, lasting, ended })
+  const graceMs = config.grace_s * 1000
+  const worker = new Worker({ store, kinds, holder, keepMs, graceMs, concurrency: config.concurrency, log, lasting, ended })
   const metrics = createMetrics(() => worker.running())
   const jobs = new JobsService({
     store,
     kinds,
     keepCompletedMs: keepMs.completed,
+    maxQueued: config.max_queued,
+    lasting,
     wake: () => worker.wake(),
     async cancelEverywhere(id) {
       if (worker.cancel(id)) return

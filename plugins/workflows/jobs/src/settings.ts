@@ -12,7 +12,9 @@ export interface JobsConfig {
   concurrency: number
   timeout_s: number
   attempts: number
+  max_queued: number
   drain_s: number
+  grace_s: number
   keep_completed_days: number
   keep_failed_days: number
   kinds: Record<string, KindSettings>
@@ -43,8 +45,13 @@ export const JOBS_CONFIG = schema<JobsConfig>({
     concurrency: { ...whole(1, 1000, 'Maximum number of jobs that a worker executes at the same time'), default: 8 },
     timeout_s: { ...whole(1, LONGEST_S, 'Time limit of an attempt in seconds, for kinds without their own'), default: 3600 },
     attempts: { ...whole(1, 100, 'Maximum number of attempts, for kinds without their own'), default: 5 },
+    max_queued: { ...whole(1, 1_000_000, 'Maximum number of queued jobs of a principal, approximately'), default: 50_000 },
     drain_s: {
       ...whole(0, 3600, 'Seconds that running jobs have to finish at shutdown and reload, before svc puts them back'),
+      default: 10,
+    },
+    grace_s: {
+      ...whole(1, 600, 'Seconds that a job has to end after its signal aborted, before svc gives it up'),
       default: 10,
     },
     keep_completed_days: { ...whole(0, 3650, 'Days for which svc keeps completed and cancelled jobs'), default: 7 },

@@ -19,6 +19,7 @@ export const SPACE: Space = {
         by_kind: ['kind', 'state', 'next'],
         by_state: ['state', 'createdAt'],
         by_owner: ['owner', 'createdAt'],
+        by_queue: ['state', 'owner'],
         by_expiry: ['expiresAt'],
       },
     },

@@ -5,7 +5,7 @@ import { afterFailure, Attempt, type AttemptOptions } from './attempt.ts'
 import { interrupted, toPublicError } from './errors.ts'
 import { JOBS, type JobRecord, leaseOf, putJob, takeLease } from './space.ts'
 
-export interface WorkerOptions extends Pick<AttemptOptions, 'store' | 'kinds' | 'keepMs' | 'log' | 'lasting'> {
+export interface WorkerOptions extends Pick<AttemptOptions, 'store' | 'kinds' | 'keepMs' | 'graceMs' | 'log' | 'lasting'> {
   /** The prefix of the lease holders of this process. */
   readonly holder: string
   /** Maximum number of concurrent jobs. */
@@ -19,11 +19,12 @@ const [LEASE_MS, TAKE_LEASE_MS] = [30_000, 5_000]
 const [KEEP_MS, REFRESH_MS] = [10_000, 2_000]
 /** When a running job is checked again, because its worker can be dead. */
 const CHECK_MS = 35_000
+/** When a queued job is checked again whose earlier attempt still runs. */
+const BLOCKED_MS = 2_000
 /** How often due jobs of other processes are looked for, and how soon when another worker was taking jobs. */
 const [POLL_MS, BUSY_MS] = [1_000, 25]
 /** How long a new process checks all running jobs. */
 const SETTLE_MS = 5_000
-const GRACE_MS = 10_000
 const [PAGE, MOST_PAGES] = [100, 20]
 const NEVER = Number.MAX_SAFE_INTEGER
 
@@ -210,8 +211,8 @@ export class Worker {
   }
 
   #start(id: string, fence: Fence, record: JobRecord, version: number): void {
-    const { store, kinds, keepMs, log, lasting, ended } = this.#options
-    const attempt = new Attempt({ store, kinds, id, fence, record, version, keepMs, graceMs: GRACE_MS, log, lasting })
+    const { store, kinds, keepMs, graceMs, log, lasting, ended } = this.#options
+    const attempt = new Attempt({ store, kinds, id, fence, record, version, keepMs, graceMs, log, lasting })
     this.#active.set(id, attempt)
     if (this.#stopping.signal.aborted) attempt.abort('draining')
     void attempt.stored.then(() => ended(record.kind, attempt.state))
@@ -231,7 +232,7 @@ export class Worker {
   /** Checks a job again later. */
   async #postpone(found: StoreRecord): Promise<void> {
     const record = recordIn(found)
-    const next = Date.now() + (record.state === 'running' ? CHECK_MS : KEEP_MS)
+    const next = Date.now() + (record.state === 'running' ? CHECK_MS : BLOCKED_MS)
     const { store, lasting } = this.#options
     await store.batch([putJob(found.key, { ...record, next }, found.version)], {}, lasting).catch(onlyConflict)
   }

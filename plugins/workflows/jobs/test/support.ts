@@ -3,7 +3,7 @@ import { type JobKind, JobKinds, Jobs, Peers, Store } from '@svc/core/contracts'
 import { type JobsSubject, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const ctx = systemContext(new AbortController().signal, 'test')
+export const ctx = systemContext(new AbortController().signal, 'test')
 const JOBS = { name: '@svc/plugin-jobs', use: new URL('..', import.meta.url) }
 /** The plugin that adds the kinds of the tests. */
 const KINDS = 'test:kinds'
@@ -34,7 +34,7 @@ class Network {
 }
 
 /** A process: a host with the jobs plugin over a store. */
-async function openProcess(serverId: string, store: Store, { network = new Network(), config = {} } = {}) {
+export async function openProcess(serverId: string, store: Store, { network = new Network(), config = {} } = {}) {
   const gone = Promise.withResolvers<(holder: string) => Promise<unknown>>()
   const kinds = Promise.withResolvers<Scope>()
   const host = await testHost([JOBS], {

@@ -41,12 +41,15 @@ const KIND_MS = 10_000
 /** How many further ticks without a job are read, to find the last job of a schedule. */
 const LOOK_BACK = 20
 const [PRUNE_EVERY, PAGE] = [100, 500]
+const WARN_MS = 60_000
 
 /** Handles the ticks of schedules. All workers of a cluster try each tick, and the store lets one succeed. */
 export class Scheduler {
   readonly #options: SchedulerOptions
   readonly #progress = new Map<string, Progress>()
   readonly #working = new Set<Promise<void>>()
+  /** When the problem of a schedule was logged last, by the monotonic clock. */
+  readonly #warned = new Map<string, number>()
   readonly #wakeup = new Wakeup()
   #isStopped = false
 
@@ -80,6 +83,7 @@ export class Scheduler {
 
   remove(name: string): void {
     this.#progress.delete(name)
+    this.#warned.delete(name)
   }
 
   /** Handles ticks until the signal aborts. */
@@ -155,7 +159,7 @@ export class Scheduler {
       if (progress.count >= PRUNE_EVERY) await this.#prune(progress, now)
     } catch (err) {
       // it is tried again at the next look
-      if (!this.#isStopped) log.warn({ err, schedule: name }, 'failed to handle a tick of a schedule')
+      if (!this.#isStopped) this.#warn(name, err, 'failed to handle a tick of a schedule')
       progress.next = Math.max(now + LOOK_MS, progress.next ?? 0)
     }
   }
@@ -175,11 +179,19 @@ export class Scheduler {
     } catch (error) {
       if (codeOf(error) === 'STORE_CONFLICT') return
       if (isStoreProblem(error) || (codeOf(error) === 'JOB_KIND_UNKNOWN' && now() - tick < KIND_MS)) throw error
-      this.#options.log.warn({ err: error, schedule: name, tick }, 'a tick of a schedule could not start its job')
+      this.#warn(name, error, 'a tick of a schedule could not start its job')
       return this.#store(putTick(name, { ...record, error: toPublicError(error) }))
     }
     await jobs.wake(lasting)
     if (before && overlap === 'cancel') await this.#cancel(before.id)
+  }
+
+  /** Logs the problem of a schedule, at most once a minute: a plugin can define many that fail each second. */
+  #warn(name: string, err: unknown, message: string): void {
+    const now = performance.now()
+    if (now - (this.#warned.get(name) ?? Number.NEGATIVE_INFINITY) < WARN_MS) return
+    this.#warned.set(name, now)
+    this.#options.log.warn({ err, schedule: name }, message)
   }
 
   /** Waits for no end of the job: a job that is slow to stop must not delay the ticks. */

@@ -35,12 +35,6 @@ function endingWith(plugin: string, installed: readonly string[]): string | unde
   return others.length === 0 ? first : undefined
 }
 
-export const notBuilt = (plugin: string, file: string): SvcError =>
-  svcError('PLUGIN_IMPORT_FAILED', `its package.json names the module ${file}, which does not exist`, {
-    plugin,
-    hint: 'Build the plugin (npm run build), and install it again. `svc plugins lint` shows further problems',
-  })
-
 /** The same error as at a start. */
 export const apiKeyMissing = (plugin: string, variable: string): SvcError =>
   svcError('API_KEY_MISSING', `authentication is on, but the environment variable ${variable} is not set or empty`, {

@@ -26,6 +26,15 @@ export const notAPlugin = (plugin: string, why: string): SvcError =>
     hint: 'Install another package. In your own package, add "svc": { "api": 1, "kind": "tool" } to its package.json (docs/guides/package-a-plugin.md)',
   })
 
+/** `isPublished`: it comes from a registry, so only its author can build it. */
+export const notBuilt = (plugin: string, file: string, isPublished = false): SvcError =>
+  svcError('PLUGIN_IMPORT_FAILED', `its package.json names the module ${file}, which does not exist`, {
+    plugin,
+    hint: isPublished
+      ? 'Install another version, and report the missing file to its author'
+      : 'Build the plugin (npm run build), then run this command again. `svc plugins lint` shows further problems',
+  })
+
 export const dependencyStray = (plugin: string | undefined, what: string): SvcError =>
   svcError('PLUGIN_DEPENDENCY_STRAY', plainWords(what), {
     ...(plugin === undefined ? {} : { plugin }),

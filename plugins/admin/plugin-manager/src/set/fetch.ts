@@ -1,8 +1,9 @@
+import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
 import type { Candidate, PermissionChange } from './change-types.ts'
-import { dependencyStray, nameDiffers, notAPlugin } from './errors.ts'
+import { dependencyStray, nameDiffers, notAPlugin, notBuilt } from './errors.ts'
 import { dependenciesOf, type NpmLock } from './lock-graph.ts'
 import type { IsolationMode, Lock, LockedPlugin, Origin, Permissions } from './lock.ts'
 import { type NpmRun, runNpm } from './npm.ts'
@@ -39,19 +40,28 @@ export async function fetchPlugin({ origin, scripts }: RequestedPlugin, { work, 
   const label = labelOf(origin)
   await mkdir(work, { recursive: true })
   notify('fetch', label)
-  if (origin.kind === 'link')
-    return { ...(await packageIn(origin.spec, label, work)), installScripts: [], origin, scripts: false, integrity: '', bytes: 0 }
+  if (origin.kind === 'link') {
+    const linked = await packageIn(origin.spec, label, work)
+    checkEntry(linked, origin, path => existsSync(join(origin.spec, path)))
+    return { ...linked, installScripts: [], origin, scripts: false, integrity: '', bytes: 0 }
+  }
   const tarball = await FETCH[origin.kind](origin, work, { ...npm, plugin: label })
   notify('inspect', label)
   const { packageJson, contents, integrity, bytes } = await readTarball(tarball, label, npm.signal)
   const plugin = await readPluginPackage(packageJson, label, work, contents.has('binding.gyp'))
   // npm would fetch it before the user has consented
   if (plugin.stray[0] !== undefined) throw dependencyStray(plugin.name, plugin.stray[0])
+  checkEntry(plugin, origin, path => contents.has(path))
   if (origin.kind !== 'registry') return { ...plugin, origin, scripts, tarball, contents, integrity, bytes }
   const [asked] = partsOf(origin.spec)
   if (asked !== plugin.name) throw nameDiffers(asked, plugin.name)
   const registry = await toldBy(plugin, { ...npm, cwd: work })
   return { ...plugin, origin, scripts, tarball, contents, integrity, bytes, ...(registry ? { registry } : {}) }
+}
+
+/** Throws PLUGIN_IMPORT_FAILED for a package without its module, most often because it is not built. */
+function checkEntry({ name, entry }: PluginPackage, { kind }: Origin, exists: (path: string) => boolean): void {
+  if (entry !== undefined && !exists(entry)) throw notBuilt(name, entry, kind === 'registry')
 }
 
 const FETCH = {

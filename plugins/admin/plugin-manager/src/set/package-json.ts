@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { type Manifest, readManifest } from '@svc/core'
+import { join, posix } from 'node:path'
+import { isTree, type Manifest, readManifest } from '@svc/core'
 import { nameOurs, notAPlugin } from './errors.ts'
 import { isOurs, NAME, VERSION } from './lock.ts'
 
@@ -16,6 +16,8 @@ export interface PluginPackage {
   readonly hasDependencies: boolean
   /** Describes its dependencies that are not packages of the registry. */
   readonly stray: readonly string[]
+  /** The path of the module that svc imports. Undefined for another runtime, and if only Node can resolve it. */
+  readonly entry: string | undefined
 }
 
 interface PackageJson extends Wishes {
@@ -24,6 +26,8 @@ interface PackageJson extends Wishes {
   readonly description?: unknown
   readonly svc?: unknown
   readonly scripts?: Readonly<Record<string, unknown>>
+  readonly main?: unknown
+  readonly exports?: unknown
 }
 
 const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall']
@@ -38,22 +42,42 @@ export async function readPluginPackage(
   work: string,
   hasGyp: boolean
 ): Promise<PluginPackage> {
-  const { name, version, description, svc, scripts, ...pkg } = jsonIn(text, label)
+  const { name, version, description, svc, scripts, main, exports, ...pkg } = jsonIn(text, label)
   if (typeof name !== 'string' || !NAME.test(name)) throw notAPlugin(label, 'its package.json has no name that npm accepts')
   if (isOurs(name)) throw nameOurs(name)
   if (typeof version !== 'string' || !VERSION.test(version)) throw notAPlugin(name, 'its package.json has no version like 1.0.0')
   if (svc === undefined) throw notAPlugin(name, 'its package.json has no "svc" part, so it is not a plugin')
   const own = INSTALL_SCRIPTS.filter(item => typeof scripts?.[item] === 'string')
+  const manifest = await manifestIn(text!, work)
   return {
     name,
     version,
     description: typeof description === 'string' ? description : '',
-    manifest: await manifestIn(text!, work),
+    manifest,
     // npm's default for a package with a binding.gyp and without a script
     installScripts: hasGyp && !own.includes('install') && !own.includes('preinstall') ? [...own, 'binding.gyp'] : own,
     hasDependencies: Object.keys(wishesOf(pkg)).length > 0,
     stray: strayDependencies(pkg),
+    entry: manifest.runtime === undefined ? entryOf(main, exports) : undefined,
   }
+}
+
+/** The module of a package, by the rules of Node for `import`. */
+function entryOf(main: unknown, exports: unknown): string | undefined {
+  const target = exports === undefined ? (typeof main === 'string' ? main : 'index.js') : targetOf(exports)
+  return target === undefined ? undefined : posix.normalize(target)
+}
+
+/** Of Node, for `import`. */
+const CONDITIONS = 'node import module-sync node-addons default'.split(' ')
+
+/** The target of `.` in `exports`: the first key that applies. */
+function targetOf(exports: unknown): string | undefined {
+  if (typeof exports === 'string') return exports
+  if (!isTree(exports)) return undefined
+  if (Object.hasOwn(exports, '.')) return targetOf(exports['.'])
+  const keys = Object.keys(exports).filter(key => CONDITIONS.includes(key))
+  return keys.map(key => targetOf(exports[key])).find(target => target !== undefined)
 }
 
 function jsonIn(text: string | undefined, label: string): PackageJson {

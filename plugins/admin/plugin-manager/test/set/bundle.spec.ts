@@ -155,7 +155,7 @@ describe('a bundle', () => {
     expect(await failure(packSet(workspace.home, file))).to.equal('PLUGIN_CHANGED')
     await writeFile(code, FILES['index.js'])
     const linked = join(workspace.folder, 'linked')
-    await writeFiles(linked, { 'package.json': JSON.stringify(plugin('svc-plugin-linked')) })
+    await writeFiles(linked, { ...CODE, 'package.json': JSON.stringify(plugin('svc-plugin-linked')) })
     await workspace.change({ link: [linked] })
     expect(await failure(packSet(workspace.home, file))).to.equal('PLUGIN_LINKED')
   })

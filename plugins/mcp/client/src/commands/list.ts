@@ -3,7 +3,6 @@ import type { McpServerInfo } from '@svc/core/contracts'
 import { oneLine, table } from '@svc/plugin-kit'
 import { reachServerIfAny } from '@svc/runtime'
 import { type Placement, placementOf } from '../registry/client-options.ts'
-import type { Server } from '../registry/configured-servers.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
 import { McpCommand, PORT_FLAG } from './shared.ts'
 
@@ -20,7 +19,11 @@ export class McpList extends McpCommand {
     const servers = await this.servers()
     if (servers.length === 0 && !flags.json) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
     const known = (await this.askOnce<readonly McpServerInfo[]>(flags, { do: 'list' })) ?? []
-    const rows = servers.map(server => rowOf(server, known))
+    const rows = servers.map(server => {
+      const loaded = known.find(one => one.name === server.entry.name)
+      const place = { where: server.where, runs: placementOf(server.entry) }
+      return { ...place, info: loaded ?? serverInfoOf(server), isLoaded: loaded !== undefined }
+    })
     if (flags.json)
       return this.print(
         JSON.stringify({
@@ -35,20 +38,6 @@ export class McpList extends McpCommand {
   }
 }
 
-interface Row {
-  readonly info: McpServerInfo
-  readonly where: string
-  readonly runs: Placement
-  readonly isLoaded: boolean
-}
-
-function rowOf(server: Server, known: readonly McpServerInfo[]): Row {
-  const loaded = known.find(one => one.name === server.entry.name)
-  const isEnabled = server.entry.enabled ?? true
-  const info = loaded ?? serverInfoOf(server, { status: undefined, isEnabled, tools: undefined })
-  return { info, where: server.where, runs: placementOf(server.entry), isLoaded: loaded !== undefined }
-}
-
 /** The keys of a record and its parts in snake_case, as all JSON of svc has them. */
 function snakeCase(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(snakeCase)
@@ -60,7 +49,7 @@ function snakeCase(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(named))
 }
 
-function cells({ info, runs }: Row): string[] {
+function cells({ info, runs }: { readonly info: McpServerInfo; readonly runs: Placement }): string[] {
   const tools = `${info.tools.length}${info.changed ? ` (${info.changed.length} changed)` : ''}`
   const error =
     info.lastError === undefined || info.state === 'connected' ? '' : `${info.lastError.class}: ${info.lastError.message}`

@@ -1,12 +1,11 @@
 import { type CallContext, codeOf } from '@svc/core'
-import type { Json, McpCallOptions, McpClients, McpServerInfo, ToolStep } from '@svc/core/contracts'
+import type { Json, McpCallOptions, McpClients, ToolStep } from '@svc/core/contracts'
 import { callFailed, type ListedTool } from '@svc/mcp-protocol'
 import { failed } from '../connection/failures.ts'
 import { toolUnknown } from '../errors.ts'
 import { callTimesOf, limitedBySandbox } from '../registry/client-options.ts'
-import { type Server, serverNamed } from '../registry/configured-servers.ts'
+import { serverNamed } from '../registry/configured-servers.ts'
 import type { CatalogueRecord } from '../registry/records.ts'
-import type { ServerRegistry } from '../registry/server-registry.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
 import type { McpContext } from './context.ts'
 import { reachedNoOwner } from './peer-workers.ts'
@@ -43,7 +42,7 @@ export function createClients(context: McpContext, owners: readonly ServerOwner[
     registry.approve(ownerOf(name).server, tools, ctx)
   return {
     approveVersions,
-    list: async () => servers.map(server => currentInfo(server, registry)),
+    list: async () => servers.map(server => serverInfoOf(server, registry)),
     async tools(name, ctx) {
       const owner = ownerOf(name)
       const known = registry.tools(owner.server)
@@ -129,11 +128,3 @@ function ownerFailure(server: string, error: unknown): unknown {
   const delivered = isUndelivered ? 'no' : 'maybe'
   return callFailed(server, 'connection_refused', 'the worker that owned its connection has ended', { delivered, cause: error })
 }
-
-/** The state of a server, as far as this worker knows. */
-export const currentInfo = (server: Server, registry: ServerRegistry): McpServerInfo =>
-  serverInfoOf(server, {
-    status: registry.state(server)?.status,
-    isEnabled: registry.isEnabled(server),
-    tools: registry.tools(server),
-  })

@@ -6,36 +6,30 @@ export const TOPIC = 'mcp-client'
 export const PING = { do: 'ping' } as const
 
 /** The other workers of this server, as candidates for the ownership of a connection. */
-export class PeerWorkers {
-  readonly #peers: Peers
-  readonly #exited = new Set<string>()
-
-  constructor(peers: Peers) {
-    this.#peers = peers
-  }
-
-  /** Whether a worker is known to have ended. */
-  hasExited(worker: string): boolean {
-    return this.#exited.has(worker)
-  }
-
-  markExited(worker: string): void {
-    this.#exited.add(worker)
-  }
-
+export interface PeerWorkers {
+  /** The workers that are known to have ended. */
+  readonly exited: Set<string>
+  ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json>
   /** Pings a worker, and marks it if it has ended. */
-  async ping(worker: string, ctx: CallContext): Promise<void> {
-    if (this.#exited.has(worker)) return
-    for await (const _ of this.ask(worker, PING, ctx)) return
-  }
+  ping(worker: string, ctx: CallContext): Promise<void>
+}
 
-  async *ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json> {
+export function createPeerWorkers(peers: Peers): PeerWorkers {
+  const exited = new Set<string>()
+  async function* ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json> {
     try {
-      yield* this.#peers.ask(worker, TOPIC, message, ctx)
+      yield* peers.ask(worker, TOPIC, message, ctx)
     } catch (error) {
-      if (codeOf(error) === 'PEER_GONE') this.#exited.add(worker)
+      if (codeOf(error) === 'PEER_GONE') exited.add(worker)
       throw error
     }
+  }
+  return {
+    exited,
+    ask,
+    async ping(worker, ctx) {
+      if (!exited.has(worker)) for await (const _ of ask(worker, PING, ctx)) return
+    },
   }
 }
 

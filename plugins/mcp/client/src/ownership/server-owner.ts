@@ -64,7 +64,7 @@ export class ServerOwner {
       if (!registry.isEnabled(server)) throw serverDisabled(server.entry.name)
       if (this.#session) return this.#session
       const worker = registry.state(server)?.worker
-      if (worker && worker !== self && workers?.hasExited(worker) === false) return worker
+      if (worker && worker !== self && workers?.exited.has(worker) === false) return worker
       const taken = await this.#taking.join()
       if (taken) return taken
       if (performance.now() > endsAt) throw noOwner(server.entry.name)
@@ -88,7 +88,7 @@ export class ServerOwner {
     if (await this.#taking.join()) return
     const worker = registry.state(server)?.worker
     if (worker) await workers?.ping(worker, ctx).catch(() => {}) // marks it if it has ended
-    if (worker && workers?.hasExited(worker)) await this.#taking.join()
+    if (worker && workers?.exited.has(worker)) await this.#taking.join()
   }
 
   changed(kind: RecordKind): void {
@@ -113,7 +113,7 @@ export class ServerOwner {
     const { registry, workers } = this.#context
     const state = registry.state(this.server)
     if (!state?.worker || state.holder !== holder) return
-    workers?.markExited(state.worker)
+    workers?.exited.add(state.worker)
     this.#takeIfFree()
     this.#changes.ring()
   }
@@ -156,7 +156,7 @@ export class ServerOwner {
     this.#session = session
     const opened = isEager ? session.open().catch(() => {}) : undefined // its state has the error
     // the old owner answers until then, so that no caller waits for the handshake
-    if (before?.leaving && before.worker && workers?.hasExited(before.worker) === false)
+    if (before?.leaving && before.worker && workers?.exited.has(before.worker) === false)
       await withTimeout(TAKEOVER_MS, () => opened).catch(() => {})
     if (this.#session === session) await session.announce()
     return session
@@ -168,7 +168,7 @@ export class ServerOwner {
     const acquire = () => tryAcquire(store, this.#lease, { holder, ttlMs: LEASE_MS }, lasting)
     const fence = await acquire()
     const state = registry.state(this.server)
-    if (fence || !state?.worker || !workers?.hasExited(state.worker)) return fence
+    if (fence || !state?.worker || !workers?.exited.has(state.worker)) return fence
     await store.releaseHolder(state.holder, lasting)
     return acquire()
   }
@@ -213,7 +213,7 @@ export class ServerOwner {
   #takeIfFree() {
     const { registry, workers } = this.#context
     const state = registry.state(this.server)
-    if (!this.#session && (!state?.worker || state.leaving || workers?.hasExited(state.worker))) this.#takeIfDue()
+    if (!this.#session && (!state?.worker || state.leaving || workers?.exited.has(state.worker))) this.#takeIfDue()
   }
 
   #takeIfDue() {

@@ -5,28 +5,23 @@ import { STATES } from '../connection/states.ts'
 import { callTimesOf } from './client-options.ts'
 import type { Server } from './configured-servers.ts'
 import type { ReportedStatus } from './records.ts'
-
-export interface ServerFacts {
-  /** As the owner reports it; undefined before the first report. */
-  readonly status: ReportedStatus | undefined
-  readonly isEnabled: boolean
-  readonly tools: readonly McpTool[] | undefined
-}
+import type { ServerRegistry } from './server-registry.ts'
+import type { McpClientConfig } from './settings.ts'
 
 const NEVER_CONNECTED: ReportedStatus = { state: 'disconnected', since: 0, attempts: 0 }
 
-/** The public description of a server, without credentials. */
-export function serverInfoOf({ entry }: Server, { status = NEVER_CONNECTED, isEnabled, tools = [] }: ServerFacts): McpServerInfo {
+/** The public description of a server as far as the registry knows it, without credentials. */
+export function serverInfoOf(server: Server, registry?: ServerRegistry): McpServerInfo {
+  const { entry } = server
+  const status = registry?.state(server)?.status ?? NEVER_CONNECTED
+  const isEnabled = registry?.isEnabled(server) ?? entry.enabled ?? true
+  const tools = registry?.tools(server) ?? []
   const named = (standing: McpTool['standing']) => tools.filter(one => one.standing === standing).map(one => one.name)
   const changed = named('changed')
-  const location =
-    entry.url === undefined
-      ? { command: [entry.command ?? '', ...maskArguments(entry.args ?? [], '…')] }
-      : { url: publicUrl(entry.url) }
   return {
     ...status,
     name: entry.name,
-    ...location,
+    ...locationOf(entry),
     ...(isEnabled ? {} : { state: 'disabled' }),
     tools: isEnabled && status.state !== 'quarantined' ? named('good') : [],
     ...(changed.length === 0 ? {} : { changed }),
@@ -34,6 +29,9 @@ export function serverInfoOf({ entry }: Server, { status = NEVER_CONNECTED, isEn
     callLimitMs: callTimesOf(entry).total,
   }
 }
+
+const locationOf = ({ url, command = '', args = [] }: McpClientConfig) =>
+  url === undefined ? { command: [command, ...maskArguments(args, '…')] } : { url: publicUrl(url) }
 
 /** An address without its query, which can hold a key. */
 export function publicUrl(url: string): string {

@@ -11,7 +11,7 @@ import {
   StartFailed,
   type SvcError,
 } from '@svc/core'
-import { type LockedPlugin, mapAtOnce } from '../../set.ts'
+import { type LockedPlugin, mapAtOnce, notBuilt } from '../../set.ts'
 import {
   interruption,
   openDescriber,
@@ -23,7 +23,6 @@ import {
   type CommandPlace,
   entryOf,
 } from '@svc/cli/program'
-import { notBuilt } from '../errors.ts'
 
 interface ChangeContext {
   readonly place: CommandPlace

@@ -22,8 +22,6 @@ import { positive, type ResolvedOptions } from '../resolved-options.ts'
 import type { Catalogue } from '../tool-list.ts'
 import { type CallRequest, RunningCall } from './running-call.ts'
 
-type InputStep = ToolStep & { readonly type: 'input' }
-
 const MAX_WAITING = 1_000
 /** How often a call is sent again that did not reach its server. */
 const MAX_RESENDS = 2
@@ -163,9 +161,9 @@ export class Calls {
         continue
       }
       if ('error' in answer) throw refused(name, tool, answer.error)
-      const outcome = readOutcome(name, tool, answer.result)
+      const outcome = readOutcome(name, tool, answer.result, call.can)
       if (outcome.type === 'result') return outcome
-      if (Object.keys(outcome.requests).length > 0) return checkInput(name, outcome, call.can)
+      if (Object.keys(outcome.requests).length > 0) return outcome
       if (++postponed > MAX_POSTPONED) throw protocolError(name, `it postponed the call ${MAX_POSTPONED} times`)
       await pause(POSTPONED_MS, signal)
       dialog = { can: call.can, ...definedOf({ state: outcome.state }) }
@@ -221,7 +219,8 @@ function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined,
   return {
     name: request.tool,
     arguments: request.args,
-    ...definedOf({ inputResponses: dialog?.answers, requestState: dialog?.state }),
+    ...(dialog?.answers !== undefined && { inputResponses: dialog.answers }),
+    ...(dialog?.state !== undefined && { requestState: dialog.state }),
     // a stateless server logs only on request; one with a session always can
     _meta: {
       ...(connection.isStateless && { ...connection.meta(can), [META.logLevel]: 'info' }),
@@ -233,9 +232,3 @@ function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined,
 
 const RESENDABLE: ReadonlySet<McpErrorClass> = new Set(['connection_refused', 'protocol_error'])
 const isUndelivered = (error: SvcError) => error.details?.['delivered'] === 'no' && RESENDABLE.has(failureOf(error).class)
-
-function checkInput(name: string, step: InputStep, can: RunningCall['can']): ToolStep {
-  const undeclared = Object.values(step.requests).find(one => !can.includes(one.method))
-  if (undeclared === undefined) return step
-  throw protocolError(name, `it asks for ${undeclared.method}, which the client did not declare`)
-}

@@ -1,5 +1,6 @@
 import { type AuthorizationServerMetadata, ClientCredentialsProvider, fetchToken, OAuthError } from '@modelcontextprotocol/client'
 import { createCoalescer, svcError } from '@svc/core'
+import { definedOf } from '@svc/plugin-kit'
 import type { Fetch, OAuthOptions } from '../options.ts'
 
 /** A token is not used in its last minute: it must still be valid when it arrives. */
@@ -9,12 +10,26 @@ const UNSAID_S = 300
 /** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error can repeat the request, and so the secret. */
 const CODES =
   /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|temporarily_unavailable|slow_down)$/
-type ClientCredentialsOptions = OAuthOptions & { readonly tokenUrl: string }
-
 interface Token {
   readonly text: string
   /** Unix milliseconds until which it is used. */
   readonly until: number
+}
+
+/** The tokens of a client. */
+export interface ClientCredentials {
+  /** Returns a valid token. All callers wait for the same request. Throws OAUTH_FAILED. */
+  token(): Promise<string>
+  /** The server has refused this token. A refused older one says nothing about the current one. */
+  refused(token: string): void
+}
+
+interface TokenRequest {
+  readonly options: OAuthOptions
+  readonly tokenUrl: string
+  /** The address of the MCP server. */
+  readonly resource: string
+  readonly fetch: Fetch
 }
 
 /**
@@ -22,58 +37,43 @@ interface Token {
  * token endpoint that the MCP server names (here: to the configured `tokenUrl`), keeps a token until it is refused (here: until shortly before it expires), and sends
  * one request for each refused one (here: one for all).
  */
-export class ClientCredentials {
-  readonly #options: ClientCredentialsOptions
-  readonly #resource: string
-  readonly #fetch: Fetch
-  readonly #requests = createCoalescer(() => this.#request())
-  #token: Token | undefined
-
-  constructor(options: ClientCredentialsOptions, resource: string, fetch: Fetch) {
-    this.#options = options
-    this.#resource = resource
-    this.#fetch = fetch
+export function createClientCredentials(request: TokenRequest): ClientCredentials {
+  let known: Token | undefined
+  const requests = createCoalescer(async () => (known = await requestToken(request)))
+  return {
+    token: async () => (known !== undefined && Date.now() < known.until ? known : await requests.join()).text,
+    refused(token) {
+      if (known?.text === token) known = undefined
+    },
   }
+}
 
-  /** Returns a valid token. All callers wait for the same request. Throws OAUTH_FAILED. */
-  async token(): Promise<string> {
-    if (this.#token !== undefined && Date.now() < this.#token.until) return this.#token.text
-    this.#token = await this.#requests.join()
-    return this.#token.text
+async function requestToken({ options, tokenUrl, resource, fetch }: TokenRequest): Promise<Token> {
+  const { clientId = '', clientSecret = '', scope } = options
+  const common = { expectedIssuer: new URL(tokenUrl).origin, ...definedOf({ scope }) }
+  // the SDK does not encode both for the header, RFC 6749 (2.3.1) requires it: a colon in an id must not end the id
+  const encoded = { clientId: formEncoded(clientId), clientSecret: formEncoded(clientSecret) }
+  let status = 0
+  const fetchFn: Fetch = async (url, init) => {
+    const response = await fetch(url, init)
+    status = response.status
+    return response
   }
-
-  /** The server has refused this token. A refused older one says nothing about the current one. */
-  refused(token: string): void {
-    if (this.#token?.text === token) this.#token = undefined
+  const send = (provider: ClientCredentialsProvider, method: string) => {
+    const metadata = tokenServerMetadata(common.expectedIssuer, tokenUrl, method)
+    return fetchToken(provider, common.expectedIssuer, { metadata, resource, fetchFn })
   }
-
-  async #request(): Promise<Token> {
-    const { clientId = '', clientSecret = '', scope, tokenUrl } = this.#options
-    const common = { expectedIssuer: new URL(tokenUrl).origin, ...(scope !== undefined && { scope }) }
-    // the SDK does not encode both for the header, RFC 6749 (2.3.1) requires it: a colon in an id must not end the id
-    const encoded = { clientId: formEncoded(clientId), clientSecret: formEncoded(clientSecret) }
-    let status = 0
-    const fetchFn: Fetch = async (url, init) => {
-      const response = await this.#fetch(url, init)
-      status = response.status
-      return response
-    }
-    const send = (provider: ClientCredentialsProvider, method: string) => {
-      const metadata = tokenServerMetadata(common.expectedIssuer, tokenUrl, method)
-      return fetchToken(provider, common.expectedIssuer, { metadata, resource: this.#resource, fetchFn })
-    }
-    try {
-      const inHeader = new ClientCredentialsProvider({ ...encoded, ...common })
-      return tokenOf(
-        await send(inHeader, 'client_secret_basic').catch((error: unknown) => {
-          if (!(error instanceof OAuthError) || error.code !== 'invalid_client') throw error
-          // this server expects the client in the body
-          return send(new ClientCredentialsProvider({ clientId, clientSecret, ...common }), 'client_secret_post')
-        })
-      )
-    } catch (error) {
-      throw failureOf(error, status)
-    }
+  try {
+    const inHeader = new ClientCredentialsProvider({ ...encoded, ...common })
+    return tokenOf(
+      await send(inHeader, 'client_secret_basic').catch((error: unknown) => {
+        if (!(error instanceof OAuthError) || error.code !== 'invalid_client') throw error
+        // this server expects the client in the body
+        return send(new ClientCredentialsProvider({ clientId, clientSecret, ...common }), 'client_secret_post')
+      })
+    )
+  } catch (error) {
+    throw failureOf(error, status)
   }
 }
 

@@ -1,7 +1,7 @@
 import { abortable, codeOf, svcError } from '@svc/core'
 import { withoutCredentials } from '@svc/provider-http'
 import { createGuardedFetch, type GuardedFetch, webFetch } from '@svc/safe-fetch'
-import { ClientCredentials } from '../oauth/client-credentials.ts'
+import { createClientCredentials } from '../oauth/client-credentials.ts'
 import type { Fetch, HttpOptions } from '../options.ts'
 import type { NamedServers } from '../resolved-options.ts'
 
@@ -58,9 +58,10 @@ export function createUpstreamFetch(
       authMs += performance.now() - begun
     }
   }
-  const { tokenUrl } = options.oauth ?? {}
-  const tokens =
-    tokenUrl === undefined ? undefined : new ClientCredentials({ ...options.oauth, tokenUrl }, options.url, askTokenServer)
+  const { url: resource, oauth = {} } = options
+  const { tokenUrl } = oauth
+  const request = { options: oauth, resource, fetch: askTokenServer }
+  const tokens = tokenUrl === undefined ? undefined : createClientCredentials({ ...request, tokenUrl })
   return {
     async fetch(to, init = {}) {
       const url = new URL(to)

@@ -1,0 +1,49 @@
+import { isTree } from '@svc/core'
+import { hostsOf } from './permission-values.ts'
+
+/** A server in the configuration of a plugin. */
+export interface ConfiguredServer {
+  /** `db.internal:5432` */
+  readonly host: string
+  /** The setting with this value, as a permission refers to it: `tools.pgquery.server`, `providers[].base_url`. */
+  readonly setting: string
+}
+
+/** The configuration of a plugin: its whole section, or that of one instance. */
+export interface OwnConfig {
+  readonly section?: string | undefined
+  readonly instances?: string | undefined
+  readonly value: unknown
+}
+
+const SERVER = /^(\[[\da-f:.]+\]|[\w-]+(\.[\w-]+)*\.?):\d{1,5}$/i
+
+/** The URLs and the texts of the form `host:port` in a configuration. */
+export const configuredServers = (config: OwnConfig): ConfiguredServer[] =>
+  textsIn(config).flatMap(({ setting, text }) =>
+    SERVER.test(text) || text.includes('://') ? hostsOf(text).map(host => ({ host, setting })) : []
+  )
+
+/** The setting whose value is this host, with or without its port. */
+export const settingOf = (host: string, config: OwnConfig): string | undefined =>
+  textsIn(config).find(({ text }) => hostsOf(text).some(value => value === host || withoutPort(value) === withoutPort(host)))
+    ?.setting
+
+const withoutPort = (host: string) => host.replace(/(?<=^\[[^\]]*\]|^[^:]*):\d+$/, '')
+
+interface Setting {
+  readonly setting: string
+  readonly text: string
+}
+
+function textsIn({ section, instances, value }: OwnConfig): Setting[] {
+  const prefix = instances === undefined ? section : `${instances}[]`
+  return prefix === undefined ? [] : textsBelow(prefix, value)
+}
+
+function textsBelow(setting: string, value: unknown): Setting[] {
+  if (typeof value === 'string') return value === '' ? [] : [{ setting, text: value }]
+  if (Array.isArray(value)) return value.flatMap(item => (typeof item === 'string' ? textsBelow(setting, item) : []))
+  if (!isTree(value)) return []
+  return Object.entries(value).flatMap(([key, inner]) => textsBelow(`${setting}.${key}`, inner))
+}

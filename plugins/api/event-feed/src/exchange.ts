@@ -1,0 +1,76 @@
+import type { BusEvent, CallContext, Events, Log } from '@svc/core'
+import type { Json, Peers } from '@svc/core/contracts'
+import type { EventRing, Numbered } from './ring.ts'
+
+/** The topic between the workers. */
+export const TOPIC = 'event-feed'
+/** Events are sent to the other workers together. */
+const SEND_MS = 50
+const MOST_AT_ONCE = 500
+/** Larger data does not leave its worker: the feed shows that it was there. */
+const MOST_DATA = 16 * 1024
+
+interface ExchangeOptions {
+  /** The name of this worker. */
+  readonly worker: string
+  readonly ring: EventRing
+  readonly events: Events
+  readonly peers: Peers | undefined
+  readonly log: Log
+  readonly lasting: CallContext
+}
+
+/** Fills the ring: with the events of this worker, which it sends to the others, and with theirs. */
+export interface Exchange extends Disposable {
+  /** Asks the others for the events that they keep. */
+  begin(): undefined
+  /** Takes events of another worker, or the name of one that starts and asks for those so far. */
+  take(message: Json): Promise<void>
+}
+
+export function createExchange({ worker, ring, events, peers, log, lasting }: ExchangeOptions): Exchange {
+  const outgoing: Numbered[] = []
+  let timer: NodeJS.Timeout | undefined
+  const broadcast = (message: Json) =>
+    peers
+      ?.broadcast(TOPIC, message, lasting)
+      .catch((err: unknown) => log.debug({ err }, 'some workers did not get the events of this one'))
+  const send = () => {
+    timer = undefined
+    const some = outgoing.splice(0, MOST_AT_ONCE)
+    if (outgoing.length > 0) timer = setTimeout(send, SEND_MS).unref()
+    void broadcast(some as unknown as Json)
+  }
+  const follow = async () => {
+    let seq = 0
+    for await (const event of events.subscribe({}, lasting)) {
+      seq += 1 + event.lost
+      const numbered = { worker, seq, ...plain(event) }
+      ring.add(numbered)
+      if (!peers) continue
+      outgoing.push(numbered)
+      timer ??= setTimeout(send, SEND_MS).unref()
+    }
+  }
+  const sendAll = async (to: string, through: Peers) => {
+    const all = ring.all()
+    for (let at = 0; at < all.length; at += MOST_AT_ONCE)
+      for await (const _ of through.ask(to, TOPIC, all.slice(at, at + MOST_AT_ONCE) as unknown as Json, lasting)) break
+  }
+  void follow()
+  return {
+    begin: () => void broadcast(worker),
+    async take(message) {
+      if (Array.isArray(message))
+        for (const event of message as unknown as Numbered[]) if (event.worker !== worker) ring.add(event)
+      if (typeof message === 'string' && message !== worker && peers) await sendAll(message, peers)
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
+  }
+}
+
+function plain({ category, type, data, timestamp }: BusEvent): Omit<Numbered, 'worker' | 'seq'> {
+  const text = JSON.stringify(data)
+  const fits = text.length <= MOST_DATA
+  return { category, type, data: fits ? (JSON.parse(text) as Numbered['data']) : { too_large: text.length }, timestamp }
+}

@@ -1,0 +1,133 @@
+import { type EventFilter, svcError, type SvcError } from '@svc/core'
+import type { FeedEvent, FeedQuery, Json } from '@svc/core/contracts'
+
+/** An event with its number in the worker where it happened, from 1 without gaps. */
+export interface Numbered {
+  readonly worker: string
+  readonly seq: number
+  readonly category: string
+  readonly type: string
+  readonly data: { readonly [member: string]: Json | undefined }
+  readonly timestamp: number
+}
+
+interface Kept {
+  readonly event: Numbered
+  readonly bytes: number
+}
+
+/** The last number of each worker that a reader has got. */
+type Position = Map<string, number>
+
+const MOST_BYTES = 8 * 1024 * 1024
+/** Dead workers whose numbers are remembered. */
+const MOST_WORKERS = 1_000
+/** The beginning of a cursor, before its encoding. */
+const VERSION = 'feed:'
+
+const cursorOf = (position: Position): string =>
+  Buffer.from(`${VERSION}${[...position].map(([worker, seq]) => `${worker}~${seq}`).join()}`).toString('base64url')
+
+function positionIn(cursor: string): Position {
+  const text = Buffer.from(cursor, 'base64url').toString()
+  if (!text.startsWith(VERSION)) throw cursorInvalid()
+  const parts = text.slice(VERSION.length).split(',').filter(Boolean)
+  return new Map(
+    parts.map(part => {
+      const [, worker, seq] = /^([^~]{1,200})~(\d{1,15})$/.exec(part) ?? []
+      if (worker === undefined) throw cursorInvalid()
+      return [worker, Number(seq)]
+    })
+  )
+}
+
+const cursorInvalid = (): SvcError =>
+  svcError('CURSOR_INVALID', 'the position is not a cursor of this feed', {
+    where: 'after',
+    hint: 'Pass the cursor of the last event, or leave it out to begin with new events',
+  })
+
+/** One reader: it walks through the ring, and waits at its end. */
+interface Waiting {
+  wake(): void
+}
+
+/** The last events of all workers, in the order of their arrival. */
+export class EventRing {
+  readonly #keep: number
+  #kept: Kept[] = []
+  /** The number of the first event of `#kept` since the start. */
+  #first = 0
+  #bytes = 0
+  /** The last number of each worker. */
+  readonly #last: Position = new Map()
+  readonly #waiting = new Set<Waiting>()
+
+  constructor(keep: number) {
+    this.#keep = keep
+  }
+
+  /** Adds an event, unless it is there already. */
+  add(event: Numbered): void {
+    if (event.seq <= (this.#last.get(event.worker) ?? 0)) return
+    // Moves the worker to the end: the one that is silent for longest is forgotten first.
+    this.#last.delete(event.worker)
+    this.#last.set(event.worker, event.seq)
+    const [oldest] = this.#last.keys()
+    if (this.#last.size > MOST_WORKERS && oldest !== undefined) this.#last.delete(oldest)
+    const bytes = JSON.stringify(event).length
+    this.#kept.push({ event, bytes })
+    this.#bytes += bytes
+    while (this.#kept.length > this.#keep || (this.#bytes > MOST_BYTES && this.#kept.length > 1)) this.#drop()
+    for (const reader of this.#waiting) reader.wake()
+  }
+
+  /** All kept events, for a worker that starts. */
+  all(): Numbered[] {
+    return this.#kept.map(({ event }) => event)
+  }
+
+  /** Throws CURSOR_INVALID. */
+  async *read({ after, ...filter }: FeedQuery, signal: AbortSignal): AsyncGenerator<FeedEvent, void> {
+    const position = after === undefined ? new Map(this.#last) : positionIn(after)
+    yield* this.#walk(position, after === undefined ? this.#first + this.#kept.length : this.#first, filter, signal)
+  }
+
+  async *#walk(position: Position, from: number, filter: EventFilter, signal: AbortSignal): AsyncGenerator<FeedEvent, void> {
+    let lost = 0
+    const waiting: Waiting = { wake() {} }
+    const wake = () => waiting.wake()
+    this.#waiting.add(waiting)
+    signal.addEventListener('abort', wake, { once: true })
+    try {
+      for (let at = from; !signal.aborted; ) {
+        at = Math.max(at, this.#first)
+        const event = this.#kept[at - this.#first]?.event
+        if (!event) {
+          await new Promise<void>(resolve => (waiting.wake = resolve))
+          continue
+        }
+        at += 1
+        const { worker, seq, ...rest } = event
+        const known = position.get(worker) ?? 0
+        if (seq <= known) continue
+        lost += seq - known - 1
+        position.set(worker, seq)
+        if (!isWanted(event, filter)) continue
+        yield { ...rest, worker, cursor: cursorOf(position), lost }
+        lost = 0
+      }
+    } finally {
+      this.#waiting.delete(waiting)
+      signal.removeEventListener('abort', wake)
+    }
+  }
+
+  #drop(): void {
+    this.#bytes -= this.#kept.shift()!.bytes
+    this.#first += 1
+  }
+}
+
+const isWanted = ({ category, type }: Numbered, { categories, types }: EventFilter) =>
+  categories?.includes(category) !== false && types?.includes(type) !== false

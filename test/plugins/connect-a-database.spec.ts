@@ -1,0 +1,90 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { makeCertificate } from '@svc/testing'
+import { type Postgres, startPostgres } from '@svc/testing/engines'
+import { expect } from 'chai'
+import { newPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/new-plugin.ts'
+import { testPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/test-plugin.ts'
+import { FRUGAL, SOURCE_TYPES } from '../support/entry.ts'
+import { describeWith, lacking, skipBecause } from '../support/needs.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** The part of @types/pg that the guide uses; the repository does not depend on that package. */
+const PG_TYPES = `declare module 'pg' {
+  interface Client { query(query: string | { text: string; values?: unknown[] }): Promise<{ rows: any[] }>; release(broken?: boolean): void }
+  class Pool { constructor(options: object); connect(): Promise<Client>; on(event: 'error', listener: (error: Error) => void): this; end(): Promise<void> }
+  const pg: { Pool: typeof Pool }
+  export { Pool }
+  export default pg
+}`
+
+/** Follows the page in a new package, against a real database. */
+describeWith('bubblewrap', 'docs/guides/connect-a-database.md', function () {
+  this.timeout(180_000)
+  const stack = new AsyncDisposableStack()
+  let place: string
+  let folder: string
+  let postgres: Postgres
+
+  before(async function () {
+    skipBecause(this, lacking('postgres'))
+    place = await mkdtemp(join(tmpdir(), 'svc-database-'))
+    stack.defer(() => rm(place, { recursive: true, force: true }))
+    postgres = stack.use(await startPostgres({ certificate: makeCertificate() }))
+    folder = join(place, 'svc-plugin-pgquery')
+    await newPlugin({ name: 'svc-plugin-pgquery', kinds: ['tool'], js: false, dir: folder })
+    await symlink(join(ROOT, 'node_modules'), join(place, 'node_modules'))
+    await follow(folder, postgres.port)
+    await copyPackage('pg', folder)
+  })
+  after(() => stack.disposeAsync())
+
+  it('has a tool of the right types', async () => {
+    const config = JSON.parse(await readFile(join(folder, 'tsconfig.json'), 'utf8')) as { compilerOptions: object }
+    await writeFile(join(folder, 'src/pg.d.ts'), PG_TYPES)
+    const checked = { compilerOptions: { ...config.compilerOptions, ...SOURCE_TYPES }, include: ['src', 'test/samples.ts'] }
+    await writeFile(join(folder, 'tsconfig.guide.json'), JSON.stringify(checked))
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+    const { stdout } = await promisify(execFile)(process.execPath, [tsc, '-p', 'tsconfig.guide.json', '--pretty', 'false'], {
+      cwd: folder,
+      env: { ...process.env, ...FRUGAL },
+    }).catch((error: { stdout: string }) => error)
+    expect(stdout.split('\n').filter(line => /^(src|test)\/.*error TS|^error TS/.test(line))).to.deep.equal([])
+  })
+
+  it('has a tool that passes its kit in a process of its own, without a skipped case', async () => {
+    const { cases, isolation, warnings } = await testPlugin({ folder, seed: 1, home: join(place, 'home') }, () => {})
+    const isType = ({ title }: { title: string }) => title.includes('type errors')
+    expect(cases.filter(one => one.state !== 'passed' && !isType(one))).to.deep.equal([])
+    expect(isolation).to.equal('process')
+    expect(warnings.filter(text => !/^pg looks at|is not built/.test(text))).to.deep.equal([])
+  })
+})
+
+/** Copies an installed package and its dependencies, as npm installs them: the sandbox sees the folder of the plugin only. */
+async function copyPackage(name: string, folder: string): Promise<void> {
+  const [from, to] = [ROOT, folder].map(place => join(place, 'node_modules', name)) as [string, string]
+  await cp(from, to, { recursive: true })
+  const { dependencies = {} } = JSON.parse(await readFile(join(from, 'package.json'), 'utf8')) as { dependencies?: object }
+  for (const key of Object.keys(dependencies)) await copyPackage(key, folder)
+}
+
+/** Writes what the page shows into the package. */
+async function follow(folder: string, port: number): Promise<void> {
+  const text = await readFile(join(ROOT, 'docs/guides/connect-a-database.md'), 'utf8')
+  for (const file of ['src/tool.ts', 'src/index.ts', 'test/samples.ts']) {
+    const [, code = ''] = new RegExp(`^\`\`\`ts\\n// ${file}\\n([^]*?)^\`\`\`$`, 'm').exec(text)!
+    const here = code.replace('127.0.0.1:5432', `127.0.0.1:${port}`).replace("user: 'postgres'", "user: 'svc'")
+    await writeFile(join(folder, file), here)
+  }
+  const [, permissions = ''] = /"permissions": (\{[^]*?\n {2}\})/.exec(text)!
+  const file = join(folder, 'package.json')
+  const { svc, ...pkg } = JSON.parse(await readFile(file, 'utf8')) as { readonly svc: object }
+  const declared = JSON.parse(permissions.replaceAll(/ +\/\/.*$/gm, '')) as object
+  const made = { ...pkg, dependencies: { pg: '*' }, svc: { ...svc, permissions: declared } }
+  await writeFile(file, JSON.stringify(made, null, 2))
+}
