@@ -52,6 +52,7 @@ const CURATED = [
   '@svc/plugin-vertical-data-analysis',
   '@svc/plugin-store-sqlite',
   '@svc/plugin-secrets',
+  '@svc/plugin-settings',
 ] as const
 
 /** The plugins with commands. Help reads only their package.json. */
@@ -113,6 +114,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-verticals'),
   typeof import('@svc/plugin-store-sqlite'),
   typeof import('@svc/plugin-secrets'),
+  typeof import('@svc/plugin-settings'),
 ]
 
 /** The default configuration: the curated plugins, and a provider that needs no key. */

@@ -142,10 +142,9 @@ export const permissionMissing = (
 /** `item` is what the plugin asked for, whatever its type. Absent: it called a method for the whole service. */
 export function itemNotPermitted(plugin: string, { name, items }: AnyService, item: unknown): SvcError {
   const shown = typeof item === 'string' ? JSON.stringify(item.slice(0, 64)) : 'an item without a name'
-  const [what, wanted] =
-    item === undefined
-      ? [`uses the whole service "${name}"`, `"services": ["${name}"]`]
-      : [`uses ${shown} of the service "${name}"`, `"${items?.permission}": [${typeof item === 'string' ? shown : '…'}]`]
+  const what = item === undefined ? `uses the whole service "${name}"` : `uses ${shown} of the service "${name}"`
+  const isListed = item !== undefined && items !== undefined && 'permission' in items
+  const wanted = isListed ? `"${items.permission}": [${typeof item === 'string' ? shown : '…'}]` : `"services": ["${name}"]`
   return svcError('NOT_PERMITTED', `${what}, but has no permission for it`, {
     plugin,
     details: { service: name },

@@ -211,7 +211,8 @@ class HostImpl implements RunningHost {
     const services = new Map(this.#services)
     for (const [service, token] of this.#granted) {
       const methods = services.get(service) as Parameters<typeof grantedService>[1]
-      services.set(service, grantedService(token, methods, name, found.permissions))
+      const ownerOf = (slot: string, item: string) => this.#slots.get(slot)?.view.owner(item)
+      services.set(service, grantedService(token, methods, { plugin: name, permissions: found.permissions, ownerOf }))
     }
     return services
   }

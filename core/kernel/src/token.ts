@@ -98,10 +98,12 @@ export interface AnyService extends AnyToken {
   readonly what: 'service'
   readonly hooks: object
   /**
-   * Methods whose first argument names an item, and the permission that lists the items of a plugin. A plugin calls them only
-   * for these items, and the other methods only with the permission for the whole service.
+   * Methods whose first argument names an item. A plugin calls them only for its items: those that the permission lists, or those
+   * that it has added to the slot itself. It calls the other methods only with the permission for the whole service.
    */
-  readonly items?: { readonly permission: 'secrets'; readonly methods: readonly string[] }
+  readonly items?:
+    | { readonly permission: 'secrets'; readonly methods: readonly string[] }
+    | { readonly slot: string; readonly methods: readonly string[] }
   /** The references in the configuration that this service resolves: `secret` for `${secret:NAME}`, by this method. */
   readonly resolves?: { readonly scheme: 'secret'; readonly method: string }
 }

@@ -72,6 +72,8 @@ export const PROVIDED = '~provides'
 
 /** The hooks of the host are public. */
 const PUBLIC_SERVICE = 'host'
+/** Services of which a plugin reaches only what it has added itself. */
+const OWN_ITEMS: readonly string[] = ['settings']
 
 /**
  * Using a service or a slot, or providing a service, gives access to data and power that a person must grant. Throws
@@ -80,11 +82,15 @@ const PUBLIC_SERVICE = 'host'
 export function checkServicePermissions(plugin: string, tokens: PluginDescription['requires'], permissions: Permissions): void {
   const { services = [] } = permissions
   const names = Object.entries(tokens)
-    .filter(([key, { what, name }]) => key.startsWith(PROVIDED) || (grantedItems(permissions, what, name) ?? []).length === 0)
+    .filter(([key, token]) => key.startsWith(PROVIDED) || !isLimited(token, permissions))
     .map(([, token]) => token.name)
   const refused = [...new Set(names)].filter(name => name !== PUBLIC_SERVICE && !isListed(name, services))
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())
 }
+
+/** Whether the host offers only single items of a slot or service: those that the permissions name, or the plugin's own. */
+const isLimited = ({ what, name }: PluginDescription['requires'][string], permissions: Permissions) =>
+  (what === 'service' && OWN_ITEMS.includes(name)) || (grantedItems(permissions, what, name) ?? []).length > 0
 
 /** Whether all plugins can tap this hook. */
 export const isPublicHook = (hook: string): boolean => hook.startsWith(`${PUBLIC_SERVICE}.`)
