@@ -38,7 +38,7 @@ export const hostOptions = (
 
 /** Reports only plugins whose files were intact at the start. */
 async function watchedFiles({ plugins, problems }: Config) {
-  const { watchFiles } = await import('./installed.ts')
+  const { watchFiles } = await import('@svc/plugin-manager/installed')
   const changed = watchFiles(plugins)
   const known = new Set(problems.map(problem => problem.plugin))
   return () => changed().filter(item => !known.has(item.plugin))

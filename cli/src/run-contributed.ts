@@ -96,7 +96,7 @@ export class CommandRunner implements AsyncDisposable {
       },
       unconfigured: async section => {
         const config = await findSettings(file === undefined ? {} : { config: file })
-        return (await import('./installed.ts')).unconfiguredIn(section, config)
+        return (await import('@svc/plugin-manager/installed')).unconfiguredIn(section, config, setHome())
       },
       granted: async permission => {
         const config = await this.#settings()

@@ -47,7 +47,7 @@ async function installedIn(place: CommandPlace, { linked }: ServeOptions) {
   // `svc plugins dev` loads the plugin alone: an installed version of it would clash
   if (linked !== undefined) return {}
   if (place.installed === undefined && !existsSync(join(home, LOCK_LAYER))) return {}
-  const { readInstalled } = await import('./installed.ts')
+  const { readInstalled } = await import('@svc/plugin-manager/installed')
   return { installed: await readInstalled(home, place.installed) }
 }
 

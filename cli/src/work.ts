@@ -14,7 +14,7 @@ import {
   redactError,
 } from '@svc/core'
 import { Http, Store } from '@svc/core/contracts'
-import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers } from '@svc/runtime'
+import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers, workersPlugin } from '@svc/runtime'
 import { type Begun, begunHere, type Imports, noteImports } from './watching.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { redactOutput } from './redact-output.ts'
@@ -24,7 +24,6 @@ import { placesOf, protectedPathsOf } from './plugin-paths.ts'
 import { setHome } from './command-place.ts'
 import { findSettings, sourcesOf } from './settings.ts'
 import { collectAfterStart } from './small-heap.ts'
-import { workersPlugin } from './workers-plugin.ts'
 import { portOurs } from './errors.ts'
 import { problemsOf } from './command/errors.ts'
 
@@ -117,7 +116,7 @@ async function logAbandoned(host: RunningHost): Promise<void> {
 
 /** The configuration of a dead worker, with the files of its plugins verified again. */
 async function formerSettings(layers: readonly Layer[]): Promise<Config> {
-  const { changedSince } = await import('./installed.ts')
+  const { changedSince } = await import('@svc/plugin-manager/installed')
   return mergeConfig(layers, await changedSince(setHome(), layers))
 }
 

@@ -2,3 +2,4 @@
 export type { IsolationMode, Lock, LockedPlugin, Origin, Permissions } from './set/lock.ts'
 export { isAbandoned, lockFile, pluginFolder, readLock, setFolder } from './set/lock.ts'
 export { stampOfPlugin, verifyFiles, verifySet } from './set/verify.ts'
+export { changedSince, readInstalled, unconfiguredIn, verified, watchFiles } from './set/installed-layer.ts'

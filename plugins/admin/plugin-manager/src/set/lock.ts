@@ -22,8 +22,10 @@ export const byName = (a: { readonly name: string }, b: { readonly name: string 
 /** The file of a tarball in the set, unique for each plugin. */
 export const tarballName = (name: string, version: string): string => `${name.replace('/', '+')}-${version}.tgz`
 
+/** The name of the lock, and of the layer of the configuration that svc reads from it. */
+export const LOCK_NAME = 'svc-plugins.lock'
 /** `<home>/svc-plugins.lock`. */
-export const lockFile = (home: string): string => join(home, 'svc-plugins.lock')
+export const lockFile = (home: string): string => join(home, LOCK_NAME)
 
 export const EMPTY: Lock = { version: 1, set: '', plugins: [], dependencies: { files: '', stamp: '' } }
 

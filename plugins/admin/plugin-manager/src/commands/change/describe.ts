@@ -11,6 +11,7 @@ import {
   StartFailed,
   type SvcError,
 } from '@svc/core'
+import { entryOfLocked } from '../../set/installed-layer.ts'
 import { type LockedPlugin, mapAtOnce, notBuilt } from '../../set.ts'
 import {
   interruption,
@@ -21,7 +22,6 @@ import {
   commandBroken,
   findSettings,
   type CommandPlace,
-  entryOf,
 } from '@svc/cli/program'
 
 interface ChangeContext {
@@ -62,7 +62,7 @@ export async function describeCommandsOf(
   { place, config, signal, report }: ChangeContext
 ): Promise<LockedPlugin[]> {
   const found = plugins.flatMap(({ locked, folder }) => {
-    const source = sourceIn(folder, entryOf(locked, folder))
+    const source = sourceIn(folder, entryOfLocked(locked, folder))
     return source ? [{ locked, source }] : []
   })
   if (found.length === 0) return []
@@ -134,7 +134,7 @@ async function planAlone(
   const { instances } = (await readManifest(join(folder, 'package.json'))).manifest
   const entries = instances ? nested(instances.section.split('.'), { [instances.type]: { type: instances.type } }) : {}
   const plan = await planHost({
-    config: configOf({ ...entries, plugins: [entryOf(locked, folder)] }),
+    config: configOf({ ...entries, plugins: [entryOfLocked(locked, folder)] }),
     async isolate(info) {
       await take(info)
       return instances

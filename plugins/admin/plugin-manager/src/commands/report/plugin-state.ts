@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
-import { findSettings, here, unconfiguredIn } from '@svc/cli/program'
+import { findSettings, here, setHome } from '@svc/cli/program'
+import { unconfiguredIn } from '../../set/installed-layer.ts'
 import { type PluginReport, systemContext } from '@svc/core'
 import { findServers, type FoundServer, type ServerInfo } from '@svc/runtime'
 import type { LockedPlugin } from '../../set.ts'
@@ -105,7 +106,7 @@ export async function idleOf(
   if (idle.length === 0) return []
   // this command does not report problems of the configuration
   const waiting = await findSettings(config === undefined ? {} : { config })
-    .then(found => unconfiguredIn('providers', found))
+    .then(found => unconfiguredIn('providers', found, setHome()))
     .catch(() => [])
   return idle.map(locked => {
     const hint = waiting.find(item => item.plugin === locked.name)?.hint

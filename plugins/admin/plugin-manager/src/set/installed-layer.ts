@@ -13,18 +13,9 @@ import {
   svcError,
 } from '@svc/core'
 import type { UnconfiguredPlugin } from '@svc/core/contracts'
-import {
-  type Lock,
-  type LockedPlugin,
-  pluginFolder,
-  readLock,
-  stampOfPlugin,
-  verifyFiles,
-  verifySet,
-} from '@svc/plugin-manager/installed'
 import { filesChanging } from '@svc/runtime/isolation'
-import { LOCK_LAYER } from './plugin-places.ts'
-import { setHome } from './command-place.ts'
+import { type Lock, LOCK_NAME, type LockedPlugin, pluginFolder, readLock } from './lock.ts'
+import { stampOfPlugin, verifyFiles, verifySet } from './verify.ts'
 
 /** The installed plugins as a layer of configuration, with their problems. */
 export interface Installed {
@@ -38,7 +29,7 @@ export async function readInstalled(home: string, lock?: Lock): Promise<Installe
     const inForce = lock ?? (await readLock(home))
     return { layer: layerOf(home, inForce), problems: await verified(home, inForce) }
   } catch (error) {
-    return { layer: { name: LOCK_LAYER, value: {} }, problems: [asSvcError(error, 'LOCK_INVALID')] }
+    return { layer: { name: LOCK_NAME, value: {} }, problems: [asSvcError(error, 'LOCK_INVALID')] }
   }
 }
 
@@ -57,12 +48,14 @@ const ofBuild = ({ code, message, plugin, where, details }: SvcError) =>
   })
 
 function layerOf(home: string, lock: Lock): Layer {
-  const plugins = lock.plugins.filter(plugin => plugin.enabled).map(plugin => entryOf(plugin, pluginFolder(home, lock, plugin)))
-  return { name: LOCK_LAYER, value: plugins.length === 0 ? {} : { plugins } }
+  const plugins = lock.plugins
+    .filter(plugin => plugin.enabled)
+    .map(plugin => entryOfLocked(plugin, pluginFolder(home, lock, plugin)))
+  return { name: LOCK_NAME, value: plugins.length === 0 ? {} : { plugins } }
 }
 
 /** Uses the folder, not the name: another package of that name can be next to the configuration. */
-export function entryOf(plugin: LockedPlugin, folder: string): PluginEntry {
+export function entryOfLocked(plugin: LockedPlugin, folder: string): PluginEntry {
   const { name, isolation, permissions, values = {}, declares, commands, files } = plugin
   return {
     name,
@@ -101,8 +94,8 @@ function changeOf(
 
 /** Verifies the files again for a worker that replaces a dead one: it gets the former configuration, not the lock. */
 export async function changedSince(home: string, layers: readonly Layer[]): Promise<readonly SvcError[]> {
-  const layer = layers.find(item => item.name === LOCK_LAYER)
-  if (layer === undefined || !existsSync(join(home, LOCK_LAYER))) return []
+  const layer = layers.find(item => item.name === LOCK_NAME)
+  if (layer === undefined || !existsSync(join(home, LOCK_NAME))) return []
   const now = await readInstalled(home)
   // with another set, the hashes do not describe the former files
   return JSON.stringify(now.layer.value) === JSON.stringify(layer.value) ? now.problems : []
@@ -112,8 +105,11 @@ export async function changedSince(home: string, layers: readonly Layer[]): Prom
  * Returns installed plugins that provide instances of `section` and have no entry in it. Skips plugins of svc, which the
  * documentation covers.
  */
-export async function unconfiguredIn(section: string, { value }: Pick<Config, 'value'>): Promise<UnconfiguredPlugin[]> {
-  const home = setHome()
+export async function unconfiguredIn(
+  section: string,
+  { value }: Pick<Config, 'value'>,
+  home: string
+): Promise<UnconfiguredPlugin[]> {
   const lock = await readLock(home)
   const enabled = lock.plugins.filter(plugin => plugin.enabled)
   if (enabled.length === 0) return []

@@ -24,7 +24,8 @@ import {
   type PeersHooks,
   Store,
 } from '@svc/core/contracts'
-import { broadcastTimeout, type WorkerLink } from '@svc/runtime'
+import { broadcastTimeout } from './errors.ts'
+import type { WorkerLink } from './worker-link.ts'
 
 /** Before the http plugin listens: a serving worker has received all messages. */
 const BEFORE_SERVING = 900
