@@ -18,7 +18,7 @@ import { type Lock, LOCK_NAME, type LockedPlugin, pluginFolder, readLock } from 
 import { stampOfPlugin, verifyFiles, verifySet } from './verify.ts'
 
 /** The installed plugins as a layer of configuration, with their problems. */
-export interface Installed {
+interface Installed {
   readonly layer: Layer
   readonly problems: readonly SvcError[]
 }

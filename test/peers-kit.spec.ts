@@ -1,10 +1,10 @@
 import { definePlugin, startHost } from '@svc/core'
 import { PeerAnswers, Peers } from '@svc/core/contracts'
 import { memoryTransport, openChannel } from '@svc/runtime'
-import { SupervisorPeerHub } from '../supervisor/peer-hub.ts'
-import { createPeerLink } from '../supervisor/peer-link.ts'
+import { SupervisorPeerHub } from '../core/runtime/supervisor/peer-hub.ts'
+import { createPeerLink } from '../core/runtime/supervisor/peer-link.ts'
 import { newPeersSeen, peersKit, peersProbe, type PeerUnderTest } from '@svc/testing'
-import { workersPlugin } from '../supervisor/workers-plugin.ts'
+import { workersPlugin } from '../core/runtime/supervisor/workers-plugin.ts'
 
 const listener = {
   listen: () => Promise.reject(new Error('this worker does not listen')),
