@@ -1,7 +1,16 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemContext, type CallContext } from '@svc/core'
-import { Jobs, Schedules, TeamDefinitions, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
+import {
+  type Json,
+  Jobs,
+  Routes,
+  Schedules,
+  TeamDefinitions,
+  type TextSnippet,
+  Verticals,
+  WorkflowDefinitions,
+} from '@svc/core/contracts'
 import { noBubblewrap } from '@svc/testing'
 import { expect } from 'chai'
 import { type Document, documentTests, readDocument } from './support/document.ts'
@@ -18,6 +27,7 @@ const plugins: Document = await readDocument(
     'write-a-route',
     'write-a-store',
     'keep-data',
+    'full-text-search',
     'work-in-the-background',
     'run-something-every-night',
     'write-an-auth-scheme',
@@ -26,6 +36,7 @@ const plugins: Document = await readDocument(
     'call-a-model',
     'debug-a-plugin',
     'test-a-plugin',
+    'test-against-a-database',
   ].map(guide)
 )
 const providers: Document = await readDocument(...['configure-providers', 'handle-model-failures', 'write-a-provider'].map(guide))
@@ -75,6 +86,27 @@ describe('the guides for plugins', () => {
     expect(host.slot(Verticals).get('garden')).to.deep.include({ teams: ['planners'], workflows: ['plan_beds'] })
     expect(host.slot(TeamDefinitions).owner('planners')).to.equal('svc-plugin-garden')
     expect(host.slot(WorkflowDefinitions).get('plan_beds')).to.have.nested.property('nodes.ask.type', 'human')
+  })
+
+  it('has notes that can be searched, each by its owner alone', async () => {
+    const { default: use } = (await import(pathToFileURL(plugins.at('search-notes.ts')).href)) as { default: Plugin }
+    const { html } = (await import(pathToFileURL(plugins.at('snippet-html.ts')).href)) as { html(snippet: TextSnippet): string }
+    const memory = new URL('../plugins/storage/memory/', import.meta.url)
+    await using host = await startHost({ plugins: [memory, { name: 'notes', use }], log: { destination: { write() {} } } })
+    const ask = async (id: string, route: string, parts: { body?: Json; query?: Record<string, string> }) => {
+      const system = systemContext(new AbortController().signal)
+      const ctx = { ...system, principal: { ...system.principal, id } }
+      const answer = await host.slot(Routes).get(route)!.handle!(
+        { params: {}, query: {}, headers: {}, body: undefined, ...parts },
+        ctx
+      )
+      return (answer as { body?: { found: { snippets: TextSnippet[] }[]; next_cursor: string | null } }).body
+    }
+    await ask('ann', 'add_searched_note', { body: { title: 'Crème & <b>', text: 'brûlée' } })
+    await ask('bob', 'add_searched_note', { body: { title: 'creme', text: 'of bob' } })
+    const body = await ask('ann', 'search_notes', { query: { q: 'creme*' } })
+    expect(body?.next_cursor).to.equal(null)
+    expect(body?.found.map(({ snippets }) => snippets.map(html))).to.deep.equal([['<mark>Crème</mark> &#38; &#60;b&#62;']])
   })
 
   it('has a service whose slot and hook another plugin joins', async () => {

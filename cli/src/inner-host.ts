@@ -81,7 +81,12 @@ function allBut(loaded: readonly Loaded[], services: readonly string[]): Set<str
 function withoutSurface(loaded: readonly Loaded[], kept: readonly string[]): Set<string> {
   const isSurface = ({ found, plugin }: Loaded) => found.manifest.kind === 'surface' && !kept.includes(plugin.section ?? '')
   const out = new Set(loaded.filter(isSurface).map(item => item.name))
-  const lost = () => new Set(loaded.filter(item => out.has(item.name)).flatMap(item => item.plugin.provides?.name ?? []))
+  const lost = () =>
+    new Set(
+      loaded
+        .filter(item => out.has(item.name))
+        .flatMap(item => [item.plugin.provides, ...(item.plugin.alsoProvides ?? [])].flatMap(token => token?.name ?? []))
+    )
   const needs = (item: Loaded, services: Set<string>) =>
     Object.values(item.plugin.requires).some(token => token.what === 'service' && services.has(token.name))
   for (let size = -1; size !== out.size; ) {

@@ -168,7 +168,7 @@ function answerOf(answers: SlotView<PeerAnswer>, topic: string): PeerAnswer {
 /** Throws MEMORY_NOT_SHARED. Ignores errors of the store, which its health check reports. */
 async function checkShared(store: Store, workers: number, ctx: CallContext): Promise<void> {
   const probed = await withTimeout(PROBE_MS, signal => store.probe({ ...ctx, signal }), ctx).catch(() => undefined)
-  if (probed?.shared === false) throw memoryNotShared(probed.kind, workers)
+  if (probed?.scope === 'process') throw memoryNotShared(probed.kind, workers)
 }
 
 /** Each worker would have its own conversations, tokens and counts. */

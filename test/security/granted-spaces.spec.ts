@@ -3,26 +3,26 @@ import { type Attacked, describeIsolated, startAttacked } from '../support/attac
 
 /** Data that the attacker would like to read and change: a collection, a log, a lease and a counter. */
 const OWNER = `import { definePlugin, systemContext } from '@svc/core'
-import { Store } from '@svc/core/contracts'
-export const SECRETS = { name: 'secrets', version: 1, collections: { secrets: { watched: true } }, logs: ['secret_log'] }
+import { Counts, Store } from '@svc/core/contracts'
+export const SECRETS = { name: 'secrets', version: 1, collections: { secrets: { watched: true, text: { content: { fields: ['text'] } } } }, logs: ['secret_log'] }
 export default definePlugin({
-  requires: { store: Store },
-  async setup(scope, { store }) {
+  requires: { store: Store, counts: Counts },
+  async setup(scope, { store, counts }) {
     const ctx = systemContext(scope.signal)
     await store.open(SECRETS, ctx)
     await store.batch([{ op: 'put', collection: 'secrets', key: 'a', value: 'canary' }, { op: 'append', log: 'secret_log', id: 'a', values: ['canary'] }], {}, ctx)
     await store.acquire('secret', { holder: 'owner', ttlMs: 600_000, waitMs: 0 }, ctx)
-    await store.count('secret', [{ ms: 600_000, limit: 1 }], ctx)
+    await counts.count('secret', [{ ms: 600_000, limit: 1 }], ctx)
   },
 })`
 
 /** Tries every method of the store with names that are not its own. */
 const ATTACK = `import { definePlugin } from '@svc/core'
-import { Routes, Store } from '@svc/core/contracts'
+import { Counts, Routes, Store, TextIndex } from '@svc/core/contracts'
 const NOTES = { name: 'notes', version: 1, collections: { notes: { watched: true } }, logs: ['note_log'] }
-const SECRETS = { name: 'secrets', version: 1, collections: { secrets: { watched: true } }, logs: ['secret_log'] }
+const SECRETS = { name: 'secrets', version: 1, collections: { secrets: { watched: true, text: { content: { fields: ['text'] } } } }, logs: ['secret_log'] }
 const { __proto__: _, ...plain } = Store
-const ways = store => ({
+const ways = (store, counts, texts) => ({
   'opens its space': ctx => store.open(NOTES, ctx),
   'writes its collection': ctx => store.batch([{ op: 'put', collection: 'notes', key: 'a', value: 1 }, { op: 'append', log: 'note_log', id: 'a', values: [1] }], {}, ctx),
   'reads its collection': async ctx => (await store.get('notes', 'a', ctx)).value,
@@ -41,7 +41,7 @@ const ways = store => ({
     await store.release({ lease, fence }, ctx)
     return lease
   },
-  'counts under the key of another': async ctx => (await store.count('secret', [{ ms: 60_000, limit: 1 }], ctx)).counted,
+  'counts under the key of another': async ctx => (await counts.count('secret', [{ ms: 60_000, limit: 1 }], ctx)).counted,
   'opens another space': ctx => store.open(SECRETS, ctx),
   'opens a space of a similar name': ctx => store.open({ ...SECRETS, name: 'notes2' }, ctx),
   'opens a space without a name': ctx => store.open({}, ctx),
@@ -49,6 +49,7 @@ const ways = store => ({
   'takes the collection into its space': ctx => store.open({ ...NOTES, version: 2, collections: { secrets: {} } }, ctx),
   'takes the log into its space': ctx => store.open({ ...NOTES, version: 2, logs: ['secret_log'] }, ctx),
   'gets a record': ctx => store.get('secrets', 'a', ctx),
+  'searches a collection': ctx => texts.search('secrets', { index: 'content', query: 'canary', limit: 9 }, ctx),
   'ranges over a collection': ctx => store.range('secrets', { limit: 9 }, ctx),
   'reads a log': ctx => store.read('secret_log', 'a', { limit: 9 }, ctx),
   'puts a record': ctx => store.batch([{ op: 'put', collection: 'notes', key: 'c', value: 1 }, { op: 'put', collection: 'secrets', key: 'a', value: 1 }], {}, ctx),
@@ -63,14 +64,14 @@ const ways = store => ({
   'asks for a prototype': ctx => store.get('__proto__', 'a', ctx),
 })
 export default definePlugin({
-  requires: { store: Store, again: { ...plain, methods: { ...Store.methods } } },
-  setup(scope, { store, again }) {
+  requires: { store: Store, again: { ...plain, methods: { ...Store.methods } }, counts: Counts, texts: TextIndex },
+  setup(scope, { store, again, counts, texts }) {
     scope.add(Routes, 'attack', {
       method: 'GET', path: '/attack', scope: 'read', summary: 'Attacks',
       async handle(_, ctx) {
         const tried = {}
         for (const [key, one] of Object.entries({ store, again }))
-          for (const [way, work] of Object.entries(ways(one)))
+          for (const [way, work] of Object.entries(ways(one, counts, texts)))
             tried[key + ': ' + way] = await work(ctx).then(value => ['done', value ?? null], error => [error.code, error.message])
         return { body: tried }
       },

@@ -53,6 +53,7 @@ function serve(socket: Socket, scope: Scope): void {
     requires: {},
     optional: {},
     provides: undefined,
+    alsoProvides: [],
     own: token => (token.name === Tools.name ? (Tools as typeof token) : token),
   }
   channel.offer(

@@ -52,7 +52,7 @@ async function stableWorker(home: string): Promise<number | undefined> {
 }
 
 /** Asks the running server for jobs, all pages. */
-export async function jobsOf(home: string, query: Omit<JobQuery, 'limit'>): Promise<Job[]> {
+async function jobsOf(home: string, query: Omit<JobQuery, 'limit'>): Promise<Job[]> {
   using server = await reachServer(home)
   const jobs: Job[] = []
   for (let cursor: string | undefined; ; ) {

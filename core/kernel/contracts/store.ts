@@ -35,9 +35,19 @@ export interface Space {
   readonly logs?: readonly string[]
 }
 
+/** A full-text index of a collection. */
+export interface TextFields {
+  /** Paths of the searched texts, 1 to 16. A path can hold a text or a list of texts. The first million characters are searched. */
+  readonly fields: IndexPaths
+  /** Paths whose values `equals` of a search can fix, as in an index of the store: such as the owner. At most 8. */
+  readonly filters?: IndexPaths
+}
+
 /** Options of a collection. */
 export interface Collection {
   readonly indexes?: { readonly [index: string]: IndexPaths }
+  /** Full-text indexes, for the service `TextIndex`. */
+  readonly text?: { readonly [index: string]: TextFields }
   /** Whether `watch` reports its changes. */
   readonly watched?: boolean
   /**
@@ -48,7 +58,7 @@ export interface Collection {
 }
 
 /**
- * A change of a batch. Keys, stream ids and lease names are 1 to 1024 characters of well-formed Unicode without U+0000.
+ * A change of a batch. Keys, stream ids and lease names are 1 to 1024 bytes of UTF-8, well-formed and without U+0000.
  * `ifVersion`: 0 = must not exist, n = must have that version, absent = any.
  */
 export type StoreOp =
@@ -110,43 +120,31 @@ export interface LogQuery {
   readonly limit: number
 }
 
-/** An acquired lease. `fence` increases with each new holder and never decreases, even after a power failure. */
+/**
+ * An acquired lease. `fence` is a safe integer. It increases with each new holder and never decreases, even after a power failure
+ * or a failover to another server of the store.
+ */
 export interface Lease {
   readonly lease: string
   readonly fence: number
-  /** Unix milliseconds. */
+  /** Unix milliseconds by the clock of the store, which can differ from the clock of the holder: only to be shown. */
   readonly expiresAt: number
+  /**
+   * Milliseconds from the call of `acquire` or `renew` on, by the monotonic clock of the holder (`performance.now()`). The holder
+   * stops by itself before they are over.
+   */
+  readonly validMs: number
 }
 export interface LeaseRequest {
-  /** The holder. Processes of one server can share a prefix, so that all leases of a dead process can be released. */
+  /**
+   * The holder. It begins with the name of its worker in the cluster and `/`, so that all leases of a dead worker, or of all
+   * workers of a dead server, can be released by prefix.
+   */
   readonly holder: string
   /** Milliseconds until it expires without renewal. */
   readonly ttlMs: number
   /** Milliseconds to wait, first come, first served within one process. 0: fail at once with LEASE_BUSY. */
   readonly waitMs: number
-}
-
-/**
- * A counting window: it starts with the first hit and ends after `ms`. Windows are identified by their position in the list (1
- * to 16). A window keeps its hits when its length or limit changes between calls.
- */
-export interface CountWindow {
-  /** Milliseconds. */
-  readonly ms: number
-  /** Maximum number of hits. */
-  readonly limit: number
-}
-/** State of a window after a counted or rejected hit. */
-export interface CountState {
-  readonly count: number
-  /** Unix time in milliseconds at which it ends. */
-  readonly endsAt: number
-}
-/** `counted` is false when a window was full; then no window has counted the hit. */
-export interface Counted {
-  readonly counted: boolean
-  /** In the order of the requested windows. */
-  readonly windows: readonly CountState[]
 }
 
 /** A changed record of a watched collection. When it was deleted, `value` is absent and `version` is 0. */
@@ -157,12 +155,31 @@ export interface StoreChange {
   readonly value?: Json
 }
 
+/** The condition of a store that answers. */
+export interface StoreProbe {
+  /** The name of its engine, such as `sqlite`. */
+  readonly kind: string
+  /** Whether acknowledged batches survive a power failure. */
+  readonly durable: boolean
+  /**
+   * What shares its data: this process alone (a server can then have only one worker), the processes of this machine, or the
+   * machines of a cluster.
+   */
+  readonly scope: 'process' | 'machine' | 'cluster'
+  /** A `replica` rejects writes. */
+  readonly role: 'primary' | 'replica'
+  /** The clock of the store minus the clock of this process, in milliseconds. 0 if the difference is too small to measure. */
+  readonly clockOffsetMs: number
+}
+
 /**
  * Stores all data that must survive or be shared. It knows no domain. Acknowledged batches survive SIGKILL and power failures
  * as a whole, unless the store reports that it is in memory. Errors: STORE_CONFLICT (`details: {op, expected, actual}`: index
  * of the operation and its versions), STORE_FENCED, STORE_NEWER, STORE_UNKNOWN (an undeclared collection, index or log),
  * STORE_INVALID (a call that violates this contract), STORE_TOO_LARGE (a value of more than 16 MiB of JSON, a batch of more
- * than 64 MiB or 10,000 operations, a full store), STORE_UNAVAILABLE (`details.retryable`), LEASE_BUSY.
+ * than 64 MiB or 10,000 operations, a full store), STORE_UNAVAILABLE (nothing was done; `details.retryable`, and `details.reason`
+ * `read_only` when it accepts no writes at the moment), STORE_UNSURE (the connection was lost before the answer: the call may have
+ * been done completely, or not at all. Never repeat it blindly: read what it changes first), LEASE_BUSY.
  */
 export interface Store {
   /**
@@ -183,21 +200,12 @@ export interface Store {
   /** Releases all leases of holders with this prefix: for a process that died. */
   releaseHolder(holderPrefix: string, ctx: CallContext): Promise<void>
   /**
-   * Counts one hit under `key` in all windows, or in none if one is full. It is exact over all processes that share the store.
-   * Counts survive restarts, but a power failure can lose the last hits, because no fsync is needed. With more than a million
-   * windows, a store can drop the oldest.
-   */
-  count(key: string, windows: readonly CountWindow[], ctx: CallContext): Promise<Counted>
-  /**
    * Yields changes of a watched collection from now on, by all processes. It can skip intermediate versions of a key, never the
    * last. Ends when the signal aborts. A reader that falls too far behind gets STORE_UNAVAILABLE.
    */
   watch(collection: string, ctx: CallContext): AsyncIterable<StoreChange>
-  /**
-   * Writes and reads a value. Throws STORE_UNAVAILABLE with the reason. `shared` is false when each process has its own data; a
-   * server can then have only one worker.
-   */
-  probe(ctx: CallContext): Promise<{ readonly kind: string; readonly durable: boolean; readonly shared?: false }>
+  /** Writes and reads a value; a replica only reads. Throws STORE_UNAVAILABLE with the reason. */
+  probe(ctx: CallContext): Promise<StoreProbe>
 }
 
 export const Store = defineService<Store>('store', {
@@ -212,7 +220,6 @@ export const Store = defineService<Store>('store', {
     renew: 'call',
     release: 'call',
     releaseHolder: 'call',
-    count: 'call',
     watch: 'stream',
     probe: 'call',
   },

@@ -346,13 +346,14 @@ function ownersOf<T extends Orderable>(
   problems: SvcError[]
 ): Map<string, T> {
   const owners = new Map<string, T>()
-  for (const plugin of plugins) {
-    const service = plugin.plugin.provides?.name
-    if (service === undefined) continue
+  const own = (plugin: T, service: string) => {
     const other = kernel.has(service) ? 'svc' : owners.get(service)?.name
     if (other) problems.push(serviceTaken(plugin.name, service, other))
     else owners.set(service, plugin)
   }
+  for (const plugin of plugins) if (plugin.plugin.provides) own(plugin, plugin.plugin.provides.name)
+  const given = new Set(owners.keys())
+  for (const plugin of plugins) for (const { name } of plugin.plugin.alsoProvides ?? []) if (!given.has(name)) own(plugin, name)
   return owners
 }
 
@@ -366,7 +367,7 @@ function needsOf<T extends Orderable>(
 ): T[] {
   const required = services(value.plugin.requires)
   for (const token of [...required, ...services(value.plugin.optional)]) {
-    const theirs = owners.get(token.name)?.plugin.provides ?? kernel.get(token.name)
+    const theirs = providedBy(owners.get(token.name), token.name) ?? kernel.get(token.name)
     const difference = theirs && differenceOf(token, theirs)
     if (difference) problems.push(contractMismatch(value.name, token.name, difference))
   }
@@ -374,6 +375,12 @@ function needsOf<T extends Orderable>(
   problems.push(...missing.map(token => missingService(value.name, token.name, owners.keys())))
   return [...required, ...services(value.plugin.optional)].flatMap(token => owners.get(token.name) ?? [])
 }
+
+const providedBy = (owner: Orderable | undefined, name: string): AnyService | undefined =>
+  owner &&
+  [...(owner.plugin.provides ? [owner.plugin.provides] : []), ...(owner.plugin.alsoProvides ?? [])].find(
+    token => token.name === name
+  )
 
 /** Describes how two tokens of one name differ. Tokens match by name and API version. */
 export function differenceOf(

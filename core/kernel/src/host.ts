@@ -298,14 +298,20 @@ class HostImpl implements RunningHost {
     if (missing) throw missingService(name, missing.name, this.#services.keys())
   }
 
-  #provide({ name, plugin: { provides } }: OrderedPlugin, result: unknown) {
-    if (!provides) return
+  #provide({ name, plugin: { provides, alsoProvides = [] } }: OrderedPlugin, result: unknown) {
     const methods = (result ?? {}) as Record<string, unknown>
-    const missing = Object.keys(provides.methods).filter(method => typeof methods[method] !== 'function')
-    if (missing.length > 0)
-      throw this.#setupFailed(name, new TypeError(`it provides "${provides.name}" without ${missing.join(', ')}`))
-    this.#services.set(provides.name, this.#boundary.service(provides, result, name))
-    if (provides.items ?? provides.resolves) this.#granted.set(provides.name, provides)
+    for (const token of [...(provides ? [provides] : []), ...alsoProvides]) {
+      const missing = Object.keys(token.methods).filter(method => typeof methods[method] !== 'function')
+      if (missing.length > 0)
+        throw this.#setupFailed(name, new TypeError(`it provides "${token.name}" without ${missing.join(', ')}`))
+    }
+    const others = alsoProvides.filter(
+      token => !this.#plan.plannedPlugins.some(({ plugin }) => plugin.provides?.name === token.name)
+    )
+    for (const token of [...(provides ? [provides] : []), ...others]) {
+      this.#services.set(token.name, this.#boundary.service(token, result, name))
+      if (token.items ?? token.resolves) this.#granted.set(token.name, token)
+    }
   }
 
   async #abandon(plannedPlugin: OrderedPlugin, owned: OwnedScope | undefined, error: SvcError, setupMs: number) {

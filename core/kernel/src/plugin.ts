@@ -50,6 +50,9 @@ export type Dependencies<R, O> = { readonly [K in keyof R]: DependencyOf<R[K]> }
 }
 type HooksOf<P> = P extends { readonly hooks: { readonly [K in keyof (infer H)]: unknown } } ? HookTypesOf<P, H> : object
 type HookTypesOf<P, H> = { [K in keyof H]: P extends { readonly hooks: Record<K, HookRef<infer T>> } ? T : never }
+/** What `setup` returns: one object with the methods of all services that the plugin provides. */
+type Provided<P, A> = ServiceOf<P> & AllOf<A>
+type AllOf<A> = A extends readonly [infer First, ...infer Rest] ? ServiceOf<First> & AllOf<Rest> : unknown
 type ServiceOf<P> = P extends { readonly '~service'?: infer T } ? NonNullable<T> : void
 
 /** The code of a plugin. Its `svc` part in package.json describes it before the code runs. */
@@ -61,6 +64,7 @@ export interface PluginDefinition<
   P,
   I extends string,
   T extends string,
+  A extends readonly AnyService[],
 > {
   /** The section of the configuration that the plugin owns, as a literal: `'tools.weather'`. */
   section?: S
@@ -85,7 +89,12 @@ export interface PluginDefinition<
   optional?: O
   /** The service that the plugin provides: `setup` returns it. */
   provides?: P
-  setup(scope: Scope<C, HooksOf<P>>, given: Dependencies<R, O>): ServiceOf<P> | Promise<ServiceOf<P>>
+  /**
+   * Further services that the returned object implements. Each gives way to a plugin whose `provides` names it: a store provides
+   * `Counts`, unless another plugin does.
+   */
+  alsoProvides?: A
+  setup(scope: Scope<C, HooksOf<P>>, given: Dependencies<R, O>): Provided<P, A> | Promise<Provided<P, A>>
 }
 
 /** The circumstances of a `check`. */
@@ -110,6 +119,7 @@ export interface Plugin<S extends string = string, C = unknown, I extends string
   readonly requires: Tokens
   readonly optional: ServiceTokens
   readonly provides?: AnyService
+  readonly alsoProvides?: readonly AnyService[]
   setup(scope: Scope<C>, given: Record<string, unknown>): unknown
   /** For a plugin in its own process: the status of that process, per instance. */
   processStatus?(instance?: string): PluginProcessStatus | undefined
@@ -143,6 +153,7 @@ export function definePlugin<
   P = undefined,
   const I extends string = never,
   const T extends string = string,
->(definition: PluginDefinition<S, C, R, O, P, I, T>): Plugin<S, C, I, T> {
+  const A extends readonly AnyService[] = readonly [],
+>(definition: PluginDefinition<S, C, R, O, P, I, T, A>): Plugin<S, C, I, T> {
   return Object.freeze({ requires: {}, optional: {}, ...definition }) as unknown as Plugin<S, C, I, T>
 }

@@ -21,6 +21,8 @@ export interface PluginReport extends Partial<Omit<PluginProcessStatus, 'state'>
   /** Duration of its setup in milliseconds. */
   readonly setupMs: number
   readonly provides?: string
+  /** Further services that it implements. */
+  readonly alsoProvides?: readonly string[]
   readonly requires: readonly string[]
   readonly added: Readonly<Record<string, readonly string[]>>
   /** Names that its manifest declares, by slot, and that the plugin has not added. */
@@ -125,6 +127,7 @@ export function runningReport(
     setupMs,
     ...standingOf(plannedPlugin),
     ...(plugin.provides ? { provides: plugin.provides.name } : {}),
+    ...(plugin.alsoProvides ? { alsoProvides: plugin.alsoProvides.map(token => token.name) } : {}),
     requires: [...Object.values(plugin.requires), ...Object.values(plugin.optional)].map(token => token.name),
     added: Object.fromEntries([...owned.added].map(([slot, names]) => [slot, [...names]])),
     ...absentOf(plannedPlugin, owned.added),

@@ -21,6 +21,7 @@ export interface PluginDescription {
   readonly requires: Readonly<Record<string, AnyService | AnySlot>>
   readonly optional: Readonly<Record<string, AnyService>>
   readonly provides?: AnyService
+  readonly alsoProvides?: readonly AnyService[]
 }
 /** An item that crosses the channel as a stub. */
 export interface RemoteItem {
@@ -99,6 +100,19 @@ export interface RemoteTap {
   tap(value: unknown, ctx: CallContext): Promise<unknown>
 }
 export const RemoteTap = defineService<RemoteTap>('tap', { api: 1, methods: { tap: 'call' } })
+
+/** One table of all services that a plugin provides: its object implements them together. */
+export function providedToken({
+  provides,
+  alsoProvides = [],
+}: Pick<PluginDescription, 'provides' | 'alsoProvides'>): AnyService | undefined {
+  return (
+    provides && {
+      ...provides,
+      methods: Object.assign({}, ...[provides, ...alsoProvides].map(token => token.methods)) as AnyService['methods'],
+    }
+  )
+}
 
 /** A service token with the hooks of the provided service, for the plugin to call. */
 export function hooksToken(provides: AnyService | undefined): AnyService {

@@ -67,7 +67,7 @@ export function createContributions(plugin: string): Contributions {
 
 type Permissions = NonNullable<Manifest['permissions']>
 
-/** The key of the service that a plugin provides, among those that it uses. */
+/** The beginning of the keys of services that a plugin provides, among those that it uses. */
 export const PROVIDED = '~provides'
 
 /** The hooks of the host are public. */
@@ -82,7 +82,7 @@ const OWN_ITEMS: readonly string[] = ['settings']
 export function checkServicePermissions(plugin: string, tokens: PluginDescription['requires'], permissions: Permissions): void {
   const { services = [] } = permissions
   const names = Object.entries(tokens)
-    .filter(([key, token]) => key === PROVIDED || !isLimited(token, permissions))
+    .filter(([key, token]) => key.startsWith(PROVIDED) || !isLimited(token, permissions))
     .map(([, token]) => token.name)
   const refused = [...new Set(names)].filter(name => name !== PUBLIC_SERVICE && !isListed(name, services))
   if (refused.length > 0) throw usesNotPermitted(plugin, refused.sort())

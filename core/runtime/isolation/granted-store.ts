@@ -1,5 +1,5 @@
 import { matchesPattern } from '@svc/core'
-import type { RefusalKind, Space, Store, StoreOp } from '@svc/core/contracts'
+import { Counts, type RefusalKind, type Space, Store, type StoreOp, TextIndex } from '@svc/core/contracts'
 import { holdersNotPermitted, notInSpaces, spaceNotPermitted } from './errors.ts'
 
 /** Spaces by name, with `*` for several names. */
@@ -16,11 +16,37 @@ type Kind = 'space' | 'collection' | 'log'
 const LONGEST = 100
 
 /**
- * A store that contains only the granted spaces, and of these the collections and logs that the plugin has opened. Its leases and
- * counts are the plugin's own: they have names of no space, so those of other plugins do not exist in it. Throws NOT_PERMITTED.
+ * The services of a store, restricted to the granted spaces, and of these to the collections and logs that the plugin has opened.
+ * Leases and counts are the plugin's own: they have names of no space, so those of other plugins do not exist for it. Returns any
+ * other service as it is. Throws NOT_PERMITTED.
  */
-export function grantedStore(store: Store, { plugin, spaces, refused }: SpaceGrant): Store {
+export function grantedServices(grant: SpaceGrant): (name: string, service: object) => object {
   const opened = new Map<string, Space>()
+  const restricted: Readonly<Record<string, (service: object) => object>> = {
+    [Store.name]: service => grantedStore(service as Store, grant, opened),
+    [Counts.name]: service => ownCounts(service as Counts, grant.plugin),
+    [TextIndex.name]: service => grantedTexts(service as TextIndex, grant, opened),
+  }
+  return (name, service) => (Object.hasOwn(restricted, name) ? restricted[name]!(service) : service)
+}
+
+/** Counts under names of the plugin. */
+const ownCounts = (counts: Counts, plugin: string): Counts => ({
+  count: async (key, windows, ctx) => counts.count(prefixOf(plugin) + key, windows, ctx),
+})
+
+/** Searches in the collections that the plugin has opened. */
+const grantedTexts = (texts: TextIndex, { plugin, refused }: SpaceGrant, opened: ReadonlyMap<string, Space>): TextIndex => ({
+  async search(collection, query, ctx) {
+    const isOpen = opened.values().some(({ collections = {} }) => Object.hasOwn(collections, collection))
+    if (isOpen) return texts.search(collection, query, ctx)
+    const shown = String(collection).slice(0, LONGEST)
+    await refused('spaces', `${shown} (collection)`)
+    throw notInSpaces(plugin, 'collection', shown)
+  },
+})
+
+function grantedStore(store: Store, { plugin, spaces, refused }: SpaceGrant, opened: Map<string, Space>): Store {
   const known: Readonly<Record<Kind, (name: string) => boolean>> = {
     space: name => opened.has(name),
     collection: name => opened.values().some(({ collections = {} }) => Object.hasOwn(collections, name)),
@@ -97,6 +123,5 @@ function ownNames(store: Store, plugin: string) {
     async releaseHolder() {
       throw holdersNotPermitted(plugin)
     },
-    count: async (key, windows, ctx) => store.count(prefixOf(plugin) + key, windows, ctx),
-  } satisfies Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder' | 'count'>
+  } satisfies Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'>
 }

@@ -13,10 +13,10 @@ import { Checks, HealthFacts, MetricSources, type RefusalKind, Store } from '@sv
 import { grantedItems } from '@svc/core/internal'
 import { type Channel, dataOf, methodsOf } from '../processes/channel.ts'
 import { type BorrowedContexts, createBorrowedContexts } from './borrowed-contexts.ts'
-import { hooksToken, HostBridge, type Level, PluginRunner, REFUSAL_KINDS, RemoteTap } from './contract.ts'
+import { hooksToken, HostBridge, type Level, PluginRunner, providedToken, REFUSAL_KINDS, RemoteTap } from './contract.ts'
 import { canTap, type Contributions, createContributions, isPublicHook, MAX_NAME_LENGTH } from './contributions.ts'
 import { hookNotPermitted } from './errors.ts'
-import { grantedStore } from './granted-store.ts'
+import { grantedServices } from './granted-store.ts'
 import type { Isolated } from './isolated-ref.ts'
 import { MAX_LINE_LENGTH, type OutputLimiter, truncateFacts } from './output-limiter.ts'
 
@@ -106,7 +106,7 @@ export async function exposeContributions(
   given: Record<string, unknown>,
   { channel, budget, refused, deadline }: PluginConnection
 ): Promise<Record<string, Method>> {
-  const { provides } = plugin
+  const provides = providedToken(plugin)
   const uses = createBorrowedContexts(plugin.ref.name)
   const contributions = createContributions(plugin.ref.name)
   channel.signal.addEventListener('abort', () => contributions.removeAll(), { once: true })
@@ -144,10 +144,10 @@ function offerServices(
     ([key, { what }]) => what === 'service' && given[key] !== undefined
   )
   const spaces = ref.confinement && grantedItems(ref.confinement.permissions, 'service', Store.name)
+  const granting = spaces && grantedServices({ plugin: ref.name, spaces, refused })
   for (const [key, token] of services) {
     const service = given[key] as object
-    const granted =
-      token.name === Store.name && spaces ? grantedStore(service as Store, { plugin: ref.name, spaces, refused }) : service
+    const granted = granting ? granting(token.name, service) : service
     channel.offer<unknown>(`given.${key}`, token, uses.guard(token, granted))
   }
   return services.map(([key]) => key)

@@ -41,7 +41,16 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
   if (ref.confinement && declares === undefined)
     throw new TypeError(`the declarations of ${ref.name} must be read in the sandbox first`)
   const description = declares ?? (await describeIsolated(ref, unrestrictedIsolation(options), options))
-  const { section, instances, type, config, requires, optional, provides } = permittedDescription(ref, description)
+  const {
+    section,
+    instances,
+    type,
+    config,
+    requires,
+    optional,
+    provides,
+    alsoProvides = [],
+  } = permittedDescription(ref, description)
   const own = <T extends AnyService | AnySlot>(token: T): T => hostToken(ref, options, token)
   const ownAll = <T extends AnyService | AnySlot>(tokens: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(tokens).map(([key, token]) => [key, own(token)]))
@@ -53,6 +62,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     requires: ownAll(requires),
     optional: ownAll(optional),
     provides: provides && own(provides),
+    alsoProvides: alsoProvides.map(own),
     ...(config === undefined ? {} : { config: untrustedSchema(config) }),
   }
   const lives = new Map<string | undefined, IsolatedInstance>()
@@ -61,7 +71,7 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
     ...(instances === undefined ? {} : { instances }),
     ...(type === undefined ? {} : { type }),
     ...(plugin.config === undefined ? {} : { config: plugin.config }),
-    ...(plugin.provides ? { provides: plugin.provides } : {}),
+    ...(plugin.provides ? { provides: plugin.provides, alsoProvides: plugin.alsoProvides } : {}),
     ...(ref.confinement ? { check: async (value: unknown, instance?: string) => planned(plugin, value, instance) } : {}),
     requires: { ...plugin.requires, ...(ref.confinement ? { [POLICY]: Isolation } : {}) },
     // The optional entry of two with the same key would win, so a plugin with this key could bring its own policy.
@@ -78,8 +88,9 @@ export async function isolate(ref: IsolatedRef, options: IsolateOptions = {}, de
 /** Throws PLUGIN_INVALID, and NOT_PERMITTED for services without a permission. */
 function permittedDescription({ name, confinement: held }: IsolatedRef, said: unknown): PluginDescription {
   const description = descriptionOf(name, said)
-  const { requires, optional, provides } = description
-  const tokens = { ...requires, ...optional, ...(provides ? { [PROVIDED]: provides } : {}) }
+  const { requires, optional, provides, alsoProvides = [] } = description
+  const provided = [...(provides ? [provides] : []), ...alsoProvides].map(token => [`${PROVIDED} ${token.name}`, token] as const)
+  const tokens = { ...requires, ...optional, ...Object.fromEntries(provided) }
   if (held) checkServicePermissions(name, tokens, held.permissions)
   return description
 }
@@ -183,6 +194,7 @@ const form = schema<PluginDescription>({
     requires: { type: 'object', additionalProperties: token },
     optional: { type: 'object', additionalProperties: token },
     provides: token,
+    alsoProvides: { type: 'array', items: token, maxItems: 20 },
   },
   required: ['requires', 'optional'],
 })

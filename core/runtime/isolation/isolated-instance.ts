@@ -3,7 +3,7 @@ import type { Isolation, IsolationUsage, IsolationRequest, PreparedProcess, Refu
 import { contractMismatch } from '@svc/core/internal'
 import { createBackoff } from '../supervisor/restart-policy.ts'
 import { pluginGone } from '../processes/errors.ts'
-import { PluginRunner } from './contract.ts'
+import { PluginRunner, providedToken } from './contract.ts'
 import { filesChanging } from './errors.ts'
 import { exposeContributions, type Method } from './host-bridge.ts'
 import { type IsolatedProcess, type ProcessOptions, startProcess } from './isolated-process.ts'
@@ -177,7 +177,7 @@ export class IsolatedInstance {
     this.#state = 'quarantined'
     this.#scope.log.error({ how: EXCLUDED_BECAUSE }, MESSAGES.excluded)
     const gone = pluginGone(this.#plugin.ref.name, EXCLUDED_BECAUSE)
-    const methods = Object.entries(this.#plugin.provides?.methods ?? {})
+    const methods = Object.entries(providedToken(this.#plugin)?.methods ?? {})
     this.#service = Object.fromEntries(methods.map(([name, kind]) => [name, rejecting(kind, gone)]))
   }
 

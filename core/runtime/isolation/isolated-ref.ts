@@ -68,6 +68,7 @@ export interface Isolated {
   readonly requires: PluginDescription['requires']
   readonly optional: PluginDescription['optional']
   readonly provides: AnyService | undefined
+  readonly alsoProvides: readonly AnyService[]
   readonly config?: UntrustedSchema
   own<T extends AnyService | AnySlot>(token: T): T
 }

@@ -14,7 +14,7 @@ import { type Channel, methodsOf } from '../processes/channel.ts'
 import type { OwnConfig } from './configured-servers.ts'
 import { IsolatedScope } from './isolated-scope.ts'
 import type { HandleWatch } from './open-handles.ts'
-import { HostBridge, type SetupRequest, type PluginRunner, type SlotViewChange } from './contract.ts'
+import { HostBridge, providedToken, type SetupRequest, type PluginRunner, type SlotViewChange } from './contract.ts'
 
 interface RunnerEvents {
   readonly watch: () => HandleWatch
@@ -49,14 +49,15 @@ export function createPluginRunner(
   }
   return {
     async describe() {
-      const { section, instances, type, config, requires, optional, provides } = await load()
-      const given = { section, instances, type, config: config?.json, provides }
+      const { section, instances, type, config, requires, optional, provides, alsoProvides } = await load()
+      const given = { section, instances, type, config: config?.json, provides, alsoProvides }
       return { requires, optional, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) }
     },
     async setup(setup) {
       if (setup.watched) handles = watch()
       const plugin = await load()
-      const { provides, section, instances } = plugin
+      const { section, instances } = plugin
+      const provides = providedToken(plugin)
       configured({ section, instances, value: setup.config })
       scope = new IsolatedScope({ channel, host, name, log, setup, provides })
       const service = await runSetup(plugin, scope, await givenOf(setup))

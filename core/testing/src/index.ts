@@ -13,6 +13,8 @@ export { type Answerer, type FakeUpstream, openUpstream, type Received, type Rep
 export { toolKit, type ToolSamples, type ToolSubject } from './tool-kit.ts'
 export { gather, testContext } from './host.ts'
 export { type OpenStore, storeKit, type StoreUnderTest } from './store-kit.ts'
+export { countsKit, type CountsUnderTest, type OpenCounts } from './counts-kit.ts'
+export { type OpenTextIndex, textIndexKit, type TextIndexUnderTest } from './text-index-kit.ts'
 export { eventFeedKit, type EventFeedSubject, type EventFeedWorker } from './event-feed-kit.ts'
 export { newNodeBusSeen, nodeBusKit, nodeBusProbe } from './node-bus-kit.ts'
 export type { BusMemberUnderTest, NodeBusSeen, NodeBusSubject } from './node-bus-kit.ts'

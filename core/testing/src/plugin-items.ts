@@ -1,21 +1,24 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AnySlot, codeOf, messageOf, type RunningHost, type SlotToken } from '@svc/core'
+import { type AnyService, type AnySlot, codeOf, messageOf, type RunningHost, type ServiceToken, type SlotToken } from '@svc/core'
 import {
   type AuthScheme,
   AuthSchemes,
+  Counts,
   type Json,
   type ModelRequest,
   type Provider,
   Providers,
   Routes,
   Store,
+  TextIndex,
   type Tool,
   Tools,
   type WorkflowNode,
   WorkflowNodes,
 } from '@svc/core/contracts'
 import { assertHeaders, authKit } from './auth-kit.ts'
+import { countsKit } from './counts-kit.ts'
 import {
   abortable,
   assertPlain,
@@ -39,6 +42,7 @@ import type { PluginKitOptions } from './plugin-samples.ts'
 import { checkOrder, readAll } from './provider-subject.ts'
 import { providerKit } from './provider-kit.ts'
 import { storeKit } from './store-kit.ts'
+import { textIndexKit } from './text-index-kit.ts'
 import { assertReadable, checkResult, describeTool, shown, toolKit, type ToolSubject } from './tool-kit.ts'
 
 /** Cases for each contribution: the kit of its kind with samples, else cases with generated data. */
@@ -128,20 +132,45 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
     const run = await openRun()
     const start = () => openPlugin(found, options, { strict: false, run })
     let now = await start()
-    const anew = async () => {
-      await now.close()
-      now = await start()
-      return now.host.service(Store)
-    }
     return {
-      store: now.host.service(Store),
-      ...(options.lasts ? { reopen: anew } : {}),
-      async [Symbol.asyncDispose]() {
-        await now.close().finally(() => run[Symbol.asyncDispose]())
+      service: <T>(token: ServiceToken<T>) => now.host.service(token),
+      async anew<T>(token: ServiceToken<T>) {
+        await now.close()
+        now = await start()
+        return now.host.service(token)
       },
+      [Symbol.asyncDispose]: () => now.close().finally(() => run[Symbol.asyncDispose]()),
     }
   }
-  return storeKit(open).map(testCase => ({ ...testCase, title: `store: ${testCase.title}` }))
+  const opened = async <T, K extends string>(token: ServiceToken<T>, key: K) => {
+    const under = await open()
+    return {
+      ...({ [key]: under.service(token) } as Record<K, T>),
+      ...(options.lasts ? { reopen: () => under.anew(token) } : {}),
+      [Symbol.asyncDispose]: () => under[Symbol.asyncDispose](),
+    }
+  }
+  /** The store with its searches as one object. */
+  const openedTexts = async () => {
+    const under = await open()
+    const together = (store: Store, texts: TextIndex) =>
+      ({
+        ...Object.fromEntries(Object.keys(Store.methods).map(name => [name, Reflect.get(store, name)])),
+        search: texts.search,
+      }) as Store & TextIndex
+    return {
+      store: together(under.service(Store), under.service(TextIndex)),
+      ...(options.lasts ? { reopen: async () => together(await under.anew(Store), under.service(TextIndex)) } : {}),
+      [Symbol.asyncDispose]: () => under[Symbol.asyncDispose](),
+    }
+  }
+  const provides = (token: AnyService) => found.plugin?.alsoProvides?.some(({ name }) => name === token.name)
+  const cases = [
+    ...storeKit(() => opened(Store, 'store')),
+    ...(provides(Counts) ? countsKit(() => opened(Counts, 'counts')) : []),
+    ...(provides(TextIndex) ? textIndexKit(() => openedTexts()) : []),
+  ]
+  return cases.map(testCase => ({ ...testCase, title: `store: ${testCase.title}` }))
 }
 
 /** Cases for an auth scheme without samples. */

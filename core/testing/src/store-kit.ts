@@ -1,6 +1,5 @@
 import type { KitCase } from './kit-case.ts'
 import { batchCases } from './store-kit/batches.ts'
-import { countCases } from './store-kit/counts.ts'
 import { leaseCases } from './store-kit/leases.ts'
 import { logCases } from './store-kit/logs.ts'
 import { rangeCases } from './store-kit/ranges.ts'
@@ -16,6 +15,6 @@ export type { OpenStore, StoreUnderTest } from './store-kit/rig.ts'
  * time. With `reopen` the kit also tests durability, with `second` shared access.
  */
 export function storeKit(open: OpenStore): KitCase[] {
-  const groups = [batchCases, rangeCases, logCases, valueCases, leaseCases, countCases, watchCases, spaceCases]
+  const groups = [batchCases, rangeCases, logCases, valueCases, leaseCases, watchCases, spaceCases]
   return groups.flat().map(([title, run]) => ({ title, run: () => rigged(open, run) }))
 }

@@ -1,4 +1,4 @@
-import { checkCount, checkOps, checkRange, checkRead, createCatalog, storeClosed } from '@svc/storage-kit'
+import { checkCount, checkOps, checkRange, checkRead, clockOffset, createCatalog, storeClosed } from '@svc/storage-kit'
 import { openDrawers } from './drawers.js'
 import { createLeases } from './leases.js'
 import { createRecords } from './records.js'
@@ -6,7 +6,7 @@ import { createWatches } from './watches.js'
 
 /**
  * Opens the store in a file, and creates a missing file.
- * @type {(file: string) => import('@svc/core/contracts').Store & AsyncDisposable}
+ * @type {(file: string) => import('@svc/core/contracts').Store & import('@svc/core/contracts').Counts & AsyncDisposable}
  */
 export function createCabinet(file) {
   const drawers = openDrawers(file)
@@ -56,7 +56,9 @@ export function createCabinet(file) {
     async probe(ctx) {
       enter(ctx)
       drawers.atOnce(() => {})
-      return { kind: 'cabinet', durable: true }
+      const [before, now] = [Date.now(), drawers.clock()]
+      const clockOffsetMs = clockOffset(now, before, Date.now())
+      return { kind: 'cabinet', durable: true, scope: 'machine', role: 'primary', clockOffsetMs }
     },
     async [Symbol.asyncDispose]() {
       shut()

@@ -45,5 +45,9 @@ export function openDrawers(file) {
     }
   }
 
-  return { db, atOnce, close: () => db.close() }
+  const now = db.prepare("SELECT CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS now")
+  /** The clock of the machine in Unix milliseconds: the same for all processes that use the file. */
+  const clock = () => Number(now.get().now)
+
+  return { db, atOnce, clock, close: () => db.close() }
 }

@@ -1,5 +1,5 @@
 import { definePlugin, schema } from '@svc/core'
-import { Store } from '@svc/core/contracts'
+import { Counts, Store } from '@svc/core/contracts'
 import { createCabinet } from './cabinet.js'
 
 /** @type {import('@svc/core').Schema<{ file: string }>} */
@@ -14,5 +14,6 @@ export default definePlugin({
   section: 'cabinet',
   config,
   provides: Store,
+  alsoProvides: [Counts],
   setup: scope => scope.use(createCabinet(scope.config.file)),
 })

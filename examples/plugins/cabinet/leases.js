@@ -8,7 +8,7 @@ const LONGEST_LOOK_MS = 50
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
  * @param {(ctx: import('@svc/core').CallContext) => void} enter Throws if the store is closed or the call is aborted.
  */
-export function createLeases({ db, atOnce }, enter) {
+export function createLeases({ db, atOnce, clock }, enter) {
   const held = db.prepare('SELECT expires FROM leases WHERE lease = ? AND expires > ?')
   const take = db.prepare('INSERT OR REPLACE INTO leases (lease, holder, expires) VALUES (?, ?, ?)')
   const there = db.prepare('SELECT 1 FROM leases WHERE lease = ? AND fence = ?')
@@ -23,9 +23,9 @@ export function createLeases({ db, atOnce }, enter) {
   const queue = createLeaseQueue({
     attempt: async (lease, { holder, ttlMs }) =>
       atOnce(() => {
-        const now = Date.now()
+        const now = clock()
         const busy = held.get(lease, now)
-        if (busy) return { busyUntil: busy.expires }
+        if (busy) return { busyMs: busy.expires - now }
         const expiresAt = now + ttlMs
         return { lease, fence: Number(take.run(lease, holder, expiresAt).lastInsertRowid), expiresAt }
       }),
@@ -48,10 +48,10 @@ export function createLeases({ db, atOnce }, enter) {
       async renew({ lease, fence }, ttlMs, ctx) {
         enter(ctx)
         checkLease(lease, ttlMs)
-        const now = Date.now()
+        const now = clock()
         const { changes } = atOnce(() => extend.run(now + ttlMs, lease, fence, now))
         if (Number(changes) === 0) throw storeFenced(lease, fence)
-        return { lease, fence, expiresAt: now + ttlMs }
+        return { lease, fence, expiresAt: now + ttlMs, validMs: ttlMs }
       },
       async release(lease, ctx) {
         enter(ctx)

@@ -4,7 +4,7 @@ import { byBytes, checkSize, cursorOf, endOf, hit, sortKey, storeConflict, store
  * Records, log entries and counters.
  * @param {ReturnType<typeof import('./drawers.js').openDrawers>} drawers
  */
-export function createRecords({ db, atOnce }) {
+export function createRecords({ db, atOnce, clock }) {
   const sql = Object.fromEntries(Object.entries(STATEMENTS).map(([name, text]) => [name, db.prepare(text)]))
   return {
     /** @param {import('@svc/core/contracts').Space} space Its stored version; 0 if nothing is stored yet. */
@@ -25,7 +25,7 @@ export function createRecords({ db, atOnce }) {
         .all(collection)
         .map(row => ({ row, position: sortKey(paths, JSON.parse(row.value), row.key) }))
         .map(place => ({ ...place, at: byBytes(place.position) }))
-        .filter(({ at }) => at >= low && (high === undefined || at < high))
+        .filter(({ at }) => (span.behind ? at > low : at >= low) && (high === undefined || at < high))
         .sort((a, b) => (a.at < b.at === !reverse ? -1 : 1))
       const page = places.slice(0, limit)
       const records = page.map(({ row }) => recordOf(row))
@@ -47,7 +47,7 @@ export function createRecords({ db, atOnce }) {
     },
     count: (key, windows) =>
       atOnce(() => {
-        const now = Date.now()
+        const now = clock()
         sql.forget.run(now)
         const { counted, kept } = hit(JSON.parse(sql.kept.get(key)?.kept ?? '[]'), windows, now)
         sql.keep.run(key, JSON.stringify(kept), endOf(kept))

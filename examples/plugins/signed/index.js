@@ -1,5 +1,5 @@
 import { definePlugin, schema } from '@svc/core'
-import { AuthSchemes, Store } from '@svc/core/contracts'
+import { AuthSchemes, Counts } from '@svc/core/contracts'
 import { createSigned } from './scheme.js'
 
 const SCOPES = ['chat', 'read', 'workflows', 'tools', 'admin']
@@ -29,13 +29,13 @@ const config = schema({
 export default definePlugin({
   section: 'server.auth.signed',
   config,
-  requires: { store: Store },
-  setup(scope, { store }) {
+  requires: { counts: Counts },
+  setup(scope, { counts }) {
     const { keys, window_s: seconds } = scope.config
     const entries = Object.entries(keys).map(([id, scopes]) => {
       const variable = `SIGNED_SECRET_${id.toUpperCase()}`
       return /** @type {const} */ ([id, { secret: process.env[variable], variable, scopes }])
     })
-    scope.add(AuthSchemes, 'signed', createSigned({ keys: new Map(entries), windowMs: seconds * 1000, store }))
+    scope.add(AuthSchemes, 'signed', createSigned({ keys: new Map(entries), windowMs: seconds * 1000, counts }))
   },
 })

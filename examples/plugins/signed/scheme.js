@@ -2,10 +2,10 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { svcError } from '@svc/core'
 
 /** @typedef {import('@svc/core/contracts').AuthScheme} AuthScheme */
-/** @typedef {import('@svc/core/contracts').Store} Store */
+/** @typedef {import('@svc/core/contracts').Counts} Counts */
 /** @typedef {import('@svc/core/contracts').CredentialRequest} CredentialRequest */
 /** @typedef {{ secret: string | undefined, variable: string, scopes: readonly string[] }} Key */
-/** @typedef {{ keys: ReadonlyMap<string, Key>, windowMs: number, store: Store }} SignedOptions */
+/** @typedef {{ keys: ReadonlyMap<string, Key>, windowMs: number, counts: Counts }} SignedOptions */
 
 const ID = 'x-signed-key'
 const TIME = 'x-signed-time'
@@ -36,7 +36,7 @@ function readHeaders(headers) {
 }
 
 /** Authenticates requests with an HMAC over time, nonce, method, path, query and the digest of the body. @type {(options: SignedOptions) => AuthScheme} */
-export const createSigned = ({ keys, windowMs, store }) => ({
+export const createSigned = ({ keys, windowMs, counts }) => ({
   headers: [ID, TIME, NONCE, SIGNATURE],
   challenge: 'Signed',
   shown: { type: 'apiKey', in: 'header', name: SIGNATURE, description: `HMAC-SHA-256, with ${ID}, ${TIME} and ${NONCE}.` },
@@ -61,8 +61,8 @@ export const createSigned = ({ keys, windowMs, store }) => ({
     if (!key?.secret) throw rejected()
     if (!bodyDigest) return { needs: 'sha256' }
     if (!isSignature(key.secret, signedText(request, bodyDigest.hex), signature)) throw rejected()
-    // Counts the nonce once, over all workers. The store forgets it when its time is outside of the window anyway.
-    if (!isRecheck && !(await store.count(`signed/${id}/${nonce}`, [{ ms: 2 * windowMs, limit: 1 }], ctx)).counted)
+    // Counts the nonce once, over all workers. The counts forget it when its time is outside of the window anyway.
+    if (!isRecheck && !(await counts.count(`signed/${id}/${nonce}`, [{ ms: 2 * windowMs, limit: 1 }], ctx)).counted)
       throw rejected()
     return { id: `signed:${id}`, scopes: [...key.scopes] }
   },

@@ -62,6 +62,7 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
     explained('INVALID_VALUE', message, { field: 'conversation_id', reason: 'the conversation is full', ...details }),
   CONVERSATION_BUSY: unavailable,
   STORE_UNAVAILABLE: unavailable,
+  STORE_UNSURE: unsure,
   STORE_FENCED: unavailable,
   STORE_CONFLICT: unavailable,
   LEASE_BUSY: unavailable,
@@ -96,6 +97,12 @@ function unavailable({ code, message, details }: PublicError): Explained {
   const reason = code === 'UNAVAILABLE' ? message : (UNAVAILABLE_REASONS[code] ?? 'the server is stopping')
   const retryAfter = typeof details.retryAfterMs === 'number' ? Math.ceil(details.retryAfterMs / 1000) : RETRY_SECONDS
   return explained('UNAVAILABLE', reason, { reason, retry_after: retryAfter }, { retryAfter })
+}
+
+/** Without the advice to try again: the request may have been done. */
+function unsure(): Explained {
+  const reason = 'it is unknown whether the request was done: read the present state before you repeat it'
+  return explained('UNAVAILABLE', reason, { reason, retryable: false })
 }
 
 function modelFailed({ message, details }: PublicError): Explained {

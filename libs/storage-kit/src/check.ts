@@ -1,9 +1,13 @@
-import type { CountWindow, IndexPaths, LogQuery, RangeQuery, Space, StoreOp } from '@svc/core/contracts'
+import type { CountWindow, IndexPaths, LogQuery, RangeQuery, Space, StoreOp, TextFields } from '@svc/core/contracts'
 import { storeInvalid, storeTooLarge, storeUnknown } from './errors.ts'
 import { isScalar, type Span, spanAfter, spanOf } from './sort-key.ts'
 
+/** The limits of full-text indexes and searches. */
+export const TEXT_LIMITS = Object.freeze({ query: 1000, hits: 100, matches: 10_000, fields: 16, filters: 8 })
+
 /** The limits of every store. Sizes are characters of JSON text. */
 export const LIMITS = Object.freeze({
+  /** Bytes of UTF-8. */
   key: 1024,
   ops: 10_000,
   value: 16 * 1024 * 1024,
@@ -19,8 +23,18 @@ const whole = (value: unknown, least: number) => Number.isSafeInteger(value) && 
 
 /** Rejects keys that some store could not hold: empty, too long, with a NUL or half a surrogate pair. */
 export function checkKey(what: string, key: unknown): void {
+  checkText(what, key)
+  const bytes = key.length * MOST_BYTES <= LIMITS.key ? 0 : Buffer.byteLength(key)
+  if (bytes > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} bytes of UTF-8, this one has ${bytes}`)
+}
+
+/** The most bytes of UTF-8 that a unit of a JavaScript string takes. */
+const MOST_BYTES = 3
+
+/** Checks a key of existing data: earlier versions of svc accepted keys of 1024 characters, which must be readable and deletable. */
+function checkText(what: string, key: unknown): asserts key is string {
   if (typeof key !== 'string' || key === '') throw storeInvalid(`a ${what} must be a non-empty string`)
-  if (key.length > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} characters, this one has ${key.length}`)
+  if (key.length > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} bytes of UTF-8, this one has more`)
   if (!key.isWellFormed() || key.includes('\u0000')) throw storeInvalid(`a ${what} must be well-formed Unicode without U+0000`)
 }
 
@@ -36,7 +50,7 @@ const checks: { [K in StoreOp['op']]: (op: Extract<StoreOp, { op: K }>, at: numb
   },
   delete(op, at, catalog) {
     catalog.collection(op.collection)
-    checkKey('key', op.key)
+    checkText('key', op.key)
     checkExpected(at, 'ifVersion', op.ifVersion)
   },
   append(op, at, catalog) {
@@ -47,7 +61,7 @@ const checks: { [K in StoreOp['op']]: (op: Extract<StoreOp, { op: K }>, at: numb
   },
   drop(op, _at, catalog) {
     catalog.log(op.log)
-    checkKey('stream id', op.id)
+    checkText('stream id', op.id)
   },
   migrated(op, at, catalog) {
     catalog.space(op.space)
@@ -112,7 +126,7 @@ function checkBounds({ equals = [], from, to }: RangeQuery, paths: IndexPaths): 
 /** Checks a query of a log. Throws STORE_UNKNOWN or STORE_INVALID. */
 export function checkRead(log: string, id: string, query: LogQuery, catalog: Catalog): void {
   catalog.log(log)
-  checkKey('stream id', id)
+  checkText('stream id', id)
   if (!whole(query.limit, 1) || query.limit > LIMITS.read) throw storeInvalid(`limit must be an integer from 1 to ${LIMITS.read}`)
   if (query.from !== undefined && !whole(query.from, 1)) throw storeInvalid('from must be an integer from 1')
 }
@@ -142,6 +156,7 @@ export interface Declared {
   readonly space: string
   readonly name: string
   readonly indexes: { readonly [index: string]: IndexPaths }
+  readonly text: { readonly [index: string]: TextFields }
   readonly watched: boolean
 }
 
@@ -193,10 +208,11 @@ function fail(error: Error): never {
 }
 
 const declaredBy = (space: Space): Declared[] =>
-  Object.entries(space.collections ?? {}).map(([name, { indexes = {}, watched = false }]) => ({
+  Object.entries(space.collections ?? {}).map(([name, { indexes = {}, text = {}, watched = false }]) => ({
     space: space.name,
     name,
     indexes: structuredClone(indexes),
+    text: structuredClone(text),
     watched,
   }))
 
@@ -211,9 +227,10 @@ function checkSpace(space: Space, owner: (kind: string, name: string) => string 
       throw storeInvalid(`the ${kind} "${name}" of space "${space.name}" belongs to space "${by}"`)
   }
   for (const log of space.logs ?? []) check('log', log)
-  for (const { name, indexes } of declaredBy(space)) {
+  for (const { name, indexes, text } of declaredBy(space)) {
     check('collection', name)
     for (const [index, paths] of Object.entries(indexes)) checkIndex(index, paths)
+    for (const [index, fields] of Object.entries(text)) checkTextFields(index, fields)
   }
 }
 
@@ -226,4 +243,12 @@ function checkIndex(name: string, paths: IndexPaths): void {
   checkName('index', name)
   if (paths.length === 0 || paths.some(path => path === ''))
     throw storeInvalid(`the index "${name}" needs at least one path, and no path may be empty`)
+}
+
+function checkTextFields(name: string, { fields, filters = [] }: TextFields): void {
+  checkIndex(name, fields)
+  if (fields.length > TEXT_LIMITS.fields || filters.length > TEXT_LIMITS.filters || filters.some(path => path === ''))
+    throw storeInvalid(
+      `the text index "${name}" has at most ${TEXT_LIMITS.fields} fields and ${TEXT_LIMITS.filters} filters, and no path may be empty`
+    )
 }

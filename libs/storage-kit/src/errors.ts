@@ -41,6 +41,18 @@ export const storeTooLarge = (message: string, hint: string, details: Record<str
 export const storeUnavailable = (reason: string, hint: string, cause?: unknown): SvcError =>
   svcError('STORE_UNAVAILABLE', reason, { details: { retryable: true }, hint, cause })
 
+/** Nothing was done: the store reads only, for example because another server of it took over. */
+export const storeReadOnly = (reason: string, hint: string, cause?: unknown): SvcError =>
+  svcError('STORE_UNAVAILABLE', reason, { details: { retryable: true, reason: 'read_only' }, hint, cause })
+
+/** The answer to a write was lost. */
+export const storeUnsure = (reason: string, cause?: unknown): SvcError =>
+  svcError('STORE_UNSURE', `it is unknown whether the write was done: ${reason}`, {
+    details: { retryable: false },
+    hint: 'Read what the write changes, and repeat it only if the change is missing',
+    cause,
+  })
+
 export const storeClosed = (): SvcError => storeUnavailable('the store is closed', 'Restart the server')
 
 export const migrationMissing = (space: string, from: number): SvcError =>

@@ -1,6 +1,7 @@
 // For plugins that store data.
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
 export { timelyId } from './sort-key.ts'
+export { acquireHold, type KeptLease, keepLease, LeaseHold } from './lease-hold.ts'
 // For stores: shared checks and errors.
 export {
   type Catalog,
@@ -15,6 +16,7 @@ export {
   createCatalog,
   type Declared,
   LIMITS,
+  TEXT_LIMITS,
 } from './check.ts'
 export { endOf, type Hit, hit, type StoredWindow } from './count.ts'
 export {
@@ -24,9 +26,15 @@ export {
   storeFenced,
   storeInvalid,
   storeNewer,
+  storeReadOnly,
   storeTooLarge,
   storeUnavailable,
   storeUnknown,
+  storeUnsure,
 } from './errors.ts'
 export { type Attempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
+export { clockOffset, steadyNow, storeReport } from './probe.ts'
+export { createSnippets, type Snippets } from './snippet.ts'
+export { type CheckedSearch, checkSearch, type HitPlace } from './text-search.ts'
+export { matchAt, type ParsedQuery, type Term, type TextEntry, textEntry } from './text.ts'
 export { byBytes, cursorOf, type Span, sortKey } from './sort-key.ts'

@@ -2,8 +2,8 @@ import type { CallContext } from '@svc/core'
 import type { Fence, Lease, LeaseRequest } from '@svc/core/contracts'
 import { leaseBusy, storeClosed } from './errors.ts'
 
-/** The lease, or its expiry if another holder has it (Unix milliseconds). */
-export type Attempt = Lease | { readonly busyUntil: number }
+/** The lease, or the milliseconds until it expires by the clock of the store if another holder has it. */
+export type Attempt = Omit<Lease, 'validMs'> | { readonly busyMs: number }
 
 /** The operations of a store for the queue. */
 export interface LeaseBackend {
@@ -18,6 +18,8 @@ export interface LeaseBackend {
 interface Waiter {
   readonly request: LeaseRequest
   readonly ctx: CallContext
+  /** When it asked, by the monotonic clock. */
+  readonly asked: number
   readonly settle: PromiseWithResolvers<Lease>
   done: boolean
   /** A request to the store is running. */
@@ -50,10 +52,10 @@ export function createLeaseQueue(backend: LeaseBackend): LeaseQueue {
     for (let looks = 0; line.waiters.length > 0; looks++) {
       const waiter = line.waiters[0]!
       line.freed = false
-      const busyUntil = await tryOnce(backend, lease, waiter, looks)
+      const busyMs = await tryOnce(backend, lease, waiter, looks)
       if (waiter.done) looks = leave(line, waiter)
       else if (waiter.late || waiter.request.waitMs === 0) end(waiter, leaseBusy(lease, waiter.request.waitMs), line)
-      else await pause(line, Math.min(backend.lookAgain(looks), busyUntil - Date.now()))
+      else await pause(line, Math.min(backend.lookAgain(looks), busyMs))
     }
     lines.delete(lease)
   }
@@ -63,7 +65,8 @@ export function createLeaseQueue(backend: LeaseBackend): LeaseQueue {
       if (closed) return Promise.reject(storeClosed())
       const line = lines.get(lease)
       if (line && request.waitMs === 0) return Promise.reject(leaseBusy(lease, 0))
-      const waiter: Waiter = { request, ctx, settle: Promise.withResolvers(), done: false, isTrying: false, late: false }
+      const asked = performance.now()
+      const waiter: Waiter = { request, ctx, asked, settle: Promise.withResolvers(), done: false, isTrying: false, late: false }
       if (line) {
         line.waiters.push(waiter)
         limit(lease, waiter, line)
@@ -85,14 +88,16 @@ export function createLeaseQueue(backend: LeaseBackend): LeaseQueue {
   }
 }
 
-/** One try for the first caller; returns the time before which a retry is useless. */
+/** One try for the first caller; returns the milliseconds before which a retry is useless. */
 async function tryOnce(backend: LeaseBackend, lease: string, waiter: Waiter, looks: number): Promise<number> {
   waiter.isTrying = true
+  // the lease runs from a moment after this one, and the holder counts from when it asked
+  const waitedMs = performance.now() - waiter.asked
   try {
     const got = await backend.attempt(lease, waiter.request, looks)
-    if ('busyUntil' in got) return got.busyUntil
+    if ('busyMs' in got) return got.busyMs
     if (waiter.done) await backend.release(got)
-    else finish(waiter, () => waiter.settle.resolve(got))
+    else finish(waiter, () => waiter.settle.resolve({ ...got, validMs: Math.floor(waitedMs) + waiter.request.ttlMs }))
   } catch (error) {
     if (!waiter.done) finish(waiter, () => waiter.settle.reject(error))
   } finally {

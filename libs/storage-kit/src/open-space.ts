@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { asSvcError, codeOf, messageOf, type CallContext } from '@svc/core'
 import type { Fence, Space, Store, StoreOp } from '@svc/core/contracts'
 import { migrationFailed, migrationMissing } from './errors.ts'
+import { keepLease } from './lease-hold.ts'
 
-/** The context of a migration; every batch that it writes carries `fence`. */
+/** The context of a migration; every batch that it writes carries `fence`. `ctx` aborts when its lease is lost. */
 export interface MigrationContext {
   readonly store: Store
   readonly fence: Fence
@@ -30,19 +31,9 @@ const WAIT_MS = 10 * 60_000
  */
 export async function openSpace(store: Store, space: Space, migrations: Migrations, ctx: CallContext): Promise<void> {
   if (!isBehind(await store.open(space, ctx), space)) return
-  const lease = await store.acquire(
-    `migrate:${space.name}`,
-    { holder: `migrate:${randomUUID()}`, ttlMs: TTL_MS, waitMs: WAIT_MS },
-    ctx
-  )
-  const fence = { lease: lease.lease, fence: lease.fence }
-  const alive = setInterval(() => store.renew(fence, TTL_MS, ctx).catch(() => clearInterval(alive)), TTL_MS / 3)
-  try {
-    await migrate(space, migrations, { store, fence, ctx })
-  } finally {
-    clearInterval(alive)
-    await store.release(fence, { ...ctx, signal: AbortSignal.timeout(TTL_MS) })
-  }
+  const request = { holder: `migrate:${randomUUID()}`, ttlMs: TTL_MS, waitMs: WAIT_MS }
+  await using kept = await keepLease(store, `migrate:${space.name}`, request, ctx)
+  await migrate(space, migrations, { store, fence: kept.fence, ctx: kept.ctx })
 }
 
 const isBehind = (stored: { readonly version: number }, space: Space) => stored.version !== 0 && stored.version < space.version

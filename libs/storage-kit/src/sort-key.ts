@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import type { IndexPaths, Json, RangeQuery } from '@svc/core/contracts'
 
-// Every entry of an index becomes one text. Its order by UTF-8 bytes is the order of the contract: one part for each path, then
-// the key. Any store that compares bytes (SQLite, PostgreSQL with collation "C", a sorted list) has this order.
+// Every entry of an index has a position: one part for each path, then the key. A position is the bytes of UTF-8 of the text that
+// these functions return; none is NUL. Their order is the order of the contract. Any store that compares bytes (SQLite, `bytea` of
+// PostgreSQL, a sorted list) has it. Positions have no greatest length: an indexed text can be as long as a value.
 
 /** Types that an index sorts by; other values count as null. */
 export type Scalar = null | boolean | number | string
 
-/** Part of an index: `[low, high)` by UTF-8 bytes of sort keys; without `high` it has no end. */
+/**
+ * Part of an index: the positions from `low` (behind it, with `behind`) to before `high`, by their bytes. Without `high` it has no
+ * end.
+ */
 export interface Span {
   readonly low: string
+  /** Whether the position `low` itself is excluded: it is the last of the previous page. */
+  readonly behind?: true
   readonly high?: string
 }
 
@@ -40,9 +46,10 @@ function part(value: Scalar): string {
 export const isScalar = (value: unknown): value is Scalar =>
   value === null || typeof value === 'boolean' || typeof value === 'string' || Number.isFinite(value)
 
-function at(value: unknown, path: readonly string[]): Scalar {
+/** The value at a path; null if it is absent or no scalar. */
+export function scalarAt(value: unknown, path: string): Scalar {
   let here: unknown = value
-  for (const step of path) {
+  for (const step of stepsOf(path)) {
     if (typeof here !== 'object' || here === null || Array.isArray(here) || !Object.hasOwn(here, step)) return null
     here = (here as Record<string, unknown>)[step]
   }
@@ -50,16 +57,20 @@ function at(value: unknown, path: readonly string[]): Scalar {
 }
 
 const steps = new Map<string, readonly string[]>()
-function stepsOf(path: string): readonly string[] {
+/** The steps of a path. */
+export function stepsOf(path: string): readonly string[] {
   let known = steps.get(path)
   if (!known) steps.set(path, (known = path.split('.')))
   return known
 }
 
-/** The key of a record in an index. */
+/** The beginning of all positions with these first values. */
+export const prefixOf = (values: readonly unknown[]): string => (values as readonly Scalar[]).map(part).join('')
+
+/** The position of a record in an index. */
 export function sortKey(paths: IndexPaths, value: Json, key: string): string {
   let text = ''
-  for (const path of paths) text += part(at(value, stepsOf(path)))
+  for (const path of paths) text += part(scalarAt(value, path))
   return text + key
 }
 
@@ -69,7 +80,7 @@ const behind = (prefix: string) => prefix.slice(0, -1) + String.fromCharCode(pre
 /** The part of an index (or of the keys, without paths) for a checked query. */
 export function spanOf(query: RangeQuery, paths: IndexPaths): Span {
   const equals = (query.equals ?? []) as readonly Scalar[]
-  const prefix = equals.map(part).join('')
+  const prefix = prefixOf(equals)
   const next = (value: Json) => prefix + (equals.length === paths.length ? (value as string) : part(value as Scalar))
   const high = query.to === undefined ? (prefix && behind(prefix)) || undefined : next(query.to)
   return { low: query.from === undefined ? prefix : next(query.from), ...(high === undefined ? {} : { high }) }
@@ -78,9 +89,9 @@ export function spanOf(query: RangeQuery, paths: IndexPaths): Span {
 /** The rest of a span after a cursor; undefined if the cursor does not belong to this query. */
 export function spanAfter(span: Span, cursor: string, reverse: boolean): Span | undefined {
   const position = Buffer.from(cursor, 'base64url').toString()
-  if (cursorOf(position) !== cursor || !isWithin(span, position)) return undefined
-  // The NUL makes the smallest greater text, which excludes the entry at the cursor.
-  return reverse ? { low: span.low, high: position } : { ...span, low: `${position}\u0000` }
+  // no position contains NUL, which PostgreSQL accepts in no text
+  if (cursorOf(position) !== cursor || position.includes('\u0000') || !isWithin(span, position)) return undefined
+  return reverse ? { low: span.low, high: position } : { ...span, low: position, behind: true }
 }
 
 /** The cursor for callers. */

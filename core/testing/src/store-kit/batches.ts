@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout } from 'node:timers/promises'
 import type { StoreOp } from '@svc/core/contracts'
 import { abortable, fails, plain, type StoreCase } from './rig.ts'
 
@@ -211,12 +212,18 @@ export const batchCases: readonly StoreCase[] = [
   [
     'refuses keys that no store could keep apart',
     async ({ store, ctx, batch }) => {
-      for (const key of ['', 'nul\u0000', 'half \ud83d', 'x'.repeat(1025)]) {
+      for (const key of ['', 'nul\u0000', 'half \ud83d', 'x'.repeat(1025), '😀'.repeat(257), 'é'.repeat(513)]) {
         await fails(batch(put(key, 1)), 'STORE_INVALID')
         await fails(batch({ op: 'append', log: 'lines', id: key, values: [1] }), 'STORE_INVALID')
       }
-      await batch(put('x'.repeat(1024), 1))
-      assert.equal((await store.get('plain', 'x'.repeat(1024), ctx))?.value, 1)
+      for (const key of ['x'.repeat(1024), '😀'.repeat(256), 'é'.repeat(512)]) {
+        await batch(put(key, 1), { op: 'append', log: 'lines', id: key, values: [1] })
+        assert.equal((await store.get('plain', key, ctx))?.value, 1)
+        assert.deepEqual(plain(await store.read('lines', key, { limit: 2 }, ctx)), [{ seq: 1, value: 1 }])
+        await store.release(await store.acquire(key, { holder: key, ttlMs: 20_000, waitMs: 0 }, ctx), ctx)
+      }
+      const request = { holder: 'a', ttlMs: 20_000, waitMs: 0 }
+      await fails(store.acquire('😀'.repeat(257), request, ctx), 'STORE_INVALID')
     },
   ],
   [
@@ -231,11 +238,69 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'says of what kind it is when probed',
-    async ({ store, ctx }) => {
-      const { kind, durable } = await store.probe(ctx)
+    'tells the truth about batches whose answers were lost: done, not done, or STORE_UNSURE',
+    async ({ store, ctx, cut }) => {
+      if (!cut) return
+      const outcomes = new Map<string, string>()
+      for (let round = 0; round < 10; round++) {
+        const batches = Array.from({ length: 40 }, async (_, at) => {
+          const id = `s${round}-${at}`
+          const ops: StoreOp[] = [put(id, at), { op: 'append', log: 'lines', id, values: [at] }]
+          await setTimeout((at % 8) / 2)
+          outcomes.set(
+            id,
+            await store.batch(ops, {}, ctx).then(
+              () => 'done',
+              (error: { code?: string }) => String(error.code)
+            )
+          )
+        })
+        await setTimeout(round % 4)
+        await cut()
+        await Promise.all(batches)
+      }
+      for (const [id, outcome] of outcomes) {
+        assert.ok(['done', 'STORE_UNSURE', 'STORE_UNAVAILABLE'].includes(outcome), `the outcome is ${outcome}`)
+        const [record, entries] = [await store.get('plain', id, ctx), await store.read('lines', id, { limit: 9 }, ctx)]
+        const times = entries.length
+        assert.equal(record === undefined ? 0 : 1, times, `a part of the batch is there, or it is there ${times} times`)
+        if (outcome === 'done') assert.equal(times, 1, 'an acknowledged batch is lost')
+        if (outcome === 'STORE_UNAVAILABLE') assert.equal(times, 0, 'a batch that was reported as not done is there')
+      }
+    },
+  ],
+  [
+    'reads, and refuses writes as read_only, where it can only read',
+    async ({ ctx, put: write, readOnly }) => {
+      if (!readOnly) return
+      await write('plain', 'a', 1)
+      const handle = await readOnly()
+      assert.equal((await handle.get('plain', 'a', ctx))?.value, 1)
+      assert.equal((await handle.range('plain', { limit: 9 }, ctx)).records.length, 1)
+      const refused = await handle.batch([put('a', 2)], {}, ctx).catch((error: unknown) => error)
+      assert.ok(refused instanceof Error, 'a read-only store accepted a batch')
+      const { code, details } = refused as { code?: string; details?: { reason?: string; retryable?: boolean } }
+      assert.deepEqual([code, details?.reason, details?.retryable], ['STORE_UNAVAILABLE', 'read_only', true])
+      await fails(handle.acquire('l', { holder: 'a', ttlMs: 20_000, waitMs: 0 }, ctx), 'STORE_UNAVAILABLE')
+      const probed = await handle.probe(ctx).catch((error: { code?: string }) => error.code)
+      assert.equal(
+        typeof probed === 'object' ? probed.role : probed,
+        typeof probed === 'object' ? 'replica' : 'STORE_UNAVAILABLE'
+      )
+      assert.equal((await handle.get('plain', 'a', ctx))?.value, 1)
+    },
+  ],
+  [
+    'describes itself when probed',
+    async ({ store, ctx, second }) => {
+      const { kind, durable, scope, role, clockOffsetMs } = await store.probe(ctx)
       assert.match(kind, /^[a-z]/)
       assert.equal(typeof durable, 'boolean')
+      assert.ok(['process', 'machine', 'cluster'].includes(scope), `the scope is ${scope}`)
+      assert.equal(role, 'primary', 'a store under test accepts writes')
+      assert.ok(Math.abs(clockOffsetMs) < 1000, `the clock is off by ${clockOffsetMs} ms`)
+      const other = await (await second()).probe(ctx)
+      assert.deepEqual([other.kind, other.durable, other.scope], [kind, durable, scope])
     },
   ],
 ]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { LeaseRequest, Store } from '@svc/core/contracts'
-import { abortable, fails, type Rig, type StoreCase } from './rig.ts'
+import { type LeaseRequest, Store } from '@svc/core/contracts'
+import { abortable, fails, type Rig, type StoreCase, withClockAhead } from './rig.ts'
 
 const request = (holder: string, parts: Partial<LeaseRequest> = {}): LeaseRequest => ({
   holder,
@@ -22,7 +22,8 @@ export const leaseCases: readonly StoreCase[] = [
       const lease = await take(rig, rig.store, 'l', 'a')
       assert.equal(lease.lease, 'l')
       assert.ok(Number.isSafeInteger(lease.fence) && lease.fence > 0)
-      assert.ok(lease.expiresAt > Date.now())
+      assert.ok(lease.validMs >= 20_000 && lease.validMs < 30_000, `valid for ${lease.validMs} ms`)
+      assert.ok(Number.isSafeInteger(lease.expiresAt) && lease.expiresAt > 0)
       await fails(take(rig, rig.store, 'l', 'b'), 'LEASE_BUSY')
       await fails(take(rig, other, 'l', 'b'), 'LEASE_BUSY')
       await fails(take(rig, rig.store, 'l', 'a'), 'LEASE_BUSY')
@@ -116,6 +117,7 @@ export const leaseCases: readonly StoreCase[] = [
       const longer = await rig.store.renew(lease, 20_000, rig.ctx)
       assert.equal(longer.fence, lease.fence)
       assert.ok(longer.expiresAt > lease.expiresAt)
+      assert.ok(longer.validMs > lease.validMs)
       await fails(take(rig, other, 'l', 'b', { waitMs: 30 }), 'LEASE_BUSY')
       await write(rig.store, longer, rig)
     },
@@ -154,6 +156,43 @@ export const leaseCases: readonly StoreCase[] = [
         await handles[round % 2]!.release(lease, rig.ctx)
         last = lease
       }
+    },
+  ],
+  [
+    'never says that a lease is valid for longer than others respect it, the wait for it included',
+    async rig => {
+      const other = await rig.second()
+      await take(rig, rig.store, 'l', 'a', { ttlMs: 300 })
+      const asked = performance.now()
+      const lease = await take(rig, other, 'l', 'b', { ttlMs: 500, waitMs: 20_000 })
+      const next = take(rig, rig.store, 'l', 'c', { waitMs: 20_000 }).then(() => performance.now())
+      const waitedMs = performance.now() - asked
+      assert.ok(lease.validMs <= waitedMs + 500, `valid for ${lease.validMs} ms, ${waitedMs} ms after it was asked for`)
+      assert.ok(asked + lease.validMs <= (await next) + 5, 'the next holder came while the lease was valid')
+    },
+  ],
+  [
+    'gives no lease away because a process has another clock',
+    async rig => {
+      const ahead = withClockAhead(Store, await rig.second(), 5 * 60_000)
+      const lease = await take(rig, rig.store, 'l', 'a')
+      await fails(take(rig, ahead, 'l', 'b'), 'LEASE_BUSY')
+      await fails(take(rig, ahead, 'l', 'b', { waitMs: 100 }), 'LEASE_BUSY')
+      await write(rig.store, await rig.store.renew(lease, 20_000, rig.ctx), rig)
+      await rig.store.release(lease, rig.ctx)
+      const next = await take(rig, ahead, 'l', 'b', { ttlMs: 30_000 })
+      assert.ok(Math.abs(next.expiresAt - lease.expiresAt - 10_000) < 15_000, 'the clock of the caller sets the time')
+      await fails(take(rig, rig.store, 'l', 'c'), 'LEASE_BUSY')
+      await write(ahead, await ahead.renew(next, 20_000, rig.ctx), rig)
+      await ahead.release(next, rig.ctx)
+      const short = await take(rig, ahead, 'l', 'd', { ttlMs: 50 })
+      assert.ok((await take(rig, rig.store, 'l', 'e', { waitMs: 20_000 })).fence > short.fence)
+      const { clockOffsetMs } = await ahead.probe(rig.ctx)
+      // a store in another process has that clock
+      assert.ok(
+        [0, -5 * 60_000].some(offset => Math.abs(clockOffsetMs - offset) < 1000),
+        `the clock is off by ${clockOffsetMs} ms`
+      )
     },
   ],
   [

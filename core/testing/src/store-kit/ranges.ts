@@ -228,6 +228,28 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
+    'keeps positions apart that differ only far behind: keys of 1024 bytes, indexed texts of 300,000 characters',
+    async ({ store, ctx, batch }) => {
+      const [long, wide] = ['x'.repeat(299_999), '😀'.repeat(254)]
+      const lasts = ['a', 'b', 'é', '😀'] // in the order of their bytes
+      const keysOfOwner = (owner: string) => lasts.map(last => `${owner}${wide}${last}`)
+      const note = (key: string, owner: string) =>
+        ({ op: 'put', collection: 'notes', key, value: { owner: long + owner, at: 1 } }) as const
+      for (const owner of shuffled(lasts)) await batch(...shuffled(keysOfOwner(owner)).map(key => note(key, owner)))
+      const of = (owner: string, parts: Partial<RangeQuery> = {}) =>
+        pages(store, 'notes', { index: 'by_owner', equals: [long + owner, 1], limit: 3, ...parts }, ctx)
+      for (const owner of lasts) {
+        assert.deepEqual(keysOf(await of(owner)), keysOfOwner(owner))
+        assert.deepEqual(keysOf(await of(owner, { reverse: true })), keysOfOwner(owner).toReversed())
+      }
+      const all = keysOf(await pages(store, 'notes', { index: 'by_owner', limit: 5 }, ctx))
+      assert.deepEqual(all, lasts.flatMap(keysOfOwner))
+      await batch(note(all[0]!, '😀'))
+      assert.deepEqual(keysOf(await of('a')), keysOfOwner('a').slice(1))
+      assert.deepEqual(keysOf(await of('😀')), [all[0], ...keysOfOwner('😀')])
+    },
+  ],
+  [
     'refuses queries without sense',
     async ({ store, ctx }) => {
       const queries: RangeQuery[] = [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { codeOf, systemContext, type CallContext } from '@svc/core'
+import { type AnyService, codeOf, systemContext, type CallContext } from '@svc/core'
 import type { Json, RangeQuery, Space, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
 
 /** A store to test. Disposing removes it with its data. */
@@ -9,6 +9,13 @@ export interface StoreUnderTest extends AsyncDisposable {
   reopen?(): Promise<Store>
   /** Another handle on the same data, as another process would have. Absent: the kit uses the only one twice. */
   second?(): Promise<Store>
+  /**
+   * Cuts the connection between `store` and its data, with the answers that are on their way; later calls connect again. Absent:
+   * there is no connection, and the kit skips these cases.
+   */
+  cut?(): Promise<void>
+  /** A handle on the same data that can only read. Absent: there is none, and the kit skips these cases. */
+  readOnly?(): Promise<Store>
 }
 export type OpenStore = () => Promise<StoreUnderTest>
 
@@ -17,6 +24,8 @@ export interface Rig {
   readonly store: Store
   readonly ctx: CallContext
   readonly reopen: (() => Promise<Store>) | undefined
+  readonly cut: (() => Promise<void>) | undefined
+  readonly readOnly: (() => Promise<Store>) | undefined
   second(): Promise<Store>
   put(collection: string, key: string, value: Json): Promise<number>
   batch(...ops: StoreOp[]): Promise<readonly number[]>
@@ -42,12 +51,18 @@ const CASE_MS = 30_000
 /** Runs a case on a new store and removes the store. */
 export async function rigged(open: OpenStore, run: (rig: Rig) => Promise<void>): Promise<void> {
   await using under = await open()
+  await withTimeLimit(async ctx => {
+    await under.store.open(KIT, ctx)
+    await run(rigOf(under, ctx))
+  })
+}
+
+/** Runs a case in a context that aborts at its time limit and at its end. */
+export async function withTimeLimit(run: (ctx: CallContext) => Promise<void>): Promise<void> {
   const ended = new AbortController()
   const limit = setTimeout(() => ended.abort(new Error(`the case took more than ${CASE_MS} ms`)), CASE_MS)
   try {
-    const ctx = systemContext(ended.signal)
-    await under.store.open(KIT, ctx)
-    await run(rigOf(under, ctx))
+    await run(systemContext(ended.signal))
   } finally {
     clearTimeout(limit)
     ended.abort(new Error('the case has ended'))
@@ -65,6 +80,8 @@ function rigOf(under: StoreUnderTest, ctx: CallContext): Rig {
     store,
     ctx,
     batch,
+    cut: under.cut?.bind(under),
+    readOnly: under.readOnly && (async () => opened(await under.readOnly!())),
     reopen: under.reopen && (async () => opened(await under.reopen!())),
     second: async () => opened(under.second ? await under.second() : store),
     put: async (collection, key, value) => (await batch({ op: 'put', collection, key, value }))[0]!,
@@ -106,6 +123,25 @@ export async function pages(store: Store, collection: string, query: RangeQuery,
 }
 
 export const keysOf = (records: readonly StoreRecord[]): string[] => records.map(record => record.key)
+
+/** The handle of a process whose clock is ahead: during its calls, the clock of this process is. */
+export function withClockAhead<T extends object>(token: AnyService & { readonly '~service'?: T }, service: T, ms: number): T {
+  const { now } = Date
+  let calls = 0
+  const call = async (work: () => unknown) => {
+    if (calls++ === 0) Date.now = () => now.call(Date) + ms
+    try {
+      return await work()
+    } finally {
+      if (--calls === 0) Date.now = now
+    }
+  }
+  const methods = Object.entries(token.methods).map(([name, kind]) => {
+    const method = (...args: unknown[]) => Reflect.apply(Reflect.get(service as object, name), service, args) as unknown
+    return [name, kind === 'stream' ? method : (...args: unknown[]) => call(() => method(...args))]
+  })
+  return Object.fromEntries(methods) as T
+}
 
 /** A context that the case can abort. */
 export function abortable(ctx: CallContext): { readonly ctx: CallContext; abort(): void } {

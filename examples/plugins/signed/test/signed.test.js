@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, rejects } from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { Store } from '@svc/core/contracts'
+import { Counts } from '@svc/core/contracts'
 import { testContext, testHost } from '@svc/testing'
 import { createSigned } from '../scheme.js'
 
@@ -30,7 +30,7 @@ function request(changed = {}, age = 0) {
 
 test('accepts a signed request once, and rejects every change of it', async () => {
   await using host = await testHost(['@svc/plugin-store-memory'])
-  const scheme = createSigned({ keys: KEYS, windowMs: 300_000, store: host.service(Store) })
+  const scheme = createSigned({ keys: KEYS, windowMs: 300_000, counts: host.service(Counts) })
   const ask = (/** @type {Record<string, unknown>} */ changed) => scheme.authenticate(request(changed), testContext())
   deepEqual(await ask({ bodyDigest: undefined }), { needs: 'sha256' })
   const now = Math.floor(Date.now() / 1000)
@@ -56,7 +56,7 @@ test('accepts a signed request once, and rejects every change of it', async () =
 
 test('asks for no body of a request that it rejects', async () => {
   await using host = await testHost(['@svc/plugin-store-memory'])
-  const scheme = createSigned({ keys: KEYS, windowMs: 300_000, store: host.service(Store) })
+  const scheme = createSigned({ keys: KEYS, windowMs: 300_000, counts: host.service(Counts) })
   const seconds = Date.now() / 1000
   for (const headers of [
     { 'x-signed-time': String(Math.floor(seconds - 302)) },
@@ -75,7 +75,7 @@ test('does not start with a secret that is missing or short, and names its varia
   await using host = await testHost(['@svc/plugin-store-memory'])
   for (const secret of [undefined, 'short']) {
     const keys = new Map([['deploy', { secret, variable: 'SIGNED_SECRET_DEPLOY', scopes: ['read'] }]])
-    const scheme = createSigned({ keys, windowMs: 1000, store: host.service(Store) })
+    const scheme = createSigned({ keys, windowMs: 1000, counts: host.service(Counts) })
     const error = await Promise.resolve(scheme.prepare?.(testContext())).then(
       () => undefined,
       cause => cause

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type CallContext, codeOf, type Log, withTimeout } from '@svc/core'
-import type { Json, Peers, Space, Store } from '@svc/core/contracts'
+import type { Counts, Json, Peers, Space, Store } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
 import { changeRecord, type StoredRecord } from '@svc/storage-kit/records'
 import { LRUCache } from 'lru-cache'
@@ -34,14 +34,14 @@ export interface Guesses {
 }
 
 interface GuessesOptions {
-  readonly store: Pick<Store, 'count'> | undefined
+  readonly counts: Counts | undefined
   readonly peers: Pick<Peers, 'broadcast'> | undefined
   readonly headers: Pick<CredentialHeaders, 'read'>
   readonly seen: SeenGood
   readonly lasting: CallContext
 }
 
-export function createGuesses({ store, peers, headers, seen, lasting }: GuessesOptions): Guesses {
+export function createGuesses({ counts, peers, headers, seen, lasting }: GuessesOptions): Guesses {
   const refused = createWindowCounter(MINUTE, GUESSERS)
   const blocked = createBlocked()
   const checking = createChecking()
@@ -49,7 +49,7 @@ export function createGuesses({ store, peers, headers, seen, lasting }: GuessesO
   /** Counts a refused credential. Returns the seconds to wait if concurrent checks have already reached the limit. */
   const count = async (network: string, callContext: CallContext): Promise<number | undefined> => {
     const here = refused.add(network)
-    const counted = await store?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], callContext).catch(() => undefined)
+    const counted = await counts?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], callContext).catch(() => undefined)
     const [window = { count: 0, endsAt: 0 }] = counted?.windows ?? []
     if (here < GUESSES && window.count < GUESSES) return undefined
     const leftMs = Math.max(window.endsAt - Date.now(), here < GUESSES ? 0 : refused.secondsLeft(network) * 1_000)

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { definePlugin, Host, systemContext } from '@svc/core'
-import { AuthSchemes, Http, Limits, Listeners, Mounts, Peers, ProtectedPaths, Routes, Store } from '@svc/core/contracts'
+import { AuthSchemes, Counts, Http, Limits, Listeners, Mounts, Peers, ProtectedPaths, Routes, Store } from '@svc/core/contracts'
 import { createServer, serverProblems } from './server.ts'
 import { serverConfig } from './config.ts'
 
@@ -12,7 +12,7 @@ export default definePlugin({
   config: serverConfig,
   check: serverProblems,
   requires: { host: Host, routes: Routes, mounts: Mounts, schemes: AuthSchemes, listeners: Listeners },
-  optional: { limits: Limits, peers: Peers, store: Store },
+  optional: { limits: Limits, peers: Peers, store: Store, counts: Counts },
   provides: Http,
   async setup(scope, given) {
     const { config, hooks, log } = scope

@@ -10,6 +10,7 @@ import {
   type SvcError,
 } from '@svc/core'
 import type {
+  Counts,
   Allowance,
   AuthScheme,
   Http,
@@ -72,6 +73,7 @@ interface ServerDependencies {
   readonly limits: Limits | undefined
   readonly peers: Peers | undefined
   readonly store: Store | undefined
+  readonly counts: Counts | undefined
   readonly hooks: HookCallers<HttpHooks>
   readonly log: Log
   /** The context for work outside a request. */

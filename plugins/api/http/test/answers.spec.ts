@@ -31,6 +31,13 @@ const CASES: [string, object, number, string, object][] = [
   ],
   ['CONVERSATION_BUSY', {}, 503, 'UNAVAILABLE', { retry_after: 1 }],
   ['STORE_UNAVAILABLE', { path: '/secret/place' }, 503, 'UNAVAILABLE', { reason: 'the store cannot be reached' }],
+  [
+    'STORE_UNSURE',
+    { path: '/secret/place' },
+    503,
+    'UNAVAILABLE',
+    { reason: 'it is unknown whether the request was done: read the present state before you repeat it', retryable: false },
+  ],
   ['STORE_FENCED', {}, 503, 'UNAVAILABLE', {}],
   ['PLUGIN_GONE', {}, 503, 'UNAVAILABLE', {}],
   ['SCOPE_CLOSED', {}, 503, 'UNAVAILABLE', { reason: 'the server is stopping' }],

@@ -1,12 +1,12 @@
 import { definePlugin } from '@svc/core'
-import { Limits, Store } from '@svc/core/contracts'
+import { Counts, Limits } from '@svc/core/contracts'
 import { rateLimitConfig } from './config.ts'
 import { createLimits } from './limits.ts'
 
 export default definePlugin({
   section: 'server.rate_limit',
   config: rateLimitConfig,
-  requires: { store: Store },
+  requires: { counts: Counts },
   provides: Limits,
-  setup: ({ config }, { store }) => createLimits({ config, store }),
+  setup: ({ config }, { counts }) => createLimits({ config, counts }),
 })

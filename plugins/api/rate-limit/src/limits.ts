@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { type CallContext, type Principal, svcError } from '@svc/core'
-import type { Allowance, CountState, CountWindow, Limits, Store } from '@svc/core/contracts'
+import type { Allowance, CountState, Counts, CountWindow, Limits } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
 import { LRUCache } from 'lru-cache'
 import type { RateLimitConfig } from './config.ts'
 
 export interface LimitsOptions {
   readonly config: Readonly<RateLimitConfig>
-  readonly store: Pick<Store, 'count'>
+  readonly counts: Counts
   /** Unix milliseconds. */
   readonly now?: () => number
 }
@@ -17,13 +17,13 @@ const DAY_MS = 86_400_000
 /** Maximum refused clients in memory. The store refuses further clients. */
 const REMEMBERED = 10_000
 
-/** Counts each request in the store. After the store has refused a client, requests are refused from memory until the window ends. */
-export function createLimits({ config, store, now = Date.now }: LimitsOptions): Limits {
+/** Counts each request. After the counts have refused a client, requests are refused from memory until the window ends. */
+export function createLimits({ config, counts, now = Date.now }: LimitsOptions): Limits {
   const minute: CountWindow = { ms: MINUTE_MS, limit: config.requests_per_minute }
   const windows = [minute, { ms: DAY_MS, limit: config.requests_per_day }]
   const refusals = createRefusals(REMEMBERED)
   const count = (key: string, ctx: CallContext) =>
-    store.count(key, windows, ctx).catch((error: unknown) => {
+    counts.count(key, windows, ctx).catch((error: unknown) => {
       ctx.signal.throwIfAborted()
       throw cannotCount(error)
     })
@@ -82,7 +82,8 @@ const LONGEST = 512
 
 /** Returns an id in a form that is valid in a store key: unchanged, or as a digest after `~`. */
 const nameOf = (id: string) => (isPlain(id) ? id : `~${digest(id)}`)
-const isPlain = (id: string) => id.length <= LONGEST && id.isWellFormed() && !id.includes('\0') && !id.startsWith('~')
+const isPlain = (id: string) =>
+  id.length <= LONGEST && Buffer.byteLength(id) <= LONGEST && id.isWellFormed() && !id.includes('\0') && !id.startsWith('~')
 // utf16le keeps ids different that are not well-formed strings
 const digest = (id: string) => createHash('sha256').update(id, 'utf16le').digest('base64url')
 

@@ -2,15 +2,15 @@ import { svcError, type CallContext } from '@svc/core'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { createLimits } from '../src/limits.ts'
-import { createClockedStore } from './support/clocked-store.ts'
+import { createClockedCounts } from './support/clocked-counts.ts'
 
 const CONFIG = { enabled: true, requests_per_minute: 3, requests_per_day: 5, by: 'address' } as const
 const MINUTE = 60_000
 
 function clocked(config: Partial<Parameters<typeof createLimits>[0]['config']> = {}) {
-  const store = createClockedStore()
-  const limits = createLimits({ config: { ...CONFIG, ...config }, store, now: () => store.now })
-  return { store, limits }
+  const counts = createClockedCounts()
+  const limits = createLimits({ config: { ...CONFIG, ...config }, counts, now: () => counts.now })
+  return { counts, limits }
 }
 const from = (address: string, id = 'anonymous'): CallContext => testContext({ principal: { id, scopes: ['*'], address } })
 const times = async <T>(count: number, work: () => Promise<T>): Promise<T[]> => {
@@ -21,34 +21,34 @@ const times = async <T>(count: number, work: () => Promise<T>): Promise<T[]> => 
 
 describe('limits', () => {
   it('count down the minute, refuse what is one too many, and begin again when the minute has passed', async () => {
-    const { store, limits } = clocked()
-    const began = store.now
+    const { counts, limits } = clocked()
+    const began = counts.now
     const answers = await times(4, () => limits.take(from('192.0.2.1')))
     expect(answers.map(answer => answer.remaining)).to.deep.equal([2, 1, 0, 0])
     const reset = began / 1000 + 60
     expect(answers[0]).to.deep.equal({ allowed: true, limit: 3, window: 60, remaining: 2, reset, retryAfter: 0 })
     const shown = { limit: 3, remaining: 0, reset }
     expect(answers[3]).to.deep.equal({ allowed: false, limit: 3, window: 60, remaining: 0, reset, retryAfter: 60, shown })
-    store.now += MINUTE
+    counts.now += MINUTE
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: true, remaining: 2, reset: reset + 60 })
   })
 
   it('begin a window with the first request, not with the clock', async () => {
-    const { store, limits } = clocked()
-    store.now += 12_345
+    const { counts, limits } = clocked()
+    counts.now += 12_345
     const { reset } = await limits.take(from('192.0.2.1'))
-    expect(reset).to.equal(Math.ceil((store.now + MINUTE) / 1000))
-    store.now += MINUTE - 1
+    expect(reset).to.equal(Math.ceil((counts.now + MINUTE) / 1000))
+    counts.now += MINUTE - 1
     expect(await limits.take(from('192.0.2.1'))).to.include({ remaining: 1, reset })
-    store.now += 1
+    counts.now += 1
     expect(await limits.take(from('192.0.2.1'))).to.include({ remaining: 2 })
   })
 
   it('report the day if the day refuses, and always show the minute', async () => {
-    const { store, limits } = clocked()
-    const began = store.now
+    const { counts, limits } = clocked()
+    const began = counts.now
     await times(3, () => limits.take(from('192.0.2.1')))
-    store.now += MINUTE
+    counts.now += MINUTE
     const [, second, third] = await times(3, () => limits.take(from('192.0.2.1')))
     expect(second).to.include({ allowed: true, limit: 3, window: 60, remaining: 1 })
     expect(third).to.deep.equal({
@@ -60,15 +60,15 @@ describe('limits', () => {
       retryAfter: 86_340,
       shown: { limit: 3, remaining: 1, reset: began / 1000 + 120 },
     })
-    store.now += MINUTE
+    counts.now += MINUTE
     const later = await limits.take(from('192.0.2.1'))
     expect(later.shown, 'a minute of which nothing is used').to.deep.equal({ limit: 3, remaining: 3, reset: began / 1000 + 180 })
   })
 
   it('take nothing from the day with what the minute refuses', async () => {
-    const { store, limits } = clocked()
+    const { counts, limits } = clocked()
     await times(30, () => limits.take(from('192.0.2.1')))
-    store.now += MINUTE
+    counts.now += MINUTE
     const later = await times(3, () => limits.take(from('192.0.2.1')))
     expect(later.map(time => time.allowed)).to.deep.equal([true, true, false])
   })
@@ -80,45 +80,45 @@ describe('limits', () => {
   })
 
   it('never set a retry time before the window ends, and at least one second', async () => {
-    const { store, limits } = clocked()
+    const { counts, limits } = clocked()
     await times(3, () => limits.take(from('192.0.2.1')))
-    store.now += MINUTE - 1
+    counts.now += MINUTE - 1
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false, retryAfter: 1 })
-    store.now -= 1000
+    counts.now -= 1000
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false, retryAfter: 2 })
   })
 
   it('ask the store once a request, and not at all for a client that has nothing left', async () => {
-    const { store, limits } = clocked()
+    const { counts, limits } = clocked()
     await times(3, () => limits.take(from('192.0.2.1')))
-    expect(store.asked).to.equal(3)
+    expect(counts.asked).to.equal(3)
     const refused = await times(100, () => limits.take(from('192.0.2.1')))
     expect(refused.some(time => time.allowed)).to.equal(false)
-    expect(store.asked).to.equal(3)
-    store.now += MINUTE
+    expect(counts.asked).to.equal(3)
+    counts.now += MINUTE
     await limits.take(from('192.0.2.1'))
-    expect(store.asked).to.equal(4)
+    expect(counts.asked).to.equal(4)
   })
 
   it('learn from the store what another worker has used up', async () => {
-    const { store, limits } = clocked()
-    const other = createLimits({ config: CONFIG, store, now: () => store.now })
+    const { counts, limits } = clocked()
+    const other = createLimits({ config: CONFIG, counts, now: () => counts.now })
     await times(3, () => other.take(from('192.0.2.1')))
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false, window: 60, retryAfter: 60 })
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: false })
-    expect(store.asked).to.equal(4)
+    expect(counts.asked).to.equal(4)
   })
 
   it('ask the store again where the clock was set back', async () => {
-    const { store, limits } = clocked()
+    const { counts, limits } = clocked()
     await times(4, () => limits.take(from('192.0.2.1')))
-    store.now -= 3_600_000
+    counts.now -= 3_600_000
     await limits.take(from('192.0.2.1'))
-    expect(store.asked).to.equal(4)
+    expect(counts.asked).to.equal(4)
   })
 
   it('remember no more than 10,000 clients of a flood, and still refuse all others', async () => {
-    const { store, limits } = clocked({ requests_per_minute: 1 })
+    const { counts, limits } = clocked({ requests_per_minute: 1 })
     const addressOf = (n: number) => from(`10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`)
     const allowed = async (first: number, end: number) => {
       let count = 0
@@ -127,11 +127,11 @@ describe('limits', () => {
     }
     const flood = 200_000
     expect(await allowed(0, flood)).to.equal(flood)
-    store.asked = 0
+    counts.asked = 0
     expect(await allowed(flood - 10_000, flood)).to.equal(0)
-    expect(store.asked, 'the last 10,000 are known').to.equal(0)
+    expect(counts.asked, 'the last 10,000 are known').to.equal(0)
     expect(await allowed(0, 1_000)).to.equal(0)
-    expect(store.asked, 'the first ones are asked for').to.equal(1_000)
+    expect(counts.asked, 'the first ones are asked for').to.equal(1_000)
   })
 
   it('count an IPv6 client by its /64', async () => {
@@ -161,19 +161,19 @@ describe('limits', () => {
   })
 
   it('refuse with UNAVAILABLE while nothing can be counted, and count again afterwards', async () => {
-    const { store, limits } = clocked()
-    const { count } = store
-    store.count = () => Promise.reject(svcError('STORE_UNAVAILABLE', '/var/lib/svc.db: disk I/O error'))
+    const { counts, limits } = clocked()
+    const { count } = counts
+    counts.count = () => Promise.reject(svcError('STORE_UNAVAILABLE', '/var/lib/svc.db: disk I/O error'))
     const failure: unknown = await limits.take(from('192.0.2.1')).catch((error: unknown) => error)
     expect(failure).to.include({ code: 'UNAVAILABLE', message: 'the server cannot count requests at the moment' })
-    store.count = count
+    counts.count = count
     expect(await limits.take(from('192.0.2.1'))).to.include({ allowed: true, remaining: 2 })
   })
 
   it('end with the caller’s own reason where the caller has left', async () => {
-    const { store, limits } = clocked()
+    const { counts, limits } = clocked()
     const left = new AbortController()
-    store.count = (_key, _windows, ctx) => {
+    counts.count = (_key, _windows, ctx) => {
       left.abort(new Error('left'))
       return Promise.reject(ctx.signal.reason)
     }

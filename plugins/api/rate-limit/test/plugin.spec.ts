@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import { Limits, Store } from '@svc/core/contracts'
+import { Counts, Limits } from '@svc/core/contracts'
 import { service, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
@@ -35,9 +35,8 @@ describe('the plugin rate-limit', () => {
 
   it('is UNAVAILABLE with a store that is down', async () => {
     const down = () => Promise.reject(new Error('down'))
-    const store = Object.fromEntries(Object.keys(Store.methods).map(name => [name, down])) as unknown as Store
     await using host = await testHost([pluginFolder('rate-limit')], {
-      give: [service(Store, store)],
+      give: [service(Counts, { count: down })],
       config: { server: { rate_limit: { enabled: true } } },
     })
     const failure: unknown = await host

@@ -11,6 +11,7 @@ import {
   Recommend,
   Routes,
   Selection,
+  Store,
   Tools,
   Workflows,
 } from '@svc/core/contracts'
@@ -31,7 +32,7 @@ export default definePlugin({
     routes: Routes,
     schemes: AuthSchemes,
   },
-  optional: { workflows: Workflows, recommend: Recommend },
+  optional: { store: Store, workflows: Workflows, recommend: Recommend },
   setup(scope, given) {
     const { routes, leave } = createRoutes({ ...given, log: scope.log })
     for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)

@@ -1,6 +1,6 @@
-import { codeOf, type Log, type SlotView, type CallContext, withTimeout } from '@svc/core'
+import { codeOf, type Log, type SlotView, type CallContext, systemContext, withTimeout } from '@svc/core'
 import { checkInvalid } from './errors.ts'
-import type { Check, CheckReport, HealthFact, HealthWord, Json } from '@svc/core/contracts'
+import type { Check, CheckReport, HealthFact, HealthWord, Json, Store } from '@svc/core/contracts'
 
 const PROBE_MS = 5_000
 /** The checks that the health record always names; a name without a check is reported as healthy. */
@@ -51,6 +51,33 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
       const reports = await Promise.all(names.map(name => single(name, ask, ctx)))
       return new Map(names.map((name, at) => [name, reports[at]!]))
     },
+  }
+}
+
+/** Whether the store answers and accepts writes. */
+export type IsStoreReady = () => Promise<boolean>
+
+/** A load balancer takes the server out of service in a few seconds. */
+const READY_LIMIT_MS = 2_500
+/** Anyone may ask, and a probe writes to the disk: callers within this time share one. */
+const READY_FRESH_MS = 1_000
+
+/** Asks the store at most once a second. Without a store, the server is ready. */
+export function createStoreReadiness(store: Store | undefined): IsStoreReady {
+  let last: { readonly at: number; readonly answer: Promise<boolean> } | undefined
+  const ask = async () => {
+    if (!store) return true
+    const ctx = systemContext(new AbortController().signal, 'ready')
+    try {
+      const { role } = await withTimeout(READY_LIMIT_MS, signal => store.probe({ ...ctx, signal }), ctx)
+      return role === 'primary'
+    } catch {
+      return false // the health check of the store logs the reason
+    }
+  }
+  return () => {
+    if (!last || performance.now() - last.at > READY_FRESH_MS) last = { at: performance.now(), answer: ask() }
+    return last.answer
   }
 }
 

@@ -1,8 +1,8 @@
 import { mock } from 'node:test'
 import { expect } from 'chai'
 import { definePlugin, svcError } from '@svc/core'
-import { type Check, type CheckReport, type HealthFact, HealthFacts, Routes } from '@svc/core/contracts'
-import { item } from '@svc/testing'
+import { type Check, type CheckReport, type HealthFact, HealthFacts, Routes, Store, type StoreProbe } from '@svc/core/contracts'
+import { item, service } from '@svc/testing'
 import { serveRest, ctx } from './support/rest-server.ts'
 
 const check = (report: CheckReport): Check => ({ probe: async () => report })
@@ -122,6 +122,25 @@ describe('GET /health', () => {
     const live = await served.call('GET', '/health/live')
     const ready = await served.call('GET', '/health/ready')
     expect([live.status, live.body, ready.status, ready.body]).to.deep.equal([200, { status: 'alive' }, 200, { status: 'ready' }])
+  })
+
+  it('is not ready while its store fails, hangs or accepts no writes, and asks it at most once a second', async () => {
+    const probed = { kind: 'made-up', durable: true, scope: 'cluster', role: 'primary', clockOffsetMs: 0 } as const
+    const answers: [() => Promise<StoreProbe>, number, string][] = [
+      [async () => probed, 200, 'ready'],
+      [async () => ({ ...probed, role: 'replica' }), 503, 'store_unavailable'],
+      [() => Promise.reject(new Error('secret')), 503, 'store_unavailable'],
+      [() => new Promise(() => {}), 503, 'store_unavailable'],
+    ]
+    for (const [probe, status, word] of answers) {
+      let asked = 0
+      const unused = Object.fromEntries(Object.keys(Store.methods).map(name => [name, probe])) as unknown as Store
+      const store = { ...unused, probe: () => (asked++, probe()) }
+      await using served = await serveRest({ more: [service(Store, store)] })
+      const replies = await Promise.all(Array.from({ length: 5 }, () => served.call('GET', '/health/ready')))
+      for (const reply of replies) expect([reply.status, reply.body]).to.deep.equal([status, { status: word }])
+      expect(asked).to.equal(1)
+    }
   })
 
   it('is not ready once the server closes', async () => {

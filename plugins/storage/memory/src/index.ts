@@ -1,5 +1,6 @@
 import { definePlugin, messageOf, schema } from '@svc/core'
-import { type Check, Checks, Store } from '@svc/core/contracts'
+import { type Check, Checks, Counts, Store, TextIndex } from '@svc/core/contracts'
+import { storeReport } from '@svc/storage-kit'
 import { createMemoryStore } from './store.ts'
 
 interface MemoryConfig {
@@ -27,6 +28,7 @@ export default definePlugin({
     },
   }),
   provides: Store,
+  alsoProvides: [Counts, TextIndex],
   setup(scope) {
     const { max_records: maxRecords, max_bytes: maxBytes, max_counts: maxCounts, evict } = scope.config
     const store = scope.use(createMemoryStore({ maxRecords, maxBytes, maxCounts, evict }))
@@ -40,7 +42,7 @@ export function createCheck(store: Pick<Store, 'probe'>): Check {
   return {
     async probe(ctx) {
       try {
-        return { status: 'healthy', detail: { ...(await store.probe(ctx)) } }
+        return storeReport(await store.probe(ctx))
       } catch (error) {
         return { status: 'unhealthy', reason: messageOf(error) }
       }

@@ -1,4 +1,4 @@
-import { type Attempt, createLeaseQueue, type LeaseQueue, storeFenced } from '@svc/storage-kit'
+import { type Attempt, createLeaseQueue, type LeaseQueue, steadyNow, storeFenced } from '@svc/storage-kit'
 import type { Fence, Lease } from '@svc/core/contracts'
 
 interface Holding {
@@ -25,13 +25,13 @@ export function createLeases(): Leases {
   const held = new Map<string, Holding>()
   // Higher than any fence of an earlier process: it starts from the clock, which is faster than any caller.
   let last = Date.now() * 1000
-  let swept = Date.now()
+  let swept = steadyNow()
 
   const attempt = (name: string, holder: string, ttlMs: number): Attempt => {
-    const now = Date.now()
+    const now = steadyNow()
     if (now - swept > KEEP_MS) sweep(held, (swept = now))
     const there = held.get(name)
-    if (there && there.expiresAt > now) return { busyUntil: there.expiresAt }
+    if (there && there.expiresAt > now) return { busyMs: there.expiresAt - now }
     const holding = { holder, fence: ++last, expiresAt: now + ttlMs }
     held.set(name, holding)
     return { lease: name, fence: holding.fence, expiresAt: holding.expiresAt }
@@ -55,10 +55,10 @@ export function createLeases(): Leases {
     queue,
     renew(lease, ttlMs) {
       const there = holdingOf(lease)
-      const now = Date.now()
+      const now = steadyNow()
       if (there.expiresAt <= now) throw storeFenced(lease.lease, lease.fence)
       there.expiresAt = now + ttlMs
-      return { lease: lease.lease, fence: lease.fence, expiresAt: there.expiresAt }
+      return { lease: lease.lease, fence: lease.fence, expiresAt: there.expiresAt, validMs: ttlMs }
     },
     release,
     releaseHolder(prefix) {

@@ -1,4 +1,19 @@
-import type { Counted, CountWindow, Json, LogEntry, LogQuery, RangePage, RangeQuery, Space, Store } from '@svc/core/contracts'
+import type {
+  CountWindow,
+  Counted,
+  Counts,
+  Json,
+  LogEntry,
+  LogQuery,
+  RangePage,
+  RangeQuery,
+  Space,
+  Store,
+  TextHit,
+  TextIndex,
+  TextPage,
+  TextQuery,
+} from '@svc/core/contracts'
 import {
   byBytes,
   type Catalog,
@@ -7,11 +22,16 @@ import {
   checkOps,
   checkRange,
   checkRead,
+  checkSearch,
+  clockOffset,
   createCatalog,
+  createSnippets,
   cursorOf,
   endOf,
   hit,
+  type HitPlace,
   type StoredWindow,
+  steadyNow,
   storeClosed,
   storeNewer,
 } from '@svc/storage-kit'
@@ -20,9 +40,10 @@ import { createChanges } from './changes.ts'
 import { createLeases, type Leases } from './leases.ts'
 import { createCapacity, type CapacityLimits } from './capacity.ts'
 import { createTable } from './table.ts'
+import { compareKeys } from './text-search.ts'
 
 /** A store that lives as long as its process. Its disposal ends watches and waits. */
-export type MemoryStore = Store & AsyncDisposable
+export type MemoryStore = Store & Counts & TextIndex & AsyncDisposable
 
 /** Limits of the store. */
 export interface MemoryLimits extends CapacityLimits {
@@ -65,7 +86,14 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
     },
     async probe(ctx) {
       enter(ctx.signal)
-      return { kind: 'memory', durable: false, shared: false }
+      const [before, clock] = [Date.now(), steadyNow()]
+      return {
+        kind: 'memory',
+        durable: false,
+        scope: 'process',
+        role: 'primary',
+        clockOffsetMs: clockOffset(clock, before, Date.now()),
+      }
     },
     async [Symbol.asyncDispose]() {
       closed = true
@@ -75,9 +103,9 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
   }
 }
 
-type Claims = Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder' | 'count'>
+type Claims = Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'> & Counts
 
-function createClaims(leases: Leases, counts: Counts, enter: (signal: AbortSignal) => void): Claims {
+function createClaims(leases: Leases, counts: MemoryCounts, enter: (signal: AbortSignal) => void): Claims {
   return {
     async acquire(lease, request, ctx) {
       enter(ctx.signal)
@@ -109,7 +137,7 @@ function createReads(
   catalog: Catalog,
   held: StoreContents,
   enter: (signal: AbortSignal) => void
-): Pick<Store, 'get' | 'range' | 'read'> {
+): Pick<Store, 'get' | 'range' | 'read'> & TextIndex {
   return {
     async get(collection, key, ctx) {
       enter(ctx.signal)
@@ -119,6 +147,10 @@ function createReads(
     async range(collection, query, ctx) {
       enter(ctx.signal)
       return range(collection, query, catalog, held)
+    },
+    async search(collection, query, ctx) {
+      enter(ctx.signal)
+      return search(collection, query, catalog, held)
     },
     async read(log, id, query, ctx) {
       enter(ctx.signal)
@@ -148,9 +180,24 @@ function range(collection: string, query: RangeQuery, catalog: Catalog, held: St
   const { paths, span } = checkRange(collection, query, catalog)
   const table = held.tables.get(collection)!
   const high = span.high === undefined ? undefined : byBytes(span.high)
-  const places = table.order(paths).slice(byBytes(span.low), high, query.reverse ?? false, query.limit + 1)
+  const bounds = { low: byBytes(span.low), behind: span.behind ?? false, high }
+  const places = table.order(paths).slice(bounds, query.reverse ?? false, query.limit + 1)
   const records = places.slice(0, query.limit).map(({ item }) => table.get(item)!.record)
   return places.length > query.limit ? { records, next: cursorOf(places[query.limit - 1]!.position) } : { records }
+}
+
+function search(collection: string, query: TextQuery, catalog: Catalog, held: StoreContents): TextPage {
+  const { fields, parsed, filter, after, cursorOf: cursorBehind } = checkSearch(collection, query, catalog)
+  const table = held.tables.get(collection)!
+  const isBehind = ({ score, key }: HitPlace) =>
+    !after || score < after.score || (score === after.score && compareKeys(key, after.key) > 0)
+  const found = table.text(query.index).search(parsed, filter).filter(isBehind)
+  const snippets = createSnippets(parsed)
+  const hits = found.slice(0, query.limit).map(({ score, key }): TextHit => {
+    const { record } = table.get(key)!
+    return { record, score, snippets: snippets.of(fields.fields, record.value) }
+  })
+  return found.length > query.limit ? { hits, next: cursorBehind(found[query.limit - 1]!) } : { hits }
 }
 
 function read(texts: readonly string[], { from, reverse, limit }: LogQuery): LogEntry[] {
@@ -161,7 +208,7 @@ function read(texts: readonly string[], { from, reverse, limit }: LogQuery): Log
 }
 
 /** The counted hits of one process. */
-interface Counts {
+interface MemoryCounts {
   count(key: string, windows: readonly CountWindow[]): Counted
   /** Number of keys. */
   readonly size: number
@@ -171,7 +218,7 @@ interface Counts {
 const SWEPT = 2
 
 /** Creates counts with a maximum number of keys; beyond it, keys whose windows began first are deleted. */
-export function createCounts(most: number): Counts {
+export function createCounts(most: number): MemoryCounts {
   // In the order in which their longest windows began.
   const keys = new Map<string, readonly StoredWindow[]>()
   let sweeper = keys.entries()
@@ -197,7 +244,7 @@ export function createCounts(most: number): Counts {
       return keys.size
     },
     count(key, windows) {
-      const now = Date.now()
+      const now = steadyNow()
       const before = keys.get(key)
       const { counted, kept } = hit(before ?? [], windows, now)
       if (before && (kept === before || endOf(kept) === endOf(before))) keys.set(key, kept)

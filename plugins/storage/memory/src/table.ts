@@ -1,5 +1,6 @@
 import type { IndexPaths, StoreRecord } from '@svc/core/contracts'
 import { byBytes, type Declared, sortKey } from '@svc/storage-kit'
+import { createMemoryText, type MemoryText } from './text-search.ts'
 
 /** A record and its approximate size in bytes. */
 export interface Row {
@@ -17,6 +18,8 @@ export interface Table {
   remove(key: string): void
   /** The order of an index, or of the keys if `paths` is empty. Created at its first use. */
   order(paths: IndexPaths): Sorted<string>
+  /** The full-text index of this name. */
+  text(name: string): MemoryText
   /** Applies a newer declaration and deletes orders that it does not name. */
   declare(declared: Declared): void
 }
@@ -37,6 +40,7 @@ const idOf = (paths: IndexPaths) => JSON.stringify(paths)
 export function createTable(first: Declared): Table {
   const rows = new Map<string, Row>()
   const orders = new Map<string, Order>()
+  const texts = new Map<string, MemoryText>()
   let { watched, space } = first
 
   const build = (paths: IndexPaths): Order => {
@@ -54,6 +58,7 @@ export function createTable(first: Declared): Table {
     get: key => rows.get(key),
     set(row, before) {
       rows.set(row.record.key, row)
+      for (const text of texts.values()) text.put(row.record.key, row.record.value)
       for (const order of orders.values()) {
         if (before && order.paths.length === 0) continue
         if (before) order.sorted.remove(placeOf(order.paths, before).at)
@@ -65,16 +70,30 @@ export function createTable(first: Declared): Table {
       if (!row) return
       rows.delete(key)
       for (const { paths, sorted } of orders.values()) sorted.remove(placeOf(paths, row).at)
+      for (const text of texts.values()) text.remove(key)
     },
     order: paths => (orders.get(idOf(paths)) ?? build(paths)).sorted,
+    text: name => texts.get(name)!,
     declare(declared) {
       ;({ watched, space } = declared)
       const named = new Set([[], ...Object.values(declared.indexes)].map(idOf))
       for (const id of orders.keys()) if (!named.has(id)) orders.delete(id)
+      declareTexts(texts, declared, rows)
     },
   }
   table.declare(first)
   return table
+}
+
+/** Creates the full-text indexes that are new or have other fields, and deletes those that are not declared any more. */
+function declareTexts(texts: Map<string, MemoryText>, { text }: Declared, rows: ReadonlyMap<string, Row>): void {
+  for (const name of texts.keys()) if (!Object.hasOwn(text, name)) texts.delete(name)
+  for (const [name, fields] of Object.entries(text)) {
+    if (JSON.stringify(texts.get(name)?.fields) === JSON.stringify(fields)) continue
+    const made = createMemoryText(fields)
+    for (const { record } of rows.values()) made.put(record.key, record.value)
+    texts.set(name, made)
+  }
 }
 
 /** A position in an order: `at` sorts by JavaScript's `<`, `position` is its original sort key. */
@@ -84,12 +103,19 @@ interface SortedItem<T> {
   readonly item: T
 }
 
+/** The positions from `low` (behind it, with `behind`) to before `high`. */
+interface Bounds {
+  readonly low: string
+  readonly behind: boolean
+  readonly high: string | undefined
+}
+
 /** Items in the order of their `at`. Each change costs a search and a move within a short run. */
 interface Sorted<T> {
   add(place: SortedItem<T>): void
   remove(at: string): void
-  /** At most `limit` positions with `low <= at < high`, from either end. */
-  slice(low: string, high: string | undefined, reverse: boolean, limit: number): SortedItem<T>[]
+  /** At most `limit` positions within the bounds, from either end. */
+  slice(bounds: Bounds, reverse: boolean, limit: number): SortedItem<T>[]
 }
 
 const RUN = 512
@@ -117,8 +143,8 @@ function createSorted<T>(places: SortedItem<T>[]): Sorted<T> {
       run.splice(i, 1)
       if (run.length === 0 && runs.length > 1) runs.splice(r, 1)
     },
-    slice(low, high, reverse, limit) {
-      return reverse ? backward(runs, low, high, limit) : forward(runs, runOf(low), low, high, limit)
+    slice(bounds, reverse, limit) {
+      return reverse ? backward(runs, bounds, limit) : forward(runs, runOf(bounds.low), bounds, limit)
     },
   }
 }
@@ -134,17 +160,12 @@ function search(end: number, ok: (i: number) => boolean): number {
   return low
 }
 
-function forward<T>(
-  runs: SortedItem<T>[][],
-  first: number,
-  low: string,
-  high: string | undefined,
-  limit: number
-): SortedItem<T>[] {
+function forward<T>(runs: SortedItem<T>[][], first: number, { low, behind, high }: Bounds, limit: number): SortedItem<T>[] {
   const out: SortedItem<T>[] = []
+  const isIn = (at: string) => (behind ? at > low : at >= low)
   for (let r = first; r < runs.length; r++) {
     const run = runs[r]!
-    for (let i = r === first ? search(run.length, at => run[at]!.at >= low) : 0; i < run.length; i++) {
+    for (let i = r === first ? search(run.length, at => isIn(run[at]!.at)) : 0; i < run.length; i++) {
       const place = run[i]!
       if (out.length === limit || (high !== undefined && place.at >= high)) return out
       out.push(place)
@@ -153,7 +174,7 @@ function forward<T>(
   return out
 }
 
-function backward<T>(runs: SortedItem<T>[][], low: string, high: string | undefined, limit: number): SortedItem<T>[] {
+function backward<T>(runs: SortedItem<T>[][], { low, high }: Bounds, limit: number): SortedItem<T>[] {
   const out: SortedItem<T>[] = []
   const last = high === undefined ? runs.length - 1 : search(runs.length - 1, i => runs[i]!.at(-1)!.at >= high)
   for (let r = last; r >= 0; r--) {

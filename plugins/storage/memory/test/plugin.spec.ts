@@ -14,7 +14,10 @@ describe('the plugin store-memory', () => {
     await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: 1 }], {}, testContext())
     expect((await store.get('notes', 'a', testContext()))?.value).to.equal(1)
     const report = await host.slot(Checks).get('database')!.probe(testContext())
-    expect(report).to.deep.equal({ status: 'healthy', detail: { kind: 'memory', durable: false, shared: false } })
+    expect(report).to.deep.equal({
+      status: 'healthy',
+      detail: { kind: 'memory', durable: false, scope: 'process', role: 'primary', clock_offset_ms: 0 },
+    })
   })
 
   it('keeps to the bounds of its section', async () => {

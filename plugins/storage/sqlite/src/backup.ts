@@ -1,9 +1,12 @@
 import { closeSync, existsSync, linkSync, openSync, renameSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { codeOf, messageOf } from '@svc/core'
+import { loadCatalog } from './catalog.ts'
 import { asKnown, backupExists, backupFailed, sameFile, storeMissing, storeUnreadable } from './errors.ts'
 import { dropPartial, openForReading, partialOf, sync } from './file.ts'
 import { type Findings, inspect } from './inspect.ts'
+import { mergeText } from './text-tables.ts'
 import { isThere, identityOf } from './identity.ts'
 import { isFileError, Refusal, wordsFor } from './file-errors.ts'
 
@@ -61,9 +64,19 @@ function copy(store: string, partial: string, file: string): void {
     using db = openForReading(store, WAIT_MS)
     if (!db) throw storeMissing(store)
     db.prepare('VACUUM INTO ?').run(partial)
+    purgeTexts(partial)
   } catch (error) {
     throw copyError(error, store, file)
   }
+}
+
+/** Deletes the words of deleted records, which full-text indexes keep until they are merged. */
+function purgeTexts(partial: string): void {
+  using db = new DatabaseSync(partial)
+  const texts = [...loadCatalog(db).collections.values()].flatMap(({ texts: own }) => own)
+  if (texts.length === 0) return
+  for (const { id } of texts) db.exec(mergeText(id))
+  db.exec('VACUUM')
 }
 
 /** A full disk concerns the target, not the store. */

@@ -5,6 +5,7 @@ import { noteMigrated, type StoredCatalog, type StoredCollection } from './catal
 import { createEntries } from './entries.ts'
 import { RowCache } from './rows.ts'
 import { expect, parsed, Refusal } from './file-errors.ts'
+import { createTextTables } from './text-tables.ts'
 import type { WireOp } from './wire.ts'
 
 /** The state of the writer during a batch. */
@@ -78,7 +79,7 @@ interface IndexedRecord {
 
 function createRecords(db: DatabaseSync) {
   const s = statements(db)
-  const place = createPlaces(db)
+  const indexing = createIndexing(db)
   // records are often written again soon: the cache saves reading the former value
   const known = new RowCache<IndexedRecord>()
   let watched = false
@@ -99,18 +100,16 @@ function createRecords(db: DatabaseSync) {
   const insert = (at: number, collection: StoredCollection, key: string, text: string) => {
     const { changes, lastInsertRowid } = s.insert.run(collection.id, key, text)
     if (changes === 0) throw new Refusal('STORE_CONFLICT', at, 0, Number(s.find.get(collection.id, key)!.version))
-    const positions = positionsOf(collection, key, textOf(collection, text))
-    place(collection, Number(lastInsertRowid), [], positions)
-    return known.keep(nameOf(collection, key), { id: Number(lastInsertRowid), version: 1, positions }).version
+    const id = Number(lastInsertRowid)
+    const positions = indexing.put(collection, id, key, text)
+    return known.keep(nameOf(collection, key), { id, version: 1, positions }).version
   }
   const replace = (at: number, collection: StoredCollection, key: string, text: string, expected: number) => {
     const held = find(collection, key)
     expect(at, expected, held?.version ?? 0)
     if (!held) return insert(at, collection, key, text)
-    const positions = positionsOf(collection, key, textOf(collection, text))
     s.update.run(++held.version, text, held.id)
-    place(collection, held.id, held.positions, positions)
-    held.positions = positions
+    held.positions = indexing.put(collection, held.id, key, text, held.positions)
     return known.keep(nameOf(collection, key), held).version
   }
   return {
@@ -125,7 +124,7 @@ function createRecords(db: DatabaseSync) {
       if (!held) return 0
       known.delete(nameOf(collection, key))
       s.remove.run(held.id)
-      place(collection, held.id, held.positions, [])
+      indexing.remove(collection, held)
       recordChange(collection, key, 1)
       return 0
     },
@@ -141,9 +140,30 @@ function createRecords(db: DatabaseSync) {
 const nameOf = ({ id }: StoredCollection, key: string) => `${id}/${key}`
 
 /** The value of a record, if its collection has indexes to compute. */
-const textOf = ({ indexes }: StoredCollection, text: string) => (indexes.length > 0 ? (JSON.parse(text) as Json) : null)
+const valueOf = ({ indexes, texts }: StoredCollection, text: string) =>
+  indexes.length > 0 || texts.length > 0 ? (JSON.parse(text) as Json) : null
 const positionsOf = ({ indexes }: StoredCollection, key: string, value: Json) =>
   indexes.map(({ paths }) => sortKey(paths, value, key))
+
+/** Keeps the indexes of collections up to date, full-text indexes included. */
+function createIndexing(db: DatabaseSync) {
+  const place = createPlaces(db)
+  const texts = createTextTables(db)
+  return {
+    /** Writes a record into the indexes and returns its positions; `before` are those of an existing record. */
+    put(collection: StoredCollection, id: number, key: string, text: string, before?: readonly string[]): readonly string[] {
+      const value = valueOf(collection, text)
+      const positions = positionsOf(collection, key, value)
+      place(collection, id, before ?? [], positions)
+      texts.put(collection.texts, id, value, before === undefined)
+      return positions
+    },
+    remove(collection: StoredCollection, { id, positions }: IndexedRecord): void {
+      place(collection, id, positions, [])
+      texts.remove(collection.texts, id)
+    },
+  }
+}
 
 /** Moves a record in the indexes of its collection. An empty list of positions means that it is not in them. */
 function createPlaces(db: DatabaseSync) {

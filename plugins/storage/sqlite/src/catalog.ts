@@ -1,7 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Collection, IndexPaths, Json, Space } from '@svc/core/contracts'
+import type { Collection, IndexPaths, Json, Space, TextFields } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit/sort-key'
 import { Refusal } from './file-errors.ts'
+import { markTexts } from './file.ts'
+import { createTextTable, createTextTables, dropTextTable, type StoredText, textSpec } from './text-tables.ts'
 
 /** An index in the file. Its paths identify it, so processes of two releases can have different ones. */
 interface StoredIndex {
@@ -15,6 +17,8 @@ export interface StoredCollection {
   /** Whether a restore keeps its present records. */
   readonly lasting: boolean
   readonly indexes: readonly StoredIndex[]
+  /** Full-text indexes. */
+  readonly texts: readonly StoredText[]
 }
 
 /** The declarations of all processes in the file. */
@@ -33,13 +37,15 @@ const all = (db: DatabaseSync, sql: string) => db.prepare(sql).all()
 /** Reads the catalog of a file. */
 export function loadCatalog(db: DatabaseSync): StoredCatalog {
   const indexes = Map.groupBy(all(db, 'SELECT id, collection, paths FROM indexes'), row => Number(row.collection))
+  const texts = loadTexts(db)
   const collections = all(db, 'SELECT id, name, space, watched FROM collections').map(row => {
     const own = (indexes.get(Number(row.id)) ?? []).map(index => ({
       id: Number(index.id),
       paths: JSON.parse(String(index.paths)) as string[],
     }))
     const kept = { watched: (Number(row.watched) & WATCHED) !== 0, lasting: (Number(row.watched) & LASTING) !== 0 }
-    return [String(row.name), { id: Number(row.id), space: String(row.space), ...kept, indexes: own }] as const
+    const collection = { id: Number(row.id), space: String(row.space), ...kept, indexes: own, texts: texts(Number(row.id)) }
+    return [String(row.name), collection] as const
   })
   return {
     spaces: new Map(all(db, 'SELECT name, version FROM spaces').map(row => [String(row.name), Number(row.version)])),
@@ -48,6 +54,20 @@ export function loadCatalog(db: DatabaseSync): StoredCatalog {
       all(db, 'SELECT id, name, space FROM logs').map(row => [String(row.name), { id: Number(row.id), space: String(row.space) }])
     ),
   }
+}
+
+/** The full-text indexes by collection. Most files have none. */
+function loadTexts(db: DatabaseSync): (collection: number) => readonly StoredText[] {
+  if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'texts'").get()) return () => []
+  const rows = Map.groupBy(all(db, 'SELECT id, collection, fields FROM texts'), row => Number(row.collection))
+  return collection =>
+    (rows.get(collection) ?? []).map(({ id, fields }) => ({ id: Number(id), fields: JSON.parse(String(fields)) as TextFields }))
+}
+
+/** A full-text index by its declaration. */
+export const textOf = (collection: StoredCollection | undefined, fields: TextFields): StoredText | undefined => {
+  const wanted = textSpec(fields)
+  return collection?.texts.find(text => textSpec(text.fields) === wanted)
 }
 
 /** The id of an index by its paths. */
@@ -62,13 +82,14 @@ export function isDeclared(catalog: StoredCatalog, space: Space): boolean {
   return (
     catalog.spaces.has(space.name) &&
     (space.logs ?? []).every(log => catalog.logs.get(log)?.space === space.name) &&
-    collections.every(([name, { indexes = {}, watched = false, lasting = false }]) => {
+    collections.every(([name, { indexes = {}, text = {}, watched = false, lasting = false }]) => {
       const stored = catalog.collections.get(name)
       return (
         stored?.space === space.name &&
         stored.watched === watched &&
         stored.lasting === lasting &&
-        Object.values(indexes).every(paths => indexOf(stored, paths) !== undefined)
+        Object.values(indexes).every(paths => indexOf(stored, paths) !== undefined) &&
+        Object.values(text).every(fields => textOf(stored, fields) !== undefined)
       )
     })
   )
@@ -101,7 +122,8 @@ function checkOwner(kind: string, name: string, space: string, by: string | unde
     throw new Refusal('STORE_INVALID', `the ${kind} "${name}" of space "${space}" belongs to space "${by}"`)
 }
 
-function declareCollection(db: DatabaseSync, space: string, name: string, { watched, lasting, indexes = {} }: Collection): void {
+function declareCollection(db: DatabaseSync, space: string, name: string, declared: Collection): void {
+  const { watched, lasting, indexes = {}, text = {} } = declared
   db.prepare(
     'INSERT INTO collections(name, space, watched) VALUES (?, ?, ?) ON CONFLICT(name) DO UPDATE SET watched = excluded.watched'
   ).run(name, space, (watched ? WATCHED : 0) | (lasting ? LASTING : 0))
@@ -112,6 +134,20 @@ function declareCollection(db: DatabaseSync, space: string, name: string, { watc
       .run(id, JSON.stringify(paths))
     if (made.changes === 1) build(db, id, Number(made.lastInsertRowid), paths)
   }
+  for (const fields of Object.values(text)) declareText(db, id, fields)
+}
+
+function declareText(db: DatabaseSync, collection: number, fields: TextFields): void {
+  markTexts(db)
+  const made = db
+    .prepare('INSERT INTO texts(collection, fields) VALUES (?, ?) ON CONFLICT DO NOTHING')
+    .run(collection, textSpec(fields))
+  if (made.changes === 0) return
+  const text = { id: Number(made.lastInsertRowid), fields }
+  createTextTable(db, text)
+  const tables = createTextTables(db)
+  for (const row of db.prepare('SELECT id, value FROM records WHERE collection = ?').iterate(collection))
+    tables.put([text], Number(row.id), JSON.parse(String(row.value)) as Json, true)
 }
 
 function build(db: DatabaseSync, collection: number, index: number, paths: IndexPaths): void {
@@ -127,7 +163,10 @@ export function noteMigrated(db: DatabaseSync, space: Space, version: number): v
   db.exec("UPDATE counters SET value = value + 1 WHERE name = 'catalog'")
   if (version !== space.version) return
   const catalog = loadCatalog(db)
-  for (const [name, { indexes = {} }] of Object.entries(space.collections ?? {})) {
+  for (const [name, { indexes = {}, text = {} }] of Object.entries(space.collections ?? {})) {
+    const texts = new Set(Object.values(text).map(textSpec))
+    for (const { id, fields } of catalog.collections.get(name)?.texts ?? [])
+      if (!texts.has(textSpec(fields))) dropTextTable(db, id)
     const named = new Set(Object.values(indexes).map(paths => JSON.stringify(paths)))
     for (const { id, paths } of catalog.collections.get(name)?.indexes ?? [])
       if (!named.has(JSON.stringify(paths))) dropIndex(db, id)

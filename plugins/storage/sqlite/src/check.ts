@@ -1,7 +1,8 @@
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type CallContext, messageOf } from '@svc/core'
-import type { Check, CheckReport } from '@svc/core/contracts'
+import type { Check, CheckReport, StoreProbe } from '@svc/core/contracts'
+import { storeReport } from '@svc/storage-kit'
 import { noAnswer } from './errors.ts'
 import { inspect } from './inspect.ts'
 import type { SqliteStore } from './store.ts'
@@ -19,10 +20,10 @@ export const countsReason = (since: number | undefined): string | undefined =>
     : `the file of counts was damaged: limits count anew since ${new Date(since).toISOString()}`
 
 /** Probes the store, with a limit. Throws STORE_UNAVAILABLE. */
-async function probeSoon(store: Probed, ctx: CallContext): Promise<{ kind: string; durable: boolean }> {
+async function probeSoon(store: Probed, ctx: CallContext): Promise<StoreProbe> {
   const limit = AbortSignal.timeout(LIMIT_MS)
   try {
-    return { ...(await store.probe({ ...ctx, signal: AbortSignal.any([ctx.signal, limit]) })) }
+    return await store.probe({ ...ctx, signal: AbortSignal.any([ctx.signal, limit]) })
   } catch (error) {
     throw error === limit.reason ? noAnswer(LIMIT_MS / 1000) : error
   }
@@ -42,9 +43,9 @@ export function createCheck(store: Probed): Check {
 
 async function report(store: Probed, ctx: CallContext): Promise<CheckReport> {
   try {
-    const detail = await probeSoon(store, ctx)
+    const probed = storeReport(await probeSoon(store, ctx))
     const reason = countsReason(store.countsAnewSince())
-    return reason === undefined ? { status: 'healthy', detail } : { status: 'degraded', reason, detail }
+    return reason === undefined || probed.status !== 'healthy' ? probed : { ...probed, status: 'degraded', reason }
   } catch (error) {
     return { status: 'unhealthy', reason: messageOf(error) }
   }

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Counted, CountWindow } from '@svc/core/contracts'
 import { endOf, hit, type StoredWindow } from '@svc/storage-kit/count'
+import { NOW } from './file.ts'
 import { parsed } from './file-errors.ts'
 
 /** The counted hits in a file, changed inside a transaction. */
@@ -32,6 +33,7 @@ interface Row {
 export function createCounts(db: DatabaseSync, most: number): Counts {
   const s = statements(db)
   const rows = new Map<string, Row>()
+  const time = createClock(() => Number(s.now.get()!.now))
 
   const load = (key: string): Row => {
     const found = s.find.get(key)
@@ -57,14 +59,14 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
     return id === undefined ? 1 : 0
   }
   const makeRoom = (more: number) => {
-    const swept = Number(s.sweep.run(Date.now(), more * SWEPT).changes)
+    const swept = Number(s.sweep.run(time(), more * SWEPT).changes)
     const total = Number(s.total.get(more - swept)!.value)
     if (total > most) s.total.get(-Number(s.forget.run(total - most).changes))
   }
   return {
     count(key, windows) {
       const row = rowOf(key)
-      const { counted, kept } = hit(row.kept, windows, Date.now())
+      const { counted, kept } = hit(row.kept, windows, time())
       row.changed ||= kept !== row.kept
       row.kept = kept
       return counted
@@ -80,7 +82,21 @@ export function createCounts(db: DatabaseSync, most: number): Counts {
   }
 }
 
+/** How often the clock of the machine is read: that costs as much as a hit. */
+const CLOCK_MS = 1000
+
+/** The clock of the machine, whatever this process takes for the time, continued by the monotonic clock. */
+function createClock(read: () => number): () => number {
+  let [readAt, offset] = [Number.NEGATIVE_INFINITY, 0]
+  return () => {
+    const steady = performance.now()
+    if (steady - readAt > CLOCK_MS) [readAt, offset] = [steady, read() - steady]
+    return Math.round(steady + offset)
+  }
+}
+
 const statements = (db: DatabaseSync) => ({
+  now: db.prepare(`SELECT ${NOW} AS now`),
   find: db.prepare('SELECT id, ends, windows FROM counts WHERE key = ?'),
   insert: db.prepare('INSERT INTO counts(key, ends, windows) VALUES (?, ?, ?)'),
   update: db.prepare('UPDATE counts SET windows = ? WHERE id = ?'),

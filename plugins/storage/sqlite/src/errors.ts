@@ -1,7 +1,15 @@
 import { basename } from 'node:path'
 import { codeOf, shownPath, type SvcError, svcError } from '@svc/core'
-import { storeConflict, storeFenced, storeInvalid, storeNewer, storeUnavailable, storeUnknown } from '@svc/storage-kit'
-import { gone, isDamage, isFileError, lastingOf, type Moment, Refusal, wordsFor } from './file-errors.ts'
+import {
+  storeConflict,
+  storeFenced,
+  storeInvalid,
+  storeNewer,
+  storeUnavailable,
+  storeUnknown,
+  storeUnsure,
+} from '@svc/storage-kit'
+import { gone, isDamage, isFileError, lastingOf, type Moment, READ_ONLY, Refusal, wordsFor } from './file-errors.ts'
 import type { Refused } from './wire.ts'
 
 type Args = readonly (string | number)[]
@@ -15,6 +23,7 @@ const builders: Record<Refused['code'], (args: Args, path: string) => SvcError> 
   STORE_UNKNOWN: args => storeUnknown(text(args, 0), text(args, 1)),
   STORE_INVALID: args => storeInvalid(text(args, 0)),
   STORE_UNAVAILABLE: (args, path) => fileTrouble(path, [text(args, 0), text(args, 1)], args[2], text(args, 3)),
+  STORE_UNSURE: (args, path) => placed(storeUnsure(text(args, 0), args[1]), path),
 }
 
 /** Converts a refusal of the writer into an error of the contract. */
@@ -31,12 +40,15 @@ export const fileGone = (path: string): SvcError => refusedError(gone().refused,
 
 /** An error of the file. Only the terminal and the log show its path. `lasting`: see `lastingOf`. */
 function fileTrouble(path: string, [reason, hint]: readonly [string, string], cause: unknown, lasting: string): SvcError {
-  const details = { retryable: true, ...(lasting === '' ? {} : { lasting }) }
+  const details = { retryable: true, ...(lasting === '' ? {} : lasting === READ_ONLY ? { reason: READ_ONLY } : { lasting }) }
   return svcError('STORE_UNAVAILABLE', reason, { details, hint, cause, where: shownPath(path) })
 }
 
-const placed = ({ code, message, details, hint = '' }: SvcError, path: string): SvcError =>
-  svcError(code, message, { details, hint, where: shownPath(path) })
+const placed = ({ code, message, details, hint = '', cause }: SvcError, path: string): SvcError =>
+  svcError(code, message, { details, hint, cause, where: shownPath(path) })
+
+/** The thread that writes ended before it answered a batch. */
+export const answerLost = (cause: unknown): SvcError => storeUnsure('the thread that writes the store ended', cause)
 
 export const writerGone = (cause: unknown): SvcError =>
   storeUnavailable(

@@ -75,11 +75,18 @@ const SYSTEM: Record<string, readonly [string, string]> = {
 }
 const OTHER = ['{file} failed for an unknown reason', 'Read the log; {then}'] as const
 
-/** A condition of the file that lasts until someone fixes it, even if small writes still work: `damaged`, `full`, or ''. */
+/** The mark of an error of a file that can be read but not written. */
+export const READ_ONLY = 'read_only'
+
+/** SQLITE_IOERR_FSYNC: what was written may be on the disk or not. */
+export const isSyncError = (error: unknown): boolean => (error as { errcode?: unknown } | null)?.errcode === 1034
+
+/** A condition of the file that lasts until someone fixes it, even if small writes still work: `damaged`, `full`, `read_only`, or ''. */
 export function lastingOf(error: unknown): string {
   if (error instanceof Refusal) return String(error.refused.args[3] ?? '')
   const code = primaryCode(error)
   if (code === 11 || code === 26) return 'damaged'
+  if (code === 8 || systemCode(error) === 'EROFS') return READ_ONLY
   return code === 13 || systemCode(error) === 'ENOSPC' || systemCode(error) === 'EDQUOT' ? 'full' : ''
 }
 

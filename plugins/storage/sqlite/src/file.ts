@@ -3,16 +3,19 @@ import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, ope
 import { basename, dirname, join } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
 import { cannotOpen, gone, Refusal } from './file-errors.ts'
+import { TEXTS } from './text-tables.ts'
 
 /** The marks of a kind of file: they exclude databases of other programs, and newer formats of the tables. */
 export interface Kind {
   readonly what: string
   readonly application: number
   readonly format: number
+  /** The newest format that this program reads, if later ones have additions that not every file has. */
+  readonly newest?: number
 }
 
 /** "svc1" */
-const STORE: Kind = { what: 'the store file', application: 0x73766331, format: 3 }
+const STORE: Kind = { what: 'the store file', application: 0x73766331, format: 3, newest: 4 }
 
 /** Marks a file as one of this kind. */
 export function marksOf({ application, format }: Kind): string {
@@ -52,6 +55,9 @@ const LIFTS = [
  */
 export const STREAM = `SELECT id, coalesce((SELECT max(rowid) FROM entries WHERE rowid > streams.id << 32 AND rowid < (streams.id + 1) << 32) & 4294967295, 0) AS length
   FROM streams WHERE log = ? AND name = ?`
+
+/** The clock of the machine in Unix milliseconds, in SQL. */
+export const NOW = "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)"
 
 /** Opens the file for writing; creates it with its folder if `mayMake` allows it. */
 export function openForWriting(path: string, { mayMake }: { mayMake: boolean }): DatabaseSync {
@@ -135,11 +141,18 @@ function prepare(db: DatabaseSync): void {
 
 /** Upgrades a file of an older svc to the present format. */
 function lift(db: DatabaseSync): void {
-  if (formatOf(db) === STORE.format) return
+  if (formatOf(db) >= STORE.format) return
   inOne(db, () => {
     for (const statement of LIFTS.slice(formatOf(db) - 1)) db.exec(statement)
     db.exec(marksOf(STORE))
   })
+}
+
+/**
+ * Marks a file that gets a full-text index, inside a transaction: an older svc, which would not keep the index, must refuse it.
+ */
+export function markTexts(db: DatabaseSync): void {
+  db.exec(`${TEXTS} ${marksOf({ ...STORE, format: STORE.newest! })}`)
 }
 
 /** Creates the tables of an empty file; throws for a file of another program or of a newer format. */
@@ -162,7 +175,7 @@ function inOne(db: DatabaseSync, does: () => void): void {
   }
 }
 
-function formatOf(db: DatabaseSync, { what, application: ours, format: known }: Kind = STORE): number {
+function formatOf(db: DatabaseSync, { what, application: ours, format: own, newest: known = own }: Kind = STORE): number {
   const { format, application, tables } = marksIn(db)
   if (format > known && application === ours) throw new Refusal('STORE_NEWER', what, format, known)
   if (application === ours && format > 0) return format

@@ -1,5 +1,5 @@
 import { definePlugin, shownPath } from '@svc/core'
-import { Checks, ProtectedPaths, Store } from '@svc/core/contracts'
+import { Checks, Counts, ProtectedPaths, Store, TextIndex } from '@svc/core/contracts'
 import { countsReason, createCheck, examine } from './check.ts'
 import { config, fileOf } from './config.ts'
 import { countsFile } from './counts-file.ts'
@@ -11,6 +11,7 @@ export default definePlugin({
   section: 'store',
   config,
   provides: Store,
+  alsoProvides: [Counts, TextIndex],
   async setup(scope) {
     const path = fileOf(scope.config)
     const busyMs = scope.config.busy_timeout_ms

@@ -39,7 +39,7 @@ export function createLeaseTable(db: DatabaseSync): LeaseTable {
     acquire(lease, holder, ttlMs) {
       const now = Date.now()
       const there = s.find.get(lease)
-      if (there && Number(there.expires) > now) return [0, Number(there.expires)]
+      if (there && Number(there.expires) > now) return [0, Number(there.expires) - now]
       const fence = nextFence()
       s.hold.run(lease, holder, fence, now + ttlMs)
       known.keep(lease, fence)

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Space } from '@svc/core/contracts'
 import { storeClosed } from '@svc/storage-kit'
-import { refusedError, tooManyWrites, writerGone } from './errors.ts'
+import { answerLost, refusedError, tooManyWrites, writerGone } from './errors.ts'
 import {
   type Answer,
   type Answered,
@@ -71,12 +71,12 @@ export function createLink(options: LinkOptions): Link {
   const lost = (dead: Worker, cause: unknown) => {
     if (worker !== dead) return
     ;[worker, seen] = [undefined, 0]
-    pending.failAll(writerGone(cause))
+    // jobs that were not sent yet wait for the next thread; of the others, batches may have been committed
+    pending.failSent(isBatch => (isBatch ? answerLost(cause) : writerGone(cause)))
   }
   const running = () => (worker ??= startWriter({ path, busyMs, mayMake, spaces: [...spaces.values()] }, receive, lost))
   const flush = () => {
-    // Skips jobs whose callers have given up.
-    const words = packed(outbox.splice(0).filter(([id]) => pending.has(id)))
+    const words = packed(outbox.splice(0), pending)
     if (words.length === 0) return
     running().ref()
     running().postMessage(words satisfies ToWriter)
@@ -86,7 +86,7 @@ export function createLink(options: LinkOptions): Link {
     signal?.throwIfAborted()
     if (closing) throw storeClosed()
     if (pending.size >= MAX_PENDING) throw tooManyWrites()
-    const { id, promise } = pending.add(signal)
+    const { id, promise } = pending.add(job[0] === 'batch', signal)
     if (outbox.push([id, job]) === 1) setImmediate(flush)
     return promise
   }
@@ -112,9 +112,10 @@ export function createLink(options: LinkOptions): Link {
   }
 }
 
-function packed(jobs: readonly Numbered[]): Word[] {
+/** Packs jobs that are sent now. Skips those whose callers have given up. */
+function packed(jobs: readonly Numbered[], pending: Pending): Word[] {
   const words: Word[] = []
-  for (const [id, job] of jobs) pack(words, id, job)
+  for (const [id, job] of jobs) if (pending.sent(id)) pack(words, id, job)
   return words
 }
 
@@ -146,12 +147,14 @@ type Settle = PromiseWithResolvers<Answer>
 /** Jobs that wait for an answer of the writer, by number. */
 interface Pending {
   readonly size: number
-  has(id: number): boolean
   /** Adds a job that its caller can abort. */
-  add(signal: AbortSignal | undefined): { readonly id: number; readonly promise: Promise<Answer> }
+  add(isBatch: boolean, signal: AbortSignal | undefined): { readonly id: number; readonly promise: Promise<Answer> }
   /** Settles a job, unless its caller has given up. */
   settle(id: number, finish: (settle: Settle) => void): void
-  failAll(error: unknown): void
+  /** Records that a job is on its way to the writer. Returns false if its caller has given up. */
+  sent(id: number): boolean
+  /** Fails all jobs that were sent. */
+  failSent(error: (isBatch: boolean) => unknown): void
   /** Resolves when no job waits any more. */
   allSettled(): Promise<void>
 }
@@ -160,6 +163,8 @@ interface Waiting {
   readonly settle: Settle
   /** All jobs with the same signal. */
   readonly beside: Set<number> | undefined
+  readonly isBatch: boolean
+  isSent: boolean
 }
 
 /** Creates an empty table; calls `emptied` whenever no job waits any more. */
@@ -195,16 +200,20 @@ function createPending(emptied: () => void): Pending {
     get size() {
       return waiting.size
     },
-    has: id => waiting.has(id),
-    add(signal) {
+    add(isBatch, signal) {
       const id = ++last
       const promises = Promise.withResolvers<Answer>()
-      waiting.set(id, { settle: promises, beside: signal && besideOf(signal).add(id) })
+      waiting.set(id, { settle: promises, beside: signal && besideOf(signal).add(id), isBatch, isSent: false })
       return { id, promise: promises.promise }
     },
     settle,
-    failAll(error) {
-      for (const id of waiting.keys()) settle(id, s => s.reject(error))
+    sent(id) {
+      const item = waiting.get(id)
+      if (item) item.isSent = true
+      return item !== undefined
+    },
+    failSent(error) {
+      for (const [id, { isSent, isBatch }] of waiting) if (isSent) settle(id, s => s.reject(error(isBatch)))
     },
     async allSettled() {
       if (waiting.size > 0) await new Promise<void>(resolve => (idle = resolve))

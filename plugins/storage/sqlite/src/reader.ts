@@ -1,14 +1,15 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord } from '@svc/core/contracts'
-import { cursorOf, type Span } from '@svc/storage-kit'
-import { indexOf, loadCatalog, type StoredCatalog } from './catalog.ts'
+import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord, TextHit, TextPage } from '@svc/core/contracts'
+import { type CheckedSearch, createSnippets, cursorOf, type Span, TEXT_LIMITS } from '@svc/storage-kit'
+import { indexOf, loadCatalog, type StoredCatalog, textOf } from './catalog.ts'
 import { fileGone, readError } from './errors.ts'
 import { isBusy, isFileError, parsed } from './file-errors.ts'
-import { openForReading, STREAM } from './file.ts'
+import { NOW, openForReading, STREAM } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
 import { entriesIn } from './rows.ts'
 import type { Tails } from './tails.ts'
+import { matchExpression, searchIn } from './text-tables.ts'
 
 /** Reads on the calling thread, through a separate connection that no write blocks. */
 export interface Reader {
@@ -136,14 +137,17 @@ interface Reads {
   get(collection: string, key: string): StoreRecord | undefined
   range(collection: string, paths: IndexPaths, span: Span, reverse: boolean, limit: number): RangePage
   read(log: string, id: string, query: LogQuery): LogEntry[]
-  /** Expiry of a lease in Unix milliseconds, 0 if it is free. */
-  heldUntil(lease: string): number
+  search(collection: string, search: CheckedSearch, limit: number): TextPage
+  /** Milliseconds until a lease expires, by the clock of the machine; 0 or less if it is free. */
+  busyMs(lease: string): number
   feedEnd(): FeedPlace
   /** At most `limit` changes after a position; undefined if later deletions were forgotten, or the file was replaced. */
   feed(collection: string, place: FeedPlace, limit: number): FeedRow[] | undefined
   /** Differs after any commit of any process. */
   dataVersion(): string
   probed(): number
+  /** The clock of the machine in Unix milliseconds. */
+  clock(): number
 }
 
 /** Greater than every text: in SQLite every blob is. */
@@ -162,9 +166,10 @@ interface OpenFile {
 /** Prepares each statement at its first use. */
 function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }: OpenFile): Reads {
   const prepare = lazily(db)
-  const rangeRows = (sql: string, reverse: boolean, owner: number, span: Span, limit: number) =>
-    prepare(sql.replaceAll('$order', reverse ? 'DESC' : 'ASC')).iterate(owner, span.low, span.high ?? NO_END, limit + 1)
-
+  const rangeRows = (statements: RangeStatements, reverse: boolean, owner: number, span: Span, limit: number) => {
+    const sql = statements[reverse ? 'backward' : 'forward'][span.behind ? 'behind' : 'from']
+    return prepare(sql).iterate(owner, span.low, span.high ?? NO_END, limit + 1)
+  }
   return {
     get(name, key) {
       const collection = catalog().collections.get(name)
@@ -193,7 +198,14 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
         )
       return query.reverse ? entries.reverse() : entries
     },
-    heldUntil: lease => Number(prepare('SELECT expires FROM leases WHERE name = ?').get(lease)?.expires ?? 0),
+    search(name, search, limit) {
+      const text = textOf(catalog().collections.get(name), search.fields)
+      const match = text && matchExpression(text.fields, search.parsed, search.filter)
+      if (match === undefined) return { hits: [] }
+      const { score = Number.MAX_VALUE, key = '' } = search.after ?? {}
+      return hitPage(prepare(searchIn(text!.id, TEXT_LIMITS.matches)).iterate(match, score, score, key, limit + 1), search, limit)
+    },
+    busyMs: lease => Number(prepare(BUSY_MS).get(lease)?.ms ?? 0),
     feedEnd: () => ({ file, seq: Number(prepare("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").get()?.seq ?? 0) }),
     feed(name, { file: fileThen, seq }, limit) {
       if (fileThen !== file || seq < Number(prepare("SELECT value FROM counters WHERE name = 'forgotten'").get()!.value))
@@ -203,14 +215,26 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
     },
     dataVersion: () => `${version}/${Number(prepare('PRAGMA data_version').get()!.data_version)}`,
     probed: () => Number(prepare("SELECT value FROM counters WHERE name = 'probe'").get()!.value),
+    clock: () => Number(prepare(`SELECT ${NOW} AS now`).get()!.now),
   }
 }
 
 const GET = 'SELECT version, value FROM records WHERE collection = ? AND key = ?'
-const BY_KEY =
-  'SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key >= ? AND key < ? ORDER BY key $order LIMIT ?'
-const BY_INDEX = `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
-  WHERE p.idx = ? AND p.position >= ? AND p.position < ? ORDER BY p.position $order LIMIT ?`
+/** The statements of a range: by direction, and with or without its first position. */
+type RangeStatements = Readonly<Record<'forward' | 'backward', Readonly<Record<'from' | 'behind', string>>>>
+const rangeStatements = (sql: (compare: string, order: string) => string): RangeStatements => ({
+  forward: { from: sql('>=', 'ASC'), behind: sql('>', 'ASC') },
+  backward: { from: sql('>=', 'DESC'), behind: sql('>', 'DESC') },
+})
+const BY_KEY = rangeStatements(
+  (compare, order) =>
+    `SELECT key, version, value, key AS position FROM records WHERE collection = ? AND key ${compare} ? AND key < ? ORDER BY key ${order} LIMIT ?`
+)
+const BY_INDEX = rangeStatements(
+  (compare, order) => `SELECT r.key, r.version, r.value, p.position FROM places p CROSS JOIN records r ON r.id = p.record
+  WHERE p.idx = ? AND p.position ${compare} ? AND p.position < ? ORDER BY p.position ${order} LIMIT ?`
+)
+const BUSY_MS = `SELECT expires - ${NOW} AS ms FROM leases WHERE name = ?`
 const ENTRIES =
   'SELECT rowid & 4294967295 AS last, value FROM entries WHERE rowid >= ((? << 32) | ?) AND rowid < ((? + 1) << 32) ORDER BY rowid'
 const FEED = `SELECT f.seq, f.key, r.version, r.value FROM feed f LEFT JOIN records r ON r.collection = f.collection AND r.key = f.key
@@ -276,4 +300,19 @@ function page(rows: Iterable<Row>, limit: number): RangePage {
     chars += String(row.value).length
   }
   return { records }
+}
+
+function hitPage(rows: Iterable<Row>, { fields, parsed, cursorOf: cursorBehind }: CheckedSearch, limit: number): TextPage {
+  const snippets = createSnippets(parsed)
+  const hits: TextHit[] = []
+  let chars = 0
+  for (const row of rows) {
+    const last = hits.at(-1)
+    if (last && (hits.length === limit || chars > PAGE_CHARS))
+      return { hits, next: cursorBehind({ score: last.score, key: last.record.key }) }
+    const record = recordOf(row)
+    hits.push({ record, score: Number(row.score), snippets: snippets.of(fields.fields, record.value) })
+    chars += String(row.value).length
+  }
+  return { hits }
 }

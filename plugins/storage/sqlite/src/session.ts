@@ -3,7 +3,7 @@ import type { Space } from '@svc/core/contracts'
 import type { BatchContext } from './batch.ts'
 import { declareSpace, loadCatalog } from './catalog.ts'
 import { type Connection, createConnections, firstOf } from './connection.ts'
-import { isBusy, isDamage, isFileError, lastingOf, Refusal, wordsFor } from './file-errors.ts'
+import { isBusy, isDamage, isFileError, isSyncError, lastingOf, Refusal, wordsFor } from './file-errors.ts'
 import type { Answer, Answered, Commit, Job, Refused, WireOp, WriterData } from './wire.ts'
 
 /** The result of a group of jobs. */
@@ -38,7 +38,7 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
       if (full && Date.now() - trimmed > TRIM_MS) trim(c, (trimmed = Date.now()))
       const answers = jobs.map(job => answer(c, context, job, saves))
       if (full || !c.leases.takeMustSync()) {
-        c.s.commit.run()
+        commit(c)
         c.leases.takeMustSync()
         return answers
       }
@@ -58,9 +58,12 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
       if (isBusy(error)) throw error
       if (error instanceof Refusal) return jobs.map(() => error.refused)
       // Errors that are not of the file belong to one job, and damage may concern only one job: the others run alone.
-      if ((!isFileError(error) || isDamage(error)) && jobs.length > 1) return jobs.flatMap(job => attempt([job]))
+      if (!(error instanceof CommitUnsure) && (!isFileError(error) || isDamage(error)) && jobs.length > 1)
+        return jobs.flatMap(job => attempt([job]))
       connections.abandon()
-      return jobs.map(() => unavailable(error, path))
+      return jobs.map(job =>
+        error instanceof CommitUnsure && job[0] === 'batch' ? unsure(error, path) : unavailable(error, path)
+      )
     }
   }
   return {
@@ -75,12 +78,28 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
 /** Only data waits for the disk: a power cut may lose a lease, because its holder is gone too. */
 const isDurable = (job: Job) => job[0] === 'batch' || job[0] === 'open' || job[0] === 'probe'
 
-function unavailable(error: unknown, path: string): Refused {
+function unavailable(thrown: unknown, path: string): Refused {
+  const error = thrown instanceof CommitUnsure ? thrown.cause : thrown
   const [reason, hint] = wordsFor(error, basename(path))
   return {
     code: 'STORE_UNAVAILABLE',
     args: [reason, hint, error instanceof Error ? error.message : String(error), lastingOf(error)],
   }
+}
+
+/** The disk failed to sync a commit: it can be there after a restart. */
+class CommitUnsure extends Error {}
+
+function commit(c: Connection): void {
+  try {
+    c.s.commit.run()
+  } catch (error) {
+    throw isSyncError(error) ? new CommitUnsure('', { cause: error }) : error
+  }
+}
+
+function unsure({ cause }: CommitUnsure, path: string): Refused {
+  return { code: 'STORE_UNSURE', args: [wordsFor(cause, basename(path))[0], String(cause)] }
 }
 
 function begin(c: Connection, full: boolean): void {

@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { asSvcError, type CallContext, codeOf, type SvcError } from '@svc/core'
-import type { Fence, Lease, Space, Store, StoreOp } from '@svc/core/contracts'
+import type { Counts, Fence, Space, Store, StoreOp, TextIndex } from '@svc/core/contracts'
 import {
   type Catalog,
   checkCount,
@@ -10,7 +10,9 @@ import {
   checkOps,
   checkRange,
   checkRead,
+  checkSearch,
   checkSize,
+  clockOffset,
   createCatalog,
   createLeaseQueue,
   storeClosed,
@@ -45,7 +47,7 @@ export interface SqliteOptions {
 }
 
 /** A store in a file. Its disposal settles all writes and closes the file. */
-export interface SqliteStore extends Store, AsyncDisposable {
+export interface SqliteStore extends Store, Counts, TextIndex, AsyncDisposable {
   /** When the counts began anew after damage, according to the last probe, in Unix milliseconds. */
   countsAnewSince(): number | undefined
 }
@@ -89,9 +91,11 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     async probe(ctx) {
       enter(ctx)
       const durable = await probe(options.path, { link, reader }, ctx.signal)
+      const [before, clock] = [Date.now(), await reader.reading(reads => reads.clock(), ctx.signal)]
+      const clockOffsetMs = clockOffset(clock, before, Date.now())
       anewSince = await counter.probe(ctx.signal)
       await condition.check()
-      return { kind: 'sqlite', durable }
+      return { kind: 'sqlite', durable, scope: 'machine', role: 'primary', clockOffsetMs }
     },
     async [Symbol.asyncDispose]() {
       if (closed) return
@@ -243,10 +247,10 @@ function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => v
   const queue = createLeaseQueue({
     async attempt(lease, { holder, ttlMs }, looks) {
       // A caller that waits for another process only reads, so as not to take the write lock for nothing.
-      const heldUntil = looks > 0 ? await reader.reading(reads => reads.heldUntil(lease)) : 0
-      if (heldUntil > Date.now()) return { busyUntil: heldUntil }
-      const answer = await link.send(['acquire', lease, holder, ttlMs])
-      return answer[0] === 0 ? { busyUntil: answer[1]! } : leaseOf(lease, answer)
+      const busyMs = looks > 0 ? await reader.reading(reads => reads.busyMs(lease)) : 0
+      if (busyMs > 0) return { busyMs }
+      const [fence, last] = await link.send(['acquire', lease, holder, ttlMs])
+      return fence === 0 ? { busyMs: last! } : { lease, fence: fence!, expiresAt: last! }
     },
     release: lease => release(lease),
     lookAgain: looks => Math.min(LONGEST_LOOK_MS, 2 ** looks),
@@ -264,7 +268,8 @@ function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => v
     async renew({ lease, fence }, ttlMs, ctx) {
       enter(ctx)
       checkLease(lease, ttlMs)
-      return leaseOf(lease, await link.send(['renew', lease, fence, ttlMs], ctx.signal))
+      const [, expiresAt] = await link.send(['renew', lease, fence, ttlMs], ctx.signal)
+      return { lease, fence, expiresAt: expiresAt!, validMs: ttlMs }
     },
     async release(lease, ctx) {
       enter(ctx)
@@ -279,10 +284,8 @@ function createLeases(link: Link, reader: Reader, enter: (ctx: CallContext) => v
   return { contract, close: () => queue.close() }
 }
 
-const leaseOf = (lease: string, [fence, expiresAt]: Answer): Lease => ({ lease, fence: fence!, expiresAt: expiresAt! })
-
 /** The reads and writes of the store. */
-type Data = Pick<Store, 'get' | 'range' | 'read' | 'batch'>
+type Data = Pick<Store, 'get' | 'range' | 'read' | 'batch'> & TextIndex
 
 /** Shared parts of a store. */
 interface DataOptions {
@@ -306,6 +309,11 @@ function createData({ catalog, reader, link, tails, enter }: DataOptions): Data 
       enter(ctx)
       const { paths, span } = checkRange(collection, query, catalog)
       return reader.reading(reads => reads.range(collection, paths, span, query.reverse ?? false, query.limit), ctx.signal)
+    },
+    async search(collection, query, ctx) {
+      enter(ctx)
+      const search = checkSearch(collection, query, catalog)
+      return reader.reading(reads => reads.search(collection, search, query.limit), ctx.signal)
     },
     async read(log, id, query, ctx) {
       enter(ctx)

@@ -36,7 +36,14 @@ const PART = 32
 
 /** Why a job was not done, as plain data. */
 export interface Refused {
-  readonly code: 'STORE_CONFLICT' | 'STORE_FENCED' | 'STORE_NEWER' | 'STORE_UNKNOWN' | 'STORE_INVALID' | 'STORE_UNAVAILABLE'
+  readonly code:
+    | 'STORE_CONFLICT'
+    | 'STORE_FENCED'
+    | 'STORE_NEWER'
+    | 'STORE_UNKNOWN'
+    | 'STORE_INVALID'
+    | 'STORE_UNAVAILABLE'
+    | 'STORE_UNSURE'
   readonly args: readonly (string | number)[]
 }
 export type Answered = Answer | Refused

@@ -8,7 +8,7 @@ import { createSession } from '../src/session.ts'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
 import type { Job } from '../src/wire.ts'
 import { commitsIn } from './log-support.ts'
-import { SPACE, temporaryFolder, ctx } from './support.ts'
+import { PROBED, SPACE, temporaryFolder, ctx } from './support.ts'
 import { put } from './broken-files.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
@@ -84,7 +84,7 @@ function traced(file: string, folder: string): string | undefined {
 describe('what the store has acknowledged', () => {
   it('has waited for the disk: the connection that wrote it says so itself', async () => {
     await using host = await opened()
-    expect(await host.store.probe(ctx)).to.deep.equal({ kind: 'sqlite', durable: true })
+    expect(await host.store.probe(ctx)).to.deep.equal(PROBED)
     using raw = new DatabaseSync(host.path)
     expect(raw.prepare('PRAGMA journal_mode').get()).to.deep.include({ journal_mode: 'wal' })
   })

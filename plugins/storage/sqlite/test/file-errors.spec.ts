@@ -17,7 +17,7 @@ import type { Store } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { createCheck } from '../src/check.ts'
 import { createSqliteStore } from '../src/store.ts'
-import { SPACE, temporaryFolder, ctx } from './support.ts'
+import { PROBED, SPACE, temporaryFolder, ctx } from './support.ts'
 import { errorOf, put, removeDisk, servant, smallDisk, unavailable } from './broken-files.ts'
 import { skipBecause } from '../../../../test/support/needs.ts'
 
@@ -40,11 +40,11 @@ describe('the store in SQLite, with a broken file', () => {
       await store.open(SPACE, ctx)
     }
     using raw = new DatabaseSync(path)
-    raw.exec('PRAGMA user_version = 4')
+    raw.exec('PRAGMA user_version = 5')
     await using store = createSqliteStore({ path })
     const error = await errorOf(store.open(SPACE, ctx))
     expect(error).to.include({ code: 'STORE_NEWER' })
-    expect(error.details).to.deep.equal({ stored: 4, known: 3 })
+    expect(error.details).to.deep.equal({ stored: 5, known: 4 })
     expect(error.hint).to.match(/Update svc/)
     raw.exec('PRAGMA user_version = 3')
     expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 1 })
@@ -166,7 +166,7 @@ describe('the store in SQLite, with a broken file', () => {
       rmSync(join(disk, 'filler'))
       await put(store, 'a', 'again')
       expect((await store.get('notes', 'a', ctx))?.value).to.equal('again')
-      expect(await store.probe(ctx)).to.deep.equal({ kind: 'sqlite', durable: true })
+      expect(await store.probe(ctx)).to.deep.equal(PROBED)
     } finally {
       removeDisk(disk)
     }
@@ -188,6 +188,7 @@ describe('the store in SQLite, with a broken file', () => {
       remount('ro')
       await using store = createSqliteStore({ path })
       await unavailable(store.open(SPACE, ctx), disk, reason)
+      expect((await errorOf(store.open(SPACE, ctx))).details).to.deep.equal({ retryable: true, reason: 'read_only' })
       expect(await createCheck(store).probe(ctx)).to.deep.equal({
         status: 'unhealthy',
         reason: 'svc.db or its folder is read-only',

@@ -1,6 +1,6 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Checks, Store } from '@svc/core/contracts'
+import { Checks, Counts, Store } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { SPACE, temporaryFolder, ctx } from './support.ts'
@@ -17,7 +17,10 @@ describe('the plugin store-sqlite', () => {
       expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 0 })
       await store.batch([{ op: 'put', collection: 'notes', key: 'a', value: { n: 1 } }], {}, ctx)
       const check = host.slot(Checks).get('database')!
-      expect(await check.probe(ctx)).to.deep.equal({ status: 'healthy', detail: { kind: 'sqlite', durable: true } })
+      expect(await check.probe(ctx)).to.deep.equal({
+        status: 'healthy',
+        detail: { kind: 'sqlite', durable: true, scope: 'machine', role: 'primary', clock_offset_ms: 0 },
+      })
     }
     await using host = await testHost([PLUGIN], { config: { store: { path } } })
     const store = host.service(Store)
@@ -59,7 +62,7 @@ describe('the plugin store-sqlite', () => {
     const lines: string[] = []
     const log = { level: 'warn', destination: { write: (line: string) => void lines.push(line) } } as const
     await using host = await testHost([PLUGIN], { config: { store: { path } }, log })
-    const { counted } = await host.service(Store).count('k', [{ ms: 60_000, limit: 1 }], ctx)
+    const { counted } = await host.service(Counts).count('k', [{ ms: 60_000, limit: 1 }], ctx)
     expect(counted).to.equal(true)
     const report = await host.slot(Checks).get('database')!.probe(ctx)
     expect([report.status, lines.length]).to.deep.equal(['degraded', 1])

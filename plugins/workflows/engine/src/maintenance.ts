@@ -1,5 +1,6 @@
 import type { Log, CallContext } from '@svc/core'
 import type { RunQueue, Store, StoreOp } from '@svc/core/contracts'
+import { keepLease } from '@svc/storage-kit'
 import { TOUCH_MS } from './definitions.ts'
 import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
 import { groupOf } from './run-starter.ts'
@@ -22,6 +23,7 @@ const KEY_MS = TOUCH_MS
 /** The queue can have lost a run without a write for this time, so the run is queued again. */
 const QUIET_MS = 5 * 60_000
 const LEASE = 'workflows.maintenance'
+const LEASE_MS = 60_000
 
 /** Deletes expired data and queues forgotten runs again. Only one worker does it at a time. */
 export class Maintenance {
@@ -43,9 +45,10 @@ export class Maintenance {
   async #round(): Promise<void> {
     const { store, worker, lasting, log } = this.#parts
     try {
-      const holder = `${worker}/maintenance/${crypto.randomUUID()}`
-      const { lease, fence } = await store.acquire(LEASE, { holder, ttlMs: EVERY_MS / 2, waitMs: 0 }, lasting)
-      await this.run().finally(() => store.release({ lease, fence }, lasting))
+      // the worker's name: after its death, the lease is released with its others
+      const request = { holder: `${worker}/maintenance`, ttlMs: LEASE_MS, waitMs: 0 }
+      await using kept = await keepLease(store, LEASE, request, lasting)
+      await this.run(kept.ctx)
     } catch (err) {
       if (!lasting.signal.aborted) log.debug({ err }, 'failed to run the maintenance of workflow runs')
     }
@@ -53,34 +56,41 @@ export class Maintenance {
   }
 
   /** Runs the maintenance once. */
-  async run(): Promise<void> {
+  async run(ctx: CallContext = this.#parts.lasting): Promise<void> {
     const { retentionMs, maxAgeMs } = this.#parts
     const over = Date.now() - retentionMs
     for (const status of ['completed', 'failed'])
-      await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => this.#opsOfRun(id))
-    await this.#delete(KEYS, { index: 'by_time', to: Date.now() - KEY_MS }, async key => [
-      { op: 'delete', collection: KEYS, key },
-    ])
+      await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => this.#opsOfRun(id), ctx)
+    await this.#delete(
+      KEYS,
+      { index: 'by_time', to: Date.now() - KEY_MS },
+      async key => [{ op: 'delete', collection: KEYS, key }],
+      ctx
+    )
     // a run can start a day after the last write, take its time, be kept, and be retried then
     const unused = over - maxAgeMs - 2 * TOUCH_MS
-    await this.#delete(DEFINITIONS, { index: 'by_time', to: unused }, async key => [
-      { op: 'delete', collection: DEFINITIONS, key },
-    ])
-    await this.deliver()
-    await this.#requeue()
+    await this.#delete(
+      DEFINITIONS,
+      { index: 'by_time', to: unused },
+      async key => [{ op: 'delete', collection: DEFINITIONS, key }],
+      ctx
+    )
+    await this.deliver(ctx)
+    await this.#requeue(ctx)
   }
 
   async #delete(
     collection: string,
     range: { index: string; equals?: readonly string[]; to: number },
-    opsOf: (key: string) => Promise<StoreOp[]>
+    opsOf: (key: string) => Promise<StoreOp[]>,
+    ctx: CallContext
   ): Promise<void> {
-    const { store, lasting } = this.#parts
+    const { store } = this.#parts
     for (let done = 0; done < MOST; ) {
-      const { records, next } = await store.range(collection, { ...range, limit: PAGE }, lasting)
+      const { records, next } = await store.range(collection, { ...range, limit: PAGE }, ctx)
       if (records.length === 0) return
       const ops = await Promise.all(records.map(({ key }) => opsOf(key)))
-      await store.batch(ops.flat().slice(0, MOST_OPS), {}, lasting)
+      await store.batch(ops.flat().slice(0, MOST_OPS), {}, ctx)
       done += records.length
       if (next === undefined) return
     }
@@ -94,28 +104,27 @@ export class Maintenance {
   }
 
   /** Wakes runs with notices, because the sender can have crashed before it woke the run. */
-  async deliver(): Promise<void> {
-    const { store, queue, lasting } = this.#parts
+  async deliver(ctx: CallContext = this.#parts.lasting): Promise<void> {
+    const { store, queue } = this.#parts
     const ids = new Set<string>()
     for (let cursor: string | undefined; ids.size < MOST; ) {
-      const { records, next } = await store.range(INBOX, { limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }, lasting)
+      const { records, next } = await store.range(INBOX, { limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }, ctx)
       for (const { key } of records) ids.add(key.split('/', 1)[0]!)
       if (next === undefined) break
       cursor = next
     }
-    for (const id of ids) await queue.wake(id, lasting)
+    for (const id of ids) await queue.wake(id, ctx)
   }
 
   /** Queues runs again whose process crashed before it queued them. A run in progress or waiting is only checked once more. */
-  async #requeue(): Promise<void> {
-    const { store, queue, lasting } = this.#parts
+  async #requeue(ctx: CallContext): Promise<void> {
+    const { store, queue } = this.#parts
     const quiet = { index: 'by_status', equals: ['running'], to: Date.now() - QUIET_MS, limit: PAGE }
     for (let cursor: string | undefined; ; ) {
-      const { records, next } = await store.range(RUNS, { ...quiet, ...(cursor === undefined ? {} : { cursor }) }, lasting)
+      const { records, next } = await store.range(RUNS, { ...quiet, ...(cursor === undefined ? {} : { cursor }) }, ctx)
       for (const { key, value } of records) {
         const record = value as unknown as RunRecord
-        if (record.waiting.length === 0)
-          await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, lasting)
+        if (record.waiting.length === 0) await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, ctx)
       }
       if (next === undefined) return
       cursor = next

@@ -1,5 +1,6 @@
 import type { RunningHost } from '@svc/core'
 import { type Json, RunQueue, Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
+import { mock } from 'node:test'
 import { expect } from 'chai'
 import { Maintenance } from '../src/maintenance.ts'
 import { openEngine, quiet, ran, ctx, waitingRun } from './support.ts'
@@ -142,5 +143,36 @@ describe('a run that gets too old', () => {
       ['undo/two/do', 'failed', 'RUN_EXPIRED'],
       ['undo/one/do', 'completed', undefined],
     ])
+  })
+
+  it('holds its lease in the name of its worker, so that others need not wait for its expiry after a crash', async () => {
+    await using host = await openEngine()
+    const [store, queue, log] = [host.service(Store), host.service(RunQueue), host.log]
+    const acquired = Promise.withResolvers<string>()
+    const watched: Store = {
+      ...Object.fromEntries(Object.keys(Store.methods).map(name => [name, Reflect.get(store, name)])),
+      acquire(lease, request, callContext) {
+        acquired.resolve(request.holder)
+        return store.acquire(lease, request, callContext)
+      },
+    } as Store
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const maintenance = new Maintenance({
+      store: watched,
+      queue,
+      worker: 'server.1',
+      retentionMs: DAY_MS,
+      maxAgeMs: DAY_MS,
+      log,
+      lasting: ctx,
+    })
+    try {
+      maintenance.begin()
+      mock.timers.tick(30_000)
+      expect(await acquired.promise).to.match(/^server\.1\/./)
+    } finally {
+      mock.timers.reset()
+      maintenance.end()
+    }
   })
 })

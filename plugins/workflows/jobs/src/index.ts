@@ -23,7 +23,7 @@ export default definePlugin({
     const holder = `${name}/jobs/`
     const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, log, lasting })
     scope.add(PeerAnswers, TOPIC, createAnswer(jobs))
-    scope.add(MetricSources, 'jobs', metrics)
+    scope.add(MetricSources, 'jobs', { read: ctx => metrics.read(ctx) })
     const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)
     if (!isExecuting) return jobs
     scope.tap(Host.hooks.ready, () => {

@@ -39,7 +39,7 @@ export async function openProcess(serverId: string, store: Store, { network = ne
   const kinds = Promise.withResolvers<Scope>()
   const host = await testHost([JOBS], {
     serverId,
-    strict: false,
+    strict: true,
     config: { jobs: { drain_s: 0, ...config } },
     give: [
       { name: 'test:store', use: definePlugin({ provides: Store, setup: () => store }) },

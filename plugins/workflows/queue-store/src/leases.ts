@@ -1,5 +1,6 @@
 import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
+import { LeaseHold, storeFenced } from '@svc/storage-kit'
 import { tryAcquire } from '@svc/storage-kit/records'
 
 /** The leases of claims: one for each run, and one for each slot of a group. */
@@ -8,7 +9,9 @@ export class Leases {
   readonly #holder: string
   readonly #claimMs: number
   /** Group slots that runs of this process hold. */
-  readonly #places = new Map<string, Fence>()
+  readonly #places = new Map<string, LeaseHold>()
+  /** Runs that this process executes. */
+  readonly #runs = new Map<string, LeaseHold>()
 
   /** `claimMs`: a claim expires after this time without renewal. */
   constructor(store: Store, holder: string, claimMs: number) {
@@ -18,8 +21,10 @@ export class Leases {
   }
 
   /** Acquires the lease of a run; undefined if it is taken. */
-  run(id: string, ctx: CallContext): Promise<Fence | undefined> {
-    return this.#acquire(RUN_LEASE + id, ctx)
+  async run(id: string, ctx: CallContext): Promise<Fence | undefined> {
+    const hold = await this.#acquire(RUN_LEASE + id, ctx)
+    if (hold) this.#runs.set(id, hold)
+    return hold?.fence
   }
 
   /** Acquires a group slot for a run. Returns false if all slots are taken, or if this process already executes the run. */
@@ -42,24 +47,31 @@ export class Leases {
   async leave(id: string, ctx: CallContext): Promise<boolean> {
     const place = this.#places.get(id)
     this.#places.delete(id)
-    if (place) await this.#store.release(place, ctx)
+    if (place) await this.#store.release(place.fence, ctx)
     return place !== undefined
   }
 
   async free(id: string, fence: Fence, ctx: CallContext): Promise<boolean> {
+    // the same run can be claimed again by now
+    if (this.#runs.get(id)?.fence.fence === fence.fence) this.#runs.delete(id)
     const [hadPlace] = await Promise.all([this.leave(id, ctx), this.#store.release(fence, ctx)])
     return hadPlace
   }
 
-  /** Renews the leases of a claim. Throws STORE_FENCED if another process holds one of them. */
+  /** Renews the leases of a claim. Throws STORE_FENCED if one is lost or was not renewed in time: the run must stop. */
   async keep(id: string, fence: Fence, ctx: CallContext): Promise<void> {
-    const place = this.#places.get(id)
-    await Promise.all((place ? [fence, place] : [fence]).map(item => this.#store.renew(item, this.#claimMs, ctx)))
+    const [run, place] = [this.#runs.get(id), this.#places.get(id)]
+    if (run?.fence.fence !== fence.fence) throw storeFenced(fence.lease, fence.fence)
+    const all = place ? [run, place] : [run]
+    await Promise.all(all.map(hold => hold.renew(ctx)))
   }
 
-  #acquire(lease: string, ctx: CallContext): Promise<Fence | undefined> {
+  async #acquire(lease: string, ctx: CallContext): Promise<LeaseHold | undefined> {
+    const asked = performance.now()
+    const ttlMs = this.#claimMs
     // each claim has its own holder, because a holder gets back a lease that it already has
-    return tryAcquire(this.#store, lease, { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: this.#claimMs }, ctx)
+    const taken = await tryAcquire(this.#store, lease, { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs }, ctx)
+    return taken && new LeaseHold(this.#store, taken, { asked, ttlMs })
   }
 }
 

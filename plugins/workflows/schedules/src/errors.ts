@@ -39,18 +39,9 @@ export const tooMany = (most: number) =>
     hint: 'Remove schedules that are not needed any more',
   })
 
-export const storeForgets = (kind: string) =>
-  svcError(
-    'STORE_FORGETS',
-    `the store "${kind}" is not shared between processes, so this command cannot see the schedules of a server`,
-    {
-      hint: 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first',
-    }
-  )
-
-/** The reason why a tick started no job. Errors of `Jobs` contain no secrets. */
-export const toPublicError = (error: unknown): PublicError => ({
-  code: codeOf(error) ?? 'INTERNAL_ERROR',
-  message: codeOf(error) === undefined ? 'an internal error; see the log of the server' : messageOf(error).slice(0, 1000),
-  details: {},
-})
+/** The reason why a tick started no job. An error without a code of its own can contain paths. */
+export function toPublicError(error: unknown): PublicError {
+  const code = codeOf(error) ?? 'INTERNAL_ERROR'
+  const isOwn = code !== 'INTERNAL_ERROR'
+  return { code, message: isOwn ? messageOf(error).slice(0, 1000) : 'an internal error; see the log of the server', details: {} }
+}

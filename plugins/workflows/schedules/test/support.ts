@@ -48,7 +48,7 @@ async function openProcess(serverId: string, store: Store, clock: Clock, { kinds
   const opened = Promise.withResolvers<Scope>()
   const host = await testHost([{ name: '@svc/plugin-jobs', use: pluginFolder('jobs') }], {
     serverId,
-    strict: false,
+    strict: true,
     config: { jobs: { drain_s: 0, execute: true, concurrency: 20 } },
     give: [
       { name: 'test:store', use: definePlugin({ provides: Store, setup: () => store }) },

@@ -1,6 +1,6 @@
 import type { Host, HostReport, SlotView } from '@svc/core'
-import type { HealthFact, Route, RouteReply } from '@svc/core/contracts'
-import { factsOf, type Probes, worst } from '../probes.ts'
+import type { HealthFact, Route } from '@svc/core/contracts'
+import { factsOf, type IsStoreReady, type Probes, worst } from '../probes.ts'
 import { INTEGER, object, ok, STRING, words } from '../schemas.ts'
 
 const word = words('healthy', 'degraded', 'unhealthy')
@@ -26,17 +26,19 @@ const health = object(
   },
   ['status', 'version', 'uptime_seconds', 'checks']
 )
-const ready = object({ status: words('ready', 'starting', 'closing') })
+const ready = object({ status: words('ready', 'starting', 'closing', 'store_unavailable') })
 
 /** Health routes. They need no credential, so they return statuses without details. */
 export function createHealthRoutes({
   host,
   probes,
   facts,
+  isStoreReady,
 }: {
   host: Host
   probes: Probes
   facts: SlotView<HealthFact>
+  isStoreReady: IsStoreReady
 }): Record<string, Route> {
   return {
     health: {
@@ -69,9 +71,14 @@ export function createHealthRoutes({
       ...open('/health/ready', 'Check that the server accepts new requests'),
       responses: {
         ...ok('The server accepts new requests.', ready),
-        '503': { description: 'The server is starting or closing.', schema: ready },
+        '503': { description: 'The server is starting or closing, or its store accepts no writes.', schema: ready },
       },
-      handle: async (_request, ctx) => readiness(await host.report(ctx)),
+      async handle(_request, ctx) {
+        const { state, successor } = await host.report(ctx)
+        // a worker with a successor counts as ready, because the successor accepts new connections
+        if (state !== 'running' && !successor) return { status: 503, body: { status: state } }
+        return (await isStoreReady()) ? { body: { status: 'ready' } } : { status: 503, body: { status: 'store_unavailable' } }
+      },
     },
   }
 }
@@ -91,10 +98,4 @@ function failedPlugins({ plugins }: HostReport): Record<string, string> | undefi
       plugin.error?.code ?? 'failed',
     ])
   )
-}
-
-/** A worker with a successor counts as ready, because the successor accepts new connections. */
-function readiness({ state, successor }: HostReport): RouteReply {
-  const isReady = state === 'running' || successor
-  return { status: isReady ? 200 : 503, body: { status: isReady ? 'ready' : state } }
 }

@@ -1,5 +1,6 @@
 import { type CallContext, codeOf, createCoalescer, Wakeup, withTimeout } from '@svc/core'
 import type { Fence } from '@svc/core/contracts'
+import { LeaseHold } from '@svc/storage-kit'
 import { tryAcquire } from '@svc/storage-kit/records'
 import { noOwner, serverDisabled } from '../connection/failures.ts'
 import { callTimesOf } from '../registry/client-options.ts'
@@ -37,6 +38,8 @@ export class ServerOwner {
   #session: ServerSession | undefined
   #loggedIn = 0
   #timer: NodeJS.Timeout | undefined
+  /** The lease that was acquired last. */
+  #hold: LeaseHold | undefined
   #stage: 'waiting' | 'open' | 'leaving' | 'drained' | 'closed' = 'waiting'
 
   constructor(context: McpContext, server: Server) {
@@ -165,7 +168,12 @@ export class ServerOwner {
   /** Returns the fence of the lease, `undefined` if another worker holds it. Releases the lease of a worker that has ended. */
   async #acquire(): Promise<Fence | undefined> {
     const { store, registry, workers, holder, lasting } = this.#context
-    const acquire = () => tryAcquire(store, this.#lease, { holder, ttlMs: LEASE_MS }, lasting)
+    const acquire = async () => {
+      const asked = performance.now()
+      const lease = await tryAcquire(store, this.#lease, { holder, ttlMs: LEASE_MS }, lasting)
+      this.#hold = lease && new LeaseHold(store, lease, { asked, ttlMs: LEASE_MS })
+      return this.#hold?.fence
+    }
     const fence = await acquire()
     const state = registry.state(this.server)
     if (fence || !state?.worker || !workers?.exited.has(state.worker)) return fence
@@ -173,11 +181,13 @@ export class ServerOwner {
     return acquire()
   }
 
-  /** Returns false if another worker holds the lease by now. */
+  /** Returns false if another worker can hold the lease by now: it is lost, or was not renewed in time. */
   async #renew(fence: Fence): Promise<boolean> {
-    const { store, log, lasting } = this.#context
+    const { log, lasting } = this.#context
+    const hold = this.#hold
+    if (hold?.fence.fence !== fence.fence) return false
     try {
-      await store.renew(fence, LEASE_MS, lasting)
+      await hold.renew(lasting)
     } catch (error) {
       if (codeOf(error) === 'STORE_FENCED') return false
       log.warn({ err: error, lease: this.#lease }, 'failed to renew the lease of an MCP server')

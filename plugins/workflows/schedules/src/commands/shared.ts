@@ -1,13 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { Args, Flags } from '@svc/cli/command'
+import { Args } from '@svc/cli/command'
 import { messageOf, systemContext } from '@svc/core'
 import { type CommandContext, type Json, type Schedule, type ScheduleSpec, Store } from '@svc/core/contracts'
-import { lineInvalid } from '@svc/plugin-kit'
+import { lineInvalid, storeForgets } from '@svc/plugin-kit'
 import { askServer } from '@svc/runtime'
 import { type SchedulesQuestion, TOPIC } from '../answers.ts'
-import { storeForgets } from '../errors.ts'
 import { durationMs } from '../settings.ts'
+
+const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
 
 /** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_FORGETS. */
 export async function askSchedules<T>(
@@ -19,21 +20,12 @@ export async function askSchedules<T>(
   const message = question as unknown as Json
   const answers = askServer(call, { topic: TOPIC, message, port }, ctx, async host => {
     const { durable, kind } = await host.service(Store).probe(ctx)
-    if (!durable) throw storeForgets(kind)
+    if (!durable) throw storeForgets(kind, 'this command cannot see the schedules of a server', HINT)
   })
   return (await Array.fromAsync(answers))[0] as T
 }
 
 export const NAME_ARG = { name: Args.string({ description: 'Name of a schedule', required: true, ignoreStdin: true }) }
-
-export const PORT_FLAG = {
-  port: Flags.integer({
-    summary: 'Port of the running server, if this home has several',
-    helpValue: '<int>',
-    min: 1,
-    max: 65_535,
-  }),
-}
 
 /** `2026-11-24 02:31:07Z`. */
 export const timeText = (ms: number | undefined): string =>

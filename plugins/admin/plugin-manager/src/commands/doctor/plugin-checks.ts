@@ -45,10 +45,12 @@ function describe(check: string, report: CheckReport): Finding[] {
 const HINT = 'Read the log of the server (svc serve --debug)'
 const STORE_HINT = 'Stop the server and restore a backup (svc store restore), or end the program that holds the file'
 
-function wordsOf({ path, spaces, records, entries, kind, durable }: NonNullable<CheckReport['detail']>): string[] {
+function wordsOf({ path, spaces, records, entries, kind, durable, scope, role }: NonNullable<CheckReport['detail']>): string[] {
   return [
     ...(typeof path === 'string' ? [shownPath(path)] : []),
     ...(typeof kind === 'string' ? [kind] : []),
+    ...(scope === 'process' ? ['each process has its own data'] : scope === 'cluster' ? ['shared by the cluster'] : []),
+    ...(role === 'replica' ? ['accepts no writes'] : []),
     ...(durable === false ? ['data is lost at the end of the process'] : []),
     ...(Array.isArray(spaces) ? ['whole', ...spaces.map(schemaOf)] : []),
     ...(typeof records === 'number' ? [`${records} records`] : []),

@@ -109,12 +109,12 @@ function nameLine(plugin: PluginReport, { orders }: PluginTree): string {
   return `${orders.get(plugin)} ${bold(instance === undefined ? name : `${name} (${instance})`)} ${dim(visible(marks.join('  ')))}`
 }
 
-function factsOf({ provides, requires, added, absent = {}, permissions, error }: PluginReport): string[] {
+function factsOf({ provides, alsoProvides = [], requires, added, absent = {}, permissions, error }: PluginReport): string[] {
   const lists = (word: string, record: Readonly<Record<string, readonly string[]>>) =>
     Object.entries(record).map(([key, names]) => `${word} ${key}: ${names.join(', ')}`)
   return [
     ...(error ? [`failed    ${error.code}: ${error.message}`] : []),
-    ...(provides ? [`provides  ${provides}`] : []),
+    ...(provides ? [`provides  ${[provides, ...alsoProvides].join(', ')}`] : []),
     ...(requires.length > 0 ? [`requires  ${requires.join(', ')}`] : []),
     ...lists('added    ', added),
     ...lists('declared, but not added:', absent),

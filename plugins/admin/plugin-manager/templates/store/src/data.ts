@@ -118,7 +118,7 @@ export const createData = (catalog: Catalog) => {
       const places = [...tableOf(collection)]
         .map(([key, row]) => ({ key, row, position: sortKey(paths, JSON.parse(row.text), key) }))
         .map(place => ({ ...place, at: byBytes(place.position) }))
-        .filter(({ at }) => at >= low && (high === undefined || at < high))
+        .filter(({ at }) => (span.behind ? at > low : at >= low) && (high === undefined || at < high))
         .sort((a, b) => (a.at < b.at ? -1 : 1) * (query.reverse ? -1 : 1))
       const page = places.slice(0, query.limit)
       const records = page.map(({ key, row }) => recordOf(key, row))

@@ -1,8 +1,9 @@
 import { definePlugin } from '@svc/core'
-import { Store } from '@svc/core/contracts'
+import { Counts, Store } from '@svc/core/contracts'
 import { createSampleWord } from './store.ts'
 
 export default definePlugin({
   provides: Store,
+  alsoProvides: [Counts],
   setup: scope => scope.use(createSampleWord()),
 })

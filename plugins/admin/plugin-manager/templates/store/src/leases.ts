@@ -1,5 +1,5 @@
 import type { Fence, Lease } from '@svc/core/contracts'
-import { createLeaseQueue, storeFenced } from '@svc/storage-kit'
+import { createLeaseQueue, steadyNow, storeFenced } from '@svc/storage-kit'
 
 //js: /** @typedef {{ holder: string, fence: number, expiresAt: number }} Holding */
 interface Holding {
@@ -30,8 +30,9 @@ export const createLeases = () => {
   const queue = createLeaseQueue({
     async attempt(lease, { holder, ttlMs }) {
       const there = held.get(lease)
-      if (there && there.expiresAt > Date.now()) return { busyUntil: there.expiresAt }
-      const holding = { holder, fence: ++last, expiresAt: Date.now() + ttlMs }
+      const now = steadyNow()
+      if (there && there.expiresAt > now) return { busyMs: there.expiresAt - now }
+      const holding = { holder, fence: ++last, expiresAt: now + ttlMs }
       held.set(lease, holding)
       return { lease, fence: holding.fence, expiresAt: holding.expiresAt }
     },
@@ -46,9 +47,10 @@ export const createLeases = () => {
     //js: /** @param {import('@svc/core/contracts').Fence} lease @param {number} ttlMs @returns {import('@svc/core/contracts').Lease} */
     renew(lease: Fence, ttlMs: number): Lease {
       const there = check(lease)
-      if (there.expiresAt <= Date.now()) throw storeFenced(lease.lease, lease.fence)
-      there.expiresAt = Date.now() + ttlMs
-      return { lease: lease.lease, fence: lease.fence, expiresAt: there.expiresAt }
+      const now = steadyNow()
+      if (there.expiresAt <= now) throw storeFenced(lease.lease, lease.fence)
+      there.expiresAt = now + ttlMs
+      return { lease: lease.lease, fence: lease.fence, expiresAt: there.expiresAt, validMs: ttlMs }
     },
     //js: /** @param {string} prefix */
     releaseHolder(prefix: string): void {

@@ -1,12 +1,23 @@
-import type { Store } from '@svc/core/contracts'
-import { checkCount, checkLease, checkOps, checkRead, createCatalog, hit, type StoredWindow, storeClosed } from '@svc/storage-kit'
+import type { Counts, Store } from '@svc/core/contracts'
+import {
+  checkCount,
+  checkLease,
+  checkOps,
+  checkRead,
+  clockOffset,
+  createCatalog,
+  hit,
+  steadyNow,
+  type StoredWindow,
+  storeClosed,
+} from '@svc/storage-kit'
 import { createChanges } from './changes.ts'
 import { createData } from './data.ts'
 import { createLeases } from './leases.ts'
 
 /** Creates a store that lives as long as its process. Its disposal ends watches and waits. */
-//js: /** @type {() => import('@svc/core/contracts').Store & AsyncDisposable} */
-export const createSampleWord = (): Store & AsyncDisposable => {
+//js: /** @type {() => import('@svc/core/contracts').Store & import('@svc/core/contracts').Counts & AsyncDisposable} */
+export const createSampleWord = (): Store & Counts & AsyncDisposable => {
   const catalog = createCatalog()
   const data = createData(catalog)
   const leases = createLeases()
@@ -66,7 +77,7 @@ export const createSampleWord = (): Store & AsyncDisposable => {
     async count(key, windows, ctx) {
       enter(ctx)
       checkCount(key, windows)
-      const { counted, kept } = hit(counts.get(key) ?? [], windows, Date.now())
+      const { counted, kept } = hit(counts.get(key) ?? [], windows, steadyNow())
       counts.set(key, kept)
       return counted
     },
@@ -76,7 +87,9 @@ export const createSampleWord = (): Store & AsyncDisposable => {
     },
     async probe(ctx) {
       enter(ctx)
-      return { kind: 'sample_word', durable: false, shared: false }
+      const [before, clock] = [Date.now(), steadyNow()]
+      const clockOffsetMs = clockOffset(clock, before, Date.now())
+      return { kind: 'sample_word', durable: false, scope: 'process', role: 'primary', clockOffsetMs }
     },
     async [Symbol.asyncDispose]() {
       isClosed = true

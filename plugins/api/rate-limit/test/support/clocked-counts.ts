@@ -1,22 +1,22 @@
-import type { CountState, CountWindow, Store } from '@svc/core/contracts'
+import type { CountState, Counts, CountWindow } from '@svc/core/contracts'
 
-/** Counts as a store does, by a clock that the test sets; says how often it was asked. */
-export interface ClockedStore extends Pick<Store, 'count'> {
+/** Counts, by a clock that the test sets; says how often it was asked. */
+export interface ClockedCounts extends Counts {
   now: number
   asked: number
 }
 
-export function createClockedStore(now = 1_700_000_000_000): ClockedStore {
+export function createClockedCounts(now = 1_700_000_000_000): ClockedCounts {
   const clients = new Map<string, Map<number, CountState>>()
   const stateOf = (key: string, { ms }: CountWindow): CountState => {
     const state = clients.get(key)?.get(ms)
-    return state && state.endsAt > store.now ? state : { count: 0, endsAt: store.now + ms }
+    return state && state.endsAt > counts.now ? state : { count: 0, endsAt: counts.now + ms }
   }
-  const store: ClockedStore = {
+  const counts: ClockedCounts = {
     now,
     asked: 0,
     async count(key, windows) {
-      store.asked++
+      counts.asked++
       const before = windows.map(window => stateOf(key, window))
       if (windows.some(({ limit }, at) => before[at]!.count >= limit)) return { counted: false, windows: before }
       const after = before.map(({ count, endsAt }) => ({ count: count + 1, endsAt }))
@@ -24,5 +24,5 @@ export function createClockedStore(now = 1_700_000_000_000): ClockedStore {
       return { counted: true, windows: after }
     },
   }
-  return store
+  return counts
 }
