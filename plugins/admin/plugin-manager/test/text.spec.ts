@@ -178,6 +178,13 @@ describe('what a person reads before a plugin is let in', () => {
       expect(words(name)).to.deep.equal([`WIDE: join ${name}: see and change all its messages`])
   })
 
+  it('names each secret that a plugin asks for', () => {
+    expect(permissionWords({ secrets: ['db_password', 'api_key'] })).to.deep.equal([
+      'read the secret db_password',
+      'read the secret api_key',
+    ])
+  })
+
   it('says which spaces of the store it reads and changes', () => {
     expect(permissionWords({ spaces: ['notes', 'n*'] })).to.deep.equal([
       'WIDE: read and change all data in the space n* of the store',
