@@ -1,7 +1,7 @@
-import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand } from '@svc/cli/command'
 import type { Job, JobDetail, JobLogEntry, JobState } from '@svc/core/contracts'
 import { oneLine, table } from '@svc/plugin-kit'
-import { askJobs, JOB_ARG, PORT_FLAG, jsonRecord, timeText } from './shared.ts'
+import { askJobs, JOB_ARG, jsonRecord, timeText } from './shared.ts'
 
 const HEAD = ['JOB', 'KIND', 'STATE', 'ATTEMPTS', 'ADDED', '']
 const STATES = ['queued', 'running', 'completed', 'failed', 'cancelled'] as const satisfies readonly JobState[]

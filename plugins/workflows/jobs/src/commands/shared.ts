@@ -1,4 +1,4 @@
-import { Args, Flags } from '@svc/cli/command'
+import { Args } from '@svc/cli/command'
 import { systemContext } from '@svc/core'
 import { type CommandContext, type Json, Store } from '@svc/core/contracts'
 import { askServer } from '@svc/runtime'
@@ -21,15 +21,6 @@ export async function askJobs<T>(
 }
 
 export const JOB_ARG = { id: Args.string({ description: 'Id of a job', required: true, ignoreStdin: true }) }
-
-export const PORT_FLAG = {
-  port: Flags.integer({
-    summary: 'Port of the running server, if this home has several',
-    helpValue: '<int>',
-    min: 1,
-    max: 65_535,
-  }),
-}
 
 /** `2026-11-24 02:31:07Z`. */
 export const timeText = (ms: number | undefined): string =>

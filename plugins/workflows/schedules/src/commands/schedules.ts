@@ -1,8 +1,8 @@
-import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand } from '@svc/cli/command'
 import type { Job, Schedule } from '@svc/core/contracts'
 import { oneLine, table } from '@svc/plugin-kit'
 import { CATCH_UPS, OVERLAPS } from '../settings.ts'
-import { askSchedules, NAME_ARG, PORT_FLAG, scheduleRecord, specOfFlags, timeText } from './shared.ts'
+import { askSchedules, NAME_ARG, scheduleRecord, specOfFlags, timeText } from './shared.ts'
 
 const HEAD = ['SCHEDULE', 'WHEN', 'KIND', 'NEXT', 'LAST', '']
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { Args, Flags } from '@svc/cli/command'
+import { Args } from '@svc/cli/command'
 import { messageOf, systemContext } from '@svc/core'
 import { type CommandContext, type Json, type Schedule, type ScheduleSpec, Store } from '@svc/core/contracts'
 import { lineInvalid } from '@svc/plugin-kit'
@@ -25,15 +25,6 @@ export async function askSchedules<T>(
 }
 
 export const NAME_ARG = { name: Args.string({ description: 'Name of a schedule', required: true, ignoreStdin: true }) }
-
-export const PORT_FLAG = {
-  port: Flags.integer({
-    summary: 'Port of the running server, if this home has several',
-    helpValue: '<int>',
-    min: 1,
-    max: 65_535,
-  }),
-}
 
 /** `2026-11-24 02:31:07Z`. */
 export const timeText = (ms: number | undefined): string =>
