@@ -26,6 +26,7 @@ const plugins: Document = await readDocument(
     'call-a-model',
     'debug-a-plugin',
     'test-a-plugin',
+    'test-against-a-database',
   ].map(guide)
 )
 const providers: Document = await readDocument(...['configure-providers', 'handle-model-failures', 'write-a-provider'].map(guide))

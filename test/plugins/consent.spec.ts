@@ -252,6 +252,22 @@ describe('consent to the permissions of a plugin', function () {
     }
   })
 
+  it('names settings that the configuration lacks before the question, unless a server with its own configuration runs', async workspace => {
+    const { svc, folder, home } = workspace
+    const settings = ['tools.tides.url', 'tools.tides.spare']
+    const file = await tidesFile(folder, tides('1.0.0', { svc: { permissions: SETTINGS, settings } }))
+    await configure(workspace, { url: 'tcp://db.internal:1' })
+    const { code, out, err } = await svc('plugins', 'install', file)
+    expect(code).to.equal(1)
+    expect(out).to.contain('needs     tools.tides.spare in the configuration, which is not set')
+    expect(err).to.contain(`SETTINGS_MISSING  ${TIDES}`).and.contain('needs tools.tides.spare, which').and.not.contain('CONSENT')
+    await configureFew(folder, {})
+    await using _service = await startService({ home, cwd: folder })
+    expect((await svc('plugins', 'install', file)).err).to.contain('CONSENT_MISSING')
+    await configure(workspace, { url: 'tcp://db.internal:1', spare: 'x' })
+    expect((await svc('plugins', 'install', file)).out).to.not.contain('which is not set')
+  })
+
   it('leaves one line in the log for whatever a tool throws, which svc tools call shows with code and place', async workspace => {
     const { svc, folder, home } = workspace
     expect((await svc('plugins', 'install', await tidesFile(folder, tides('1.0.0')), '--yes')).code).to.equal(0)

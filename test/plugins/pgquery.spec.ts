@@ -61,7 +61,7 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     postgres = stack.use(await startPostgres())
     const registry = stack.use(await startRegistry())
     await publishInstalled(registry, folder, 'pg', new Set())
-    env = { PGQUERY_PASSWORD: 'secret', npm_config_registry: registry.url, npm_config_cache: join(folder, 'cache') }
+    env = { PGQUERY_PASSWORD: postgres.password, npm_config_registry: registry.url, npm_config_cache: join(folder, 'cache') }
     await configure(`localhost:${postgres.port}`)
     const { code, out, err } = await svc('plugins', 'install', EXAMPLE, '--yes')
     expect(code, `${out}\n${err}`).to.equal(0)
@@ -85,7 +85,7 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
       const cases = await pluginKit(EXAMPLE, {
         ...(isolation === 'process' ? { sandbox } : {}),
         config,
-        env: { PGQUERY_PASSWORD: 'secret' },
+        env: { PGQUERY_PASSWORD: postgres.password },
         tools: { query_database: { good: [{ args }], bad: [{ args: {} }], slow: { args: { sql: 'SELECT pg_sleep(600)' } } } },
       })
       const [failed, warnings] = [[] as string[], [] as string[]]

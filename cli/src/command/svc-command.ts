@@ -74,6 +74,16 @@ export abstract class SvcCommand extends BaseCommand {
 /** Flags of most commands. */
 export const JSON_FLAG = { json: Flags.boolean({ summary: 'Print one JSON object', default: false }) }
 
+/** Flag of a command that asks the running server, or the plugins in its own process if none runs. */
+export const PORT_FLAG = {
+  port: Flags.integer({
+    summary: 'Port of the running server, if this home has several',
+    helpValue: '<int>',
+    min: 1,
+    max: 65_535,
+  }),
+}
+
 /** Flags that exclude a host in the command's own process. */
 const OF_SERVER = ['url', 'port']
 

@@ -54,6 +54,8 @@ export interface Manifest {
    * svc does not import the plugin.
    */
   readonly instances?: { readonly section: string; readonly type: string }
+  /** Settings without which it does not start: `tools.pgquery.server`. svc checks them before it installs the plugin. */
+  readonly settings?: readonly string[]
   /** `in-process`: its author published it without a run of the test kit in a process of its own. */
   readonly tested?: 'in-process'
   /** The runtime that runs its code, such as `quickjs`. Without it, svc imports the code. */
@@ -145,6 +147,7 @@ const manifestSchema = schema<Manifest>({
         credential_headers: texts,
       }),
       instances: closed({ section: word, type: word }, ['section', 'type']),
+      settings: texts,
       tested: { enum: ['in-process'] },
       runtime: { type: 'string', pattern: '^[a-z0-9-]+$' },
       section: word,

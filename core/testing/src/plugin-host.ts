@@ -102,7 +102,12 @@ export async function openPlugin(
     host,
     config,
     problems: () => [...(reach?.found() ?? []), ...log.problems(), ...late],
-    warnings: () => [...undeclaredServers(found, config, mine), ...(reach?.warnings() ?? []), ...log.warnings()],
+    warnings: () => [
+      ...undeclaredSettings(found),
+      ...undeclaredServers(found, config, mine),
+      ...(reach?.warnings() ?? []),
+      ...log.warnings(),
+    ],
     handles: async () => [...handles(info.name), ...(await Promise.all(opened.map(open => open().catch(() => [])))).flat()],
     close,
   }
@@ -191,6 +196,19 @@ function ownConfigs(plugin: Plugin | undefined, config: ConfigTree): OwnConfig[]
   if (instances === undefined) return section === undefined ? [] : [{ section, value: get(config, section.split('.')) }]
   const entries = Object.entries(Object(get(config, instances.split('.'))) as ConfigTree)
   return entries.flatMap(([name, value]) => (isTree(value) && (value.type ?? name) === type ? [{ instances, value }] : []))
+}
+
+/** Required settings that the manifest does not list: svc would find that they are missing only after the installation. */
+function undeclaredSettings({ info: { manifest }, plugin }: PluginPackage): string[] {
+  const { section, instances, config } = plugin ?? {}
+  if (section === undefined || instances !== undefined || manifest.runtime !== undefined) return []
+  const { required = [] } = Object(config?.json) as { required?: readonly string[] }
+  const missing = required.map(key => `${section}.${key}`).filter(setting => manifest.settings?.includes(setting) !== true)
+  if (missing.length === 0) return []
+  const all = JSON.stringify([...(manifest.settings ?? []), ...missing])
+  return [
+    `its configuration requires ${missing.join(', ')}: add "settings": ${all} to its manifest, so that svc checks that before it installs the plugin`,
+  ]
 }
 
 /** Servers in its configuration that the plugin could not reach after its installation. The kit opens those on loopback for the test. */

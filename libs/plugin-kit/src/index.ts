@@ -11,7 +11,7 @@ export { type Typed, typed, type ValueOf } from './typed-schema.ts'
 export { type Defined, definedOf } from './tools.ts'
 
 // For commands
-export { lineInvalid, nameHint, oneLine, shortList, table } from './commands.ts'
+export { lineInvalid, nameHint, oneLine, shortList, storeForgets, table } from './commands.ts'
 
 // For metrics, and for labels of metrics and counters
 export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'

@@ -55,7 +55,7 @@ describe('a lease that is acquired without waiting', () => {
       return { lease: 'l', fence: 7, expiresAt: 0 }
     }
     const of = (error?: Error) => tryAcquire({ acquire: acquire(error) }, 'l', as, ctx)
-    expect(await of()).to.deep.equal({ lease: 'l', fence: 7, expiresAt: 0 })
+    expect(await of()).to.deep.include({ lease: 'l', fence: 7 })
     expect(await of(leaseBusy('l', 0))).to.equal(undefined)
     expect(await of(new Error('no')).catch((error: Error) => error.message)).to.equal('no')
   })

@@ -1,4 +1,4 @@
-import { type SvcError, svcError } from '@svc/core'
+import { codeOf, type SvcError, svcError } from '@svc/core'
 
 export const engineMissing = (reason: string, packages: string): SvcError =>
   svcError('ENGINE_MISSING', reason, {
@@ -14,8 +14,13 @@ export const engineFailed = (name: string, what: string, log: string): SvcError 
 export const engineStopped = (name: string): SvcError =>
   svcError('ENGINE_STOPPED', `${name} does not run`, { hint: 'Call start() first' })
 
-export const clientMissing = (name: string, cause: unknown): SvcError =>
-  svcError('ENGINE_CLIENT_MISSING', `the package ${name} is not installed`, {
-    hint: `Run npm install --save-dev ${name}`,
-    cause,
-  })
+/** For `import(name).catch(…)`: throws ENGINE_CLIENT_MISSING where the package is not installed. */
+export const clientFailed =
+  (name: string) =>
+  (cause: unknown): never => {
+    if (codeOf(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw svcError('ENGINE_CLIENT_MISSING', `the package ${name} is not installed`, {
+      hint: `Run npm install --save-dev ${name}`,
+      cause,
+    })
+  }

@@ -1,6 +1,6 @@
 export type { Engine } from './server-process.ts'
 export { type EngineName, freePort, missingEngine, programPath } from './programs.ts'
-export { type Postgres, type PostgresOptions, type PostgresRow, type PostgresStandby } from './postgres.ts'
+export { type Postgres, type PostgresLogin, type PostgresOptions, type PostgresRow, type PostgresStandby } from './postgres.ts'
 export { type StandbyOptions, startPostgres } from './postgres.ts'
 export { type PgBouncer, type PgBouncerOptions, startPgBouncer } from './pgbouncer.ts'
 export { type Redis, type RedisOptions, startRedis } from './redis.ts'

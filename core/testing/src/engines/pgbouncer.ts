@@ -1,5 +1,5 @@
-import { engineProgram, freePort } from './programs.ts'
-import { PASSWORD, type PostgresRow, queryOnce, USER } from './postgres.ts'
+import { CREDENTIALS, engineProgram, freePort } from './programs.ts'
+import { type PostgresLogin, type PostgresRow, postgresUrl, queryOnce } from './postgres.ts'
 import { type Engine, firstAnswer, ServerProcess } from './server-process.ts'
 import { engineFolder, writeEngineFile } from './work-folder.ts'
 
@@ -11,7 +11,7 @@ export interface PgBouncerOptions {
 }
 
 /** A pooler with the database, user and password of its PostgreSQL. */
-export interface PgBouncer extends Engine {
+export interface PgBouncer extends Engine, PostgresLogin {
   /** Runs one statement on a new connection through the pooler, and returns its rows. Needs the package `pg`. */
   query<T extends PostgresRow = PostgresRow>(sql: string, values?: readonly unknown[]): Promise<T[]>
 }
@@ -32,7 +32,7 @@ export async function startPgBouncer(upstream: { readonly port: number }, option
   const program = engineProgram('pgbouncer')
   const folder = engineFolder('pgbouncer')
   const port = await freePort()
-  const users = writeEngineFile(folder, 'users.txt', `"${USER}" "${PASSWORD}"\n`)
+  const users = writeEngineFile(folder, 'users.txt', `"${CREDENTIALS.user}" "${CREDENTIALS.password}"\n`)
   const settings = {
     ...SETTINGS,
     pool_mode: options.poolMode ?? 'transaction',
@@ -42,7 +42,7 @@ export async function startPgBouncer(upstream: { readonly port: number }, option
     unix_socket_dir: '',
     auth_type: 'scram-sha-256',
     auth_file: users,
-    admin_users: USER,
+    admin_users: CREDENTIALS.user,
   }
   const lines = Object.entries(settings).map(([key, value]) => `${key} = ${value}`)
   const databases = ['[databases]', `* = host=127.0.0.1 port=${upstream.port}`]
@@ -56,11 +56,12 @@ export async function startPgBouncer(upstream: { readonly port: number }, option
     stopSignal: 'SIGINT', // waits for open transactions
     endSignal: 'KILL',
   })
-  await server.start()
-  const url = `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/postgres`
+  await server.open()
+  const url = postgresUrl(port)
   return {
     port,
     url,
+    ...CREDENTIALS,
     query: <T extends PostgresRow>(sql: string, values?: readonly unknown[]) => queryOnce(url, sql, values) as Promise<T[]>,
     start: () => server.start(),
     stop: () => server.stop(),

@@ -1,14 +1,11 @@
-import { realpathSync } from 'node:fs'
+import { realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Certificate } from '../certificate.ts'
-import { clientMissing, engineFailed, engineStopped } from './errors.ts'
-import { engineProgram, freePort } from './programs.ts'
+import { clientFailed, engineFailed, engineStopped } from './errors.ts'
+import { CREDENTIALS, engineProgram, freePort } from './programs.ts'
 import { type Engine, firstAnswer, runProgram, ServerProcess, textOf } from './server-process.ts'
 import { engineFolder, writeEngineFile } from './work-folder.ts'
-
-export const USER = 'svc'
-export const PASSWORD = 'secret'
 
 /** What `query` returns: a row has a value for each column. */
 export type PostgresRow = Record<string, unknown>
@@ -21,12 +18,23 @@ export interface PostgresOptions {
 }
 
 export interface StandbyOptions {
+  /** Settings of the standby beside those of the primary, for example `{ recovery_min_apply_delay: '2s' }`. */
+  readonly settings?: PostgresOptions['settings']
+  /** Follows the primary through this proxy. */
+  readonly via?: { readonly port: number }
   /** The primary answers a commit when this standby has written it. */
   readonly synchronous?: boolean
 }
 
-/** A PostgreSQL server with a database `postgres`, a superuser `svc` and the password `secret`. */
-export interface Postgres extends Engine {
+/** The superuser of a test. */
+export interface PostgresLogin {
+  readonly user: string
+  /** A random text. */
+  readonly password: string
+}
+
+/** A PostgreSQL server with an empty database `postgres`. */
+export interface Postgres extends Engine, PostgresLogin {
   /**
    * Runs one statement on a new connection and returns its rows: `query('select $1::int as n', [1])`. Needs the package `pg`.
    * Without values, the text can be several statements. Fails after 30 s.
@@ -61,7 +69,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     writeEngineFile(data, 'server.key', options.certificate.key)
   }
   const server = new PostgresServer(folder, await freePort(), { ...options.settings, ssl: options.certificate !== undefined })
-  await server.start()
+  await server.open()
   return server
 }
 
@@ -81,18 +89,22 @@ function emptyCluster(): Promise<string> {
 async function initialize(): Promise<string> {
   const initdb = program('initdb')
   const folder = engineFolder('initdb')
-  const password = writeEngineFile(folder, 'password', PASSWORD)
+  const password = writeEngineFile(folder, 'password', CREDENTIALS.password)
   const data = join(folder, 'data')
   const how = ['--auth=scram-sha-256', `--pwfile=${password}`, '--no-sync', '--no-locale', '--encoding=UTF8']
-  await runProgram(NAME, initdb, ['-D', data, '-U', USER, ...how], folder)
+  await runProgram(initdb, ['-D', data, '-U', CREDENTIALS.user, ...how], { name: NAME, folder })
   return data
 }
 
-const copyCluster = (from: string, to: string) => runProgram(NAME, 'cp', ['-R', '-p', from, to], dirname(to))
+const copyCluster = (from: string, to: string) => runProgram('cp', ['-R', '-p', from, to], { name: NAME, folder: dirname(to) })
+
+export const postgresUrl = (port: number) => `postgres://${CREDENTIALS.user}:${CREDENTIALS.password}@127.0.0.1:${port}/postgres`
 
 class PostgresServer implements PostgresStandby {
   readonly port: number
   readonly url: string
+  readonly user = CREDENTIALS.user
+  readonly password = CREDENTIALS.password
   readonly #process: ServerProcess
   readonly #folder: string
   readonly #settings: Readonly<Record<string, string | number | boolean>>
@@ -101,7 +113,7 @@ class PostgresServer implements PostgresStandby {
 
   constructor(folder: string, port: number, settings: Readonly<Record<string, string | number | boolean>>) {
     this.port = port
-    this.url = `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/postgres`
+    this.url = postgresUrl(port)
     this.#folder = folder
     this.#settings = settings
     const words = Object.entries({ ...SETTINGS, ...settings, port }).flatMap(([key, value]) => ['-c', `${key}=${value}`])
@@ -125,6 +137,10 @@ class PostgresServer implements PostgresStandby {
     return this.#process.start()
   }
 
+  open(): Promise<void> {
+    return this.#process.open()
+  }
+
   stop(): Promise<void> {
     return this.#process.stop()
   }
@@ -145,16 +161,19 @@ class PostgresServer implements PostgresStandby {
     return queryOnce(this.url, sql, values) as Promise<T[]>
   }
 
-  async standby({ synchronous = false }: StandbyOptions = {}): Promise<PostgresStandby> {
+  async standby(options: StandbyOptions = {}): Promise<PostgresStandby> {
+    const { synchronous = false, settings, via = this } = options
     if (!this.#process.isRunning) throw engineStopped(NAME)
     const [folder, port] = [engineFolder('standby'), await freePort()]
     const name = `standby_${port}`
-    const source = `host=127.0.0.1 port=${this.port} user=${USER} password=${PASSWORD} application_name=${name}`
+    const source = `host=127.0.0.1 port=${via.port} user=${this.user} application_name=${name}`
     const how = ['--wal-method=stream', '--checkpoint=fast', '--write-recovery-conf', '--no-sync']
-    await runProgram(NAME, program('pg_basebackup'), ['-D', join(folder, 'data'), '-d', source, ...how], folder)
-    const standby = new PostgresServer(folder, port, this.#settings)
+    const env = { PGPASSWORD: this.password }
+    await runProgram(program('pg_basebackup'), ['-D', join(folder, 'data'), '-d', source, ...how], { name: NAME, folder, env })
+    forgetStandbys(join(folder, 'data', 'postgresql.auto.conf'))
+    const standby = new PostgresServer(folder, port, { ...this.#settings, ...settings })
     try {
-      await standby.start()
+      await standby.open()
       if (synchronous) await this.#waitForCommitsOf(name)
       await this.#until(name, synchronous ? 'sync' : 'async')
     } catch (error) {
@@ -166,13 +185,14 @@ class PostgresServer implements PostgresStandby {
 
   async promote(): Promise<void> {
     if (!this.#process.isRunning) throw engineStopped(NAME)
-    await runProgram(NAME, program('pg_ctl'), ['promote', '-w', '-t', String(WAIT_MS / 1000), '-D', this.#data], this.#folder)
+    const args = ['promote', '-w', '-t', String(WAIT_MS / 1000), '-D', this.#data]
+    await runProgram(program('pg_ctl'), args, { name: NAME, folder: this.#folder })
   }
 
   /** A killed server leaves a segment of 56 bytes behind, of which a machine can have 4096. Line 7 of its file has the id. */
   async #freeSharedMemory(): Promise<void> {
     const [, id] = /^\s*(\d+)\s+(\d+)$/.exec(textOf(join(this.#data, 'postmaster.pid')).split('\n')[6] ?? '')?.slice(1) ?? []
-    if (id !== undefined) await runProgram(NAME, 'ipcrm', ['-m', id], this.#folder)
+    if (id !== undefined) await runProgram('ipcrm', ['-m', id], { name: NAME, folder: this.#folder })
   }
 
   async #waitForCommitsOf(name: string): Promise<void> {
@@ -194,9 +214,15 @@ class PostgresServer implements PostgresStandby {
   }
 }
 
+/** The copy of a primary must not wait for the synchronous standbys of its original when it is promoted. */
+function forgetStandbys(file: string): void {
+  const lines = textOf(file).split('\n')
+  writeFileSync(file, lines.filter(line => !line.startsWith('synchronous_standby_names')).join('\n'))
+}
+
 /** Asks for a session; the server answers "authenticate" (R) when it accepts sessions, and an error while it starts. */
 async function acceptsSessions(port: number): Promise<boolean> {
-  const words = Buffer.from(`user\0${USER}\0database\0postgres\0\0`)
+  const words = Buffer.from(`user\0${CREDENTIALS.user}\0database\0postgres\0\0`)
   const head = Buffer.alloc(8)
   head.writeInt32BE(head.length + words.length)
   head.writeInt32BE(3 << 16, 4) // protocol 3.0
@@ -213,9 +239,7 @@ interface Client {
 /** Runs a statement on a connection of its own. The rows of the last one, where the text has several. */
 export async function queryOnce(url: string, sql: string, values?: readonly unknown[]): Promise<PostgresRow[]> {
   // @ts-expect-error its types are a package of their own
-  const pg = await import('pg').catch((error: unknown) => {
-    throw clientMissing('pg', error)
-  })
+  const pg = await import('pg').catch(clientFailed('pg'))
   const client: Client = new pg.default.Client({
     connectionString: url,
     connectionTimeoutMillis: WAIT_MS,

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, readdirSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { once } from 'node:events'
-import { randomInt } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import { delimiter, join } from 'node:path'
 import { engineMissing } from './errors.ts'
 
@@ -13,6 +13,9 @@ const ENGINES = {
   pgbouncer: { program: 'pgbouncer', name: 'PgBouncer', packages: 'pgbouncer' },
   redis: { program: 'redis-server', name: 'Redis', packages: 'redis-server' },
 } as const satisfies Record<EngineName, { program: string; name: string; packages: string }>
+
+/** The user of all engines of this process, which can do everything. Other users of the machine do not know the password. */
+export const CREDENTIALS = { user: 'svc', password: randomUUID() } as const
 
 /** Debian keeps the programs of PostgreSQL out of PATH, and PgBouncer out of the PATH of most users. */
 const POSTGRES = '/usr/lib/postgresql'

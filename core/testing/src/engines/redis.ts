@@ -1,7 +1,7 @@
-import { clientMissing } from './errors.ts'
-import { engineProgram, freePort } from './programs.ts'
+import { clientFailed } from './errors.ts'
+import { CREDENTIALS, engineProgram, freePort } from './programs.ts'
 import { type Engine, firstAnswer, ServerProcess } from './server-process.ts'
-import { engineFolder } from './work-folder.ts'
+import { engineFolder, writeEngineFile } from './work-folder.ts'
 
 export interface RedisOptions {
   /** Writes each command to the disk before the answer, so that data is there after `kill`. Off unless set. */
@@ -14,8 +14,10 @@ export interface RedisOptions {
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
-/** A Redis server without a password. */
+/** A Redis server with a password. */
 export interface Redis extends Engine {
+  /** A random text. */
+  readonly password: string
   /** Sends one command: `command('SET', 'key', 'value')`. Needs the package `ioredis`. */
   command(name: string, ...args: (string | number)[]): Promise<unknown>
   /** Deletes all keys, as an operator or a failed server can. */
@@ -27,6 +29,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
   const program = engineProgram('redis')
   const folder = engineFolder('redis')
   const port = await freePort()
+  const { password } = CREDENTIALS
   const settings = {
     ...options.settings,
     ...(options.maxMemory !== undefined && { maxmemory: options.maxMemory }),
@@ -34,25 +37,29 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
     appendonly: options.persistent ? 'yes' : 'no',
     appendfsync: 'always',
     save: '',
+    requirepass: password,
     bind: '127.0.0.1',
     port,
     dir: folder,
   }
+  const lines = Object.entries(settings).map(([key, value]) => `${key} ${value === '' ? '""' : value}\n`)
+  const file = writeEngineFile(folder, 'redis.conf', lines.join('')) // other users can read the arguments of a process
   const server = new ServerProcess({
     name: 'Redis',
     folder,
     port,
-    command: [program, ...Object.entries(settings).flatMap(([key, value]) => [`--${key}`, String(value)])],
-    isReady: async () => (await firstAnswer(port, 'PING\r\n')).startsWith('+PONG'),
+    command: [program, file],
+    isReady: async () => (await firstAnswer(port, `AUTH ${password}\r\nPING\r\n`)).includes('+PONG'),
     stopSignal: 'SIGTERM',
     endSignal: 'KILL',
   })
-  await server.start()
-  const url = `redis://127.0.0.1:${port}`
+  await server.open()
+  const url = `redis://:${password}@127.0.0.1:${port}`
   const command = (name: string, ...args: (string | number)[]) => commandOnce(url, name, args)
   return {
     port,
     url,
+    password,
     command,
     flush: async () => void (await command('FLUSHALL')),
     start: () => server.start(),
@@ -64,9 +71,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
 }
 
 async function commandOnce(url: string, name: string, args: readonly (string | number)[]): Promise<unknown> {
-  const { Redis: Client } = await import('ioredis').catch((error: unknown) => {
-    throw clientMissing('ioredis', error)
-  })
+  const { Redis: Client } = await import('ioredis').catch(clientFailed('ioredis'))
   const client = new Client(url, {
     lazyConnect: true,
     retryStrategy: () => null,

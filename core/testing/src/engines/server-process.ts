@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { engineFailed } from './errors.ts'
@@ -73,6 +73,16 @@ export class ServerProcess {
       await sleep(POLL_MS)
     }
     if (this.#child !== child) throw this.#failure(`ended at its start; another server uses port ${this.#options.port}`)
+  }
+
+  /** The first start: a server that fails to start leaves no file behind. */
+  async open(): Promise<void> {
+    try {
+      await this.start()
+    } catch (error) {
+      await this[Symbol.asyncDispose]()
+      throw error
+    }
   }
 
   stop(): Promise<void> {
@@ -152,15 +162,20 @@ const lastLines = (text: string) => text.slice(-LOG_BYTES)
 /** Programs of PostgreSQL read PG… variables, and messages in another language are hard to find. */
 const engineEnv = () => ({ PATH: process.env.PATH, LC_ALL: 'C', HOME: '/nonexistent' })
 
+export interface ProgramOptions {
+  /** The name of the engine, for errors. */
+  readonly name: string
+  readonly folder: string
+  /** Variables for secrets: other users can read the arguments of a process. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
 /** Runs a program of an engine to its end, as the user of the engine. */
-export async function runProgram(name: string, program: string, args: readonly string[], cwd: string): Promise<void> {
-  const options = { ...engineUser, cwd, env: engineEnv(), timeout: WAIT_MS }
+export async function runProgram(program: string, args: readonly string[], { name, folder, env }: ProgramOptions): Promise<void> {
+  const options = { ...engineUser, cwd: folder, env: { ...engineEnv(), ...env }, timeout: WAIT_MS }
   await run(program, args, options).catch((error: Error & { stderr?: string; stdout?: string }) => {
-    throw engineFailed(
-      name,
-      `failed: ${error.message.split('\n', 1)[0]}`,
-      lastLines(`${error.stdout ?? ''}${error.stderr ?? ''}`)
-    )
+    const output = `${error.stdout ?? ''}${error.stderr ?? ''}` || error.message
+    throw engineFailed(name, `needs ${basename(program)}, which failed`, lastLines(output))
   })
 }
 

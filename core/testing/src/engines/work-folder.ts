@@ -1,14 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 /** As root, engines run as the user and group without rights (65534 on Linux): PostgreSQL and PgBouncer reject root. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 }
 export const engineUser: { uid?: number; gid?: number } = process.getuid?.() === 0 ? UNPRIVILEGED : {}
 
-/** That user must reach the folder, and the TMPDIR of root can be closed to it. */
-const BASE = process.getuid?.() === 0 ? '/var/tmp' : tmpdir()
+/** That user must reach the folder, and the TMPDIR of root can be closed to others. */
+function baseFolder(): string {
+  const isOpen = (path: string): boolean => (statSync(path).mode & 0o001) !== 0 && (path === '/' || isOpen(dirname(path)))
+  return engineUser.uid === undefined || isOpen(tmpdir()) ? tmpdir() : '/var/tmp'
+}
 
 function giveToEngine(path: string): void {
   if (engineUser.uid !== undefined) chownSync(path, engineUser.uid, engineUser.gid!)
@@ -46,7 +49,7 @@ let count = 0
 /** The folder of all engines of this process. It is removed when the process ends. */
 function openWorkFolder(): WorkFolder {
   if (workFolder) return workFolder
-  const path = mkdtempSync(join(BASE, 'svc-engines-'))
+  const path = mkdtempSync(join(baseFolder(), 'svc-engines-'))
   giveToEngine(path)
   mkdirSync(join(path, 'running'))
   // A session of its own: Ctrl-C ends the test, not the guard.

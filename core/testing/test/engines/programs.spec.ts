@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readlinkSync, rmdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, missingEngine, programPath, startRedis } from '@svc/testing/engines'
@@ -10,54 +11,61 @@ import { describeWith, itWith, lacking } from '../../../../test/support/needs.ts
 
 const START_ALL = fileURLToPath(new URL('support/start-all.ts', import.meta.url))
 
-/** The folders of engines that processes of this machine work in, with the number of processes. */
-function engineFolders(): Map<string, number> {
-  const folders = readdirSync('/proc').flatMap(pid => {
+/** The number of processes of this machine that work below a folder. */
+function processesIn(folder: string): number {
+  const isIn = (pid: string) => {
     try {
-      return /^\d+$/.test(pid) ? [/^.*\/svc-engines-\w+/.exec(readlinkSync(`/proc/${pid}/cwd`))?.[0] ?? ''] : []
+      return readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)
     } catch {
-      return [] // it has ended, or belongs to another user
+      return false // it has ended, or belongs to another user
     }
-  })
-  return new Map([...Map.groupBy(folders.filter(Boolean), folder => folder)].map(([folder, all]) => [folder, all.length]))
-}
-
-/** A test process of its own, and the folder of its engines. */
-async function startProcess(...words: string[]): Promise<{ child: ChildProcess; folder: string; processes: number }> {
-  const before = engineFolders()
-  const args = ['--conditions=svc-source', START_ALL, ...words]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
-  const lines = createInterface(child.stdout!)
-  await Promise.race([once(lines, 'line'), once(lines, 'close')])
-  lines.close()
-  const isOurs = (folder: string) => readdirSync(folder).some(name => name.startsWith('redis'))
-  const [found] = [...engineFolders()].filter(([folder]) => !before.has(folder) && isOurs(folder))
-  return { child, folder: found![0], processes: found![1] }
+  }
+  return readdirSync('/proc').filter(name => /^\d+$/.test(name) && isIn(name)).length
 }
 
 describeWith('redis', 'the processes of test engines', () => {
-  const all = lacking('pgbouncer') || lacking('postgres') ? 'redis' : 'pgbouncer,redis'
+  let folder: string
+  /** A test process of its own, whose engines are in `folder`. */
+  const start = (words: string[], stdio: StdioOptions) =>
+    spawn(process.execPath, ['--conditions=svc-source', START_ALL, ...words], { stdio, env: { ...process.env, TMPDIR: folder } })
+  const removed = async () => {
+    while (readdirSync(folder).length > 0) await sleep(10)
+  }
+
+  beforeEach(() => {
+    folder = mkdtempSync('/var/tmp/svc-engines-spec-')
+    chmodSync(folder, 0o755)
+  })
+  afterEach(() => rmdirSync(folder))
 
   it('end, and their files are removed, when the test process is killed', async () => {
-    const { child, folder, processes } = await startProcess(all)
-    expect(processes).to.be.at.least(all === 'redis' ? 1 : 8)
+    const isAll = lacking('pgbouncer') === undefined && lacking('postgres') === undefined
+    const child = start([isAll ? 'pgbouncer,redis' : 'redis'], ['ignore', 'pipe', 'ignore'])
+    const lines = createInterface(child.stdout!)
+    await Promise.race([once(lines, 'line'), once(child, 'exit')])
+    lines.close()
+    expect(processesIn(folder)).to.be.at.least(isAll ? 8 : 1)
     child.kill('SIGKILL')
-    while (existsSync(folder)) await sleep(10)
-    expect(engineFolders().get(folder)).to.equal(undefined)
+    await removed()
+    expect(processesIn(folder)).to.equal(0)
   })
 
-  it('end, and their files are removed, when the test process ends with an error and closes nothing', async () => {
-    const before = engineFolders()
-    const child = spawn(process.execPath, ['--conditions=svc-source', START_ALL, 'redis', 'throw'], { stdio: 'ignore' })
-    const [code] = (await once(child, 'exit')) as [number]
+  it('end when the test process ends with an error and closes nothing; a missing client package is one', async () => {
+    const child = start(['redis', 'hide-ioredis'], ['ignore', 'ignore', 'pipe'])
+    const [output, [code]] = await Promise.all([text(child.stderr!), once(child, 'exit')])
     expect(code).to.equal(1)
-    while ([...engineFolders().keys()].some(folder => !before.has(folder))) await sleep(10)
+    expect(output).to.include('ENGINE_CLIENT_MISSING').and.include('Run npm install --save-dev ioredis')
+    await removed()
+    expect(processesIn(folder)).to.equal(0)
   })
 
-  it('end when the engine is disposed', async () => {
+  it('end, and their files are removed, when the engine is disposed', async () => {
     const redis = await startRedis()
+    const [, folder] = (await redis.command('CONFIG', 'GET', 'dir')) as [string, string]
+    expect(existsSync(folder)).to.equal(true)
     await redis[Symbol.asyncDispose]()
     await redis[Symbol.asyncDispose]()
+    expect(existsSync(folder)).to.equal(false)
     expect(await redis.command('PING').catch((error: Error) => error.message)).to.match(/ECONNREFUSED|closed/i)
   })
 })

@@ -1,13 +1,16 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, symlink, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { noBubblewrap, pluginKit } from '@svc/testing'
 import { expect } from 'chai'
 import { lintPlugin } from '../src/commands/author/lint.ts'
+import { staleBuild } from '../src/commands/author/source-and-build.ts'
 import { testPlugin } from '../src/commands/author/test-plugin.ts'
 import { TIDES, tidesFolder } from '../../../../test/support/tides.ts'
 import { link } from './support/linked.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
+const MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
 const MANIFEST = { api: 1, kind: 'tool', contributes: { tools: ['liar', 'ghost'] } }
 /** Declares a tool that it does not add, and reads, asks and breaks what it does not say. */
 const LIAR = `
@@ -87,6 +90,34 @@ describe('svc plugins test', function () {
     const run = async (code: string) =>
       testPlugin({ folder: await liar(workspace, code), seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
     expect([...failedIn((await run(later)).cases).values()].join('\n')).to.include('it reads the variable LATE_KEY')
+  })
+
+  it('checks the types of a package in TypeScript, and warns of a build that is missing or old', async () => {
+    await using workspace = await makeWorkspace()
+    await symlink(MODULES, join(workspace.folder, 'node_modules'))
+    const folder = join(workspace.folder, 'svc-plugin-typed')
+    expect((await workspace.svc(['plugins', 'new', 'svc-plugin-typed', '--kind', 'hook'])).code).to.equal(0)
+    const resultOf = async () => {
+      const result = await testPlugin({ folder, seed: 1, home: workspace.home, isolation: 'in-process' }, () => {})
+      return { ...result, types: result.cases.find(({ title }) => title.startsWith('has no type errors')) }
+    }
+    const unbuilt = await resultOf()
+    if (unbuilt.types?.state !== 'skipped') expect(unbuilt.types).to.include({ state: 'passed' })
+    else expect(unbuilt.types.title).to.contain('svc itself is not built')
+    expect(unbuilt.warnings.join()).to.contain('its build dist/index.js does not exist: run `npm run build`')
+    await workspace.write('svc-plugin-typed/dist/index.js', 'export default {}')
+    await workspace.write('svc-plugin-typed/src/wrong.ts', 'export const wrong: number = "text"\n')
+    await utimes(join(folder, 'src/wrong.ts'), new Date(), new Date(Date.now() + 60_000))
+    const wrong = await resultOf()
+    expect(wrong.warnings).to.deep.equal([
+      'its build is older than src/wrong.ts: run `npm run build` before you install it; this test ran the source',
+    ])
+    if (wrong.types?.state !== 'skipped') expect(wrong.types?.error).to.match(/^src\/wrong\.ts\(1,14\): error TS2322/)
+    const out = { '.': { development: '../../../../x.ts', default: './dist/index.js' } }
+    await workspace.write('out/package.json', JSON.stringify({ exports: out }))
+    expect(staleBuild(join(workspace.folder, 'out'))).to.equal(undefined)
+    const noted = await workspace.svc(['plugins', 'install', './svc-plugin-typed', '--dry-run'])
+    expect(noted.err).to.contain('its build is older than src/wrong.ts: run `npm run build` before you install it')
   })
 
   it('ends with 1 when a case fails, and says all of it in JSON', async () => {

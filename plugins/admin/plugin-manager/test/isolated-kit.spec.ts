@@ -154,6 +154,19 @@ for (const isolation of ['process', 'in-process'] as const)
       }
     })
 
+    it('warns of required settings that the manifest does not list', async () => {
+      const own =
+        "section: 'tools.far', config: schema({ type: 'object', required: ['a', 'b'], properties: { a: { type: 'string' }, b: {} } }),"
+      const code = tool('').replace('definePlugin }', 'definePlugin, schema }').replace('definePlugin({', `definePlugin({ ${own}`)
+      const config = { tools: { far: { a: 'x', b: 1 } } }
+      const resultWith = (settings: readonly string[]) =>
+        resultOf(code, CALLS, { svc: { ...MANIFEST, settings }, config }, isolation)
+      const { failed, warnings } = await resultWith(['tools.far.a'])
+      expect(failed).to.deep.equal([])
+      expect(warnings.join()).to.contain('its configuration requires tools.far.b: add "settings": ["tools.far.a","tools.far.b"]')
+      expect((await resultWith(['tools.far.a', 'tools.far.b'])).warnings).to.deep.equal([])
+    })
+
     it('reports a context that is used after its call', async () => {
       const late = `setTimeout(() => given.conversations.get('x', ctx).catch(() => {}), 5)`
       const code = tool(late).replace('setup(scope) {', 'requires: { conversations: Conversations },\n  setup(scope, given) {')

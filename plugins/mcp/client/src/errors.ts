@@ -29,11 +29,6 @@ export const toolUnknown = (server: string, tool: string, known: readonly string
 export const serverMoved = (server: string) =>
   svcError('MCP_MOVED', `another worker owns the MCP server "${server}" now`, { details: { server, retryable: true } })
 
-export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" is not shared between processes, so the server would not see the change`, {
-    hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
-  })
-
 export const notInFile = (name: string, file: string, hint: string) =>
   svcError('MCP_SERVER_UNKNOWN', `${file} has no MCP server "${name}"`, { hint })
 

@@ -21,6 +21,7 @@ withSandbox('client libraries in an isolated plugin', () => {
   const certificate = makeCertificate()
   const ca = certificate.cert
   const ports: Record<string, number> = {}
+  const passwords: Record<string, string> = {}
   const lines: string[] = []
   let host: RunningHost
   let mails: readonly string[]
@@ -41,7 +42,10 @@ withSandbox('client libraries in an isolated plugin', () => {
       closed: { port: 9, async [Symbol.asyncDispose]() {} },
     }
     mails = started.smtp.mails
-    for (const [name, server] of Object.entries(started)) ports[name] = stack.use(server).port
+    for (const [name, server] of Object.entries(started)) {
+      ports[name] = stack.use(server).port
+      if ('password' in server) passwords[name] = server.password
+    }
     const permissions = { network: Object.values(ports).map(port => `localhost:${port}`) }
     const policy = ['sandbox-process', 'isolation'].map(pluginFolder)
     const confinement = { folder: FOLDER, permissions }
@@ -78,14 +82,18 @@ withSandbox('client libraries in an isolated plugin', () => {
 
   describe('reach what is declared:', () => {
     itWith('postgres', it)('pg, with a pool, over plain TCP and over TLS', async () => {
-      const options = { ...at('postgres'), user: 'svc', password: 'secret', database: 'postgres' }
+      const options = { ...at('postgres'), user: 'svc', password: passwords.postgres, database: 'postgres' }
       expect(await answerOf('pg', options)).to.deep.equal({ sum: 19_900, large: 5_000_000 })
       expect(await answerOf('pg', { ...options, ssl: { ca } })).to.deep.equal({ sum: 19_900, large: 5_000_000 })
       expect(await answerOf('pgNotify', options)).to.equal('hello')
     })
 
     itWith('redis', it)('ioredis, with a subscription and a pipeline', async () => {
-      expect(await answerOf('ioredis', at('redis'))).to.deep.equal({ value: 'value', heard: 'hello', count: 1000 })
+      expect(await answerOf('ioredis', { ...at('redis'), password: passwords.redis })).to.deep.equal({
+        value: 'value',
+        heard: 'hello',
+        count: 1000,
+      })
     })
 
     it('nodemailer, with STARTTLS', async () => {

@@ -174,12 +174,3 @@ export function toPublicError(error: unknown): PublicError {
   const facts = typeof details === 'object' && details !== null ? (details as Readonly<Record<string, unknown>>) : {}
   return { code: codeOf(error) ?? 'NODE_FAILED', message: messageOf(error), details: facts }
 }
-
-export const storeForgets = (kind: string) =>
-  svcError(
-    'STORE_FORGETS',
-    `the store "${kind}" is not shared between processes, so this command cannot see the runs of the server`,
-    {
-      hint: 'Configure a durable store, such as @svc/plugin-store-sqlite',
-    }
-  )

@@ -71,15 +71,6 @@ export const stepInvalid = (reason: string) =>
     hint: 'Yield steps as in the contract JobStep',
   })
 
-export const storeForgets = (kind: string) =>
-  svcError(
-    'STORE_FORGETS',
-    `the store "${kind}" is not shared between processes, so this command cannot see the jobs of a server`,
-    {
-      hint: 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first',
-    }
-  )
-
 /** A message of svc or of a plugin that chose its code. Messages of the system, and of errors without a code, can contain paths. */
 const isShown = (code: string | undefined, details: unknown) =>
   code !== undefined && typeof details === 'object' && /^(?!ERR_|INTERNAL_ERROR$)[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$/.test(code)

@@ -39,15 +39,6 @@ export const tooMany = (most: number) =>
     hint: 'Remove schedules that are not needed any more',
   })
 
-export const storeForgets = (kind: string) =>
-  svcError(
-    'STORE_FORGETS',
-    `the store "${kind}" is not shared between processes, so this command cannot see the schedules of a server`,
-    {
-      hint: 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first',
-    }
-  )
-
 /** The reason why a tick started no job. An error without a code of its own can contain paths. */
 export function toPublicError(error: unknown): PublicError {
   const code = codeOf(error) ?? 'INTERNAL_ERROR'

@@ -139,7 +139,7 @@ export class PluginsPublish extends BaseCommand {
 export class PluginsTest extends BaseCommand {
   static override summary = 'Run the test kit of a plugin'
   static override description =
-    'Checks the manifest against what the plugin does, calls its contributions with generated arguments, aborts calls, and looks for leftovers. Then runs the kit of its kind, with the samples in test/samples.ts or test/samples.js. Needs no test files and no API key. The plugin runs in a process of its own, confined to its manifest, as when it is installed, if this machine has the sandbox. Exits with 1 when a case fails.'
+    'Checks the manifest against what the plugin does, calls its contributions with generated arguments, aborts calls, and looks for leftovers. Then runs the kit of its kind, with the samples in test/samples.ts or test/samples.js. Checks the types with the compiler of the package, if it has a tsconfig.json. Runs the source; warns when the build is older. Needs no test files and no API key. The plugin runs in a process of its own, confined to its manifest, as when it is installed, if this machine has the sandbox. Exits with 1 when a case fails.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> ./weather --seed 7 --json',

@@ -6,6 +6,14 @@ export const consentMissing = (verb: string): SvcError =>
     hint: 'Read the permissions above, then pass --yes to accept them',
   })
 
+/** Found before the question; a start would report the same setting as required. */
+export const settingsMissing = (plugin: string, settings: readonly string[]): SvcError =>
+  svcError('SETTINGS_MISSING', `needs ${settings.join(', ')}, which the configuration does not have`, {
+    plugin,
+    details: { settings },
+    hint: 'Write them into svc.config.*, or name another configuration with --config, and run this command again',
+  })
+
 export const needsTrust = (plugin: string, why: string): SvcError =>
   svcError('PLUGIN_NEEDS_TRUST', `would run in the process of svc, without isolation: ${why}`, {
     plugin,

@@ -63,7 +63,7 @@ export async function readPluginPackage(
 }
 
 /** The module of a package, by the rules of Node for `import`. */
-function entryOf(main: unknown, exports: unknown): string | undefined {
+export function entryOf(main: unknown, exports: unknown): string | undefined {
   const target = exports === undefined ? (typeof main === 'string' ? main : 'index.js') : targetOf(exports)
   return target === undefined ? undefined : posix.normalize(target)
 }

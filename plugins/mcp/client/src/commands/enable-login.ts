@@ -1,9 +1,9 @@
-import { Flags, JSON_FLAG } from '@svc/cli/command'
+import { Flags, JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
 import { definedOf, lineInvalid } from '@svc/plugin-kit'
 import type { HttpOptions } from '../connection/options.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import { personStorage } from '../registry/records.ts'
-import { McpCommand, PORT, PORT_FLAG, SERVER_ARG } from './shared.ts'
+import { McpCommand, SERVER_ARG } from './shared.ts'
 
 abstract class SwitchCommand extends McpCommand {
   protected async switchTo(
@@ -54,7 +54,12 @@ export class McpLogin extends McpCommand {
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
   static override flags = {
-    port: Flags.integer({ ...PORT, summary: 'Port to wait on, if the authorization server allows only one (default: any)' }),
+    port: Flags.integer({
+      summary: 'Port to wait on, if the authorization server allows only one (default: any)',
+      helpValue: '<int>',
+      min: 1,
+      max: 65_535,
+    }),
   }
 
   async run(): Promise<void> {

@@ -1,10 +1,10 @@
-import { JSON_FLAG } from '@svc/cli/command'
+import { JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
 import type { McpServerInfo } from '@svc/core/contracts'
 import { oneLine, table } from '@svc/plugin-kit'
 import { reachServerIfAny } from '@svc/runtime'
 import { type Placement, placementOf } from '../registry/client-options.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
-import { McpCommand, PORT_FLAG } from './shared.ts'
+import { McpCommand } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 

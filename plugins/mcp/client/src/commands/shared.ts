@@ -1,9 +1,9 @@
-import { Args, Flags, SvcCommand } from '@svc/cli/command'
+import { Args, SvcCommand } from '@svc/cli/command'
 import { type CallContext, codeOf, formatError, systemContext } from '@svc/core'
-import { type Json, PeerAnswers, Store } from '@svc/core/contracts'
-import { oneLine } from '@svc/plugin-kit'
-import { findServers, fromWire, reachServerIfAny } from '@svc/runtime'
-import { serverUnknown, storeForgets } from '../errors.ts'
+import { type Json, Store } from '@svc/core/contracts'
+import { oneLine, storeForgets } from '@svc/plugin-kit'
+import { askServer, findServers, fromWire } from '@svc/runtime'
+import { serverUnknown } from '../errors.ts'
 import { TOPIC } from '../ownership/peer-workers.ts'
 import type { CommandQuestion } from '../ownership/questions.ts'
 import { readServers, type Server, serverNamed } from '../registry/configured-servers.ts'
@@ -43,20 +43,19 @@ export abstract class McpCommand extends SvcCommand {
     const ctx = this.callContext
     const store = (await this.host()).service(Store)
     const { durable, kind } = await store.probe(ctx)
-    if (!durable) throw storeForgets(kind)
+    if (!durable) throw storeForgets(kind, 'the server would not see the change')
     await openRecords(store, ctx)
     return store
   }
 
   /** The answers of the running server to a question, or of the plugins in this process if none runs. Throws SERVER_AMBIGUOUS, STORE_FORGETS. */
   protected async *ask<T>({ port }: ServerChoice, question: CommandQuestion): AsyncGenerator<T, void> {
-    const ctx = this.callContext
-    using running = await reachServerIfAny(this.home, { port })
+    const asked = { topic: TOPIC, message: question as unknown as Json, port }
+    const isChange = question.do === 'approve' || question.do === 'switch'
     try {
-      if (running) return yield* running.control.ask(TOPIC, question, ctx) as AsyncIterable<T>
-      if (question.do === 'approve' || question.do === 'switch') await this.openStore()
-      const here = (await this.host()).slot(PeerAnswers).get(TOPIC)
-      if (here) yield* here.answer(question as unknown as Json, ctx) as AsyncIterable<unknown> as AsyncIterable<T>
+      yield* askServer(this, asked, this.callContext, async () => {
+        if (isChange) await this.openStore()
+      }) as AsyncIterable<T>
     } catch (error) {
       if (codeOf(error) !== 'PEER_SILENT') throw error
       // a server that has not loaded any MCP server answers nothing to `list`
@@ -88,8 +87,3 @@ export abstract class McpCommand extends SvcCommand {
 }
 
 export const SERVER_ARG = { name: Args.string({ description: 'Name of an MCP server', required: true, ignoreStdin: true }) }
-
-export const PORT = { helpValue: '<int>', min: 1, max: 65_535 }
-export const PORT_FLAG = {
-  port: Flags.integer({ ...PORT, summary: 'Port of the running server, if this home has several' }),
-}

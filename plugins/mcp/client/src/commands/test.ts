@@ -1,8 +1,8 @@
-import { Flags, JSON_FLAG } from '@svc/cli/command'
+import { Flags, JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
 import type { Json } from '@svc/core/contracts'
 import { lineInvalid, oneLine } from '@svc/plugin-kit'
 import type { TestStep } from '../ownership/connection-test.ts'
-import { McpCommand, PORT_FLAG, SERVER_ARG } from './shared.ts'
+import { McpCommand, SERVER_ARG } from './shared.ts'
 
 /** `svc mcp test <name>`: connects step by step over a connection of its own; exits with 1 if a step fails. */
 export class McpTest extends McpCommand {

@@ -1,9 +1,9 @@
-import { Args, JSON_FLAG } from '@svc/cli/command'
+import { Args, JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
 import type { McpTool } from '@svc/core/contracts'
 import { oneLine } from '@svc/plugin-kit'
 import { selected } from '../ownership/mcp-clients.ts'
 import type { ToolsAnswer } from '../ownership/questions.ts'
-import { McpCommand, PORT_FLAG, SERVER_ARG } from './shared.ts'
+import { McpCommand, SERVER_ARG } from './shared.ts'
 
 /** `svc mcp tools <name>`: lists the tools now, or as they were listed last; shows changes and removed hidden characters. */
 export class McpTools extends McpCommand {

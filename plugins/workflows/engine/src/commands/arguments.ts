@@ -2,8 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { Args, Flags } from '@svc/cli/command'
 import { type CallContext, messageOf, systemContext } from '@svc/core'
 import { type CommandContext, type Json, type Question, Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { lineInvalid } from '@svc/plugin-kit'
-import { storeForgets } from '../errors.ts'
+import { lineInvalid, storeForgets } from '@svc/plugin-kit'
 
 const RUN = 'workflows run <workflow> [--input <json>] [--param <name>=<value>]...'
 
@@ -90,6 +89,6 @@ export const openWorkflows = async (call: CommandContext): Promise<Workflows> =>
 /** The same for runs of other processes. Throws STORE_FORGETS if the store is not durable. */
 export async function openRuns(call: CommandContext, ctx: CallContext): Promise<Workflows> {
   const { durable, kind } = await (await call.host()).service(Store).probe(ctx)
-  if (!durable) throw storeForgets(kind)
+  if (!durable) throw storeForgets(kind, 'this command cannot see the runs of the server')
   return openWorkflows(call)
 }

@@ -1,9 +1,11 @@
 import { Args } from '@svc/cli/command'
 import { systemContext } from '@svc/core'
 import { type CommandContext, type Json, Store } from '@svc/core/contracts'
+import { storeForgets } from '@svc/plugin-kit'
 import { askServer } from '@svc/runtime'
 import { type JobsQuestion, TOPIC } from '../answers.ts'
-import { storeForgets } from '../errors.ts'
+
+const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
 
 /** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_FORGETS. */
 export async function askJobs<T>(
@@ -15,7 +17,7 @@ export async function askJobs<T>(
   const message = question as unknown as Json
   const answers = askServer(call, { topic: TOPIC, message, port }, ctx, async host => {
     const { durable, kind } = await host.service(Store).probe(ctx)
-    if (!durable) throw storeForgets(kind)
+    if (!durable) throw storeForgets(kind, 'this command cannot see the jobs of a server', HINT)
   })
   return (await Array.fromAsync(answers))[0] as T
 }

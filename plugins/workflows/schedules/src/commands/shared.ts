@@ -3,11 +3,12 @@ import { resolve } from 'node:path'
 import { Args } from '@svc/cli/command'
 import { messageOf, systemContext } from '@svc/core'
 import { type CommandContext, type Json, type Schedule, type ScheduleSpec, Store } from '@svc/core/contracts'
-import { lineInvalid } from '@svc/plugin-kit'
+import { lineInvalid, storeForgets } from '@svc/plugin-kit'
 import { askServer } from '@svc/runtime'
 import { type SchedulesQuestion, TOPIC } from '../answers.ts'
-import { storeForgets } from '../errors.ts'
 import { durationMs } from '../settings.ts'
+
+const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
 
 /** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_FORGETS. */
 export async function askSchedules<T>(
@@ -19,7 +20,7 @@ export async function askSchedules<T>(
   const message = question as unknown as Json
   const answers = askServer(call, { topic: TOPIC, message, port }, ctx, async host => {
     const { durable, kind } = await host.service(Store).probe(ctx)
-    if (!durable) throw storeForgets(kind)
+    if (!durable) throw storeForgets(kind, 'this command cannot see the schedules of a server', HINT)
   })
   return (await Array.fromAsync(answers))[0] as T
 }

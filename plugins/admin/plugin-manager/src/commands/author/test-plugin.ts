@@ -7,6 +7,7 @@ import { joinLooks, type KitCase, openPackage, pluginKit, type PluginSamples } f
 import { milliseconds, visible } from '@svc/cli/command'
 import { type AuthorIsolation, chooseIsolation } from './isolation-here.ts'
 import { folderOfPlugin } from './plugin-folder.ts'
+import { checkTypes, staleBuild } from './source-and-build.ts'
 import { OURS, DEFAULTS, hostOptions } from '@svc/cli/program'
 
 /** The result of one case. */
@@ -66,10 +67,23 @@ export async function testPlugin(
   using strays = hearStrays(at)
   const warnings = new Set<string>()
   for (const testCase of await pluginKit(at, { ...samples, beside, seed, sandbox })) add(await resultOf(testCase, warnings))
+  await addTypes(at, add)
+  const stale = staleBuild(at)
+  if (stale !== undefined) warnings.add(`${stale.text}; this test ran the source`)
   const error = strays.found().join('\n')
   if (error !== '') add({ title: STRAYS, state: 'failed', ms: 0, error })
   const why = reason === undefined ? {} : { isolation_reason: reason }
   return { plugin: name, version, seed, isolation, ...why, cases: results, warnings: [...warnings] }
+}
+
+const TYPES = 'has no type errors'
+
+async function addTypes(folder: string, add: (result: CaseResult) => void): Promise<void> {
+  const checked = await checkTypes(folder)
+  if (checked === undefined) return
+  const { skipped, error, ms } = checked
+  if (skipped !== undefined) add({ title: `${TYPES} – skipped: ${skipped}`, state: 'skipped', ms })
+  else add({ title: TYPES, state: error === undefined ? 'passed' : 'failed', ms, ...(error === undefined ? {} : { error }) })
 }
 
 const STRAYS = 'throws and rejects nothing outside its calls, which would end a server'

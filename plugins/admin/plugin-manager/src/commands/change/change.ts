@@ -2,13 +2,14 @@ import { join } from 'node:path'
 import { errorFacts, passingPerson, printError, UNSET_HINT, unsetIn, unsetText, visible } from '@svc/cli/command'
 import { abortOnInterrupt, endUnchanged, findSettings, here, setHome } from '@svc/cli/program'
 import type { ConfigTree, SvcError } from '@svc/core'
+import { findServers } from '@svc/runtime'
 import { joinedValues } from '@svc/runtime/isolation'
 import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'
 import { accessOf, newValueWords, type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
 import { checkIsolation, checkNames, goesWithout, isolationOf, type IsolationChoice } from './isolation.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
-import { consentMissing } from '../errors.ts'
+import { consentMissing, settingsMissing } from '../errors.ts'
 import { refusedText, settleAbandoned, type ChangeResult, tryChange } from './take-up.ts'
 
 /** The request of a person. */
@@ -67,6 +68,7 @@ async function carryOut(change: StagedChange, asked: ChangeCommand, around: Chan
   if (proposals.length > 0) await show(proposals, change, asked)
   await checkNames(change, asked.config)
   for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
+  await checkSettings(proposals)
   if (asked.dryRun)
     return printSuccess(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
   if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
@@ -79,6 +81,15 @@ async function carryOut(change: StagedChange, asked: ChangeCommand, around: Chan
   if (taken.problems.length > 0) return refused(asked, taken.problems)
   const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
   return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
+}
+
+/** Reports missing settings before the question. A running server can have another configuration, and checks its own. */
+async function checkSettings(proposals: readonly Proposal[]): Promise<void> {
+  const [first] = proposals.filter(({ access }) => access.missing.length > 0)
+  if (first === undefined) return
+  using stack = new DisposableStack()
+  const servers = (await findServers(here().home)).map(server => stack.use(server))
+  if (servers.length === 0) throw settingsMissing(first.candidate.name, first.access.missing)
 }
 
 /** Only a note, because the plugin may work without the variables. */

@@ -1,11 +1,13 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { join } from 'node:path'
 import { constants, gunzipSync } from 'node:zlib'
 import { visible } from '@svc/cli/command'
 import { dottedFromCaller, fromCaller, setHome } from '@svc/cli/program'
-import { shownPath } from '@svc/core'
+import { isTree, shownPath } from '@svc/core'
 import { type LockedPlugin, pathIn, planChange, planRestore, readLock } from '../../set.ts'
 import { type ChangeCommand, runChange, printSuccess } from './change.ts'
+import { staleBuild } from '../author/source-and-build.ts'
 import { bundleOrName, notInstalled, severalWithBundle } from '../errors.ts'
 
 export interface InstallAsked extends Pick<ChangeCommand, 'isolation' | 'trust' | 'yes' | 'dryRun' | 'json' | 'config'> {
@@ -19,6 +21,7 @@ export async function installPlugins({ specs: words, offline, scripts, ...asked 
   const specs = words.map(dottedFromCaller)
   const bundles = await Promise.all(specs.map(async spec => isBundle(pathIn(spec))))
   const nothing = 'already installed: nothing to change'
+  noteStale(specs.flatMap(spec => pathIn(spec) ?? []))
   // in a folder of another author, a file could have the name of a package
   for (const spec of specs) if (pathIn(spec) === undefined && (await isBundle(fromCaller(spec)))) throw bundleOrName(spec)
   if (!bundles.includes(true)) {
@@ -42,16 +45,35 @@ export async function installPlugins({ specs: words, offline, scripts, ...asked 
 }
 
 /** `svc plugins link`: uses a plugin in its folder. */
-export const linkPlugin = ({
+export function linkPlugin({
   folder,
   ...asked
-}: Omit<InstallAsked, 'specs' | 'offline' | 'scripts'> & { readonly folder: string }) =>
-  runChange((home, options) => planChange(home, { link: [dottedFromCaller(folder)] }, options), {
+}: Omit<InstallAsked, 'specs' | 'offline' | 'scripts'> & { readonly folder: string }): Promise<number> {
+  const spec = dottedFromCaller(folder)
+  noteStale([spec])
+  return runChange((home, options) => planChange(home, { link: [spec] }, options), {
     ...asked,
     verb: 'link',
     done: 'linked',
     nothing: 'already linked: nothing to change',
   })
+}
+
+/** Notes folders whose build is older than their source: svc runs the build. The change itself reports a missing build. */
+function noteStale(paths: readonly string[]): void {
+  for (const path of paths) {
+    const stale = isPackage(path) ? staleBuild(path) : undefined
+    if (stale?.isMissing === false) process.stderr.write(`note: ${visible(shownPath(path))}: ${visible(stale.text)}\n`)
+  }
+}
+
+function isPackage(path: string): boolean {
+  try {
+    return isTree(JSON.parse(readFileSync(join(path, 'package.json'), 'utf8')))
+  } catch {
+    return false
+  }
+}
 
 /** The first entry of a bundle. In the tarball of a package, the first entry is in a folder. */
 const FIRST = 'bundle.json\0'

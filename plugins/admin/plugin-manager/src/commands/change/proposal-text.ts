@@ -42,6 +42,8 @@ export interface ConfiguredAccess {
   readonly values: PermissionValues
   /** Values that were accepted before. */
   readonly accepted: PermissionValues
+  /** Settings that the plugin needs and the configuration does not have. */
+  readonly missing: readonly string[]
 }
 
 /** Reads the values for a plugin from a configuration. `accepted`: its former entry in the lock. */
@@ -51,7 +53,8 @@ export function accessOf(
   former?: LockedPlugin
 ): ConfiguredAccess {
   const lookup = allSettings(config, manifest.instances?.type)
-  return { lookup, values: valuesIn(permissions, lookup), accepted: former?.values ?? {} }
+  const missing = (manifest.settings ?? []).filter(setting => lookup(setting) === undefined)
+  return { lookup, values: valuesIn(permissions, lookup), accepted: former?.values ?? {}, missing }
 }
 
 /** The values that were not accepted before. */
@@ -77,6 +80,10 @@ export function proposalText({ candidate, isolation, access }: Proposal, isOpen:
     ...rowsOf('answers', routeWords(manifest.contributes)),
     ...rowsOf('checks', schemeWords(manifest)),
     ...rowsOf('may', permissionWords(candidate.permissions, access.lookup)),
+    ...rowsOf(
+      'needs',
+      access.missing.map(setting => `${setting} in the configuration, which is not set`)
+    ),
     ...changeRows(candidate, newValueWords(access)),
     ['scripts', scriptWords(candidate)],
     ['brings', bringsWords(candidate)],
