@@ -87,16 +87,6 @@ export const PORT_FLAG = {
 /** Flags that exclude a host in the command's own process. */
 const OF_SERVER = ['url', 'port']
 
-/** The server on this machine, for a command that asks it over its control socket. */
-export const PORT_FLAG = {
-  port: Flags.integer({
-    summary: 'Port of the running server, if this home has several',
-    helpValue: '<int>',
-    min: 1,
-    max: 65_535,
-  }),
-}
-
 /** Headers for the server, for authentication schemes other than API keys and tokens. */
 export const HEADER_FLAG = {
   header: Flags.string({
