@@ -9,6 +9,7 @@ export function recordPlace(): Error {
   const before = Error.stackTraceLimit
   Error.stackTraceLimit = FRAMES
   const place = new Error()
+  Error.captureStackTrace(place, recordPlace)
   Error.stackTraceLimit = before
   return place
 }
