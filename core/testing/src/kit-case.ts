@@ -120,11 +120,11 @@ export async function outcome<T>(
   }
 }
 
-/** Polls until the condition holds. */
-export async function becomes(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + AT_ONCE_MS
+/** Polls until the condition holds. `limitMs`: for what takes its time. */
+export async function becomes(what: string, holds: () => boolean | Promise<boolean>, limitMs = AT_ONCE_MS): Promise<void> {
+  const end = Date.now() + limitMs
   while (!(await holds())) {
-    if (Date.now() > end) assert.fail(`${what} did not happen within ${AT_ONCE_MS} ms`)
+    if (Date.now() > end) assert.fail(`${what} did not happen within ${limitMs} ms`)
     await setTimeout(5)
   }
 }

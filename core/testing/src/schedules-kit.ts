@@ -60,12 +60,15 @@ const spec = (parts: Partial<ScheduleSpec> = {}): ScheduleSpec => ({
 const until = (signal: AbortSignal) =>
   new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }))
 
+/** Milliseconds for a few ticks of a second, even on a slow machine. */
+const TICKING_MS = 30_000
+
 /** The handled ticks, oldest first. */
 const ticksOf = async ({ processes }: SchedulesSubject, name: string): Promise<ScheduleTick[]> =>
   (await processes()[0].schedules.ticks(name, 100, ctx)).toReversed()
 
 const hasTicks = (subject: SchedulesSubject, name: string, count: number) =>
-  becomes(`${count} ticks of ${name}`, async () => (await ticksOf(subject, name)).length >= count)
+  becomes(`${count} ticks of ${name}`, async () => (await ticksOf(subject, name)).length >= count, TICKING_MS)
 
 const ticking = (opened: Opened): KitCase[] => [
   opened('starts one job for each tick, although two processes handle them', async subject => {
@@ -80,7 +83,7 @@ const ticking = (opened: Opened): KitCase[] => [
     await hasTicks(subject, 'each', 3)
     await two.schedules.pause('each', ctx)
     const ticks = await ticksOf(subject, 'each')
-    await becomes('the jobs', () => seen.length >= ticks.length)
+    await becomes('the jobs', () => seen.length >= ticks.length, TICKING_MS)
     assert.deepEqual(
       ticks.map(({ tick }) => tick),
       ticks.map((_, at) => ticks[0]!.tick + at * SECOND)
@@ -102,7 +105,7 @@ const ticking = (opened: Opened): KitCase[] => [
     )
     const [one] = subject.processes()
     await one.schedules.add('cron', spec({ cron: '*/1 * * * * *', job: { kind: 'note', input: { a: 1 } } }), ctx)
-    await becomes('a job', () => inputs.length > 0)
+    await becomes('a job', () => inputs.length > 0, TICKING_MS)
     assert.deepEqual(inputs[0], { a: 1 })
   }),
 ]
@@ -269,7 +272,8 @@ async function overlapping(subject: SchedulesSubject, overlap: ScheduleSpec['ove
   const [one] = subject.processes()
   await one.schedules.add('long', spec({ overlap, job: { kind: 'long' } }), ctx)
   await hasTicks(subject, 'long', count)
-  await becomes('the first job', () => started > 0)
+  const concurrent = overlap === 'allow' ? 2 : 1
+  await becomes(`${concurrent} jobs`, () => started >= concurrent, TICKING_MS)
   await sleep(300)
   await one.schedules.pause('long', ctx)
   const ticks = await ticksOf(subject, 'long')
@@ -292,7 +296,8 @@ const overlaps = (opened: Opened): KitCase[] => [
     assert.equal(skipped, 0)
     const [{ jobs }] = subject.processes()
     for (const { job } of ticks.slice(0, -1)) assert.equal((await jobs.settled(job!, 5_000, ctx)).state, 'cancelled')
-    assert.equal((await jobs.get(ticks.at(-1)!.job!, ctx)).state, 'running')
+    const isRunning = async () => (await jobs.get(ticks.at(-1)!.job!, ctx)).state === 'running'
+    await becomes('the last job', isRunning, TICKING_MS)
   }),
   opened('lets jobs of several ticks run at the same time', async subject => {
     const { most, states } = await overlapping(subject, 'allow', 3)
@@ -301,8 +306,13 @@ const overlaps = (opened: Opened): KitCase[] => [
   }),
 ]
 
-/** Adds a schedule and restarts both processes that much later. Returns the ticks of the time in between. */
-async function missed(subject: SchedulesSubject, parts: Partial<ScheduleSpec>, laterMs: number): Promise<readonly number[]> {
+/** Adds a schedule and restarts both processes that much later. Returns the ticks of the time in between, when there are `count`. */
+async function missed(
+  subject: SchedulesSubject,
+  parts: Partial<ScheduleSpec>,
+  laterMs: number,
+  count: number
+): Promise<readonly number[]> {
   subject.addKind(
     'note',
     kind(async () => {})
@@ -310,25 +320,29 @@ async function missed(subject: SchedulesSubject, parts: Partial<ScheduleSpec>, l
   await subject.processes()[0].schedules.add('missed', spec(parts), ctx)
   const stopped = Date.now()
   await subject.restart(laterMs)
-  await sleep(1_500)
-  const ticks = await ticksOf(subject, 'missed')
-  return ticks.map(({ tick }) => tick).filter(tick => tick > stopped + MINUTE && tick < stopped + laterMs - 2 * MINUTE)
+  const between = async () =>
+    (await ticksOf(subject, 'missed'))
+      .map(({ tick }) => tick)
+      .filter(tick => tick > stopped + MINUTE && tick < stopped + laterMs - 2 * MINUTE)
+  await becomes(`${count} ticks`, async () => (await between()).length >= count, TICKING_MS)
+  await sleep(SECOND) // for any that are too many
+  return between()
 }
 
 const catchingUp = (opened: Opened): KitCase[] => [
   opened('drops the ticks of a time without a server', async subject => {
-    assert.deepEqual(await missed(subject, { everyMs: 5 * MINUTE }, HOUR), [])
+    assert.deepEqual(await missed(subject, { everyMs: 5 * MINUTE }, HOUR, 0), [])
   }),
   opened('makes up for the last of the missed ticks', async subject => {
     const everyMs = 20 * MINUTE
     const before = Date.now()
-    const ticks = await missed(subject, { everyMs, catchUp: 'one' }, 10 * HOUR + (everyMs / 2 - (before % everyMs)))
+    const ticks = await missed(subject, { everyMs, catchUp: 'one' }, 10 * HOUR + (everyMs / 2 - (before % everyMs)), 1)
     assert.equal(ticks.length, 1)
     assert.ok(ticks[0]! > before + 9 * HOUR)
   }),
   opened('makes up for all missed ticks', async subject => {
     const everyMs = 20 * MINUTE
-    const ticks = await missed(subject, { everyMs, catchUp: 'all' }, 3 * HOUR + (everyMs / 2 - (Date.now() % everyMs)))
+    const ticks = await missed(subject, { everyMs, catchUp: 'all' }, 3 * HOUR + (everyMs / 2 - (Date.now() % everyMs)), 9)
     assert.equal(ticks.length, 9)
     assert.ok(ticks.every((tick, at) => at === 0 || tick === ticks[at - 1]! + everyMs))
   }),
@@ -355,11 +369,11 @@ const catchingUp = (opened: Opened): KitCase[] => [
     await one.schedules.add('steps', spec({ catchUp: 'all' }), ctx)
     await hasTicks(subject, 'steps', 2)
     subject.shift(-HOUR)
-    await becomes('a tick of the past', async () =>
-      (await ticksOf(subject, 'steps')).some(({ tick }) => tick < Date.now() - HOUR / 2)
-    )
+    const isPast = async () => (await ticksOf(subject, 'steps')).some(({ tick }) => tick < Date.now() - HOUR / 2)
+    await becomes('a tick of the past', isPast, TICKING_MS)
     subject.shift(HOUR)
-    await becomes('a tick of the present', async () => (await ticksOf(subject, 'steps')).at(-1)!.tick > Date.now() - SECOND)
+    const isPresent = async () => (await ticksOf(subject, 'steps')).at(-1)!.tick > Date.now() - MINUTE
+    await becomes('a tick of the present', isPresent, TICKING_MS)
     const ticks = (await ticksOf(subject, 'steps')).map(({ tick }) => tick)
     const { jobs } = await one.jobs.list({ limit: 200 }, ctx)
     assert.equal(new Set(jobs.map(({ schedule }) => schedule?.tick)).size, jobs.length)
