@@ -11,6 +11,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   accessSync,
+  chmodSync,
   constants,
   existsSync,
   globSync,
@@ -257,6 +258,7 @@ function filesWith(words) {
 /** Runs with a PATH of all current programs but this one. */
 async function withoutProgram(program, does) {
   const root = mkdtempSync(join(tmpdir(), 'svc-path-'))
+  chmodSync(root, 0o755) // test engines run as another user
   try {
     const path = folders().map((folder, i) => {
       const links = join(root, String(i))

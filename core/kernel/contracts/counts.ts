@@ -15,6 +15,8 @@ export interface CountState {
   readonly count: number
   /** Unix time in milliseconds at which it ends, by the clock of the service. */
   readonly endsAt: number
+  /** Milliseconds until it ends, by the same clock: right even if the clock of the caller differs. */
+  readonly leftMs: number
 }
 /** `counted` is false when a window was full; then no window has counted the hit. */
 export interface Counted {

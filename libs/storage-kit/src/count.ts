@@ -15,7 +15,8 @@ export function hit(before: readonly StoredWindow[], windows: readonly CountWind
   const there = windows.map(({ ms }, at) => windowNow(before[at], ms, now))
   const isCounted = there.every(([, , count], at) => count < windows[at]!.limit)
   const after = isCounted ? there.map(([began, ms, count]): StoredWindow => [began, ms, count + 1]) : there
-  const counted = { counted: isCounted, windows: after.map(([began, ms, count]) => ({ count, endsAt: began + ms })) }
+  const states = after.map(([began, ms, count]) => ({ count, endsAt: began + ms, leftMs: began + ms - now }))
+  const counted = { counted: isCounted, windows: states }
   return { counted, kept: isCounted ? [...after, ...before.slice(after.length)] : resized(before, there) }
 }
 

@@ -22,7 +22,7 @@ describe('svc serve on a terminal', function () {
   const configure = (url: string) => configureFew(workspace.folder, { tools: { tides: { url } } })
   const serve = () => terminal(workspace, ['serve', '--port', '0'])
   before(async function () {
-    skipBecause(this, lacking('terminal'))
+    skipBecause(this, lacking('terminal') ?? lacking('bubblewrap'))
     workspace = await makeWorkspace()
     await configure('tcp://a.internal:1')
     const svc = { permissions: { network: ['<tools.tides.url>'] } }

@@ -8,6 +8,7 @@ import { staleBuild } from '../src/commands/author/source-and-build.ts'
 import { testPlugin } from '../src/commands/author/test-plugin.ts'
 import { TIDES, tidesFolder } from '../../../../test/support/tides.ts'
 import { link } from './support/linked.ts'
+import { lacking } from '../../../../test/support/needs.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
 const MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
@@ -255,7 +256,8 @@ export default { setup() {} }`
     expect(made.code, made.err).to.equal(0)
     expect(await lintPlugin(join(workspace.folder, 'svc-plugin-clean'))).to.deep.equal([])
     await workspace.write('svc-plugin-clean/test/samples.js', 'export default {}\n')
-    const { code, out, err } = await workspace.svc(['plugins', 'publish', 'svc-plugin-clean', '--dry-run'])
+    const here = lacking('bubblewrap') === undefined ? [] : ['--no-isolation']
+    const { code, out, err } = await workspace.svc(['plugins', 'publish', 'svc-plugin-clean', '--dry-run', ...here])
     expect(code, err).to.equal(0)
     expect(out)
       .to.include('0 errors, 0 warnings')

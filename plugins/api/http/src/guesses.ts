@@ -50,9 +50,9 @@ export function createGuesses({ counts, peers, headers, seen, lasting }: Guesses
   const count = async (network: string, callContext: CallContext): Promise<number | undefined> => {
     const here = refused.add(network)
     const counted = await counts?.count(`guess ${network}`, [{ ms: MINUTE, limit: GUESSES }], callContext).catch(() => undefined)
-    const [window = { count: 0, endsAt: 0 }] = counted?.windows ?? []
+    const [window = { count: 0, leftMs: 0 }] = counted?.windows ?? []
     if (here < GUESSES && window.count < GUESSES) return undefined
-    const leftMs = Math.max(window.endsAt - Date.now(), here < GUESSES ? 0 : refused.secondsLeft(network) * 1_000)
+    const leftMs = Math.max(window.leftMs, here < GUESSES ? 0 : refused.secondsLeft(network) * 1_000)
     const isFirst = waitFor(network) === undefined || here === GUESSES
     blocked.add(network, leftMs)
     if (isFirst)
