@@ -58,6 +58,8 @@ export class EventRing {
   #kept: Kept[] = []
   /** The number of the first event of `#kept` since the start. */
   #first = 0
+  /** How many events at the beginning of `#kept` are dropped. */
+  #dropped = 0
   #bytes = 0
   /** The last number of each worker. */
   readonly #last: Position = new Map()
@@ -78,13 +80,17 @@ export class EventRing {
     const bytes = JSON.stringify(event).length
     this.#kept.push({ event, bytes })
     this.#bytes += bytes
-    while (this.#kept.length > this.#keep || (this.#bytes > MOST_BYTES && this.#kept.length > 1)) this.#drop()
+    while (this.#count > this.#keep || (this.#bytes > MOST_BYTES && this.#count > 1)) this.#drop()
     for (const reader of this.#waiting) reader.wake()
+  }
+
+  get #count(): number {
+    return this.#kept.length - this.#dropped
   }
 
   /** All kept events, for a worker that starts. */
   all(): Numbered[] {
-    return this.#kept.map(({ event }) => event)
+    return this.#kept.slice(this.#dropped).map(({ event }) => event)
   }
 
   /** Throws CURSOR_INVALID. */
@@ -101,7 +107,7 @@ export class EventRing {
     signal.addEventListener('abort', wake, { once: true })
     try {
       for (let at = from; !signal.aborted; ) {
-        at = Math.max(at, this.#first)
+        at = Math.max(at, this.#first + this.#dropped)
         const event = this.#kept[at - this.#first]?.event
         if (!event) {
           await new Promise<void>(resolve => (waiting.wake = resolve))
@@ -123,9 +129,14 @@ export class EventRing {
     }
   }
 
+  /** Removes dropped events from the list only now and then, because that moves all others. */
   #drop(): void {
-    this.#bytes -= this.#kept.shift()!.bytes
-    this.#first += 1
+    this.#bytes -= this.#kept[this.#dropped]!.bytes
+    this.#dropped += 1
+    if (this.#dropped < this.#kept.length / 2) return
+    this.#kept = this.#kept.slice(this.#dropped)
+    this.#first += this.#dropped
+    this.#dropped = 0
   }
 }
 
