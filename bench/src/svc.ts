@@ -11,7 +11,9 @@ const built = join(root, 'cli/dist/main.js')
 /** Builds svc, unless `source` is set. Returns the Node arguments that start `svc`. */
 export function svcEntry(source: boolean): readonly string[] {
   if (!source) spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'ignore' })
-  return !source && existsSync(built) ? [built] : ['--conditions=svc-source', join(root, 'cli/src/main.ts')]
+  return !source && existsSync(built)
+    ? [join(root, 'bench/installed-svc.js')]
+    : ['--conditions=svc-source', join(root, 'cli/src/main.ts')]
 }
 
 /** A server configuration with conversations in memory and the minimum for a load run. */

@@ -148,9 +148,9 @@ export async function importPlugin(plugin: string, folder: string, origin: Origi
 /** Imports a module of a plugin's package. Throws PLUGIN_IMPORT_FAILED with the place of a syntax error. */
 export async function importModule(plugin: string, folder: string, { name, place, module: url }: Origin): Promise<unknown> {
   try {
-    return await withHostPackages(() => (url ? import(url) : importFrom(name, place)), {
-      place: pathToFileURL(join(folder, 'x')).href,
-    })
+    const load = () => (url ? import(url) : importFrom(name, place))
+    // svc's own packages depend on the host packages, so they need no search
+    return await withHostPackages(load, plugin.startsWith('@svc/') ? {} : { place: pathToFileURL(join(folder, 'x')).href })
   } catch (error) {
     const entry = async () => url ?? (await urlFrom(name, place))
     throw importFailed(plugin, error, await syntaxErrorPlace(error, entry, folder))

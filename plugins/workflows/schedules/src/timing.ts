@@ -59,6 +59,8 @@ function cronTiming(pattern: string, timezone: string): Timing {
 
 /** Throws SCHEDULE_INVALID for an unknown time zone. */
 export function checkZone(timeZone: string): void {
+  // the default needs no table of zones, which takes 15 ms to load
+  if (timeZone === 'UTC') return
   try {
     void new Intl.DateTimeFormat('en', { timeZone })
   } catch {
