@@ -3,7 +3,7 @@ import type { JsonSchema } from '@svc/core'
 import { type Json, type Route, ROUTE_HEADERS, type RouteReply, type RouteStreamItem } from '@svc/core/contracts'
 import { abortable, assertPlain, caseMaker, compileSchema, frozen, type KitCase, skipped } from './kit-case.ts'
 import { generateMatching, settledOutcome } from './made-up.ts'
-import type { RouteSample } from './plugin-samples.ts'
+import type { RouteSample } from './plugin-package.ts'
 import type { ItemUnderTest } from './plugin-host.ts'
 
 /** Number of items to read of a stream. */

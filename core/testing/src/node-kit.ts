@@ -2,8 +2,16 @@ import assert from 'node:assert/strict'
 import { codeOf, messageOf } from '@svc/core'
 import type { BranchRule, ChildOutcome, WorkflowNode } from '@svc/core/contracts'
 import { abortable, atOnce, caseMaker, type KitCase, leavesNothingOpen, outcome, skipped } from './kit-case.ts'
-import { type NodeSample, type NodeSubject, play, type Played, type PlayOptions } from './node-play.ts'
-import { assertDescribed, assertSettings, refusal } from './node-settings.ts'
+import {
+  type NodeSample,
+  type NodeSubject,
+  play,
+  type Played,
+  type PlayOptions,
+  assertDescribed,
+  assertSettings,
+  refusal,
+} from './node-play.ts'
 
 /** Samples of a node. */
 export interface NodeSamples {

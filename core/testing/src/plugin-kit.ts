@@ -5,8 +5,7 @@ import { undeclaredImports } from '@svc/core/config'
 import { type KitCase, outcome } from './kit-case.ts'
 import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
 import { openPlugin, type PluginHost } from './plugin-host.ts'
-import { openPackage, type PluginPackage } from './plugin-package.ts'
-import type { PluginKitOptions } from './plugin-samples.ts'
+import { openPackage, type PluginPackage, type PluginKitOptions } from './plugin-package.ts'
 import { itemCases } from './plugin-items.ts'
 
 /**

@@ -12,8 +12,7 @@ import { undeclaredImports } from '@svc/core/config'
 import { grantedItems } from '@svc/core/internal'
 import { assertPlain, atOnce, compileSchema, type KitCase, outcome, warn } from './kit-case.ts'
 import { ENTRY, openPlugin, type PluginHost } from './plugin-host.ts'
-import type { PluginPackage } from './plugin-package.ts'
-import type { PluginKitOptions } from './plugin-samples.ts'
+import type { PluginPackage, PluginKitOptions } from './plugin-package.ts'
 
 /** Creates cases that each run the plugin in their own host. */
 const hosted =
