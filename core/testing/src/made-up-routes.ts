@@ -30,14 +30,14 @@ export function routeCases({ name, seen, options, permissions, open }: ItemUnder
         })
       : skipped(MADE_UP, seen.method === 'GET' ? 'a route without network' : 'a method that only reads (GET)'),
     samples.length > 0
-      ? make('answers the requests that its author gives', async ({ item }) => {
+      ? make('answers the sample requests', async ({ item }) => {
           for (const sample of samples) {
             const answer = await ask(item, sample)
             assert.notEqual(answer, undefined, `${JSON.stringify(sample)} failed`)
             sample.expect?.(answer!)
           }
         })
-      : skipped('answers the requests that its author gives', 'samples of it in test/samples'),
+      : skipped('answers the sample requests', 'samples of it in test/samples'),
   ]
 }
 

@@ -98,13 +98,13 @@ function taskOf(node: WorkflowNode, sample: NodeSample, back: Partial<NodeTask>,
 async function lastWord(node: WorkflowNode, task: NodeTask, ctx: CallContext): Promise<Wait | Fork | Output> {
   let last: Wait | Fork | Output | undefined
   for await (const step of node.run(task, ctx)) {
-    assert.equal(last, undefined, `it goes on after its last word, with "${step.type}"`)
+    assert.equal(last, undefined, `it continues after its last item (output, wait or fork) with "${step.type}"`)
     assertPlain(step, 'step')
     if (step.type === 'progress') checkProgress(step)
     else if (step.type === 'spent') checkSpent(step)
     else last = step
   }
-  assert.ok(last, 'it ended without a last word: output, wait or fork')
+  assert.ok(last, 'it ended without a last item: output, wait or fork')
   return last
 }
 
@@ -114,7 +114,7 @@ function checkProgress({ fraction }: Extract<NodeStep, { readonly type: 'progres
 
 function checkSpent({ tokens, tool_calls: calls = 0 }: Extract<NodeStep, { readonly type: 'spent' }>): void {
   for (const count of [calls, tokens?.input ?? 0, tokens?.output ?? 0])
-    assert.ok(Number.isInteger(count) && count >= 0, `it says that it has spent ${count}`)
+    assert.ok(Number.isInteger(count) && count >= 0, `it reports costs of ${count}`)
 }
 
 function checkFork({ children, width }: Fork, bodies: readonly string[], keys: Set<string>): void {
@@ -173,7 +173,7 @@ const propertiesOf = ({ settings }: WorkflowNode) => (settings as { properties?:
 export function assertDescribed(node: WorkflowNode): void {
   const { run: _run, ...data } = node
   assertPlain(data, 'node')
-  assert.ok(node.description.trim().length >= SHORTEST_DESCRIPTION, 'the description is too short to choose the node by')
+  assert.ok(node.description.trim().length >= SHORTEST_DESCRIPTION, 'the description is too short for a person who selects nodes')
   assert.ok([true, false, 'itself'].includes(node.repeatable), 'repeatable')
   assert.ok(node.body === undefined || node.body === 'do' || node.body === 'bodies', 'body')
   const { branches = [] } = node
@@ -199,8 +199,11 @@ export function assertSettings(node: WorkflowNode): void {
 function assertProperty(name: string, { description, expression, late }: Property): void {
   assert.ok(!Object.hasOwn(RESERVED, name), `every node has a key "${name}": the node would never see the setting`)
   assert.ok(typeof description === 'string' && description !== '', `the setting ${name} has no description`)
-  assert.ok(expression === undefined || EXPRESSIONS.includes(expression), `the setting ${name} is an expression of no kind`)
-  assert.ok(late === undefined || expression !== undefined, `the setting ${name} is late and no expression`)
+  assert.ok(
+    expression === undefined || EXPRESSIONS.includes(expression),
+    `the setting ${name} is an expression of an unknown kind`
+  )
+  assert.ok(late === undefined || expression !== undefined, `the setting ${name} is late but not an expression`)
 }
 
 /** Validators by schema text, because the same node is opened many times. */

@@ -47,7 +47,7 @@ async function casesOfItems(found: PluginPackage, options: PluginKitOptions, { h
   try {
     return itemCases(found, options, host)
   } catch (error) {
-    return [failing('adds what can be called as its contract says', error)]
+    return [failing('adds items that can be called as their contract says', error)]
   } finally {
     // A separate case reports errors of closing.
     await close().catch(() => undefined)

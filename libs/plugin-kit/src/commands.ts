@@ -38,7 +38,7 @@ export function nameHint(name: string, known: readonly string[], none: string, m
 
 /** Creates the error for a command line that oclif accepts and the command does not. */
 export const lineInvalid = (message: string, usage: string) =>
-  svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })
+  svcError('COMMAND_LINE_INVALID', message, { hint: `Usage: svc ${usage}` })
 
 /** Creates the error for a command that needs a store which other processes share. `so` is the consequence. */
 export const storeForgets = (kind: string, so: string, hint = 'Configure a durable store, such as @svc/plugin-store-sqlite') =>

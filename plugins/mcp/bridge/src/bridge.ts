@@ -58,7 +58,7 @@ async function syncOne(options: ToolBridgeOptions, server: string, all: Map<stri
   const info = (await clients.list(ctx)).find(({ name }) => name === server)
   const offered = info && info.tools.length > 0 ? await clients.tools(server, ctx) : []
   if (ctx.signal.aborted) return
-  const tools = offered.filter(({ name, standing }) => standing === 'good' && info?.tools.includes(name))
+  const tools = offered.filter(({ name, status }) => status === 'good' && info?.tools.includes(name))
   const added = all.get(server) ?? new Map<string, AddedTool>()
   all.set(server, added)
   const wanted = new Map(info ? tools.map(tool => [bridgedName(server, tool.name), withFingerprint(info, tool)]) : [])
