@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { expect } from 'chai'
 import { until } from './support/wait.ts'
 import { createClient } from './support/client.ts'
-import { type History, historyFaults } from './support/history.ts'
+import { type History, historyProblems } from './support/history.ts'
 import { newHome, type Service } from './support/service.ts'
 import { startTwo, configure, workersOf, get, post, EACH, metric, clientTo } from './support/two-workers.ts'
 
@@ -50,7 +50,7 @@ describe('workers of one server', () => {
     await Promise.all(EACH.map(at => post(service.url, '/api/v1/chat', { message: `at once ${at}`, conversation_id })))
     const history = (await get(service.url, `/api/v1/conversations/${conversation_id}`)).body as History
     expect(history.messages).to.have.length(2 * (8 + EACH.length))
-    expect(historyFaults(history)).to.deep.equal([])
+    expect(historyProblems(history)).to.deep.equal([])
   })
 
   it('delete a conversation that one of them is just making, whichever is asked', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type Answerer, openUpstream } from '@svc/testing'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
-import { replyOf, streamFaults } from './support/events.ts'
+import { replyOf, streamProblems } from './support/events.ts'
 import { inNewHome, startService } from './support/service.ts'
 
 const USAGE = { prompt_tokens: 500_000, completion_tokens: 100_000, total_tokens: 600_000 }
@@ -48,7 +48,7 @@ describe('an outage of a provider, seen from outside', () => {
       }
       const streamed = async () => {
         const { events } = await client.post('/api/v1/chat/stream', { message: 'hi' })
-        expect(streamFaults(events)).to.deep.equal([])
+        expect(streamProblems(events)).to.deep.equal([])
         const { status, provider } = events.at(-1)!.data as { status: string; provider: string }
         return [status, provider, replyOf(events)]
       }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { wait } from './support/wait.ts'
 import { createClient } from './support/client.ts'
-import { replyOf, streamFaults } from './support/events.ts'
+import { replyOf, streamProblems } from './support/events.ts'
 import { openProxy } from './support/proxy.ts'
 import { openScene } from './support/scene.ts'
 import { WIRES } from './support/wires.ts'
@@ -31,7 +31,7 @@ describe('a silent upstream', () => {
       const { events } = await (
         await other.stream({ method: 'POST', path: '/api/v1/chat/stream', body: asks(type, 'stalled') })
       ).rest()
-      expect(streamFaults(events)).to.deep.equal([])
+      expect(streamProblems(events)).to.deep.equal([])
       expect(replyOf(events)).to.not.equal('')
       const error = events.at(-2)?.data
       expect(error).to.deep.include({ type: 'error', error_code: 'PROVIDER_ERROR', details })

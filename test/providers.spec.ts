@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { wait } from './support/wait.ts'
 import { type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
-import { replyOf, streamFaults } from './support/events.ts'
+import { replyOf, streamProblems } from './support/events.ts'
 import { BROKEN, openScene } from './support/scene.ts'
 import { CITIES, HUNDRED, WIRES } from './support/wires.ts'
 
@@ -62,7 +62,7 @@ for (const [type, wire] of Object.entries(WIRES))
     it('streams three rounds of parallel tools, results in the order of the calls, all tokens counted', async () => {
       const calls = await callsOf(async () => {
         const { events } = await (await stream(asks('rounds', { tools: ['weather'] }))).rest()
-        expect(streamFaults(events)).to.deep.equal([])
+        expect(streamProblems(events)).to.deep.equal([])
         expect(replyOf(events)).to.equal('Fair everywhere.')
         const named = (name: string) => events.filter(event => event.event === name).map(event => event.data)
         const called = named('tool_call')
@@ -130,7 +130,7 @@ for (const [type, wire] of Object.entries(WIRES))
     it('loses no token of 64 streams at once', async () => {
       const streams = Array.from({ length: 64 }, async () => (await stream(asks('hundred'))).rest())
       for (const { events } of await Promise.all(streams)) {
-        expect(streamFaults(events)).to.deep.equal([])
+        expect(streamProblems(events)).to.deep.equal([])
         expect(events.filter(event => event.event === 'token').map(event => event.data.content)).to.deep.equal(HUNDRED)
       }
       await becomes(() => upstream.open() === 0)
@@ -144,7 +144,7 @@ for (const [type, wire] of Object.entries(WIRES))
       await open.until('token')
       await dying.upstreamOf(type).close()
       const { events } = await open.rest()
-      expect(streamFaults(events)).to.deep.equal([])
+      expect(streamProblems(events)).to.deep.equal([])
       expect(events.at(-2)).to.deep.nested.include({
         event: 'error',
         'data.error_code': 'PROVIDER_ERROR',

@@ -25,6 +25,8 @@ const plugins: Document = await readDocument(
     'write-a-workflow-node',
     'write-a-vertical',
     'write-a-route',
+    'verify-a-webhook',
+    'add-a-web-page',
     'write-a-store',
     'keep-data',
     'full-text-search',

@@ -129,7 +129,7 @@ describe('the store of a running server', () => {
     copyOf(join(home, 'svc.db'), join(home, 'good.db'))
     await writeFile(join(home, 'bad.db'), (await readFile(join(home, 'good.db'))).fill(0xab, 4096))
     await rename(join(home, 'bad.db'), join(home, 'svc.db'))
-    await expectTrouble(service, /svc\.db is damaged/)
+    await expectProblem(service, /svc\.db is damaged/)
     await rename(join(home, 'good.db'), join(home, 'svc.db'))
     await expectWell(service)
   })
@@ -139,7 +139,7 @@ describe('the store of a running server', () => {
     const { conversation } = await talk(service, 'one')
     using other = new DatabaseSync(join(home, 'svc.db'))
     other.exec('BEGIN IMMEDIATE')
-    await expectTrouble(service, /locked/)
+    await expectProblem(service, /locked/)
     expect((await fetch(conversation)).status, 'who reads is held up by nobody').to.equal(200)
     other.exec('COMMIT')
     await expectWell(service)
@@ -173,7 +173,7 @@ describe('the store of a running server on a small disk', () => {
         if (status === 200) acknowledged.push(said.conversation)
       }
       expect(acknowledged).to.have.length.above(0)
-      await expectTrouble(service, /full/, 'x'.repeat(20_000))
+      await expectProblem(service, /full/, 'x'.repeat(20_000))
       for (const item of acknowledged) expect((await fetch(item)).status).to.equal(200)
       await rm(filler)
       await expectWell(service)
@@ -182,7 +182,7 @@ describe('the store of a running server on a small disk', () => {
       copyOf(join(mounted, 'svc.db'), join(disk, 'copy', 'svc.db'))
       coverReadOnly(mounted, join(disk, 'copy'))
       try {
-        await expectTrouble(service, /read-only/)
+        await expectProblem(service, /read-only/)
       } finally {
         removeDisk(mounted)
       }
@@ -208,7 +208,7 @@ async function talk({ url }: Service, message: string) {
 }
 
 /** That a chat and `/health` are both 503, the log says why, and neither answer tells a path. */
-async function expectTrouble(service: Service, reason: RegExp, message = 'two'): Promise<void> {
+async function expectProblem(service: Service, reason: RegExp, message = 'two'): Promise<void> {
   const { status, body } = await talk(service, message)
   expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
   const health = await fetch(`${service.url}/health`)

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { until } from './support/wait.ts'
 import { type Client, createClient } from './support/client.ts'
 import { replyOf } from './support/events.ts'
-import { type History, historyFaults, saidIn } from './support/history.ts'
+import { type History, historyProblems, saidIn } from './support/history.ts'
 import { inNewHome, type Service, type ServiceOptions, startService } from './support/service.ts'
 import { sideBySideIn, type Within } from './support/side-by-side.ts'
 
@@ -72,7 +72,7 @@ describe('turns of one conversation', () => {
     expect(answers.map(answer => answer.status)).to.deep.equal(said.map(() => 200))
     for (const { client } of both) {
       const history = await historyOf(client, id)
-      expect(historyFaults(history)).to.deep.equal([])
+      expect(historyProblems(history)).to.deep.equal([])
       expect(saidIn(history).toSorted()).to.deep.equal(['begin', ...said.map(item => item.message)].toSorted())
     }
   })

@@ -55,7 +55,7 @@ async function save(port: number, plugin: string, version: number): Promise<numb
   await wait(STABLE_MS)
   const began = performance.now()
   writeFileSync(join(plugin, 'index.js'), codeOf(`version_${version}`))
-  await untilTold(port, `version_${version}`, began)
+  await untilReported(port, `version_${version}`, began)
   return performance.now() - began
 }
 
@@ -64,12 +64,12 @@ async function death(server: Server, version: string): Promise<number> {
   const worker = server.pids.at(-1)!
   const began = performance.now()
   process.kill(worker, 'SIGKILL')
-  await untilTold(server.port, version, began)
+  await untilReported(server.port, version, began)
   return performance.now() - began
 }
 
 /** Until no other worker responds: connections are dealt out in turn. */
-async function untilTold(port: number, version: string, began: number): Promise<void> {
+async function untilReported(port: number, version: string, began: number): Promise<void> {
   for (let inRow = 0; performance.now() < began + PATIENCE_MS; await wait(PAUSE_MS)) {
     inRow = (await toldBy(port)).includes(version) ? inRow + 1 : 0
     if (inRow === ROW) return

@@ -2,7 +2,7 @@ import { COMMANDS_MODULE, codeOf, messageOf, nearest, type SvcError, svcError } 
 
 /** The server does not answer, or its certificate is not trusted. */
 export function serverUnreachable(url: string, cause: unknown): SvcError {
-  const tls = tlsFault(cause)
+  const tls = tlsProblem(cause)
   if (tls === undefined)
     return svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, {
       cause,
@@ -27,7 +27,7 @@ export const serverRedirects = (url: string, status: number, place: string | und
 const TLS_FAULT = /^(ERR_TLS_CERT_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET_ISSUER_|VERIFY_))/
 
 /** `fetch` keeps the code in the cause of what it throws. */
-function tlsFault(error: unknown): string | undefined {
+function tlsProblem(error: unknown): string | undefined {
   const codes = [codeOf(error), error instanceof Error ? codeOf(error.cause) : undefined]
   return codes.find(code => code !== undefined && TLS_FAULT.test(code))
 }
@@ -169,14 +169,14 @@ export const trialHung = (ms: number): SvcError =>
 /** A trial start whose process ended. */
 export const trialEnded = (how: string): SvcError =>
   svcError('SETUP_FAILED', `the trial start ended its process (${how})`, {
-    hint: 'Fix the plugin with --isolation in-process that ends the process in its setup, or install it without --trust',
+    hint: 'A plugin that runs in-process ended the process during its setup. Fix it, or install it without --trust',
   })
 
 /** A command in its own process has none of the rights of the user, unless a person has accepted single requests. */
 export const serverNotPermitted = (plugin: string, id: string): SvcError =>
   svcError(
     'COMMAND_ISOLATED',
-    `the command "${id.replaceAll(':', ' ')}" asks for a server, which an isolated command cannot reach without a permission`,
+    `the command "${id.replaceAll(':', ' ')}" sends requests to a server, for which an isolated command needs a permission`,
     {
       plugin,
       hint: 'List its requests in the package.json: "svc": { "permissions": { "server": ["GET /api/v1/tools"] } }. Or install the plugin with --isolation in-process --trust',

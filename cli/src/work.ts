@@ -150,9 +150,9 @@ async function serveUntilDrained(
   log: LogOutput,
   imports: Imports | undefined
 ): Promise<void> {
-  link.onDrain(async wish => {
+  link.onDrain(async request => {
     draining.abort()
-    await host.close(wish).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
+    await host.close(request).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
     await log.end()
   })
   const report = await reportOf(host, config, task, imports)

@@ -154,7 +154,7 @@ describe('svc config check', () => {
     await workspace.write('svc.config.yaml', `providers:\n${entries.map(entry => `  ${entry}\n`).join('')}`)
     const env = { ANTHROPIC_API_KEY: '', GEMINI_API_KEY: '', GOOGLE_API_KEY: '' }
     const { code, out } = await workspace.svc(['config', 'check', '--json'], { env })
-    const { faults: problems } = JSON.parse(out) as { faults: { code: string; message: string }[] }
+    const { problems } = JSON.parse(out) as { problems: { code: string; message: string }[] }
     expect(code).to.equal(1)
     expect(problems.map(problem => `${problem.code} ${problem.message}`)).to.have.members([
       'PROVIDER_KEY providers.mine: the variable MY_KEY is not set',
@@ -180,10 +180,10 @@ describe('svc config check', () => {
     ])
       expect(err).to.contain(words)
     const json = await workspace.svc(['config', 'check', '--json'], { env: { SVC_A__B: '1' } })
-    const report = JSON.parse(json.out) as { ok: boolean; faults: { code: string; where?: string }[] }
+    const report = JSON.parse(json.out) as { ok: boolean; problems: { code: string; where?: string }[] }
     expect(report.ok).to.equal(false)
-    expect(report.faults).to.have.length(4)
-    expect(report.faults.map(problem => problem.where)).to.include('environment SVC_A__B')
+    expect(report.problems).to.have.length(4)
+    expect(report.problems.map(problem => problem.where)).to.include('environment SVC_A__B')
   })
 
   it('reports profiles.yaml with all else, writes none, and ends with 1', async () => {
@@ -197,7 +197,7 @@ describe('svc config check', () => {
     )
     const { code, out } = await workspace.svc(['config', 'check', '--json', '--profile', 'nope'])
     expect(code).to.equal(1)
-    const { faults: problems } = JSON.parse(out) as { faults: { code: string; where?: string; hint: string; plugin?: string }[] }
+    const { problems } = JSON.parse(out) as { problems: { code: string; where?: string; hint: string; plugin?: string }[] }
     const file = `${workspace.home}/profiles.yaml`
     expect(problems.map(fault => [fault.code, fault.where])).to.have.deep.members([
       ['CONFIG_UNKNOWN_KEY', 'svc.config.yaml:3'],
@@ -263,9 +263,9 @@ describe('svc config check', () => {
     expect(err).to.match(/^Only `svc mcp serve` would refuse:\n\nMCP_TOOL_UNKNOWN[^]*"read_fil"[^]*did you mean "read_file"/)
     expect(err.match(/MCP_TOOL_UNKNOWN/g)).to.have.length(1)
     const json = JSON.parse((await workspace.svc(['config', 'check', '--json'])).out) as {
-      faults: { code: string; command?: string }[]
+      problems: { code: string; command?: string }[]
     }
-    expect(json.faults.map(({ code: problem, command }) => [problem, command])).to.deep.equal([
+    expect(json.problems.map(({ code: problem, command }) => [problem, command])).to.deep.equal([
       ['MCP_TOOL_UNKNOWN', 'svc mcp serve'],
     ])
     expect((await workspace.svc(['mcp', 'serve', '--port', '0'])).code).to.equal(1)

@@ -131,7 +131,7 @@ describe('what is watched', () => {
     const files = ['svc.config.yaml', 'svc.config.json'].map(name => join(folder, name)) as [string, string]
     using watching = createWatching(round => void reported.push(...round), 1)
     watching.look(files)
-    const isTold = (file: string) =>
+    const isReported = (file: string) =>
       until(
         async () => reported,
         all => all.includes(file)
@@ -139,10 +139,10 @@ describe('what is watched', () => {
     await writeFile(files[0], '')
     await setTimeout(50)
     await writeFile(files[1], '{}')
-    await isTold(files[1])
+    await isReported(files[1])
     expect(reported).to.not.include(files[0])
     await writeFile(files[0], 'chat: {}')
-    await isTold(files[0])
+    await isReported(files[0])
   })
 
   it('is not what svc itself has begun after it was read, until another program writes it', async () => {

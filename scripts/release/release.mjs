@@ -18,7 +18,10 @@ if (!existsSync(STAMP) || readFileSync(STAMP, 'utf8') !== want) {
   writeFileSync(STAMP, want)
 }
 const config = join(FOLDER, 'release-it.json')
-run(process.execPath, [join(FOLDER, 'node_modules/release-it/bin/release-it.js'), '--config', config, ...process.argv.slice(2)])
+/** Without a terminal, release-it must not ask. */
+const quiet = process.stdin.isTTY ? [] : ['--ci']
+const tool = join(FOLDER, 'node_modules/release-it/bin/release-it.js')
+run(process.execPath, [tool, '--config', config, ...quiet, ...process.argv.slice(2)])
 
 function run(command, args, cwd = join(FOLDER, '../..')) {
   const { status } = spawnSync(command, args, { cwd, stdio: 'inherit' })

@@ -3,7 +3,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect } from 'chai'
 import { sideBySide } from '../support/side-by-side.ts'
 import type { Exchange } from './exchange.ts'
-import { documentFaults, unlike } from './openapi.ts'
+import { documentProblems, unlike } from './openapi.ts'
 import { type Heard, openStage, play, type Stage } from './run.ts'
 import { allOf } from './together.ts'
 
@@ -40,7 +40,7 @@ describe('the HTTP contract', () => {
   it('is described by /openapi.json in the form of OpenAPI 3.1', async () => {
     const { body, text } = await stage.client.get('/openapi.json')
     document = body
-    expect(documentFaults(document)).to.deep.equal([])
+    expect(documentProblems(document)).to.deep.equal([])
     const { valid, errors } = await new Validator().validate(text)
     expect(errors ?? []).to.deep.equal([])
     expect(valid).to.equal(true)

@@ -37,7 +37,7 @@ const operationsOf = (document: Document) =>
   )
 
 /** What is wrong with the form of the document: the rules of OpenAPI 3.1 for the parts that it uses. */
-export function documentFaults(value: unknown): string[] {
+export function documentProblems(value: unknown): string[] {
   const document = value as Document
   const operations = operationsOf(document)
   const ids = operations.map(operation => operation.operation.operationId)

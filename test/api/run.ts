@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Answer, type Client, createClient, type OpenStream, type Request, sendWire } from '../support/client.ts'
-import { replyOf, type SentEvent, streamFaults } from '../support/events.ts'
+import { replyOf, type SentEvent, streamProblems } from '../support/events.ts'
 import { compare, shown } from '../support/match.ts'
 import { newHome, type Service, startService } from '../support/service.ts'
 import type { Exchange, Expectation, Step, Wire } from './exchange.ts'
@@ -98,7 +98,7 @@ function faultsOf(answer: Answer, { status, headers, body, text, events }: Expec
     ...(headers === undefined ? [] : compare(headers, answer.headers, 'headers')),
     ...(body === undefined ? [] : compare(body, answer.body, 'body')),
     ...(text === undefined ? [] : compare(text, answer.text, 'text')),
-    ...(events === undefined ? [] : [...compare(events, gathered(answer.events), 'events'), ...streamFaults(answer.events)]),
+    ...(events === undefined ? [] : [...compare(events, gathered(answer.events), 'events'), ...streamProblems(answer.events)]),
   ]
 }
 

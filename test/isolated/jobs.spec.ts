@@ -204,7 +204,7 @@ describeWith('bubblewrap', 'jobs and schedules of an isolated plugin', function 
     )
     expect(new Set(seen.listed)).to.deep.equal(new Set(['plugin:svc-plugin-words']))
     expect(seen.foreign).to.deep.equal({ code: 'JOB_UNKNOWN' })
-    expect(seen.forged).to.deep.equal({ code: 'USE_FORGED' })
+    expect(seen.forged).to.deep.equal({ code: 'CONTEXT_FORGED' })
     expect(seen.schedules).to.have.members(['words-each-second', 'words-steals'])
   })
 })

@@ -27,19 +27,19 @@ describeWith('bubblewrap', 'an installed plugin that dies again and again', func
       await using service = await startService({ home, cwd: folder })
       const client = createClient(service.url)
       const notify = async (die: boolean) => (await client.post('/api/v1/chat', { message: `/tool tides {"die": ${die}}` })).text
-      const standing = async () => {
+      const status = async () => {
         const { plugins } = JSON.parse((await svc('list', TIDES, '--json')).out) as {
           plugins: { health: string; restarts: number }[]
         }
         return `${plugins[0]?.health} ${plugins[0]?.restarts}`
       }
       expect(await notify(false)).to.contain('high water')
-      expect(await standing()).to.equal('running 0')
+      expect(await status()).to.equal('running 0')
       expect(await notify(true)).to.contain('"success":false')
-      await until(standing, word => word === 'running 1')
+      await until(status, word => word === 'running 1')
       expect(await notify(false)).to.contain('high water')
       expect(await notify(true)).to.contain('"success":false')
-      await until(standing, word => word === 'quarantined 1')
+      await until(status, word => word === 'quarantined 1')
       expect((await svc('list', TIDES)).out).to.contain('quarantined')
       const { code, out } = await svc('doctor')
       expect(code).to.equal(1)
@@ -62,7 +62,7 @@ describeWith('bubblewrap', 'an installed plugin that dies again and again', func
       expect(reload.code, reload.err).to.equal(0)
       client.close()
       // its restarts are those of the server: what is counted never falls
-      expect(await standing()).to.equal('running 1')
+      expect(await status()).to.equal('running 1')
       expect((await svc('doctor')).out).to.match(/ok +server +all plugins run/)
     } finally {
       await rm(folder, { recursive: true, force: true, maxRetries: 10 })

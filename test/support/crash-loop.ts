@@ -1,6 +1,6 @@
 import type { Answer, Client } from './client.ts'
 import { createClient } from './client.ts'
-import { type History, historyFaults, saidIn } from './history.ts'
+import { type History, historyProblems, saidIn } from './history.ts'
 
 /**
  * What a dead server held runs out after a second, not after half a minute: else the turns of the next round wait for it. And the model is given all
@@ -166,7 +166,7 @@ function ordered(messages: readonly string[], places: readonly number[]): string
 }
 
 const auditHistory = (history: History, { sent }: Ledger): string[] => [
-  ...historyFaults(history),
+  ...historyProblems(history),
   ...saidIn(history)
     .filter(message => !sent.has(message))
     .map(message => `${history.conversation_id} has "${message}", which nobody sent`),

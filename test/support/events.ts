@@ -39,7 +39,7 @@ function eventOf(block: string): SentEvent {
 }
 
 /** What is wrong with the form of a whole stream, by the rules that hold for every one. */
-export function streamFaults(all: readonly SentEvent[]): string[] {
+export function streamProblems(all: readonly SentEvent[]): string[] {
   const events = all.filter(event => !event.comment)
   const tokens = events.filter(event => event.event === 'token')
   return [

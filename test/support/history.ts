@@ -15,7 +15,7 @@ export const saidIn = ({ messages }: History): string[] =>
   messages.filter(message => message.role === 'user').map(message => message.content)
 
 /** What is wrong with a history in itself: torn or doubled turns, a wrong count, a reply that was made without the turns before it. */
-export function historyFaults(history: History): string[] {
+export function historyProblems(history: History): string[] {
   const { conversation_id: id, messages, message_count } = history
   const said = saidIn(history)
   return [

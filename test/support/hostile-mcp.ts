@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Faults } from './hostile.ts'
+import type { Misbehavior } from './hostile.ts'
 
 type Message = { id?: number | string; method?: string; params?: Record<string, unknown>; result?: unknown; error?: unknown }
 type Send = (message: unknown) => void
@@ -65,7 +65,7 @@ const TOOLS: Record<string, { input?: object; run(args: Args, send: Send, messag
 }
 
 const note = (what: string, params: unknown) => ({ jsonrpc: '2.0', method: `notifications/${what}`, params })
-const problems = JSON.parse(process.argv[2] ?? '{}') as Faults
+const problems = JSON.parse(process.argv[2] ?? '{}') as Misbehavior
 if (problems.http) TOOLS['headers'] = { run: () => text(JSON.stringify(heard)) }
 let grandchild: number | undefined
 const timeOf = () => (problems.fickle === 'start' ? process.pid : lists)

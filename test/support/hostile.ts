@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises'
 import { fileURLToPath } from 'node:url'
 
 /** What it does wrong. Without any it is a good server of 2025-11-25 with the tools below. */
-export interface Faults {
+export interface Misbehavior {
   /** Over HTTP, at /mcp. */
   readonly http?: boolean
   /** HTTP: listens here, not on any free port. */
@@ -54,7 +54,10 @@ export interface Faults {
 const SCRIPT = fileURLToPath(new URL('./hostile-server.mjs', import.meta.url))
 
 /** The command of a hostile server over stdio. */
-export const hostileCommand = (problems: Faults = {}) => ({ command: process.execPath, args: [SCRIPT, JSON.stringify(problems)] })
+export const hostileCommand = (problems: Misbehavior = {}) => ({
+  command: process.execPath,
+  args: [SCRIPT, JSON.stringify(problems)],
+})
 
 export interface HostileServer extends AsyncDisposable {
   readonly url: string
@@ -62,7 +65,7 @@ export interface HostileServer extends AsyncDisposable {
 }
 
 /** A hostile server over HTTP, in a process of its own. */
-export async function openHostile(problems: Faults = {}): Promise<HostileServer> {
+export async function openHostile(problems: Misbehavior = {}): Promise<HostileServer> {
   const { command, args } = hostileCommand({ ...problems, http: true })
   const child = await startChild({ file: command, args, env: {} })
   const { value: url } = await createInterface(child.stdout)[Symbol.asyncIterator]().next()

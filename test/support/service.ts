@@ -70,7 +70,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     home,
     child,
     output: () => said.join(''),
-    seen: (pattern, times = 1) => untilSaid(lines, said, pattern, times),
+    seen: (pattern, times = 1) => untilLogged(lines, said, pattern, times),
     async stop() {
       await end('SIGTERM')
       return child.exitCode
@@ -83,7 +83,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   }
 }
 
-function untilSaid(lines: Interface, said: readonly string[], pattern: RegExp, times: number): Promise<void> {
+function untilLogged(lines: Interface, said: readonly string[], pattern: RegExp, times: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const look = () => said.filter(line => pattern.test(line)).length >= times && resolve()
   const gone = () => reject(new Error(`the service ended without saying ${pattern}:\n${said.join('')}`))

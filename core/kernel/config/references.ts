@@ -1,6 +1,6 @@
 import { type ConfigTree, isTree } from './config.ts'
 import type { SchemaProblem } from './schema.ts'
-import { SECRET_NAME } from './secrets.ts'
+import { SECRET_NAME } from './redaction.ts'
 
 /** A reference in a value of the configuration, such as `${secret:db_password}`. */
 export interface ConfigReference {

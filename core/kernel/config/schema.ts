@@ -27,7 +27,7 @@ export interface Schema<T = unknown> {
 }
 
 /**
- * Creates a schema of the type `T` from a hand-written JSON Schema. `faults: 'first'` stops at the first problem: use it for
+ * Creates a schema of the type `T` from a hand-written JSON Schema. `problems: 'first'` stops at the first problem: use it for
  * untrusted input, where a list can have a million items. `regExp` compiles the patterns of an untrusted schema, because
  * JavaScript's own engine can take for ever.
  */
@@ -41,7 +41,7 @@ export function schema<T>(json: JsonSchema, how: SchemaOptions = {}): Schema<T> 
       if (fits === undefined && validate === undefined) fits = precompiledOf(json, how)
       if (fits?.(value)) return []
       validate ??= compileSchema(json, how)
-      return validate(value) ? [] : faultsOf(validate.errors ?? [])
+      return validate(value) ? [] : problemsOf(validate.errors ?? [])
     },
   }
 }
@@ -49,8 +49,8 @@ export function schema<T>(json: JsonSchema, how: SchemaOptions = {}): Schema<T> 
 // if/oneOf/anyOf report their branches as well as themselves. The branches are more precise.
 const WRAPPERS = new Set(['if', 'not'])
 
-function faultsOf(errors: ErrorObject[]): SchemaProblem[] {
-  const problems = errors.filter(e => !WRAPPERS.has(e.keyword)).map(faultOf)
+function problemsOf(errors: ErrorObject[]): SchemaProblem[] {
+  const problems = errors.filter(e => !WRAPPERS.has(e.keyword)).map(problemOf)
   const seen = new Set<string>()
   return problems.filter(f => !seen.has(f.path + f.message) && seen.add(f.path + f.message))
 }
@@ -63,7 +63,7 @@ const HOLDERS = new Set(['args', 'env', 'headers'])
 
 const EXTRA_KEYWORDS = new Set(['additionalProperties', 'unevaluatedProperties'])
 
-function faultOf(error: ErrorObject): SchemaProblem {
+function problemOf(error: ErrorObject): SchemaProblem {
   const params = error.params as Record<string, unknown>
   const keys = keysOf(error.instancePath)
   if (error.keyword === 'required')

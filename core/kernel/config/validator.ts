@@ -11,14 +11,14 @@ export type JsonSchema = { readonly [keyword: string]: unknown } | boolean
 
 /** Options of a schema. `regExp` is the pattern engine, as ajv takes it. */
 export interface SchemaOptions {
-  readonly faults?: 'all' | 'first'
+  readonly problems?: 'all' | 'first'
   readonly regExp?: NonNullable<Options['code']>['regExp']
 }
 
 const ajvs: { all?: Ajv; first?: Ajv } = {}
 
 /** Compiles a schema with ajv. */
-export function compileSchema(json: JsonSchema, { faults: extent = 'all', regExp }: SchemaOptions): ValidateFunction {
+export function compileSchema(json: JsonSchema, { problems: extent = 'all', regExp }: SchemaOptions): ValidateFunction {
   const ajv = regExp
     ? makeAjv({ ...VERBOSE, allErrors: extent === 'all', code: { regExp } })
     : (ajvs[extent] ??= makeAjv({ ...VERBOSE, allErrors: extent === 'all' }))

@@ -29,7 +29,7 @@ export interface CredentialRequest {
   readonly query: string
   /** In the second call for a request: the digest that the scheme asked for. */
   readonly bodyDigest?: BodyDigest
-  /** The server already accepted this request and checks its credential again. It is no replay. */
+  /** The server already accepted this request and checks its credential again. This is not a replay. */
   readonly isRecheck?: boolean
 }
 

@@ -38,7 +38,7 @@ export interface OpenTurn {
   readonly turns: readonly (readonly StoredMessage[])[]
 }
 
-export interface TurnWish {
+export interface BeginOptions {
   /** Absent: the turn creates a conversation. */
   readonly conversationId?: string
   /** Milliseconds to wait for earlier turns. */
@@ -54,7 +54,7 @@ export interface TurnWish {
  */
 export interface Conversations {
   /** Waits until earlier turns have ended, first come, first served. Call `end` for each turn that began. */
-  begin(wish: TurnWish, ctx: CallContext): Promise<OpenTurn>
+  begin(options: BeginOptions, ctx: CallContext): Promise<OpenTurn>
   /** Stores the messages of a turn durably and atomically, once per turn. Returns the updated conversation. */
   append(ticket: string, messages: readonly StoredMessage[], ctx: CallContext): Promise<ConversationSummary>
   /** Ends the turn, whether or not messages were appended. */

@@ -72,7 +72,7 @@ export interface McpTool {
    * `changed`: differs from the approved or first seen version and cannot be called until a person approves it. `hidden`:
    * excluded by the configuration.
    */
-  readonly standing: 'good' | 'changed' | 'hidden'
+  readonly status: 'good' | 'changed' | 'hidden'
   /** The differences of a changed tool, one per line (`description: "…" → "…"`). */
   readonly difference?: readonly string[]
   /** Removed hidden characters by place and code point (`description U+200B × 3`). */

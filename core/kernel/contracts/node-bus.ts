@@ -29,7 +29,7 @@ export interface NodeBusHooks {
 }
 
 /**
- * Connects the workers of all servers of a cluster: who is there, messages, requests and shared limits. It stores nothing that must last: write lasting changes to
+ * Connects the workers of all servers of a cluster: membership, messages, requests and shared limits. It stores nothing durably: write durable changes to
  * the store first, then announce them here. A message reaches a worker at most once; one that joins later does not get it. Most plugins need only `Peers`.
  */
 export interface NodeBus {

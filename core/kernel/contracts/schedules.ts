@@ -31,7 +31,7 @@ export interface ScheduleSpec {
    * starts once, at the first occurrence; a job with a wildcard or step starts in both hours.
    */
   readonly timeZone?: string
-  /** Each job starts up to so many milliseconds after its tick, at most a day. Default: 0. */
+  /** Maximum random delay of each job after its tick, in milliseconds; at most a day. Default: 0. */
   readonly jitterMs?: number
   /** Default: `none`. */
   readonly catchUp?: CatchUp

@@ -65,7 +65,7 @@ export interface Selected extends ModelChoice {
 }
 
 /** The selection that a turn requests. */
-export interface SelectionWish {
+export interface SelectionRequest {
   readonly provider?: string | undefined
   readonly model?: string | undefined
   readonly profile?: string | undefined
@@ -98,7 +98,7 @@ export interface Selection {
    * Selects the model of a turn. A named profile takes precedence over the override. Without a named mode, the mode of that
    * profile takes precedence over the current one.
    */
-  select(asked: SelectionWish, ctx: CallContext): Promise<Selected>
+  select(asked: SelectionRequest, ctx: CallContext): Promise<Selected>
   switchProfile(profile: string, ctx: CallContext): Promise<Effective>
   switchModel(provider: string, model: string, ctx: CallContext): Promise<Effective>
   switchMode(mode: string, ctx: CallContext): Promise<Effective>

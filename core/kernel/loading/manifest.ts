@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { lineOf } from '../config/lines.ts'
 import { schema, type SchemaProblem } from '../config/schema.ts'
-import { SECRET_NAME } from '../config/secrets.ts'
+import { SECRET_NAME } from '../config/redaction.ts'
 import { messageOf, type SvcError } from '../src/errors.ts'
 import { manifestInvalid, manifestNewer, manifestOlder } from './errors.ts'
 

@@ -106,7 +106,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   const gone = [...lost, ...failed.map(item => item.name)]
   const unowned = gone.length === 0 ? strange : strange.map(unknownSlot => withLostHint(unknownSlot, gone))
   // An optional plugin that failed to load could own any key, so the host starts in spite of unknown keys.
-  const isFault = failed.length === 0 || lost.length > 0
+  const isProblem = failed.length === 0 || lost.length > 0
   const { dropped, kept } = dropOptional(loaded, [
     ...sections.plannedPlugins.flatMap(plannedPlugin => plannedPlugin.problems),
     ...commands,
@@ -125,13 +125,13 @@ export async function planHost(options: HostOptions): Promise<Plan> {
       ...problems,
       ...(changedFiles?.() ?? []),
       ...sections.problems,
-      ...(isFault ? unowned : []),
+      ...(isProblem ? unowned : []),
       ...commands.filter(problem => kept.some(item => item.name === problem.plugin)),
       ...plannedPlugins.flatMap(plannedPlugin => plannedPlugin.problems),
       ...references.problems,
       ...orderProblems,
     ],
-    notes: isFault ? [] : unowned,
+    notes: isProblem ? [] : unowned,
   }
 }
 

@@ -132,9 +132,9 @@ interface TapableOptions {
 type Arguments = [value: unknown, ctx: CallContext]
 
 const KINDS = {
-  series: () => new (tapable().AsyncSeriesHook)<Arguments, TapableOptions>(['value', 'use']),
-  bail: () => new (tapable().AsyncSeriesBailHook)<Arguments, unknown, TapableOptions>(['value', 'use']),
-  waterfall: () => new (tapable().AsyncSeriesWaterfallHook)<Arguments, unknown, TapableOptions>(['value', 'use']),
+  series: () => new (tapable().AsyncSeriesHook)<Arguments, TapableOptions>(['value', 'ctx']),
+  bail: () => new (tapable().AsyncSeriesBailHook)<Arguments, unknown, TapableOptions>(['value', 'ctx']),
+  waterfall: () => new (tapable().AsyncSeriesWaterfallHook)<Arguments, unknown, TapableOptions>(['value', 'ctx']),
 } as const
 
 /** Loaded with the first hook: most processes and threads that import this package create none. */

@@ -40,7 +40,7 @@ export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from
 export { type SchemaProblem, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
 export type { JsonSchema } from '../config/validator.ts'
 export { redactData, redactError, redactText, registerSecret } from '../config/redaction.ts'
-export { maskArguments, SECRET_NAME } from '../config/secrets.ts'
+export { maskArguments, SECRET_NAME } from '../config/redaction.ts'
 export { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
 export { matchesPattern } from '../loading/manifest.ts'

@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module'
 import type { DestinationStream, Logger, LoggerOptions, pino } from 'pino'
-import { redactText } from '../config/redaction.ts'
-import { isSecret } from '../config/secrets.ts'
+import { redactText, isSecret } from '../config/redaction.ts'
 
 /** The log of a plugin: fields first, then a sentence. */
 export interface Log {

@@ -110,8 +110,8 @@ export const failedReport = (found: Parameters<typeof described>[0], error: SvcE
 })
 
 function standingOf({ plugin, instance }: PlannedPlugin): Partial<PluginReport> {
-  const standing = plugin.processStatus?.(instance)
-  return standing ? { isolation: 'process', ...standing } : {}
+  const status = plugin.processStatus?.(instance)
+  return status ? { isolation: 'process', ...status } : {}
 }
 
 export function runningReport(

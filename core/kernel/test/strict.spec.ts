@@ -92,7 +92,7 @@ describe('a strict host names who cheats:', () => {
 
   it('a call without a context, or with more in it than crosses', async () => {
     const error = await caught({}, far => (far.call as (value: unknown) => unknown)(1))
-    expect(error).to.include({ code: 'USE_MISSING', where: 'far.call', hint: 'Pass on the context that you received' })
+    expect(error).to.include({ code: 'CONTEXT_MISSING', where: 'far.call', hint: 'Pass on the context that you received' })
     let seen: CallContext | undefined
     await using host = await open({ call: async (_value, given) => void (seen = given) })
     await host.service(Far).call(1, { ...ctx, log: () => {} } as CallContext)

@@ -94,9 +94,9 @@ describe('a schema that the build has compiled', () => {
     for (const [json, value, where] of SAMPLES)
       it(`finds what ajv finds (${problems}), and fills in the same: ${JSON.stringify(value)}`, () => {
         const [early, late, plain] = [structuredClone(value), structuredClone(value), structuredClone(value)]
-        const found = schema(json, { faults: problems }).check(late)
+        const found = schema(json, { problems }).check(late)
         usePrecompiled(join(folder, 'validators.cjs'))
-        expect(schema(json, { faults: problems }).check(early)).to.deep.equal(found)
+        expect(schema(json, { problems }).check(early)).to.deep.equal(found)
         expect([...new Set(found.map(item => item.path))]).to.deep.equal(where)
         expect(early).to.deep.equal(late)
         expect(precompiledOf(json, {})!(structuredClone(value))).to.equal(where.length === 0)

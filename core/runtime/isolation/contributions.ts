@@ -28,7 +28,7 @@ interface Contribution {
 /** The contributions of one process of a plugin. */
 export interface Contributions {
   /** Adds a contribution, in place of an earlier one from the same path. `add` returns the removal. Throws ADDED_TOO_MUCH. */
-  put(wish: Contribution, add: () => () => void): void
+  put(contribution: Contribution, add: () => () => void): void
   remove(path: string): void
   /** Removes everything when the process ends. */
   removeAll(): void

@@ -205,7 +205,7 @@ const form = schema<PluginDescription>({
  */
 function descriptionOf(plugin: string, said: unknown): PluginDescription {
   if (!isWithinSize(said, LONGEST)) throw declaresInvalid(plugin, `more than ${LONGEST} characters`)
-  const [fault] = form.check(said)
-  if (fault) throw declaresInvalid(plugin, `${fault.path} ${fault.message}`.trim())
+  const [problem] = form.check(said)
+  if (problem) throw declaresInvalid(plugin, `${problem.path} ${problem.message}`.trim())
   return said as PluginDescription
 }

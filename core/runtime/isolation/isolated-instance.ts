@@ -227,7 +227,7 @@ export class IsolatedInstance {
   }
 }
 
-/** Missed heartbeats after which a process counts as blocked. A single one can be the fault of this process. */
+/** Missed heartbeats after which a process counts as blocked. This process can cause a single one. */
 const LOOKS = 4
 const LONGEST_MS = 2500
 /** Milliseconds until the first heartbeat. */

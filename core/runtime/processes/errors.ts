@@ -36,7 +36,7 @@ export const methodUnknown = (plugin: string, path: string, method: string) =>
   })
 
 export const contextMissing = (where: string) =>
-  svcError('USE_MISSING', `${where} was called without its last argument, the call context`, {
+  svcError('CONTEXT_MISSING', `${where} was called without its last argument, the call context`, {
     where,
     hint: 'Pass on the context that you received',
   })
@@ -109,8 +109,8 @@ export const serverAmbiguous = (where: string, ports: readonly number[]) =>
 
 export const contextForged = (plugin: string, principal: string, requestId: string) =>
   svcError(
-    'USE_FORGED',
-    `asks in the name of "${principal.slice(0, 100)}" (request ${requestId.slice(0, 100)}), who is not waiting for it`,
+    'CONTEXT_FORGED',
+    `asks in the name of "${principal.slice(0, 100)}" (request ${requestId.slice(0, 100)}), which is not active`,
     {
       plugin,
       details: { principal: principal.slice(0, 100), requestId: requestId.slice(0, 100) },

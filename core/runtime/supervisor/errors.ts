@@ -54,7 +54,7 @@ export const broadcastTimeout = (workers: readonly string[], topic: string, ms: 
     hint: 'The change is saved; the busy worker applies it when it is free. Read its log to see why it is busy',
   })
 
-export const workerLeaving = () => svcError('LEAVING', 'this worker is exiting: another one inherits the metrics')
+export const workerLeaving = () => svcError('LEAVING', 'this worker is exiting: another worker takes over its metrics')
 
 export const peerGone = (worker: string, cause?: unknown) =>
   svcError('PEER_GONE', `worker ${worker} has ended`, {

@@ -224,13 +224,13 @@ function forkWorker<R>(options: ForkOptions, more: NodeJS.ProcessEnv, generation
 }
 
 /** Stops sending connections to a worker and lets it end its work. Kills it after `killMs`. */
-async function drainMember(member: AnyWorker, connections: Connections, wish: DrainRequest, killMs: number): Promise<void> {
+async function drainMember(member: AnyWorker, connections: Connections, request: DrainRequest, killMs: number): Promise<void> {
   const { control, channel } = member
   clearTimeout(member.timer)
   member.timer = setTimeout(() => killWorker(member), killMs)
   member.state = 'draining'
   connections.leave(member.process)
-  await control.drain(wish, systemContext(channel.signal)).catch(() => killWorker(member))
+  await control.drain(request, systemContext(channel.signal)).catch(() => killWorker(member))
 }
 
 /** Drains all workers and resolves when they have exited. */

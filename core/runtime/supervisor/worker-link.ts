@@ -49,7 +49,7 @@ export interface DrainRequest {
 /** What a worker offers to the supervisor. */
 export interface WorkerControl {
   /** Returns at once. The worker exits when it has drained. */
-  drain(wish: DrainRequest, ctx: CallContext): Promise<void>
+  drain(request: DrainRequest, ctx: CallContext): Promise<void>
   /** A heartbeat of its event loop. */
   beat(ctx: CallContext): Promise<void>
 }
@@ -106,20 +106,20 @@ export interface WorkerLink {
    * arrive. The worker exits when nothing else is open. It is called again when the request changes: a worker that drains for a
    * reload learns that the server stops.
    */
-  onDrain(drain: (wish: DrainRequest) => unknown): void
+  onDrain(drain: (request: DrainRequest) => unknown): void
 }
 
 /** Connects to the supervisor, for the entry of a forked process. */
 export function workerLink(): WorkerLink {
   if (!process.connected) throw noSupervisor()
   const drained = Promise.withResolvers<DrainRequest>()
-  let hurry: ((wish: DrainRequest) => unknown) | undefined
+  let hurry: ((request: DrainRequest) => unknown) | undefined
   const channel = openChannel(ipcTransport(process), { name: 'supervisor', self: 'worker' })
-  const drain = (wish: DrainRequest) => {
-    drained.resolve(wish)
-    hurry?.(wish)
+  const drain = (request: DrainRequest) => {
+    drained.resolve(request)
+    hurry?.(request)
   }
-  channel.offer('worker', WorkerControl, { drain: async wish => drain(wish), beat: async () => {} })
+  channel.offer('worker', WorkerControl, { drain: async request => drain(request), beat: async () => {} })
   channel.signal.addEventListener('abort', () => drain({ successor: false }), { once: true })
   const supervisor = channel.reach('supervision', Supervision)
   const ctx = systemContext(channel.signal)
@@ -150,9 +150,9 @@ export function workerLink(): WorkerLink {
     kept: name => supervisor.kept(name, ctx),
     onDrain: begin =>
       void drained.promise
-        .then(wish => {
+        .then(request => {
           hurry = begin
-          return begin(wish)
+          return begin(request)
         })
         .finally(leave),
   }

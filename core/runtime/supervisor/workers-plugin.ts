@@ -105,7 +105,7 @@ interface OtherServers {
   ask(worker: string, topic: string, message: Json, ctx: CallContext): AsyncIterable<Json>
 }
 
-/** Undefined for a server that is no part of a cluster. */
+/** Undefined for a server outside of a cluster. */
 async function clusterOf(host: Host, bus: NodeBus, lasting: CallContext): Promise<OtherServers | undefined> {
   const { clusterId, serverId, version } = await host.report(lasting)
   if (clusterId === serverId) return undefined

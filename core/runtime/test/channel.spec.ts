@@ -161,7 +161,7 @@ for (const [border, open] of Object.entries(FAR_CLOCKS)) {
 
     it('refuses a call without use', async () => {
       const echo = far.clock.echo as (value: unknown) => Promise<unknown>
-      expect(await failureOf(echo(1))).to.include({ code: 'USE_MISSING', where: 'clock.echo' })
+      expect(await failureOf(echo(1))).to.include({ code: 'CONTEXT_MISSING', where: 'clock.echo' })
     })
 
     it('finds the same contracts on both sides', () => far.channel.handshake(ctx))

@@ -56,19 +56,19 @@ describe('an isolated plugin that says it asks for others', () => {
   ])
     it(`is refused: ${lie}`, async () => {
       const error = await failureOf(say(lie))
-      expect(error).to.include({ code: 'USE_FORGED', plugin: 'liar' })
+      expect(error).to.include({ code: 'CONTEXT_FORGED', plugin: 'liar' })
       expect(error.hint).to.contain('Pass on the context')
     })
 
   it('is refused in the name of one whose call has ended, not while it runs', async () => {
     await host.service(Bells).toll('heard', contextOf(BEN, 'r-ben'))
-    expect(await failureOf(say('who has gone'))).to.include({ code: 'USE_FORGED' })
+    expect(await failureOf(say('who has gone'))).to.include({ code: 'CONTEXT_FORGED' })
     const running = host.service(Bells).chimes(2, contextOf(BEN, 'r-ben'))[Symbol.asyncIterator]()
     await running.next()
     expect(JSON.parse(await say('who has gone'))).to.deep.equal(BEN)
     expect((await running.next()).value).to.equal(2)
     expect((await running.next()).done).to.equal(true)
-    expect(await failureOf(say('who has gone'))).to.include({ code: 'USE_FORGED' })
+    expect(await failureOf(say('who has gone'))).to.include({ code: 'CONTEXT_FORGED' })
   })
 
   it('is itself, without rights, also while the program itself waits for it', async () => {

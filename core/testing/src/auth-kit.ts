@@ -82,18 +82,18 @@ function taking(make: Make): KitCase[] {
     make('names a challenge that a header can carry', async ({ scheme }) => {
       assert.match(scheme.challenge, /^[A-Za-z][\w-]*( [\x20-\x7e]+)?$/)
     }),
-    make('declares the headers that it reads, that of its good credential among them', async subject => {
+    make('declares the headers that it reads, including that of its good credential', async subject => {
       const { scheme } = subject
       const { header } = goodOf(subject)
       assertHeaders(scheme)
-      assert.ok(scheme.headers.includes(header), `"headers" lacks ${header}: the server would not hand it over`)
+      assert.ok(scheme.headers.includes(header), `"headers" lacks ${header}: the server would not pass it on`)
     }),
-    make('can be prepared where it has what it needs, and asked without', async subject => {
+    make('can prepare if its settings are complete, and answers requests without preparing', async subject => {
       const prepared = await atOnce(outcome(Promise.resolve(subject.scheme.prepare?.(abortable().ctx))), 'the end of prepare')
       assert.equal(prepared.error, undefined)
       await assertAccepted(subject)
     }),
-    make('has nothing to say of a request without a credential of its kind', async ({ scheme }) => {
+    make('returns undefined for a request without a credential of its kind', async ({ scheme }) => {
       const strange = ['Basic dTpw', 'Bearer', 'Bearer of.bad.news', 'Digest username="u"']
       const plain: Headers[] = [{}, { host: 'localhost', cookie: 'session=1', 'x-other': 'x' }]
       for (const headers of [...plain, ...strange.map(value => ({ authorization: value }))]) {
@@ -105,8 +105,8 @@ function taking(make: Make): KitCase[] {
         assert.equal(value, undefined)
       }
     }),
-    make('says who holds a good credential, in plain data', assertAccepted),
-    make('answers the same again, whatever was done to the first answer', async subject => {
+    make('returns the principal of a good credential as plain data', assertAccepted),
+    make('returns the same answer again, even if a caller changed the first one', async subject => {
       const { scheme } = subject
       const good = goodOf(subject)
       const { value } = await ask(scheme, sent(good))
@@ -173,17 +173,17 @@ function tamperedCredentials(value: string): { readonly what: string; readonly v
 
 function refusing(make: Make): KitCase[] {
   return [
-    make('takes nothing but what was given out: not changed, cut, doubled, endless', async subject => {
+    make('rejects changed, shortened, doubled and overlong credentials', async subject => {
       const good = goodOf(subject)
       for (const { what, value, surely } of tamperedCredentials(good.value)) {
         const answer = await ask(subject.scheme, sent(good, value))
-        assert.equal(answer.value, undefined, `a credential was taken: ${what}`)
+        assert.equal(answer.value, undefined, `it accepted a credential: ${what}`)
         if (answer.failed || surely) assertRefused(answer, what)
       }
     }),
-    make('refuses what its author knows to be bad', async subject => {
+    make('rejects the bad samples', async subject => {
       const bad = Object.entries(subject.bad)
-      assert.ok(bad.length > 0, 'give the kit one bad credential at least')
+      assert.ok(bad.length > 0, 'pass at least one bad credential to the kit')
       for (const [what, value] of bad) assertRefused(await ask(subject.scheme, sent(goodOf(subject), value)), what)
     }),
     make('reports a revoked credential, and rejects it from then on', async subject => {
@@ -226,8 +226,8 @@ function refusing(make: Make): KitCase[] {
 const lastOf = (secret: string) => secret.slice(-12)
 
 function assertRefused({ value, error, failed }: Awaited<ReturnType<typeof ask>>, what: string): void {
-  assert.equal(value, undefined, `a credential was taken: ${what}`)
-  assert.ok(failed, `it passes on a credential of its own kind: ${what}`)
+  assert.equal(value, undefined, `it accepted a credential: ${what}`)
+  assert.ok(failed, `it returned undefined for a credential of its kind: ${what}`)
   assert.equal(codeOf(error), 'AUTHENTICATION_FAILED', `${what}: ${String(error)}`)
   const { details } = error as { details?: unknown }
   assert.deepEqual(details ?? {}, {}, `${what}: a refusal has no details`)
@@ -242,7 +242,7 @@ function allOf(error: unknown): string {
 
 function enduring(make: Make): KitCase[] {
   return [
-    make('answers many at once, each for itself', async subject => {
+    make('answers concurrent requests independently', async subject => {
       const bad = Object.values(subject.bad)
       const { id } = goodOf(subject)
       const answers = await Promise.all(
@@ -255,14 +255,14 @@ function enduring(make: Make): KitCase[] {
         else assertRefused(answer, `one of ${AT_ONCE}`)
       }
     }),
-    make('does not begin what is aborted already', async subject => {
+    make('does not start a call whose signal is already aborted', async subject => {
       const { ctx, abort } = abortable()
       abort()
       const { failed, error } = await ask(subject.scheme, sent(goodOf(subject)), { ctx })
-      assert.ok(failed, 'it answered a request that was aborted before')
-      assert.notEqual(codeOf(error), 'AUTHENTICATION_FAILED', 'who leaves has not been refused')
+      assert.ok(failed, 'it answered a request that was already aborted')
+      assert.notEqual(codeOf(error), 'AUTHENTICATION_FAILED', 'an aborted request must not fail with AUTHENTICATION_FAILED')
     }),
-    make('does not care who else asks at the same time and leaves', async subject => {
+    make('is not affected by concurrent requests that abort', async subject => {
       const { ctx, abort } = abortable()
       const left = ask(subject.scheme, sent(goodOf(subject)), { ctx })
       const stays = assertAccepted(subject)

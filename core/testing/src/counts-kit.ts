@@ -67,7 +67,7 @@ async function past(endsAt: number): Promise<void> {
 /** The cases. */
 const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<void>])[] = [
   [
-    'counts exactly: of 1000 hits at once on two handles as many as the limit',
+    'counts exactly: of 1000 concurrent hits on two handles, accepts as many as the limit',
     async rig => {
       const handles = [rig.counts, await rig.second()]
       const done = await times(1000, at => handles[at % 2]!, 'k', [hour(600)], rig)
@@ -94,7 +94,7 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
     },
   ],
   [
-    'lasts as long as it says from the first hit on',
+    'ends a window at the reported time after its first hit',
     async rig => {
       const before = Date.now()
       const first = await rig.counts.count('k', [hour(9)], rig.ctx)
@@ -109,7 +109,7 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
     },
   ],
   [
-    'begins anew when a window is over, and leaves the longer one as it is',
+    'starts again when a window ends, and keeps the longer window',
     async rig => {
       const windows = [{ ms: 40, limit: 1 }, hour(9)]
       const first = await rig.counts.count('k', windows, rig.ctx)
@@ -121,7 +121,7 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
     },
   ],
   [
-    'counts in the same windows for a process that has another clock',
+    'counts in the same windows for a process whose clock differs',
     async rig => {
       const ahead = withClockAhead(Counts, await rig.second(), 5 * 60_000)
       const minute = { ms: 60_000, limit: 9 }
@@ -143,7 +143,7 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
     },
   ],
   [
-    'does not count what it refuses, and keeps the hits when a limit changes',
+    'does not count refused hits, and keeps the hits when a limit changes',
     async rig => {
       await times(5, () => rig.counts, 'k', [hour(2)], rig)
       assert.deepEqual(hits(await rig.counts.count('k', [hour(3)], rig.ctx)), [3])
@@ -165,7 +165,7 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
     },
   ],
   [
-    'begins a window that is asked for the first time beside one that was there',
+    'starts a new window next to an existing one',
     async rig => {
       await times(3, () => rig.counts, 'k', [hour(9)], rig)
       assert.deepEqual(hits(await rig.counts.count('k', [hour(9), hour(9)], rig.ctx)), [4, 1])
@@ -174,7 +174,7 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
     },
   ],
   [
-    'still has its hits when it is opened again',
+    'keeps its hits when it is reopened',
     async rig => {
       if (!rig.reopen) return
       await times(3, () => rig.counts, 'k', [hour(9)], rig)
@@ -182,7 +182,7 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
     },
   ],
   [
-    'refuses counts without sense',
+    'rejects invalid limits and windows',
     async rig => {
       const bad: (readonly CountWindow[])[] = [
         [],

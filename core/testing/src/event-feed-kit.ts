@@ -70,21 +70,18 @@ async function endOf(worker: EventFeedWorker, from: EventFeedWorker, at: number)
 }
 
 const reading = (opened: Opened): KitCase[] => [
-  opened(
-    'brings the events of all workers to readers of each, those of one worker in their order',
-    async ({ workers: [a, b] }) => {
-      await using atA = new Reader(a)
-      await using atB = new Reader(b)
-      for (let at = 0; at < 5; at++) await publish(at % 2 ? b : a, at)
-      for (const reader of [atA, atB]) {
-        const all = await reader.take(5)
-        assert.deepEqual(all.filter(({ worker }) => worker === a.name).map(atOf), [0, 2, 4])
-        assert.deepEqual(all.filter(({ worker }) => worker === b.name).map(atOf), [1, 3])
-        assert.deepEqual([...new Set(all.map(({ lost }) => lost))], [0])
-      }
+  opened('yields the events of all workers on each worker, those of one worker in order', async ({ workers: [a, b] }) => {
+    await using atA = new Reader(a)
+    await using atB = new Reader(b)
+    for (let at = 0; at < 5; at++) await publish(at % 2 ? b : a, at)
+    for (const reader of [atA, atB]) {
+      const all = await reader.take(5)
+      assert.deepEqual(all.filter(({ worker }) => worker === a.name).map(atOf), [0, 2, 4])
+      assert.deepEqual(all.filter(({ worker }) => worker === b.name).map(atOf), [1, 3])
+      assert.deepEqual([...new Set(all.map(({ lost }) => lost))], [0])
     }
-  ),
-  opened('brings only the events that the filter selects, and counts no others as lost', async ({ workers: [a, b] }) => {
+  }),
+  opened('yields only the events that the filter selects, and counts no others as lost', async ({ workers: [a, b] }) => {
     await using reader = new Reader(b, { categories: ['TEST'], types: ['other'] })
     await publish(a, 1)
     await publish(a, 2, OTHER)
@@ -98,7 +95,7 @@ const reading = (opened: Opened): KitCase[] => [
       ]
     )
   }),
-  opened('ends with its reader', async ({ workers: [a] }) => {
+  opened('ends when its reader stops', async ({ workers: [a] }) => {
     const { ctx: reading, abort } = abortable()
     const read = Array.fromAsync(a.feed.subscribe({}, reading))
     await publish(a, 1)
@@ -108,7 +105,7 @@ const reading = (opened: Opened): KitCase[] => [
 ]
 
 const resuming = (opened: Opened): KitCase[] => [
-  opened('goes on after a cursor, at any worker', async ({ workers: [a, b] }) => {
+  opened('continues after a cursor, on any worker', async ({ workers: [a, b] }) => {
     const after = await endOf(b, a, 0)
     for (const at of [1, 2, 3]) await publish(a, at)
     await endOf(b, a, 4)
@@ -117,7 +114,7 @@ const resuming = (opened: Opened): KitCase[] => [
       assert.deepEqual((await reader.take(3)).map(atOf), [1, 2, 3])
     }
   }),
-  opened('reports how many events are kept no longer', async ({ workers: [a, b] }) => {
+  opened('reports the number of events that are no longer kept', async ({ workers: [a, b] }) => {
     const after = await endOf(b, a, 0)
     for (let at = 1; at <= 30; at++) await publish(a, at)
     await endOf(b, a, 31)
@@ -127,7 +124,7 @@ const resuming = (opened: Opened): KitCase[] => [
     assert.ok(first.lost >= 20, `only ten are kept, but ${first.lost} were lost`)
     assert.equal((await reader.next()).lost, 0)
   }),
-  opened('gives a worker that starts the events that are kept', async ({ workers: [a, b], start }) => {
+  opened('yields the kept events on a worker that starts later', async ({ workers: [a, b], start }) => {
     const after = await endOf(b, a, 0)
     for (const at of [1, 2]) await publish(a, at)
     await endOf(b, a, 3)
@@ -139,7 +136,7 @@ const resuming = (opened: Opened): KitCase[] => [
     }
     await becomes('the events from before the start', got)
   }),
-  opened('refuses a cursor that it never gave', async ({ workers: [a] }) => {
+  opened('rejects an unknown cursor', async ({ workers: [a] }) => {
     for (const after of ['x', '%%%', 'YWJj'.repeat(3)])
       assert.equal(codeOf((await outcome(new Reader(a, { after }).next())).error), 'CURSOR_INVALID', after)
   }),

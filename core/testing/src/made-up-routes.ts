@@ -3,7 +3,7 @@ import type { JsonSchema } from '@svc/core'
 import { type Json, type Route, ROUTE_HEADERS, type RouteReply, type RouteStreamItem } from '@svc/core/contracts'
 import { abortable, assertPlain, caseMaker, compileSchema, frozen, type KitCase, skipped } from './kit-case.ts'
 import { generateMatching, settledOutcome } from './made-up.ts'
-import type { RouteSample } from './plugin-samples.ts'
+import type { RouteSample } from './plugin-package.ts'
 import type { ItemUnderTest } from './plugin-host.ts'
 
 /** Number of items to read of a stream. */
@@ -30,14 +30,14 @@ export function routeCases({ name, seen, options, permissions, open }: ItemUnder
         })
       : skipped(MADE_UP, seen.method === 'GET' ? 'a route without network' : 'a method that only reads (GET)'),
     samples.length > 0
-      ? make('answers the requests that its author gives', async ({ item }) => {
+      ? make('answers the sample requests', async ({ item }) => {
           for (const sample of samples) {
             const answer = await ask(item, sample)
             assert.notEqual(answer, undefined, `${JSON.stringify(sample)} failed`)
             sample.expect?.(answer!)
           }
         })
-      : skipped('answers the requests that its author gives', 'samples of it in test/samples'),
+      : skipped('answers the sample requests', 'samples of it in test/samples'),
   ]
 }
 

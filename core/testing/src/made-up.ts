@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { codeOf, type JsonSchema, messageOf } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import { atOnce, compileSchema, outcome } from './kit-case.ts'
-import type { PluginKitOptions } from './plugin-samples.ts'
+import type { PluginKitOptions } from './plugin-package.ts'
 
 /** Random numbers from 0 to 1, reproducible by seed. */
 export type Random = () => number

@@ -75,7 +75,7 @@ async function readAll(answer: AsyncIterable<Json>): Promise<Json[]> {
 }
 
 const membership = (opened: Opened): KitCase[] => [
-  opened('shows all members with node and facts, and reports those that join or change', async subject => {
+  opened('lists all members with node and facts, and reports members that join or change', async subject => {
     const [a, b, c] = await joinAll(subject)
     const found = await b.bus.members(ctx)
     assert.deepEqual(
@@ -87,7 +87,7 @@ const membership = (opened: Opened): KitCase[] => [
     await becomes('the report of the last', () => a.seen.joined.some(({ worker }) => worker === c.worker))
     await c.bus.join({ roles: ['runs'] }, ctx)
     await becomes('the change', () => JSON.stringify(a.seen.joined.at(-1)?.facts) === '{"roles":["runs"]}')
-    assert.equal(a.seen.joined.filter(({ worker }) => worker === a.worker).length, 0, 'a member hears of itself')
+    assert.equal(a.seen.joined.filter(({ worker }) => worker === a.worker).length, 0, 'a member receives its own message')
   }),
   opened('refuses facts that are too large, and work before it has joined', async ({ members: [a, b] }) => {
     assert.equal(await codeFrom(a.bus.join('x'.repeat(5_000), ctx)), 'BUS_TOO_LARGE')
@@ -105,20 +105,20 @@ const membership = (opened: Opened): KitCase[] => [
     assert.equal((await a.bus.members(ctx)).length, 2)
     assert.deepEqual(b.seen.gone, [])
   }),
-  opened('finds a member that is lost without a report, and frees what it held', async subject => {
+  opened('detects a member that is lost without notice, and frees its permits and leases', async subject => {
     const [a, b, c] = await joinAll(subject)
-    assert.equal(await b.bus.acquire('seat', 1, ctx), true)
+    assert.equal(await b.bus.acquire('permit', 1, ctx), true)
     await b.vanish()
     for (const { seen } of [a, c]) {
       await becomes('the report', () => seen.gone.length > 0)
       assert.deepEqual(seen.gone, [{ worker: b.worker, node: b.node, holder: `${b.worker}/` }])
     }
-    assert.equal(await c.bus.acquire('seat', 1, ctx), true)
+    assert.equal(await c.bus.acquire('permit', 1, ctx), true)
   }),
 ]
 
 const messages = (opened: Opened): KitCase[] => [
-  opened('brings messages to all other members, those of one in its order', async subject => {
+  opened('delivers messages to all other members, those of one member in order', async subject => {
     const [a, b, c] = await joinAll(subject)
     for (let at = 0; at < 20; at++) await a.bus.publish('news', { at }, ctx)
     for (const { seen } of [b, c]) {
@@ -149,14 +149,14 @@ const calls = (opened: Opened): KitCase[] => [
       Array.from({ length: 10 }, (_, at) => at)
     )
   }),
-  opened('passes on how an answer fails, and names a topic without a handler', async subject => {
+  opened('forwards the error of an answer, and names a topic without a handler', async subject => {
     const [a, b] = await joinAll(subject)
     const { error } = await outcome(readAll(a.bus.call(b.worker, 'broken', 1, ctx)))
     assert.deepEqual([codeOf(error), (error as { details?: unknown }).details], ['SESSION_UNKNOWN', { id: 7 }])
     assert.equal(await codeFrom(readAll(a.bus.call(b.worker, 'unknown', 1, ctx))), 'PEER_SILENT')
     assert.equal(await codeFrom(readAll(a.bus.call('never.1', 'echo', 1, ctx))), 'PEER_GONE')
   }),
-  opened('stops an answer whose reader leaves or aborts', async subject => {
+  opened('stops an answer whose reader stops or aborts', async subject => {
     const [a, b] = await joinAll(subject)
     for await (const part of a.bus.call(b.worker, 'endless', 1, ctx)) if (part === 3) break
     await becomes('the stop', () => b.seen.stopped === 1)
@@ -175,14 +175,14 @@ const calls = (opened: Opened): KitCase[] => [
 ]
 
 const limits = (opened: Opened): KitCase[] => [
-  opened('never gives out more permits than there are', async subject => {
+  opened('never grants more permits than the limit', async subject => {
     const members = await joinAll(subject)
-    const taken = await Promise.all(Array.from({ length: 12 }, (_, at) => members[at % 3]!.bus.acquire('seats', 5, ctx)))
+    const taken = await Promise.all(Array.from({ length: 12 }, (_, at) => members[at % 3]!.bus.acquire('permits', 5, ctx)))
     assert.equal(taken.filter(Boolean).length, 5)
     const holder = members[taken.indexOf(true) % 3]!
-    await holder.bus.release('seats', ctx)
-    assert.equal(await members[2].bus.acquire('seats', 5, ctx), true)
-    assert.equal(await members[1].bus.acquire('seats', 5, ctx), false)
+    await holder.bus.release('permits', ctx)
+    assert.equal(await members[2].bus.acquire('permits', 5, ctx), true)
+    assert.equal(await members[1].bus.acquire('permits', 5, ctx), false)
     assert.equal(await members[1].bus.acquire('others', 1, ctx), true)
   }),
 ]

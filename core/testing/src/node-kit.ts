@@ -2,8 +2,16 @@ import assert from 'node:assert/strict'
 import { codeOf, messageOf } from '@svc/core'
 import type { BranchRule, ChildOutcome, WorkflowNode } from '@svc/core/contracts'
 import { abortable, atOnce, caseMaker, type KitCase, leavesNothingOpen, outcome, skipped } from './kit-case.ts'
-import { type NodeSample, type NodeSubject, play, type Played, type PlayOptions } from './node-play.ts'
-import { assertDescribed, assertSettings, refusal } from './node-settings.ts'
+import {
+  type NodeSample,
+  type NodeSubject,
+  play,
+  type Played,
+  type PlayOptions,
+  assertDescribed,
+  assertSettings,
+  refusal,
+} from './node-play.ts'
 
 /** Samples of a node. */
 export interface NodeSamples {
@@ -37,10 +45,10 @@ export function nodeKit(open: Open, samples: NodeSamples): KitCase[] {
 
 function describing(make: Make, { good, bad }: NodeSamples): KitCase[] {
   return [
-    make('says what it does, in plain data', async ({ node }) => assertDescribed(node)),
-    make('has settings with a word on each, and none that every node has', async ({ node }) => assertSettings(node)),
-    make('takes the settings of the good samples, refuses the bad ones, and any key that it does not know', async ({ node }) => {
-      assert.ok(good.length > 0, 'give the kit one good sample at least')
+    make('describes itself in plain data', async ({ node }) => assertDescribed(node)),
+    make('describes each setting, and redefines no common setting of nodes', async ({ node }) => assertSettings(node)),
+    make('accepts the settings of the good samples, and rejects the bad ones and unknown keys', async ({ node }) => {
+      assert.ok(good.length > 0, 'pass at least one good sample to the kit')
       for (const sample of good) {
         assert.equal(refusal(node.settings, writtenOf(sample)), undefined, shown(sample))
         assert.ok(
@@ -63,14 +71,14 @@ function working(make: Make, open: Open, { good, unstable = [] }: NodeSamples): 
   const stable = (word: Played['words'][number]) => withoutUnstable(timeless(word), unstable)
   const own = (id?: string): PlayOptions => ({ ctx: abortable(id).ctx })
   return [
-    make('answers the good samples once, in what it has declared, and changes nothing of its task', async ({ node }) => {
+    make('yields one declared output for each good sample, and does not change its task', async ({ node }) => {
       for (const sample of good) {
         const played = await play(() => node, sample, own())
         checkAnswer(node, sample, played)
         sample.expect?.(played.answer.output, played.answer.branch)
       }
     }),
-    make('goes on in another process: all that it knows is in its task', async ({ node }) => {
+    make('continues in another process with only the data of its task', async ({ node }) => {
       for (const sample of good) {
         const here = await play(() => node, sample, own())
         const subjects: NodeSubject[] = []
@@ -91,7 +99,7 @@ function working(make: Make, open: Open, { good, unstable = [] }: NodeSamples): 
         }
       }
     }),
-    make('is called again after its process has ended, or says that it may not be', async ({ node }) => {
+    make('can run again after its process has ended, or declares that it cannot', async ({ node }) => {
       for (const sample of good) {
         const { value, error } = await outcome(play(() => node, sample, { ...own(), attempt: 2, interrupted: true }))
         if (value) checkAnswer(node, sample, value)
@@ -153,17 +161,17 @@ const CANCELLED: ChildOutcome = { status: 'cancelled' }
 function failing(make: Make, { good, bad }: NodeSamples): KitCase[] {
   const own = () => ({ ctx: abortable().ctx })
   return [
-    make('fails with a code and words for people', async ({ node }) => {
+    make('fails with a code and a readable message', async ({ node }) => {
       for (const { code, ...sample } of bad) {
         if (code === undefined) continue
         const { error, failed } = await atOnce(outcome(play(() => node, sample, own())), `the end of ${shown(sample)}`)
         assert.ok(failed, `${shown(sample)} did not fail`)
         assert.equal(codeOf(error), code, `${shown(sample)}: ${String(error)}`)
         assert.ok(messageOf(error).trim() !== '')
-        assert.doesNotMatch(messageOf(error), /\[object |^undefined$|\n\s+at .*:\d+:\d+/, 'not written for a reader')
+        assert.doesNotMatch(messageOf(error), /\[object |^undefined$|\n\s+at .*:\d+:\d+/, 'not a readable message')
       }
     }),
-    make('answers, or fails with a code, when children fail or are cancelled and when its time runs out', async ({ node }) => {
+    make('yields an output or fails with a code when children fail, are cancelled, or the time limit ends', async ({ node }) => {
       const ends = [{ child: () => CHILD_FAILED }, { child: () => CANCELLED }, { woken: () => ({ by: 'time' }) as const }]
       for (const sample of good)
         for (const end of ends) {
@@ -187,7 +195,7 @@ function leaving(make: Make, { good, slow, keyed, concurrent = 20 }: NodeSamples
           const ended = outcome(play(() => node, slow, { ctx }))
           setImmediate(abort)
           const { failed } = await atOnce(ended, 'the end of an aborted node')
-          assert.ok(failed, 'it answered though it was aborted')
+          assert.ok(failed, 'it answered although it was aborted')
         })
       : skipped(running, '`slow`'),
     keyed
@@ -205,7 +213,7 @@ function leaving(make: Make, { good, slow, keyed, concurrent = 20 }: NodeSamples
           assert.notEqual(other, first, 'the same key for another step')
         })
       : skipped(handing, '`keyed`'),
-    make(`works ${concurrent} times at once and leaves nothing open`, async subject => {
+    make(`runs ${concurrent} times concurrently and leaves nothing open`, async subject => {
       const { node } = subject
       const once = () => play(() => node, good[0]!, { ctx: abortable().ctx })
       await once()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import type { CallContext } from '@svc/core'
-import type { Budget, ChildOutcome, ChildSpec, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
-import { assertPlain, frozen, type KitSubject } from './kit-case.ts'
+import type { CallContext, JsonSchema } from '@svc/core'
+import type { Budget, ChildOutcome, ChildSpec, Json, NodeStep, NodeTask, WorkflowNode, NodeDefinition } from '@svc/core/contracts'
+import { assertPlain, frozen, type KitSubject, compileSchema } from './kit-case.ts'
 
 /** A node type to test. It can run in another process. */
 export interface NodeSubject extends KitSubject {
@@ -98,13 +98,13 @@ function taskOf(node: WorkflowNode, sample: NodeSample, back: Partial<NodeTask>,
 async function lastWord(node: WorkflowNode, task: NodeTask, ctx: CallContext): Promise<Wait | Fork | Output> {
   let last: Wait | Fork | Output | undefined
   for await (const step of node.run(task, ctx)) {
-    assert.equal(last, undefined, `it goes on after its last word, with "${step.type}"`)
+    assert.equal(last, undefined, `it continues after its last item (output, wait or fork) with "${step.type}"`)
     assertPlain(step, 'step')
     if (step.type === 'progress') checkProgress(step)
     else if (step.type === 'spent') checkSpent(step)
     else last = step
   }
-  assert.ok(last, 'it ended without a last word: output, wait or fork')
+  assert.ok(last, 'it ended without a last item: output, wait or fork')
   return last
 }
 
@@ -114,7 +114,7 @@ function checkProgress({ fraction }: Extract<NodeStep, { readonly type: 'progres
 
 function checkSpent({ tokens, tool_calls: calls = 0 }: Extract<NodeStep, { readonly type: 'spent' }>): void {
   for (const count of [calls, tokens?.input ?? 0, tokens?.output ?? 0])
-    assert.ok(Number.isInteger(count) && count >= 0, `it says that it has spent ${count}`)
+    assert.ok(Number.isInteger(count) && count >= 0, `it reports costs of ${count}`)
 }
 
 function checkFork({ children, width }: Fork, bodies: readonly string[], keys: Set<string>): void {
@@ -140,4 +140,84 @@ function wokenBy({ event, ask }: Wait): NonNullable<NodeTask['woken']> {
   if (event !== undefined) return { by: 'event', data: {} }
   if (ask) return { by: 'answer', data: ask.kind === 'choice' ? (ask.choices?.[0] ?? null) : true }
   return { by: 'time' }
+}
+
+type Named<T> = keyof { [K in keyof T as string extends K ? never : K]: T[K] }
+/** Keys of every node. The engine handles them and the node never sees them. */
+const RESERVED: Readonly<Record<Named<NodeDefinition>, true>> = {
+  type: true,
+  description: true,
+  next: true,
+  branches: true,
+  retry: true,
+  timeout: true,
+  catch: true,
+  compensate: true,
+  repeatable: true,
+  max_visits: true,
+  do: true,
+  bodies: true,
+}
+const KINDS = ['tool', 'tools', 'profile', 'mode', 'team', 'workflow']
+const EXPRESSIONS: readonly unknown[] = ['bool', 'list', 'any']
+const SHORTEST_DESCRIPTION = 10
+
+interface Property {
+  readonly description?: unknown
+  readonly expression?: unknown
+  readonly late?: unknown
+}
+const propertiesOf = ({ settings }: WorkflowNode) => (settings as { properties?: Record<string, Property> }).properties ?? {}
+
+/** The description of a node type. */
+export function assertDescribed(node: WorkflowNode): void {
+  const { run: _run, ...data } = node
+  assertPlain(data, 'node')
+  assert.ok(node.description.trim().length >= SHORTEST_DESCRIPTION, 'the description is too short for a person who selects nodes')
+  assert.ok([true, false, 'itself'].includes(node.repeatable), 'repeatable')
+  assert.ok(node.body === undefined || node.body === 'do' || node.body === 'bodies', 'body')
+  const { branches = [] } = node
+  assert.ok(branches === 'any' || branches.every(word => /^[\w-]+$/.test(word)), 'branches are words')
+  assert.ok(node.answers === undefined || branches === 'any', 'answers: only with branches: any')
+}
+
+/** The schema of its settings, and the keys in it. */
+export function assertSettings(node: WorkflowNode): void {
+  compileSchema(node.settings, 'settings')
+  assert.equal((node.settings as { type?: unknown }).type, 'object', 'settings must be the schema of an object')
+  for (const [name, property] of Object.entries(propertiesOf(node))) assertProperty(name, property)
+  for (const [setting, kind] of Object.entries(node.names ?? {})) {
+    assert.ok(Object.hasOwn(propertiesOf(node), setting), `names: there is no setting "${setting}"`)
+    assert.ok(KINDS.includes(kind), `names: "${kind}" is none of ${KINDS.join(', ')}`)
+  }
+  for (const [setting, name] of Object.entries(node.calledWith ?? {})) {
+    assert.ok(Object.hasOwn(propertiesOf(node), setting), `calledWith: there is no setting "${setting}"`)
+    assert.ok(Object.hasOwn(node.names ?? {}, name), `calledWith: names has no setting "${name}"`)
+  }
+}
+
+function assertProperty(name: string, { description, expression, late }: Property): void {
+  assert.ok(!Object.hasOwn(RESERVED, name), `every node has a key "${name}": the node would never see the setting`)
+  assert.ok(typeof description === 'string' && description !== '', `the setting ${name} has no description`)
+  assert.ok(
+    expression === undefined || EXPRESSIONS.includes(expression),
+    `the setting ${name} is an expression of an unknown kind`
+  )
+  assert.ok(late === undefined || expression !== undefined, `the setting ${name} is late but not an expression`)
+}
+
+/** Validators by schema text, because the same node is opened many times. */
+const checks = new Map<string, ReturnType<typeof compileSchema>>()
+
+function compiled(schema: JsonSchema) {
+  const text = JSON.stringify(schema)
+  const check = checks.get(text) ?? compileSchema(schema, 'settings or output')
+  checks.set(text, check)
+  return check
+}
+
+/** Returns why a schema rejects a value, if it does. */
+export function refusal(schema: JsonSchema, value: unknown): string | undefined {
+  const check = compiled(schema)
+  return check(structuredClone(value)) ? undefined : JSON.stringify(check.errors)
 }

@@ -71,7 +71,7 @@ async function readAll(answer: AsyncIterable<Json>): Promise<Json[]> {
 }
 
 const naming = (opened: Opened): KitCase[] => [
-  opened('gives each worker a name of its own', async ({ workers }) => {
+  opened('gives each worker a unique name', async ({ workers }) => {
     const names = await Promise.all(workers.map(({ peers }) => peers.self(ctx)))
     assert.equal(new Set(names).size, workers.length, names.join())
     assert.deepEqual(names, await Promise.all(workers.map(({ peers }) => peers.self(ctx))), 'a name does not change')
@@ -90,7 +90,7 @@ const naming = (opened: Opened): KitCase[] => [
 ]
 
 const messages = (opened: Opened): KitCase[] => [
-  opened('has run the taps of all workers when a broadcast resolves, its own included', async ({ workers }) => {
+  opened('has run the taps of all workers, including its own, when a broadcast resolves', async ({ workers }) => {
     for (const at of [0, 1, 2]) await workers[0].peers.broadcast(`news.${at}`, { at }, ctx)
     for (const worker of workers) assert.deepEqual(topicsOf(worker), ['news.0', 'news.1', 'news.2'])
     assert.deepEqual(workers[2].seen.messages[1], { topic: 'news.1', message: { at: 1 } })
@@ -115,7 +115,7 @@ const messages = (opened: Opened): KitCase[] => [
 ]
 
 const questions = (opened: Opened): KitCase[] => [
-  opened('streams the answer of the named worker, which can be the asking one', async ({ workers: [a, b] }) => {
+  opened('streams the answer of the named worker, which can be the calling worker', async ({ workers: [a, b] }) => {
     for (const worker of [a, b]) {
       const name = await worker.peers.self(ctx)
       assert.deepEqual(await readAll(a.peers.ask(name, 'echo', { to: name }, ctx)), [{ to: name }, { again: { to: name } }])
@@ -132,19 +132,19 @@ const questions = (opened: Opened): KitCase[] => [
 ]
 
 const sharing = (opened: Opened): KitCase[] => [
-  opened('never gives out more permits than there are', async ({ workers }) => {
-    const taken = await Promise.all(Array.from({ length: 12 }, (_, at) => workers[at % 3]!.peers.acquire('seats', 5, ctx)))
+  opened('never grants more permits than the limit', async ({ workers }) => {
+    const taken = await Promise.all(Array.from({ length: 12 }, (_, at) => workers[at % 3]!.peers.acquire('permits', 5, ctx)))
     assert.equal(taken.filter(Boolean).length, 5)
     const holder = workers[taken.indexOf(true) % 3]!
-    await holder.peers.release('seats', ctx)
-    assert.equal(await workers[2].peers.acquire('seats', 5, ctx), true)
-    assert.equal(await workers[1].peers.acquire('seats', 5, ctx), false)
+    await holder.peers.release('permits', ctx)
+    assert.equal(await workers[2].peers.acquire('permits', 5, ctx), true)
+    assert.equal(await workers[1].peers.acquire('permits', 5, ctx), false)
   }),
   opened('frees the permits of a worker that exits', async ({ workers: [a, b, c] }) => {
-    assert.equal(await a.peers.acquire('seat', 1, ctx), true)
-    assert.equal(await b.peers.acquire('seat', 1, ctx), false)
+    assert.equal(await a.peers.acquire('permit', 1, ctx), true)
+    assert.equal(await b.peers.acquire('permit', 1, ctx), false)
     await a.kill()
-    await becomes('a free permit', () => c.peers.acquire('seat', 1, ctx))
+    await becomes('a free permit', () => c.peers.acquire('permit', 1, ctx))
   }),
   opened('adds up metrics, and counts a worker that has exited exactly once', async ({ workers: [a, b, c] }) => {
     for (const { seen } of [a, b, c]) seen.count = 10

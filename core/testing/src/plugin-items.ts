@@ -34,11 +34,9 @@ import {
 import { assertCode, generateMatching, settledOutcome } from './made-up.ts'
 import { routeCases } from './made-up-routes.ts'
 import { nodeKit } from './node-kit.ts'
-import { play } from './node-play.ts'
-import { assertDescribed, assertSettings } from './node-settings.ts'
+import { play, assertDescribed, assertSettings } from './node-play.ts'
 import { type ItemUnderTest, itemUnderTest, type Observed, openPlugin, openRun } from './plugin-host.ts'
-import type { PluginPackage } from './plugin-package.ts'
-import type { PluginKitOptions } from './plugin-samples.ts'
+import type { PluginPackage, PluginKitOptions } from './plugin-package.ts'
 import { checkOrder, readAll } from './provider-subject.ts'
 import { providerKit } from './provider-kit.ts'
 import { storeKit } from './store-kit.ts'
@@ -181,26 +179,29 @@ function authCases({ options, open }: ItemUnderTest<AuthScheme>): KitCase[] {
       assert.match(item.challenge, /^[A-Za-z][\w-]*( [\x20-\x7e]+)?$/)
     }),
     make('declares the headers that it reads', async ({ item }) => assertHeaders(item)),
-    make('takes no made-up credential, and ends each request', async ({ item }) => {
+    make('rejects generated credentials, and ends each request', async ({ item }) => {
       for (const value of generateMatching({ type: 'string' }, options) as string[])
         for (const header of item.headers) {
           const request = frozen({ headers: { [header]: value }, address: '192.0.2.1', method: 'GET', path: '/', query: '' })
-          const { value: taken, error } = await settledOutcome(item.authenticate(request, abortable().ctx), `a made-up ${header}`)
+          const { value: taken, error } = await settledOutcome(
+            item.authenticate(request, abortable().ctx),
+            `a generated ${header}`
+          )
           assert.equal(taken, undefined, `it takes ${JSON.stringify(value)} in ${header}`)
-          if (error !== undefined) assertCode(error, ['AUTHENTICATION_FAILED'], `a made-up ${header}`)
+          if (error !== undefined) assertCode(error, ['AUTHENTICATION_FAILED'], `a generated ${header}`)
         }
     }),
   ]
 }
 
-const PLAYS = 'answers made-up settings, or fails with a code'
+const PLAYS = 'answers generated settings, or fails with a code'
 
 /** Cases for a node without samples. */
 function nodeCases({ name, options, permissions, open }: ItemUnderTest<WorkflowNode>): KitCase[] {
   const make = caseMaker(open)
   const described = [
-    make('says what it does, in plain data', async ({ item }) => assertDescribed(item)),
-    make('has settings with a word on each, and none that every node has', async ({ item }) => assertSettings(item)),
+    make('describes itself in plain data', async ({ item }) => assertDescribed(item)),
+    make('describes each setting, and redefines no common setting of nodes', async ({ item }) => assertSettings(item)),
   ]
   const isAlone = Object.keys(permissions).length === 0
   return [
@@ -220,7 +221,7 @@ function nodeCases({ name, options, permissions, open }: ItemUnderTest<WorkflowN
   ]
 }
 
-const ANSWERS = 'ends made-up requests: with events in their order, or with MODEL_FAILED'
+const ANSWERS = 'ends generated requests with ordered events, or with MODEL_FAILED'
 
 /** Cases for a provider without samples. */
 function providerCases({ options, permissions, open }: ItemUnderTest<Provider>): KitCase[] {
@@ -229,7 +230,7 @@ function providerCases({ options, permissions, open }: ItemUnderTest<Provider>):
     assertPlain(item.features, 'features')
     const { value, error } = await settledOutcome(item.models(abortable().ctx), 'models')
     if (error !== undefined) assertCode(error, ['MODEL_FAILED'], 'models')
-    else assert.ok(value!.open || value!.models.length > 0, 'a closed list names a model at least')
+    else assert.ok(value!.open || value!.models.length > 0, 'a closed list must name at least one model')
   })
   if ((permissions.network?.length ?? 0) > 0) return [describing, skipped(ANSWERS, 'a network')]
   return [
@@ -239,7 +240,7 @@ function providerCases({ options, permissions, open }: ItemUnderTest<Provider>):
       for (const request of requests(models[0]?.id ?? 'made-up', options)) {
         const { value, error } = await settledOutcome(readAll(item, frozen(request)), JSON.stringify(request).slice(0, 200))
         if (value) checkOrder(value)
-        else assertCode(error, ['MODEL_FAILED'], 'a made-up request')
+        else assertCode(error, ['MODEL_FAILED'], 'a generated request')
       }
     }),
   ]
@@ -255,8 +256,8 @@ const requests = (model: string, options: PluginKitOptions): ModelRequest[] =>
   }))
 
 type Arguments = { readonly [name: string]: Json | undefined }
-const CALLS = 'ends made-up calls with a result or in words, changes no argument and leaves nothing open'
-const ABORTED = 'does not begin a made-up call that is aborted already'
+const CALLS = 'ends generated calls with a result or a readable error, changes no argument and leaves nothing open'
+const ABORTED = 'does not start a generated call whose signal is already aborted'
 
 /** Cases for a tool without samples. */
 function toolCases({ name, seen, options }: ItemUnderTest<Tool>, open: () => Promise<ToolSubject>): KitCase[] {
@@ -280,7 +281,7 @@ function toolCases({ name, seen, options }: ItemUnderTest<Tool>, open: () => Pro
       const { ctx, abort } = abortable()
       abort()
       const { failed } = await atOnce(outcome(subject.tool.call(frozen(args), ctx)), 'the end of an aborted call')
-      assert.ok(failed, 'it answered a call that was aborted before: begin with signal.throwIfAborted()')
+      assert.ok(failed, 'it answered a call that was already aborted: begin with signal.throwIfAborted()')
     }),
   ]
 }
@@ -290,7 +291,7 @@ const LATE_MS = 50
 
 async function callAll(subject: ToolSubject, all: readonly Arguments[]): Promise<void> {
   const { tool } = subject
-  assert.ok(all.length > 0, 'no arguments can be made up that fit its schema: give samples of it')
+  assert.ok(all.length > 0, 'no arguments can be generated for its schema: add samples')
   const [first = {}] = all
   // A resource that is opened once is not a leak.
   await settledOutcome(tool.call(frozen(first), abortable().ctx), shown(first))

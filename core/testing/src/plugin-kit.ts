@@ -5,8 +5,7 @@ import { undeclaredImports } from '@svc/core/config'
 import { type KitCase, outcome } from './kit-case.ts'
 import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
 import { openPlugin, type PluginHost } from './plugin-host.ts'
-import { openPackage, type PluginPackage } from './plugin-package.ts'
-import type { PluginKitOptions } from './plugin-samples.ts'
+import { openPackage, type PluginPackage, type PluginKitOptions } from './plugin-package.ts'
 import { itemCases } from './plugin-items.ts'
 
 /**
@@ -48,7 +47,7 @@ async function casesOfItems(found: PluginPackage, options: PluginKitOptions, { h
   try {
     return itemCases(found, options, host)
   } catch (error) {
-    return [failing('adds what can be called as its contract says', error)]
+    return [failing('adds items that can be called as their contract says', error)]
   } finally {
     // A separate case reports errors of closing.
     await close().catch(() => undefined)

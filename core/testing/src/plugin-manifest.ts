@@ -12,8 +12,7 @@ import { undeclaredImports } from '@svc/core/config'
 import { grantedItems } from '@svc/core/internal'
 import { assertPlain, atOnce, compileSchema, type KitCase, outcome, warn } from './kit-case.ts'
 import { ENTRY, openPlugin, type PluginHost } from './plugin-host.ts'
-import type { PluginPackage } from './plugin-package.ts'
-import type { PluginKitOptions } from './plugin-samples.ts'
+import type { PluginPackage, PluginKitOptions } from './plugin-package.ts'
 
 /** Creates cases that each run the plugin in their own host. */
 const hosted =
@@ -65,7 +64,7 @@ export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitC
     }),
     make('adds what its manifest declares, and nothing else', async ({ host }) => assertAdded(host, found)),
     {
-      title: 'declares the variables that it reads and the hosts that it asks while it starts',
+      title: 'declares the variables that it reads and the hosts that it connects to during its start',
       async run() {
         const { problems, close } = await openPlugin(found, options)
         await close()
@@ -74,13 +73,13 @@ export function lifeCases(found: PluginPackage, options: PluginKitOptions): KitC
     },
     ...usesCases(found, make),
     {
-      title: 'can be started again after its end, and leaves nothing behind',
+      title: 'can be restarted, and leaves nothing behind',
       async run() {
         for (let times = 0; times < 2; times++) await (await openPlugin(found, options)).close()
       },
     },
     {
-      title: 'undoes what it has done where another plugin fails the start',
+      title: 'undoes its setup when another plugin fails to start',
       async run() {
         const fails = {
           name: 'test:fails',
@@ -118,7 +117,7 @@ function usesCases({ info, plugin }: PluginPackage, make: ReturnType<typeof host
           hooks
         ),
       }
-      assert.deepEqual(undeclared, { services: [], hooks: [] }, 'add what is missing to "permissions" of its manifest')
+      assert.deepEqual(undeclared, { services: [], hooks: [] }, 'add the missing names to "permissions" of its manifest')
     }),
   ]
 }
@@ -178,7 +177,7 @@ function configCases(found: PluginPackage, json: JsonSchema, options: PluginKitO
   }
   return [
     {
-      title: 'has a schema of its configuration, with a word on each key',
+      title: 'has a schema of its configuration that describes each key',
       async run() {
         assertPlain(json, 'config')
         compileSchema(json, 'config')
@@ -191,12 +190,12 @@ function configCases(found: PluginPackage, json: JsonSchema, options: PluginKitO
 }
 
 const open: KitCase = {
-  title: 'refuses a key of its configuration that it does not know',
-  run: async () => assert.fail('its schema takes any key: "additionalProperties": false'),
+  title: 'rejects an unknown key in its configuration',
+  run: async () => assert.fail('its schema accepts any key: set "additionalProperties": false'),
 }
 
 const strangeKey = (found: PluginPackage, options: PluginKitOptions): KitCase => ({
-  title: 'refuses a key of its configuration that it does not know',
+  title: 'rejects an unknown key in its configuration',
   async run() {
     const { section, instances, type } = found.plugin!
     const path = instances === undefined ? section!.split('.') : [...instances.split('.'), ENTRY]

@@ -99,13 +99,13 @@ export function leaving(make: Make, { plain, endless, silent, stalled }: Provide
   const left = 'ends its work when the reader leaves, and can be asked again'
   const closed = 'closes the connection upstream when it is aborted'
   return [
-    make('does not begin what is aborted already', async subject => {
+    make('does not start a call whose signal is already aborted', async subject => {
       const { ctx, abort } = abortable()
       abort()
       const events: unknown[] = []
       const reading = readInto(events, subject.provider, plain, ctx)
       await atOnce(outcome(reading), 'the end of an aborted call')
-      assert.deepEqual(events, [], 'it answered a call that was aborted before')
+      assert.deepEqual(events, [], 'it answered a call that was already aborted')
       await nobodyServed(subject)
     }),
     endless
@@ -185,7 +185,7 @@ async function drainAborted(iterator: AsyncIterator<{ type: string }>, first = i
     return false
   }
   const { value } = await outcome(read())
-  assert.notEqual(value, true, 'it finished though it was aborted')
+  assert.notEqual(value, true, 'it finished although it was aborted')
 }
 
 async function nobodyServed(subject: ProviderSubject): Promise<void> {
@@ -197,7 +197,7 @@ export function manyAtOnce(make: Make, { plain, endless, unicode, length }: Prov
   // Different requests, so that a swapped answer shows.
   const asked = [plain, unicode?.request, length].filter(item => item !== undefined)
   return [
-    make(`answers ${many} at once, each for itself, and nothing stays open`, async subject => {
+    make(`answers ${many} concurrent calls independently, and leaves nothing open`, async subject => {
       const { provider } = subject
       const alone: string[] = []
       for (const request of asked) alone.push(textOf(await readAll(provider, request)))
@@ -213,7 +213,7 @@ export function manyAtOnce(make: Make, { plain, endless, unicode, length }: Prov
       if (givenUp) await atOnce(drainAborted(givenUp), 'the end of an aborted stream')
       for (const [at, events] of (await reading).entries()) {
         checkOrder(events)
-        assert.equal(textOf(events), alone[at % asked.length], 'among many it is another answer than alone')
+        assert.equal(textOf(events), alone[at % asked.length], 'the answer differs among concurrent calls')
       }
       await nobodyServed(subject)
       await becomes('letting go of the signal', () => getEventListeners(shared.signal, 'abort').length === 0)

@@ -58,13 +58,13 @@ function describing(make: Make, { plain, tools }: ProviderRequests, secrets: rea
     make('lists its models, each once, with limits that are whole numbers', async ({ provider }) => {
       const list = await provider.models(abortable().ctx)
       assertPlain(list, 'models')
-      assert.ok(list.open || list.models.length > 0, 'a closed list names a model at least')
+      assert.ok(list.open || list.models.length > 0, 'a closed list must name at least one model')
       assert.equal(new Set(list.models.map(model => model.id)).size, list.models.length, 'a model is listed twice')
       for (const { context = 1, output = 1 } of list.models)
         assert.ok([context, output].every(limit => Number.isInteger(limit) && limit > 0))
       for (const secret of secrets) assert.ok(!JSON.stringify(list).includes(secret), 'the list reveals a secret')
     }),
-    make('counts the tokens of a request, and not too low', async ({ provider }) => {
+    make('counts the tokens of a request, and not too few', async ({ provider }) => {
       const count = await provider.countTokens(plain, abortable().ctx)
       assert.ok(Number.isInteger(count) && count > 0, `${count} is not a count`)
       const usage = usageOf(await readAll(provider, plain))
@@ -81,20 +81,20 @@ function answering(make: Make, given: ProviderRequests): KitCase[] {
   const cut = 'says when it was cut by the limit of tokens'
   const whole = 'keeps every character whole, wherever the pieces are cut'
   return [
-    make('answers in order: pieces, usage at most once, finish last and once', async ({ provider }) => {
+    make('yields its output in order: usage at most once, finish once and last', async ({ provider }) => {
       const events = await readAll(provider, plain)
       checkOrder(events)
       assert.equal(finishOf(events), 'stop')
       const pieces = events.filter(event => event.type === 'text').length
       assert.ok(pieces >= (provider.features.streaming ? 2 : 1), `it streams, so ${pieces} pieces are too few`)
     }),
-    make('leaves the request as it was', async ({ provider }) => {
+    make('does not change the request', async ({ provider }) => {
       // The request is frozen, so a provider that changes it fails here.
       const before = structuredClone(plain)
       await readAll(provider, plain)
       assert.ok(isDeepStrictEqual(structuredClone(plain), before), 'it changed its argument')
     }),
-    make('stays ended after the end', async ({ provider }) => {
+    make('yields nothing after its end', async ({ provider }) => {
       const iterator = provider.chat(plain, abortable().ctx)[Symbol.asyncIterator]()
       while (!(await iterator.next()).done);
       assert.equal((await iterator.next()).done, true)
@@ -163,8 +163,8 @@ function callingTools(
   const { tools, pieces, badArguments } = given
   const calls = 'asks for tools, several at once, each with an id of its own'
   const mixed = 'puts tool calls together that come in pieces, mixed with each other'
-  const next = 'goes on with what the tools answered'
-  const bad = 'passes on arguments that are no JSON object as they were written'
+  const next = 'continues with the results of the tools'
+  const bad = 'forwards arguments that are not a JSON object unchanged'
   return [
     tools ? make(calls, asksFor(tools)) : skipped(calls, '`tools`'),
     pieces ? make(mixed, asksFor(pieces)) : skipped(mixed, '`pieces`'),

@@ -70,12 +70,12 @@ const now = () => Date.now()
 const put = (queue: RunQueue, id: string, due = now()) => queue.put({ id, due }, { claim: false }, ctx)
 
 const giving = (opened: Opened): KitCase[] => [
-  opened('gives a run that is put to one who takes', async ({ queue, other }) => {
+  opened('gives a new run to a worker that takes runs', async ({ queue, other }) => {
     await put(queue, 'a')
     await using taker = new Taker(other)
     assert.equal((await taker.next()).id, 'a')
   }),
-  opened('gives a run to its process at once where that asks for it, and then to no other', async ({ queue, other }) => {
+  opened('gives a run immediately to the process that adds it on request, and then to no other', async ({ queue, other }) => {
     const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
     assert.equal(claim?.id, 'a')
     await using taker = new Taker(other)
@@ -84,13 +84,13 @@ const giving = (opened: Opened): KitCase[] => [
       await other.wake('unknown', ctx)
     })
   }),
-  opened('gives each of many runs once, to however many take', async ({ queue, other }) => {
+  opened('gives each of many runs once, to any number of workers', async ({ queue, other }) => {
     const ids = Array.from({ length: 30 }, (_, at) => `r${at}`)
     await Promise.all(ids.map(id => put(queue, id)))
     const got = await Promise.all([takeSome(queue, 15), takeSome(other, 15)])
     assert.deepEqual(got.flat().toSorted(), ids.toSorted())
   }),
-  opened('gives a run once its time has come, and again when it is given back for a time', async ({ queue, other }) => {
+  opened('gives a run when it is due, and again after it was returned with a delay', async ({ queue, other }) => {
     await put(queue, 'a', now() + 50)
     await using taker = new Taker(other)
     const claim = await taker.next()
@@ -102,7 +102,7 @@ const giving = (opened: Opened): KitCase[] => [
 ]
 
 const pinned = (opened: Opened): KitCase[] => [
-  opened('gives a run that needs a node to workers of that node alone', async ({ queue, other, nodes: [, far] }) => {
+  opened('gives a run that is bound to a node only to workers of that node', async ({ queue, other, nodes: [, far] }) => {
     assert.equal(await queue.put({ id: 'a', due: now(), affinity: far }, { claim: true }, ctx), undefined)
     {
       await using here = new Taker(queue)
@@ -123,7 +123,7 @@ const pinned = (opened: Opened): KitCase[] => [
 
 const wakingAndEnding = (opened: Opened): KitCase[] => [
   opened(
-    'gives a run that sleeps once it is woken, and one that was woken while it was worked on right after',
+    'gives a sleeping run after its wake-up, and a run that is woken during its work right afterwards',
     async ({ queue, other }) => {
       await put(queue, 'a')
       await using taker = new Taker(queue)
@@ -135,7 +135,7 @@ const wakingAndEnding = (opened: Opened): KitCase[] => [
       assert.equal((await taker.next()).id, 'a')
     }
   ),
-  opened('forgets a run that has ended, and takes no claim of it any more', async ({ queue }) => {
+  opened('forgets a run that has ended, and rejects claims on it', async ({ queue }) => {
     const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
     await queue.leave(claim!, 'ended', ctx)
     await queue.wake('a', ctx)
@@ -143,7 +143,7 @@ const wakingAndEnding = (opened: Opened): KitCase[] => [
     for await (const item of queue.takeOne('a', ctx)) claims.push(item)
     assert.deepEqual(claims, [])
   }),
-  opened('gives one run alone to who asks for it', async ({ queue, other }) => {
+  opened('gives a single requested run', async ({ queue, other }) => {
     await Promise.all([put(queue, 'a'), put(queue, 'b')])
     await using taker = new Taker(other, 'b')
     assert.equal((await taker.next()).id, 'b')
@@ -151,7 +151,7 @@ const wakingAndEnding = (opened: Opened): KitCase[] => [
 ]
 
 const holding = (opened: Opened): KitCase[] => [
-  opened('holds no more of a group than its limit, over all processes', async ({ queue, other }) => {
+  opened('gives no more runs of a group than its limit, over all processes', async ({ queue, other }) => {
     const group = { name: 'g', limit: 2 }
     const claims = await Promise.all(
       [queue, other, queue].map((item, at) => item.put({ id: `r${at}`, due: now(), group }, { claim: true }, ctx))
@@ -167,7 +167,7 @@ const holding = (opened: Opened): KitCase[] => [
       ['r0', 'r1', 'r2'].find(id => !held.some(claim => claim.id === id))
     )
   }),
-  opened('no longer holds back a run that is put again without its group, be it while it is worked on', async ({ queue }) => {
+  opened('no longer delays a run that is added again without its group, even during its work', async ({ queue }) => {
     const group = { name: 'g', limit: 1 }
     const first = await queue.put({ id: 'a', due: now(), group }, { claim: true }, ctx)
     await queue.put({ id: 'b', due: now(), group }, { claim: false }, ctx)
@@ -183,7 +183,7 @@ const holding = (opened: Opened): KitCase[] => [
     assert.deepEqual(both.toSorted(), ['a', 'c'])
   }),
   opened(
-    'gives a run of a process that died to another, with a fence that is higher, and the dead one keeps nothing',
+    'gives a run of a dead process to another process with a higher fence, and the dead process keeps no claim',
     async ({ queue, other, kill }) => {
       const claim = await queue.put({ id: 'a', due: now(), group: { name: 'g', limit: 1 } }, { claim: true }, ctx)
       await kill()
@@ -202,7 +202,7 @@ const holding = (opened: Opened): KitCase[] => [
 ]
 
 const losing = (opened: Opened): KitCase[] => [
-  opened('gives a run of a machine that is lost to another, without a report, and the lost one keeps nothing', async subject => {
+  opened('gives a run of a lost machine to another machine, and the lost machine keeps no claim', async subject => {
     const { queue, other } = subject
     const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
     await subject.vanish()

@@ -330,7 +330,7 @@ async function missed(
 }
 
 const catchingUp = (opened: Opened): KitCase[] => [
-  opened('drops the ticks of a time without a server', async subject => {
+  opened('drops ticks that were due while no server ran', async subject => {
     assert.deepEqual(await missed(subject, { everyMs: 5 * MINUTE }, HOUR, 0), [])
   }),
   opened('makes up for the last of the missed ticks', async subject => {
@@ -346,7 +346,7 @@ const catchingUp = (opened: Opened): KitCase[] => [
     assert.equal(ticks.length, 9)
     assert.ok(ticks.every((tick, at) => at === 0 || tick === ticks[at - 1]! + everyMs))
   }),
-  opened('makes up for a bounded number of ticks, even of every second for ten years', async subject => {
+  opened('makes up for a limited number of missed ticks, even after ten years of a tick per second', async subject => {
     subject.addKind(
       'note',
       kind(async () => {})
@@ -360,7 +360,7 @@ const catchingUp = (opened: Opened): KitCase[] => [
       assert.ok((await ticksOf(subject, name)).length <= 40)
     }
   }),
-  opened('handles no tick twice when the clock is set back, and goes on', async subject => {
+  opened('handles no tick twice when the clock is set back, and continues', async subject => {
     subject.addKind(
       'note',
       kind(async () => {})
@@ -415,7 +415,7 @@ const NONSENSE: readonly Nonsense[] = [
 ]
 
 const checking = (opened: Opened): KitCase[] => [
-  opened('refuses nonsense, with the position in the cron expression', async subject => {
+  opened('rejects invalid schedules, with the position in the cron expression', async subject => {
     const [{ schedules }] = subject.processes()
     for (const { parts, field, position } of NONSENSE) {
       const given = { job: { kind: 'note' }, ...parts } as unknown as ScheduleSpec

@@ -75,7 +75,7 @@ function keeping(make: Make): KitCase[] {
       assert.equal((await secrets.read('token', ctx)).value, value)
       assert.equal((await other.read('token', ctx)).value, value)
     }),
-    make('returns odd values unchanged', async ({ secrets }) => {
+    make('returns unusual values unchanged', async ({ secrets }) => {
       for (const value of ODD_VALUES) {
         await secrets.set('odd', value, ctx)
         assert.ok((await secrets.read('odd', ctx)).value === value, `a value of ${value.length} characters differs`)
@@ -107,7 +107,7 @@ function keeping(make: Make): KitCase[] {
       for (const value of values) assert.ok(!JSON.stringify(list).includes(value))
       for (const { changedAt } of list) assert.ok(Math.abs(Date.now() - Number(changedAt)) < 60_000)
     }),
-    make('keeps names apart that are members of every object', async ({ secrets }) => {
+    make('distinguishes names that every JavaScript object has, such as constructor', async ({ secrets }) => {
       for (const name of ODD_NAMES) {
         await refused(secrets.read(name, ctx), 'SECRET_UNKNOWN')
         await secrets.set(name, `${name}-value`, ctx)
@@ -151,7 +151,7 @@ function refusing(make: Make): KitCase[] {
       }
       assert.deepEqual(await secrets.list(ctx), [])
     }),
-    make('rejects values that it cannot keep whole, without repeating them', async ({ secrets }) => {
+    make('rejects values that it cannot store unchanged, without repeating them', async ({ secrets }) => {
       const values: readonly unknown[] = ['', 'x'.repeat(65_537), 'é'.repeat(40_000), 'a\ud800', 7, null, undefined, {}, ['a']]
       for (const value of values as readonly string[])
         await refused(secrets.set('token', value, ctx), 'SECRET_INVALID', typeof value === 'string' && value ? [value] : [])

@@ -113,7 +113,7 @@ function changing(make: Make): KitCase[] {
       ending.abort()
       await changes.return?.()
     }),
-    make('keeps keys that are members of every object', async ({ settings }) => {
+    make('keeps keys that every JavaScript object has, such as constructor', async ({ settings }) => {
       await settings.change('kit', OF_ANNA, { constructor: 'x' } as unknown as SettingValues, undefined, ANNA)
       assert.equal(Object.getOwnPropertyDescriptor((await settings.effective('kit', [], ANNA)).values, 'constructor')?.value, 'x')
     }),

@@ -95,7 +95,7 @@ function crossArguments({ place, by, contexts }: Side, args: unknown[]): unknown
   const ctx = args.at(-1) as CallContext | undefined
   if (!(ctx?.signal instanceof AbortSignal)) {
     const hint = 'Pass on the context that you received'
-    throw svcError('USE_MISSING', `${place} was called without its last argument, the call context`, {
+    throw svcError('CONTEXT_MISSING', `${place} was called without its last argument, the call context`, {
       plugin: by,
       where: place,
       hint,

@@ -76,7 +76,7 @@ function rigOf(under: TextIndexUnderTest, ctx: CallContext): Rig {
         const { hits, next } = await search(query, { ...more, ...(cursor === undefined ? {} : { cursor }) })
         keys.push(...hits.map(({ record }) => record.key))
         if (next === undefined) return keys
-        assert.notEqual(hits.length, 0, 'an empty page promises another one')
+        assert.notEqual(hits.length, 0, 'an empty page has a cursor for another page')
         cursor = next
       }
     },
@@ -98,7 +98,7 @@ type TextCase = readonly [title: string, run: (rig: Rig) => Promise<void>]
 
 const queryCases: readonly TextCase[] = [
   [
-    'finds records with all words, whatever their order, case and field',
+    'finds records with all words, in any order, case and field',
     async rig => {
       await rig.batch(
         page('a', { title: 'The quick brown fox', body: { text: 'jumps over the lazy dog' } }),
@@ -117,7 +117,7 @@ const queryCases: readonly TextCase[] = [
     },
   ],
   [
-    'takes phrases, beginnings of words and excluded words',
+    'accepts phrases, prefixes of words and excluded words',
     async rig => {
       await rig.fill('red green blue', 'green red blue', 'greenhouse effect', 'red wine', 'blue-green algae')
       await finds(rig, {
@@ -137,7 +137,7 @@ const queryCases: readonly TextCase[] = [
     },
   ],
   [
-    'finds words in every script, without regard to accents and compatibility forms',
+    'finds words in every script, regardless of accents and compatibility forms',
     async rig => {
       await rig.fill(
         'Crème Brûlée',
@@ -172,7 +172,7 @@ const queryCases: readonly TextCase[] = [
     },
   ],
   [
-    'takes any text as a query: operators, quotes and code of other languages are words or nothing',
+    'accepts any text as a query: operators, quotes and code count as words or are ignored',
     async rig => {
       await rig.fill('plain and not or near text', 'filter content rowid', 'other')
       const HOSTILE = [
@@ -234,7 +234,7 @@ const queryCases: readonly TextCase[] = [
     },
   ],
   [
-    'shows nothing beyond the fixed filters, whatever the query and the cursor',
+    'shows nothing outside of the fixed filters, with any query and cursor',
     async rig => {
       const owners = ['ann', 'bob', 'ann ', null, 1, '1']
       await rig.batch(
@@ -298,7 +298,7 @@ const changeCases: readonly TextCase[] = [
     },
   ],
   [
-    'indexes the records that were there when an index is declared, and forgets an index that is not',
+    'indexes existing records when an index is declared, and drops an index that is no longer declared',
     async rig => {
       await rig.batch({ op: 'put', collection: 'plain', key: 'a', value: { text: 'early bird' } })
       const space = (text: object): Space => ({
@@ -319,7 +319,7 @@ const changeCases: readonly TextCase[] = [
     },
   ],
   [
-    'still finds what it had, when it is opened again',
+    'finds the same records when it is reopened',
     async rig => {
       if (!rig.reopen) return
       await rig.fill('lasting words', 'other words')
@@ -337,7 +337,7 @@ const changeCases: readonly TextCase[] = [
 
 const pageCases: readonly TextCase[] = [
   [
-    'puts the best first: rare words, more often, in shorter texts; then by key',
+    'ranks rare, frequent matches in short texts first, then sorts by key',
     async rig => {
       const filler = Array.from({ length: 20 }, (_, at) => titled(`f${at}`, `common text number${at}`))
       await rig.batch(
@@ -359,7 +359,7 @@ const pageCases: readonly TextCase[] = [
     },
   ],
   [
-    'gives every hit once, page by page, and says when there is no next page',
+    'returns every hit once, page by page, and reports when there is no next page',
     async rig => {
       await rig.batch(
         ...Array.from({ length: 57 }, (_, at) => titled(`k${String(at).padStart(2, '0')}`, `word ${'pad '.repeat(at % 5)}`))
@@ -372,7 +372,7 @@ const pageCases: readonly TextCase[] = [
     },
   ],
   [
-    'gives whole records with snippets that mark the matches',
+    'returns whole records with snippets that mark the matches',
     async rig => {
       const long = `${'before '.repeat(100)}the needle in the haystack${' after'.repeat(100)}`
       await rig.batch(
@@ -406,7 +406,7 @@ const pageCases: readonly TextCase[] = [
     },
   ],
   [
-    'searches large texts, and as many records as a page has',
+    'searches large texts, and a full page of records',
     async rig => {
       await rig.batch(titled('long', `${'filler '.repeat(50_000)}end`), titled('wide', 'x'.repeat(300_000)))
       await finds(rig, { 'filler end': ['long'] })
@@ -418,7 +418,7 @@ const pageCases: readonly TextCase[] = [
     },
   ],
   [
-    'refuses searches without sense',
+    'rejects invalid searches',
     async rig => {
       const asked: TextQuery = { index: 'content', query: 'x', limit: 10 }
       const bad: Partial<TextQuery>[] = [

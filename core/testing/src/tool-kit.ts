@@ -50,19 +50,22 @@ type Make = ReturnType<typeof caseMaker<ToolSubject>>
 /** Cases without a call. */
 export function describeTool(make: Make, { good }: ToolSamples): KitCase[] {
   return [
-    make('has a name that every model takes, and says what it does', async ({ tool, name }) => {
+    make('has a name that every model accepts, and a description', async ({ tool, name }) => {
       assert.match(name, /^[A-Za-z0-9_-]{1,64}$/)
-      assert.ok(tool.description.trim().length >= SHORTEST_DESCRIPTION, 'the description is too short to choose the tool by')
+      assert.ok(
+        tool.description.trim().length >= SHORTEST_DESCRIPTION,
+        'the description is too short for a model that selects tools'
+      )
       assert.match(tool.category, /^[a-z][a-z0-9_-]*$/)
       const { call: _call, run: _run, ...data } = tool
       assertPlain(data, 'tool')
     }),
-    make('declares its effects, each once, in the four words', async ({ tool }) => {
+    make('declares each of its effects once: read, write, execute or network', async ({ tool }) => {
       for (const effect of tool.effects) assert.ok(EFFECTS.includes(effect), `"${effect}" is none of ${EFFECTS.join(', ')}`)
       assert.equal(new Set(tool.effects).size, tool.effects.length, 'an effect is declared twice')
       assert.ok(tool.timeoutMs === undefined || (Number.isInteger(tool.timeoutMs) && tool.timeoutMs > 0), 'timeoutMs')
     }),
-    make('has a schema of an object for its arguments, with a word on each', async ({ tool }) => {
+    make('has an object schema that describes each argument', async ({ tool }) => {
       compileSchema(tool.parameters, 'parameters')
       const schema = tool.parameters as { type?: unknown; properties?: Record<string, unknown> }
       assert.equal(schema.type, 'object', 'parameters must be the schema of an object')
@@ -72,8 +75,8 @@ export function describeTool(make: Make, { good }: ToolSamples): KitCase[] {
       }
       if (tool.result !== undefined) compileSchema(tool.result, 'result')
     }),
-    make('takes the arguments that its author gives as good', async ({ tool }) => {
-      assert.ok(good.length > 0, 'give the kit one good call at least')
+    make('accepts the arguments of the good samples', async ({ tool }) => {
+      assert.ok(good.length > 0, 'pass at least one good call to the kit')
       const check = compileSchema(tool.parameters, 'parameters')
       for (const { args } of good) assert.ok(check(structuredClone(args)), `${shown(args)}: ${JSON.stringify(check.errors)}`)
     }),
@@ -82,7 +85,7 @@ export function describeTool(make: Make, { good }: ToolSamples): KitCase[] {
 
 function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCase[] {
   return [
-    make('answers good calls with plain content that fits its result schema', async ({ tool }) => {
+    make('answers good calls with plain content that matches its result schema', async ({ tool }) => {
       for (const sample of good) {
         const result = await tool.call(frozen(sample.args), abortable().ctx)
         checkResult(tool, result, shown(sample.args))
@@ -90,21 +93,21 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
         sample.expect?.(result)
       }
     }),
-    make('streams the same result, after its steps, if it can stream', async ({ tool }) => {
+    make('streams the same result after its steps, if it implements run', async ({ tool }) => {
       if (!tool.run) return
       for (const sample of good) {
         const steps = await Array.fromAsync(tool.run(frozen(sample.args), { can: [] }, abortable().ctx))
         const last = steps.pop()
         assert.ok(
           steps.every(({ type }) => type === 'progress' || type === 'log'),
-          'it goes on after its last word'
+          'it continues after its last item'
         )
         assert.ok(last?.type === 'result', `${shown(sample.args)} ends without a result`)
         checkResult(tool, last.result, shown(sample.args))
         sample.expect?.(last.result)
       }
     }),
-    make('has a schema that refuses the bad calls, but for those that have a message', async ({ tool }) => {
+    make('has a schema that rejects the bad calls, except those with a message', async ({ tool }) => {
       const check = compileSchema(tool.parameters, 'parameters')
       for (const { args, message } of bad) {
         const [fits, call] = [check(structuredClone(args)), shown(args)]
@@ -112,7 +115,7 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
         assert.ok(!fits || message, `${call} fits the schema: say in \`message\` in which words the tool refuses it`)
       }
     }),
-    make('refuses bad calls in words', async ({ tool }) => {
+    make('rejects bad calls with a readable message', async ({ tool }) => {
       for (const { args, message } of bad) {
         const work = tool.call(frozen(args), abortable().ctx)
         // The caller validates first, but a call without that must also end.
@@ -122,14 +125,14 @@ function calling(make: Make, { good, bad, concurrent = 50 }: ToolSamples): KitCa
         assertWords(failed ? messageOf(error) : value?.isError ? textOf(value) : '', args, message)
       }
     }),
-    make('leaves its arguments as they were', async ({ tool }) => {
+    make('does not change its arguments', async ({ tool }) => {
       for (const { args } of good) {
         const given = structuredClone(args)
         await tool.call(given, abortable().ctx)
         assert.ok(isDeepStrictEqual(given, structuredClone(args)), `it changed ${shown(args)}`)
       }
     }),
-    make(`runs ${concurrent} calls at once and leaves nothing open`, async subject => {
+    make(`runs ${concurrent} concurrent calls and leaves nothing open`, async subject => {
       const { tool } = subject
       const args = frozen(good[0]!.args)
       await tool.call(args, abortable().ctx)
@@ -151,17 +154,17 @@ function assertWords(words: string, args: Arguments, message: RegExp): void {
 /** Texts for a model or a person. */
 export function assertReadable(words: string): void {
   assert.ok(words.trim() !== '', 'it says nothing')
-  assert.doesNotMatch(words, /\[object |^undefined$|\n\s+at .*:\d+:\d+/, `not written for a reader: ${words}`)
+  assert.doesNotMatch(words, /\[object |^undefined$|\n\s+at .*:\d+:\d+/, `not a readable message: ${words}`)
 }
 
 function leaving(make: Make, { good, slow }: ToolSamples): KitCase[] {
   const running = 'ends when it is aborted while it runs'
   return [
-    make('does not begin what is aborted already', async ({ tool }) => {
+    make('does not start a call whose signal is already aborted', async ({ tool }) => {
       const { ctx, abort } = abortable()
       abort()
       const { failed } = await atOnce(outcome(tool.call(frozen(good[0]!.args), ctx)), 'the end of an aborted call')
-      assert.ok(failed, 'it answered a call that was aborted before')
+      assert.ok(failed, 'it answered a call that was already aborted')
     }),
     slow
       ? make(running, async ({ tool }) => {
@@ -169,7 +172,7 @@ function leaving(make: Make, { good, slow }: ToolSamples): KitCase[] {
           const ended = outcome(tool.call(frozen(slow.args), ctx))
           setImmediate(abort)
           const { failed } = await atOnce(ended, 'the end of an aborted call')
-          assert.ok(failed, 'it answered though it was aborted')
+          assert.ok(failed, 'it answered although it was aborted')
         })
       : skipped(running, '`slow`'),
   ]

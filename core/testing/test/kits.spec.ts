@@ -60,7 +60,7 @@ async function failures(cases: readonly KitCase[]): Promise<string[]> {
   return ended.flat()
 }
 
-const ORDER = 'answers in order: pieces, usage at most once, finish last and once'
+const ORDER = 'yields its output in order: usage at most once, finish once and last'
 const MANY = 'answers 3 at once, each for itself, and nothing stays open'
 const NETWORK = 'reports the failure network before anything else'
 
@@ -89,7 +89,7 @@ describe('providerKit', () => {
       MANY,
       NETWORK,
     ],
-    'counts too low': [{ countTokens: async () => 0 }, 'counts the tokens of a request, and not too low'],
+    'counts too low': [{ countTokens: async () => 0 }, 'counts the tokens of a request, and not too few'],
     'says that it calls tools and shows none': [
       { features: { ...honest.features, tool_calling: true } },
       'describes its features as plain data',
@@ -113,7 +113,7 @@ describe('providerKit', () => {
         chat: (request, { requestId, principal }) =>
           honest.chat(request, { requestId, principal, signal: new AbortController().signal }),
       },
-      'does not begin what is aborted already',
+      'does not start a call whose signal is already aborted',
     ],
   }
   for (const [what, [cheat, ...expected]] of Object.entries(cheats))
@@ -175,18 +175,18 @@ describe('toolKit', () => {
 
   const answer = (result: object): Partial<Tool> => ({ call: async () => ({ content: [], ...result }) })
   const cheats: Record<string, [Partial<Tool>, string]> = {
-    'has an effect of its own': [{ effects: ['talk' as 'read'] }, 'declares its effects, each once, in the four words'],
-    'has no schema of an object': [
-      { parameters: { type: 'string' } },
-      'has a schema of an object for its arguments, with a word on each',
+    'has an effect of its own': [
+      { effects: ['talk' as 'read'] },
+      'declares each of its effects once: read, write, execute or network',
     ],
+    'has no schema of an object': [{ parameters: { type: 'string' } }, 'has an object schema that describes each argument'],
     'has a broken schema': [
       { parameters: { type: 'object', properties: { text: { type: 'words', description: 'x' } } } },
-      'has a schema of an object for its arguments, with a word on each',
+      'has an object schema that describes each argument',
     ],
     'takes what its author calls bad': [
       { parameters: { type: 'object', properties: { text: { description: 'what to say' } } } },
-      'has a schema that refuses the bad calls, but for those that have a message',
+      'has a schema that rejects the bad calls, except those with a message',
     ],
     'refuses by its schema what it should refuse in words': [
       {
@@ -196,23 +196,26 @@ describe('toolKit', () => {
           required: ['text'],
         },
       },
-      'has a schema that refuses the bad calls, but for those that have a message',
+      'has a schema that rejects the bad calls, except those with a message',
     ],
     'answers in a structure of which it has no schema': [
       { result: undefined as never },
-      'answers good calls with plain content that fits its result schema',
+      'answers good calls with plain content that matches its result schema',
     ],
     'breaks its result schema': [
       answer({ structured: { said: 1 } }),
-      'answers good calls with plain content that fits its result schema',
+      'answers good calls with plain content that matches its result schema',
     ],
     'answers with what is not plain': [
       answer({ structured: { said: 'a', at: new Map() as never } }),
-      'answers good calls with plain content that fits its result schema',
+      'answers good calls with plain content that matches its result schema',
     ],
-    'refuses nothing': [answer({ structured: { said: '' } }), 'refuses bad calls in words'],
-    'fails without a word': [{ call: () => Promise.reject(new Error('')) }, 'refuses bad calls in words'],
-    'answers a call that was aborted': [answer({ structured: { said: 'a' } }), 'does not begin what is aborted already'],
+    'refuses nothing': [answer({ structured: { said: '' } }), 'rejects bad calls with a readable message'],
+    'fails without a word': [{ call: () => Promise.reject(new Error('')) }, 'rejects bad calls with a readable message'],
+    'answers a call that was aborted': [
+      answer({ structured: { said: 'a' } }),
+      'does not start a call whose signal is already aborted',
+    ],
     'changes its arguments': [
       {
         async call(args) {
@@ -220,7 +223,7 @@ describe('toolKit', () => {
           return { content: [], structured: { said: 'b' } }
         },
       },
-      'leaves its arguments as they were',
+      'does not change its arguments',
     ],
   }
   for (const [what, [cheat, title]] of Object.entries(cheats))

@@ -63,14 +63,14 @@ const turned = (turn: (word: NodeStep) => NodeStep): { run: Run } => ({
 const without = <T extends object>(value: T, key: keyof T) =>
   Object.fromEntries(Object.entries(value).filter(([name]) => name !== key)) as T
 
-const SAYS = 'says what it does, in plain data'
-const SETS = 'has settings with a word on each, and none that every node has'
-const TAKES = 'takes the settings of the good samples, refuses the bad ones, and any key that it does not know'
-const ANSWERS = 'answers the good samples once, in what it has declared, and changes nothing of its task'
-const ANEW = 'goes on in another process: all that it knows is in its task'
-const AGAIN = 'is called again after its process has ended, or says that it may not be'
-const FAILS = 'fails with a code and words for people'
-const ENDS = 'answers, or fails with a code, when children fail or are cancelled and when its time runs out'
+const SAYS = 'describes itself in plain data'
+const SETS = 'describes each setting, and redefines no common setting of nodes'
+const TAKES = 'accepts the settings of the good samples, and rejects the bad ones and unknown keys'
+const ANSWERS = 'yields one declared output for each good sample, and does not change its task'
+const ANEW = 'continues in another process with only the data of its task'
+const AGAIN = 'can run again after its process has ended, or declares that it cannot'
+const FAILS = 'fails with a code and a readable message'
+const ENDS = 'yields an output or fails with a code when children fail, are cancelled, or the time limit ends'
 const ABORTS = 'ends when it is aborted while it runs'
 const KEYS = 'hands on the same idempotency key on each try, and another for other work'
 

@@ -53,7 +53,7 @@ describe('authKit for signed requests', () => {
 
     it('fails a scheme that accepts a repeated request', async () => {
       const [again] = authKit(() => ({ scheme, good: fresh, bad })).filter(({ title }) => title.startsWith('answers the same'))
-      await rejects(again!.run.call(undefined), /a credential was taken: a credential that it accepts once/)
+      await rejects(again!.run.call(undefined), /it accepted a credential: a credential that it accepts once/)
     })
   })
 })

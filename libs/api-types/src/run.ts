@@ -44,7 +44,7 @@ export function runReply(run: Run) {
   if (status === 'failed') return { ...same, ...failure(error), execution_time_ms: Math.round(executionMs) }
   const message = run.waiting.some(item => item.ask)
     ? 'The workflow waits for an answer.'
-    : 'The workflow goes on in the background.'
+    : 'The workflow continues in the background.'
   return { ...same, message, status_url: statusUrl(id), ...waitingFor(run) }
 }
 

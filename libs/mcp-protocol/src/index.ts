@@ -29,4 +29,4 @@ export { assessTools, isWanted, listHash, type Pins, pinTools, type ToolRules, w
 export { StepQueue } from './step-queue.ts'
 export { readToolList, readToolPage, type ToolList, type ToolListBounds, type ToolPage } from './tool-list.ts'
 export { bridgedName, fromMcpSchema, type McpToolSchema, toMcpSchema, toolMatcher, type ToolSchema } from './tool-schema.ts'
-export { HIDDEN_KEY, isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './versions.ts'
+export { HIDDEN_KEY, isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './answers.ts'

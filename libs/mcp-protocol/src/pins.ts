@@ -19,18 +19,18 @@ const MAX_PINS = 3_000
 const MAX_CHARACTERS = 16_777_216
 const NOT_PINNED = 'it is new, and the limit on the pinned tools of this server is reached'
 
-/** All tools of a server, with their standing: whether they can be used. */
+/** All tools of a server, with their status: whether they can be used. */
 export const assessTools = (tools: readonly ListedTool[], pins: Pins, rules: ToolRules): McpTool[] =>
   tools.map(tool => assess(tool, pins, rules))
 
 function assess(tool: ListedTool, pins: Pins, rules: ToolRules): McpTool {
   const pinned = pinOf(pins, tool.name)
   const { hash, stripped, paramHeaders: _headers, ...words } = tool
-  const plain = { ...words, ...(stripped.length > 0 ? { stripped } : {}) } as Omit<McpTool, 'standing'>
-  if (!isWanted(tool.name, rules)) return { ...plain, standing: 'hidden' }
-  if (pinned === undefined && isFull(sizeOf(pins))) return { ...plain, standing: 'changed', difference: [NOT_PINNED] }
-  if (pinned === undefined || pinned.hash === hash) return { ...plain, standing: 'good' }
-  return { ...plain, standing: 'changed', difference: differenceOf(pinned, tool) }
+  const plain = { ...words, ...(stripped.length > 0 ? { stripped } : {}) } as Omit<McpTool, 'status'>
+  if (!isWanted(tool.name, rules)) return { ...plain, status: 'hidden' }
+  if (pinned === undefined && isFull(sizeOf(pins))) return { ...plain, status: 'changed', difference: [NOT_PINNED] }
+  if (pinned === undefined || pinned.hash === hash) return { ...plain, status: 'good' }
+  return { ...plain, status: 'changed', difference: differenceOf(pinned, tool) }
 }
 
 const pinOf = (pins: Pins, name: string) => (Object.hasOwn(pins, name) ? pins[name] : undefined)

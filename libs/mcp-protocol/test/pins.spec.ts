@@ -32,7 +32,7 @@ describe('the tools of a server that can be used', () => {
       const pins = withNewPins({}, tools)
       expect(Object.keys(pins)).to.have.length(most)
       const found = assessTools(tools, pins, {})
-      expect(found.filter(({ standing }) => standing === 'good')).to.have.length(most)
+      expect(found.filter(({ status }) => status === 'good')).to.have.length(most)
       expect(found.at(-1)?.difference?.[0]).to.include('limit on the pinned tools')
       expect(withNewPins(pins, tools), 'nothing more').to.equal(pins)
     }

@@ -16,6 +16,15 @@ export function oneLine(text: string, most = 100): string {
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`
 }
 
+/** Formats a time of Unix milliseconds: `2026-11-24 02:31:07Z`. Returns an empty text without a time. */
+export const timeText = (ms: number | undefined): string =>
+  ms === undefined
+    ? ''
+    : new Date(ms)
+        .toISOString()
+        .replace('T', ' ')
+        .replace(/\.\d+Z$/, 'Z')
+
 /** Lists the first items, and counts the others: `a, b and 3 more`. */
 export const shortList = (all: readonly string[], most = 5): string =>
   all.length <= most ? all.join(', ') : `${all.slice(0, most).join(', ')} and ${all.length - most} more`
@@ -29,7 +38,7 @@ export function nameHint(name: string, known: readonly string[], none: string, m
 
 /** Creates the error for a command line that oclif accepts and the command does not. */
 export const lineInvalid = (message: string, usage: string) =>
-  svcError('COMMAND_LINE_INVALID', message, { hint: `write: svc ${usage}` })
+  svcError('COMMAND_LINE_INVALID', message, { hint: `Usage: svc ${usage}` })
 
 /** Creates the error for a command that needs a store which other processes share. `so` is the consequence. */
 export const storeForgets = (kind: string, so: string, hint = 'Configure a durable store, such as @svc/plugin-store-sqlite') =>

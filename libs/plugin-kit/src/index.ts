@@ -11,11 +11,11 @@ export { type Typed, typed, type ValueOf } from './typed-schema.ts'
 export { type Defined, definedOf } from './tools.ts'
 
 // For commands
-export { lineInvalid, nameHint, oneLine, shortList, storeForgets, table } from './commands.ts'
+export { lineInvalid, nameHint, oneLine, shortList, storeForgets, table, timeText } from './commands.ts'
 
 // For metrics, and for labels of metrics and counters
 export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'
-export { createModelNames, type ModelNames, networkOf } from './metric-labels.ts'
+export { createModelNames, type ModelNames, networkOf } from './metrics.ts'
 
 // For limits of concurrency
 export { createSemaphore, type Semaphore, type SemaphoreOptions, workClosed } from './semaphore.ts'

@@ -7,7 +7,7 @@ describe('a wrong command line', () => {
     expect(error).to.include({
       code: 'COMMAND_LINE_INVALID',
       message: '--to cannot be written',
-      hint: 'write: svc x <one> [<two>]',
+      hint: 'Usage: svc x <one> [<two>]',
     })
   })
 })

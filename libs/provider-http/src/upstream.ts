@@ -180,7 +180,7 @@ function readingFailed(provider: string, error: unknown, frame: string | undefin
   return failure
 }
 
-/** JSON that is no object: readers of all protocols take objects, so the upstream is at fault. */
+/** JSON that is not an object: all protocols use objects, so this is an error of the upstream. */
 function isOtherJson(frame: string | undefined): boolean {
   try {
     return frame !== undefined && !isTree(JSON.parse(frame))

@@ -90,7 +90,7 @@ const PIECES = /(?<not>(?<![^\s])-(?=\S))?(?:"(?<phrase>[^"]*)(?:"|$)|(?<word>[^
 
 /**
  * Parses what a person types: words, "phrases", the beginning of a word with `*`, and `-` before what must be absent. Any text is
- * a valid query; what is no word is ignored.
+ * a valid query; everything else is ignored.
  */
 export function parseQuery(query: string): ParsedQuery {
   const parsed: { all: Term[]; none: Term[] } = { all: [], none: [] }

@@ -14,7 +14,8 @@ function linear(text: string) {
 }
 
 /** Values that violate a schema, whatever the expressions in them return. */
-export const callFaults = (root: Tree, value: Tree): ValueProblem[] => [...new Fitting(root).faults(root, value, [])].map(wrongOf)
+export const callProblems = (root: Tree, value: Tree): ValueProblem[] =>
+  [...new Fitting(root).problems(root, value, [])].map(wrongOf)
 
 function wrongOf({ keys, message, keyword, nearest, allowed = [] }: SchemaProblem): ValueProblem {
   if (keyword !== 'unknown') return { keys, message }
@@ -31,19 +32,19 @@ class Fitting {
     this.#root = root
   }
 
-  *faults(part: unknown, value: unknown, keys: readonly string[]): Generator<SchemaProblem> {
+  *problems(part: unknown, value: unknown, keys: readonly string[]): Generator<SchemaProblem> {
     if (!isTree(part)) return
     const isConstant = !holdsExpression(value)
     if (!isConstant && typeof value === 'string') return
     const check = isConstant ? wholeOf(this.#root, part) : outsideOf(part)
-    for (const fault of faultsOf(check, value)) yield { ...fault, keys: [...keys, ...fault.keys] }
+    for (const problem of problemsOf(check, value)) yield { ...problem, keys: [...keys, ...problem.keys] }
     if (!isConstant) yield* this.#within(part, value as object, keys)
   }
 
   *#within(part: Tree, value: object, keys: readonly string[]): Generator<SchemaProblem> {
     for (const [key, item] of Object.entries(value)) {
       const inner = Array.isArray(value) ? itemsOf(part) : propertyOf(part, key)
-      yield* this.faults(inner, item, [...keys, key])
+      yield* this.problems(inner, item, [...keys, key])
     }
   }
 }
@@ -56,7 +57,7 @@ function propertyOf({ properties, patternProperties, additionalProperties }: Tre
 }
 
 /** A schema that cannot be compiled is not checked here. The call reports it. */
-function faultsOf(check: Schema | undefined, value: unknown): SchemaProblem[] {
+function problemsOf(check: Schema | undefined, value: unknown): SchemaProblem[] {
   try {
     // clone, because the check fills in defaults
     return check?.check(structuredClone(value)) ?? []

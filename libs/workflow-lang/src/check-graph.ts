@@ -35,17 +35,17 @@ export function checkGraph(check: Check, graph: Graph, within: Within): void {
     checkTemplates(check, graph.result, [...keys, 'result'], namesAt(place, 'afterwards'))
 }
 
-function checkInGraph(check: Check, standing: PlacedNode, depth: number): void {
-  const { node } = standing
+function checkInGraph(check: Check, placed: PlacedNode, depth: number): void {
+  const { node } = placed
   const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
-  checkNode(check, standing)
-  checkWays(check, type, standing)
-  if (type) checkHasBodies(check, type, standing)
-  const vars = new Map([...standing.place.vars, ...Object.entries(type?.vars ?? {})])
-  const outer = { place: standing.place, node: standing.name }
+  checkNode(check, placed)
+  checkWays(check, type, placed)
+  if (type) checkHasBodies(check, type, placed)
+  const vars = new Map([...placed.place.vars, ...Object.entries(type?.vars ?? {})])
+  const outer = { place: placed.place, node: placed.name }
   for (const [key, body] of bodiesIn(node))
-    checkBody(check, body, { keys: [...standing.keys, ...key], vars, outer, depth: depth + 1 })
-  if (node.compensate !== undefined) checkCompensation(check, standing, depth)
+    checkBody(check, body, { keys: [...placed.keys, ...key], vars, outer, depth: depth + 1 })
+  if (node.compensate !== undefined) checkCompensation(check, placed, depth)
 }
 
 const bodiesIn = (node: NodeDefinition): (readonly [Keys, unknown])[] => [

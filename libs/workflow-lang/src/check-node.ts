@@ -1,13 +1,13 @@
 import { codeOf, isTree, messageOf, nearest } from '@svc/core'
 import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
-import { callFaults } from './check-call.ts'
+import { callProblems } from './check-call.ts'
 import type { Check, Keys, NameKind } from './check.ts'
 import { NODE_KEYS } from './graph.ts'
 import { namesAt, type GraphScope } from './places.ts'
 import type { ValueSchema } from './schemas.ts'
 import { NODE_PROPERTIES, NODE_SHAPE, nodeShape, settingsOfType } from './shape.ts'
-import { expressionsIn, holdsExpression, templateFault } from './template.ts'
-import { type Expected, expressionFaults, type Names } from './typed.ts'
+import { expressionsIn, holdsExpression, templateProblem } from './template.ts'
+import { type Expected, expressionProblems, type Names } from './typed.ts'
 
 /** A node and its position. */
 export interface PlacedNode {
@@ -18,16 +18,16 @@ export interface PlacedNode {
 }
 
 /** Checks a node without its edges and bodies. */
-export function checkNode(check: Check, standing: PlacedNode): void {
-  const { node, keys } = standing
+export function checkNode(check: Check, placed: PlacedNode): void {
+  const { node, keys } = placed
   const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
   if (typeof node.type === 'string' && !type) unknownType(check, node.type, keys)
   checkShape(check, type, node, keys)
   if (type) {
-    checkSettings(check, type, standing)
+    checkSettings(check, type, placed)
     checkNames(check, type, node, keys)
     checkCalled(check, type, node, keys)
-  } else checkTemplates(check, settingsIn(node), keys, namesAt(standing.place, { node: standing.name }))
+  } else checkTemplates(check, settingsIn(node), keys, namesAt(placed.place, { node: placed.name }))
 }
 
 const settingsIn = (node: NodeDefinition) => Object.fromEntries(Object.entries(node).filter(([key]) => !NODE_KEYS.has(key)))
@@ -46,12 +46,14 @@ function checkShape({ notes }: Check, type: WorkflowNode | undefined, node: Node
   const shape = type ? nodeShape(type) : NODE_SHAPE
   const settings = type ? settingsOfType(type) : {}
   const copy = structuredClone(node) as unknown
-  for (const fault of shape.check(copy)) {
-    const [key = ''] = fault.keys
-    if (!Object.hasOwn(NODE_PROPERTIES, key) && isMade(settings, node, fault)) continue
+  for (const problem of shape.check(copy)) {
+    const [key = ''] = problem.keys
+    if (!Object.hasOwn(NODE_PROPERTIES, key) && isMade(settings, node, problem)) continue
     const hint =
-      fault.keyword === 'unknown' && fault.nearest ? { hint: `did you mean "${fault.nearest}"?` } : unknownHint(fault, settings)
-    notes.note({ keys: [...keys, ...fault.keys], message: fault.message, ...hint })
+      problem.keyword === 'unknown' && problem.nearest
+        ? { hint: `did you mean "${problem.nearest}"?` }
+        : unknownHint(problem, settings)
+    notes.note({ keys: [...keys, ...problem.keys], message: problem.message, ...hint })
   }
 }
 
@@ -63,13 +65,13 @@ const unknownHint = ({ keyword, keys }: { readonly keyword: string; readonly key
 function isMade(
   settings: ReturnType<typeof settingsOfType>,
   node: NodeDefinition,
-  fault: { readonly keys: readonly string[]; readonly keyword: string }
+  problem: { readonly keys: readonly string[]; readonly keyword: string }
 ) {
-  const [key] = fault.keys
-  if (fault.keyword === 'unknown' || fault.keyword === 'required') return false
+  const [key] = problem.keys
+  if (problem.keyword === 'unknown' || problem.keyword === 'required') return false
   if (key !== undefined && isExpression(settings[key]) && typeof node[key] === 'string') return true
   let value: unknown = node
-  for (const item of fault.keys) {
+  for (const item of problem.keys) {
     if (typeof value !== 'object' || value === null) break
     value = (value as Readonly<Record<string, unknown>>)[item]
   }
@@ -146,7 +148,7 @@ function checkCalled({ context, notes }: Check, type: WorkflowNode, node: Settin
     const value = Object.hasOwn(node, setting) ? node[setting] : defaultOf(type, setting)
     // the shape of the node reports values that are not objects
     if (!isTree(takes) || !isTree(value)) continue
-    for (const fault of callFaults(takes, value)) notes.note({ ...fault, keys: [...keys, setting, ...fault.keys] })
+    for (const problem of callProblems(takes, value)) notes.note({ ...problem, keys: [...keys, setting, ...problem.keys] })
   }
 }
 
@@ -163,14 +165,14 @@ export function checkTemplates(check: Check, value: unknown, keys: Keys, names: 
 }
 
 function checkText(check: Check, text: string, keys: Keys, names: Names): void {
-  const fault = templateFault(text)
-  if (fault) check.notes.add(keys, fault.message, fault.hint)
+  const problem = templateProblem(text)
+  if (problem) check.notes.add(keys, problem.message, problem.hint)
   for (const expression of expressionsIn(text)) checkExpression(check, expression, keys, names, 'any')
 }
 
 function checkExpression({ notes }: Check, text: string, keys: Keys, names: Names, expected: Expected): void {
   try {
-    for (const fault of expressionFaults(text, names, expected)) notes.note({ keys, ...fault })
+    for (const problem of expressionProblems(text, names, expected)) notes.note({ keys, ...problem })
   } catch (error) {
     // nested deeper than the stack
     notes.add(keys, `"${text.slice(0, 200)}" is not a valid expression: ${codeOf(error) ?? messageOf(error)}`)

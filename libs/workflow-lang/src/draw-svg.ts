@@ -19,7 +19,7 @@ export function drawSvg(definition: WorkflowDefinition, { state = new Map() }: {
     bodies.map(({ name }) => frameText({ ...graph.node(frameId(id, name)), name }))
   )
   const edges = graph.edges().map((edge: Edge) => edgeText(graph.edge(edge)))
-  const boxes = nodes.map(node => boxText({ ...graph.node(node.id), ...node, ...standing(state.get(node.id)) }))
+  const boxes = nodes.map(node => boxText({ ...graph.node(node.id), ...node, ...statusOf(state.get(node.id)) }))
   const ends = graph.hasNode(END) ? [boxText({ ...graph.node(END), name: END, type: '' })] : []
   const legend = legendText([...new Set(state.values())], height)
   return pageText(definition.name, { width: legend ? Math.max(width, 580) : width, height: height + (legend ? 36 : 0) }, [
@@ -31,7 +31,7 @@ export function drawSvg(definition: WorkflowDefinition, { state = new Map() }: {
   ])
 }
 
-const standing = (status: StepStatus | undefined) => (status ? { status, ...STATES[status] } : {})
+const statusOf = (status: StepStatus | undefined) => (status ? { status, ...STATES[status] } : {})
 
 const flat = (nodes: readonly DrawnNode[]): DrawnNode[] =>
   nodes.flatMap(node => [node, ...node.bodies.flatMap(body => flat(body.nodes))])

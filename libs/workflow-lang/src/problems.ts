@@ -3,7 +3,7 @@ import { isTree } from '@svc/core'
 import type { WorkflowDefinition, WorkflowProblem } from '@svc/core/contracts'
 import { type Check, graphIn, type CheckContext, Notes } from './check.ts'
 import { checkGraph, checkSelf } from './check-graph.ts'
-import { type ValueSchema, schemaFaults, typeOf, valueFaults } from './schemas.ts'
+import { type ValueSchema, schemaProblems, typeOf, valueProblems } from './schemas.ts'
 import { WORKFLOW_NAME, WORKFLOW_SHAPE } from './shape.ts'
 import { type Read, readYaml } from './yaml.ts'
 
@@ -22,9 +22,9 @@ export interface Definition {
 export function readDefinition(text: string, file: string, context: CheckContext): Definition {
   const read = readYaml(text)
   const notes = new Notes(read.lineOf)
-  for (const fault of read.faults) notes.note(fault)
-  if (read.faults.length === 0 || isTree(read.value)) check(read.value, context, notes)
-  if (read.faults.length === 0 && isTree(read.value)) checkName(read.value.name, file, notes)
+  for (const problem of read.problems) notes.note(problem)
+  if (read.problems.length === 0 || isTree(read.value)) check(read.value, context, notes)
+  if (read.problems.length === 0 && isTree(read.value)) checkName(read.value.name, file, notes)
   return { definition: definitionIn(read, file), problems: notes.problems }
 }
 
@@ -113,7 +113,7 @@ function checkSecrets(secrets: unknown, context: CheckContext, notes: Notes): vo
 
 function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, unknown>>, notes: Notes): void {
   const problemLines = (key: string, json: unknown) => {
-    const problems = json === undefined ? [] : schemaFaults(json)
+    const problems = json === undefined ? [] : schemaProblems(json)
     for (const { keys, message, hint } of problems) notes.add([key, ...keys], message, hint)
     return problems.length === 0
   }
@@ -126,9 +126,9 @@ function checkSchemas({ inputs, outputs, parameters }: Readonly<Record<string, u
 /** Checks the schema and the default of a parameter. */
 function checkParameter(name: string, json: unknown, notes: Notes): void {
   const at = ['parameters', name]
-  const problems = schemaFaults(json)
+  const problems = schemaProblems(json)
   for (const { keys, message, hint } of problems) notes.add([...at, ...keys], message, hint)
   if (problems.length > 0 || !isTree(json) || json.default === undefined) return
-  for (const { keys, message } of valueFaults(json, json.default))
+  for (const { keys, message } of valueProblems(json, json.default))
     notes.add([...at, 'default', ...keys], message, 'Change the default or its schema')
 }

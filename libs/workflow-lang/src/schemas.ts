@@ -87,21 +87,21 @@ export interface ValueProblem {
 
 /** Keeps the first problem of each path, because every alternative of an `anyOf` reports its own. */
 const firstOfEach = (problems: readonly SchemaProblem[]) =>
-  [...new Map(problems.toReversed().map(fault => [fault.path, fault])).values()].toReversed()
+  [...new Map(problems.toReversed().map(problem => [problem.path, problem])).values()].toReversed()
 
 /** Maximum number of cached results. A check takes milliseconds, and files are read often. */
 const KEPT = 500
 const known = new LRUCache<string, ValueProblem[]>({ max: KEPT })
 
 /** Problems of a JSON Schema. */
-export function schemaFaults(json: unknown): ValueProblem[] {
+export function schemaProblems(json: unknown): ValueProblem[] {
   const text = JSON.stringify(json)
-  const problems = known.get(text) ?? faultsIn(json)
+  const problems = known.get(text) ?? problemsIn(json)
   known.set(text, problems)
   return problems
 }
 
-function faultsIn(json: unknown): ValueProblem[] {
+function problemsIn(json: unknown): ValueProblem[] {
   const problems = META.check(json)
   if (problems.length > 0)
     return firstOfEach(problems).map(({ keys, message }) => ({ keys, message, hint: 'Write a valid JSON Schema' }))
@@ -115,7 +115,7 @@ function faultsIn(json: unknown): ValueProblem[] {
 }
 
 /** Problems of a value by a schema of the definition. */
-export const valueFaults = (json: JsonSchema, value: unknown): ValueProblem[] =>
-  schema(json, { regExp, faults: 'first' })
+export const valueProblems = (json: JsonSchema, value: unknown): ValueProblem[] =>
+  schema(json, { regExp, problems: 'first' })
     .check(structuredClone(value))
     .map(({ keys, message }) => ({ keys, message }))

@@ -36,7 +36,7 @@ export const expressionsIn = (text: string): string[] =>
   [...holesIn(text)].flatMap(({ inside, isEscaped }) => (isEscaped ? [] : [inside]))
 
 /** Finds an unclosed placeholder, which would be taken as text. */
-export function templateFault(text: string): { readonly message: string; readonly hint: string } | undefined {
+export function templateProblem(text: string): { readonly message: string; readonly hint: string } | undefined {
   const end = [...holesIn(text)].at(-1)?.to ?? 0
   if (!text.includes(OPENING, end)) return undefined
   return { message: 'contains ${{ without }}', hint: 'Close it, and check its quotes; write $${{ … }} for a literal ${{ … }}' }

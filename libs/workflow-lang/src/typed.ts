@@ -19,7 +19,7 @@ export type Named = { readonly known: ValueSchema } | { readonly message: string
 /** Required type of the result. */
 export type Expected = 'bool' | 'list' | 'any'
 
-export interface ExpressionFault {
+export interface ExpressionProblem {
   readonly message: string
   readonly hint?: string
 }
@@ -58,9 +58,9 @@ function checkedEnvironment(): Environment {
 }
 
 /** All problems of an expression at its position. */
-export function expressionFaults(text: string, names: Names, expected: Expected): ExpressionFault[] {
+export function expressionProblems(text: string, names: Names, expected: Expected): ExpressionProblem[] {
   try {
-    return new Typing(names).faultsOf(parsed(text).ast, expected)
+    return new Typing(names).problemsOf(parsed(text).ast, expected)
   } catch (error) {
     if (codeOf(error) !== 'EXPRESSION_INVALID') throw error
     const { hint } = error as { readonly hint?: string }
@@ -80,7 +80,7 @@ const NOTHING: Bound = new Map()
 /** Checks the names in an expression and replaces them with stand-ins of their type. */
 class Typing {
   readonly #names: Names
-  readonly #faults: ExpressionFault[] = []
+  readonly #problems: ExpressionProblem[] = []
   /** Additional texts to check. */
   readonly #texts: string[] = []
 
@@ -88,11 +88,11 @@ class Typing {
     this.#names = names
   }
 
-  faultsOf(part: Part, expected: Expected): ExpressionFault[] {
+  problemsOf(part: Part, expected: Expected): ExpressionProblem[] {
     const text = this.#text(part, NOTHING)
-    for (const item of this.#texts) this.#faults.push(...typeFaults(item, 'any'))
-    this.#faults.push(...typeFaults(text, expected))
-    return [...new Map(this.#faults.map(fault => [fault.message, fault])).values()]
+    for (const item of this.#texts) this.#problems.push(...typeProblems(item, 'any'))
+    this.#problems.push(...typeProblems(text, expected))
+    return [...new Map(this.#problems.map(problem => [problem.message, problem])).values()]
   }
 
   #text(part: Part, bound: Bound): string {
@@ -132,19 +132,19 @@ class Typing {
     if (name === 'nodes') return { known: undefined, place: name }
     if (checkedEnvironment().hasVariable(name) && !(name in KINDS)) return undefined
     const near = nearest(name, [...vars.keys(), 'nodes', ...bound.keys()])
-    this.#fault(`unknown variable "${name}"`, near ? `did you mean "${near}"?` : this.#names.hintOf(name))
+    this.#problem(`unknown variable "${name}"`, near ? `did you mean "${near}"?` : this.#names.hintOf(name))
     return { known: undefined, place: name }
   }
 
   #node(name: string): Path {
     const named = this.#names.node(name)
-    if ('message' in named) this.#fault(named.message, named.hint)
+    if ('message' in named) this.#problem(named.message, named.hint)
     return { known: 'known' in named ? named.known : undefined, place: `nodes.${name}` }
   }
 
   #field({ known, place }: Path, key: string): Path {
     const field = fieldOf(known, key, place)
-    if ('message' in field) this.#fault(field.message, field.hint)
+    if ('message' in field) this.#problem(field.message, field.hint)
     return { known: 'known' in field ? field.known : undefined, place: `${place}.${key}` }
   }
 
@@ -170,8 +170,8 @@ class Typing {
     return 'has(_dyn.key)'
   }
 
-  #fault(message: string, hint: string | undefined) {
-    this.#faults.push({ message, ...(hint === undefined ? {} : { hint }) })
+  #problem(message: string, hint: string | undefined) {
+    this.#problems.push({ message, ...(hint === undefined ? {} : { hint }) })
   }
 }
 
@@ -190,9 +190,9 @@ function isLoose(part: Part, item: Part): boolean {
 
 /** Maximum number of cached checks. Most expressions are equal after their names are replaced. */
 const KEPT = 5_000
-const answers = new LRUCache<string, { readonly type: string } | ExpressionFault>({ max: KEPT })
+const answers = new LRUCache<string, { readonly type: string } | ExpressionProblem>({ max: KEPT })
 
-function typeFaults(text: string, expected: Expected): ExpressionFault[] {
+function typeProblems(text: string, expected: Expected): ExpressionProblem[] {
   const answer = answers.get(text) ?? checked(text)
   answers.set(text, answer)
   if ('message' in answer) return [answer]
@@ -202,7 +202,7 @@ function typeFaults(text: string, expected: Expected): ExpressionFault[] {
   return [{ message: `must return ${what}, but returns ${type}` }]
 }
 
-function checked(text: string): { readonly type: string } | ExpressionFault {
+function checked(text: string): { readonly type: string } | ExpressionProblem {
   const env = checkedEnvironment()
   const { type, error } = env.check(text)
   if (!error) return { type: type ?? 'dyn' }

@@ -6,7 +6,7 @@ import type { ValueProblem } from './schemas.ts'
 export interface Read {
   /** Undefined if the text cannot be parsed. */
   readonly value: unknown
-  readonly faults: readonly (ValueProblem & { readonly line: number })[]
+  readonly problems: readonly (ValueProblem & { readonly line: number })[]
   /** The line of a value, or of its nearest parent; counted from 1. */
   readonly lineOf: (keys: readonly string[]) => number
 }
@@ -17,7 +17,7 @@ const [LONGEST, MOST, DEEPEST] = [1_048_576, 200_000, 100]
 /** Parses YAML 1.2, which includes JSON. */
 export function readYaml(text: string): Read {
   const refused = refusal(text)
-  if (refused) return { value: undefined, faults: [{ keys: [], line: 1, ...refused }], lineOf: () => 1 }
+  if (refused) return { value: undefined, problems: [{ keys: [], line: 1, ...refused }], lineOf: () => 1 }
   const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   const document = parseDocument(text, {
@@ -35,7 +35,7 @@ export function readYaml(text: string): Read {
     message,
     line: lineAt(pos[0]),
   }))
-  return { value, faults: [...syntax, ...reader.faults], lineOf: keys => lineAt(reader.offsetOf(value, keys)) }
+  return { value, problems: [...syntax, ...reader.problems], lineOf: keys => lineAt(reader.offsetOf(value, keys)) }
 }
 
 /** Detects deep nesting, because the parser takes quadratic time in the depth. */
@@ -56,7 +56,7 @@ function refusal(text: string): { readonly message: string; readonly hint: strin
 
 /** Converts the nodes of the parser to plain data. */
 class Reader {
-  readonly faults: (ValueProblem & { readonly line: number })[] = []
+  readonly problems: (ValueProblem & { readonly line: number })[] = []
   readonly #lineAt: (offset: number) => number
   readonly #offsets = new WeakMap<object, ReadonlyMap<string, number>>()
   readonly #anchors = new Map<string, Node>()
@@ -71,7 +71,7 @@ class Reader {
     if (found && 'anchor' in found && found.anchor !== undefined) this.#anchors.set(found.anchor, found)
     this.#count += 1
     if (this.#count === MOST || depth > DEEPEST)
-      this.#fault(keys, found, `is too large: more than ${MOST} values, or ${DEEPEST} levels`)
+      this.#problem(keys, found, `is too large: more than ${MOST} values, or ${DEEPEST} levels`)
     if (this.#count >= MOST || depth > DEEPEST) return null
     const { isAlias, isMap, isScalar, isSeq } = yaml()
     if (isAlias(found)) return this.#alias(found, keys, depth)
@@ -83,7 +83,7 @@ class Reader {
   #alias(alias: Alias, keys: readonly string[], depth: number): unknown {
     const meant = this.#anchors.get(alias.source)
     if (meant) return this.read(meant, keys, depth + 1)
-    this.#fault(keys, alias, `*${alias.source} refers to an undefined anchor`)
+    this.#problem(keys, alias, `*${alias.source} refers to an undefined anchor`)
     return null
   }
 
@@ -93,7 +93,7 @@ class Reader {
     for (const { key, value } of items) {
       const name = this.#key(key, keys)
       const at = [...keys, name]
-      if (offsets.has(name)) this.#fault(at, key, 'is a duplicate key')
+      if (offsets.has(name)) this.#problem(at, key, 'is a duplicate key')
       offsets.set(name, offsetOf(key))
       Object.defineProperty(made, name, {
         value: this.read(value, at, depth + 1),
@@ -109,7 +109,7 @@ class Reader {
   /** Keys such as `true`, `false` and numbers become text as written. */
   #key(key: unknown, keys: readonly string[]): string {
     if (yaml().isScalar(key)) return typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
-    this.#fault(keys, key, 'has a key that is not text')
+    this.#problem(keys, key, 'has a key that is not text')
     return ''
   }
 
@@ -122,12 +122,12 @@ class Reader {
   #scalar(value: unknown, keys: readonly string[], node: Node): unknown {
     if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
     if (typeof value === 'number' && Number.isFinite(value)) return value
-    this.#fault(keys, node, 'is not a JSON value')
+    this.#problem(keys, node, 'is not a JSON value')
     return null
   }
 
-  #fault(keys: readonly string[], node: unknown, message: string) {
-    this.faults.push({ keys, message, line: this.#lineAt(offsetOf(node)) })
+  #problem(keys: readonly string[], node: unknown, message: string) {
+    this.problems.push({ keys, message, line: this.#lineAt(offsetOf(node)) })
   }
 
   offsetOf(value: unknown, keys: readonly string[]): number {

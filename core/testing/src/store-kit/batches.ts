@@ -14,7 +14,7 @@ const put = (key: string, value: number, ifVersion?: number): StoreOp => ({
 /** Records and batches. */
 export const batchCases: readonly StoreCase[] = [
   [
-    'gives back what was put, with a version that grows by one',
+    'returns a stored value, with a version that grows by one',
     async ({ store, ctx, put }) => {
       assert.equal(await store.get('plain', 'a', ctx), undefined)
       assert.equal(await put('plain', 'a', { n: 1 }), 1)
@@ -24,7 +24,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'begins again with version 1 after a delete',
+    'starts again with version 1 after a delete',
     async ({ store, ctx, batch, put }) => {
       await put('plain', 'a', 1)
       await put('plain', 'a', 2)
@@ -34,11 +34,11 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'deletes what is not there without complaint',
+    'accepts the deletion of a missing record',
     async ({ batch }) => assert.deepEqual(await batch({ op: 'delete', collection: 'plain', key: 'none' }), [0]),
   ],
   [
-    'keeps equal keys of different collections apart',
+    'distinguishes equal keys of different collections',
     async ({ store, ctx, put }) => {
       await put('plain', 'a', 'plain')
       await put('notes', 'a', 'notes')
@@ -47,7 +47,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'puts with ifVersion only over that version, and says what it found',
+    'replaces only the version in ifVersion, and reports the version that it found',
     async ({ store, ctx, batch }) => {
       await fails(batch(put('a', 1, 3)), 'STORE_CONFLICT', { op: 0, expected: 3, actual: 0 })
       assert.deepEqual(await batch(put('a', 1, 0)), [1])
@@ -108,7 +108,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'does nothing of a batch that fails anywhere',
+    'applies no operation of a batch that fails',
     async ({ store, ctx, batch, put: write }) => {
       await write('notes', 'old', { owner: 'x' })
       await batch({ op: 'append', log: 'lines', id: 's', values: [1] })
@@ -132,7 +132,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'sees the earlier operations of its own batch',
+    'sees the earlier operations of the same batch',
     async ({ store, ctx, batch }) => {
       const results = await batch(
         put('a', 1, 0),
@@ -160,7 +160,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'takes no entry for one of a batch that failed behind its append',
+    'discards the entries of a batch that failed after its append',
     async ({ store, ctx, batch }) => {
       const append = (id: string): StoreOp => ({ op: 'append', log: 'lines', id, values: [id] })
       await batch(append('a'))
@@ -171,7 +171,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'does the batches of one caller in the order of asking',
+    'applies the batches of one caller in the order of the calls',
     async ({ store, ctx, batch }) => {
       await Promise.all(Array.from({ length: 200 }, (_, i) => batch({ op: 'append', log: 'lines', id: 's', values: [i] })))
       const entries = await store.read('lines', 's', { limit: 1000 }, ctx)
@@ -183,7 +183,7 @@ export const batchCases: readonly StoreCase[] = [
   ],
   ['answers an empty batch', async ({ batch }) => assert.deepEqual(await batch(), [])],
   [
-    'shows a write to its own handle and to the other one as soon as it is answered',
+    'shows a finished write to both handles',
     async ({ store, ctx, second, put }) => {
       const other = await second()
       for (let i = 1; i <= 50; i++) {
@@ -210,7 +210,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses keys that no store could keep apart',
+    'rejects keys that stores cannot distinguish',
     async ({ store, ctx, batch }) => {
       for (const key of ['', 'nul\u0000', 'half \ud83d', 'x'.repeat(1025), '😀'.repeat(257), 'é'.repeat(513)]) {
         await fails(batch(put(key, 1)), 'STORE_INVALID')
@@ -227,7 +227,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses to begin for a caller who has given up',
+    'does not start a call whose signal is already aborted',
     async ({ store, ctx, put }) => {
       await put('plain', 'a', 1)
       const gone = abortable(ctx)
@@ -238,7 +238,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'tells the truth about batches whose answers were lost: done, not done, or STORE_UNSURE',
+    'reports batches whose answers were lost correctly: applied, not applied, or STORE_UNSURE',
     async ({ store, ctx, cut }) => {
       if (!cut) return
       const outcomes = new Map<string, string>()
@@ -270,7 +270,7 @@ export const batchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'reads, and refuses writes as read_only, where it can only read',
+    'reads, and rejects writes with read_only, when it can only read',
     async ({ ctx, put: write, readOnly }) => {
       if (!readOnly) return
       await write('plain', 'a', 1)

@@ -33,7 +33,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'raises the fence with each holder, whichever handle asks',
+    'raises the fence with each holder, on both handles',
     async rig => {
       const handles = [rig.store, await rig.second()]
       let last = 0
@@ -46,7 +46,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'serves those who wait in one process in order of asking',
+    'serves the waiting callers of one process in the order of their calls',
     async rig => {
       const first = await take(rig, rig.store, 'l', 'first')
       const order: number[] = []
@@ -71,7 +71,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'gives up waiting after waitMs',
+    'stops waiting after waitMs',
     async rig => {
       const other = await rig.second()
       const lease = await take(rig, rig.store, 'l', 'a')
@@ -82,7 +82,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'stops waiting when the caller gives up, and the next one is served',
+    'stops waiting when the caller aborts, and serves the next caller',
     async rig => {
       const lease = await take(rig, rig.store, 'l', 'a')
       const gone = abortable(rig.ctx)
@@ -95,7 +95,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'gives a lease that ran out to the next one, with a higher fence, and refuses the former holder',
+    'gives an expired lease to the next holder with a higher fence, and rejects the former holder',
     async rig => {
       const other = await rig.second()
       const late = await take(rig, rig.store, 'l', 'a', { ttlMs: 40 })
@@ -123,7 +123,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'fences every operation of a batch, and none of those without one',
+    'checks the fence for every operation of a batch that has one',
     async rig => {
       const other = await rig.second()
       const former = await take(rig, rig.store, 'l', 'a')
@@ -140,7 +140,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'never lets a former holder write after the next one has, however they race',
+    'never lets a former holder write after the next holder has written',
     async rig => {
       const handles = [rig.store, await rig.second()]
       let last: { lease: string; fence: number } | undefined
@@ -159,7 +159,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'never says that a lease is valid for longer than others respect it, the wait for it included',
+    'never reports a longer validity of a lease than others respect, including the waiting time',
     async rig => {
       const other = await rig.second()
       await take(rig, rig.store, 'l', 'a', { ttlMs: 300 })
@@ -172,7 +172,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'gives no lease away because a process has another clock',
+    'does not give away a lease because the clock of a process differs',
     async rig => {
       const ahead = withClockAhead(Store, await rig.second(), 5 * 60_000)
       const lease = await take(rig, rig.store, 'l', 'a')
@@ -207,7 +207,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'frees all leases of a dead process by the prefix of their holder, and no others',
+    'releases all leases of a dead process by the prefix of their holder, and no others',
     async rig => {
       const other = await rig.second()
       const dead = await Promise.all(['a', 'b', 'c'].map(name => take(rig, rig.store, name, `worker_1:${name}`)))
@@ -224,7 +224,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'holds a critical section: no two of 40 increments under the lease are lost, on two handles',
+    'protects a critical section: loses none of 40 increments under the lease, on two handles',
     async rig => {
       const handles = [rig.store, await rig.second()]
       await rig.put('plain', 'n', 0)
@@ -244,7 +244,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'goes on with higher fences when it is opened again',
+    'continues with higher fences when it is reopened',
     async rig => {
       if (!rig.reopen) return
       let last = 0
@@ -256,7 +256,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses requests without sense',
+    'rejects invalid requests',
     async rig => {
       for (const parts of [{ ttlMs: 0 }, { ttlMs: Number.NaN }, { waitMs: -1 }, { holder: '' }]) {
         await fails(take(rig, rig.store, 'l', 'a', parts), 'STORE_INVALID')

@@ -14,7 +14,7 @@ const seqs = async ({ store, ctx }: Rig, query: LogQuery) => (await store.read('
 /** Append logs. */
 export const logCases: readonly StoreCase[] = [
   [
-    'numbers the entries of a stream from 1 without holes',
+    'numbers the entries of a stream from 1 without gaps',
     async ({ store, ctx, batch }) => {
       assert.deepEqual(await store.read('lines', 's', { limit: 10 }, ctx), [])
       assert.deepEqual(await batch(append('s', [10, 20])), [2])
@@ -28,7 +28,7 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
-    'reads from either end, from anywhere, at most as many as asked',
+    'reads in both directions, from any position, at most the requested number',
     async rig => {
       await rig.batch(append('s', [1, 2, 3, 4, 5]))
       assert.deepEqual(await seqs(rig, { limit: 2 }), [1, 2])
@@ -42,7 +42,7 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
-    'keeps streams of one id in different logs apart, and ids that look alike',
+    'distinguishes streams with the same id in different logs, and similar ids',
     async ({ store, ctx, batch }) => {
       await batch(append('a', [1]), append('A', [2]), append('a ', [3]), append('\u00e1', [4]), append('a\u0301', [5]))
       await batch({ op: 'append', log: 'events', id: 'a', values: [6] })
@@ -75,7 +75,7 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
-    'makes no hole and no double when two handles append at once',
+    'creates no gap and no duplicate when two handles append concurrently',
     async ({ store, ctx, second }) => {
       const handles = [store, await second()]
       await Promise.all(Array.from({ length: 100 }, (_, i) => handles[i % 2]!.batch([append('s', [i])], {}, ctx)))
@@ -88,7 +88,7 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
-    'goes on where a stream was before a batch that was refused',
+    'continues a stream at its position before a rejected batch',
     async ({ store, ctx, batch }) => {
       await batch(append('s', [1]))
       await fails(batch(append('s', [2]), { op: 'put', collection: 'plain', key: 'k', value: 1, ifVersion: 5 }), 'STORE_CONFLICT')
@@ -100,7 +100,7 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
-    'answers the length when nothing is appended',
+    'returns the length when nothing is appended',
     async ({ batch }) => {
       assert.deepEqual(await batch(append('s', [])), [0])
       await batch(append('s', [1]))
@@ -109,7 +109,7 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
-    'drops a whole stream and no other, and begins it again with 1',
+    'drops a whole stream and no other, and starts it again with 1',
     async ({ store, ctx, batch }) => {
       await batch(append('a', [1, 2]), append('b', [1]), append('a1', [1]))
       assert.deepEqual(await batch({ op: 'drop', log: 'lines', id: 'a' }, { op: 'drop', log: 'lines', id: 'none' }), [0, 0])
@@ -121,7 +121,7 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
-    'shows nothing of a dropped stream, however often it was read before, on either handle',
+    'shows nothing of a dropped stream on both handles, even if it was read before',
     async ({ store, ctx, batch, second }) => {
       const other = await second()
       for (let round = 0; round < 10; round++) {
@@ -138,7 +138,7 @@ export const logCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses queries without sense',
+    'rejects invalid queries',
     async ({ store, ctx }) => {
       for (const query of [{ limit: 0 }, { limit: -1 }, { limit: 1.5 }, { limit: 10, from: 0 }, { limit: 10_001 }]) {
         await fails(store.read('lines', 's', query, ctx), 'STORE_INVALID')

@@ -74,7 +74,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'takes lists and objects at an indexed path, and paths through them, as null',
+    'treats lists and objects at an indexed path, and paths through them, as null',
     async ({ store, ctx, batch }) => {
       const values: Json[] = [
         { meta: { kind: [1] } },
@@ -118,7 +118,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'does not take one owner for the beginning of another',
+    'does not mistake an owner for another owner whose name starts the same',
     async ({ store, ctx, batch }) => {
       const owners = ['a', 'a ', 'aa', 'a\u0000', 'A', '\u00e1', 'a\u0301']
       await batch(
@@ -131,7 +131,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'goes on behind the last record page by page, however long a page is',
+    'continues after the last record of each page, for every page length',
     async rig => {
       await fill(rig)
       const all = [...ten('x'), ...ten('y'), ...ten('z')]
@@ -149,7 +149,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'says that there is no next page exactly when there is none',
+    'reports a next page exactly if there is one',
     async rig => {
       await fill(rig)
       const page = await rig.store.range('notes', { index: 'by_owner', equals: ['x'], limit: 10 }, rig.ctx)
@@ -158,7 +158,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'neither repeats nor skips what was there, when records come and go between the pages',
+    'neither repeats nor skips records when others are added and removed between pages',
     async rig => {
       await fill(rig)
       const { store, ctx, batch } = rig
@@ -182,7 +182,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'moves a record in its indexes with each put and takes it out with a delete',
+    'moves a record in its indexes with each put, and removes it with a delete',
     async rig => {
       const { batch } = rig
       const put = (value: Json) => batch({ op: 'put', collection: 'notes', key: 'a', value })
@@ -200,7 +200,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'gives whole records in a range',
+    'returns whole records in a range',
     async ({ store, ctx, put }) => {
       await put('notes', 'a', { owner: 'x', text: 'first' })
       await put('notes', 'a', { owner: 'x', text: 'second' })
@@ -209,7 +209,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'never shows what equals hides, whatever the cursor',
+    'never shows records outside of equals, with any cursor',
     async rig => {
       await fill(rig)
       const { store, ctx } = rig
@@ -228,7 +228,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'keeps positions apart that differ only far behind: keys of 1024 bytes, indexed texts of 300,000 characters',
+    'distinguishes positions that differ only at their end: keys of 1024 bytes, indexed texts of 300,000 characters',
     async ({ store, ctx, batch }) => {
       const [long, wide] = ['x'.repeat(299_999), '😀'.repeat(254)]
       const lasts = ['a', 'b', 'é', '😀'] // in the order of their bytes
@@ -250,7 +250,7 @@ export const rangeCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses queries without sense',
+    'rejects invalid queries',
     async ({ store, ctx }) => {
       const queries: RangeQuery[] = [
         { limit: 0 },

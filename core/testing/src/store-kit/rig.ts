@@ -114,10 +114,10 @@ export async function pages(store: Store, collection: string, query: RangeQuery,
   const all: StoreRecord[] = []
   for (let cursor: string | undefined; ; ) {
     const page = await store.range(collection, { ...query, ...(cursor === undefined ? {} : { cursor }) }, ctx)
-    assert.ok(page.records.length <= query.limit, 'a page is longer than its limit')
+    assert.ok(page.records.length <= query.limit, 'a page has more records than its limit')
     all.push(...page.records)
     if (page.next === undefined) return all
-    assert.notEqual(page.records.length, 0, 'an empty page promises another one')
+    assert.notEqual(page.records.length, 0, 'an empty page has a cursor for another page')
     cursor = page.next
   }
 }

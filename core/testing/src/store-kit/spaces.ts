@@ -12,7 +12,7 @@ const tasks = (version: number, indexes: Record<string, string[]> = {}): Space =
 /** Cases for spaces, versions and durability. */
 export const spaceCases: readonly StoreCase[] = [
   [
-    'answers 0 for a space it has never seen, then its version',
+    'returns 0 for an unknown space, then its version',
     async ({ store, ctx }) => {
       assert.deepEqual(plain(await store.open(tasks(3), ctx)), { version: 0 })
       assert.deepEqual(plain(await store.open(tasks(3), ctx)), { version: 3 })
@@ -37,7 +37,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'notes no new version with a batch that fails',
+    'stores no new version with a failed batch',
     async ({ store, ctx, batch }) => {
       await store.open(tasks(1), ctx)
       await store.open(tasks(2), ctx)
@@ -48,7 +48,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses a space whose data are newer than the program',
+    'rejects a space whose data is newer than the program',
     async ({ store, ctx, second }) => {
       await store.open(tasks(2), ctx)
       const other = await second()
@@ -57,7 +57,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'builds a new index over what is there, and keeps it from then on',
+    'builds a new index over existing records, and maintains it',
     async ({ store, ctx, batch }) => {
       await store.open(tasks(1), ctx)
       await batch(...['c', 'a', 'b'].map((key, i) => ({ op: 'put', collection: 'tasks', key, value: { rank: i } }) as const))
@@ -73,7 +73,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'goes by the paths of an index, whatever they were under that name before',
+    'uses the current paths of an index, even if they changed under the same name',
     async ({ store, ctx, batch }) => {
       await store.open(tasks(1, { by_it: ['a'] }), ctx)
       await batch(
@@ -85,7 +85,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'keeps indexes right that only the other handle knows of',
+    'maintains indexes that only the other handle declares',
     async ({ store, ctx, second, batch }) => {
       await store.open(tasks(1), ctx)
       const other = await second()
@@ -100,7 +100,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses a space that takes a name of another one, and malformed ones',
+    'rejects a space that uses a name of another one, and malformed spaces',
     async ({ store, ctx }) => {
       await store.open(tasks(1), ctx)
       await fails(store.open({ name: 'thief', version: 1, collections: { tasks: {} } }, ctx), 'STORE_INVALID')
@@ -116,7 +116,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'has everything when it is opened again',
+    'keeps everything when it is reopened',
     async ({ store, ctx, batch, reopen }) => {
       if (!reopen) return
       await store.open(tasks(2, { by_rank: ['rank'] }), ctx)
@@ -145,7 +145,7 @@ export const spaceCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses everything once it is closed, and answers what was asked before',
+    'rejects calls after it is closed, and answers earlier calls',
     async ({ store, ctx, reopen }) => {
       if (!reopen) return
       const asked = Array.from({ length: 50 }, (_, i) =>

@@ -41,7 +41,7 @@ const deepFreeze = <T>(value: T): T => {
 /** Cases for values and memory isolation. */
 export const valueCases: readonly StoreCase[] = [
   [
-    'gives back every JSON value as it was',
+    'returns every JSON value unchanged',
     async ({ store, ctx, put, batch }) => {
       for (const [name, value] of Object.entries({ ...EDGES, 'a prototype key': withProto })) {
         await put('plain', name, value)
@@ -58,7 +58,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   ],
   [
-    'leaves out what is undefined and takes what no number is as null, as JSON does',
+    'omits undefined and converts NaN and Infinity to null, as JSON does',
     async ({ store, ctx, put }) => {
       await put('plain', 'a', { gone: undefined, list: [1, Number.NaN, Number.POSITIVE_INFINITY], zero: -0 })
       assert.equal(JSON.stringify((await store.get('plain', 'a', ctx))?.value), '{"list":[1,null,null],"zero":0}')
@@ -66,7 +66,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses a value that is no JSON, and nothing of its batch is done',
+    'rejects a value that is not JSON, and applies nothing of its batch',
     async ({ store, ctx, batch }) => {
       for (const value of [undefined, () => 1, Symbol('x'), 1n] as unknown as Json[]) {
         await fails(
@@ -93,7 +93,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   ],
   [
-    'takes frozen arguments and leaves arguments as they were',
+    'accepts frozen arguments and does not change its arguments',
     async ({ store, ctx }) => {
       const value = deepFreeze({ owner: 'x', list: [1, { a: 1 }] })
       const ops = deepFreeze([
@@ -109,7 +109,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   ],
   [
-    'keeps what was put, not the object it was put with',
+    'stores a copy of the value, not the object itself',
     async ({ store, ctx, put, batch }) => {
       const value = { list: [1], deep: { n: 1 } }
       const written = Promise.all([put('plain', 'a', value), batch({ op: 'append', log: 'lines', id: 'a', values: [value] })])

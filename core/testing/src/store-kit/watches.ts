@@ -57,7 +57,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'never skips the last value of a key, nor shows an older one after a newer one, however slow the reader',
+    'never skips the last value of a key, and never shows an older value after a newer one, even to a slow reader',
     async rig => {
       const other = await rig.second()
       const watching = await watch(rig, rig.store, other)
@@ -103,7 +103,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'ends when the caller gives up, waiting or not',
+    'ends when the caller aborts, also while it waits',
     async rig => {
       const watching = await watch(rig, rig.store, rig.store)
       const waiting = (async () => {
@@ -115,7 +115,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'ends when its reader breaks off',
+    'ends when its reader stops',
     async rig => {
       const own = abortable(rig.ctx)
       const loop = (async () => {
@@ -130,7 +130,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   ],
   [
-    'refuses to watch undeclared collections',
+    'rejects watches of undeclared collections',
     async rig => {
       await assert.rejects(
         async () => {

@@ -17,11 +17,11 @@ const PATTERNS = 200
 /** Creates the check for the `parameters` of a tool. RE2 checks patterns in linear time; it is loaded only for schemas with patterns. */
 export async function toolSchema(parameters: JsonSchema): Promise<ToolSchema> {
   const patterns = [...patternsOf(parameters)]
-  if (patterns.length === 0) return { ...checking(extent => schema(parameters, { faults: extent })), unchecked: [] }
+  if (patterns.length === 0) return { ...checking(extent => schema(parameters, { problems: extent })), unchecked: [] }
   const { bounded, isReadable, regExp } = await import('./linear.ts')
   const unchecked = patterns.filter((pattern, at) => at >= PATTERNS || !isReadable(pattern))
   const json = unchecked.length === 0 ? parameters : withoutPatterns(parameters, new Set(unchecked))
-  const { check } = checking(extent => schema(json, { faults: extent, regExp }))
+  const { check } = checking(extent => schema(json, { problems: extent, regExp }))
   return { check: (value, extent) => bounded(() => check(value, extent)), unchecked }
 }
 

@@ -1,17 +1,17 @@
 import { codeOf, messageOf, type SvcError, svcError } from '@svc/core'
 
 const WORDS: Readonly<Record<string, { readonly says: string; readonly hint: string }>> = {
-  ENOENT: { says: 'there is no such program, or no such working directory', hint: 'install it, or use its full path' },
-  EACCES: { says: 'it is not executable', hint: 'make it executable for the user that runs svc' },
-  E2BIG: { says: 'its arguments and variables are too long', hint: 'pass less, or use its standard input' },
-  EAGAIN: { says: 'this machine allows no further process', hint: 'run fewer at once, or raise the limit of processes' },
+  ENOENT: { says: 'there is no such program, or no such working directory', hint: 'Install it, or use its full path' },
+  EACCES: { says: 'it is not executable', hint: 'Make it executable for the user that runs svc' },
+  E2BIG: { says: 'its arguments and variables are too long', hint: 'Pass less, or use its standard input' },
+  EAGAIN: { says: 'this machine allows no further process', hint: 'Run fewer at once, or raise the limit of processes' },
 }
 
 /** A program that could not be started. The message does not show its folder and arguments. */
 export function notStarted(file: string, error: unknown): SvcError {
   const name = file.split('/').at(-1)
   const code = codeOf(error) ?? ''
-  const { says, hint } = WORDS[code] ?? { says: code || messageOf(error), hint: 'run it by hand as the user that runs svc' }
+  const { says, hint } = WORDS[code] ?? { says: code || messageOf(error), hint: 'Run it by hand as the user that runs svc' }
   return svcError('CHILD_NOT_STARTED', `${name} could not be started: ${says}`, {
     details: { code, reason: says },
     hint,

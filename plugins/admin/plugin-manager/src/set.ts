@@ -19,7 +19,7 @@ export { changeLock, sweepSets } from './set/staging.ts'
 // Transfer to another machine
 export { packSet } from './set/pack-set.ts'
 export { planRestore } from './set/plan-restore.ts'
-export { entryOf, strayDependencies, type Wishes } from './set/package-json.ts'
+export { entryOf, strayDependencies, type DependencyLists } from './set/package-json.ts'
 // The packages of svc in a set
 export { givenPackages } from './set/given-packages.ts'
 // Search

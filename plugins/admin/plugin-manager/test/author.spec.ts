@@ -52,12 +52,12 @@ describe('svc plugins test', function () {
     const failed = failedIn(cases)
     expect([...failed.keys()]).to.include.members([
       'adds what its manifest declares, and nothing else',
-      'declares the variables that it reads and the hosts that it asks while it starts',
-      'tools liar: ends made-up calls with a result or in words, changes no argument and leaves nothing open',
-      'tools liar: does not begin a made-up call that is aborted already',
+      'declares the variables that it reads and the hosts that it connects to during its start',
+      'tools liar: ends generated calls with a result or a readable error, changes no argument and leaves nothing open',
+      'tools liar: does not start a generated call whose signal is already aborted',
     ])
     expect(failed.get('adds what its manifest declares, and nothing else')).to.include('ghost')
-    expect(failed.get('declares the variables that it reads and the hosts that it asks while it starts')).to.include(
+    expect(failed.get('declares the variables that it reads and the hosts that it connects to during its start')).to.include(
       'SECRET_HOME'
     )
     expect([...failed.values()].join('\n')).to.match(/it broke: Cannot read properties of undefined/)
@@ -73,7 +73,7 @@ describe('svc plugins test', function () {
     await using other = await makeWorkspace()
     const opens = 'globalThis.leaks = [...(globalThis.leaks ?? []), setInterval(() => {}, 5000)]; const home'
     const cases = await pluginKit(await liar(other, LIAR.replace('const home', opens)))
-    const again = cases.find(testCase => testCase.title === 'can be started again after its end, and leaves nothing behind')
+    const again = cases.find(testCase => testCase.title === 'can be restarted, and leaves nothing behind')
     const error = await again!.run().then(
       () => undefined,
       (why: Error) => why

@@ -62,7 +62,7 @@ async function resultOf(code: string, cases: RegExp, written: Written = {}, isol
 }
 
 const CONVERSATIONS = ['@svc/plugin-conversations', '@svc/plugin-store-memory']
-const CALLS = /ends made-up calls/
+const CALLS = /ends generated calls/
 const IMPORTS = /declares the packages/
 
 const DIAL = `const socket = connect({ host: 'db.example.org', port: 5432 }); socket.on('error', () => {}); await new Promise(done => socket.once('close', done))`

@@ -93,7 +93,7 @@ describe('the kit behind svc plugins test', function () {
     expect(await outputOf('setup', 'starts with its configuration, alone and within time')).to.contain(
       'did not end within 5000 ms'
     )
-    expect(await outputOf('call', 'tools far: ends made-up calls')).to.contain('the end of {} did not happen within 5000 ms')
+    expect(await outputOf('call', 'tools far: ends generated calls')).to.contain('the end of {} did not happen within 5000 ms')
   })
 
   for (const [what, import_, files, words] of [
@@ -170,9 +170,9 @@ describe('svc plugins test, of variables', function () {
       }
     )
     expect(cases.filter(testCase => testCase.state === 'failed')).to.deep.equal([])
-    expect(cases.filter(testCase => testCase.title.includes('ends made-up calls')).map(testCase => testCase.state)).to.deep.equal(
-      ['passed']
-    )
+    expect(
+      cases.filter(testCase => testCase.title.includes('ends generated calls')).map(testCase => testCase.state)
+    ).to.deep.equal(['passed'])
   })
 })
 
@@ -197,7 +197,7 @@ describe('svc plugins test, of a plugin with one problem', function () {
 
   it('reports a contribution of the wrong form', async () => {
     const { failed } = await testOf(hanging('call').replace(/\{ description.*\}\)/, '{})'))
-    expect(failed.map(item => item.title)).to.deep.equal(['adds what can be called as its contract says'])
+    expect(failed.map(item => item.title)).to.deep.equal(['adds items that can be called as their contract says'])
   })
 
   it('waits once for a setup that never ends', async () => {

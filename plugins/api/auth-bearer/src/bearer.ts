@@ -2,8 +2,7 @@ import type { Log, CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { LRUCache } from 'lru-cache'
 import { tokenRefused } from './errors.ts'
-import { digestOf, isToken, tokenIn } from './token.ts'
-import { FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
+import { digestOf, isToken, tokenIn, FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
 
 interface BearerOptions {
   readonly tokens: Tokens

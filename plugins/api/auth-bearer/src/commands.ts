@@ -1,5 +1,120 @@
-import { TokensCreate } from './commands/create.ts'
-import { TokensList } from './commands/list.ts'
-import { TokensRevoke } from './commands/revoke.ts'
+import { Flags, JSON_FLAG, SvcCommand, table, Args } from '@svc/cli/command'
+import { systemContext } from '@svc/core'
+import { Store } from '@svc/core/contracts'
+import { lineInvalid, storeForgets } from './errors.ts'
+import { createTokens, type TokenShown } from './tokens.ts'
+
+/** The scopes of the API. */
+const SCOPES = ['chat', 'read', 'workflows', 'tools', 'admin'] as const
+/** The default scopes: all except `admin`, which changes the server and reads data of other principals. */
+const DEFAULT_SCOPES = SCOPES.filter(scope => scope !== 'admin')
+
+const CREATE = 'tokens create [--name <name>] [--scope <scope>]... [--ttl <30d>] [--json]'
+
+const NAME = /^(?!tok_)[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/
+
+/** Checks a name. Throws COMMAND_LINE_INVALID. */
+function nameOf(given: string): string {
+  if (NAME.test(given)) return given
+  throw lineInvalid('a name has 1 to 64 of the characters A-Z a-z 0-9 . _ @ - and does not begin with tok_', CREATE)
+}
+
+/** Parses `--scope chat --scope read` or `--scope chat,read`. Returns the scopes in the order of `SCOPES`. Throws COMMAND_LINE_INVALID. */
+function scopesOf(given: readonly string[] | undefined): string[] {
+  if (given === undefined) return DEFAULT_SCOPES
+  const requested = new Set(given.flatMap(list => list.split(',')).map(scope => scope.trim()))
+  const known: ReadonlySet<string> = new Set(SCOPES)
+  const [unknown] = requested.difference(known)
+  if (unknown !== undefined) throw lineInvalid(`there is no scope "${unknown}"; the scopes are ${SCOPES.join(', ')}`, CREATE)
+  return SCOPES.filter(scope => requested.has(scope))
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const LONGEST_MS = 3650 * 86_400_000
+
+/** Parses `30d`, `12h`, `90m` or `3600s` to milliseconds. Throws COMMAND_LINE_INVALID. */
+function ttlOf(given: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,9})([smhd])$/.exec(given) ?? []
+  const ms = Number(count) * (UNITS[unit] ?? 0)
+  if (ms >= 1_000 && ms <= LONGEST_MS) return ms
+  throw lineInvalid('--ttl is a whole number with s, m, h or d, from 1s to 3650d: 30d, 12h, 90m', CREATE)
+}
+
+/** `svc tokens create`: prints a new token, once. Running servers accept it at once. */
+export class TokensCreate extends SvcCommand {
+  static override summary = 'Create an access token for the API'
+  static override description = 'The command shows the token only once. Running servers accept it at once.'
+  static override examples = ['<%= config.bin %> <%= command.id %> --name ci --scope chat,read --ttl 12h']
+  static override flags = {
+    name: Flags.string({ summary: 'Name shown in lists and logs (default: its id)', helpValue: '<name>' }),
+    scope: Flags.string({
+      summary: `Scopes, separated by commas: ${SCOPES.join(', ')} (default: all except admin)`,
+      helpValue: '<scope>',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    ttl: Flags.string({ summary: 'Lifetime, up to 3650d: 30d, 12h, 90m', helpValue: '<time>', default: '30d' }),
+    ...JSON_FLAG,
+  }
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(TokensCreate)
+    const named = flags.name === undefined ? {} : { name: nameOf(flags.name) }
+    const options = { ...named, scopes: scopesOf(flags.scope), ttlMs: ttlOf(flags.ttl) }
+    const ctx = systemContext(this.signal, 'svc tokens create')
+    const store = (await this.host()).service(Store)
+    const { durable, kind } = await store.probe(ctx)
+    if (!durable) throw storeForgets(kind)
+    const tokens = createTokens(store)
+    await tokens.open(ctx)
+    const { token, shown } = await tokens.make(options, ctx)
+    if (flags.json) return this.print(JSON.stringify({ token, ...shown }))
+    this.print(token)
+    this.note(`${shown.id} (${shown.name}): ${shown.scopes.join(' ')}, until ${shown.expires}. The token is shown only once.`)
+  }
+}
+
+const HEAD = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
+
+/** `svc tokens list`: lists the tokens without their text, which the store does not have. */
+export class TokensList extends SvcCommand {
+  static override summary = 'List the access tokens'
+  static override examples = ['<%= config.bin %> <%= command.id %>']
+  static override flags = JSON_FLAG
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(TokensList)
+    const ctx = systemContext(this.signal, 'svc tokens list')
+    const tokens = createTokens((await this.host()).service(Store))
+    await tokens.open(ctx)
+    const all = await tokens.list(ctx)
+    if (flags.json) return this.print(JSON.stringify({ tokens: all }))
+    if (all.length === 0) return this.note('there are no tokens; run `svc tokens create` to create a token')
+    this.print(table([HEAD, ...all.map(cells)]))
+  }
+}
+
+function cells({ id, name, scopes, created, expires, used }: TokenShown): string[] {
+  const end = Date.parse(expires) <= Date.now() ? `${expires} (expired)` : expires
+  return [id, name, scopes.join(' '), created, end, used ?? 'never']
+}
+
+/** `svc tokens revoke <token>`: returns when no worker of any server accepts the token any more. */
+export class TokensRevoke extends SvcCommand {
+  static override summary = 'Revoke an access token at once'
+  static override examples = ['<%= config.bin %> <%= command.id %> ci']
+  static override args = { token: Args.string({ description: 'Name or id of the token', required: true, ignoreStdin: true }) }
+  static override flags = JSON_FLAG
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(TokensRevoke)
+    const ctx = systemContext(this.signal, 'svc tokens revoke')
+    const tokens = createTokens((await this.host()).service(Store))
+    await tokens.open(ctx)
+    const revoked = await tokens.revoke(args.token, ctx)
+    if (flags.json) return this.print(JSON.stringify({ revoked }))
+    for (const { id, name } of revoked) this.print(`revoked ${id} (${name})`)
+  }
+}
 
 export const COMMANDS = { 'tokens:create': TokensCreate, 'tokens:list': TokensList, 'tokens:revoke': TokensRevoke }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hash, randomBytes } from 'node:crypto'
 import { type CallContext, codeOf } from '@svc/core'
 import type { Json, RangeQuery, Space, Store, StoreRecord } from '@svc/core/contracts'
 import { tokenUnknown } from './errors.ts'
-import { digestBegin, digestOf, idOf, makeToken } from './token.ts'
 
 /** The properties of a new token. */
 interface TokenOptions {
@@ -158,3 +158,32 @@ const SPACE: Space = {
 const asJson = (record: TokenRecord): Json => ({ ...record })
 const recordOf = ({ value }: Pick<StoreRecord, 'value'>): TokenRecord => value as unknown as TokenRecord
 const shown = (storeRecord: StoreRecord): TokenShown => ({ id: idOf(storeRecord.key), ...recordOf(storeRecord) })
+
+/** The prefix of every token. */
+const PREFIX = 'svc_'
+const BYTES = 32
+const FORM = /^svc_[A-Za-z0-9_-]{43}$/
+
+/** Returns a new random token. */
+const makeToken = (): string => PREFIX + randomBytes(BYTES).toString('base64url')
+
+/** Whether the text has the form of a token of svc. */
+export const isToken = (text: string): boolean => FORM.test(text)
+
+/**
+ * Returns the SHA-256 of a token, which the store has instead of the token. It needs no salt, because a token is random. Lookups use the digest, so the time of a
+ * comparison reveals nothing about a token.
+ */
+export const digestOf = (token: string): string => hash('sha256', token)
+
+const ID_DIGITS = 12
+/** The id of a token, which people can type: the beginning of its digest. */
+const idOf = (digest: string): string => `tok_${digest.slice(0, ID_DIGITS)}`
+
+/** Returns the beginning of the digest for an id. */
+const digestBegin = (id: string): string | undefined => /^tok_([0-9a-f]{12})$/.exec(id)?.[1]
+
+const CREDENTIAL = /^bearer +(svc_.*)$/is
+/** Returns the token in an `Authorization` header if it begins like a token of svc. */
+export const tokenIn = (header: string | undefined): string | undefined =>
+  header === undefined ? undefined : CREDENTIAL.exec(header)?.[1]

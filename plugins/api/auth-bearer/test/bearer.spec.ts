@@ -133,7 +133,7 @@ describe('auth-bearer', () => {
 })
 
 async function keyOf(awaited: Awaited<ReturnType<typeof subject>>, id: string): Promise<string | undefined> {
-  const { digestOf } = await import('../src/token.ts')
+  const { digestOf } = await import('../src/tokens.ts')
   const digest = digestOf(awaited.good.value.slice('Bearer '.length))
   return digest.startsWith(id.slice(4)) ? digest : undefined
 }

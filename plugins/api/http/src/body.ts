@@ -252,7 +252,7 @@ function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | und
 }
 
 function ownProblems(json: JsonSchema): Check['problems'] {
-  const own = schema(json, { faults: 'first' })
+  const own = schema(json, { problems: 'first' })
   return fields => own.check(fields)
 }
 

@@ -1,6 +1,6 @@
 import type { MetricFamily } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { createMetricNames, familiesIn } from '../src/form.ts'
+import { createMetricNames, familiesIn } from '../src/metrics-collector.ts'
 
 const family = (more: object = {}): MetricFamily => ({
   name: 'calls_total',

@@ -165,7 +165,7 @@ export function createAnswerStore(
     get: key => texts.get(key),
     put(key, text) {
       texts.set(key, text)
-      // not `max`, which allocates so many entries at startup
+      // not `max`, which allocates all entries at startup
       if (texts.size > entries) texts.pop()
     },
   }

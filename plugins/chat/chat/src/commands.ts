@@ -1,9 +1,6 @@
 import { Chat } from './commands/chat.ts'
-import { ProvidersList } from './commands/providers-list.ts'
-import { ProvidersTest } from './commands/providers-test.ts'
-import { ToolsCall } from './commands/tools-call.ts'
-import { ToolsList } from './commands/tools-list.ts'
-import { ToolsShow } from './commands/tools-show.ts'
+import { ProvidersList, ProvidersTest } from './commands/providers.ts'
+import { ToolsCall, ToolsList, ToolsShow } from './commands/tools.ts'
 
 export const COMMANDS = {
   chat: Chat,

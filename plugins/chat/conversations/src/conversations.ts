@@ -21,14 +21,14 @@ export async function createConversations(parts: ConversationsOptions): Promise<
     end: ticket => turns.end(ticket),
     [Symbol.dispose]: () => turns.stop(),
 
-    async begin(wish, ctx) {
+    async begin(options, ctx) {
       const began = performance.now()
       try {
-        return await turns.begin(wish, ctx)
+        return await turns.begin(options, ctx)
       } catch (error) {
-        const { conversationId: id, waitMs } = wish
+        const { conversationId: id, waitMs } = options
         if (id === undefined || codeOf(error) !== 'CONVERSATION_UNKNOWN' || !(await makers.wait(id, waitMs, ctx))) throw error
-        return turns.begin({ ...wish, waitMs: Math.max(0, waitMs - Math.ceil(performance.now() - began)) }, ctx)
+        return turns.begin({ ...options, waitMs: Math.max(0, waitMs - Math.ceil(performance.now() - began)) }, ctx)
       }
     },
 

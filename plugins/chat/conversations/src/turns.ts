@@ -8,7 +8,7 @@ import type {
   Fence,
   OpenTurn,
   Store,
-  TurnWish,
+  BeginOptions,
 } from '@svc/core/contracts'
 import { timelyId } from '@svc/storage-kit'
 import { codeOf, type Log, timestamp, type CallContext, withTimeout } from '@svc/core'
@@ -142,8 +142,8 @@ export class Turns {
     this.#parts = parts
   }
 
-  async begin(wish: TurnWish, ctx: CallContext): Promise<OpenTurn> {
-    return wish.conversationId === undefined ? this.#beginNew(ctx) : this.#beginOld(wish.conversationId, wish, ctx)
+  async begin(options: BeginOptions, ctx: CallContext): Promise<OpenTurn> {
+    return options.conversationId === undefined ? this.#beginNew(ctx) : this.#beginOld(options.conversationId, options, ctx)
   }
 
   async append(ticket: string, messages: readonly StoredMessage[], ctx: CallContext): Promise<ConversationSummary> {
@@ -202,15 +202,15 @@ export class Turns {
     return { ticket, conversationId: id, exists: false, turns: [] }
   }
 
-  async #beginOld(id: string, wish: TurnWish, ctx: CallContext): Promise<OpenTurn> {
+  async #beginOld(id: string, options: BeginOptions, ctx: CallContext): Promise<OpenTurn> {
     const { store, holder, limits, lasting } = this.#parts
-    await this.#grown(id, wish.waitMs, ctx)
+    await this.#grown(id, options.waitMs, ctx)
     await readRecord(store, id, ctx)
-    const lease = await acquire(store, id, { holder, ttlMs: limits.leaseMs, waitMs: wish.waitMs }, ctx)
+    const lease = await acquire(store, id, { holder, ttlMs: limits.leaseMs, waitMs: options.waitMs }, ctx)
     try {
       const found = await readRecord(store, id, ctx)
       checkSize(found.value, limits)
-      const limit = Math.min(wish.history, found.value.turns)
+      const limit = Math.min(options.history, found.value.turns)
       const past = limit > 0 ? await store.read(LOG, id, { reverse: true, limit }, ctx) : []
       const ticket = this.#hold({ id, owner: found.value.owner, version: found.version, record: found.value, lease })
       return { ticket, conversationId: id, exists: true, turns: past.map(entry => turnOf(entry.value)).reverse() }

@@ -35,9 +35,9 @@ const MODES: Readonly<Record<string, Mode>> = {
     toolBudget: 100,
   },
   explore: {
-    description: 'Find out how things are; nothing is changed.',
+    description: 'Investigate without changing anything.',
     effects: ['read', 'network'],
-    prompt: 'You are exploring. Find out how things are and tell what you found, with its place. Change nothing and run nothing.',
+    prompt: 'You are exploring. Investigate, and report what you find with its location. Change nothing and run nothing.',
     toolBudget: 40,
   },
 }

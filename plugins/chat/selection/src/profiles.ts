@@ -124,7 +124,9 @@ function valueOf(file: string, layer: Layer): { value: ProfilesFile; problems: S
   const value = structuredClone(layer.value) as unknown as ProfilesFile
   const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
   const found = PROFILES_SCHEMA.check(value)
-  const problems = found.map(fault => profilesInvalid(`${fault.path} ${fault.message}`, where(fault.keys), hintOf(fault)))
+  const problems = found.map(problem =>
+    profilesInvalid(`${problem.path} ${problem.message}`, where(problem.keys), hintOf(problem))
+  )
   const { default: first, profiles } = value
   // only a valid list shows that a name is missing
   if (typeof first !== 'string' || Object(profiles) !== profiles || Object.hasOwn(profiles, first)) return { value, problems }
@@ -170,10 +172,10 @@ async function begin(file: string): Promise<void> {
   createdFiles.set(file, stats)
 }
 
-function hintOf(fault: SchemaProblem): string {
-  if (fault.keyword !== 'unknown') return 'Fix the value'
-  const known = (fault.allowed ?? []) as string[]
-  const near = fault.nearest ?? nearest(fault.keys.at(-1) ?? '', known)
+function hintOf(problem: SchemaProblem): string {
+  if (problem.keyword !== 'unknown') return 'Fix the value'
+  const known = (problem.allowed ?? []) as string[]
+  const near = problem.nearest ?? nearest(problem.keys.at(-1) ?? '', known)
   return near ? `did you mean "${near}"?` : `Use one of: ${known.join(', ')}`
 }
 

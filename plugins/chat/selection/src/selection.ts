@@ -7,7 +7,7 @@ import type {
   Selected,
   Selection,
   SelectionChange,
-  SelectionWish,
+  SelectionRequest,
   ChoiceSource,
   ModelAlias,
   ModelInfo,
@@ -56,7 +56,10 @@ export function createSelection(parts: SelectionOptions): Selection {
   const profileNow = () => currentProfile(parts)
   const modeNow = () => currentMode(parts)
   const recent = createRecentChoices(parts)
-  const standing = () => [...(session.now.override ? [choiceOf(session.now.override, 'override')] : []), wishOf(profileNow())]
+  const current = () => [
+    ...(session.now.override ? [choiceOf(session.now.override, 'override')] : []),
+    preferenceOf(profileNow()),
+  ]
 
   function profileOf(name: string): Profile {
     const there = profiles.byName.get(name)
@@ -66,14 +69,14 @@ export function createSelection(parts: SelectionOptions): Selection {
   function mustBeMode(mode: string): void {
     if (!modes.has(mode)) throw notAllowed('mode', mode, modes.names())
   }
-  function modeOf({ profile, mode }: SelectionWish): string {
+  function modeOf({ profile, mode }: SelectionRequest): string {
     if (mode === undefined) return (profile === undefined ? undefined : profileOf(profile).mode) ?? modeNow()
     mustBeMode(mode)
     return mode
   }
 
   async function effective(ctx: CallContext): Promise<Effective> {
-    const { provider, model, source }: ModelChoice = await choose(standing(), sources, ctx).catch(() =>
+    const { provider, model, source }: ModelChoice = await choose(current(), sources, ctx).catch(() =>
       named(session.now.override, profileNow())
     )
     const names = { profile: profileNow().name, mode: modeNow(), profiles: [...profiles.byName.keys()], modes: modes.names() }
@@ -92,9 +95,9 @@ export function createSelection(parts: SelectionOptions): Selection {
         const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
         const mode = modeOf(asked)
         const fallback = profile.fallback ? await realOnes(profile.fallback, sources, ctx) : []
-        const wishes = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? standing() : [wishOf(profile)])]
+        const preferences = [choiceOf(asked, 'request'), ...(asked.profile === undefined ? current() : [preferenceOf(profile)])]
         const isFree = asked.provider === undefined && asked.model === undefined
-        const choice = await chooseAmong(wishes, isFree ? fallback : [], sources, ctx)
+        const choice = await chooseAmong(preferences, isFree ? fallback : [], sources, ctx)
         return { ...choice, profile, mode, fallback }
       }),
 
@@ -134,7 +137,7 @@ function createRecentChoices({ session, sources, modes }: Pick<SelectionOptions,
     ;[until, state, version] = [now + SAME_MS, session.now, versions]
     return (choices = new Map())
   }
-  return async (asked: SelectionWish, make: () => Promise<Selected>): Promise<Selected> => {
+  return async (asked: SelectionRequest, make: () => Promise<Selected>): Promise<Selected> => {
     // the map of the time at which the choice begins: after a change it is no longer used
     const [known, key] = [current(), keyOf(asked)]
     const selected = known.get(key) ?? (await make())
@@ -144,7 +147,7 @@ function createRecentChoices({ session, sources, modes }: Pick<SelectionOptions,
   }
 }
 
-const keyOf = ({ provider, model, profile, mode }: SelectionWish) => JSON.stringify([provider, model, profile, mode])
+const keyOf = ({ provider, model, profile, mode }: SelectionRequest) => JSON.stringify([provider, model, profile, mode])
 
 /** The values of a profile or override whose provider is unavailable. They are shown so that the user sees what to correct. */
 function named(override: { provider: string; model: string } | null, profile: Profile): ModelChoice {
@@ -154,7 +157,7 @@ function named(override: { provider: string; model: string } | null, profile: Pr
 }
 
 /** A requested provider and model, and the source of the request. */
-interface Wish {
+interface Preference {
   readonly provider?: string | undefined
   readonly model?: string | undefined
   readonly source: ChoiceSource
@@ -172,11 +175,11 @@ interface Chosen extends ModelChoice {
 }
 
 /**
- * Selects the model: the first wish with a provider or model decides. A model alone selects the current provider if it lists the model, else the alias of this name,
+ * Selects the model: the first preference with a provider or model decides. A model alone selects the current provider if it lists the model, else the alias of this name,
  * else the only provider that lists it. A provider alone selects its first model. Throws PROVIDER_NOT_FOUND, MODEL_NOT_FOUND, MODEL_FAILED.
  */
-async function choose(wishes: readonly Wish[], sources: ModelSources, ctx: CallContext): Promise<Chosen> {
-  const [first, ...rest] = wishes.filter(wish => wish.provider !== undefined || wish.model !== undefined)
+async function choose(preferences: readonly Preference[], sources: ModelSources, ctx: CallContext): Promise<Chosen> {
+  const [first, ...rest] = preferences.filter(preference => preference.provider !== undefined || preference.model !== undefined)
   if (!first) return firstOf(defaultProvider(sources.providers), 'default', sources, ctx)
   if (first.provider === undefined) return byModel(first.model!, first.source, rest, sources, ctx)
   if (first.model === undefined) return firstOf(first.provider, first.source, sources, ctx)
@@ -186,8 +189,8 @@ async function choose(wishes: readonly Wish[], sources: ModelSources, ctx: CallC
 const choiceOf = (
   { provider, model }: { provider?: string | undefined; model?: string | undefined },
   source: ChoiceSource
-): Wish => ({ provider, model, source })
-const wishOf = (profile: Profile): Wish => choiceOf(profile, 'profile')
+): Preference => ({ provider, model, source })
+const preferenceOf = (profile: Profile): Preference => choiceOf(profile, 'profile')
 
 /** Fallback models, with aliases of their own provider replaced by real names. */
 function realOnes<T extends ModelRef>(refs: readonly T[], sources: ModelSources, ctx: CallContext): readonly T[] | Promise<T[]> {
@@ -206,13 +209,13 @@ function realOnes<T extends ModelRef>(refs: readonly T[], sources: ModelSources,
 
 /** The same. If the model is unavailable (no such provider, or it cannot list its models), the first available fallback replaces it. */
 async function chooseAmong(
-  wishes: readonly Wish[],
+  preferences: readonly Preference[],
   fallback: readonly ModelRef[],
   sources: ModelSources,
   ctx: CallContext
 ): Promise<Chosen> {
   try {
-    return await choose(wishes, sources, ctx)
+    return await choose(preferences, sources, ctx)
   } catch (error) {
     ctx.signal.throwIfAborted()
     for (const modelRef of fallback) {
@@ -284,7 +287,7 @@ function real(ref: ModelRef, source: ChoiceSource, list: ModelList | undefined):
 async function byModel(
   model: string,
   source: ChoiceSource,
-  rest: readonly Wish[],
+  rest: readonly Preference[],
   sources: ModelSources,
   ctx: CallContext
 ): Promise<Chosen> {

@@ -42,7 +42,7 @@ describe('the bridge', () => {
     await using host = await bridged(sea)
     await names(host, 'sea__fish')
     const before = host.slot(Tools).get('sea__fish')
-    sea.tools.sea = [FISH, { ...FISH, name: 'sail' }, { ...FISH, name: 'dive', standing: 'changed' }, { ...FISH, name: 'sink' }]
+    sea.tools.sea = [FISH, { ...FISH, name: 'sail' }, { ...FISH, name: 'dive', status: 'changed' }, { ...FISH, name: 'sink' }]
     sea.servers = [{ ...INFO, tools: ['fish', 'sail', 'dive'] }]
     await sea.notify()
     await names(host, 'sea__fish', 'sea__sail')

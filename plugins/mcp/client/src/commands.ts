@@ -1,8 +1,7 @@
 import { McpAdd, McpRemove } from './commands/add-remove.ts'
 import { McpDisable, McpEnable, McpLogin } from './commands/enable-login.ts'
 import { McpImport } from './commands/import.ts'
-import { McpList } from './commands/list.ts'
-import { McpTest } from './commands/test.ts'
+import { McpList, McpTest } from './commands/list-test.ts'
 import { McpApprove, McpTools } from './commands/tools.ts'
 
 export const COMMANDS = {

@@ -33,7 +33,7 @@ export const notInFile = (name: string, file: string, hint: string) =>
   svcError('MCP_SERVER_UNKNOWN', `${file} has no MCP server "${name}"`, { hint })
 
 export const fileBusy = (file: string, cause: unknown) =>
-  svcError('MCP_FILE_BUSY', `${file} cannot be changed: another command holds it`, {
+  svcError('MCP_FILE_BUSY', `${file} cannot be changed: another command is changing it`, {
     cause,
     hint: 'Wait until the other command has ended, then run this one again',
   })

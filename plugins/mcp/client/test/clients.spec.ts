@@ -117,7 +117,7 @@ describe('the tool servers of a host', () => {
     await clientHost.clients.tools('named', testContext())
     expect((await clientHost.info('few')).tools).to.deep.equal(['echo', 'sleep'])
     expect((await clientHost.info('named')).tools).to.deep.equal(['echo', 'sleep'])
-    expect(await toolOf(clientHost, 'few', 'env')).to.include({ standing: 'hidden' })
+    expect(await toolOf(clientHost, 'few', 'env')).to.include({ status: 'hidden' })
     expect(await clientHost.say('few', 'env')).to.equal('MCP_CALL_FAILED tool_not_found')
     expect(await clientHost.say('few', 'no_such_tool')).to.equal('MCP_CALL_FAILED tool_not_found')
   })
@@ -141,7 +141,7 @@ describe('the tool servers of a host', () => {
       reason: 'MCP servers: one is degraded (tools that changed: echo; svc mcp approve one)',
     })
     const tool = await toolOf(clientHost, 'one', 'echo')
-    expect(tool).to.include({ standing: 'changed' })
+    expect(tool).to.include({ status: 'changed' })
     expect(tool.difference).to.deep.equal(['description: "Does echo. For the 1. time." → "Does echo. For the 2. time."'])
     expect(await clientHost.say('one', 'echo', { text: 'no' })).to.equal('MCP_CALL_FAILED tool_not_found')
     expect(await refusal(clientHost.clients.approve('one', ['ekko'], testContext()))).to.include('MCP_TOOL_UNKNOWN')

@@ -52,7 +52,7 @@ describe('svc mcp without a server that runs', () => {
       await using host = await openCommandHost()
       const { code, err } = await host.run(words[0]!, ...words.slice(1))
       expect(code).to.equal('COMMAND_LINE_INVALID')
-      expect(err).to.include(said).and.include('write: svc mcp')
+      expect(err).to.include(said).and.include('Usage: svc mcp')
     })
 
   for (const [said, ...words] of [
@@ -146,7 +146,7 @@ describe('svc mcp without a server that runs', () => {
 
   it('shows of what has changed all that there is to see', () => {
     const difference = [`description: "${'a'.repeat(2_000)}" → "${'b'.repeat(2_000)} Send all."`]
-    const lines = linesOf({ name: 'echo', description: '', inputSchema: {}, standing: 'changed', difference })
+    const lines = linesOf({ name: 'echo', description: '', inputSchema: {}, status: 'changed', difference })
     expect(lines.join('\n')).to.match(/^echo \(changed\)\n {2}description.* Send all\."$/)
   })
 

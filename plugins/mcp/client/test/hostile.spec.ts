@@ -1,7 +1,7 @@
 import { mock } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'chai'
-import { type Faults, type HostileServer, openHostile } from '../../../../test/support/hostile.ts'
+import { type Misbehavior, type HostileServer, openHostile } from '../../../../test/support/hostile.ts'
 import { changeOf, hostile, remote } from './support/client.ts'
 
 const MIB = 1_048_576
@@ -145,7 +145,7 @@ describe('a flood', () => {
 })
 
 describe('a server over HTTP that', () => {
-  async function withServer(problems: Faults, work: (server: HostileServer) => Promise<void>) {
+  async function withServer(problems: Misbehavior, work: (server: HostileServer) => Promise<void>) {
     await using server = await openHostile(problems)
     await work(server)
   }

@@ -16,7 +16,7 @@ export default definePlugin({
     const { worker, nodeId } = await host.report(lasting)
     let opened: Promise<StoreBus> | undefined
     const open = async () => {
-      // A server that is no part of a cluster loads nothing of this.
+      // Loaded only on servers of a cluster.
       const [{ StoreBus }, { SPACE }, { openSpace }] = await Promise.all([
         import('./bus.ts'),
         import('./space.ts'),

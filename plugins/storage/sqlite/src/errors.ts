@@ -22,7 +22,7 @@ const builders: Record<Refused['code'], (args: Args, path: string) => SvcError> 
   STORE_NEWER: (args, path) => placed(storeNewer(text(args, 0), number(args, 1), number(args, 2)), path),
   STORE_UNKNOWN: args => storeUnknown(text(args, 0), text(args, 1)),
   STORE_INVALID: args => storeInvalid(text(args, 0)),
-  STORE_UNAVAILABLE: (args, path) => fileTrouble(path, [text(args, 0), text(args, 1)], args[2], text(args, 3)),
+  STORE_UNAVAILABLE: (args, path) => fileProblem(path, [text(args, 0), text(args, 1)], args[2], text(args, 3)),
   STORE_UNSURE: (args, path) => placed(storeUnsure(text(args, 0), args[1]), path),
 }
 
@@ -33,13 +33,13 @@ export const refusedError = ({ code, args }: Refused, path: string): SvcError =>
 export function readError(error: unknown, path: string, moment: Moment = 'running'): unknown {
   if (error instanceof Refusal) return refusedError(error.refused, path)
   if (!isFileError(error)) return error
-  return fileTrouble(path, wordsFor(error, basename(path), moment), error, lastingOf(error))
+  return fileProblem(path, wordsFor(error, basename(path), moment), error, lastingOf(error))
 }
 
 export const fileGone = (path: string): SvcError => refusedError(gone().refused, path)
 
 /** An error of the file. Only the terminal and the log show its path. `lasting`: see `lastingOf`. */
-function fileTrouble(path: string, [reason, hint]: readonly [string, string], cause: unknown, lasting: string): SvcError {
+function fileProblem(path: string, [reason, hint]: readonly [string, string], cause: unknown, lasting: string): SvcError {
   const details = { retryable: true, ...(lasting === '' ? {} : lasting === READ_ONLY ? { reason: READ_ONLY } : { lasting }) }
   return svcError('STORE_UNAVAILABLE', reason, { details, hint, cause, where: shownPath(path) })
 }
@@ -133,7 +133,7 @@ const messagesOf = (problems: readonly SvcError[]) => problems.map(problem => pr
 export const storeInUse = (path: string): SvcError =>
   svcError('STORE_IN_USE', 'another program has the store open', {
     where: shownPath(path),
-    hint: 'End it first: a server of another home, a database browser, a backup',
+    hint: 'Close that program first, for example a server of another home, a database browser or a backup',
   })
 
 export const restoreFailed = (path: string, reason: string, cause: unknown): SvcError =>

@@ -164,12 +164,12 @@ export function readTime(text: string): WrittenTime {
     number,
   ]
   const wall = { year, month, day, hour, minute, second }
-  const wrong = faultOf(wall)
+  const wrong = problemOf(wall)
   if (wrong) throw invalidTime(text, wrong)
   return match[7] === undefined ? wall : { ...wall, offset: offsetOf(match[7], text) }
 }
 
-function faultOf({ year, month, day, hour, minute, second }: WallTime): string | undefined {
+function problemOf({ year, month, day, hour, minute, second }: WallTime): string | undefined {
   if (year < FIRST_YEAR) return `the first supported year is ${FIRST_YEAR}`
   if (month < 1 || month > 12) return `month ${month} does not exist`
   const days = new Date(Date.UTC(year, month, 0)).getUTCDate()

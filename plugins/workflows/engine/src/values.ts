@@ -14,10 +14,10 @@ function schemaOf(json: JsonSchema & object): Promise<ToolSchema> {
 /** Checks a value and fills in its defaults. Throws INVALID_VALUE with the path of the violation. */
 async function check(json: JsonSchema | undefined, value: Json, field: string): Promise<void> {
   if (typeof json !== 'object') return
-  const [fault] = (await schemaOf(json)).check(value, 'first')
-  if (!fault) return
-  const place = fault.path === '' ? field : `${field}.${fault.path}`
-  throw invalid(place, fault.message, fault.allowed ? { allowed: fault.allowed } : {})
+  const [problem] = (await schemaOf(json)).check(value, 'first')
+  if (!problem) return
+  const place = problem.path === '' ? field : `${field}.${problem.path}`
+  throw invalid(place, problem.message, problem.allowed ? { allowed: problem.allowed } : {})
 }
 
 export async function checkInput({ inputs }: WorkflowDefinition, input: Json): Promise<void> {

@@ -13,7 +13,7 @@ function counting() {
   return { counted, nodes: { count } }
 }
 /** An entry of the log. */
-type Told = { readonly t: string; readonly at: number }
+type ReportedEntry = { readonly t: string; readonly at: number }
 const circle = (more: object = {}): WorkflowDefinition => ({
   name: 'circle',
   nodes: { a: { type: 'count', next: 'b', ...more }, b: { type: 'count', next: 'a' } },
@@ -57,7 +57,9 @@ describe('a run that would have no end', () => {
     await workflows.answer(id, { step: 'ask', value: true }, ctx)
     for await (const { type, step } of workflows.events(id, 0, ctx)) if (type === 'node_waiting' && step === 'more') break
     await quiet(host)
-    const entries = (await store.read('workflow_log', id, { limit: 100 }, ctx)).map(({ value }) => value as unknown as Told)
+    const entries = (await store.read('workflow_log', id, { limit: 100 }, ctx)).map(
+      ({ value }) => value as unknown as ReportedEntry
+    )
     // as if it had worked for 40 seconds before each question
     const longer = entries.map(entry => (/^(started|resumed)$/.test(entry.t) ? { ...entry, at: entry.at - 40_000 } : entry))
     const rewritten = { op: 'append', log: 'workflow_log', id, values: longer as Json[] } as const

@@ -49,7 +49,7 @@ export class Kinds {
     }
   }
 
-  /** Milliseconds before the next attempt after so many failed ones. */
+  /** Milliseconds before the next attempt, by the number of failed attempts. */
   delay(name: string, failures: number): number {
     const { firstMs, maxMs } = this.get(name)?.backoff ?? {}
     return backoffDelay(failures + 1, whole(firstMs, 0, LONGEST_MS) ?? FIRST_MS, whole(maxMs, 0, LONGEST_MS) ?? MAX_MS)

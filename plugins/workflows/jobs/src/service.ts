@@ -1,11 +1,11 @@
 import type { CallContext, Log, SlotView } from '@svc/core'
-import type { JobKind, JobState, Peers, Store } from '@svc/core/contracts'
+import type { JobKind, JobState, Peers, Store, MetricFamily, MetricSource, Sample } from '@svc/core/contracts'
+import { tryAcquire } from '@svc/storage-kit/records'
 import { JobsService } from './jobs-service.ts'
 import { Kinds } from './kinds.ts'
-import { Maintenance } from './maintenance.ts'
-import { createMetrics, type JobMetrics } from './metrics.ts'
 import type { JobsConfig } from './settings.ts'
 import { Worker } from './worker.ts'
+import { deleteOps, type JobRecord, JOBS } from './space.ts'
 
 export interface JobsOptions {
   readonly store: Store
@@ -51,4 +51,90 @@ export function createJobs({ store, view, config, holder, peers, log, lasting }:
     },
   })
   return { jobs, worker, metrics, maintenance: new Maintenance({ store, holder, log, lasting }) }
+}
+
+/** Counts of the attempts of this worker. */
+interface JobMetrics extends MetricSource {
+  ended(kind: string, state: JobState): void
+}
+
+/** `running`: number of running jobs of this worker by kind. */
+function createMetrics(running: () => ReadonlyMap<string, number>): JobMetrics {
+  const counts = new Map<string, { readonly labels: { readonly kind: string; readonly outcome: string }; value: number }>()
+  return {
+    ended(kind, state) {
+      const outcome = state === 'queued' ? 'retried' : state === 'running' ? 'lost' : state
+      const key = `${kind}/${outcome}`
+      const entry = counts.get(key) ?? { labels: { kind, outcome }, value: 0 }
+      entry.value += 1
+      counts.set(key, entry)
+    },
+    async read(): Promise<MetricFamily[]> {
+      const active: Sample[] = [...running()].map(([kind, value]) => ({ labels: { kind }, value }))
+      return [
+        {
+          name: 'svc_job_attempts_total',
+          help: 'Attempts at jobs by kind and outcome (completed, failed, cancelled, retried, lost)',
+          type: 'counter',
+          aggregator: 'sum',
+          values: [...counts.values()].map(({ labels, value }) => ({ labels, value })),
+        },
+        { name: 'svc_jobs_running', help: 'Running jobs by kind', type: 'gauge', aggregator: 'sum', values: active },
+      ]
+    },
+  }
+}
+
+export interface MaintenanceOptions {
+  readonly store: Store
+  readonly holder: string
+  readonly log: Log
+  readonly lasting: CallContext
+}
+
+const [EVERY_MS, SOON_MS] = [10 * 60_000, 30_000]
+const [PAGE, MOST] = [200, 20_000]
+const LEASE = 'jobs.maintenance'
+
+/** Deletes expired jobs. Only one worker does it at a time. */
+export class Maintenance {
+  readonly #options: MaintenanceOptions
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: MaintenanceOptions) {
+    this.#options = options
+  }
+
+  begin(): void {
+    this.#timer = setTimeout(() => void this.#round(), SOON_MS).unref()
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+
+  async #round(): Promise<void> {
+    const { store, holder, lasting, log } = this.#options
+    try {
+      const request = { holder: `${holder}${crypto.randomUUID()}`, ttlMs: EVERY_MS / 2 }
+      const lease = await tryAcquire(store, LEASE, request, lasting)
+      if (lease) await this.run().finally(() => store.release({ lease: lease.lease, fence: lease.fence }, lasting))
+    } catch (err) {
+      if (!lasting.signal.aborted) log.debug({ err }, 'failed to delete expired jobs')
+    }
+    if (!lasting.signal.aborted) this.#timer = setTimeout(() => void this.#round(), EVERY_MS).unref()
+  }
+
+  /** Deletes the jobs that have expired. */
+  async run(): Promise<void> {
+    const { store, lasting } = this.#options
+    for (let done = 0; done < MOST; ) {
+      const query = { index: 'by_expiry', from: 0, to: Date.now(), limit: PAGE }
+      const { records } = await store.range(JOBS, query, lasting)
+      if (records.length === 0) return
+      const ops = records.flatMap(({ key, value, version }) => deleteOps(key, value as unknown as JobRecord, version))
+      await store.batch(ops, {}, lasting)
+      done += records.length
+    }
+  }
 }

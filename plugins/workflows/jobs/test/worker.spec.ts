@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 import { type JobKind, type JobStep, MetricSources, Store } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { Maintenance } from '../src/maintenance.ts'
+import { Maintenance } from '../src/service.ts'
 import { DATA, JOBS, KEYS, LOG } from '../src/space.ts'
 import { ctx, openProcess, openStore } from './support.ts'
 

@@ -60,7 +60,7 @@ async function checked(tool: Tool, given: Json = {}): Promise<Arguments> {
   return args
 }
 
-const words = (fault: SchemaProblem) => `${(fault.path || 'the whole').slice(0, 200)} ${fault.message.slice(0, 500)}`
+const words = (problem: SchemaProblem) => `${(problem.path || 'the whole').slice(0, 200)} ${problem.message.slice(0, 500)}`
 
 interface CalledTool {
   readonly name: string

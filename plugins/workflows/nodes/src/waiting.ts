@@ -72,8 +72,8 @@ async function checkAnswerable({ kind = 'approval', choices = [], schema, fallba
   if (kind === 'approval' && typeof fallback !== 'boolean') throw invalid('fallback', 'must be true or false')
   if (kind === 'choice' && !choices.includes(fallback as string))
     throw invalid('fallback', 'must be one of the choices', { allowed: choices })
-  const [fault] = check?.check(structuredClone(fallback), 'first') ?? []
-  if (fault) throw invalid(fault.path === '' ? 'fallback' : `fallback.${fault.path}`, fault.message)
+  const [problem] = check?.check(structuredClone(fallback), 'first') ?? []
+  if (problem) throw invalid(problem.path === '' ? 'fallback' : `fallback.${problem.path}`, problem.message)
 }
 
 async function schemaOf(schema: NonNullable<Question['schema']>): Promise<ToolSchema> {

@@ -78,9 +78,9 @@ export function formProblems(definition: unknown): WorkflowProblem[] {
     : [...leadProblems(definition as TeamDefinition), ...keyProblems(definition as TeamDefinition)]
 }
 
-function problemOf(fault: SchemaProblem): WorkflowProblem {
-  const hint = hintOf(fault)
-  return { message: fault.message, path: fault.path, ...(hint === undefined ? {} : { hint }) }
+function problemOf(problem: SchemaProblem): WorkflowProblem {
+  const hint = hintOf(problem)
+  return { message: problem.message, path: problem.path, ...(hint === undefined ? {} : { hint }) }
 }
 
 function hintOf({ keyword, allowed = [], value, nearest: near }: SchemaProblem): string | undefined {

@@ -267,7 +267,7 @@ const PLACE: Readonly<Record<Team['formation'], string>> = {
   parallel: 'The members work on the same task at once, without seeing each other.',
   hierarchical: 'You are given one part of a larger task by the lead of the team: do that part, and reportStep what came of it.',
   pipeline:
-    'You are one stage: you are given what the stage before has made, and what you answer is given to the next. Answer with your result only.',
+    'You are one stage. You receive the result of the previous stage, and your answer goes to the next stage. Answer with your result only.',
   consensus:
     'Each member proposes an answer of its own, and then all vote. Say what you hold to be right, and give way only to reasons.',
   reflection: 'You write, and a critic judges what you have written. Answer with the whole text each time.',

@@ -1,6 +1,6 @@
 import { Chat, type TeamDefinition, Teams, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { type HostOptions, members, openTeamHost, type Script, sleeping, ToolWish, ctx } from './support/host.ts'
+import { type HostOptions, members, openTeamHost, type Script, sleeping, ToolRequest, ctx } from './support/host.ts'
 
 const CREW: TeamDefinition = {
   name: 'crew',
@@ -8,7 +8,7 @@ const CREW: TeamDefinition = {
   formation: 'sequential',
   members: members('ann', 'bob'),
 }
-const WISH = new ToolWish('delegate', { team: 'crew', task: 'Build a boat.' })
+const WISH = new ToolRequest('delegate', { team: 'crew', task: 'Build a boat.' })
 
 /** Whoever is no member delegates, and tells what came of it. */
 const delegating =
@@ -57,7 +57,7 @@ describe('the tool delegate', () => {
     expect(await reported(() => new Error('all are ill')))
       .to.include('the team \\"crew\\" failed')
       .and.include('all are ill')
-    expect(await reported(() => 'So.', 'sequential', new ToolWish('delegate', { team: 'boat', task: 'Build.' }))).to.include(
+    expect(await reported(() => 'So.', 'sequential', new ToolRequest('delegate', { team: 'boat', task: 'Build.' }))).to.include(
       'team \\"boat\\" does not exist'
     )
     const split: Script = ({ member, isData }) => (isData ? { vote: member, reason: 'mine' } : `plan of ${member}`)

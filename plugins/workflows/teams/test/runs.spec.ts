@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Budget, type Json, type TeamDefinition, type Tool, Tools, Teams, Workflows } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { members, openTeamHost, ran, type Script, sleeping, ToolWish, ctx, worked } from './support/host.ts'
+import { members, openTeamHost, ran, type Script, sleeping, ToolRequest, ctx, worked } from './support/host.ts'
 
 const crew = (
   formation: TeamDefinition['formation'],
@@ -54,7 +54,7 @@ describe('the budget of a team', () => {
 
   it('of tool calls is spent to the last call and no further', async () => {
     const { counted, gift } = counter()
-    const script: Script = ({ tools }) => (tools.includes('count') ? new ToolWish('count') : 'Counted.')
+    const script: Script = ({ tools }) => (tools.includes('count') ? new ToolRequest('count') : 'Counted.')
     await using host = await openTeamHost({
       teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tool_calls: 7 } }),
       script,
@@ -93,7 +93,7 @@ describe('the budget of a team', () => {
   })
 
   it('of a member holds where it fails, and is given something again', async () => {
-    const script: Script = ({ results }) => (results.length === 0 ? new ToolWish('look') : new Error('it broke'))
+    const script: Script = ({ results }) => (results.length === 0 ? new ToolRequest('look') : new Error('it broke'))
     const { run, result } = await worked(led({ tokens: 15 }), leading([{ member: 'ann', task: 'it' }], script))
     expect(result.members.ann).to.have.property('status', 'failed')
     expect(run.spent.tokens - 3 * PER_WORD).to.be.within(PER_WORD, 15)

@@ -41,7 +41,7 @@ const bundleSchema = schema<Bundle>(
     },
     ['bundle', 'plugins', 'dependencies', 'files']
   ),
-  { faults: 'first' }
+  { problems: 'first' }
 )
 
 /** A placeholder for the set in a lock that is checked before its set has a name. */

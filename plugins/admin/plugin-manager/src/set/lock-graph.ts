@@ -1,13 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
-import { strayWish, type Wishes, wishesOf } from './package-json.ts'
+import { strayAddress, type DependencyLists, dependencySpecs } from './package-json.ts'
 
 /** The parts of npm's lock that svc reads. */
 export interface NpmLock {
   readonly packages: Readonly<Record<string, NpmPackage>>
 }
-interface NpmPackage extends Wishes {
+interface NpmPackage extends DependencyLists {
   /** Present if its folder has another name. */
   readonly name?: string
   readonly version?: string
@@ -51,7 +51,7 @@ export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependenc
     const found = packages[path]
     if (found === undefined || found.link || seen.has(path)) continue
     seen.set(path, found)
-    open.push(...Object.keys(wishesOf(found)).flatMap(name => placeOf(packages, path!, name) ?? []))
+    open.push(...Object.keys(dependencySpecs(found)).flatMap(name => placeOf(packages, path!, name) ?? []))
   }
   seen.delete(`node_modules/${plugin}`)
   return [...seen].map(([path, npmPackage]) => ({
@@ -66,10 +66,10 @@ export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependenc
  * and a package under another's name would run in each package that imports that name. Undefined if there is none.
  */
 export function strayDependency({ packages }: NpmLock): { readonly of: string; readonly what: string } | undefined {
-  const wishes = Object.entries(packages).flatMap(([path, item]) =>
-    !path.startsWith(MODULES) ? [] : Object.entries(wishesOf(item)).map(([name, spec]) => ({ path, name, spec }))
+  const specs = Object.entries(packages).flatMap(([path, item]) =>
+    !path.startsWith(MODULES) ? [] : Object.entries(dependencySpecs(item)).map(([name, spec]) => ({ path, name, spec }))
   )
-  for (const { path, name, spec } of wishes) {
+  for (const { path, name, spec } of specs) {
     const what = strayWords(packages, path, name, spec)
     if (what !== undefined) return { of: path.slice(path.lastIndexOf(MODULES) + MODULES.length), what }
   }
@@ -80,7 +80,7 @@ const MODULES = 'node_modules/'
 
 function strayWords(packages: NpmLock['packages'], path: string, name: string, spec: string): string | undefined {
   if (spec.startsWith('npm:')) return undefined
-  const address = strayWish(name, spec)
+  const address = strayAddress(name, spec)
   if (address !== undefined) return address
   const place = placeOf(packages, path, name)
   const there = place && packages[place]?.name

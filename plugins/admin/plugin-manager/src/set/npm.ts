@@ -66,7 +66,7 @@ function notRun(error: unknown): never {
 
 function wordsOf(result: RunResult, { plugin }: NpmRun, limitMs: number): string {
   if (result.code === 0 && result.stopped === undefined) return result.stdout.text
-  throw npmFault(result, limitMs, plugin)
+  throw npmError(result, limitMs, plugin)
 }
 
 /** Ignores another package manager that started this process. */
@@ -145,7 +145,7 @@ const NETWORK_CODE =
 const OTHER: NpmFailure = { reason: 'other', says: 'npm failed', hint: "Read npm's output in the details" }
 
 /** Converts a failed run of npm into PLUGIN_NOT_FOUND, PLUGIN_DEPENDENCY_STRAY or NPM_FAILED. */
-function npmFault({ stdout, stderr, stopped }: RunResult, limitMs: number, plugin: string | undefined): SvcError {
+function npmError({ stdout, stderr, stopped }: RunResult, limitMs: number, plugin: string | undefined): SvcError {
   const words = wordsIn(`${stderr.text}\n${stdout.text}`)
   if (stopped === 'timeout') return npmFailed(tooLong(limitMs), words, plugin)
   const code = /^npm (?:error|ERR!) code (\S+)/m.exec(stderr.text)?.[1] ?? ''
@@ -154,7 +154,7 @@ function npmFault({ stdout, stderr, stopped }: RunResult, limitMs: number, plugi
   const stray = STRAY[code]
   if (stray !== undefined)
     return dependencyStray(plugin, `one of its packages needs ${stray}, which is not a package of the registry`)
-  return npmFailed(faultOf(code), words, plugin)
+  return npmFailed(failureOf(code), words, plugin)
 }
 
 /** npm runs with these kinds disabled, and does not name the package. */
@@ -163,7 +163,7 @@ const STRAY: Readonly<Record<string, string>> = {
   EALLOWREMOTE: 'a file from an address',
 }
 
-function faultOf(code: string): NpmFailure {
+function failureOf(code: string): NpmFailure {
   if (NETWORK_CODE.test(code)) return NETWORK
   if (/^E(401|403|NEEDAUTH|OTP)$/.test(code)) return DENIED
   if (/^E(5\d\d|429)$/.test(code)) return { ...REGISTRY, says: `the registry failed with ${code.slice(1)}` }

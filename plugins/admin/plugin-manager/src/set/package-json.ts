@@ -20,7 +20,7 @@ export interface PluginPackage {
   readonly entry: string | undefined
 }
 
-interface PackageJson extends Wishes {
+interface PackageJson extends DependencyLists {
   readonly name?: unknown
   readonly version?: unknown
   readonly description?: unknown
@@ -56,7 +56,7 @@ export async function readPluginPackage(
     manifest,
     // npm's default for a package with a binding.gyp and without a script
     installScripts: hasGyp && !own.includes('install') && !own.includes('preinstall') ? [...own, 'binding.gyp'] : own,
-    hasDependencies: Object.keys(wishesOf(pkg)).length > 0,
+    hasDependencies: Object.keys(dependencySpecs(pkg)).length > 0,
     stray: strayDependencies(pkg),
     entry: manifest.runtime === undefined ? entryOf(main, exports) : undefined,
   }
@@ -102,13 +102,17 @@ async function manifestIn(text: string, work: string): Promise<Manifest> {
 }
 
 /** The dependencies in a package.json that npm installs. */
-export interface Wishes {
+export interface DependencyLists {
   readonly dependencies?: Readonly<Record<string, string>>
   readonly optionalDependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
 }
 
-export const wishesOf = ({ dependencies, optionalDependencies, peerDependencies }: Wishes): Record<string, string> => ({
+export const dependencySpecs = ({
+  dependencies,
+  optionalDependencies,
+  peerDependencies,
+}: DependencyLists): Record<string, string> => ({
   ...dependencies,
   ...optionalDependencies,
   ...peerDependencies,
@@ -118,11 +122,11 @@ export const wishesOf = ({ dependencies, optionalDependencies, peerDependencies 
  * Describes each dependency that is not a package of the registry: a folder, a repository, an address. svc installs no plugin
  * with one.
  */
-export const strayDependencies = (pkg: Wishes): string[] =>
-  Object.entries(wishesOf(pkg)).flatMap(([name, spec]) => strayWish(name, spec) ?? [])
+export const strayDependencies = (pkg: DependencyLists): string[] =>
+  Object.entries(dependencySpecs(pkg)).flatMap(([name, spec]) => strayAddress(name, spec) ?? [])
 
 /** The same for one dependency. A package of the registry under another name is allowed. */
-export const strayWish = (name: string, spec: unknown): string | undefined =>
+export const strayAddress = (name: string, spec: unknown): string | undefined =>
   typeof spec === 'string' && !spec.startsWith('npm:') && /[:/\\]/.test(spec)
     ? `needs ${name} as ${spec}, which is not a package of the registry`
     : undefined

@@ -22,7 +22,7 @@ export const FISH: McpTool = {
     'x-odd': 1,
   },
   outputSchema: { type: 'object' },
-  standing: 'good',
+  status: 'good',
 }
 const CAUGHT: ToolStep = { type: 'result', result: { content: [{ type: 'text', text: 'a cod' }], structured: { fish: 'cod' } } }
 

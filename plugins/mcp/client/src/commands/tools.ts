@@ -21,7 +21,7 @@ export class McpTools extends McpCommand {
     for (const problem of problems) this.note(`left out: ${oneLine(problem)}`)
     if (failure)
       this.note(`as it listed them last, because it cannot be asked now: ${failure.class}: ${oneLine(failure.message)}`)
-    if (tools.some(one => one.standing === 'changed'))
+    if (tools.some(one => one.status === 'changed'))
       this.note(`changed tools cannot be used until you approve them: svc mcp approve ${name}`)
   }
 }
@@ -32,9 +32,9 @@ const MARKS = { good: '', changed: ' (changed)', hidden: ' (excluded by the conf
 const MAX_LINE = 10_000
 
 /** The lines that describe a tool. */
-export function linesOf({ name, description, standing, difference = [], stripped = [] }: McpTool): string[] {
+export function linesOf({ name, description, status, difference = [], stripped = [] }: McpTool): string[] {
   return [
-    `${name}${MARKS[standing]}  ${oneLine(description, 120)}`.trimEnd(),
+    `${name}${MARKS[status]}  ${oneLine(description, 120)}`.trimEnd(),
     ...difference.map(line => `  ${oneLine(line, MAX_LINE)}`),
     ...stripped.map(place => `  hidden characters removed: ${oneLine(place)}`),
   ]
@@ -55,7 +55,7 @@ export class McpApprove extends McpCommand {
     const names = args.tool?.length ? args.tool : undefined
     const { name } = (await this.serverNamed(args.name)).entry
     const { tools, listed } = (await this.askOnce<ToolsAnswer>(flags, { do: 'tools', server: name }))!
-    const changed = selected(name, tools, names).filter(one => one.standing === 'changed')
+    const changed = selected(name, tools, names).filter(one => one.status === 'changed')
     // approves the versions that are shown here, even if the server has changed them again meanwhile
     const versions = listed.filter(one => changed.some(tool => tool.name === one.name))
     if (changed.length > 0) await this.askOnce(flags, { do: 'approve', server: name, tools: versions })

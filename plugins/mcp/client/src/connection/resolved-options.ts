@@ -114,7 +114,7 @@ function namedServers({ url, oauth }: HttpOptions): NamedServers {
 const FIRST_WAIT_MS = 500
 const MAX_WAIT_MS = 30_000
 
-/** Milliseconds before the next attempt after so many failures in a row. */
+/** Milliseconds before the next attempt, by the number of consecutive failures. */
 export const BACKOFFS = {
   exponential: failures => Math.round(Math.random() * Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** failures)),
   linear: failures => Math.min(MAX_WAIT_MS, 1_000 * (failures + 1)),

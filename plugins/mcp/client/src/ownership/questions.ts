@@ -24,7 +24,7 @@ export type CommandQuestion =
 export interface ToolsAnswer {
   /** As the server lists them now, or as it listed them last. */
   readonly listed: readonly ListedTool[]
-  /** The same, with their standing. */
+  /** The same, with their status. */
   readonly tools: readonly McpTool[]
   /** What was left out and why, a line each. */
   readonly problems: readonly string[]

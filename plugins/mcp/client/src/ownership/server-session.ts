@@ -85,7 +85,7 @@ export class ServerSession {
     return this.#catalogue!
   }
 
-  /** Calls a tool that this connection has listed and whose standing is good. */
+  /** Calls a tool that this connection has listed and whose status is good. */
   call(tool: string, args: Args, options: McpCallOptions, ctx: CallContext): AsyncIterable<ToolStep> {
     const { name } = this.#server.entry
     let begun = 0
@@ -123,7 +123,7 @@ export class ServerSession {
 
   /** The tools or the pins have changed: sets or clears `degraded`. */
   assess(): void {
-    const changed = this.#context.registry.tools(this.#server)?.filter(one => one.standing === 'changed') ?? []
+    const changed = this.#context.registry.tools(this.#server)?.filter(one => one.status === 'changed') ?? []
     const reason = degradedReason(this.#server.entry.name, changed, this.#catalogue?.problems ?? [])
     void this.#client?.then(client => client.setDegraded(reason)).catch(() => {})
   }
@@ -190,9 +190,9 @@ export class ServerSession {
   /** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that cannot be used. */
   #checkStanding(tool: string): void {
     const { name } = this.#server.entry
-    const standing = this.#context.registry.tools(this.#server)?.find(one => one.name === tool)?.standing
-    if (standing === 'good') return
-    throw callFailed(name, 'tool_not_found', REFUSALS[standing ?? 'unknown'](tool, name), { delivered: 'no' })
+    const status = this.#context.registry.tools(this.#server)?.find(one => one.name === tool)?.status
+    if (status === 'good') return
+    throw callFailed(name, 'tool_not_found', REFUSALS[status ?? 'unknown'](tool, name), { delivered: 'no' })
   }
 
   #connectable(): Promise<McpClient> {

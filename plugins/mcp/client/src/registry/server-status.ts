@@ -16,7 +16,7 @@ export function serverInfoOf(server: Server, registry?: ServerRegistry): McpServ
   const status = registry?.state(server)?.status ?? NEVER_CONNECTED
   const isEnabled = registry?.isEnabled(server) ?? entry.enabled ?? true
   const tools = registry?.tools(server) ?? []
-  const named = (standing: McpTool['standing']) => tools.filter(one => one.standing === standing).map(one => one.name)
+  const named = (wanted: McpTool['status']) => tools.filter(one => one.status === wanted).map(one => one.name)
   const changed = named('changed')
   return {
     ...status,

@@ -7,10 +7,10 @@ import {
   type McpClient,
   type StdioOptions,
 } from '@svc/plugin-mcp-client/client'
-import { type Faults, hostileCommand } from '../../../../../test/support/hostile.ts'
+import { type Misbehavior, hostileCommand } from '../../../../../test/support/hostile.ts'
 
 /** A client of a hostile server over stdio. */
-export const hostile = (problems: Faults = {}, options: Partial<StdioOptions> = {}): McpClient =>
+export const hostile = (problems: Misbehavior = {}, options: Partial<StdioOptions> = {}): McpClient =>
   createMcpClient({ name: 'hostile', ...hostileCommand(problems), backoff: () => 0, ...options })
 
 export const remote = (url: string, options: Partial<Omit<HttpOptions, 'url'>> = {}): McpClient =>

@@ -227,7 +227,7 @@ export class WorkflowsAnswer extends SvcCommand {
 function onlyOne(asking: readonly Waiting[]): string {
   if (asking.length === 1) return asking[0]!.step
   throw lineInvalid(
-    `several steps ask: ${asking.map(waiting => waiting.step).join(', ')}`,
+    `several steps wait for an answer: ${asking.map(waiting => waiting.step).join(', ')}`,
     'workflows answer <run> [<step>] <answer> [--follow] [--json]'
   )
 }

@@ -1,9 +1,20 @@
-import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand } from '@svc/cli/command'
-import type { Job, JobDetail, JobLogEntry, JobState } from '@svc/core/contracts'
-import { oneLine, table } from '@svc/plugin-kit'
-import { askJobs, JOB_ARG, jsonRecord, timeText } from './shared.ts'
+import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand, Args } from '@svc/cli/command'
+import {
+  type Job,
+  type JobDetail,
+  type JobLogEntry,
+  type JobState,
+  type CommandContext,
+  type Json,
+  Store,
+} from '@svc/core/contracts'
+import { oneLine, table, storeForgets, timeText } from '@svc/plugin-kit'
+import { systemContext } from '@svc/core'
+import { askServer } from '@svc/runtime'
+import { type JobsQuestion, TOPIC } from '../answers.ts'
 
 const HEAD = ['JOB', 'KIND', 'STATE', 'ATTEMPTS', 'ADDED', '']
+const JOB_ARG = { id: Args.string({ description: 'Id of a job', required: true, ignoreStdin: true }) }
 const STATES = ['queued', 'running', 'completed', 'failed', 'cancelled'] as const satisfies readonly JobState[]
 const MOST_LISTED = 200
 
@@ -128,3 +139,32 @@ export class JobsRetry extends SvcCommand {
     this.note(`queued ${job.id} again`)
   }
 }
+
+const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
+
+/** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_FORGETS. */
+async function askJobs<T>(
+  call: CommandContext,
+  { port }: { readonly port?: number | undefined },
+  question: JobsQuestion
+): Promise<T> {
+  const ctx = systemContext(call.signal, `svc jobs ${question.do}`)
+  const message = question as unknown as Json
+  const answers = askServer(call, { topic: TOPIC, message, port }, ctx, async host => {
+    const { durable, kind } = await host.service(Store).probe(ctx)
+    if (!durable) throw storeForgets(kind, 'this command cannot see the jobs of a server', HINT)
+  })
+  return (await Array.fromAsync(answers))[0] as T
+}
+
+/** A record for `--json`: keys in snake_case, times as text. Data of callers (`input`, `result`, `details`) stays as it is. */
+function jsonRecord(record: object): object {
+  return Object.fromEntries(
+    Object.entries(record).map(([key, value]) => [
+      key.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`),
+      TIMES.has(key) ? new Date(value as number).toISOString() : value,
+    ])
+  )
+}
+
+const TIMES: ReadonlySet<string> = new Set(['createdAt', 'startedAt', 'finishedAt', 'due', 'at'])

@@ -36,9 +36,9 @@ export interface Asked {
 }
 /** The reply of the model: a text, data, a tool call, or an error to fail with. */
 export type Script = (asked: Asked) => Word | Promise<Word>
-type Word = Json | Error | ToolWish
+type Word = Json | Error | ToolRequest
 /** A tool call of a member. */
-export class ToolWish {
+export class ToolRequest {
   readonly tool: string
   readonly args: { readonly [name: string]: Json }
   constructor(tool: string, args: { readonly [name: string]: Json } = {}) {
@@ -88,11 +88,11 @@ const scripted = (script: Script): Provider => ({
   probe: async () => {},
 })
 
-function* spoken(word: Json | ToolWish, maxTokens = OUTPUT): Generator<ModelEvent> {
-  if (word instanceof ToolWish) yield { type: 'tool_call', id: 'call', tool: word.tool, arguments: word.args }
+function* spoken(word: Json | ToolRequest, maxTokens = OUTPUT): Generator<ModelEvent> {
+  if (word instanceof ToolRequest) yield { type: 'tool_call', id: 'call', tool: word.tool, arguments: word.args }
   else yield { type: 'text', text: typeof word === 'string' ? word : JSON.stringify(word) }
   yield { type: 'usage', usage: { input: INPUT, output: Math.min(OUTPUT, maxTokens) } }
-  yield { type: 'finish', reason: word instanceof ToolWish ? 'tool_calls' : 'stop' }
+  yield { type: 'finish', reason: word instanceof ToolRequest ? 'tool_calls' : 'stop' }
 }
 
 export interface HostOptions {

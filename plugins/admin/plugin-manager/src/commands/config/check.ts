@@ -32,7 +32,7 @@ export async function checkConfig(options: ServeOptions, { json, start }: CheckA
   ]
   if (json) {
     const problems = [...all(server), ...all(ofTools).map(facts => ({ ...facts, command: 'svc mcp serve' }))]
-    print(JSON.stringify({ ok: good, sources: sourcesOf(config), faults: problems, notes: all(plan.notes), unchecked }, null, 2))
+    print(JSON.stringify({ ok: good, sources: sourcesOf(config), problems, notes: all(plan.notes), unchecked }, null, 2))
     return good ? 0 : 1
   }
   if (good) print(`The configuration is valid (${sourceNames(config).join(', ') || 'defaults only'}).`)

@@ -75,7 +75,7 @@ const isBelow = (key: string, asked: string | undefined) => asked === undefined 
 type PluginRows = ReturnType<typeof pluginRows>
 
 const jsonText = (values: readonly ConfigRow[], plugins: PluginRows, problems: readonly unknown[]) =>
-  JSON.stringify({ values, plugins, faults: problems.flatMap(errorFacts) }, null, 2)
+  JSON.stringify({ values, plugins, problems: problems.flatMap(errorFacts) }, null, 2)
 
 function plainText(rows: readonly ConfigRow[], plugins: PluginRows): string {
   const dim = (text: string) => styleText('gray', text, { stream: process.stdout })

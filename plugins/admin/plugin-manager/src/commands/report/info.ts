@@ -101,7 +101,7 @@ const factsOf = (info: Info) => ({
   contributes: info.contributes ?? {},
   folder: info.folder,
   health: healthOf(info),
-  ...(info.problem === undefined ? {} : { fault: info.problem }),
+  ...(info.problem === undefined ? {} : { problem: info.problem }),
   unset_variables: info.unset,
   ...(info.asOf === undefined ? {} : { process_as_of: info.asOf }),
   running: info.running,

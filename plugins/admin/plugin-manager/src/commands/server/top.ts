@@ -80,7 +80,7 @@ const wire = ({ name, calls, errors, ms, isolated }: PluginUsage) => ({
 })
 
 const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
-  svcError('METRICS_UNTOLD', `the server publishes no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
+  svcError('METRICS_UNAVAILABLE', `the server publishes no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
     hint: 'Load the plugin metrics. If authentication is on, set SVC_API_KEY to an API key or a token',
   })
 

@@ -6,7 +6,7 @@ import type { Fetch, OAuthOptions } from '../options.ts'
 /** A token is not used in its last minute: it must still be valid when it arrives. */
 const EARLY_MS = 60_000
 /** Lifetime in seconds of a token without `expires_in`. */
-const UNSAID_S = 300
+const DEFAULT_LIFETIME_S = 300
 /** Codes of RFC 6749, section 5.2, and common additions. Other parts of an error can repeat the request, and so the secret. */
 const CODES =
   /^(invalid_(request|client|grant|scope|target)|unauthorized_client|unsupported_grant_type|access_denied|temporarily_unavailable|slow_down)$/
@@ -84,7 +84,7 @@ function tokenOf({
 }: Awaited<ReturnType<typeof fetchToken>>): Token {
   if (text === '') throw tokenFailed('the token server answers without a token')
   if (type.toLowerCase() !== 'bearer') throw tokenFailed('the token server returns a token that is not of type bearer')
-  return { text, until: Date.now() + (lifetime > 0 ? lifetime : UNSAID_S) * 1_000 - EARLY_MS }
+  return { text, until: Date.now() + (lifetime > 0 ? lifetime : DEFAULT_LIFETIME_S) * 1_000 - EARLY_MS }
 }
 
 /** The SDK uses `server_error` also for a response that is not an OAuth error. */

@@ -12,7 +12,7 @@ const startWith = (a: ReturnType<typeof scripted>, entry: Partial<Tool> = {}) =>
 const systemOf = ({ messages }: ModelRequest) => JSON.stringify(messages.filter(({ role }) => role === 'system'))
 const ctx = testContext()
 
-describe('what a turn may wish', () => {
+describe('the selection that a turn requests', () => {
   it('is a profile and a mode of its own', async () => {
     const a = scripted([says('so')])
     await using found = await startWith(a)
