@@ -65,7 +65,7 @@ export async function openPlugin(
   stack.use(setVariables(env))
   const isApart = isolation === 'process'
   const own = typeof options.config === 'function' ? await options.config(at) : options.config
-  const config = { host: { setup_timeout_ms: isApart ? PROCESS_SETUP_MS : SETUP_MS }, ...configFor(plugin, own) }
+  const config = { host: { setup_timeout_ms: isApart ? PROCESS_SETUP_MS : SETUP_MS }, ...configFor(plugin, own, at.folder) }
   const given = JSON.stringify([config, env])
   const reach = isApart ? undefined : stack.use(watchReach(info, given))
   const mine = ownConfigs(plugin, config)
@@ -222,24 +222,24 @@ function undeclaredServers({ info: { manifest } }: PluginPackage, config: Config
 }
 
 /** The configuration of its author, else a minimal one. */
-function configFor(plugin: Plugin | undefined, config: ConfigTree | undefined): ConfigTree {
+function configFor(plugin: Plugin | undefined, config: ConfigTree | undefined, folder: string): ConfigTree {
   if (config || !plugin) return config ?? {}
   const [section, entry] =
     plugin.instances === undefined ? [plugin.section, {}] : [`${plugin.instances}.${ENTRY}`, { type: plugin.type }]
-  const needed = neededOf(plugin)
+  const needed = neededOf(plugin, folder)
   if (section === undefined || (needed === undefined && plugin.instances === undefined)) return {}
   return section
     .split('.')
     .reduceRight<unknown>((inner, key) => ({ [key]: inner }), { ...entry, ...Object(needed) }) as ConfigTree
 }
 
-/** Generates values that the schema requires and has no default for. */
-function neededOf({ config }: Plugin): unknown {
+/** Generates values that the schema requires and has no default for. A text can be a path that the plugin writes to: it is one in the folder. */
+function neededOf({ config }: Plugin, folder: string): unknown {
   const json = config?.json
   const { required = [], properties = {} } = Object(json) as { required?: string[]; properties?: object }
   if (required.length === 0) return undefined
   const only = Object.fromEntries(Object.entries(properties).filter(([key]) => required.includes(key)))
-  return generate({ type: 'object', required, properties: only }, randomOf(1))
+  return generate({ type: 'object', required, properties: only }, randomOf(1, [join(folder, 'made-up')]))
 }
 
 const homes: string[] = []

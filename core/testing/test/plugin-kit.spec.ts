@@ -30,6 +30,51 @@ describe('pluginKit, with a configuration for each case', function () {
     expect([...folders].filter(folder => existsSync(folder))).to.deep.equal([])
   })
 
+  it('makes up harmless texts: a path in the folder of its case, which the kit removes', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-writing-'))
+    const seen: string[] = []
+    Reflect.set(globalThis, 'svcKitSeen', seen)
+    const code = `import { writeFileSync } from 'node:fs'
+import { definePlugin, schema } from '@svc/core'
+const text = { type: 'string', minLength: 1, description: 'A path' }
+const config = schema({
+  type: 'object',
+  additionalProperties: false,
+  required: ['file', 'short', 'more'],
+  properties: { file: text, short: { ...text, maxLength: 3 }, more: { type: 'array', minItems: 3, items: text, description: 'Paths' } },
+})
+export default definePlugin({
+  section: 'writing',
+  config,
+  setup({ config: { file, short, more } }) {
+    globalThis.svcKitSeen.push(file, short, ...more)
+    writeFileSync(file, 'written')
+  },
+})`
+    try {
+      await symlink(fileURLToPath(new URL('../../../node_modules', import.meta.url)), join(folder, 'node_modules'))
+      const file = {
+        name: 'svc-plugin-writing',
+        version: '1.0.0',
+        type: 'module',
+        main: 'index.js',
+        svc: { api: 1, kind: 'hook' },
+      }
+      await writeFile(join(folder, 'package.json'), JSON.stringify(file))
+      await writeFile(join(folder, 'index.js'), code)
+      const [starts] = await pluginKit(folder)
+      await starts!.run.call(undefined).catch(() => undefined) // the manifest declares no file
+    } finally {
+      Reflect.deleteProperty(globalThis, 'svcKitSeen')
+      await rm(folder, { recursive: true, force: true })
+    }
+    expect(seen.length).to.be.at.least(10)
+    const paths = seen.filter(path => path.length > 3)
+    expect(paths.filter(path => !path.startsWith(join(tmpdir(), 'svc-kit-')))).to.deep.equal([])
+    expect(new Set(paths).size, 'each start has its own folder').to.be.at.least(2)
+    expect([...new Set(seen)].filter(path => existsSync(path))).to.deep.equal([])
+  })
+
   it('says how a test adds the services that a plugin requires', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-needy-'))
     const manifest = { api: 1, kind: 'service', permissions: { services: ['store', 'chat'] } }
