@@ -89,7 +89,7 @@ export async function openPlugin(
       by === info.name &&
       late.add(`it calls ${place} with the context of a call that has ended: pass on a context only while its call runs`)
   ).catch((error: unknown) => {
-    throw withKitHints(error)
+    throw withKitHints(error, own === undefined)
   })
   const held = stack.move()
   const close = async () => {
@@ -113,12 +113,17 @@ export async function openPlugin(
   }
 }
 
-/** A host of the kit has only the plugins that its caller names. */
-function withKitHints(error: unknown): unknown {
-  for (const problem of error instanceof StartFailed ? error.problems : [])
+/** A host of the kit has only the plugins that its caller names, and perhaps a generated configuration. */
+function withKitHints(error: unknown, isMadeUp: boolean): unknown {
+  for (const problem of error instanceof StartFailed ? error.problems : []) {
     if (problem.code === 'SERVICE_MISSING') Object.assign(problem, { hint: besideHint(String(problem.details.service)) })
+    if (problem.code === 'CONFIG_INVALID' && isMadeUp) Object.assign(problem, { hint: MADE_UP_HINT })
+  }
   return error
 }
+
+const MADE_UP_HINT =
+  'The kit generated this value, because test/samples has no "config". Add the configuration of a test there, or give it to pluginKit'
 
 const besideHint = (service: string) =>
   `Name a plugin that provides "${service}" in "beside" of the options of pluginKit${service === 'store' ? ` (beside: ['@svc/plugin-store-memory'])` : ''}, with that package in "devDependencies", or provide the service in "give". \`svc plugins test\` adds the built-in plugins by itself`

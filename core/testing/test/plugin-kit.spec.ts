@@ -101,6 +101,22 @@ export default definePlugin({ requires: ${services}, setup() {} })`
     }
   })
 
+  it('says that it made up the value that the schema of the configuration refuses', async () => {
+    const pgquery = new URL('../../../examples/plugins/pgquery/', import.meta.url)
+    const outcomes = await Promise.all(
+      [{}, { config: { tools: { pgquery: { server: 'nowhere', database: 'x', user: 'x' } } } }].map(async options => {
+        const [starts] = await pluginKit(pgquery, options)
+        return starts!.run.call(undefined).then(
+          () => 'it passed',
+          (error: Error) => error.message
+        )
+      })
+    )
+    for (const message of outcomes) expect(message).to.include('tools.pgquery.server must match')
+    expect(outcomes[0]).to.include('The kit generated this value, because test/samples has no "config"')
+    expect(outcomes[1]).to.not.include('generated')
+  })
+
   it('leaves the svc home of the user alone', async () => {
     const [outer, home] = [process.env.SVC_HOME, join(tmpdir(), `svc-untouched-${process.pid}`)]
     process.env.SVC_HOME = home
