@@ -280,6 +280,7 @@ describe('svc config check', () => {
     expect(checked.out)
       .to.contain('Not checked:\n')
       .and.contain('whether the address of the server is free')
+      .and.contain('the files of workflows (svc workflows validate <file>)')
       .and.match(/what the \d+ plugins check when they start \(svc config check --start\)/)
     const started = await workspace.svc(['config', 'check', '--start'])
     expect(started.code).to.equal(1)
