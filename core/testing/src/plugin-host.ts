@@ -89,7 +89,7 @@ export async function openPlugin(
       by === info.name &&
       late.add(`it calls ${place} with the context of a call that has ended: pass on a context only while its call runs`)
   ).catch((error: unknown) => {
-    throw withKitHints(error, own === undefined)
+    throw withKitHints(error, own === undefined ? madeUpIn(at.folder) : undefined)
   })
   const held = stack.move()
   const close = async () => {
@@ -113,14 +113,17 @@ export async function openPlugin(
   }
 }
 
-/** A host of the kit has only the plugins that its caller names, and perhaps a generated configuration. */
-function withKitHints(error: unknown, isMadeUp: boolean): unknown {
+/** A host of the kit has only the plugins that its caller names, and perhaps generated settings, whose texts are `madeUp`. */
+function withKitHints(error: unknown, madeUp: string | undefined): unknown {
   for (const problem of error instanceof StartFailed ? error.problems : []) {
     if (problem.code === 'SERVICE_MISSING') Object.assign(problem, { hint: besideHint(String(problem.details.service)) })
-    if (problem.code === 'CONFIG_INVALID' && isMadeUp) Object.assign(problem, { hint: MADE_UP_HINT })
+    if (madeUp !== undefined && (problem.code === 'CONFIG_INVALID' || problem.message.includes(madeUp)))
+      Object.assign(problem, { hint: MADE_UP_HINT })
   }
   return error
 }
+
+const madeUpIn = (folder: string) => join(folder, 'made-up')
 
 const MADE_UP_HINT =
   'The kit generated this value, because test/samples has no "config". Add the configuration of a test there, or give it to pluginKit'
@@ -244,7 +247,7 @@ function neededOf({ config }: Plugin, folder: string): unknown {
   const { required = [], properties = {} } = Object(json) as { required?: string[]; properties?: object }
   if (required.length === 0) return undefined
   const only = Object.fromEntries(Object.entries(properties).filter(([key]) => required.includes(key)))
-  return generate({ type: 'object', required, properties: only }, randomOf(1, [join(folder, 'made-up')]))
+  return generate({ type: 'object', required, properties: only }, randomOf(1, [madeUpIn(folder)]))
 }
 
 const homes: string[] = []

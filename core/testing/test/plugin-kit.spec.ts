@@ -49,6 +49,7 @@ export default definePlugin({
   setup({ config: { file, short, more } }) {
     globalThis.svcKitSeen.push(file, short, ...more)
     writeFileSync(file, 'written')
+    if (globalThis.svcKitSeen.length > 20) throw new Error('no room for ' + file)
   },
 })`
     try {
@@ -63,7 +64,11 @@ export default definePlugin({
       await writeFile(join(folder, 'package.json'), JSON.stringify(file))
       await writeFile(join(folder, 'index.js'), code)
       const [starts] = await pluginKit(folder)
-      await starts!.run.call(undefined).catch(() => undefined) // the manifest declares no file
+      let failed: unknown
+      while (seen.length <= 20) await starts!.run.call(undefined).catch(() => undefined) // the manifest declares no file
+      const [last] = await pluginKit(folder)
+      await last!.run.call(undefined).catch((error: Error) => (failed = error.message))
+      expect(failed).to.include('no room for').and.include('The kit generated this value')
     } finally {
       Reflect.deleteProperty(globalThis, 'svcKitSeen')
       await rm(folder, { recursive: true, force: true })
