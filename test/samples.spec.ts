@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemContext, type CallContext } from '@svc/core'
@@ -109,6 +110,36 @@ describe('the guides for plugins', () => {
     const body = await ask('ann', 'search_notes', { query: { q: 'creme*' } })
     expect(body?.next_cursor).to.equal(null)
     expect(body?.found.map(({ snippets }) => snippets.map(html))).to.deep.equal([['<mark>Crème</mark> &#38; &#60;b&#62;']])
+  })
+
+  it('has a webhook that takes signed bodies only, and does not start without its secret', async () => {
+    const { default: use } = (await import(pathToFileURL(plugins.at('webhook.ts')).href)) as { default: Plugin }
+    const start = () => startHost({ plugins: [{ name: 'webhook', use }], log: { destination: { write() {} } } })
+    const failed = await start().catch((error: Error) => error)
+    expect(failed).to.have.property('message').that.includes('GITHUB_SECRET is not set')
+    process.env.GITHUB_SECRET = 'of this test'
+    try {
+      await using host = await start()
+      const rawBody = Buffer.from('{ "n": 1.0 }')
+      const send = async (key: string) =>
+        host.slot(Routes).get('push')!.handle!(
+          {
+            params: {},
+            query: {},
+            headers: { 'x-hub-signature-256': `sha256=${createHmac('sha256', key).update(rawBody).digest('hex')}` },
+            body: { n: 1 },
+            rawBody,
+          },
+          systemContext(new AbortController().signal)
+        )
+      expect(await send('of this test')).to.deep.equal({ status: 204 })
+      for (const key of ['', 'another']) {
+        const error = await send(key).catch((reason: Error) => reason)
+        expect(error).to.include({ code: 'AUTHENTICATION_FAILED' })
+      }
+    } finally {
+      delete process.env.GITHUB_SECRET
+    }
   })
 
   it('has a service whose slot and hook another plugin joins', async () => {

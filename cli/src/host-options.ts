@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AnySlot, Config, HostOptions, PluginEntry } from '@svc/core'
+import { type AnySlot, type Config, get, type HostOptions, type PluginEntry } from '@svc/core'
 import { usePrecompiled } from '@svc/core/config'
 import * as contracts from '@svc/core/contracts'
 import type { IsolatedName } from '@svc/core/contracts'
@@ -56,3 +56,6 @@ function version(): string {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   return (JSON.parse(text) as { version: string }).version
 }
+
+/** The number of workers of a server with this configuration. */
+export const workersIn = (config: Config): number => Number(get(config.value, ['server', 'workers']) ?? 1)

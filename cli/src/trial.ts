@@ -1,6 +1,9 @@
 import { once } from 'node:events'
-import { ensureHome, problemsToWire } from '@svc/runtime'
+import { systemContext } from '@svc/core'
+import { Store } from '@svc/core/contracts'
+import { checkShared, ensureHome, problemsToWire } from '@svc/runtime'
 import type { Lock } from '@svc/plugin-manager/installed'
+import { workersIn } from './host-options.ts'
 import { startInnerHost } from './inner-host.ts'
 import { here } from './command-place.ts'
 import type { ServeOptions } from './serve-flags.ts'
@@ -16,6 +19,7 @@ export interface Trial {
 }
 
 const BEAT_MS = 1_000
+const SHARED_MS = 10_000
 
 /** Receives the trial, runs it and sends its problems. Sends a beat each second while the event loop runs. */
 export async function tryStart(): Promise<void> {
@@ -32,5 +36,8 @@ export async function tryStart(): Promise<void> {
 async function startOnce({ config, options = config === undefined ? {} : { config }, installed, kept }: Trial): Promise<void> {
   const place = { ...here(), ...(installed ? { installed } : {}) }
   const settings = await findSettings(options, place)
-  await using _host = await startInnerHost(settings, ensureHome(), undefined, { kept })
+  await using inner = await startInnerHost(settings, ensureHome(), undefined, { kept })
+  const hasStore = inner.plan.loaded.some(({ plugin }) => plugin.provides?.name === Store.name)
+  // as the workers of a server do when they are ready
+  if (hasStore) await checkShared(inner.host.service(Store), workersIn(settings), systemContext(AbortSignal.timeout(SHARED_MS)))
 }

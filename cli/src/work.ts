@@ -19,7 +19,7 @@ import { type Begun, begunHere, type Imports, noteImports } from './watching.ts'
 import { type LogOutput, openLog } from './log-output.ts'
 import { redactOutput } from './redact-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
-import { hostOptions } from './host-options.ts'
+import { hostOptions, workersIn } from './host-options.ts'
 import { placesOf, protectedPathsOf } from './plugin-paths.ts'
 import { setHome } from './command-place.ts'
 import { findSettings, sourcesOf } from './settings.ts'
@@ -198,8 +198,6 @@ function plainLayers(config: Config): Layer[] | undefined {
   const layers = config.layers.map(({ name, file, value }) => ({ name, ...(file === undefined ? {} : { file }), value }))
   return findNonPlain(layers, 'layers') === undefined ? layers : undefined
 }
-
-const workersIn = (config: Config) => Number(get(config.value, ['server', 'workers']) ?? 1)
 
 async function watched(config: Config, home: string, imports: Imports): Promise<string[]> {
   return imports.withImports(placesOf(config, home))

@@ -280,10 +280,24 @@ describe('svc config check', () => {
     expect(checked.out)
       .to.contain('Not checked:\n')
       .and.contain('whether the address of the server is free')
+      .and.contain('the files of workflows (svc workflows validate <file>)')
       .and.match(/what the \d+ plugins check when they start \(svc config check --start\)/)
     const started = await workspace.svc(['config', 'check', '--start'])
     expect(started.code).to.equal(1)
     expect(started.err).to.contain('SETUP_FAILED').and.contain('the tide is out')
+  })
+
+  it('says that it did not check secrets, and with --start finds those that are missing', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'providers: { mine: { type: openai, api_key: "${secret:mine_key}" } }\n')
+    const checked = await workspace.svc(['config', 'check'])
+    expect([checked.code, checked.err]).to.deep.equal([0, ''])
+    expect(checked.out).to.match(/Not checked:[^]*the secrets mine_key, and the settings with them \(svc config check --start\)/)
+    const started = await workspace.svc(['config', 'check', '--start'])
+    expect(started.code).to.equal(1)
+    expect(started.err).to.contain('SECRET_UNKNOWN').and.contain('"mine_key"')
+    await workspace.write('svc.config.yaml', '')
+    expect((await workspace.svc(['config', 'check'])).out).to.not.contain('secrets')
   })
 
   it('names the line of a file that cannot be read', async () => {

@@ -7,10 +7,11 @@ import { fileURLToPath } from 'node:url'
 import type { Store } from '@svc/core/contracts'
 import { storeKit } from '@svc/testing'
 import { expect } from 'chai'
+import { lintPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/lint.ts'
 import { until } from '../support/wait.ts'
 import { type Client, createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
-import { type Service, startService } from '../support/service.ts'
+import { newHome, type Service, startService } from '../support/service.ts'
 import { describeWith } from '../support/needs.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/plugins/', import.meta.url))
@@ -149,6 +150,20 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
     expect(table.out.split('\n')[0]).to.match(/^PLUGIN +CALLS +ERRORS +TIME +MEMORY +CPU +RESTARTS +REFUSED$/)
     expect(table.out.split('\n')[1]).to.match(/^svc-plugin-example-ticket +\d+ +\d+ +[\d.]+ m?s +[\d.]+ MiB/)
   })
+})
+
+/** The kit makes up what it calls them with. The other examples have tests of their own, and run lint with them. */
+describe('examples/plugins of few lines', () => {
+  for (const name of ['dice', 'garden', 'greetings-french', 'notice', 'parrot', 'pick', 'ticket', 'words'])
+    it(`${name} passes the kit, and has no errors in lint`, async () => {
+      const folder = join(EXAMPLES, name)
+      const home = await newHome()
+      const { code, out } = await runSvc(['plugins', 'test', folder, '--isolation', 'in-process'], { home }).finally(() =>
+        rm(home, { recursive: true, force: true })
+      )
+      expect(code, out).to.equal(0)
+      expect((await lintPlugin(folder)).filter(({ level }) => level === 'error')).to.deep.equal([])
+    }).timeout(30_000)
 })
 
 /** As its plugin makes it. */

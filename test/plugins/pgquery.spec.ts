@@ -1,45 +1,17 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pluginKit } from '@svc/testing'
 import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
-import { create } from 'tar'
 import { createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
 import { describeWith, lacking, skipBecause } from '../support/needs.ts'
-import { type PackageJson, type Registry, startRegistry } from '../support/registry.ts'
+import { publishInstalled, startRegistry } from '../support/registry.ts'
 import { startService } from '../support/service.ts'
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/plugins/pgquery/', import.meta.url))
-const ROOT = createRequire(import.meta.url)
-
-/** Publishes an installed package and all that it depends on. */
-async function publishInstalled(registry: Registry, work: string, name: string, done: Set<string>): Promise<void> {
-  if (done.has(name)) return
-  done.add(name)
-  const file = ROOT.resolve.paths(name)!.map(folder => join(folder, name, 'package.json'))
-  const path = (
-    await Promise.all(
-      file.map(item =>
-        readFile(item).then(
-          () => item,
-          () => undefined
-        )
-      )
-    )
-  ).find(Boolean)!
-  const pkg = JSON.parse(await readFile(path, 'utf8')) as PackageJson & { readonly dependencies?: Record<string, string> }
-  const folder = await mkdtemp(join(work, 'pack-'))
-  await cp(dirname(path), join(folder, 'package'), { recursive: true })
-  const tarball = join(folder, 'package.tgz')
-  await create({ file: tarball, cwd: folder, gzip: true, portable: true }, ['package'])
-  await registry.publish(tarball, pkg)
-  for (const key of Object.keys(pkg.dependencies ?? {})) await publishInstalled(registry, work, key, done)
-}
-
 /** As a person would: the package, its dependency from a registry, a real database, a process of its own. */
 describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
   this.timeout(180_000)
@@ -60,7 +32,7 @@ describeWith('bubblewrap', 'examples/plugins/pgquery, installed', function () {
     stack.defer(() => rm(folder, { recursive: true, force: true }))
     postgres = stack.use(await startPostgres())
     const registry = stack.use(await startRegistry())
-    await publishInstalled(registry, folder, 'pg', new Set())
+    await publishInstalled(registry, folder, 'pg')
     env = { PGQUERY_PASSWORD: postgres.password, npm_config_registry: registry.url, npm_config_cache: join(folder, 'cache') }
     await configure(`localhost:${postgres.port}`)
     const { code, out, err } = await svc('plugins', 'install', EXAMPLE, '--yes')

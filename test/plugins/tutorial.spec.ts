@@ -23,7 +23,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
 }
 
 describe('docs/tutorials/first-plugin.md', function () {
-  this.timeout(120_000)
+  this.timeout(300_000)
 
   it('leads from nothing to a package that can be published, command by command', async () => {
     const outputs = await followed('ts')

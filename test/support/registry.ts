@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -85,4 +87,22 @@ export async function tarballOf(folder: string, pkg: PackageJson, files: Readonl
   const file = join(work, `${pkg.name.replace('@', '').replace('/', '-')}-${pkg.version}.tgz`)
   await create({ file, cwd: work, gzip: true, portable: true }, ['package'])
   return file
+}
+
+/** Publishes a package of this repository's `node_modules`, and all that it depends on. */
+export async function publishInstalled(registry: Registry, work: string, name: string, done = new Set<string>()): Promise<void> {
+  if (done.has(name)) return
+  done.add(name)
+  const source = createRequire(import.meta.url)
+    .resolve.paths(name)!
+    .map(folder => join(folder, name))
+    .find(folder => existsSync(join(folder, 'package.json')))
+  if (source === undefined) throw new Error(`${name} is not installed`)
+  const pkg = JSON.parse(await readFile(join(source, 'package.json'), 'utf8')) as PackageJson & { dependencies?: object }
+  const folder = await mkdtemp(join(work, 'pack-'))
+  await cp(source, join(folder, 'package'), { recursive: true })
+  const tarball = join(folder, 'package.tgz')
+  await create({ file: tarball, cwd: folder, gzip: true, portable: true }, ['package'])
+  await registry.publish(tarball, pkg)
+  for (const key of Object.keys(pkg.dependencies ?? {})) await publishInstalled(registry, work, key, done)
 }

@@ -21,7 +21,7 @@ export {
 export { type WorkerInfo } from '../supervisor/worker-handle.ts'
 export { type PeerLink } from '../supervisor/peer-link.ts'
 export { type DrainRequest, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
-export { workersPlugin } from '../supervisor/workers-plugin.ts'
+export { checkShared, workersPlugin } from '../supervisor/workers-plugin.ts'
 export {
   askServer,
   Control,

@@ -65,7 +65,7 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
           },
         })
       const ready = async (ctx: CallContext) => {
-        if (workers > 1 && store) await checkShared(store, workers, ctx)
+        if (store) await checkShared(store, workers, ctx)
         await join()
         await cluster?.join(ctx)
         return undefined
@@ -166,8 +166,9 @@ function answerOf(answers: SlotView<PeerAnswer>, topic: string): PeerAnswer {
   return answer
 }
 
-/** Throws MEMORY_NOT_SHARED. Ignores errors of the store, which its health check reports. */
-async function checkShared(store: Store, workers: number, ctx: CallContext): Promise<void> {
+/** Throws MEMORY_NOT_SHARED if several workers cannot share the store. Ignores errors of the store, which its health check reports. */
+export async function checkShared(store: Store, workers: number, ctx: CallContext): Promise<void> {
+  if (workers <= 1) return
   const probed = await withTimeout(PROBE_MS, signal => store.probe({ ...ctx, signal }), ctx).catch(() => undefined)
   if (probed?.scope === 'process') throw memoryNotShared(probed.kind, workers)
 }

@@ -1,28 +1,35 @@
 import assert from 'node:assert/strict'
+import { isAbsolute } from 'node:path'
 import { codeOf, type JsonSchema, messageOf } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import { atOnce, compileSchema, outcome } from './kit-case.ts'
 import type { PluginKitOptions } from './plugin-package.ts'
 
-/** Random numbers from 0 to 1, reproducible by seed. */
-export type Random = () => number
+/** Random numbers from 0 to 1, reproducible by seed, and the texts of generated values. */
+export interface Random {
+  (): number
+  readonly texts: readonly string[]
+}
 
 /** Mulberry32: small, and good enough to find unexpected inputs. */
-export function randomOf(seed: number): Random {
+export function randomOf(seed: number, texts: readonly string[] = TEXTS): Random {
   let state = seed >>> 0
-  return () => {
+  const next = () => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
+  return Object.assign(next, { texts })
 }
 
-const pick = <T>(from: readonly T[], random: Random): T => from[Math.floor(random() * from.length)]!
+const pick = <T>(from: readonly T[], random: () => number): T => from[Math.floor(random() * from.length)]!
+
+const PLAIN = 'a few words'
 
 /** Difficult texts: empty, long, other scripts, incomplete pairs, special meanings. */
 const TEXTS = [
-  'a few words',
+  PLAIN,
   '',
   ' ',
   '0',
@@ -97,7 +104,9 @@ function text(words: SchemaKeywords, random: Random): Json {
   const format = FORMATS[String(words.format)]
   if (format !== undefined) return format
   const most = Number(words.maxLength ?? Number.POSITIVE_INFINITY)
-  const some = pick(TEXTS, random).slice(0, most)
+  const made = pick(random.texts, random)
+  // a path that is cut off is another path
+  const some = (isAbsolute(made) && made.length > most ? PLAIN : made).slice(0, most)
   return some.padEnd(Math.min(Number(words.minLength ?? 0), 100_000), 'x')
 }
 

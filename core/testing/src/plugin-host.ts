@@ -65,7 +65,7 @@ export async function openPlugin(
   stack.use(setVariables(env))
   const isApart = isolation === 'process'
   const own = typeof options.config === 'function' ? await options.config(at) : options.config
-  const config = { host: { setup_timeout_ms: isApart ? PROCESS_SETUP_MS : SETUP_MS }, ...configFor(plugin, own) }
+  const config = { host: { setup_timeout_ms: isApart ? PROCESS_SETUP_MS : SETUP_MS }, ...configFor(plugin, own, at.folder) }
   const given = JSON.stringify([config, env])
   const reach = isApart ? undefined : stack.use(watchReach(info, given))
   const mine = ownConfigs(plugin, config)
@@ -89,7 +89,7 @@ export async function openPlugin(
       by === info.name &&
       late.add(`it calls ${place} with the context of a call that has ended: pass on a context only while its call runs`)
   ).catch((error: unknown) => {
-    throw withKitHints(error)
+    throw withKitHints(error, own === undefined ? madeUpIn(at.folder) : undefined)
   })
   const held = stack.move()
   const close = async () => {
@@ -113,12 +113,20 @@ export async function openPlugin(
   }
 }
 
-/** A host of the kit has only the plugins that its caller names. */
-function withKitHints(error: unknown): unknown {
-  for (const problem of error instanceof StartFailed ? error.problems : [])
+/** A host of the kit has only the plugins that its caller names, and perhaps generated settings, whose texts are `madeUp`. */
+function withKitHints(error: unknown, madeUp: string | undefined): unknown {
+  for (const problem of error instanceof StartFailed ? error.problems : []) {
     if (problem.code === 'SERVICE_MISSING') Object.assign(problem, { hint: besideHint(String(problem.details.service)) })
+    if (madeUp !== undefined && (problem.code === 'CONFIG_INVALID' || problem.message.includes(madeUp)))
+      Object.assign(problem, { hint: MADE_UP_HINT })
+  }
   return error
 }
+
+const madeUpIn = (folder: string) => join(folder, 'made-up')
+
+const MADE_UP_HINT =
+  'The kit generated this value, because test/samples has no "config". Add the configuration of a test there, or give it to pluginKit'
 
 const besideHint = (service: string) =>
   `Name a plugin that provides "${service}" in "beside" of the options of pluginKit${service === 'store' ? ` (beside: ['@svc/plugin-store-memory'])` : ''}, with that package in "devDependencies", or provide the service in "give". \`svc plugins test\` adds the built-in plugins by itself`
@@ -222,24 +230,24 @@ function undeclaredServers({ info: { manifest } }: PluginPackage, config: Config
 }
 
 /** The configuration of its author, else a minimal one. */
-function configFor(plugin: Plugin | undefined, config: ConfigTree | undefined): ConfigTree {
+function configFor(plugin: Plugin | undefined, config: ConfigTree | undefined, folder: string): ConfigTree {
   if (config || !plugin) return config ?? {}
   const [section, entry] =
     plugin.instances === undefined ? [plugin.section, {}] : [`${plugin.instances}.${ENTRY}`, { type: plugin.type }]
-  const needed = neededOf(plugin)
+  const needed = neededOf(plugin, folder)
   if (section === undefined || (needed === undefined && plugin.instances === undefined)) return {}
   return section
     .split('.')
     .reduceRight<unknown>((inner, key) => ({ [key]: inner }), { ...entry, ...Object(needed) }) as ConfigTree
 }
 
-/** Generates values that the schema requires and has no default for. */
-function neededOf({ config }: Plugin): unknown {
+/** Generates values that the schema requires and has no default for. A text can be a path that the plugin writes to: it is one in the folder. */
+function neededOf({ config }: Plugin, folder: string): unknown {
   const json = config?.json
   const { required = [], properties = {} } = Object(json) as { required?: string[]; properties?: object }
   if (required.length === 0) return undefined
   const only = Object.fromEntries(Object.entries(properties).filter(([key]) => required.includes(key)))
-  return generate({ type: 'object', required, properties: only }, randomOf(1))
+  return generate({ type: 'object', required, properties: only }, randomOf(1, [madeUpIn(folder)]))
 }
 
 const homes: string[] = []

@@ -30,6 +30,56 @@ describe('pluginKit, with a configuration for each case', function () {
     expect([...folders].filter(folder => existsSync(folder))).to.deep.equal([])
   })
 
+  it('makes up harmless texts: a path in the folder of its case, which the kit removes', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-writing-'))
+    const seen: string[] = []
+    Reflect.set(globalThis, 'svcKitSeen', seen)
+    const code = `import { writeFileSync } from 'node:fs'
+import { definePlugin, schema } from '@svc/core'
+const text = { type: 'string', minLength: 1, description: 'A path' }
+const config = schema({
+  type: 'object',
+  additionalProperties: false,
+  required: ['file', 'short', 'more'],
+  properties: { file: text, short: { ...text, maxLength: 3 }, more: { type: 'array', minItems: 3, items: text, description: 'Paths' } },
+})
+export default definePlugin({
+  section: 'writing',
+  config,
+  setup({ config: { file, short, more } }) {
+    globalThis.svcKitSeen.push(file, short, ...more)
+    writeFileSync(file, 'written')
+    if (globalThis.svcKitSeen.length > 20) throw new Error('no room for ' + file)
+  },
+})`
+    try {
+      await symlink(fileURLToPath(new URL('../../../node_modules', import.meta.url)), join(folder, 'node_modules'))
+      const file = {
+        name: 'svc-plugin-writing',
+        version: '1.0.0',
+        type: 'module',
+        main: 'index.js',
+        svc: { api: 1, kind: 'hook' },
+      }
+      await writeFile(join(folder, 'package.json'), JSON.stringify(file))
+      await writeFile(join(folder, 'index.js'), code)
+      const [starts] = await pluginKit(folder)
+      let failed: unknown
+      while (seen.length <= 20) await starts!.run.call(undefined).catch(() => undefined) // the manifest declares no file
+      const [last] = await pluginKit(folder)
+      await last!.run.call(undefined).catch((error: Error) => (failed = error.message))
+      expect(failed).to.include('no room for').and.include('The kit generated this value')
+    } finally {
+      Reflect.deleteProperty(globalThis, 'svcKitSeen')
+      await rm(folder, { recursive: true, force: true })
+    }
+    expect(seen.length).to.be.at.least(10)
+    const paths = seen.filter(path => path.length > 3)
+    expect(paths.filter(path => !path.startsWith(join(tmpdir(), 'svc-kit-')))).to.deep.equal([])
+    expect(new Set(paths).size, 'each start has its own folder').to.be.at.least(2)
+    expect([...new Set(seen)].filter(path => existsSync(path))).to.deep.equal([])
+  })
+
   it('says how a test adds the services that a plugin requires', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-needy-'))
     const manifest = { api: 1, kind: 'service', permissions: { services: ['store', 'chat'] } }
@@ -54,6 +104,22 @@ export default definePlugin({ requires: ${services}, setup() {} })`
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
+  })
+
+  it('says that it made up the value that the schema of the configuration refuses', async () => {
+    const pgquery = new URL('../../../examples/plugins/pgquery/', import.meta.url)
+    const outcomes = await Promise.all(
+      [{}, { config: { tools: { pgquery: { server: 'nowhere', database: 'x', user: 'x' } } } }].map(async options => {
+        const [starts] = await pluginKit(pgquery, options)
+        return starts!.run.call(undefined).then(
+          () => 'it passed',
+          (error: Error) => error.message
+        )
+      })
+    )
+    for (const message of outcomes) expect(message).to.include('tools.pgquery.server must match')
+    expect(outcomes[0]).to.include('The kit generated this value, because test/samples has no "config"')
+    expect(outcomes[1]).to.not.include('generated')
   })
 
   it('leaves the svc home of the user alone', async () => {

@@ -27,7 +27,8 @@ const rollDice = most => ({
     properties: { rolls: { type: 'array', items: { type: 'integer' } }, sum: { type: 'integer' } },
     required: ['rolls', 'sum'],
   },
-  async call({ dice = 1, sides = 6 }) {
+  async call({ dice = 1, sides = 6 }, { signal }) {
+    signal.throwIfAborted()
     const rolls = Array.from({ length: Number(dice) }, () => randomInt(Number(sides)) + 1)
     const sum = rolls.reduce((total, one) => total + one, 0)
     return { content: [{ type: 'text', text: `${rolls.join(' + ')} = ${sum}` }], structured: { rolls, sum } }

@@ -6,7 +6,7 @@ const config = schema({
   type: 'object',
   additionalProperties: false,
   properties: {
-    type: { type: 'string' },
+    type: { type: 'string', description: 'The type of the entry: parrot.' },
     times: { type: 'integer', minimum: 1, maximum: 10, default: 2, description: 'Number of repetitions.' },
   },
 })
@@ -31,7 +31,8 @@ const createParrot = times => ({
     const text = lastText(request)
     for (let said = 0; said < times; said++) {
       signal.throwIfAborted()
-      yield { type: 'text', text: said === 0 ? text : ` ${text}` }
+      const piece = said === 0 ? text : ` ${text}`
+      if (piece !== '') yield { type: 'text', text: piece }
     }
     yield { type: 'usage', usage: { input: tokensOf(text), output: tokensOf(text) * times } }
     yield { type: 'finish', reason: 'stop' }

@@ -14,7 +14,10 @@ export default definePlugin({
         required: ['text'],
         additionalProperties: false,
       },
-      call: async ({ text }) => ({ content: [{ type: 'text', text: `${countWords(/** @type {string} */ (text))}` }] }),
+      async call({ text }, { signal }) {
+        signal.throwIfAborted()
+        return { content: [{ type: 'text', text: `${countWords(/** @type {string} */ (text))}` }] }
+      },
     })
   },
 })

@@ -303,7 +303,7 @@ describe('svc plugins new, on the command line', function () {
 })
 
 describe('svc plugins dev', function () {
-  this.timeout(60_000)
+  this.timeout(180_000)
 
   it('serves the plugin from its TypeScript source, without those that are installed, and takes up each file that is saved', async () => {
     await using workspace = await makeWorkspace()

@@ -121,6 +121,17 @@ describe('what a person reads before a plugin is let in', () => {
     expect(runs('quickjs', true)).to.equal(runs('quickjs', false))
   })
 
+  it('says of a plugin in the process of svc that nothing enforces its permissions', () => {
+    const may = (isolation: 'process' | 'in-process', permissions: object) =>
+      /^ {2}may +([^]*?)\n {2}scripts/m
+        .exec(proposalText({ candidate: { ...candidate, permissions }, isolation, trusted: true, access }, false))![1]!
+        .split(/\n +/)
+    const all = 'WIDE: do all that svc can do, because its permissions are not enforced in the process of svc'
+    expect(may('in-process', {})).to.deep.equal([all])
+    expect(may('in-process', { env: ['A_KEY'] })).to.deep.equal([all, 'read the variable A_KEY'])
+    expect(may('process', {})[0]).to.match(/^nothing but its own files/)
+  })
+
   it('shows the values of settings in place of their names, without user and password', () => {
     const manifest = { ...candidate.manifest, instances: { section: 'providers', type: 'tides' } }
     const permissions = {

@@ -79,7 +79,7 @@ export function proposalText({ candidate, isolation, access }: Proposal, isOpen:
     ...rowsOf('adds', addedWords(manifest.contributes)),
     ...rowsOf('answers', routeWords(manifest.contributes)),
     ...rowsOf('checks', schemeWords(manifest)),
-    ...rowsOf('may', permissionWords(candidate.permissions, access.lookup)),
+    ...rowsOf('may', accessWords(isolation, candidate.permissions, access.lookup)),
     ...rowsOf(
       'needs',
       access.missing.map(setting => `${setting} in the configuration, which is not set`)
@@ -276,6 +276,16 @@ function holdsAPerson(path: string): boolean {
 /** Number of permissions that a person reads. */
 const MOST = 20
 
+/** Describes what a plugin can do. Nothing enforces the permissions of a plugin in the process of svc. */
+export function accessWords(isolation: IsolationMode, permissions: Permissions, lookup?: SettingLookup): string[] {
+  const words = permissionWords(permissions, lookup)
+  if (isolation !== 'in-process') return words
+  return [UNENFORCED, ...(words[0] === NOTHING ? [] : words)]
+}
+
+const UNENFORCED = 'WIDE: do all that svc can do, because its permissions are not enforced in the process of svc'
+const NOTHING = 'nothing but its own files, and the files of the system that every program reads: no network, no variables'
+
 /**
  * Describes permissions: wide ones first and marked; a long list is shortened. With `lookup`, shows the values of the settings
  * to which they refer.
@@ -287,8 +297,7 @@ export function permissionWords(permissions: Permissions, lookup?: SettingLookup
       kind === 'env' && optional.includes(name) ? optionalAccess(name) : askedOf(kind, name, lookup)
     )
   )
-  if (all.length === 0)
-    return ['nothing but its own files, and the files of the system that every program reads: no network, no variables']
+  if (all.length === 0) return [NOTHING]
   const wide = all.filter(item => item.isWide)
   const others = all.filter(item => !item.isWide)
   const rest = others.length - MOST

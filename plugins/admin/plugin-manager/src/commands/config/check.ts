@@ -111,10 +111,16 @@ function toolNameProblems(config: Config, { loaded, plannedPlugins }: Plan): Svc
 /** What only a start, or a request to another machine, can show. */
 function uncheckedWords({ plannedPlugins, loaded }: Plan, start: boolean): string[] {
   const own = loaded.filter(({ found }) => !found.declared).map(({ name }) => name)
+  const secrets = [...new Set(plannedPlugins.flatMap(({ references }) => references.map(({ name }) => name)))]
+  const hasWorkflows = plannedPlugins.some(({ plugin }) => plugin.section === 'workflows')
   return [
     'whether the address of the server is free, and a name of this machine',
     'whether model providers, MCP servers, stores and identity providers answer (svc doctor)',
+    ...(hasWorkflows ? ['the files of workflows (svc workflows validate <file>)'] : []),
     ...(start ? [] : [`what the ${plannedPlugins.length} plugins check when they start (svc config check --start)`]),
+    ...(secrets.length === 0 || start
+      ? []
+      : [`the secrets ${secrets.join(', ')}, and the settings with them (svc config check --start)`]),
     ...(own.length === 0 || start ? [] : [`the names that plugins without a manifest add: ${own.join(', ')}`]),
   ]
 }
