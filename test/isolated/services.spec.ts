@@ -152,7 +152,7 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
 
   it('imports texts by a job that goes on after a failure, and limits imports by exact counts', async () => {
     const tried = await Promise.all([1, 2, 3, 4].map(() => client.post('/library/import', { texts: TEXTS })))
-    expect(tried.map(({ status }) => status).toSorted()).to.deep.equal([200, 200, 429, 429])
+    expect(tried.map(({ status }) => status)).to.have.members([200, 200, 429, 429])
     for (const { body } of tried.filter(({ status }) => status === 200))
       expect(body).to.deep.include({ state: 'completed', attempts: 2, result: { imported: 2 } })
   })
