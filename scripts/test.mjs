@@ -57,7 +57,7 @@ const PARTS = {
   plugins: /^(test\/plugins|plugins\/admin\/plugin-manager\/test\/set)\//,
   security: /^test\/security\//,
   services:
-    /^(core\/testing\/test\/engines|plugins\/workflows\/(jobs|schedules)\/test|plugins\/storage\/(bus-store|secrets|settings)\/test)\/|^test\/(isolated\/jobs|jobs|servers)\.spec/,
+    /^(core\/testing\/test\/engines|plugins\/workflows\/(jobs|schedules)\/test|plugins\/storage\/(bus-store|secrets|settings)\/test)\/|^test\/(isolated\/(jobs|services)|jobs|servers)\.spec/,
 }
 
 /** Hundreds of processes read the same sources, so they share a compile cache. No other user can write to this folder. */

@@ -12,6 +12,8 @@ const listener = {
   kept: async () => undefined,
 }
 
+const NODE = 'node1'
+
 /** A worker with a host, connected to the hub by a channel in this process. */
 async function openWorker(hub: SupervisorPeerHub, at: number): Promise<PeerUnderTest & { close(): Promise<void> }> {
   const [here, there] = memoryTransport()
@@ -37,6 +39,7 @@ async function openWorker(hub: SupervisorPeerHub, at: number): Promise<PeerUnder
       { name: 'probe', use: taps },
     ],
     worker: id,
+    nodeId: NODE,
     log: { level: 'silent' },
   })
   const kill = async () => {
@@ -44,7 +47,7 @@ async function openWorker(hub: SupervisorPeerHub, at: number): Promise<PeerUnder
     supervisor.close()
     leave()
   }
-  return { peers: host.service(Peers), seen, kill, close: () => host.close() }
+  return { peers: host.service(Peers), node: NODE, seen, kill, close: () => host.close() }
 }
 
 describe('the workers of a server', () => {

@@ -48,6 +48,7 @@ describe('two servers that share a home', () => {
       () => effective(first),
       ({ mode }) => mode === 'review'
     )
+    for (const client of [first, second]) expect((await client.get('/health/ready')).body).to.deep.equal({ status: 'ready' })
     const found = await findServers(home)
     const reports = await Promise.all(found.map(({ control }) => control.report(systemContext(AbortSignal.timeout(5_000)))))
     expect(reports.map(({ clusterId }) => clusterId)).to.deep.equal(['shop', 'shop'])

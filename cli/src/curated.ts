@@ -53,6 +53,7 @@ const CURATED = [
   '@svc/plugin-store-sqlite',
   '@svc/plugin-secrets',
   '@svc/plugin-settings',
+  '@svc/plugin-cache',
 ] as const
 
 /** The plugins with commands. Help reads only their package.json. */
@@ -115,6 +116,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-store-sqlite'),
   typeof import('@svc/plugin-secrets'),
   typeof import('@svc/plugin-settings'),
+  typeof import('@svc/plugin-cache'),
 ]
 
 /** The default configuration: the curated plugins, and a provider that needs no key. */

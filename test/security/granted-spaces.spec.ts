@@ -61,6 +61,7 @@ const ways = (store, counts, texts) => ({
   'sends a name that is a list': ctx => store.get(['secrets'], 'a', ctx),
   'watches a collection': async ctx => { for await (const change of store.watch('secrets', ctx)) return change },
   'releases the leases of others': ctx => store.releaseHolder('', ctx),
+  'takes the lease of a job': ctx => store.acquire('job/x', { holder: 'me', ttlMs: 60_000, waitMs: 0 }, ctx),
   'asks for a prototype': ctx => store.get('__proto__', 'a', ctx),
 })
 export default definePlugin({

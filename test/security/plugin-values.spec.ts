@@ -62,6 +62,7 @@ const CURATED = [
   'queue-store',
   'teams',
   'recommend',
+  'cache',
   'chat-cache',
   'chat-policy',
 ]

@@ -1,4 +1,5 @@
 export * from './auth.ts'
+export * from './cache.ts'
 export * from './chat.ts'
 export type * from './command.ts'
 export * from './context.ts'

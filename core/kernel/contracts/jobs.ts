@@ -143,7 +143,10 @@ export interface JobQuery {
 /** A job that is not stored yet. */
 export interface PreparedJob {
   readonly id: string
-  /** Put these into a batch of your own: the job exists if and only if the batch is applied. */
+  /**
+   * Put these into a batch of your own: the job exists if and only if the batch is applied. They write to a space of svc: a plugin in
+   * a process of its own needs the permission for the service `store`.
+   */
   readonly ops: readonly StoreOp[]
 }
 

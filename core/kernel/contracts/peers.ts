@@ -24,8 +24,11 @@ export interface PeersHooks {
   metrics: Waterfall<WorkerMetrics>
   /** The final metrics of a worker that has exited. Each tap adds its totals to its own, so that no counter ever falls. Current values, such as active requests, are dropped. */
   inherit: Series<WorkerMetrics>
-  /** A worker has exited, and its leases are free. `holder` is the prefix of their holder names: the name of the worker and `/`. */
-  workerExit: Series<{ readonly worker: string; readonly holder: string }>
+  /**
+   * A worker has exited, and its leases are free. `node` is its `HostReport.nodeId`, and `holder` the prefix of the holder names: the name of the worker and
+   * `/`.
+   */
+  workerExit: Series<{ readonly worker: string; readonly node: string; readonly holder: string }>
   /** `acquire` is about to fail for this name in some worker. A tap releases permits that its plugin keeps but does not need, before it returns. */
   reclaim: Series<{ readonly name: string }>
 }

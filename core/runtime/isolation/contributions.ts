@@ -73,7 +73,7 @@ export const PROVIDED = '~provides'
 /** The hooks of the host are public. */
 const PUBLIC_SERVICE = 'host'
 /** Services of which a plugin reaches only what it has added itself. */
-const OWN_ITEMS: readonly string[] = ['settings']
+const OWN_ITEMS: readonly string[] = ['cache', 'settings']
 
 /**
  * Using a service or a slot, or providing a service, gives access to data and power that a person must grant. Throws

@@ -37,6 +37,12 @@ export const notInSpaces = (plugin: string, kind: string, name: string) =>
     hint: `Open the space that declares the ${kind}, and list this space in "spaces" of the permissions`,
   })
 
+export const jobLeaseNotPermitted = (plugin: string) =>
+  svcError('NOT_PERMITTED', 'acquires a lease of the store whose name begins with "job/"', {
+    plugin,
+    hint: 'Choose another name: svc holds the leases of jobs. Put the fence of a job into your batches',
+  })
+
 export const holdersNotPermitted = (plugin: string) =>
   svcError('NOT_PERMITTED', 'releases the leases of a holder, but has permissions for single spaces only', {
     plugin,

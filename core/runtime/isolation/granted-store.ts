@@ -1,6 +1,6 @@
 import { matchesPattern } from '@svc/core'
 import { Counts, type RefusalKind, type Space, Store, type StoreOp, TextIndex } from '@svc/core/contracts'
-import { holdersNotPermitted, notInSpaces, spaceNotPermitted } from './errors.ts'
+import { holdersNotPermitted, jobLeaseNotPermitted, notInSpaces, spaceNotPermitted } from './errors.ts'
 
 /** Spaces by name, with `*` for several names. */
 export interface SpaceGrant {
@@ -84,7 +84,7 @@ function grantedStore(store: Store, { plugin, spaces, refused }: SpaceGrant, ope
     async batch(ops, options, ctx) {
       for (const op of ops) await check(...targetOf(op))
       const { fence, ...others } = options
-      return store.batch(ops, fence ? { ...others, fence: own(plugin, fence) } : others, ctx)
+      return store.batch(ops, fence ? { ...others, fence: isOfJob(fence.lease) ? fence : own(plugin, fence) } : others, ctx)
     },
     async *watch(collection, ctx) {
       await check('collection', collection)
@@ -103,6 +103,9 @@ function targetOf(op: StoreOp): [Kind, unknown] {
   return ['space', kind === 'migrated' ? at.space : undefined]
 }
 
+/** Whether it is the lease of a job (`JobTask.fence`). A fence can only make a batch fail, so a plugin can use those of its jobs. */
+const isOfJob = (lease: unknown): boolean => typeof lease === 'string' && lease.startsWith('job/')
+
 const prefixOf = (plugin: string) => `plugin:${plugin}:`
 const own = <T extends { readonly lease: string }>(plugin: string, lease: T): T => ({
   ...lease,
@@ -116,7 +119,10 @@ function ownNames(store: Store, plugin: string) {
     lease: lease.lease.slice(prefixOf(plugin).length),
   })
   return {
-    acquire: async (lease, request, ctx) => named(await store.acquire(prefixOf(plugin) + lease, request, ctx)),
+    async acquire(lease, request, ctx) {
+      if (isOfJob(lease)) throw jobLeaseNotPermitted(plugin)
+      return named(await store.acquire(prefixOf(plugin) + lease, request, ctx))
+    },
     renew: async (lease, ttlMs, ctx) => named(await store.renew(own(plugin, lease), ttlMs, ctx)),
     release: async (lease, ctx) => store.release(own(plugin, lease), ctx),
     // The names of holders are not the plugin's own, so that svc can release its leases when a worker dies.

@@ -44,6 +44,7 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
       const { hooks, log } = scope
       const { peers: line } = link
       const lasting = systemContext(scope.signal, 'workers')
+      const { nodeId: node } = await host.report(lasting)
       const cluster = bus && (await clusterOf(host, bus, lasting))
       const release = (holder: string, ctx: CallContext) =>
         store
@@ -61,7 +62,7 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
           async workerExit(worker, ctx) {
             const holder = `${worker}/`
             await release(holder, ctx)
-            await hooks.workerExit({ worker, holder }, ctx)
+            await hooks.workerExit({ worker, node, holder }, ctx)
           },
         })
       const ready = async (ctx: CallContext) => {
@@ -139,9 +140,7 @@ function joinOthers(scope: Scope<unknown, PeersHooks>, cluster: OtherServers): v
   const { hooks } = scope
   const answer = (message: Json, ctx: CallContext) => handled(hooks.message(message as unknown as PeerMessage, ctx))
   scope.add(PeerAnswers, MESSAGE, { answer })
-  scope.tap(NodeBus.hooks.gone, ({ worker, holder }, ctx) =>
-    cluster.isOther(worker) ? hooks.workerExit({ worker, holder }, ctx) : undefined
-  )
+  scope.tap(NodeBus.hooks.gone, (gone, ctx) => (cluster.isOther(gone.worker) ? hooks.workerExit(gone, ctx) : undefined))
 }
 
 /** The answer to a message: one item when it is handled. */

@@ -31,7 +31,7 @@ export interface KitSubject {
 }
 
 /** The result of a check that needs a missing sample. The case then skips itself. */
-interface MissingSample {
+export interface MissingSample {
   readonly missing: string
 }
 
@@ -57,7 +57,7 @@ export function caseMaker<S extends KitSubject>(open: () => S | Promise<S>) {
 
 const neverEnded = () => new Error(`this did not end within ${CASE_MS} ms: something that was called neither answered nor failed`)
 
-function skipSelf(runner: unknown, why: string): void {
+export function skipSelf(runner: unknown, why: string): void {
   const context = runner as { skip?: (why: string) => unknown; readonly test?: { title?: string } } | undefined
   // mocha shows no reason, so the title contains it.
   if (context?.test?.title?.includes(' – skipped: ') === false) context.test.title += ` – skipped: ${why}`

@@ -6,6 +6,8 @@ import { abortable, atOnce, becomes, caseMaker, type KitCase, outcome } from './
 /** One worker to test. Its host has the taps and the item of `peersProbe`. */
 export interface PeerUnderTest {
   readonly peers: Peers
+  /** `HostReport.nodeId` of its host. */
+  readonly node: string
   readonly seen: PeersSeen
   /** Simulates the death of its process. Resolves when the other workers can know of it. */
   kill(): Promise<void>
@@ -14,7 +16,7 @@ export interface PeerUnderTest {
 /** What the hooks of one worker have got. A handler of `block` does not return before `unblock`. */
 export interface PeersSeen {
   readonly messages: PeerMessage[]
-  readonly exits: { readonly worker: string; readonly holder: string }[]
+  readonly exits: { readonly worker: string; readonly node: string; readonly holder: string }[]
   /** The value of its counter. */
   count: number
   readonly blocked: Map<string, Promise<void>>
@@ -77,13 +79,13 @@ const naming = (opened: Opened): KitCase[] => [
     assert.deepEqual(names, await Promise.all(workers.map(({ peers }) => peers.self(ctx))), 'a name does not change')
   }),
   opened(
-    'reports the exit of a worker to all others, with its name and the prefix of its leases',
+    'reports the exit of a worker to all others, with its name, its node and the prefix of its leases',
     async ({ workers: [a, b, c] }) => {
       const worker = await b.peers.self(ctx)
       await b.kill()
       for (const { seen } of [a, c]) {
         await becomes('the report', () => seen.exits.length > 0)
-        assert.deepEqual(seen.exits, [{ worker, holder: `${worker}/` }])
+        assert.deepEqual(seen.exits, [{ worker, node: b.node, holder: `${worker}/` }])
       }
     }
   ),

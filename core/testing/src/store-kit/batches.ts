@@ -240,7 +240,7 @@ export const batchCases: readonly StoreCase[] = [
   [
     'reports batches whose answers were lost correctly: applied, not applied, or STORE_UNSURE',
     async ({ store, ctx, cut }) => {
-      if (!cut) return
+      if (!cut) return { missing: 'cut' }
       const outcomes = new Map<string, string>()
       for (let round = 0; round < 10; round++) {
         const batches = Array.from({ length: 40 }, async (_, at) => {
@@ -272,7 +272,7 @@ export const batchCases: readonly StoreCase[] = [
   [
     'reads, and rejects writes with read_only, when it can only read',
     async ({ ctx, put: write, readOnly }) => {
-      if (!readOnly) return
+      if (!readOnly) return { missing: 'readOnly' }
       await write('plain', 'a', 1)
       const handle = await readOnly()
       assert.equal((await handle.get('plain', 'a', ctx))?.value, 1)

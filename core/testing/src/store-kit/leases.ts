@@ -246,7 +246,7 @@ export const leaseCases: readonly StoreCase[] = [
   [
     'continues with higher fences when it is reopened',
     async rig => {
-      if (!rig.reopen) return
+      if (!rig.reopen) return { missing: 'reopen' }
       let last = 0
       for (let round = 0; round < 3; round++) last = Math.max(last, (await take(rig, rig.store, `l${round}`, 'a')).fence)
       const again = await rig.reopen()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type AnyService, codeOf, systemContext, type CallContext } from '@svc/core'
+import type { MissingSample } from '../kit-case.ts'
 import type { Json, RangeQuery, Space, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
 
 /** A store to test. Disposing removes it with its data. */
@@ -30,7 +31,8 @@ export interface Rig {
   put(collection: string, key: string, value: Json): Promise<number>
   batch(...ops: StoreOp[]): Promise<readonly number[]>
 }
-export type StoreCase = readonly [title: string, run: (rig: Rig) => Promise<void>]
+/** A case that needs what the store under test does not have returns its name. */
+export type StoreCase = readonly [title: string, run: (rig: Rig) => Promise<void | MissingSample>]
 
 /** The space that the cases write to. */
 export const KIT = {
@@ -49,20 +51,20 @@ export const KIT = {
 const CASE_MS = 30_000
 
 /** Runs a case on a new store and removes the store. */
-export async function rigged(open: OpenStore, run: (rig: Rig) => Promise<void>): Promise<void> {
+export async function rigged(open: OpenStore, run: StoreCase[1]): Promise<void | MissingSample> {
   await using under = await open()
-  await withTimeLimit(async ctx => {
+  return await withTimeLimit(async ctx => {
     await under.store.open(KIT, ctx)
-    await run(rigOf(under, ctx))
+    return run(rigOf(under, ctx))
   })
 }
 
 /** Runs a case in a context that aborts at its time limit and at its end. */
-export async function withTimeLimit(run: (ctx: CallContext) => Promise<void>): Promise<void> {
+export async function withTimeLimit<T>(run: (ctx: CallContext) => Promise<T>): Promise<T> {
   const ended = new AbortController()
   const limit = setTimeout(() => ended.abort(new Error(`the case took more than ${CASE_MS} ms`)), CASE_MS)
   try {
-    await run(systemContext(ended.signal))
+    return await run(systemContext(ended.signal))
   } finally {
     clearTimeout(limit)
     ended.abort(new Error('the case has ended'))

@@ -118,7 +118,7 @@ export const spaceCases: readonly StoreCase[] = [
   [
     'keeps everything when it is reopened',
     async ({ store, ctx, batch, reopen }) => {
-      if (!reopen) return
+      if (!reopen) return { missing: 'reopen' }
       await store.open(tasks(2, { by_rank: ['rank'] }), ctx)
       await batch(
         { op: 'put', collection: 'tasks', key: 'a', value: { rank: 2 } },
@@ -147,7 +147,7 @@ export const spaceCases: readonly StoreCase[] = [
   [
     'rejects calls after it is closed, and answers earlier calls',
     async ({ store, ctx, reopen }) => {
-      if (!reopen) return
+      if (!reopen) return { missing: 'reopen' }
       const asked = Array.from({ length: 50 }, (_, i) =>
         store.batch([{ op: 'put', collection: 'plain', key: `k${i}`, value: i }], {}, ctx)
       )

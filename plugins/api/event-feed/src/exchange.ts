@@ -7,7 +7,9 @@ export const TOPIC = 'event-feed'
 /** Events are sent to the other workers together. */
 const SEND_MS = 50
 const MOST_AT_ONCE = 500
-/** Larger data does not leave its worker: the feed shows that it was there. */
+/** Bytes of a message. The bus of a cluster takes 64 KiB, with what it adds. */
+const MOST_BYTES = 56 * 1024
+/** Bytes. Larger data does not leave its worker: the feed shows that it was there. */
 const MOST_DATA = 16 * 1024
 
 interface ExchangeOptions {
@@ -37,9 +39,8 @@ export function createExchange({ worker, ring, events, peers, log, lasting }: Ex
       .catch((err: unknown) => log.debug({ err }, 'some workers did not get the events of this one'))
   const send = () => {
     timer = undefined
-    const some = outgoing.splice(0, MOST_AT_ONCE)
+    for (const some of messagesOf(outgoing.splice(0, MOST_AT_ONCE))) void broadcast(some as unknown as Json)
     if (outgoing.length > 0) timer = setTimeout(send, SEND_MS).unref()
-    void broadcast(some as unknown as Json)
   }
   const follow = async () => {
     let seq = 0
@@ -53,9 +54,8 @@ export function createExchange({ worker, ring, events, peers, log, lasting }: Ex
     }
   }
   const sendAll = async (to: string, through: Peers) => {
-    const all = ring.all()
-    for (let at = 0; at < all.length; at += MOST_AT_ONCE)
-      for await (const _ of through.ask(to, TOPIC, all.slice(at, at + MOST_AT_ONCE) as unknown as Json, lasting)) break
+    for (const some of messagesOf(ring.all()))
+      for await (const _ of through.ask(to, TOPIC, some as unknown as Json, lasting)) break
   }
   void follow()
   return {
@@ -69,8 +69,22 @@ export function createExchange({ worker, ring, events, peers, log, lasting }: Ex
   }
 }
 
+/** Divides events into lists that fit into a message, in their order. */
+function messagesOf(events: readonly Numbered[]): Numbered[][] {
+  const lists: Numbered[][] = []
+  let bytes = MOST_BYTES
+  for (const event of events) {
+    const more = Buffer.byteLength(JSON.stringify(event)) + 1
+    const isFull = bytes + more > MOST_BYTES || lists.at(-1)!.length >= MOST_AT_ONCE
+    if (isFull) lists.push([])
+    bytes = isFull ? more : bytes + more
+    lists.at(-1)!.push(event)
+  }
+  return lists
+}
+
 function plain({ category, type, data, timestamp }: BusEvent): Omit<Numbered, 'worker' | 'seq'> {
   const text = JSON.stringify(data)
-  const fits = text.length <= MOST_DATA
+  const fits = Buffer.byteLength(text) <= MOST_DATA
   return { category, type, data: fits ? (JSON.parse(text) as Numbered['data']) : { too_large: text.length }, timestamp }
 }

@@ -1,9 +1,16 @@
-import { definePlugin, Events, systemContext } from '@svc/core'
+import { definePlugin, defineTopic, Events, systemContext } from '@svc/core'
 import { EventFeed, type Json, PeerAnswers, Peers } from '@svc/core/contracts'
 import { eventFeedKit, type EventFeedWorker, testHost } from '@svc/testing'
+import { expect } from 'chai'
 
 const FEED = { name: '@svc/plugin-event-feed', use: new URL('..', import.meta.url) }
 const ctx = systemContext(new AbortController().signal, 'test')
+
+/** As the bus of a cluster, which carries the messages to the workers of other servers. */
+function checkSize(message: Json): void {
+  const bytes = Buffer.byteLength(JSON.stringify(message))
+  if (bytes > 64 * 1024) throw new Error(`a message of ${bytes} bytes is too large for a bus`)
+}
 
 interface Member {
   message(topic: string, message: Json): Promise<unknown>
@@ -11,7 +18,7 @@ interface Member {
 }
 
 /** Workers that reach each other in this process. */
-async function openWorkers() {
+async function openWorkers(keep = 10) {
   const members = new Map<string, Member>()
   const hosts: { close(): Promise<void> }[] = []
   const start = async (): Promise<EventFeedWorker> => {
@@ -26,6 +33,7 @@ async function openWorkers() {
         })
         return {
           async broadcast(topic, message) {
+            checkSize(message)
             await Promise.all([...members.values()].map(member => member.message(topic, structuredClone(message))))
           },
           metrics: async () => [],
@@ -33,6 +41,7 @@ async function openWorkers() {
           release: async () => {},
           self: async () => name,
           async *ask(worker, topic, message) {
+            checkSize(message)
             yield* members.get(worker)!.answer(topic, structuredClone(message))
           },
         }
@@ -41,7 +50,7 @@ async function openWorkers() {
     const host = await testHost([FEED], {
       strict: false,
       worker: name,
-      config: { events: { keep: 10 } },
+      config: { events: { keep } },
       give: [{ name: 'test:peers', use: peers }],
     })
     hosts.push(host)
@@ -56,4 +65,35 @@ describe('the feed of events', () => {
     return { workers: [await start(), await start()] as const, start, close }
   }
   for (const testCase of eventFeedKit(open)) it(testCase.title, testCase.run)
+
+  it('sends many large events in messages that the bus of a cluster takes, and as many to a worker that starts', async () => {
+    const { start, close } = await openWorkers(1_000)
+    try {
+      const [one, two] = [await start(), await start()]
+      const count = 60
+      const readAll = async ({ feed }: EventFeedWorker, after?: string) => {
+        const seen: number[] = []
+        const query = { categories: ['TEST'], ...(after === undefined ? {} : { after }) }
+        for await (const { data, lost, cursor } of feed.subscribe(query, { ...ctx, signal: AbortSignal.timeout(10_000) })) {
+          first ??= cursor
+          seen.push(Number(data.at) + lost * 1_000)
+          if (seen.length === count) return seen
+        }
+        return seen
+      }
+      let first: string | undefined
+      const reading = readAll(two)
+      const topic = defineTopic<{ at: number; text: string }>('TEST', 'large')
+      for (let at = 0; at < count; at++) await one.events.publish(topic, { at, text: 'é'.repeat(7_000) }, ctx)
+      const all = Array.from({ length: count }, (_, at) => at)
+      expect(await reading).to.deep.equal(all)
+      const three = await start()
+      const seen: number[] = []
+      for await (const { data } of three.feed.subscribe({ after: first! }, { ...ctx, signal: AbortSignal.timeout(10_000) }))
+        if (seen.push(Number(data.at)) === count - 1) break
+      expect(seen).to.deep.equal(all.slice(1))
+    } finally {
+      await close()
+    }
+  })
 })

@@ -7,6 +7,7 @@ import {
   HealthFacts,
   Http,
   Modes,
+  NodeBus,
   Providers,
   Recommend,
   Routes,
@@ -32,7 +33,7 @@ export default definePlugin({
     routes: Routes,
     schemes: AuthSchemes,
   },
-  optional: { store: Store, workflows: Workflows, recommend: Recommend },
+  optional: { store: Store, bus: NodeBus, workflows: Workflows, recommend: Recommend },
   setup(scope, given) {
     const { routes, leave } = createRoutes({ ...given, log: scope.log })
     for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)

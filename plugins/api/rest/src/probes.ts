@@ -1,6 +1,15 @@
-import { codeOf, type Log, type SlotView, type CallContext, systemContext, withTimeout } from '@svc/core'
+import {
+  codeOf,
+  type Host,
+  type HostReport,
+  type Log,
+  type SlotView,
+  type CallContext,
+  systemContext,
+  withTimeout,
+} from '@svc/core'
 import { checkInvalid } from './errors.ts'
-import type { Check, CheckReport, HealthFact, HealthWord, Json, Store } from '@svc/core/contracts'
+import type { Check, CheckReport, HealthFact, HealthWord, Json, NodeBus, Store } from '@svc/core/contracts'
 
 const PROBE_MS = 5_000
 /** The checks that the health record always names; a name without a check is reported as healthy. */
@@ -54,30 +63,52 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
   }
 }
 
-/** Whether the store answers and accepts writes. */
-export type IsStoreReady = () => Promise<boolean>
+/** Whether the server can do its work: `ready`, or what it lacks. */
+type Readiness = 'ready' | 'store_unavailable' | 'bus_unavailable'
+export type ReadReadiness = () => Promise<Readiness>
 
 /** A load balancer takes the server out of service in a few seconds. */
 const READY_LIMIT_MS = 2_500
 /** Anyone may ask, and a probe writes to the disk: callers within this time share one. */
 const READY_FRESH_MS = 1_000
 
-/** Asks the store at most once a second. Without a store, the server is ready. */
-export function createStoreReadiness(store: Store | undefined): IsStoreReady {
-  let last: { readonly at: number; readonly answer: Promise<boolean> } | undefined
-  const ask = async () => {
-    if (!store) return true
-    const ctx = systemContext(new AbortController().signal, 'ready')
-    try {
-      const { role } = await withTimeout(READY_LIMIT_MS, signal => store.probe({ ...ctx, signal }), ctx)
-      return role === 'primary'
-    } catch {
-      return false // the health check of the store logs the reason
-    }
+interface ReadinessOptions {
+  readonly host: Host
+  readonly store?: Store | undefined
+  readonly bus?: NodeBus | undefined
+}
+
+/** Asks store and bus at most once a second. What does not exist is ready. */
+export function createReadiness({ host, store, bus }: ReadinessOptions): ReadReadiness {
+  let last: { readonly at: number; readonly answer: Promise<Readiness> } | undefined
+  const ctx = systemContext(new AbortController().signal, 'ready')
+  // the health checks log the reasons
+  const holds = (work: (ctx: CallContext) => Promise<boolean>) =>
+    withTimeout(READY_LIMIT_MS, signal => work({ ...ctx, signal }), ctx).catch(() => false)
+  const isPrimary = async (within: CallContext) => !store || (await store.probe(within)).role === 'primary'
+  const ask = async (): Promise<Readiness> => {
+    const [hasStore, hasBus] = await Promise.all([
+      holds(isPrimary),
+      holds(async within => !bus || isMember(await host.report(within), bus, within)),
+    ])
+    if (!hasStore) return 'store_unavailable'
+    return hasBus ? 'ready' : 'bus_unavailable'
   }
   return () => {
     if (!last || performance.now() - last.at > READY_FRESH_MS) last = { at: performance.now(), answer: ask() }
     return last.answer
+  }
+}
+
+/** Whether the other servers of the cluster take this worker for alive. A server without a cluster does not use the bus. */
+async function isMember({ clusterId, serverId, worker }: HostReport, bus: NodeBus, ctx: CallContext): Promise<boolean> {
+  if (clusterId === serverId) return true
+  try {
+    return (await bus.members(ctx)).some(member => member.worker === worker)
+  } catch (error) {
+    // a host that is no worker of `svc serve`
+    if (codeOf(error) === 'BUS_NOT_JOINED') return true
+    throw error
   }
 }
 

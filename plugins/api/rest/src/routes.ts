@@ -1,6 +1,6 @@
 import type { Host, HostReport, Log, SlotView, CallContext } from '@svc/core'
-import type { AuthScheme, Check, Http, Recommend, Route, Store, Workflows } from '@svc/core/contracts'
-import { createProbes, createStoreReadiness } from './probes.ts'
+import type { AuthScheme, Check, Http, NodeBus, Recommend, Route, Store, Workflows } from '@svc/core/contracts'
+import { createProbes, createReadiness } from './probes.ts'
 import { createChatRoutes } from './routes/chat.ts'
 import { createConfigRoutes } from './routes/config.ts'
 import { createConversationRoutes } from './routes/conversations.ts'
@@ -18,11 +18,12 @@ type RouteOptions = Parameters<typeof createChatRoutes>[0] &
   Parameters<typeof createConversationRoutes>[0] &
   Parameters<typeof createConfigRoutes>[0] &
   Parameters<typeof createDiscoveryRoutes>[0] &
-  Omit<Parameters<typeof createHealthRoutes>[0] & Parameters<typeof createStatusRoutes>[0], 'probes' | 'isStoreReady'> &
+  Omit<Parameters<typeof createHealthRoutes>[0] & Parameters<typeof createStatusRoutes>[0], 'probes' | 'readReadiness'> &
   Parameters<typeof createOpenApiRoutes>[0] & {
     readonly checks: SlotView<Check>
     readonly log: Log
     readonly store?: Store | undefined
+    readonly bus?: NodeBus | undefined
     readonly workflows?: Workflows | undefined
     readonly recommend?: Recommend | undefined
   }
@@ -40,7 +41,7 @@ export function createRoutes(parts: RouteOptions): { readonly routes: Record<str
     ...createConversationRoutes(parts),
     ...createConfigRoutes(parts),
     ...createDiscoveryRoutes(parts),
-    ...createHealthRoutes({ ...parts, probes, isStoreReady: createStoreReadiness(parts.store) }),
+    ...createHealthRoutes({ ...parts, probes, readReadiness: createReadiness(parts) }),
     ...createStatusRoutes({ ...parts, probes }),
     ...createOpenApiRoutes(parts),
     ...(recommend ? createRecommendRoutes(recommend) : {}),

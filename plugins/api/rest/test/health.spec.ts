@@ -1,7 +1,17 @@
 import { mock } from 'node:test'
 import { expect } from 'chai'
 import { definePlugin, svcError } from '@svc/core'
-import { type Check, type CheckReport, type HealthFact, HealthFacts, Routes, Store, type StoreProbe } from '@svc/core/contracts'
+import {
+  type BusMember,
+  type Check,
+  type CheckReport,
+  type HealthFact,
+  HealthFacts,
+  NodeBus,
+  Routes,
+  Store,
+  type StoreProbe,
+} from '@svc/core/contracts'
 import { item, service } from '@svc/testing'
 import { serveRest, ctx } from './support/rest-server.ts'
 
@@ -140,6 +150,27 @@ describe('GET /health', () => {
       const replies = await Promise.all(Array.from({ length: 5 }, () => served.call('GET', '/health/ready')))
       for (const reply of replies) expect([reply.status, reply.body]).to.deep.equal([status, { status: word }])
       expect(asked).to.equal(1)
+    }
+  })
+
+  it('is not ready while the other servers of its cluster take it for lost, or its bus fails', async () => {
+    const self: BusMember = { worker: 'n.s.1', node: 'n', facts: null }
+    const cases: [() => Promise<readonly BusMember[]>, object, string][] = [
+      [async () => [self], { clusterId: 'shop' }, 'ready'],
+      [async () => [{ ...self, worker: 'n.s.2' }], { clusterId: 'shop' }, 'bus_unavailable'],
+      [() => Promise.reject(new Error('secret')), { clusterId: 'shop' }, 'bus_unavailable'],
+      [() => new Promise(() => {}), { clusterId: 'shop' }, 'bus_unavailable'],
+      [() => Promise.reject(svcError('BUS_NOT_JOINED', 'not joined')), { clusterId: 'shop' }, 'ready'],
+      [() => Promise.reject(new Error('secret')), {}, 'ready'],
+    ]
+    for (const [members, place, word] of cases) {
+      const bus = {
+        ...Object.fromEntries(Object.keys(NodeBus.methods).map(name => [name, members])),
+        members,
+      } as unknown as NodeBus
+      await using served = await serveRest({ more: [service(NodeBus, bus)], place: { worker: self.worker, ...place } })
+      const { status, body } = await served.call('GET', '/health/ready')
+      expect([status, body]).to.deep.equal([word === 'ready' ? 200 : 503, { status: word }])
     }
   })
 

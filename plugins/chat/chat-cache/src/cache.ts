@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CallContext } from '@svc/core'
 import type {
+  Cache,
   FinishReason,
   ModelAnswer,
   ModelCall,
@@ -8,25 +9,28 @@ import type {
   ModelEvent,
   ModelRequest,
   Check,
+  Json,
   MetricFamily,
   Peers,
   WorkerMetrics,
 } from '@svc/core/contracts'
-import { LRUCache } from 'lru-cache'
 
-export interface CacheOptions {
-  readonly answers: AnswerStore
+/** The name of the cache in the slot `CacheAreas`. */
+export const AREA = 'chat'
+
+export interface AnswerCacheOptions {
+  readonly cache: Pick<Cache, 'get' | 'put'>
   readonly counts: Pick<CacheCounts, 'asked'>
   /** Whether principals share their answers. */
   readonly shared: boolean
 }
 
-/** Answers identical requests from memory. */
-export interface Cache {
+/** Answers identical requests from the cache. */
+export interface AnswerCache {
   /** For a tap of `Chat.hooks.modelCall`. */
-  readonly called: (call: ModelCall, ctx: CallContext) => ModelAnswer | undefined
+  readonly called: (call: ModelCall, ctx: CallContext) => Promise<ModelAnswer | undefined>
   /** For a tap of `Chat.hooks.modelDone`. */
-  readonly done: (done: ModelDone, ctx: CallContext) => void
+  readonly done: (done: ModelDone, ctx: CallContext) => Promise<void>
 }
 
 interface Keyed {
@@ -35,7 +39,7 @@ interface Keyed {
   readonly key: string | undefined
 }
 
-export function createCache({ answers, counts, shared }: CacheOptions): Cache {
+export function createAnswerCache({ cache, counts, shared }: AnswerCacheOptions): AnswerCache {
   // the same request object arrives before and after the call; the key of a long history is computed once
   const keys = new WeakMap<ModelRequest, Keyed>()
   const keyFor = ({ selected: { provider }, request }: ModelCall, { principal }: CallContext) => {
@@ -46,18 +50,18 @@ export function createCache({ answers, counts, shared }: CacheOptions): Cache {
     return key
   }
   return {
-    called(call, ctx) {
+    async called(call, ctx) {
       const key = keyFor(call, ctx)
-      const text = key === undefined ? undefined : answers.get(key)
+      const found = key === undefined ? undefined : await cache.get(AREA, key, ctx)
       // a retry looks again, because another turn can have stored the answer; it counts only as a hit
-      if (text !== undefined || call.attempt === 1) counts.asked(text !== undefined)
-      if (text === undefined) return undefined
-      return { events: JSON.parse(text) as ModelEvent[] }
+      if (found !== undefined || call.attempt === 1) counts.asked(found !== undefined)
+      // `done` has written it
+      return found === undefined ? undefined : { events: found as unknown as ModelEvent[] }
     },
-    done(done, ctx) {
+    async done(done, ctx) {
       if (done.answered || done.failure || !done.events || !isWhole(done.events)) return
       const key = keyFor(done, ctx)
-      if (key !== undefined) answers.put(key, JSON.stringify(joined(done.events)))
+      if (key !== undefined) await cache.put(AREA, key, joined(done.events) as unknown as Json, ctx)
     },
   }
 }
@@ -126,57 +130,14 @@ function sorted(_key: string, value: unknown): unknown {
 
 const inOrder = (keys: readonly string[]) => keys.every((key, at) => at === 0 || keys[at - 1]! < key)
 
-/** Limits of the cache: lifetime, entries and bytes. */
-export interface AnswerLimits {
-  readonly ttlMs: number
-  readonly entries: number
-  readonly bytes: number
-}
-
-/** Texts by key. The least recently read text is dropped first. */
-export interface AnswerStore {
-  /** Number of entries that have not expired. */
-  readonly size: number
-  get(key: string): string | undefined
-  /** Stores a text, unless it alone exceeds the byte limit. */
-  put(key: string, text: string): void
-}
-
-/** Rough size of an entry without its text. */
-const ENTRY_BYTES = 200
-
-/** `now` returns milliseconds of a monotonic clock. */
-export function createAnswerStore(
-  { ttlMs, entries, bytes }: AnswerLimits,
-  now: () => number = () => performance.now()
-): AnswerStore {
-  const texts = new LRUCache<string, string>({
-    maxSize: bytes,
-    sizeCalculation: text => Buffer.byteLength(text) + ENTRY_BYTES,
-    ttl: ttlMs,
-    ttlResolution: 0,
-    perf: { now },
-  })
-  return {
-    get size() {
-      texts.purgeStale()
-      return texts.size
-    },
-    get: key => texts.get(key),
-    put(key, text) {
-      texts.set(key, text)
-      // not `max`, which allocates all entries at startup
-      if (texts.size > entries) texts.pop()
-    },
-  }
-}
-
 /** The cache statistics of a worker. */
-interface CacheStats {
+interface AnswerStats {
   readonly hits: number
   readonly misses: number
   /** Answers in the cache now. */
   readonly size: number
+  /** Whether the workers share these answers. */
+  readonly isShared: boolean
 }
 
 /** Counts cache hits and misses, in all workers. */
@@ -184,34 +145,44 @@ interface CacheCounts {
   /** Counts a lookup. */
   asked(isHit: boolean): void
   /** The statistics of all workers. */
-  read(ctx: CallContext): Promise<CacheStats>
+  read(ctx: CallContext): Promise<AnswerStats>
   /** The statistics of this worker, as metrics. */
-  families(): MetricFamily[]
+  families(ctx: CallContext): Promise<MetricFamily[]>
   /** For a tap of `Peers.hooks.metrics`: adds the statistics of this worker. */
-  readonly own: (metrics: WorkerMetrics) => WorkerMetrics
+  readonly own: (metrics: WorkerMetrics, ctx: CallContext) => Promise<WorkerMetrics>
   /** For a tap of `Peers.hooks.inherit`. */
   readonly inherit: (metrics: WorkerMetrics) => void
 }
 
 const NAME = 'chat-cache'
-const NOTHING: CacheStats = { hits: 0, misses: 0, size: 0 }
+const NOTHING: AnswerStats = { hits: 0, misses: 0, size: 0, isShared: false }
 
 // `own` of this process, or of another worker, has written the value under this name
-const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NOTHING) as unknown as CacheStats
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NOTHING) as unknown as AnswerStats
 
-export function createCacheCounts(size: () => number, peers: Pick<Peers, 'metrics'> | undefined): CacheCounts {
+/** The answers in the cache of this worker, or in the one that all share. */
+type Entries = Pick<AnswerStats, 'size' | 'isShared'>
+
+export function createCacheCounts(
+  entries: (ctx: CallContext) => Promise<Entries>,
+  peers: Pick<Peers, 'metrics'> | undefined
+): CacheCounts {
   const mine = { hits: 0, misses: 0 }
   // the metrics plugin inherits counters itself, so report only the counts of this worker
   const inherited = { hits: 0, misses: 0 }
-  const total = (): CacheStats => ({ hits: mine.hits + inherited.hits, misses: mine.misses + inherited.misses, size: size() })
+  const total = async (ctx: CallContext): Promise<AnswerStats> => ({
+    hits: mine.hits + inherited.hits,
+    misses: mine.misses + inherited.misses,
+    ...(await entries(ctx)),
+  })
   return {
     asked: isHit => void mine[isHit ? 'hits' : 'misses']++,
     async read(ctx) {
-      if (!peers) return total()
+      if (!peers) return total(ctx)
       return (await peers.metrics(ctx)).map(current).reduce(sum, NOTHING)
     },
-    families: () => familiesOf({ ...mine, size: size() }),
-    own: metrics => ({ ...metrics, [NAME]: { ...total() } }),
+    families: async ctx => familiesOf({ ...mine, ...(await entries(ctx)) }),
+    own: async (metrics, ctx) => ({ ...metrics, [NAME]: { ...(await total(ctx)) } }),
     inherit(metrics) {
       const { hits, misses } = partOf(metrics)
       inherited.hits += hits
@@ -221,12 +192,14 @@ export function createCacheCounts(size: () => number, peers: Pick<Peers, 'metric
 }
 
 /** The entries of a worker that has ended no longer exist. */
-const current = (metrics: WorkerMetrics): CacheStats => (metrics.ended ? { ...partOf(metrics), size: 0 } : partOf(metrics))
+const current = (metrics: WorkerMetrics): AnswerStats => (metrics.ended ? { ...partOf(metrics), size: 0 } : partOf(metrics))
 
-const sum = (a: CacheStats, b: CacheStats): CacheStats => ({
+/** Entries that workers share are counted once. */
+const sum = (a: AnswerStats, b: AnswerStats): AnswerStats => ({
   hits: a.hits + b.hits,
   misses: a.misses + b.misses,
-  size: a.size + b.size,
+  size: b.isShared ? Math.max(a.size, b.size) : a.size + b.size,
+  isShared: b.isShared,
 })
 
 const single = (name: string, help: string, type: 'counter' | 'gauge', value: number): MetricFamily => ({
@@ -237,13 +210,13 @@ const single = (name: string, help: string, type: 'counter' | 'gauge', value: nu
   values: [{ labels: {}, value }],
 })
 
-const familiesOf = ({ hits, misses, size }: CacheStats): MetricFamily[] => [
+const familiesOf = ({ hits, misses, size, isShared }: AnswerStats): MetricFamily[] => [
   single('svc_cache_hits_total', 'Model calls that the cache answered.', 'counter', hits),
   single('svc_cache_misses_total', 'Model calls that the cache could not answer.', 'counter', misses),
-  single('svc_cache_entries', 'Answers in the cache.', 'gauge', size),
+  { ...single('svc_cache_entries', 'Answers in the cache.', 'gauge', size), aggregator: isShared ? 'max' : 'sum' },
 ]
 
-/** The check `cache`. A cache in memory is always healthy; the check reports its statistics. */
+/** The check `cache`. It is always healthy, because a cache can be empty; it reports the statistics. */
 export function createCacheCheck(enabled: boolean, counts: Pick<CacheCounts, 'read'>): Check {
   return {
     probe: async () => ({ status: 'healthy' }),

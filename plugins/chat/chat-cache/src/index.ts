@@ -1,37 +1,7 @@
-import { definePlugin, schema } from '@svc/core'
-import { Chat, Checks, MetricSources, Peers } from '@svc/core/contracts'
-import { createCacheCheck, createCacheCounts, createCache, createAnswerStore } from './cache.ts'
-
-/** The section `chat.cache`. */
-interface CacheConfig {
-  enabled: boolean
-  ttl_s: number
-  max_entries: number
-  max_bytes: number
-  shared: boolean
-}
-
-const count = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
-
-const CACHE_CONFIG = schema<CacheConfig>({
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    enabled: {
-      type: 'boolean',
-      default: false,
-      description: 'Cache replies of models for identical requests',
-    },
-    ttl_s: { ...count(300, 'Lifetime of an answer in seconds'), maximum: 2_592_000 },
-    max_entries: count(1_000, 'Maximum number of answers in each worker'),
-    max_bytes: count(67_108_864, 'Maximum bytes of answers in each worker'),
-    shared: {
-      type: 'boolean',
-      default: false,
-      description: 'Share cached answers between principals',
-    },
-  },
-})
+import { type CallContext, definePlugin } from '@svc/core'
+import { Cache, CacheAreas, Chat, Checks, MetricSources, Peers } from '@svc/core/contracts'
+import { AREA, createAnswerCache, createCacheCheck, createCacheCounts } from './cache.ts'
+import { CACHE_CONFIG } from './config.ts'
 
 /** Before the taps that choose a model: a cached reply needs none. */
 const FIRST = -10
@@ -39,18 +9,24 @@ const FIRST = -10
 export default definePlugin({
   section: 'chat.cache',
   config: CACHE_CONFIG,
+  requires: { cache: Cache },
   optional: { peers: Peers },
-  setup(scope, { peers }) {
-    const { enabled, shared, ...limits } = scope.config
-    const answers = createAnswerStore({ ttlMs: limits.ttl_s * 1000, entries: limits.max_entries, bytes: limits.max_bytes })
-    const counts = createCacheCounts(() => answers.size, peers)
+  setup(scope, { cache, peers }) {
+    const { enabled, shared, ttl_s, max_entries: maxEntries, max_bytes: maxBytes } = scope.config
+    const entries = async (ctx: CallContext) => {
+      if (!enabled) return { size: 0, isShared: false }
+      const { entries: size, scope: place } = await cache.stats(AREA, ctx)
+      return { size, isShared: place !== 'process' }
+    }
+    const counts = createCacheCounts(entries, peers)
     scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
     scope.add(Checks, 'cache', createCacheCheck(enabled, counts))
     if (!enabled) return
-    const cache = createCache({ answers, counts, shared })
-    scope.tap(Chat.hooks.modelCall, cache.called, { stage: FIRST })
-    scope.tap(Chat.hooks.modelDone, cache.done)
-    scope.add(MetricSources, 'chat-cache', { read: async () => counts.families() })
+    scope.add(CacheAreas, AREA, { description: 'Answers of models', ttlMs: ttl_s * 1000, maxEntries, maxBytes })
+    const answers = createAnswerCache({ cache, counts, shared })
+    scope.tap(Chat.hooks.modelCall, answers.called, { stage: FIRST })
+    scope.tap(Chat.hooks.modelDone, answers.done)
+    scope.add(MetricSources, 'chat-cache', { read: ctx => counts.families(ctx) })
   },
 })

@@ -1,12 +1,29 @@
 import type { CallContext } from '@svc/core'
-import { Checks, type FinishReason, MetricSources, type ModelEvent } from '@svc/core/contracts'
+import { Checks, type FinishReason, MetricSources, type ModelCall, type ModelEvent, Store } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
+import { createAnswerCache } from '../src/cache.ts'
 import { startCacheHost, type CacheHost } from './support/cache-host.ts'
 
 const ON = { enabled: true }
 
 const statusOf = async ({ host }: CacheHost, ctx: CallContext = testContext()) => host.slot(Checks).get('cache')?.status?.(ctx)
+
+const CALL: ModelCall = {
+  turn: 't',
+  selected: {
+    provider: 'p',
+    model: 'm',
+    source: { provider: 'profile', model: 'profile' },
+    profile: { name: 'd' },
+    mode: 'build',
+    fallback: [],
+  },
+  request: { model: 'm', messages: [] },
+  round: 1,
+  attempt: 1,
+  tried: [],
+}
 
 const answering = (...events: ModelEvent[]) =>
   async function* () {
@@ -88,6 +105,28 @@ describe('the cache', () => {
     expect(await types()).to.include('tool_result')
     expect(await types()).to.include('tool_result')
     expect(cacheHost.asked()).to.equal(2)
+  })
+
+  it('does not write an answer again that it has given, so that it ages', async () => {
+    const written: string[] = []
+    const cache = { get: async () => undefined, put: async (_: string, key: string) => written.push(key) > 0 }
+    const answers = createAnswerCache({ cache, counts: { asked: () => undefined }, shared: false })
+    const ended = {
+      usage: { input: 0, output: 0 },
+      durationMs: 1,
+      firstMs: 1,
+      events: [{ type: 'finish', reason: 'stop' }] as const,
+    }
+    await answers.done({ ...CALL, ...ended }, testContext())
+    await answers.done({ ...CALL, ...ended, answered: true }, testContext())
+    expect(written).to.have.lengthOf(1)
+  })
+
+  it('keeps answers in the store where the configuration says so, for the workers to come', async () => {
+    await using cacheHost = await startCacheHost(ON, undefined, { in: 'store' })
+    expect([await cacheHost.reply({}), await cacheHost.reply({})]).to.deep.equal(['call 1', 'call 1'])
+    const { records } = await cacheHost.host.service(Store).range('cache_values', { limit: 9 }, testContext())
+    expect(JSON.stringify(records)).to.include('call 1')
   })
 
   it('tells its figures to the status and to the metrics', async () => {

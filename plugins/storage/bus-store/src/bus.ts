@@ -11,6 +11,7 @@ import { type MemberRecord, MEMBERS, type Post, POSTS, PERMITS } from './space.t
 const LOST_MS = 15_000
 const MOST_FACTS = 4 * 1024
 const PAGE = 1_000
+const PRUNE_MS = 30_000
 
 export interface BusOptions {
   readonly store: Store
@@ -36,15 +37,16 @@ export class StoreBus implements NodeBus {
   readonly #lostMs: number
   #members = new Map<string, MemberRecord>()
   #lease: Fence | undefined
+  #facts: Json = null
   #following: Promise<void> | undefined
   #turn: Promise<unknown> = Promise.resolve()
   readonly #ending = new AbortController()
 
   constructor(options: BusOptions) {
-    const { store, self, answers, log, lasting, lostMs = LOST_MS } = options
+    const { store, self, answers, lasting, lostMs = LOST_MS } = options
     this.#options = options
     this.#lostMs = lostMs
-    this.#posts = createPosts(store, self, log, lasting)
+    this.#posts = createPosts(store, self, lasting)
     this.#permits = createPermits(store, self)
     const isMember = async (worker: string) =>
       this.#members.has(worker) || (await store.get(MEMBERS, worker, lasting)) !== undefined
@@ -53,11 +55,13 @@ export class StoreBus implements NodeBus {
 
   async join(facts: Json, ctx: CallContext): Promise<void> {
     checkSize('the facts of a worker', facts, MOST_FACTS)
-    const { store, self, node } = this.#options
     await (this.#following ??= this.#follow())
-    await this.#hold(ctx)
-    const value = { node, facts } satisfies MemberRecord as unknown as Json
-    await store.batch([{ op: 'put', collection: MEMBERS, key: self, value }], {}, ctx)
+    this.#facts = facts
+    if (!this.#lease) {
+      this.#lease = await this.#hold(ctx)
+      void this.#keep()
+    }
+    await this.#record(ctx)
   }
 
   async leave(ctx: CallContext): Promise<void> {
@@ -106,45 +110,53 @@ export class StoreBus implements NodeBus {
   }
 
   /** Takes the lease that shows that this worker lives. Its holder is not the name of the worker and `/`, so that the clean-up of other processes does not release it. */
-  async #hold(ctx: CallContext): Promise<void> {
-    if (this.#lease) return
+  async #hold(ctx: CallContext): Promise<Fence> {
     const { store, self } = this.#options
     const { lease, fence } = await store.acquire(leaseOf(self), { holder: `bus:${self}`, ttlMs: this.#lostMs, waitMs: 0 }, ctx)
-    this.#lease = { lease, fence }
-    void this.#keep()
-    this.#posts.prune()
+    return { lease, fence }
   }
 
-  /** Renews the lease and checks the next member, three times in the life of a lease. */
+  /** Writes the record of this member. */
+  async #record(ctx: CallContext): Promise<void> {
+    const { store, self, node } = this.#options
+    const value = { node, facts: this.#facts } satisfies MemberRecord as unknown as Json
+    await store.batch([{ op: 'put', collection: MEMBERS, key: self, value }], {}, ctx)
+  }
+
+  /** Renews the lease and checks the next member, three times in the life of a lease; deletes old messages. */
   async #keep(): Promise<void> {
-    const { store, log, lasting } = this.#options
+    const { log, lasting } = this.#options
     const signal = AbortSignal.any([lasting.signal, this.#ending.signal])
-    for (;;) {
+    for (let prunedAt = performance.now(); ; ) {
       await sleep(this.#lostMs / 3, undefined, { signal, ref: false }).catch(() => {})
-      if (signal.aborted || !this.#lease) return
+      if (signal.aborted) return
       try {
-        await store.renew(this.#lease, this.#lostMs, lasting)
+        await this.#renew()
         await this.#checkNext()
+        if (performance.now() - prunedAt < PRUNE_MS) continue
+        prunedAt = performance.now()
+        await this.#posts.prune()
       } catch (err) {
-        if (codeOf(err) === 'STORE_FENCED') await this.#rejoin().catch(() => {})
-        else if (!signal.aborted) log.debug({ err }, 'failed to renew the membership of this worker')
+        if (!signal.aborted) log.debug({ err }, 'failed to renew the membership of this worker')
       }
     }
   }
 
-  /** This worker was taken for lost, for example because it was suspended. */
-  async #rejoin(): Promise<void> {
-    const { store, self, node, log, lasting } = this.#options
-    log.warn({}, 'other workers took this one for lost: it joins the bus again')
-    this.#lease = undefined
-    const { lease, fence } = await store.acquire(
-      leaseOf(self),
-      { holder: `bus:${self}`, ttlMs: this.#lostMs, waitMs: 0 },
-      lasting
-    )
-    this.#lease = { lease, fence }
-    const facts = this.#members.get(self)?.facts ?? null
-    await store.batch([{ op: 'put', collection: MEMBERS, key: self, value: { node, facts } }], {}, lasting)
+  /** Renews the lease. A worker that others took for lost, for example because it was suspended, joins again. */
+  async #renew(): Promise<void> {
+    const { store, log, lasting } = this.#options
+    try {
+      if (this.#lease) return void (await store.renew(this.#lease, this.#lostMs, lasting))
+    } catch (error) {
+      if (codeOf(error) !== 'STORE_FENCED') throw error
+      log.warn({}, 'other workers took this one for lost: it joins the bus again')
+      this.#lease = undefined
+    }
+    const lease = await this.#hold(lasting)
+    // it has left meanwhile
+    if (this.#ending.signal.aborted) return store.release(lease, lasting)
+    await this.#record(lasting)
+    this.#lease = lease
   }
 
   async #checkNext(): Promise<void> {

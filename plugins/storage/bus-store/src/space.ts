@@ -9,7 +9,7 @@ export const SPACE: Space = {
   version: 1,
   collections: {
     [MEMBERS]: { watched: true },
-    [POSTS]: { watched: true, indexes: { by_time: ['at'] } },
+    [POSTS]: { watched: true, indexes: { by_time: ['at'], by_sender: ['from', 'at'] } },
     [PERMITS]: {},
   },
 }

@@ -1,5 +1,6 @@
 import { type CallContext, createYielder, type Log, pause } from '@svc/core'
 import type { Fence, JobKind, JobLogLevel, JobState, JobStep, Json, Store, StoreOp } from '@svc/core/contracts'
+import type { LeaseHold } from '@svc/storage-kit'
 import { interrupted, stepInvalid, stuck, timedOut, tooLarge, toPublicError } from './errors.ts'
 import { JobWriter } from './job-writer.ts'
 import type { Kinds } from './kinds.ts'
@@ -9,7 +10,8 @@ export interface AttemptOptions {
   readonly store: Store
   readonly kinds: Kinds
   readonly id: string
-  readonly fence: Fence
+  /** Its lease, which the worker renews. */
+  readonly hold: LeaseHold
   readonly record: JobRecord
   readonly version: number
   readonly keepMs: { readonly completed: number; readonly failed: number }
@@ -37,8 +39,6 @@ export class Attempt {
   readonly #aborting = new AbortController()
   readonly #writer: JobWriter
   #reason: AbortReason | undefined
-  /** When its lease was renewed last, by the monotonic clock. */
-  keptAt = performance.now()
   /** Resolves when the outcome is stored, or the job is lost. */
   readonly stored: Promise<void>
   /** Resolves when the code of the job has ended; later than `stored` if it ignores its signal. */
@@ -47,7 +47,8 @@ export class Attempt {
 
   constructor(options: AttemptOptions) {
     this.#options = options
-    const { store, id, fence, lasting, record, version } = options
+    const { store, id, lasting, record, version } = options
+    const { fence } = options.hold
     const onCancel = () => this.abort('cancelled')
     const onLost = () => this.abort('lost')
     this.#writer = new JobWriter({ store, id, fence, lasting, onCancel, onLost }, record, version)
@@ -65,8 +66,11 @@ export class Attempt {
   get kind(): string {
     return this.#options.record.kind
   }
+  get hold(): LeaseHold {
+    return this.#options.hold
+  }
   get fence(): Fence {
-    return this.#options.fence
+    return this.hold.fence
   }
 
   /** Aborts the attempt. Only the first reason counts, but a lost job is lost. */
@@ -132,7 +136,8 @@ export class Attempt {
   }
 
   async #work(kind: JobKind, timeoutMs: number): Promise<Json> {
-    const { id, record, fence, store, lasting } = this.#options
+    const { id, record, store, lasting } = this.#options
+    const { fence } = this
     const { signal } = this.#aborting
     const read = async (what: 'input' | 'checkpoint') => (await store.get(DATA, dataKey(id, what), lasting))?.value
     const [input, checkpoint] = [await read('input'), await read('checkpoint')]

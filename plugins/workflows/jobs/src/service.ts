@@ -14,6 +14,8 @@ export interface JobsOptions {
   /** The prefix of the lease holders of this process. */
   readonly holder: string
   readonly peers: Peers | undefined
+  /** `WorkerOptions.leaseMs`. */
+  readonly leaseMs?: number
   readonly log: Log
   readonly lasting: CallContext
 }
@@ -30,12 +32,14 @@ export const CANCEL = 'jobs.cancel'
 const DAY_MS = 86_400_000
 
 /** Creates the service, and what executes jobs in this process. */
-export function createJobs({ store, view, config, holder, peers, log, lasting }: JobsOptions): JobsOfProcess {
+export function createJobs(options: JobsOptions): JobsOfProcess {
+  const { store, view, config, holder, peers, leaseMs, log, lasting } = options
   const kinds = new Kinds(view, config)
   const keepMs = { completed: config.keep_completed_days * DAY_MS, failed: config.keep_failed_days * DAY_MS }
   const ended = (kind: string, state: JobState) => metrics.ended(kind, state)
   const graceMs = config.grace_s * 1000
-  const worker = new Worker({ store, kinds, holder, keepMs, graceMs, concurrency: config.concurrency, log, lasting, ended })
+  const times = { keepMs, graceMs, ...(leaseMs === undefined ? {} : { leaseMs }) }
+  const worker = new Worker({ store, kinds, holder, ...times, concurrency: config.concurrency, log, lasting, ended })
   const metrics = createMetrics(() => worker.running())
   const jobs = new JobsService({
     store,

@@ -1,5 +1,6 @@
 import { codeOf, messageOf, Wakeup } from '@svc/core'
 import type { Fence, JobState, StoreRecord } from '@svc/core/contracts'
+import { LeaseHold } from '@svc/storage-kit'
 import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
 import { afterFailure, Attempt, type AttemptOptions } from './attempt.ts'
 import { interrupted, toPublicError } from './errors.ts'
@@ -10,13 +11,16 @@ export interface WorkerOptions extends Pick<AttemptOptions, 'store' | 'kinds' | 
   readonly holder: string
   /** Maximum number of concurrent jobs. */
   readonly concurrency: number
+  /** A lease of a job expires after this time without renewal. Default: 30,000. */
+  readonly leaseMs?: number
   /** Called after each attempt with the state of the job: `queued` if it is tried again. */
   readonly ended: (kind: string, state: JobState) => void
 }
 
-/** A lease expires after this time without renewal. */
 const [LEASE_MS, TAKE_LEASE_MS] = [30_000, 5_000]
-const [KEEP_MS, REFRESH_MS] = [10_000, 2_000]
+const REFRESH_MS = 2_000
+/** How often a lease is renewed in the time of its life. */
+const KEEP_TIMES = 3
 /** When a running job is checked again, because its worker can be dead. */
 const CHECK_MS = 35_000
 /** When a queued job is checked again whose earlier attempt still runs. */
@@ -31,6 +35,7 @@ const NEVER = Number.MAX_SAFE_INTEGER
 /** Takes due jobs and executes them. */
 export class Worker {
   readonly #options: WorkerOptions
+  readonly #leaseMs: number
   readonly #active = new Map<string, Attempt>()
   readonly #stopping = new AbortController()
   readonly #wakeup = new Wakeup()
@@ -41,6 +46,7 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options
+    this.#leaseMs = options.leaseMs ?? LEASE_MS
   }
 
   /** Number of running jobs by kind. */
@@ -51,7 +57,7 @@ export class Worker {
   }
 
   begin(): void {
-    this.#timers.push(setInterval(() => void this.#keep(), KEEP_MS).unref())
+    this.#timers.push(setInterval(() => void this.#keep(), this.#leaseMs / KEEP_TIMES).unref())
     this.#timers.push(setInterval(() => void this.#refresh(), REFRESH_MS).unref())
     this.#taking = this.#takeAll(AbortSignal.any([this.#stopping.signal, this.#options.lasting.signal]))
   }
@@ -187,10 +193,11 @@ export class Worker {
     const { store, holder, lasting } = this.#options
     const id = found.key
     const own = `${holder}${crypto.randomUUID()}`
-    const lease = await tryAcquire(store, leaseOf(id), { holder: own, ttlMs: LEASE_MS }, lasting)
+    const [asked, ttlMs] = [performance.now(), this.#leaseMs]
+    const lease = await tryAcquire(store, leaseOf(id), { holder: own, ttlMs }, lasting)
     // code that ignored its abort signal still runs
     if (!lease) return this.#postpone(found)
-    const fence = { lease: lease.lease, fence: lease.fence }
+    const hold = new LeaseHold(store, lease, { asked, ttlMs })
     const now = Date.now()
     const { progress: _, ...before } = recordIn(found)
     const record: JobRecord = {
@@ -203,22 +210,22 @@ export class Worker {
     }
     try {
       const { results } = await store.batch([putJob(id, record, found.version)], { fence: taking }, lasting)
-      this.#start(id, fence, record, results[0]!)
+      this.#start(id, hold, record, results[0]!)
     } catch (error) {
-      await this.#release(fence)
+      await this.#release(hold.fence)
       if (codeOf(error) !== 'STORE_FENCED') onlyConflict(error)
     }
   }
 
-  #start(id: string, fence: Fence, record: JobRecord, version: number): void {
+  #start(id: string, hold: LeaseHold, record: JobRecord, version: number): void {
     const { store, kinds, keepMs, graceMs, log, lasting, ended } = this.#options
-    const attempt = new Attempt({ store, kinds, id, fence, record, version, keepMs, graceMs, log, lasting })
+    const attempt = new Attempt({ store, kinds, id, hold, record, version, keepMs, graceMs, log, lasting })
     this.#active.set(id, attempt)
     if (this.#stopping.signal.aborted) attempt.abort('draining')
     void attempt.stored.then(() => ended(record.kind, attempt.state))
     void Promise.all([attempt.stored, attempt.ended]).then(async () => {
       this.#active.delete(id)
-      await this.#release(fence)
+      await this.#release(hold.fence)
       this.wake()
     })
   }
@@ -260,18 +267,17 @@ export class Worker {
     }
   }
 
-  /** Renews the leases. A worker that cannot renew for too long has lost its jobs. */
+  /** Renews the leases. A worker that cannot renew in time, because its store fails or hangs, has lost its jobs. */
   async #keep(): Promise<void> {
-    const { store, lasting } = this.#options
-    const now = performance.now()
+    const { lasting } = this.#options
     await Promise.all(
       [...this.#active.values()].map(async attempt => {
         try {
-          await store.renew(attempt.fence, LEASE_MS, lasting)
-          attempt.keptAt = now
+          await attempt.hold.renew(lasting)
         } catch (error) {
-          const isOver = performance.now() - attempt.keptAt > LEASE_MS - KEEP_MS
-          if (codeOf(error) === 'STORE_FENCED' || isOver) attempt.abort('lost')
+          // at the next renewal, the lease can be over
+          const isLast = attempt.hold.leftMs <= this.#leaseMs / KEEP_TIMES
+          if (codeOf(error) === 'STORE_FENCED' || isLast) attempt.abort('lost')
         }
       })
     )

@@ -16,7 +16,7 @@ class Network {
     return definePlugin({
       provides: Peers,
       setup: scope => {
-        reported(holder => scope.hooks.workerExit({ worker: holder.slice(0, -1), holder }, ctx))
+        reported(holder => scope.hooks.workerExit({ worker: holder.slice(0, -1), node: 'n', holder }, ctx))
         const receive = (topic: string, message: unknown) => scope.hooks.message({ topic, message: message as never }, ctx)
         this.#taps.add(receive)
         scope.defer(() => this.#taps.delete(receive))

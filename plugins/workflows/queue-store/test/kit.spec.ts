@@ -27,7 +27,7 @@ async function openProcess(serverId: string, store: Store) {
   const peers = definePlugin({
     provides: Peers,
     setup(scope) {
-      reported.resolve(holder => scope.hooks.workerExit({ worker: holder.slice(0, -1), holder }, ctx))
+      reported.resolve(holder => scope.hooks.workerExit({ worker: holder.slice(0, -1), node: 'n', holder }, ctx))
       return ALONE
     },
   })

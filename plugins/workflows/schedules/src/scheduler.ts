@@ -1,9 +1,9 @@
 import { type CallContext, codeOf, type Log, type Principal, Wakeup } from '@svc/core'
-import type { Jobs, ScheduleSpec, ScheduleTick, Store, StoreOp } from '@svc/core/contracts'
+import type { Jobs, ScheduleSpec, ScheduleTick, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
 import { onlyConflict } from '@svc/storage-kit/records'
 import type { Definition } from './definitions.ts'
 import { toPublicError } from './errors.ts'
-import { END_OF_TIME, jitterOf, KEPT_TICKS, putTick, type ScheduleRecord, TICKS, ticksBefore } from './space.ts'
+import { END_OF_TIME, jitterOf, KEPT_TICKS, PRUNED, putTick, type ScheduleRecord, TICKS, ticksBefore } from './space.ts'
 
 /** A schedule with its stored state. */
 export interface ActiveSchedule extends Definition {
@@ -168,6 +168,8 @@ export class Scheduler {
   async #handle(schedule: ActiveSchedule, tick: number): Promise<void> {
     const { store, jobs, lasting, now } = this.#options
     const { name, spec, principal } = schedule
+    // the clock was set back: this tick had a record
+    if (tick <= (await this.#pruned(name)).upTo) return
     const before = await this.#openJob(schedule, tick, lasting)
     const overlap = spec.overlap ?? 'skip'
     const isSkipped = before !== undefined && (overlap === 'skip' || (overlap === 'queue' && before.state === 'queued'))
@@ -218,6 +220,13 @@ export class Scheduler {
     return job && (job.state === 'queued' || job.state === 'running') ? job : undefined
   }
 
+  /** Up to which tick the records of a schedule are deleted: all before had one. */
+  async #pruned(name: string): Promise<{ readonly upTo: number; readonly version: number }> {
+    const { store, lasting } = this.#options
+    const found = await store.get(PRUNED, name, lasting)
+    return { upTo: found ? Number(found.value) : 0, version: found?.version ?? 0 }
+  }
+
   /** Deletes the records of old ticks. */
   async #prune(progress: Progress, now: number): Promise<void> {
     const { store, lasting } = this.#options
@@ -228,15 +237,20 @@ export class Scheduler {
       const query = { ...ticksBefore(name, now + 1), reverse: true, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }
       const page = await store.range(TICKS, query, lasting)
       const old = page.records.slice(Math.max(0, KEPT_TICKS - count))
-      if (old.length > 0)
-        await store.batch(
-          old.map(({ key }) => ({ op: 'delete' as const, collection: TICKS, key })),
-          {},
-          lasting
-        )
+      if (old.length > 0) await this.#delete(name, old)
       count += page.records.length
       cursor = page.next
     } while (cursor !== undefined)
+  }
+
+  /** Deletes records of ticks, newest first, unless another worker is just doing it. */
+  async #delete(name: string, old: readonly StoreRecord[]): Promise<void> {
+    const { store, lasting } = this.#options
+    const { upTo, version } = await this.#pruned(name)
+    const [newest] = old.map(({ value }) => (value as unknown as ScheduleTick).tick)
+    const deletes = old.map(({ key }): StoreOp => ({ op: 'delete', collection: TICKS, key }))
+    const mark = { op: 'put', collection: PRUNED, key: name, value: Math.max(upTo, newest ?? 0), ifVersion: version } as const
+    await store.batch([...deletes, mark], {}, lasting).catch(onlyConflict)
   }
 }
 

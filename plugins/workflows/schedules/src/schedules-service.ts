@@ -4,7 +4,7 @@ import { checkName, checkSpec } from './definitions.ts'
 import { scheduleExists, scheduleFixed, scheduleInvalid, scheduleUnknown, tooMany } from './errors.ts'
 import type { Registry } from './registry.ts'
 import { type ActiveSchedule, as } from './scheduler.ts'
-import { END_OF_TIME, putRecord, SCHEDULES, type ScheduleRecord, TICKS, ticksBefore } from './space.ts'
+import { END_OF_TIME, PRUNED, putRecord, SCHEDULES, type ScheduleRecord, TICKS, ticksBefore } from './space.ts'
 
 export interface SchedulesServiceOptions {
   readonly store: Store
@@ -80,10 +80,11 @@ export class SchedulesService implements Schedules {
     await changed(name)
     for (;;) {
       const { records } = await store.range(TICKS, { ...ticksBefore(name, END_OF_TIME), limit: PAGE }, ctx)
-      if (records.length === 0) return
+      if (records.length === 0) break
       const ops = records.map(({ key }) => ({ op: 'delete' as const, collection: TICKS, key }))
       await store.batch(ops, {}, ctx)
     }
+    await store.batch([{ op: 'delete', collection: PRUNED, key: name }], {}, ctx)
   }
 
   async run(name: string, ctx: CallContext): Promise<Job> {

@@ -5,11 +5,13 @@ import type { Json, ScheduleSpec, ScheduleTick, Space, StoreOp } from '@svc/core
 export const SCHEDULES = 'schedules'
 /** Handled ticks: `<name>/<tick>`. */
 export const TICKS = 'schedule_ticks'
+/** By the name of the schedule: up to which tick the records are deleted. */
+export const PRUNED = 'schedule_pruned'
 
 export const SPACE: Space = {
   name: 'schedules',
   version: 1,
-  collections: { [SCHEDULES]: { watched: true, indexes: { by_owner: ['owner'] } }, [TICKS]: {} },
+  collections: { [SCHEDULES]: { watched: true, indexes: { by_owner: ['owner'] } }, [TICKS]: {}, [PRUNED]: {} },
 }
 
 /** What the store keeps of a schedule. Times are Unix milliseconds. */

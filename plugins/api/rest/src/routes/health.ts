@@ -1,6 +1,6 @@
 import type { Host, HostReport, SlotView } from '@svc/core'
 import type { HealthFact, Route } from '@svc/core/contracts'
-import { factsOf, type IsStoreReady, type Probes, worst } from '../probes.ts'
+import { factsOf, type Probes, type ReadReadiness, worst } from '../probes.ts'
 import { INTEGER, object, ok, STRING, words } from '../schemas.ts'
 
 const word = words('healthy', 'degraded', 'unhealthy')
@@ -26,19 +26,19 @@ const health = object(
   },
   ['status', 'version', 'uptime_seconds', 'checks']
 )
-const ready = object({ status: words('ready', 'starting', 'closing', 'store_unavailable') })
+const ready = object({ status: words('ready', 'starting', 'closing', 'store_unavailable', 'bus_unavailable') })
 
 /** Health routes. They need no credential, so they return statuses without details. */
 export function createHealthRoutes({
   host,
   probes,
   facts,
-  isStoreReady,
+  readReadiness,
 }: {
   host: Host
   probes: Probes
   facts: SlotView<HealthFact>
-  isStoreReady: IsStoreReady
+  readReadiness: ReadReadiness
 }): Record<string, Route> {
   return {
     health: {
@@ -71,13 +71,17 @@ export function createHealthRoutes({
       ...open('/health/ready', 'Check that the server accepts new requests'),
       responses: {
         ...ok('The server accepts new requests.', ready),
-        '503': { description: 'The server is starting or closing, or its store accepts no writes.', schema: ready },
+        '503': {
+          description: 'The server is starting or closing, its store accepts no writes, or it is cut off from its cluster.',
+          schema: ready,
+        },
       },
       async handle(_request, ctx) {
         const { state, successor } = await host.report(ctx)
         // a worker with a successor counts as ready, because the successor accepts new connections
         if (state !== 'running' && !successor) return { status: 503, body: { status: state } }
-        return (await isStoreReady()) ? { body: { status: 'ready' } } : { status: 503, body: { status: 'store_unavailable' } }
+        const status = await readReadiness()
+        return { ...(status === 'ready' ? {} : { status: 503 }), body: { status } }
       },
     },
   }

@@ -77,6 +77,8 @@ export interface Fakes {
   more?: readonly Fixture[]
   config?: ConfigTree
   log?: LogOptions
+  /** The place of the host in its cluster. */
+  place?: { readonly worker?: string; readonly clusterId?: string }
   /** Names of plugins besides. */
   plugins?: readonly string[]
 }
@@ -86,6 +88,7 @@ export async function serveRest(fakes: Fakes = {}) {
   const host = await testHost(['http', 'rest', ...(fakes.plugins ?? [])].map(pluginFolder), {
     config: { server: { port: 0 }, ...fakes.config },
     version: '1.2.3',
+    ...fakes.place,
     ...(fakes.log ? { log: fakes.log } : {}),
     give: [
       service(Chat, { ...chat, ...fakes.chat }),

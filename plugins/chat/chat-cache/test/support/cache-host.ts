@@ -6,7 +6,9 @@ import { Chat, type ModelEvent, type Provider, Providers, type TurnEvent, type T
 import { gather, item, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'chat-cache', 'tools-time'].map(pluginFolder)
+const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'cache', 'chat-cache', 'tools-time'].map(
+  pluginFolder
+)
 
 export interface CacheHost extends AsyncDisposable {
   readonly host: RunningHost
@@ -27,7 +29,7 @@ const counting: Answers = async function* (call) {
 }
 
 /** A host with chat, the cache and a provider `p` that answers as the test says. */
-export async function startCacheHost(config: object, answers: Answers = counting): Promise<CacheHost> {
+export async function startCacheHost(config: object, answers: Answers = counting, cache: object = {}): Promise<CacheHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-cache-'))
   const profiles_file = join(home, 'profiles.yaml')
   await writeFile(profiles_file, 'profiles: { default: {} }\n')
@@ -41,7 +43,7 @@ export async function startCacheHost(config: object, answers: Answers = counting
   }
   const host = await testHost(PLUGINS, {
     give: [item(Providers, 'p', provider)],
-    config: { selection: { profiles_file }, chat: { cache: config } },
+    config: { selection: { profiles_file }, chat: { cache: config }, cache },
   })
   const chat = host.service(Chat)
   const turnOf = (turn: Partial<TurnRequest>): TurnRequest => ({ message: 'hi', ...turn })

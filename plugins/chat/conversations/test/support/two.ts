@@ -46,7 +46,7 @@ export async function two() {
       }
     },
     /** The other one hears that a worker has ended. */
-    gone: (holder: string) => all[1]!.workerExit({ worker: holder.slice(0, -1), holder }, testContext()),
+    gone: (holder: string) => all[1]!.workerExit({ worker: holder.slice(0, -1), node: 'n', holder }, testContext()),
     async [Symbol.asyncDispose]() {
       await second.close()
       await first.close()
