@@ -1,16 +1,7 @@
 import { type Bail, type CallContext, defineService, type Series } from '@svc/core'
 import type { PublicError } from './chat.ts'
 import type { StoredMessage } from './conversations.ts'
-import type {
-  EmbedReply,
-  EmbedRequest,
-  FinishReason,
-  ModelEvent,
-  ModelFailure,
-  ModelMessage,
-  ModelRequest,
-  Usage,
-} from './provider.ts'
+import type { EmbedReply, EmbedRequest, FinishReason, ModelEvent, ModelFailure, ModelRequest, Usage } from './provider.ts'
 import type { Selected, SelectionWish } from './selection.ts'
 
 /** A provider and one of its models. */
@@ -21,6 +12,9 @@ export interface ModelRef {
 
 /** A request whose model `ModelCallOrder` selects. */
 export type OpenRequest = Omit<ModelRequest, 'model'>
+
+/** A field of a request, or a kind of content in it, that a model can lack. */
+export type RequestField = keyof OpenRequest | 'strictTools' | 'cacheHints' | 'images' | 'imageUrls' | 'files' | 'audio'
 
 /** Limits of one model call. Each has a default in the section `models.calls`. */
 export interface ModelCallLimits {
@@ -47,9 +41,10 @@ export interface ModelCallOrder {
   readonly selected?: Selected
   /**
    * Fields of the request that are defaults, and not what the user asked for. A model that does not support such a field gets the
-   * request without it. For other fields the call fails with INVALID_VALUE (`details: {field, reason, …}`).
+   * request without it: a note in place of an image, file or sound, the model's limit in place of `maxTokens`. For other fields
+   * the call fails with INVALID_VALUE (`details: {field, reason, …}`).
    */
-  readonly defaults?: readonly (keyof OpenRequest)[]
+  readonly defaults?: readonly RequestField[]
   /**
    * Allows the call to shorten the request until it fits into the context window: it cuts tool results and drops the oldest of
    * these past turns, which it puts before the first message of the request that is not a system message.
@@ -83,7 +78,7 @@ export type ModelCallEvent = ModelCallBegun | ModelEvent | ModelCallEnd
 /** The model that is called, and the fields of `ModelCallOrder.defaults` that it does not support. */
 export interface ModelCallBegun extends ModelRef {
   readonly type: 'start'
-  readonly dropped?: readonly (keyof OpenRequest)[]
+  readonly dropped?: readonly RequestField[]
 }
 
 /** The end of a call. */
@@ -116,8 +111,9 @@ export interface EmbedOrder {
 
 /** Messages to count, for which model. */
 export interface CountOrder {
-  readonly request: { readonly messages: readonly ModelMessage[] } & OpenRequest
+  readonly request: OpenRequest
   readonly select?: SelectionWish
+  readonly selected?: Selected
 }
 
 /**

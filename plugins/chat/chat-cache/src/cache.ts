@@ -23,9 +23,9 @@ export interface CacheOptions {
 
 /** Answers identical requests from memory. */
 export interface Cache {
-  /** For a tap of `Chat.hooks.modelCall`. */
+  /** For a tap of `ModelCalls.hooks.modelCall`. */
   readonly called: (call: ModelCall, ctx: CallContext) => ModelAnswer | undefined
-  /** For a tap of `Chat.hooks.modelDone`. */
+  /** For a tap of `ModelCalls.hooks.modelDone`. */
   readonly done: (done: ModelDone, ctx: CallContext) => void
 }
 
@@ -47,6 +47,7 @@ export function createCache({ answers, counts, shared }: CacheOptions): Cache {
   }
   return {
     called(call, ctx) {
+      if (!isCacheable(call)) return undefined
       const key = keyFor(call, ctx)
       const text = key === undefined ? undefined : answers.get(key)
       // a retry looks again, because another turn can have stored the answer; it counts only as a hit
@@ -55,12 +56,16 @@ export function createCache({ answers, counts, shared }: CacheOptions): Cache {
       return { events: JSON.parse(text) as ModelEvent[] }
     },
     done(done, ctx) {
-      if (done.answered || done.failure || !done.events || !isWhole(done.events)) return
+      if (!isCacheable(done) || done.answered || done.failure || !done.events || !isWhole(done.events)) return
       const key = keyFor(done, ctx)
       if (key !== undefined) answers.put(key, JSON.stringify(joined(done.events)))
     },
   }
 }
+
+/** Whether the kept parts are all of the answer. Embeddings, further answers and log probabilities are not kept. */
+const isCacheable = ({ kind, request: { n = 1, logprobs, native } }: ModelCall) =>
+  kind === 'chat' && n === 1 && logprobs === undefined && native === undefined
 
 const WHOLE: ReadonlySet<FinishReason> = new Set(['stop', 'tool_calls'])
 

@@ -1,5 +1,5 @@
 import { definePlugin, schema } from '@svc/core'
-import { Chat, Checks, MetricSources, Peers } from '@svc/core/contracts'
+import { ModelCalls, Checks, MetricSources, Peers } from '@svc/core/contracts'
 import { createCacheCheck, createCacheCounts, createCache, createAnswerStore } from './cache.ts'
 
 /** The section `chat.cache`. */
@@ -49,8 +49,8 @@ export default definePlugin({
     scope.add(Checks, 'cache', createCacheCheck(enabled, counts))
     if (!enabled) return
     const cache = createCache({ answers, counts, shared })
-    scope.tap(Chat.hooks.modelCall, cache.called, { stage: FIRST })
-    scope.tap(Chat.hooks.modelDone, cache.done)
+    scope.tap(ModelCalls.hooks.modelCall, cache.called, { stage: FIRST })
+    scope.tap(ModelCalls.hooks.modelDone, cache.done)
     scope.add(MetricSources, 'chat-cache', { read: async () => counts.families() })
   },
 })

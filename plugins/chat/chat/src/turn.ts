@@ -15,14 +15,9 @@ import type {
   Conversations,
   Json,
   Mode,
-  ModelAlias,
-  ModelInfo,
-  ModelMessage,
+  ModelCalls,
   ModelRef,
-  ModelRequest,
   OpenTurn,
-  Provider,
-  ProviderFeatures,
   Selected,
   Selection,
   StoredMessage,
@@ -35,13 +30,11 @@ import type {
   TurnStatus,
 } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import type { Answer, Clock } from './model-call.ts'
 import { answerInvalid, invalid } from './errors.ts'
-import { systemMessages, userMessage } from './messages.ts'
-import type { ProviderCounts } from './providers-check.ts'
+import { userMessage } from './messages.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
-import { addCalled, offeredTools, type ToolList } from './tool-list.ts'
+import { addCalled, type ToolList } from './tool-list.ts'
 
 /** The services and settings that chat requires. */
 export interface ChatDependencies {
@@ -49,12 +42,10 @@ export interface ChatDependencies {
   readonly hooks: HookCallers<ChatHooks>
   readonly conversations: Conversations
   readonly selection: Selection
-  readonly providers: SlotView<Provider>
+  readonly modelCalls: ModelCalls
   readonly tools: SlotView<Tool>
   readonly modes: SlotView<Mode>
-  readonly aliases: SlotView<ModelAlias>
   readonly questions: Pick<Questions, 'ask' | 'answer'>
-  readonly counts: Pick<ProviderCounts, 'asked'>
   readonly log: Log
   /** For work that must finish after the caller aborts. */
   readonly lasting: CallContext
@@ -62,7 +53,6 @@ export interface ChatDependencies {
 
 /** The services of a turn: those of chat, and the objects that all turns share. */
 export interface ChatServices extends ChatDependencies {
-  readonly clock: Clock
   /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
   readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => ToolList
 }
@@ -71,13 +61,6 @@ export interface ChatServices extends ChatDependencies {
 export interface TurnHow {
   readonly isShown: boolean
   readonly key: string | undefined
-}
-
-/** A model with its provider and features. The request is adapted to them. */
-export interface Candidate extends ModelRef {
-  readonly source: Provider
-  readonly info: ModelInfo | undefined
-  readonly features: ProviderFeatures
 }
 
 /** The state of a running turn. */
@@ -91,9 +74,7 @@ export interface Turn {
   /** The model that answers now: the selected model, or another after a failure. */
   who: ModelRef
   /** The models that failed before, in order. */
-  readonly tried: ModelRef[]
-  /** The candidate for `who`; absent before its lookup. */
-  known: Candidate | undefined
+  tried: readonly ModelRef[]
   readonly list: ToolList
   /** Indexed tools of `list` whose schemas the model receives. */
   readonly added: Set<string>
@@ -148,7 +129,6 @@ export async function beginTurn(
     selected,
     who,
     tried: [],
-    known: undefined,
     list,
     added,
     open,
@@ -167,13 +147,6 @@ export async function beginTurn(
     handed: false,
     kept: false,
   }
-}
-
-/** Adds the usage of a model call. */
-export function spend({ usage }: Turn, { usage: { input, output, cached = 0 } }: Pick<Answer, 'usage'>): void {
-  usage.input += input
-  usage.output += output
-  usage.cached += cached
 }
 
 /** The conversation of a turn with `keep: false`. */
@@ -228,25 +201,6 @@ const correctionOf = (reason: string) =>
   `That answer cannot be used: ${reason}. Answer only with JSON that matches the requested schema.`
 
 const textOf = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
-
-/** The request of this model step, without past turns: `fitContextWindow` adds those. */
-export function requestOf(services: ChatServices, turn: Turn, withTools: boolean): ModelRequest {
-  const { asked, gathered, selected, who, list, added, open, made, aside } = turn
-  const temperature = asked.temperature ?? selected.profile.temperature
-  const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
-  const system = systemMessages(asked.system ?? selected.profile.systemPrompt, services.modes.get(selected.mode)?.prompt)
-  const messages: ModelMessage[] = [...system, ...(aside ? made.toSpliced(aside.at, 0, ...aside.messages) : made)]
-  return {
-    model: who.model,
-    messages,
-    ...(withTools ? offeredTools(list, added) : {}),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(asked.responseSchema === undefined ? {} : { responseSchema: asked.responseSchema }),
-    ...(open.conversationId === '' ? {} : { cacheKey: open.conversationId }),
-    ...(gathered ? { gathered } : {}),
-  }
-}
 
 /** The start event with model and conversation. Other clients see a new conversation only after its first turn is kept. */
 export function startEvent(turn: Turn, ctx: CallContext): TurnEvent {

@@ -6,7 +6,9 @@ import { Chat, type ModelEvent, type Provider, Providers, type TurnEvent, type T
 import { gather, item, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'chat-cache', 'tools-time'].map(pluginFolder)
+const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'model-calls', 'chat-cache', 'tools-time'].map(
+  pluginFolder
+)
 
 export interface CacheHost extends AsyncDisposable {
   readonly host: RunningHost

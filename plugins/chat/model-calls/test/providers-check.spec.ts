@@ -4,7 +4,7 @@ import { definePlugin, type HookCallers, svcError } from '@svc/core'
 import { Checks, type WorkerMetrics, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { type ChatHost, startChatHost } from './chat-host.ts'
+import { type ChatHost, startChatHost } from '../../chat/test/chat-host.ts'
 
 /** A provider that answers whoever asks how it is like this. */
 const provider = (probe: Provider['probe']) =>
@@ -75,7 +75,7 @@ describe('the check of the providers', () => {
       provides: Peers,
       setup(scope) {
         hooks.metrics = scope.hooks
-        const others: WorkerMetrics[] = [{ chat: [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
+        const others: WorkerMetrics[] = [{ 'model-calls': [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
         return {
           broadcast: async () => {},
           acquire: async () => true,
@@ -91,7 +91,7 @@ describe('the check of the providers', () => {
     })
     await using chatHost = await startChatHost({ give: [{ name: 'test:peers', use: peers }] })
     await chatHost.stream('hello')
-    await hooks.metrics!.inherit({ chat: [['local', 4000]] }, testContext())
+    await hooks.metrics!.inherit({ 'model-calls': [['local', 4000]] }, testContext())
     await probed(chatHost)
     expect(gathered).to.equal(0)
     const { detail } = await checkOf(chatHost).status!(testContext())
