@@ -32,9 +32,6 @@ export type ModelFeature =
   | 'tool_call_deltas'
   | 'embeddings'
 
-/** A protocol of model servers: OpenAI's Chat Completions and Responses, Anthropic's Messages, Google's generateContent. */
-export type ModelProtocol = 'openai-chat' | 'openai-responses' | 'anthropic' | 'google'
-
 /** Features of a provider. */
 export interface ProviderFeatures {
   readonly tool_calling: boolean
@@ -42,8 +39,11 @@ export interface ProviderFeatures {
   readonly vision: boolean
   /** Further features. Absent: `tool_choice` and `response_schema`, which providers supported before this list existed. */
   readonly supports?: readonly ModelFeature[]
-  /** The protocol of its server: the provider sends `ModelRequest.native` of this protocol. */
-  readonly protocol?: ModelProtocol
+  /**
+   * The protocol of its server, under the name that routes for its clients use too: the provider sends `ModelRequest.native` of
+   * this protocol.
+   */
+  readonly protocol?: string
 }
 
 /** A model and its token limits. An unknown limit is absent. */
@@ -167,7 +167,7 @@ export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | '
  * its own `model` and `stream`, and these headers, and returns the answer also as `native` events. svc checks neither.
  */
 export interface NativeRequest {
-  readonly protocol: ModelProtocol
+  readonly protocol: string
   readonly body: { readonly [name: string]: Json | undefined }
   /** Headers of the protocol, such as `anthropic-beta`. Names are in lower case. Never credentials. */
   readonly headers?: Readonly<Record<string, string>>

@@ -233,6 +233,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
       at = await candidateOf(this.#lookup(), this.#who, this.#known, this.#ctx)
       this.#known = at
       this.#who = { provider: at.provider, model: at.model }
+      if (this.#job.open && !at.features.supports?.includes('embeddings')) throw noEmbeddings(at.model)
       const isSelected = sameModel(at, this.#job.selected)
       const fitted = fitRequest(asked, at, { defaults: this.#fields, isSelected })
       this.#dropped = fitted.dropped

@@ -5,6 +5,9 @@ import type { ModelFailure, PublicError } from '@svc/core/contracts'
 export const invalid = (field: string, reason: string, more: Record<string, unknown> = {}) =>
   svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason, ...more } })
 
+export const noEmbeddings = (model: string) =>
+  invalid('model', `cannot be ${model}: the model makes no embeddings`, { value: model, unsupported: true })
+
 /** A failed model call, with the provider in its details. */
 export function modelFailed(provider: string, failure: ModelFailure, message: string, cause?: unknown): SvcError {
   return svcError('MODEL_FAILED', message, { details: { ...failure, provider }, cause })

@@ -14,7 +14,7 @@ import type {
 } from '@svc/core/contracts'
 import { type CallServices, ModelCallRun } from './call.ts'
 import { tokensOf } from './context-window.ts'
-import { invalid, modelBroke } from './errors.ts'
+import { modelBroke } from './errors.ts'
 import { type Candidate, candidateOf, type Fitting, fitRequest } from './request.ts'
 
 /** Calls models. Each call is a `ModelCallRun`. */
@@ -85,13 +85,12 @@ const asMessage = (input: string | readonly number[]): ModelMessage => ({
 
 /** Embeddings as events of a model call, so that all policies apply. */
 async function* vectorEvents(
-  { source, provider, model, features }: Candidate,
+  { source, provider, model }: Candidate,
   { request }: EmbedOrder,
   ctx: CallContext,
   take: (reply: EmbedReply) => void
 ): AsyncGenerator<ModelEvent, void> {
-  if (!source.embed || features.supports?.includes('embeddings') !== true)
-    throw invalid('model', `cannot be ${model}: the model makes no embeddings`, { value: model, unsupported: true })
+  if (!source.embed) throw modelBroke(provider, 'lists embeddings as a feature, but has no method for them')
   const reply = await source.embed({ ...request, model }, ctx)
   checkVectors(provider, reply, request.input.length)
   take(reply)
