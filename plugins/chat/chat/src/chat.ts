@@ -66,7 +66,7 @@ async function* runTurn(
         if (run.isStartDue && (await isSlow(pending, run.leftToStart()))) yield run.start()
         const { done, value: event } = await pending
         if (done) break
-        if (run.isStartDue && isOfAnswer(event)) yield run.start()
+        if (run.begins(event)) yield run.start()
         const token = run.take(event)
         if (token) yield token
       }
@@ -86,9 +86,6 @@ async function* runTurn(
     await run.leave()
   }
 }
-
-/** An event of the answer, as `end` is of a call that completed. A call that fails before has not begun its answer. */
-const isOfAnswer = (event: ModelCallEvent) => event.type !== 'start' && (event.type !== 'end' || event.status === 'completed')
 
 const isAnswered = (turn: Turn) => !turn.form || isFit(turn, turn.form)
 
@@ -123,6 +120,11 @@ class TurnRun {
   /** Whether the reader still waits for the start event. */
   get isStartDue(): boolean {
     return this.#isShown && !this.#started
+  }
+
+  /** Whether the start event comes before this event of the model: it is of an answer, or the end of one that is complete. */
+  begins(event: ModelCallEvent): boolean {
+    return this.isStartDue && event.type !== 'start' && (event.type !== 'end' || event.status === 'completed')
   }
 
   /** Milliseconds until the start event is sent without waiting for the model. */

@@ -20,7 +20,16 @@ import type {
 } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
 import { countTokens, fitContextWindow, tokensOf } from './context-window.ts'
-import { answerTooLong, budgetExhausted, failureOf, modelBroke, modelFailed, tooManySwitches, toPublicError } from './errors.ts'
+import {
+  answerTooLong,
+  budgetExhausted,
+  failureOf,
+  modelBroke,
+  modelFailed,
+  noEmbeddings,
+  tooManySwitches,
+  toPublicError,
+} from './errors.ts'
 import type { ProviderCounts } from './providers-check.ts'
 import { type Clock, ModelReading, type OpenEvents, readReady } from './reading.ts'
 import { type Candidate, type CandidateLookup, candidateOf, fitRequest, sameModel } from './request.ts'

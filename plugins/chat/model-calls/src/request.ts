@@ -78,19 +78,30 @@ async function listed(lookup: CandidateLookup, who: ModelRef, source: Provider, 
 /** Features of providers without a list of them: what all providers supported before the list existed. */
 const FORMER: readonly ModelFeature[] = ['tool_choice', 'response_schema']
 
-/** The feature that a field needs, where the field alone tells. Other fields need none, or are checked below. */
-const FEATURES: { readonly [K in keyof OpenRequest]?: ModelFeature } = {
-  topP: 'top_p',
-  topK: 'top_k',
-  stop: 'stop',
-  seed: 'seed',
-  frequencyPenalty: 'frequency_penalty',
-  presencePenalty: 'presence_penalty',
-  logitBias: 'logit_bias',
-  logprobs: 'logprobs',
-  reasoningTokens: 'reasoning_effort',
-  responseFormat: 'json',
-  responseSchema: 'response_schema',
+/** The feature that a field needs. `of`: whether this value needs it; absent for a field that always does. */
+interface FieldFeature {
+  readonly feature: ModelFeature
+  readonly of?: (value: unknown) => boolean
+}
+
+const FEATURES: { readonly [K in keyof OpenRequest]?: FieldFeature } = {
+  temperature: { feature: 'high_temperature', of: value => Number(value) > 1 },
+  topP: { feature: 'top_p' },
+  topK: { feature: 'top_k' },
+  stop: { feature: 'stop' },
+  seed: { feature: 'seed' },
+  n: { feature: 'n', of: value => Number(value) > 1 },
+  frequencyPenalty: { feature: 'frequency_penalty' },
+  presencePenalty: { feature: 'presence_penalty' },
+  logitBias: { feature: 'logit_bias' },
+  logprobs: { feature: 'logprobs' },
+  reasoningEffort: { feature: 'reasoning_effort' },
+  reasoningTokens: { feature: 'reasoning_effort' },
+  toolChoice: { feature: 'tool_choice', of: value => value !== 'auto' },
+  parallelToolCalls: { feature: 'parallel_tool_calls', of: value => value === false },
+  toolCallDeltas: { feature: 'tool_call_deltas', of: value => value === true },
+  responseFormat: { feature: 'json' },
+  responseSchema: { feature: 'response_schema' },
 }
 
 /** The rules of an order for fields that a model does not support. */
@@ -129,27 +140,19 @@ export function fitRequest(asked: OpenRequest, at: Candidate, fitting: Fitting):
 function missingFields(request: OpenRequest, { features, info }: Candidate): readonly RequestField[] {
   const supports = features.supports ?? FORMER
   const lacks = (feature: ModelFeature) => !supports.includes(feature)
-  const missing: RequestField[] = []
-  for (const name of Object.keys(request) as (keyof OpenRequest)[]) {
-    const feature = FEATURES[name]
-    if (feature !== undefined && request[name] !== undefined && lacks(feature)) missing.push(name)
+  const missing = new Set<RequestField>()
+  for (const [name, value] of Object.entries(request) as [keyof OpenRequest, unknown][]) {
+    const field = FEATURES[name]
+    if (field !== undefined && value !== undefined && lacks(field.feature) && field.of?.(value) !== false) missing.add(name)
   }
-  const check = (field: RequestField, isMissing: boolean) => isMissing && missing.push(field)
-  const { tools = [], temperature, maxTokens, toolChoice, n, reasoningEffort } = request
-  check('tools', request.tools !== undefined && !features.tool_calling)
-  check(
-    'temperature',
-    temperature !== undefined && (info?.temperature === false || (temperature > 1 && lacks('high_temperature')))
-  )
-  check('maxTokens', maxTokens !== undefined && info?.output !== undefined && maxTokens > info.output)
-  check('toolChoice', toolChoice !== undefined && toolChoice !== 'auto' && lacks('tool_choice'))
-  check('n', n !== undefined && n > 1 && lacks('n'))
-  check('parallelToolCalls', request.parallelToolCalls === false && lacks('parallel_tool_calls'))
-  check('reasoningEffort', reasoningEffort !== undefined && lacks('reasoning_effort'))
-  check('strictTools', tools.some(tool => tool.strict === true) && lacks('strict_tools'))
-  check('toolCallDeltas', request.toolCallDeltas === true && lacks('tool_call_deltas'))
+  const check = (field: RequestField, isMissing: boolean) => isMissing && missing.add(field)
+  const { tools, temperature, maxTokens = 0 } = request
+  check('tools', tools !== undefined && !features.tool_calling)
+  check('temperature', temperature !== undefined && info?.temperature === false)
+  check('maxTokens', info?.output !== undefined && maxTokens > info.output)
+  check('strictTools', lacks('strict_tools') && tools?.some(tool => tool.strict === true) === true)
   checkParts(request, features, lacks, check)
-  return missing
+  return [...missing]
 }
 
 function checkParts(

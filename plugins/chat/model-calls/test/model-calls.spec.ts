@@ -1,5 +1,12 @@
 import { definePlugin, svcError } from '@svc/core'
-import { ModelCalls, type ModelDone, type ModelEvent, type OpenRequest, Providers } from '@svc/core/contracts'
+import {
+  type ModelCallEvent,
+  ModelCalls,
+  type ModelDone,
+  type ModelEvent,
+  type OpenRequest,
+  Providers,
+} from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { answering, heard, startCallsHost, userSays } from './calls-host.ts'
@@ -89,7 +96,7 @@ describe('a model call', () => {
     })
     await using callsHost = await startCallsHost({ give: [item(Providers, 'p', provider)] })
     const stop = new AbortController()
-    const events = []
+    const events: ModelCallEvent[] = []
     const stream = callsHost.calls.stream({ request: ask(), select: { provider: 'p' } }, testContext({ signal: stop.signal }))
     const read = async () => {
       for await (const event of stream) {
