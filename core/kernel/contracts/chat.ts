@@ -1,11 +1,41 @@
 import { type Bail, defineService, type JsonSchema, type Series, type CallContext, type Waterfall } from '@svc/core'
 import type { StoredMessage, TurnStatus } from './conversations.ts'
+import type { FinishReason, ModelMessage, ModelRequest, ToolCallPart, ToolSpec } from './provider.ts'
 import type { Json } from './store.ts'
 import type { Effect, ToolResult } from './tool.ts'
+
+/** Parameters of the model, which a turn passes on. */
+export type ModelParameters = Pick<
+  ModelRequest,
+  | 'temperature'
+  | 'topP'
+  | 'topK'
+  | 'stop'
+  | 'seed'
+  | 'frequencyPenalty'
+  | 'presencePenalty'
+  | 'logitBias'
+  | 'reasoningEffort'
+  | 'reasoningTokens'
+  | 'parallelToolCalls'
+  | 'responseFormat'
+>
 
 /** Parameters of one turn. */
 export interface TurnRequest {
   readonly message: string
+  /**
+   * The conversation so far, in place of `message`, which is then empty. The last message is one of the user, or has results of
+   * tools. System messages are added to the prompt. Only with `keep: false`.
+   */
+  readonly messages?: readonly ModelMessage[]
+  /**
+   * Tools that the caller runs. Their names take precedence over those of svc. A step that calls one ends the turn, after the
+   * other calls of the step have run.
+   */
+  readonly clientTools?: readonly ToolSpec[]
+  /** Parameters of the model. The caller asks for them: a model that does not support one fails with INVALID_VALUE. */
+  readonly parameters?: ModelParameters
   readonly conversationId?: string
   readonly provider?: string
   readonly model?: string
@@ -113,6 +143,12 @@ export interface TurnEnd {
   readonly toolsUsed: readonly ToolUse[]
   /** The reply as data, when `responseSchema` was set and the turn has completed. */
   readonly data?: Json
+  /** Why the model ended its last answer, for a turn with `messages`. */
+  readonly finish?: FinishReason
+  /** Calls of `clientTools`, which the caller runs. */
+  readonly calls?: readonly ToolCallPart[]
+  /** All messages of the turn in order, for a turn with `messages`. */
+  readonly made?: readonly StoredMessage[]
 }
 
 /** The reply: the events of the stream, collected. */

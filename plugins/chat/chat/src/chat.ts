@@ -72,7 +72,7 @@ async function* runTurn(
       }
       const calls = run.endStep()
       if (calls.length > 0) yield* runTools(services, turn, calls, isShown, ctx)
-      else if (isAnswered(turn)) break
+      if (isAnswered(turn, calls)) break
     }
     if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
     const end = await run.complete()
@@ -87,7 +87,9 @@ async function* runTurn(
   }
 }
 
-const isAnswered = (turn: Turn) => !turn.form || isFit(turn, turn.form)
+/** Whether the turn ends after a step that made these calls of its own tools. */
+const isAnswered = (turn: Turn, calls: readonly ToolCallPart[]) =>
+  turn.clientCalls.length > 0 || (calls.length === 0 && (!turn.form || isFit(turn, turn.form)))
 
 /** The progress of a turn: its start event, its model steps and its single end event. */
 class TurnRun {
@@ -164,18 +166,23 @@ class TurnRun {
     this.#stepEnd = end
     this.#turn.who = { provider: end.provider, model: end.model }
     this.#turn.tried = end.tried
+    this.#turn.finish = end.finish
     usage.input += end.usage.input
     usage.output += end.usage.output
     usage.cached += end.usage.cached ?? 0
     if (end.message) made.push(this.#withTools ? end.message : withoutCalls(end.message))
   }
 
-  /** Closes the model step; returns the tools that it calls. */
+  /** Closes the model step; returns the calls of tools that the turn runs. */
   endStep(): readonly ToolCallPart[] {
     this.#started = true
     // no further step could use the results of its calls
     if (!this.#withTools) return []
-    return this.#stepEnd?.message?.parts.filter(part => part.type === 'tool_call') ?? []
+    const { clientTools } = this.#turn
+    const calls = this.#stepEnd?.message?.parts.filter(part => part.type === 'tool_call') ?? []
+    if (clientTools.size === 0) return calls
+    this.#turn.clientCalls = calls.filter(({ tool }) => clientTools.has(tool))
+    return calls.filter(({ tool }) => !clientTools.has(tool))
   }
 
   async complete(): Promise<TurnEnd> {

@@ -63,22 +63,31 @@ function orderOf(services: ChatServices, turn: Turn, round: number, withTools: b
 /** Fields that the profile, the mode or a tool has set, and not the caller. */
 function defaultsOf({ asked }: Turn): readonly RequestField[] {
   const fields: RequestField[] = ['images']
-  if (!asked.tools) fields.push('tools')
-  if (asked.temperature === undefined) fields.push('temperature')
+  if (!asked.tools && !asked.clientTools) fields.push('tools')
+  if (asked.temperature === undefined && asked.parameters?.temperature === undefined) fields.push('temperature')
   if (asked.maxTokens === undefined) fields.push('maxTokens')
   return fields
 }
 
+/** The tools of svc and those of the client, whose names take precedence. */
+function toolsOf({ asked: { clientTools = [] }, clientTools: names, list, added }: Turn): Pick<OpenRequest, 'tools' | 'indexed'> {
+  const offered = offeredTools(list, added)
+  if (clientTools.length === 0) return offered
+  return { ...offered, tools: [...(offered.tools ?? []).filter(({ name }) => !names.has(name)), ...clientTools] }
+}
+
 /** The request of a model step, without past turns. */
 function requestOf(services: ChatServices, turn: Turn, withTools: boolean): OpenRequest {
-  const { asked, gathered, selected, list, added, open, made, aside } = turn
-  const temperature = asked.temperature ?? selected.profile.temperature
+  const { asked, gathered, selected, open, made, aside } = turn
+  const temperature = asked.temperature ?? asked.parameters?.temperature ?? selected.profile.temperature
   const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
   const system = systemMessages(asked.system ?? selected.profile.systemPrompt, services.modes.get(selected.mode)?.prompt)
-  const messages: ModelMessage[] = [...system, ...(aside ? made.toSpliced(aside.at, 0, ...aside.messages) : made)]
+  const own = aside ? made.toSpliced(aside.at, 0, ...aside.messages) : made
+  const messages: ModelMessage[] = [...system, ...turn.system, ...turn.prior, ...own]
   return {
+    ...asked.parameters,
     messages,
-    ...(withTools ? offeredTools(list, added) : {}),
+    ...(withTools ? toolsOf(turn) : {}),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(asked.responseSchema === undefined ? {} : { responseSchema: asked.responseSchema }),

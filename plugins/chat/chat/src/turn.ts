@@ -12,6 +12,8 @@ import {
 } from '@svc/core'
 import type {
   ChatHooks,
+  FinishReason,
+  ModelMessage,
   Conversations,
   Json,
   Mode,
@@ -83,6 +85,15 @@ export interface Turn {
   readonly keys: CallKeys | undefined
   /** The schema of the reply; absent for a plain text reply. */
   readonly form: Form | undefined
+  /** The end of `asked.messages` that this turn answers, without system messages. */
+  readonly prior: readonly ModelMessage[]
+  /** The system messages of `asked.messages`. */
+  readonly system: readonly ModelMessage[]
+  readonly clientTools: ReadonlySet<string>
+  /** Why the model ended its last answer. */
+  finish: FinishReason | undefined
+  /** Calls of client tools that end the turn. */
+  clientCalls: readonly ToolCallPart[]
   /** The messages of this turn that the conversation will store. */
   readonly made: StoredMessage[]
   /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
@@ -117,7 +128,8 @@ export async function beginTurn(
   const { provider, model, profile, mode } = asked
   const selected = await services.selection.select({ provider, model, profile, mode }, ctx)
   const list = services.toolsFor(asked.tools, selected.profile.tools, selected.mode)
-  const open = asked.keep === false ? NOT_KEPT : await openConversation(services, asked, ctx)
+  const given = asked.messages && partsOf(asked.messages)
+  const open = asked.keep === false ? { ...NOT_KEPT, turns: given?.past ?? [] } : await openConversation(services, asked, ctx)
   const who = { provider: selected.provider, model: selected.model }
   const limitMs = asked.timeoutMs ?? services.config.timeout_ms
   const added = new Set<string>()
@@ -134,7 +146,12 @@ export async function beginTurn(
     open,
     keys: key === undefined ? undefined : new CallKeys(key),
     form,
-    made: [userMessage(asked.message)],
+    prior: given?.own ?? [],
+    system: given?.system ?? [],
+    clientTools: new Set(asked.clientTools?.map(tool => tool.name)),
+    finish: undefined,
+    clientCalls: [],
+    made: given ? [] : [userMessage(asked.message)],
     aside: undefined,
     usage: { input: 0, output: 0, cached: 0 },
     toolsUsed: [],
@@ -164,7 +181,8 @@ function openConversation(
 function checkRequest(asked: TurnRequest, limit: number) {
   const { message, temperature, maxTokens, keep, conversationId } = asked
 
-  if (message.trim() === '') throw invalid('message', 'must not be blank')
+  if (asked.messages) checkMessages(asked)
+  else if (message.trim() === '') throw invalid('message', 'must not be blank')
   if (message.length > limit)
     throw invalid('message', `must have at most ${limit} characters, has ${message.length}`, { limit, count: message.length })
   if (temperature !== undefined && !(temperature >= 0 && temperature <= 1))
@@ -175,6 +193,33 @@ function checkRequest(asked: TurnRequest, limit: number) {
   checkCount('token_budget', asked.tokenBudget)
   checkCount('timeout_ms', asked.timeoutMs)
   if (keep === false && conversationId !== undefined) throw invalid('keep', 'cannot be false in a conversation')
+}
+
+function checkMessages({ message, messages = [], keep }: TurnRequest) {
+  if (message !== '') throw invalid('message', 'must be empty in a turn with messages')
+  if (keep !== false) throw invalid('messages', 'cannot be used in a conversation')
+  const last = messages.at(-1)
+  if (last?.role !== 'user' && last?.role !== 'tool')
+    throw invalid('messages', 'must end with a message of the user, or with results of tools')
+}
+
+/** A conversation in parts: past turns, the messages that a turn answers, and system messages. */
+interface ConversationParts {
+  readonly past: readonly (readonly StoredMessage[])[]
+  readonly own: readonly ModelMessage[]
+  readonly system: readonly ModelMessage[]
+}
+
+/** A turn begins with a message of the user. */
+function partsOf(messages: readonly ModelMessage[]): ConversationParts {
+  const turns: ModelMessage[][] = []
+  for (const message of messages) {
+    if (message.role === 'system') continue
+    if (message.role === 'user' || turns.length === 0) turns.push([])
+    turns.at(-1)!.push(message)
+  }
+  const own = turns.pop() ?? []
+  return { past: turns, own, system: messages.filter(({ role }) => role === 'system') }
 }
 
 function checkCount(field: string, value: number | undefined) {
@@ -227,6 +272,9 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
     durationMs: Math.round(performance.now() - turn.begun),
     toolsUsed: turn.toolsUsed,
     ...(turn.data === undefined || status !== 'completed' ? {} : { data: turn.data }),
+    ...(turn.asked.messages ? { made: turn.made } : {}),
+    ...(turn.finish === undefined || !turn.asked.messages ? {} : { finish: turn.finish }),
+    ...(turn.clientCalls.length > 0 ? { calls: turn.clientCalls } : {}),
   }
 }
 

@@ -140,11 +140,7 @@ export function fitRequest(asked: OpenRequest, at: Candidate, fitting: Fitting):
 function missingFields(request: OpenRequest, { features, info }: Candidate): readonly RequestField[] {
   const supports = features.supports ?? FORMER
   const lacks = (feature: ModelFeature) => !supports.includes(feature)
-  const missing = new Set<RequestField>()
-  for (const [name, value] of Object.entries(request) as [keyof OpenRequest, unknown][]) {
-    const field = FEATURES[name]
-    if (field !== undefined && value !== undefined && lacks(field.feature) && field.of?.(value) !== false) missing.add(name)
-  }
+  const missing = new Set<RequestField>(fieldsOf(request, lacks))
   const check = (field: RequestField, isMissing: boolean) => isMissing && missing.add(field)
   const { tools, temperature, maxTokens = 0 } = request
   check('tools', tools !== undefined && !features.tool_calling)
@@ -154,6 +150,12 @@ function missingFields(request: OpenRequest, { features, info }: Candidate): rea
   checkParts(request, features, lacks, check)
   return [...missing]
 }
+
+const fieldsOf = (request: OpenRequest, lacks: (feature: ModelFeature) => boolean) =>
+  (Object.entries(request) as [keyof OpenRequest, unknown][]).flatMap(([name, value]) => {
+    const field = value === undefined ? undefined : FEATURES[name]
+    return field && lacks(field.feature) && field.of?.(value) !== false ? [name] : []
+  })
 
 function checkParts(
   { messages, tools = [] }: OpenRequest,
