@@ -7,6 +7,9 @@ export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts
 export { bytesOf } from './tools.ts'
 export { type Typed, typed, type ValueOf } from './typed-schema.ts'
 
+// For authentication
+export { credentialIn, credentialsIn } from './credentials.ts'
+
 // For optional properties
 export { type Defined, definedOf } from './tools.ts'
 

@@ -1,8 +1,16 @@
 import type { ServerResponse } from 'node:http'
 import { type Log, redactText, show } from '@svc/core'
-import { type Mount, ROUTE_HEADERS, type RouteReply, type RouteRequest, type RouteStreamItem } from '@svc/core/contracts'
+import {
+  type Mount,
+  ROUTE_HEADERS,
+  type RouteReply,
+  type RouteRequest,
+  type RouteStreamHead,
+  type RouteStreamItem,
+} from '@svc/core/contracts'
 import { HEARTBEAT } from '@svc/provider-http/sse'
 import type { Bound, Context, Life, Middleware } from './context.ts'
+import { isApiHeader } from './error-formats.ts'
 import { answerInvalid } from './errors.ts'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
@@ -40,7 +48,11 @@ export function createAnswer({ life, limits, common, log }: AnswerDependencies):
       ctx.set(headers)
       return { status: reply?.status ?? 200, type }
     }
-    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.callContext), start, { ...limits, life })
+    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.callContext), start, {
+      ...limits,
+      life,
+      heartbeat: route.heartbeat ?? HEARTBEAT,
+    })
   }
   /** Passes the raw request, including its body, to a mount, which writes or returns the answer. */
   const handOver = async (ctx: Context, mount: Mount) => {
@@ -211,7 +223,7 @@ function createRouteReplies(log: Pick<Log, 'warn'>): RouteReplies {
 }
 
 const canSet = (isIsolated: boolean, name: string) =>
-  isIsolated ? OF_ISOLATED.has(name) || name.startsWith(ROUTE_HEADERS.prefix) : !OF_THE_SERVER.has(name)
+  isIsolated ? OF_ISOLATED.has(name) || name.startsWith(ROUTE_HEADERS.prefix) || isApiHeader(name) : !OF_THE_SERVER.has(name)
 
 function fitIsolated(reply: RouteReply): RouteReply {
   const { headers = {}, status = 200 } = reply
@@ -240,6 +252,8 @@ interface StreamLimits {
 }
 interface StreamOptions extends StreamLimits {
   readonly life: Life
+  /** What an event stream sends in its pauses. */
+  readonly heartbeat: string
 }
 
 const EVENTS = /^text\/event-stream\s*(?:;|$)/i
@@ -254,7 +268,8 @@ interface StreamHead {
 }
 
 /**
- * Sends the items of a stream as they arrive. Headers go with the first item, so an earlier error still becomes an ordinary error record.
+ * Sends the items of a stream as they arrive. Headers go with the first item, so an earlier error still becomes an ordinary error record. A head without content
+ * can be held back for the same reason.
  * `start` takes the reply that comes first, if there is one, and returns nothing if it was the whole response.
  * Ends when the stream ends or the client disconnects; then it calls `return` of the iterator.
  */
@@ -280,9 +295,10 @@ async function sendStream(
   try {
     const first = await iterator.next()
     const reply = replyIn(first)
-    if (!reply && !first.done) contentOf(first.value)
+    const next = reply ? await afterHead(ctx, iterator, reply) : { item: first }
+    if (next?.item && !next.item.done) contentOf(next.item.value)
     const head = state.gone ? undefined : start(reply)
-    if (head) over = await send(ctx, iterator, { head, first: reply ? undefined : first }, parts)
+    if (head && next) over = await send(ctx, iterator, { head, next }, parts)
   } finally {
     parts.life.streams.delete(ctx)
     state.ending.signal.removeEventListener('abort', leave)
@@ -292,12 +308,50 @@ async function sendStream(
 
 type StreamStep = IteratorResult<RouteStreamItem>
 
-const REPLY_KEYS: readonly string[] = ['status', 'headers', 'body', 'text', 'bytes'] satisfies (keyof RouteReply)[]
+/** The item that follows, or the promise of it. */
+type NextItem = { readonly item: StreamStep } | { readonly item?: undefined; readonly later: Promise<StreamStep> }
+
+/** A reply in a stream: the whole answer, or the head of the stream. */
+type FirstReply = RouteReply & RouteStreamHead
+
+/** Longest time in which a head is held back. */
+const LONGEST_HOLD_MS = 60_000
+
+/** Asks for the item after a head, and waits as long as the head is held back. Returns nothing for a reply that is the whole answer. */
+async function afterHead(
+  ctx: Context,
+  iterator: AsyncIterator<RouteStreamItem>,
+  reply: FirstReply
+): Promise<NextItem | undefined> {
+  const { holdMs = 0 } = reply
+  if (!Number.isInteger(holdMs) || holdMs < 0 || holdMs > LONGEST_HOLD_MS) throw answerInvalid(`the holdMs ${show(holdMs)}`)
+  if (hasContent(reply)) return undefined
+  const later = iterator.next()
+  later.catch(() => {}) // if the head is not valid, nothing waits for the item
+  const item = holdMs > 0 ? await settledIn(holdMs, later, ctx) : undefined
+  return item ? { item } : { later }
+}
+
+/** Returns the item if it arrives in time; `undefined` too when the client disconnects. */
+async function settledIn(ms: number, later: Promise<StreamStep>, { state, res }: Context): Promise<StreamStep | undefined> {
+  const over = Promise.withResolvers<undefined>()
+  const end = () => over.resolve(undefined)
+  const timer = setTimeout(end, ms)
+  res.once('close', end)
+  try {
+    return state.gone ? undefined : await Promise.race([later, over.promise])
+  } finally {
+    clearTimeout(timer)
+    res.off('close', end)
+  }
+}
+
+const REPLY_KEYS: readonly string[] = ['status', 'headers', 'body', 'text', 'bytes', 'holdMs'] satisfies (keyof FirstReply)[]
 
 /** The reply in the first item of a stream. */
-const replyIn = ({ done, value }: StreamStep): RouteReply | undefined => (!done && isReply(value) ? value : undefined)
+const replyIn = ({ done, value }: StreamStep): FirstReply | undefined => (!done && isReply(value) ? value : undefined)
 
-const isReply = (value: unknown): value is RouteReply =>
+const isReply = (value: unknown): value is FirstReply =>
   typeof value === 'object' &&
   value !== null &&
   Object.keys(value).length > 0 &&
@@ -313,7 +367,7 @@ function contentOf(item: unknown): string | Uint8Array {
 async function send(
   ctx: Context,
   iterator: AsyncIterator<RouteStreamItem>,
-  { head: { status, type }, first }: { readonly head: StreamHead; readonly first: StreamStep | undefined },
+  { head: { status, type }, next }: { readonly head: StreamHead; readonly next: NextItem },
   parts: StreamOptions
 ): Promise<boolean> {
   const { life } = parts
@@ -322,10 +376,11 @@ async function send(
   ctx.set(isEvents ? { ...EVENT_HEADERS, 'Content-Type': type } : { 'Content-Type': type })
   ctx.respond = false // written directly, because a Node stream would double the cost of each token
   ctx.res.writeHead(status)
-  if (!first) ctx.res.flushHeaders()
+  if (!next.item) ctx.res.flushHeaders()
   life.streams.add(ctx)
   using outlet = createOutlet(ctx.res, parts, isEvents)
-  for (let item = first ?? (await iterator.next()); !item.done; item = await iterator.next()) {
+  if (isEvents) ctx.state.endStream = outlet.endWith
+  for (let item = next.item ?? (await next.later); !item.done; item = await iterator.next()) {
     const content = contentOf(item.value)
     const wait = typeof content === 'string' ? outlet.take(content) : outlet.takeBytes(content)
     if (wait) await wait
@@ -341,10 +396,19 @@ interface Outlet extends Disposable {
   /** Writes bytes after the text so far. */
   takeBytes(bytes: Uint8Array): Promise<void>
   end(): void
+  /** Ends with this event. Returns false if a part of another event was sent. */
+  endWith(event: string): boolean
 }
 
+/** Whether the text of an event stream ends between two events: with an empty line, or before the first event. */
+const isBetweenEvents = (text: string) => text === '' || /(?:\n\n|\n\r\n|\r\r|\n\r)$/.test(text)
+/** Length of the longest end of an event. */
+const END_LENGTH = 4
+
 /** Collects the text of one tick into one write: what one read of the upstream has brought. Waits for slow readers. */
-function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimits, events: boolean): Outlet {
+function createOutlet(res: ServerResponse, { heartbeatMs, stallMs, heartbeat }: StreamOptions, events: boolean): Outlet {
+  /** The end of what was sent, to find out whether an event is complete. */
+  let tail = ''
   let pending = ''
   let isScheduled = false
   let blocked: Promise<void> | undefined
@@ -363,13 +427,20 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
     write(text)
   }
   const beat = () => {
-    pending ||= HEARTBEAT
+    // in the middle of an event, a heartbeat would change it
+    if (pending === '' && isBetweenEvents(tail)) pending = heartbeat
     flush()
+  }
+  const end = () => {
+    if (!res.destroyed) res.end(redactText(pending))
+    if (res.writableLength > 0) res.setTimeout(stallMs)
+    pending = ''
   }
   const timer = events ? setInterval(beat, heartbeatMs) : undefined
   return {
     take(text) {
       pending += text
+      if (events) tail = text.length >= END_LENGTH ? text.slice(-END_LENGTH) : (tail + text).slice(-END_LENGTH)
       if (blocked) return blocked
       if (pending.length >= CHUNK) {
         flush()
@@ -385,13 +456,16 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimit
         flush()
         await blocked
       }
+      if (events) tail = (tail + Buffer.from(bytes.subarray(-END_LENGTH)).toString('latin1')).slice(-END_LENGTH)
       if (bytes.length > 0 && !res.destroyed) write(bytes)
       await (blocked ?? turn())
     },
-    end() {
-      if (!res.destroyed) res.end(redactText(pending))
-      if (res.writableLength > 0) res.setTimeout(stallMs)
-      pending = ''
+    end,
+    endWith(event) {
+      if (!isBetweenEvents(tail)) return false
+      pending += event
+      end()
+      return true
     },
     [Symbol.dispose]() {
       clearInterval(timer)
