@@ -239,7 +239,7 @@ function assertRefused({ value, error, failed }: Awaited<ReturnType<typeof ask>>
 }
 
 /** Refused, or passed on by a scheme that cannot know that the credential is of its kind. */
-function assertNotTaken({ passesOn = false }: AuthSubject, answer: Awaited<ReturnType<typeof ask>>, what: string): void {
+function assertNotTaken({ passesOn }: AuthSubject, answer: Awaited<ReturnType<typeof ask>>, what: string): void {
   if (answer.failed || !passesOn) assertRefused(answer, what)
   assert.equal(answer.value, undefined, `a credential was taken: ${what}`)
 }

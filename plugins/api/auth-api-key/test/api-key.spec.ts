@@ -36,8 +36,8 @@ describe('auth-api-key', () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
     const ask = async (headers: Record<string, string>) =>
       (await scheme.authenticate({ headers, address, method: 'GET', path: '/', query: '' }, ctx)) as { id: string } | undefined
-    for (const headers of [{ 'x-api-key': KEY }, { authorization: `Bearer ${KEY}` }, { 'x-goog-api-key': KEY }])
-      expect((await ask(headers))?.id, JSON.stringify(headers)).to.equal('api-key')
+    const each: Record<string, string>[] = [{ 'x-api-key': KEY }, { authorization: `Bearer ${KEY}` }, { 'x-goog-api-key': KEY }]
+    for (const headers of each) expect((await ask(headers))?.id, JSON.stringify(headers)).to.equal('api-key')
     expect((await ask({ 'x-api-key': KEY, authorization: `bearer  ${KEY}`, 'x-goog-api-key': KEY }))?.id).to.equal('api-key')
     for (const other of ['Bearer svc_token', 'Bearer eyJh.bGci', 'Bearer', 'Basic YTpi', KEY])
       expect(await ask({ authorization: other }), other).to.equal(undefined)
@@ -47,11 +47,12 @@ describe('auth-api-key', () => {
 
   it('refuses the key beside another value', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
-    for (const headers of [
+    const mixed: Record<string, string>[] = [
       { 'x-api-key': KEY, authorization: 'Bearer other' },
       { 'x-api-key': '', authorization: `Bearer ${KEY}` },
       { 'x-goog-api-key': 'other', 'x-api-key': KEY },
-    ]) {
+    ]
+    for (const headers of mixed) {
       const request = { headers, address, method: 'GET', path: '/', query: '' }
       expect(await scheme.authenticate(request, ctx).catch((thrown: unknown) => thrown)).to.include({
         code: 'AUTHENTICATION_FAILED',
@@ -104,7 +105,8 @@ describe('auth-api-key', () => {
 
   it('takes nothing at all while there is no key, not even an empty one', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: {}, log })
-    for (const headers of [{ 'x-api-key': '' }, { authorization: 'Bearer' }, { 'x-goog-api-key': '' }])
+    const empty: Record<string, string>[] = [{ 'x-api-key': '' }, { authorization: 'Bearer' }, { 'x-goog-api-key': '' }]
+    for (const headers of empty)
       expect(await scheme.authenticate({ headers, address, method: 'GET', path: '/', query: '' }, ctx)).to.equal(undefined)
   })
 
