@@ -10,6 +10,9 @@ export { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWit
 export { bytesOf } from './tools.ts'
 export { type Typed, typed, type ValueOf } from './typed-schema.ts'
 
+// For authentication
+export { credentialIn, credentialsIn } from './credentials.ts'
+
 // For optional properties
 export { type Defined, definedOf } from './tools.ts'
 
