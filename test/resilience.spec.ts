@@ -9,9 +9,17 @@ import { expect } from 'chai'
 import { type Answerer, type FakeUpstream, openUpstream } from './support/upstream.ts'
 import { pluginFolder } from './support/plugin-folder.ts'
 
-const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'chat-policy', 'cache', 'chat-cache'].map(
-  pluginFolder
-)
+const PLUGINS = [
+  'store-memory',
+  'conversations',
+  'selection',
+  'modes',
+  'chat',
+  'model-calls',
+  'chat-policy',
+  'cache',
+  'chat-cache',
+].map(pluginFolder)
 
 /** A provider that asks over real HTTP, in a wire of this test's own. */
 function httpProvider(name: string, { url }: FakeUpstream): Provider & AsyncDisposable {

@@ -14,6 +14,7 @@ await using host = await startHost({
     '@svc/plugin-selection',
     '@svc/plugin-modes',
     '@svc/plugin-chat',
+    '@svc/plugin-model-calls',
     '@svc/plugin-provider-local',
     { name: 'polite', use: polite },
   ],

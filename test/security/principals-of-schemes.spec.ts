@@ -20,7 +20,7 @@ export default definePlugin({
 describeWith('bubblewrap', 'a credential scheme of an isolated plugin', () => {
   it('never turns a caller into the server, an empty principal or a plugin, or into a principal of another form', async () => {
     await using service = await serveStrangers([SCHEME], {
-      beside: ['rest', 'conversations', 'selection', 'chat', 'modes', 'provider-local'],
+      beside: ['rest', 'conversations', 'selection', 'chat', 'model-calls', 'modes', 'provider-local'],
       config: { server: { auth: { enabled: true } } },
     })
     const status = async (holder: unknown) => {
@@ -43,7 +43,9 @@ describeWith('bubblewrap', 'a credential scheme of an isolated plugin', () => {
       code: SCHEME.code.replace("['x-anybody']", `['x-anybody', '${header}']`),
     })
     const start = (stranger: Stranger) =>
-      serveStrangers([stranger], { beside: ['rest', 'chat', 'conversations', 'selection', 'modes', 'provider-local'] })
+      serveStrangers([stranger], {
+        beside: ['rest', 'chat', 'model-calls', 'conversations', 'selection', 'modes', 'provider-local'],
+      })
     for (const header of ['authorization', 'x-api-key', 'x-goog-api-key', 'cookie', 'proxy-authorization']) {
       const error = await start(reading(header)).then(
         async service => service[Symbol.asyncDispose](),

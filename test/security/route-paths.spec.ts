@@ -40,7 +40,7 @@ const EVIL = answering('evil', 'process', {
   'k-chat': 'PUT /api/v1/chat',
 })
 /** What `/openapi.json` stands on. */
-const REST = ['rest', 'chat', 'conversations', 'selection', 'models', 'modes', 'provider-local']
+const REST = ['rest', 'chat', 'model-calls', 'conversations', 'selection', 'models', 'modes', 'provider-local']
 const SERVER = answering('server', 'in-process', { things: 'GET /things/:id' })
 
 describeWith('bubblewrap', 'routes of isolated plugins, by their paths', function () {

@@ -94,6 +94,7 @@ const NEEDED = [
   'http',
   'rest',
   'chat',
+  'model-calls',
   'conversations',
   'selection',
   'models',

@@ -1,5 +1,5 @@
 import { definePlugin, type CallContext } from '@svc/core'
-import { Chat, Http } from '@svc/core/contracts'
+import { Chat, ModelCalls, Http } from '@svc/core/contracts'
 
 /** Tells the log whose work it is that hooks are called for. */
 export default definePlugin({
@@ -11,7 +11,7 @@ export default definePlugin({
       saw('chat.turn', ctx)
       return turn
     })
-    scope.tap(Chat.hooks.modelDone, (_done, ctx) => saw('chat.modelDone', ctx))
+    scope.tap(ModelCalls.hooks.modelDone, (_done, ctx) => saw('model_calls.modelDone', ctx))
     scope.tap(Chat.hooks.toolCall, (_call, ctx) => {
       saw('chat.toolCall', ctx)
       return undefined

@@ -20,6 +20,7 @@ const PLUGINS = [
   'verticals',
   'recommend',
   'chat',
+  'model-calls',
   'conversations',
   'selection',
   'modes',

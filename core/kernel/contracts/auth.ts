@@ -112,6 +112,15 @@ export const SERVER_HEADERS = {
 } as const
 
 /**
+ * Request headers in which clients send a key or a token: `Authorization: Bearer <value>`, and the other two with the value alone.
+ * The value decides what it is, not the header. `credentialIn` of `@svc/plugin-kit` reads it. The server refuses a request with
+ * different values.
+ */
+export const CREDENTIAL_HEADERS = {
+  names: ['authorization', 'x-api-key', 'x-goog-api-key'],
+} as const
+
+/**
  * Schemes by a name that the plugin chooses. A scheme that reads a header of other credentials needs the permission
  * `credential_headers` for it.
  */

@@ -1,13 +1,41 @@
 import { type Bail, defineService, type JsonSchema, type Series, type CallContext, type Waterfall } from '@svc/core'
 import type { StoredMessage, TurnStatus } from './conversations.ts'
-import type { ModelEvent, ModelFailure, ModelRequest, Usage } from './provider.ts'
-import type { Selected } from './selection.ts'
+import type { FinishReason, ModelMessage, ModelRequest, ToolCallPart, ToolSpec } from './provider.ts'
 import type { Json } from './store.ts'
 import type { Effect, ToolResult } from './tool.ts'
+
+/** Parameters of the model, which a turn passes on. */
+export type ModelParameters = Pick<
+  ModelRequest,
+  | 'temperature'
+  | 'topP'
+  | 'topK'
+  | 'stop'
+  | 'seed'
+  | 'frequencyPenalty'
+  | 'presencePenalty'
+  | 'logitBias'
+  | 'reasoningEffort'
+  | 'reasoningTokens'
+  | 'parallelToolCalls'
+  | 'responseFormat'
+>
 
 /** Parameters of one turn. */
 export interface TurnRequest {
   readonly message: string
+  /**
+   * The conversation so far, in place of `message`, which is then empty. The last message is one of the user, or has results of
+   * tools. System messages are added to the prompt. Only with `keep: false`.
+   */
+  readonly messages?: readonly ModelMessage[]
+  /**
+   * Tools that the caller runs. Their names take precedence over those of svc. A step that calls one ends the turn, after the
+   * other calls of the step have run.
+   */
+  readonly clientTools?: readonly ToolSpec[]
+  /** Parameters of the model. The caller asks for them: a model that does not support one fails with INVALID_VALUE. */
+  readonly parameters?: ModelParameters
   readonly conversationId?: string
   readonly provider?: string
   readonly model?: string
@@ -115,6 +143,12 @@ export interface TurnEnd {
   readonly toolsUsed: readonly ToolUse[]
   /** The reply as data, when `responseSchema` was set and the turn has completed. */
   readonly data?: Json
+  /** Why the model ended its last answer, for a turn with `messages`. */
+  readonly finish?: FinishReason
+  /** Calls of `clientTools`, which the caller runs. */
+  readonly calls?: readonly ToolCallPart[]
+  /** All messages of the turn in order, for a turn with `messages`. */
+  readonly made?: readonly StoredMessage[]
 }
 
 /** The reply: the events of the stream, collected. */
@@ -124,56 +158,6 @@ export interface TurnReply extends Omit<TurnEnd, 'type'> {
 
 /** A turn before any decision. Taps can change it. */
 export interface TurnStart extends TurnRequest {}
-
-/** A provider and one of its models. */
-export interface ModelRef {
-  readonly provider: string
-  readonly model: string
-}
-
-/**
- * A model call about to start. A tap can answer instead, or choose another model. `selected.provider` and `.model` are those
- * about to be called.
- */
-export interface ModelCall {
-  /** The id of the turn. It is unique, unlike the request id, which clients choose. */
-  readonly turn: string
-  readonly selected: Selected
-  readonly request: ModelRequest
-  /** The step of the turn, from 1; each round of tools starts a new step. */
-  readonly round: number
-  /** The attempt at this model in this step, from 1. */
-  readonly attempt: number
-  /** Models that failed before in this turn, in order. */
-  readonly tried: readonly ModelRef[]
-}
-/** Result of a `modelCall` tap: the events, a failure without a call, or another model to call. */
-export type ModelAnswer =
-  | { readonly events: readonly ModelEvent[] }
-  | { readonly failure: ModelFailure; readonly message: string }
-  | ModelRef
-/** A model call that failed before its first event. */
-export interface ModelFailed extends ModelCall {
-  readonly failure: ModelFailure
-  readonly message: string
-}
-/** The reaction to a failure: wait and retry, or call another model. */
-export type FailureAnswer = { readonly waitMs: number } | (ModelRef & { readonly waitMs?: number })
-export interface ModelDone extends ModelCall {
-  /**
-   * The usage that the provider reported. For a call that ended early, the received text is counted. The sum over the calls of
-   * a turn is the usage of its `TurnEnd`.
-   */
-  readonly usage: Usage
-  /** All events of the answer. Absent when the call failed. Without `failure` as well, the call was abandoned before its end. */
-  readonly events?: readonly ModelEvent[]
-  /** A tap of `modelCall` answered instead. */
-  readonly answered?: boolean
-  readonly durationMs: number
-  /** Milliseconds to the first event. */
-  readonly firstMs: number
-  readonly failure?: ModelFailure
-}
 
 /** A tool call about to start. */
 export interface ToolCall {
@@ -194,7 +178,7 @@ export type ToolVerdict =
   | { readonly verdict: 'answer'; readonly result: ToolResult }
 
 export interface TurnDone {
-  /** As in `ModelCall`. */
+  /** The id of the turn, as in `ModelCall`. */
   readonly turn: string
   readonly end: TurnEnd
   readonly kept: readonly StoredMessage[]
@@ -203,10 +187,6 @@ export interface TurnDone {
 export interface ChatHooks {
   /** Runs before a turn starts. */
   turn: Waterfall<TurnStart>
-  /** Runs before each model call: answers, fails it, or chooses another model. */
-  modelCall: Bail<ModelCall, ModelAnswer>
-  modelFailed: Bail<ModelFailed, FailureAnswer>
-  modelDone: Series<ModelDone>
   toolCall: Bail<ToolCall, ToolVerdict>
   end: Series<TurnDone>
 }
@@ -240,5 +220,5 @@ export interface Chat {
 export const Chat = defineService<Chat, ChatHooks>('chat', {
   api: 1,
   methods: { stream: 'stream', reply: 'call', answer: 'call' },
-  hooks: { turn: 'waterfall', modelCall: 'bail', modelFailed: 'bail', modelDone: 'series', toolCall: 'bail', end: 'series' },
+  hooks: { turn: 'waterfall', toolCall: 'bail', end: 'series' },
 })

@@ -27,6 +27,9 @@ interface RouteHeaders {
   readonly server: readonly string[]
   readonly isolated: readonly string[]
   readonly prefix: string
+  readonly api: readonly string[]
+  readonly apiPrefixes: readonly string[]
+  readonly apiReserved: readonly string[]
 }
 
 /** Headers that a route can set. Names are in lower case. */
@@ -68,6 +71,12 @@ export const ROUTE_HEADERS: RouteHeaders = {
   ],
   /** Prefix of further headers that such a route can set, for clients of its plugin. */
   prefix: 'x-plugin-',
+  /** Headers for the clients of model APIs. Such a route, and every error format, can set them. */
+  api: ['request-id', 'retry-after', 'retry-after-ms', 'x-should-retry', 'x-svc-dropped'],
+  /** Prefixes of further headers of model APIs. */
+  apiPrefixes: ['anthropic-', 'openai-', 'x-ratelimit-'],
+  /** The headers with these prefixes that only the server sets. */
+  apiReserved: ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'],
 }
 
 /**
@@ -82,11 +91,20 @@ export interface RouteReply {
   readonly bytes?: Uint8Array
 }
 
+/** The head of a stream: status and headers of what follows. */
+export interface RouteStreamHead extends Pick<RouteReply, 'status' | 'headers'> {
+  /**
+   * Milliseconds, at most 60,000, that the server holds the head back while the stream has no further item. An error in this time
+   * becomes an ordinary error response. Then the server sends the head, and heartbeats. Default: 0.
+   */
+  readonly holdMs?: number
+}
+
 /**
  * An item of a stream: text or bytes to send. The first item can be a reply instead, decided per request: with `body`, `text` or
- * `bytes` it is the whole response, otherwise it has status and headers of the stream that follows.
+ * `bytes` it is the whole response, otherwise it is the head of the stream that follows.
  */
-export type RouteStreamItem = string | Uint8Array | RouteReply
+export type RouteStreamItem = string | Uint8Array | RouteReply | RouteStreamHead
 
 /** A response in the OpenAPI document: description and schema of its body. */
 export interface RouteResponse {
@@ -124,6 +142,11 @@ export interface Route {
   readonly responses?: Readonly<Record<string, RouteResponse>>
   /** Media type of a stream, unless its first item sets another. Streams of `text/event-stream` get heartbeats. */
   readonly streams?: string
+  /**
+   * The text that the server sends in the pauses of its event streams, instead of the comment `:`. Comments or complete events, at
+   * most 1,000 characters: `event: ping\ndata: {"type":"ping"}\n\n`.
+   */
+  readonly heartbeat?: string
   /**
    * The stream never ends on its own. The server closes it when the credential of its reader expires. The plugin ends it in a tap of
    * `Host.hooks.closing`.
@@ -195,6 +218,59 @@ export interface ErrorRecord {
   readonly error_code: string
   readonly details: Readonly<Record<string, unknown>>
 }
+
+/** A request that the server refused, or that failed. */
+export interface FailedRequest {
+  /** The record that the server sends without a format. */
+  readonly record: ErrorRecord
+  /** The status of the response. A format cannot change it. */
+  readonly status: number
+  /** Seconds after which to try again, if known. */
+  readonly retryAfter?: number
+  readonly requestId: string
+  readonly method: string
+  /** The path as sent, without the query. At most 2,000 characters. */
+  readonly path: string
+}
+
+/** The response to a failed request in the format of another API. */
+export interface FormattedError {
+  /** The JSON body: an object, at most 64 KiB. */
+  readonly body: Readonly<Record<string, unknown>>
+  /** Headers of `ROUTE_HEADERS.api`, and with its prefixes. The server removes others. */
+  readonly headers?: Readonly<Record<string, string>>
+  /**
+   * The error as the end of an event stream whose head was already sent: complete events, at most 64 KiB. Without it, the server
+   * closes the connection.
+   */
+  readonly event?: string
+}
+
+/**
+ * The format of all error responses below a path, those of the server included: credentials, limits, unknown paths, invalid
+ * bodies. If several formats match, that with the longest path applies, then one with a header.
+ *
+ * A format of an isolated plugin applies to routes of its plugin, and to unknown paths if no other plugin has a route or mount
+ * below its path.
+ */
+export interface ErrorFormat {
+  /** Literal segments, at least one: `/v1`. It matches `/v1` and all paths below, as sent. */
+  readonly path: string
+  /** A header, in lower case, without which a request does not match. */
+  readonly header?: string
+  /**
+   * Formats an error. The context has no principal. If the call fails, or takes more than half a second, or returns anything
+   * else, the server sends its own record.
+   */
+  format(failed: FailedRequest, ctx: CallContext): Promise<FormattedError>
+}
+
+/** Formats by a name that the plugin chooses. The manifest declares path and header of each. */
+export const ErrorFormats = defineSlot<ErrorFormat>('error_formats', {
+  api: 1,
+  methods: { format: 'call' },
+  declared: ['path', 'header'],
+})
 
 /** An error code of the API with its usual status and its meaning. */
 export interface ErrorCode {

@@ -18,9 +18,12 @@ export interface Manifest {
   readonly kind: string
   /**
    * Names by slot, with `*` for names that are only known at run time. `commands` lists command lines without `svc` (`weather
-   * now`); the package exports their classes as `COMMANDS` from `./commands`. `routes` maps a name to method, path and scope.
+   * now`); the package exports their classes as `COMMANDS` from `./commands`. `routes` maps a name to method, path and scope,
+   * `error_formats` to path and header.
    */
-  readonly contributes?: Readonly<Record<string, readonly string[] | Readonly<Record<string, RouteManifest>>>>
+  readonly contributes?: Readonly<
+    Record<string, readonly string[] | Readonly<Record<string, RouteManifest | ErrorFormatManifest>>>
+  >
   /** Help texts for the first words of its commands: `{ "weather": "Look up the weather" }`. */
   readonly topics?: Readonly<Record<string, string>>
   readonly permissions?: {
@@ -71,6 +74,12 @@ export interface RouteManifest {
   /** The scope that a caller needs. Absent: none, not even a credential. */
   readonly scope?: string
 }
+/** A declared format of errors. An added format that differs from it is rejected. */
+export interface ErrorFormatManifest {
+  readonly path: string
+  /** The request header without which a request does not match. */
+  readonly header?: string
+}
 /** A package as found. None of its code has run. */
 export interface PackageInfo {
   readonly name: string
@@ -98,6 +107,13 @@ const route = closed(
     scope: { type: 'string', pattern: '^[a-z][a-z_]*$', patternHint: 'must be a scope like read' },
   },
   ['method', 'path']
+)
+const errorFormat = closed(
+  {
+    path: { type: 'string', pattern: '^(/[\\w.-]+)+$', patternHint: 'must be a path like /v1, without parameters' },
+    header: { type: 'string', pattern: '^[a-z0-9-]+$', patternHint: 'must be the name of a header in lower case' },
+  },
+  ['path']
 )
 /** Command names appear in help and in completion scripts. */
 const command = {
@@ -127,6 +143,7 @@ const manifestSchema = schema<Manifest>({
         properties: {
           commands: { type: 'array', items: command },
           routes: { type: 'object', additionalProperties: route },
+          error_formats: { type: 'object', additionalProperties: errorFormat },
         },
         additionalProperties: texts,
       },
@@ -257,6 +274,10 @@ const isList = (names: NonNullable<Manifest['contributes']>[string]): names is r
 /** The routes that a manifest declares. */
 export const routesOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): [name: string, route: RouteManifest][] =>
   Object.entries((contributes.routes ?? {}) as Record<string, RouteManifest>)
+
+/** The formats of errors that a manifest declares. */
+export const errorFormatsOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): ErrorFormatManifest[] =>
+  Object.values((contributes.error_formats ?? {}) as Record<string, ErrorFormatManifest>)
 
 /** Whether a manifest allows the plugin to add `name` to a slot. */
 export const declares = (manifest: Manifest, slot: string, name: string): boolean =>

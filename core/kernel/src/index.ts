@@ -75,6 +75,8 @@ export { filesOfCommand, modulesIn, packagesAround, pathsOfCode, withImports } f
 export { foreignReason } from '../config/trust.ts'
 export {
   API,
+  type ErrorFormatManifest,
+  errorFormatsOf,
   type Manifest,
   OLDEST_API,
   type PackageInfo,

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import type { JsonSchema } from '@svc/core'
-import { type Json, type Route, ROUTE_HEADERS, type RouteReply, type RouteStreamItem } from '@svc/core/contracts'
+import {
+  type Json,
+  type Route,
+  ROUTE_HEADERS,
+  type RouteReply,
+  type RouteStreamHead,
+  type RouteStreamItem,
+} from '@svc/core/contracts'
 import { abortable, assertPlain, caseMaker, compileSchema, frozen, type KitCase, skipped } from './kit-case.ts'
 import { generateMatching, settledOutcome } from './made-up.ts'
 import type { RouteSample } from './plugin-package.ts'
@@ -63,10 +70,14 @@ async function ask(route: Route, { expect: _expect, ...given }: RouteSample): Pr
 
 /** For an isolated plugin the server removes other headers, so its author should know. */
 function checkHeaders(headers: RouteReply['headers'] = {}): void {
-  const { isolated, prefix } = ROUTE_HEADERS
+  const { isolated, prefix, api, apiPrefixes } = ROUTE_HEADERS
+  const [allowed, prefixes] = [
+    [...isolated, ...api],
+    [prefix, ...apiPrefixes],
+  ]
   const names = Object.keys(headers).map(name => name.toLowerCase())
-  const refused = names.filter(name => !isolated.includes(name) && !name.startsWith(prefix))
-  const hint = `a plugin in a process of its own may set: ${isolated.join(', ')}, ${prefix}*`
+  const refused = names.filter(name => !allowed.includes(name) && !prefixes.some(one => name.startsWith(one)))
+  const hint = `a plugin in a process of its own may set: ${allowed.join(', ')}, ${prefixes.map(one => `${one}*`).join(', ')}`
   assert.deepEqual(refused, [], `its answer has headers that the server leaves out: ${refused.join(', ')}; ${hint}`)
 }
 
@@ -93,10 +104,11 @@ async function read(route: Route, stream: AsyncIterable<RouteStreamItem>): Promi
   return text
 }
 
-const isReply = (item: RouteStreamItem): item is RouteReply => typeof item === 'object' && !(item instanceof Uint8Array)
+const isReply = (item: RouteStreamItem): item is RouteReply | RouteStreamHead =>
+  typeof item === 'object' && !(item instanceof Uint8Array)
 
 /** Checks a reply and returns its data or text. */
-function contentOf(route: Route, { status = 200, headers, body, text, bytes }: RouteReply): Json | undefined {
+function contentOf(route: Route, { status = 200, headers, body, text, bytes }: RouteReply & RouteStreamHead): Json | undefined {
   checkHeaders(headers)
   checkBody(route, status, body)
   return (body as Json | undefined) ?? text ?? (bytes && new TextDecoder().decode(bytes))

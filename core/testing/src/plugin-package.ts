@@ -143,7 +143,7 @@ export interface PluginSamples {
   /** Samples by node name, for the whole nodeKit. */
   readonly nodes?: Readonly<Record<string, NodeSamples>>
   /** Samples by scheme name, for the whole authKit. */
-  readonly auth?: Readonly<Record<string, Pick<AuthSubject, 'good' | 'bad'>>>
+  readonly auth?: Readonly<Record<string, Pick<AuthSubject, 'good' | 'bad' | 'passesOn'>>>
   /** Requests by route name. */
   readonly routes?: Readonly<Record<string, readonly RouteSample[]>>
   /**

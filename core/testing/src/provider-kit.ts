@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ModelEvent, ModelFailure, ModelFailureKind, ModelRequest, ToolCallPart } from '@svc/core/contracts'
 import { abortable, assertPlain, atOnce, caseMaker, frozen, type KitCase, skipped } from './kit-case.ts'
 import { abortedInSilence, checkFailure, failing, leaving, manyAtOnce, readUntilFailure } from './provider-endings.ts'
+import { featuring } from './provider-features.ts'
 import {
   callsOf,
   checkOrder,
@@ -35,6 +36,7 @@ export function providerKit(
     ...callingTools(make, given, requests.tools?.results),
     ...failing(make, given, options.secrets ?? []),
     ...gathering(make, given, options.secrets ?? []),
+    ...featuring(make, given),
     ...leaving(make, given),
     ...manyAtOnce(make, given, options.concurrent ?? 50),
   ]

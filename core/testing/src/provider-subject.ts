@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict'
-import type { FinishReason, ModelEvent, ModelFailureKind, ModelRequest, Provider, ToolCallPart, Usage } from '@svc/core/contracts'
+import type {
+  EmbedRequest,
+  FinishReason,
+  Json,
+  ModelEvent,
+  ModelFailureKind,
+  ModelFeature,
+  ModelRequest,
+  Provider,
+  ToolCallPart,
+  Usage,
+} from '@svc/core/contracts'
 import { abortable, assertPlain, type caseMaker, type KitSubject } from './kit-case.ts'
 
 /** A provider to test. It can run in another process. */
@@ -10,6 +21,33 @@ export interface ProviderSubject extends KitSubject {
    * aborts skips itself.
    */
   connections?(): number | Promise<number>
+  /**
+   * The body of the last request that the upstream received. With it, the kit finds features that the provider supports but does not
+   * send.
+   */
+  sent?(): unknown
+}
+
+/** Requests that show features of `features.supports`. The kit requires the samples of the features that the provider supports. */
+export interface FeatureSamples {
+  /** Answered with exactly this text, because a text of `stop` follows. */
+  readonly stop?: { readonly request: ModelRequest; readonly text: string; readonly stopText?: string }
+  /** Has a `seed`: the same request gets the same answer. */
+  readonly seed?: ModelRequest
+  /** Has `n` above 1. */
+  readonly n?: ModelRequest
+  /** Has `logprobs` above 0. */
+  readonly logprobs?: ModelRequest
+  /** Its `toolChoice` names a tool. It is not the first of `tools`. */
+  readonly tool_choice?: ModelRequest
+  /** Answered with tool calls. The kit sets `toolCallDeltas`. */
+  readonly tool_call_deltas?: ModelRequest
+  /** Has `responseFormat`. */
+  readonly json?: ModelRequest
+  /** Has `responseSchema`. */
+  readonly response_schema?: ModelRequest
+  /** Has at least two different texts, and `dimensions` if the model supports them. */
+  readonly embeddings?: EmbedRequest
 }
 
 /** Requests with a certain behavior, selected by directives or by the model name of a fake upstream. */
@@ -53,6 +91,17 @@ export interface ProviderRequests {
   readonly malformed?: ModelRequest
   /** Sends nothing after the first piece. */
   readonly stalled?: ModelRequest
+  /** Samples of the features in `features.supports`. */
+  readonly features?: FeatureSamples
+  /**
+   * For a provider without `sent`: for each feature two requests, with the feature and without it, that get different answers.
+   */
+  readonly effects?: { readonly [F in ModelFeature]?: readonly [ModelRequest, ModelRequest] }
+  /** Has `native`, and is answered with these `native` events. */
+  readonly native?: {
+    readonly request: ModelRequest
+    readonly events: readonly { readonly event?: string; readonly data: Json }[]
+  }
 }
 
 export interface ProviderKitOptions {
@@ -127,19 +176,27 @@ export async function readAll(provider: Provider, request: ModelRequest): Promis
 /** Checks a complete answer against the contract. */
 export function checkOrder(events: readonly ModelEvent[]): void {
   assertPlain(events, 'events')
-  const finishes = events.filter(event => event.type === 'finish').length
-  assert.equal(finishes, 1, `it finished ${finishes} times`)
-  assert.equal(events.at(-1)?.type, 'finish', 'something came after finish')
+  const finished = events.filter(event => event.type === 'finish').map(choiceOf)
+  assert.equal(finished.filter(choice => choice === 0).length, 1, `it finished ${finished.length} times`)
+  assert.equal(new Set(finished).size, finished.length, 'an answer of `n` finished twice')
+  const last = events.at(-1)
+  assert.ok(last?.type === 'finish' && choiceOf(last) === 0, 'something came after finish')
   assert.ok(events.filter(event => event.type === 'usage').length <= 1, 'usage came twice')
   for (const event of events) CHECKS[event.type]?.(event as never)
-  const calls = callsOf(events)
-  assert.equal(new Set(calls.map(call => call.id)).size, calls.length, 'two tool calls share an id')
-  assert.equal(
-    calls.length > 0,
-    finishOf(events) === 'tool_calls',
-    `${calls.length} tool calls, but finish says ${finishOf(events)}`
-  )
+  for (const choice of new Set(finished)) checkCalls(ofChoice(events, choice))
 }
+
+function checkCalls(events: readonly ModelEvent[]): void {
+  const calls = events.filter(event => event.type === 'tool_call')
+  const reason = events.find(event => event.type === 'finish')?.reason
+  assert.equal(new Set(calls.map(call => call.id)).size, calls.length, 'two tool calls share an id')
+  assert.equal(calls.length > 0, reason === 'tool_calls', `${calls.length} tool calls, but finish says ${reason}`)
+}
+
+/** The number of the answer that an event belongs to. */
+export const choiceOf = (event: ModelEvent): number => ('choice' in event ? (event.choice ?? 0) : 0)
+export const ofChoice = (events: readonly ModelEvent[], choice: number): ModelEvent[] =>
+  events.filter(event => choiceOf(event) === choice)
 
 const isCount = (value: number | undefined) => value === undefined || (Number.isInteger(value) && value >= 0)
 
@@ -153,6 +210,12 @@ const CHECKS: { readonly [K in ModelEvent['type']]?: (event: Extract<ModelEvent,
       'arguments are an object'
     )
   },
+  tool_call_delta: ({ index, id, tool, text }) =>
+    assert.ok(isCount(index) && id !== '' && tool !== '' && typeof text === 'string', 'a delta without index, id, name or text'),
+  logprobs({ tokens }) {
+    for (const { token, logprob } of tokens.flatMap(one => [one, ...(one.top ?? [])]))
+      assert.ok(typeof token === 'string' && Number.isFinite(logprob) && logprob <= 0, `the logprob of "${token}" is ${logprob}`)
+  },
   usage({ usage }) {
     assert.ok(
       [usage.input, usage.output, usage.cached, usage.cacheWrite, usage.reasoning].every(isCount),
@@ -165,10 +228,13 @@ const CHECKS: { readonly [K in ModelEvent['type']]?: (event: Extract<ModelEvent,
   },
 }
 
-export const callsOf = (events: readonly ModelEvent[]): ToolCallPart[] => events.filter(event => event.type === 'tool_call')
+export const callsOf = (events: readonly ModelEvent[]): ToolCallPart[] =>
+  ofChoice(events, 0).filter(event => event.type === 'tool_call')
 export const textOf = (events: readonly ModelEvent[]): string =>
-  events.map(event => (event.type === 'text' ? event.text : '')).join('')
+  ofChoice(events, 0)
+    .map(event => (event.type === 'text' ? event.text : ''))
+    .join('')
 export const usageOf = (events: readonly ModelEvent[]): Usage | undefined => events.find(event => event.type === 'usage')?.usage
 export function finishOf(events: readonly ModelEvent[]): FinishReason | undefined {
-  return events.find(event => event.type === 'finish')?.reason
+  return ofChoice(events, 0).find(event => event.type === 'finish')?.reason
 }

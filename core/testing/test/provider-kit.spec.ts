@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mock } from 'node:test'
 import { svcError, type CallContext } from '@svc/core'
-import type { ModelEvent, ModelRequest, Provider, ToolCallPart } from '@svc/core/contracts'
+import type { ModelEvent, ModelFeature, ModelRequest, Provider, ToolCallPart } from '@svc/core/contracts'
 import { providerKit, type ProviderRequests } from '@svc/testing'
 import { expect } from 'chai'
 
@@ -14,6 +14,21 @@ const call = (tool: string): ToolCallPart => ({ type: 'tool_call', id: tool, too
 const broken = (details: object = { kind: 'network', retryable: true }) =>
   svcError('MODEL_FAILED', 'it broke', { details: { ...details } })
 
+const offered = (...names: string[]) => names.map(name => ({ name, description: '', parameters: { type: 'object' } }))
+const ALL: readonly ModelFeature[] = [
+  'stop',
+  'seed',
+  'n',
+  'logprobs',
+  'tool_choice',
+  'tool_call_deltas',
+  'json',
+  'response_schema',
+  'embeddings',
+  'top_k',
+  'cache_hints',
+]
+
 type Answer = readonly (ModelEvent | Error | 'wait')[]
 const ANSWERS: Readonly<Record<string, Answer>> = {
   plain: [text('a'), text('b'), { type: 'usage', usage: { input: 1, output: 2 } }, end()],
@@ -24,6 +39,22 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   cut: [text('a'), broken()],
   stalled: [text('a'), 'wait'],
   silent: ['wait'],
+  stop: [text('a'), { type: 'finish', reason: 'stop', stopText: 'b' }],
+  twice: [{ ...text('b'), choice: 1 } as ModelEvent, { ...end(), choice: 1 } as ModelEvent, text('a'), end()],
+  logprobs: [
+    text('a'),
+    { type: 'logprobs', tokens: [{ token: 'a', logprob: -0.1, top: [{ token: 'a', logprob: -0.1 }] }] },
+    end(),
+  ],
+  named: [call('y'), end('tool_calls')],
+  deltas: [
+    { type: 'tool_call_delta', index: 0, id: 'x', tool: 'x', text: '{' },
+    { type: 'tool_call_delta', index: 0, id: 'x', tool: 'x', text: '}' },
+    call('x'),
+    end('tool_calls'),
+  ],
+  data: [text('{"a":1}'), end()],
+  native: [{ type: 'native', event: 'one', data: { a: 1 } }, text('a'), end()],
 }
 const CALLS = ['x', 'y'].map(tool => ({ tool, arguments: {} }))
 const REQUESTS: ProviderRequests = {
@@ -40,14 +71,30 @@ const REQUESTS: ProviderRequests = {
   stalled: asks('stalled'),
   silent: asks('silent'),
   failures: { rate_limited: asks('late') },
+  features: {
+    stop: { request: { ...asks('stop'), stop: ['b'] }, text: 'a', stopText: 'b' },
+    seed: { ...asks('plain'), seed: 1 },
+    n: { ...asks('twice'), n: 2 },
+    logprobs: { ...asks('logprobs'), logprobs: 2 },
+    tool_choice: { ...asks('named'), tools: offered('x', 'y'), toolChoice: { tool: 'y' } },
+    tool_call_deltas: asks('pieces'),
+    json: { ...asks('data'), responseFormat: 'json' },
+    response_schema: { ...asks('data'), responseSchema: { type: 'object', properties: { a: { const: 1 } }, required: ['a'] } },
+    embeddings: { model: 'plain', input: ['a', 'bb'], dimensions: 2 },
+  },
+  native: {
+    request: { ...asks('native'), native: { protocol: 'anthropic', body: {} } },
+    events: [{ event: 'one', data: { a: 1 } }],
+  },
 }
 
 /** A provider that says what is written down, or what a cheat says instead. */
-function scripted(cheat: Readonly<Record<string, Answer>>): Provider {
-  async function* chat({ model, gathered }: ModelRequest, { signal }: CallContext): AsyncGenerator<ModelEvent> {
+function scripted(cheat: Readonly<Record<string, Answer>>, more: Partial<Provider> = {}): Provider {
+  async function* chat({ model, gathered, toolCallDeltas }: ModelRequest, { signal }: CallContext): AsyncGenerator<ModelEvent> {
     signal.throwIfAborted()
-    const cheated = cheat[gathered ? `gathered ${model}` : model] ?? cheat[model]
-    for (const item of cheated ?? ANSWERS[model] ?? []) {
+    const name = toolCallDeltas && model === 'pieces' ? 'deltas' : model
+    const cheated = cheat[gathered ? `gathered ${name}` : name] ?? cheat[name]
+    for (const item of cheated ?? ANSWERS[name] ?? []) {
       if (item instanceof Error) throw item
       if (item !== 'wait') yield item
       else if (!signal.aborted) await once(signal, 'abort')
@@ -55,19 +102,42 @@ function scripted(cheat: Readonly<Record<string, Answer>>): Provider {
     signal.throwIfAborted()
   }
   return {
-    features: { tool_calling: true, streaming: true, vision: false },
+    features: { tool_calling: true, streaming: true, vision: false, supports: ALL },
     models: async () => ({ models: [{ id: 'plain' }], open: true }),
     countTokens: async () => 10,
     chat,
+    embed: async ({ input }, { signal }) => {
+      signal.throwIfAborted()
+      return { vectors: input.map(item => [item.length, 1]), usage: { input: 1, output: 0 } }
+    },
     probe: async () => {},
+    ...more,
   }
 }
 
-async function failuresOf(cheat: Readonly<Record<string, Answer>> = {}): Promise<string[]> {
+async function failuresOf(
+  cheat: Readonly<Record<string, Answer>> = {},
+  { more = {}, sent, requests = REQUESTS }: Cheat = {}
+): Promise<string[]> {
   const failed: string[] = []
-  for (const testCase of providerKit(() => ({ provider: scripted(cheat) }), REQUESTS))
-    await testCase.run().catch(() => failed.push(testCase.title))
+  const open = () => {
+    let last: ModelRequest | undefined
+    const provider = scripted(cheat, more)
+    const chat: Provider['chat'] = (request, ctx) => {
+      last = request
+      return provider.chat(request, ctx)
+    }
+    return { provider: { ...provider, chat }, ...(sent ? { sent: () => sent(last!) } : {}) }
+  }
+  for (const testCase of providerKit(open, requests)) await testCase.run().catch(() => failed.push(testCase.title))
   return failed
+}
+
+interface Cheat {
+  readonly more?: Partial<Provider>
+  /** What the upstream gets of a request. */
+  readonly sent?: (request: ModelRequest) => unknown
+  readonly requests?: ProviderRequests
 }
 
 describe('the provider kit', () => {
@@ -129,10 +199,76 @@ describe('the provider kit', () => {
       { stalled: [text('a'), 'wait', end()] },
       'ends when it is aborted while it waits for the next piece',
     ],
+    ['goes on after a stop text', { stop: [text('ab'), end()] }, 'ends before a text of `stop`'],
+    ['gives one answer of two', { twice: [text('a'), end()] }, 'gives as many answers as `n` asks for'],
+    ['ends the first answer too early', { twice: ANSWERS.twice!.toReversed() }, 'gives as many answers as `n` asks for'],
+    ['leaves the log probabilities out', { logprobs: [text('a'), end()] }, 'gives the log probability of each token'],
+    [
+      'calls another tool than the named one',
+      { named: [call('x'), end('tool_calls')] },
+      'calls the tool that `toolChoice` names',
+    ],
+    [
+      'reports deltas that are not the arguments',
+      { deltas: [ANSWERS.deltas![0]!, call('x'), end('tool_calls')] },
+      'reports the arguments of tool calls while they arrive',
+    ],
+    ['reports deltas that nobody wants', { pieces: ANSWERS.deltas! }, 'reports the arguments of tool calls while they arrive'],
+    ['answers text for data', { data: [text('well'), end()] }, 'answers a JSON object', 'answers JSON of the schema'],
+    ['answers other data', { data: [text('{"a":2}'), end()] }, 'answers JSON of the schema'],
+    [
+      'keeps the original answer to itself',
+      { native: [text('a'), end()] },
+      'sends an original request, and returns the original answer',
+    ],
+    [
+      'does not read the original answer',
+      { native: [ANSWERS.native![0]!, end()] },
+      'sends an original request, and returns the original answer',
+    ],
   ] as const satisfies readonly (readonly [string, Record<string, Answer>, ...string[]])[])
     it(`catches a provider that ${what}`, async () => {
       expect(await failuresOf(cheat)).to.include.members(titles)
     })
+
+  const IGNORES = 'ignores no feature that it supports'
+  it('catches a provider that ignores a feature in silence', async () => {
+    expect(await failuresOf({}, { sent: request => request })).to.deep.equal([])
+    expect(await failuresOf({}, { sent: request => ({ ...request, topK: 0 }) })).to.deep.equal([IGNORES])
+    const texts = ({ messages }: ModelRequest) =>
+      messages.map(({ parts }) => parts.map(part => part.type === 'text' && part.text))
+    expect(await failuresOf({}, { sent: request => ({ ...request, messages: texts(request) }) })).to.deep.equal([IGNORES])
+    const effects = { top_k: [asks('plain'), asks('plain')] as const }
+    expect(await failuresOf({}, { requests: { ...REQUESTS, effects } })).to.deep.equal([IGNORES])
+  })
+
+  it('requires a sample of each feature that a provider supports', async () => {
+    const { seed: _, ...features } = REQUESTS.features!
+    expect(await failuresOf({}, { requests: { ...REQUESTS, features } })).to.deep.equal([
+      'has a sample of each feature that it supports',
+    ])
+  })
+
+  it('catches embeddings in another order, of another length, and of nothing', async () => {
+    const title = 'makes embeddings in the order of the input'
+    const usage = { input: 1, output: 0 }
+    for (const vectors of [
+      [
+        [1, 1],
+        [2, 1],
+      ],
+      [[1]],
+      [
+        [1, 1],
+        [1, 1],
+      ],
+      [
+        [1, 1],
+        [Number.NaN, 1],
+      ],
+    ])
+      expect(await failuresOf({}, { more: { embed: async () => ({ vectors, usage }) } })).to.deep.equal([title])
+  })
 
   const CLOSES = 'closes the connection upstream when it is aborted'
   const closing = (connections?: () => number) => {

@@ -3,9 +3,15 @@ export { answerOf, objectOf, toolOf, type TypedTool } from './tools.ts'
 export { type Stripped, stripData, stripped, stripResult, stripWords } from './tools.ts'
 export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts'
 
+// For content of tool results
+export { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWithin, weightOf } from './content.ts'
+
 // For settings
 export { bytesOf } from './tools.ts'
 export { type Typed, typed, type ValueOf } from './typed-schema.ts'
+
+// For authentication
+export { credentialIn, credentialsIn } from './credentials.ts'
 
 // For optional properties
 export { type Defined, definedOf } from './tools.ts'

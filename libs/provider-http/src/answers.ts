@@ -240,7 +240,7 @@ export function askWhole(
     gathered.stop(reason)
   }
   const aborted = () => stop(signal.reason as Error)
-  const late = setTimeout(() => stop(jsonLate(provider, jsonMs)), jsonMs)
+  const late = jsonMs > 0 ? setTimeout(() => stop(jsonLate(provider, jsonMs)), jsonMs) : undefined
   signal.addEventListener('abort', aborted, { once: true })
   connection.send(parts, gathered, fail)
   return promise.finally(() => {

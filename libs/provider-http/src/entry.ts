@@ -10,6 +10,8 @@ export type ConfiguredModel =
       readonly tool_calling?: boolean
       readonly vision?: boolean
       readonly temperature?: boolean
+      /** The model makes embeddings, and does not chat. */
+      readonly embeddings?: boolean
     }
 
 /** The keys that all entries of `providers` with an upstream share. */
@@ -26,7 +28,7 @@ const limit = { type: 'integer', minimum: 1 }
 const flag = { type: 'boolean' }
 const model = {
   type: 'object',
-  properties: { id: text, context: limit, output: limit, tool_calling: flag, vision: flag, temperature: flag },
+  properties: { id: text, context: limit, output: limit, tool_calling: flag, vision: flag, temperature: flag, embeddings: flag },
   required: ['id'],
   additionalProperties: false,
 }
@@ -55,14 +57,24 @@ export const ENTRY = {
     items: { anyOf: [text, model] },
     minItems: 1,
     description:
-      'Models of this entry, instead of the list of the server: an id, or `{id, context, output, tool_calling, vision, temperature}`. The first is the default.',
+      'Models of this entry, instead of the list of the server: an id, or `{id, context, output, tool_calling, vision, temperature, embeddings}`. The first is the default.',
   },
 } as const
 
 /** Converts a configured model to the form of the contract. */
 export function modelInfo(model: ConfiguredModel): ModelInfo {
   if (typeof model === 'string') return { id: model }
-  const { tool_calling, vision, ...info } = model
+  const { tool_calling, vision, embeddings, ...info } = model
+  if (embeddings === true) return embeddingModel(info)
   const features = { ...(tool_calling === undefined ? {} : { tool_calling }), ...(vision === undefined ? {} : { vision }) }
   return Object.keys(features).length === 0 ? info : { ...info, features }
 }
+
+/** Describes a model that makes embeddings, and does not chat. */
+export const embeddingModel = (info: ModelInfo): ModelInfo => ({
+  ...info,
+  features: { tool_calling: false, streaming: false, vision: false, supports: ['embeddings'] },
+})
+
+/** True if a model makes embeddings, by the features of its description. */
+export const embeds = ({ features }: ModelInfo): boolean => features?.supports?.includes('embeddings') === true

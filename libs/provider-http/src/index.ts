@@ -1,8 +1,10 @@
 // For providers
 export {
   type BaseUrl,
+  type CallOptions,
   checkBaseUrl,
   createUpstream,
+  type JsonLimits,
   type Upstream,
   type UpstreamLimits,
   type UpstreamOptions,
@@ -11,13 +13,15 @@ export type { FrameReader } from './answers.ts'
 export { cutShort, type FailureDetails, isMistake, malformed, modelFailure, type ReadFailure } from './failure.ts'
 export { parseArguments, type ToolCallPiece, ToolCalls } from './tool-calls.ts'
 export { estimateTokens } from './tokens.ts'
+export { EMBED_LIMITS, embedReply, textsOf } from './embeddings.ts'
+export { nativeHeaders, nativeOf } from './native.ts'
 
 // For writing and reading JSON
 export { countIn, isTree, perTools, textIn, type Tree, treeIn } from './json.ts'
 
 // For their configuration
 export { entryProblems, type KeyEntry, type KeyOptions, readKey } from './key.ts'
-export { type ConfiguredModel, ENTRY, modelInfo, type UpstreamEntry } from './entry.ts'
+export { type ConfiguredModel, embeddingModel, embeds, ENTRY, modelInfo, type UpstreamEntry } from './entry.ts'
 export { modelList, type ModelListOptions } from './models.ts'
 
 // For providers that have another's client make their requests

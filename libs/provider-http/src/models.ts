@@ -9,6 +9,8 @@ export interface ModelListOptions {
   readonly load: (ctx: CallContext) => Promise<readonly ModelInfo[]>
   /** True if ids that the server does not list can exist. */
   readonly open: boolean
+  /** Adds to a model of the configuration what the provider knows about it. */
+  readonly describe?: (model: ModelInfo) => ModelInfo
   /** The plugin's signal: it aborts a running load. */
   readonly signal: AbortSignal
 }
@@ -23,9 +25,14 @@ const MOST = 5000
  * five minutes the next call reloads it and still returns the old list. A failure is cached for a few seconds, so that a dead server does not get a
  * request for every turn.
  */
-export function modelList({ configured, open, ...options }: ModelListOptions): (ctx: CallContext) => Promise<ModelList> {
+export function modelList({
+  configured,
+  open,
+  describe = model => model,
+  ...options
+}: ModelListOptions): (ctx: CallContext) => Promise<ModelList> {
   if (configured) {
-    const fixed: ModelList = { models: configured.map(modelInfo), open: false }
+    const fixed: ModelList = { models: configured.map(model => describe(modelInfo(model))), open: false }
     return async () => fixed
   }
   let list: ModelList | undefined

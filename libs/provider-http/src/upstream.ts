@@ -32,6 +32,20 @@ export interface UpstreamLimits {
   readonly connections?: number
 }
 
+/** Options of one call. */
+export interface CallOptions {
+  /** Further headers, in lower case. They replace headers of the upstream, so they must not come from a caller unchecked; see `nativeHeaders`. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Limits of one `json` call. */
+export interface JsonLimits {
+  /** Time limit in milliseconds; 0: only the signal limits the call. */
+  readonly ms?: number
+  /** Maximum bytes of the answer. */
+  readonly bytes?: number
+}
+
 export interface UpstreamOptions {
   /** Name of the entry of `providers`, for error messages. */
   readonly provider: string
@@ -51,14 +65,22 @@ export interface UpstreamOptions {
   readonly failureOf?: ReadFailure
 }
 
+type AnsweredCall = (
+  path: string,
+  body: unknown,
+  reader: FrameReader,
+  ctx: CallContext,
+  options?: CallOptions
+) => AsyncIterableIterator<ModelEvent, undefined>
+
 /** The HTTP upstream of a provider. Its methods fail with MODEL_FAILED, or with the reason of the signal. */
 export interface Upstream {
   /** POSTs JSON and reads server-sent events or lines of JSON. The first `next` sends the request. An abort of `ctx.signal` or `return()` closes the socket. */
-  stream(path: string, body: unknown, reader: FrameReader, ctx: CallContext): AsyncIterableIterator<ModelEvent, undefined>
+  stream: AnsweredCall
   /** POSTs JSON and reads one JSON answer with `reader.whole`. If the upstream streams anyway, this method reads the stream. */
-  whole(path: string, body: unknown, reader: FrameReader, ctx: CallContext): AsyncIterableIterator<ModelEvent, undefined>
+  whole: AnsweredCall
   /** Sends a request and returns the JSON answer, within a time limit. */
-  json(method: 'GET' | 'POST', path: string, body: unknown, ctx: CallContext): Promise<unknown>
+  json(method: 'GET' | 'POST', path: string, body: unknown, ctx: CallContext, limits?: JsonLimits & CallOptions): Promise<unknown>
   /** Creates the failure for an error inside a stream. A `FrameReader` throws it. */
   failed(status: number, body: unknown): SvcError
   /** Ends all running calls. */
@@ -81,21 +103,11 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const base = checkBaseUrl(baseUrl, provider)
   const connection = connect(base.origin, limits)
   const hide = createHide(secretsOf(secrets, headers))
-  const fixed = Object.entries({ 'user-agent': 'svc', ...lowerCased(headers), 'accept-encoding': 'identity' }).flat()
-  const request = (
-    { method = 'POST', path, body, accept = ACCEPT_JSON, silenceMs = 0 }: OutgoingRequest,
-    ctx: CallContext
-  ): WireRequest => ({
-    method,
-    path: `${base.path}${path}`,
-    headers: [...fixed, ...accept, ...(body === undefined ? [] : BODY), ...headersOf(ctx)],
-    body: body === undefined ? undefined : sentBody(body),
-    silenceMs,
-  })
+  const request = createRequest(base, headers)
   const failed = (status: number, body: unknown, retryAfterMs?: number) =>
     answerFailure({ provider, status, body, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }, failureOf, hide)
   const refused = refusalOf(provider, failed)
-  const long = () => tooLarge(provider, `a body of more than ${limits.bodyBytes} bytes`)
+  const long = (bytes = limits.bodyBytes) => tooLarge(provider, `a body of more than ${bytes} bytes`)
   const answered = (asked: OutgoingRequest, reader: FrameReader, ctx: CallContext) => {
     const events = new EventStream(ctx.signal)
     const broken = (error: unknown) => socketFailure(provider, error)
@@ -116,12 +128,13 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     return events.from(answer)
   }
   return {
-    stream: (path, body, reader, ctx) => answered({ path, body, accept: ACCEPT[frames] }, reader, ctx),
-    whole: (path, body, reader, ctx) => answered({ path, body }, reader, ctx),
-    async json(method, path, body, ctx) {
-      const asked = request({ method, path, body, silenceMs: limits.jsonMs }, ctx)
-      const answer = await askWhole(connection, asked, { provider, ...limits }, ctx.signal)
-      if (answer.over) throw long()
+    stream: (path, body, reader, ctx, options) =>
+      answered({ path, body, accept: ACCEPT[frames], more: options?.headers }, reader, ctx),
+    whole: (path, body, reader, ctx, options) => answered({ path, body, more: options?.headers }, reader, ctx),
+    async json(method, path, body, ctx, { ms: jsonMs = limits.jsonMs, bytes: bodyBytes = limits.bodyBytes, headers: more } = {}) {
+      const asked = request({ method, path, body, silenceMs: jsonMs, more }, ctx)
+      const answer = await askWhole(connection, asked, { provider, bodyBytes, jsonMs }, ctx.signal)
+      if (answer.over) throw long(bodyBytes)
       const { status, type } = answer
       if (status >= 300 || typeof answer.body !== 'object') throw refused(status, answer.body, type, answer.retryAfterMs)
       return answer.body
@@ -129,6 +142,27 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     failed: (status, body) => failed(status, body),
     close: () => connection.close(),
   }
+}
+
+/** Creates the requests of an upstream. */
+function createRequest(base: BaseUrl, headers: Readonly<Record<string, string>>) {
+  const own = { 'user-agent': 'svc', ...lowerCased(headers), 'accept-encoding': 'identity' }
+  const fixed = Object.entries(own).flat()
+  return (
+    { method = 'POST', path, body, accept = ACCEPT_JSON, silenceMs = 0, more }: OutgoingRequest,
+    ctx: CallContext
+  ): WireRequest => ({
+    method,
+    path: `${base.path}${path}`,
+    headers: [
+      ...(more === undefined ? fixed : Object.entries({ ...own, ...more }).flat()),
+      ...accept,
+      ...(body === undefined ? [] : BODY),
+      ...headersOf(ctx),
+    ],
+    body: body === undefined ? undefined : sentBody(body),
+    silenceMs,
+  })
 }
 
 /** The failure for an answer without events. */
@@ -150,6 +184,8 @@ interface OutgoingRequest {
   readonly accept?: readonly string[]
   /** Longest silence in milliseconds; 0: only the signal limits the call. */
   readonly silenceMs?: number
+  /** Headers of this call. */
+  readonly more?: Readonly<Record<string, string>> | undefined
 }
 
 const ACCEPT = { events: ['accept', 'text/event-stream'], lines: ['accept', 'application/x-ndjson'] } as const

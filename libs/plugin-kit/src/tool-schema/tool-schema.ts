@@ -14,10 +14,13 @@ export interface ToolSchema {
 /** Maximum number of checked patterns. */
 const PATTERNS = 200
 
-/** Creates the check for the `parameters` of a tool. RE2 checks patterns in linear time; it is loaded only for schemas with patterns. */
-export async function toolSchema(parameters: JsonSchema): Promise<ToolSchema> {
+/**
+ * Creates the check for the `parameters` of a tool. RE2 checks patterns in linear time; it is loaded only for schemas with patterns.
+ * `once`: the schema belongs to one request, so the check can be collected as garbage. Other checks stay in memory.
+ */
+export async function toolSchema(parameters: JsonSchema, { once = false } = {}): Promise<ToolSchema> {
   const patterns = [...patternsOf(parameters)]
-  if (patterns.length === 0) return { ...checking(extent => schema(parameters, { problems: extent })), unchecked: [] }
+  if (patterns.length === 0 && !once) return { ...checking(extent => schema(parameters, { problems: extent })), unchecked: [] }
   const { bounded, isReadable, regExp } = await import('./linear.ts')
   const unchecked = patterns.filter((pattern, at) => at >= PATTERNS || !isReadable(pattern))
   const json = unchecked.length === 0 ? parameters : withoutPatterns(parameters, new Set(unchecked))

@@ -1,7 +1,8 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Log } from '@svc/core'
-import type { AuthScheme } from '@svc/core/contracts'
-import { keyMisplaced, keyMissing, keyRefused, keyUnusable, keyGuessable } from './errors.ts'
+import { type AuthScheme, CREDENTIAL_HEADERS } from '@svc/core/contracts'
+import { credentialIn } from '@svc/plugin-kit'
+import { keyMissing, keyUnusable, keyGuessable } from './errors.ts'
 
 /** The name of the environment variable with the key, and the environment. */
 interface ApiKeyOptions {
@@ -24,7 +25,10 @@ const REPETITION = /(.{1,16}?)\1{2,}/g
 /** Characters that a header carries unchanged. */
 const FIT = /^[\x21-\x7e]+$/
 
-/** Creates the scheme for the API key. It compares digests, which have equal length, in constant time. */
+/**
+ * Creates the scheme for the API key. It compares digests, which have equal length, in constant time. A key has no form of its own, so another value can belong to
+ * another scheme: the server refuses a value that no scheme knows.
+ */
 export function createApiKey({ variable, env, log }: ApiKeyOptions): AuthScheme {
   const key = env[variable]?.trim() ?? ''
   const digest = digestOf(key)
@@ -32,14 +36,13 @@ export function createApiKey({ variable, env, log }: ApiKeyOptions): AuthScheme 
   const doubt = isGuessable(key) ? keyGuessable(variable, SHORT) : undefined
   return {
     ...(doubt ? { doubt } : {}),
-    // `authorization`, to refuse a key in place of a token with a helpful message
-    headers: ['x-api-key', 'authorization'],
+    headers: CREDENTIAL_HEADERS.names,
     challenge: 'ApiKey header="X-API-Key"',
     shown: {
       type: 'apiKey',
       in: 'header',
       name: 'X-API-Key',
-      description: 'The key of the server. It has all scopes.',
+      description: 'The key of the server. It has all scopes. You can also send it in Authorization: Bearer or X-Goog-Api-Key.',
     },
     async prepare() {
       if (key === '') throw keyMissing(variable)
@@ -47,18 +50,13 @@ export function createApiKey({ variable, env, log }: ApiKeyOptions): AuthScheme 
       if (doubt) log.warn({ variable }, `${doubt.message}; ${doubt.hint}`)
     },
     async authenticate({ headers }, { signal }) {
-      const given = headers['x-api-key']
-      if (given === undefined && isKey(bearerOf(headers.authorization))) throw keyMisplaced()
+      const given = credentialIn(headers)
       if (given === undefined) return undefined
       signal.throwIfAborted()
-      if (!isKey(given)) throw keyRefused()
-      return HOLDER
+      return isKey(given) ? HOLDER : undefined
     },
   }
 }
-
-/** Returns a key that is sent as a bearer token, as other gateways expect it; empty for tokens of svc. */
-const bearerOf = (authorization = '') => /^bearer +(?!svc_)(\S+)$/i.exec(authorization)?.[1] ?? ''
 
 const isGuessable = (key: string) => key.replaceAll(WELL_KNOWN, '').replaceAll(REPETITION, '$1').length < SHORT
 

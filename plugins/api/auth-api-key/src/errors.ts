@@ -21,11 +21,6 @@ export const keyUnusable = (variable: string, longest: number) =>
     }
   )
 
-export const keyRefused = () => svcError('AUTHENTICATION_FAILED', 'the API key is not valid')
-
-export const keyMisplaced = () =>
-  svcError('AUTHENTICATION_FAILED', 'this is the API key: send it in the header X-API-Key; Authorization: Bearer is for tokens')
-
 /** Not an error: the server starts. The texts contain neither the key nor its length. */
 export const keyGuessable = (variable: string, short: number) => ({
   message: `the API key in ${variable} can be guessed: it has fewer than ${short} characters, not counting well-known words and repetitions`,

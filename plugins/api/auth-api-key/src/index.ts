@@ -2,7 +2,7 @@ import { definePlugin, schema } from '@svc/core'
 import { AuthSchemes } from '@svc/core/contracts'
 import { createApiKey } from './api-key.ts'
 
-/** Authentication by `X-API-Key` with one key in an environment variable. The key has all scopes. */
+/** Authentication by one key in an environment variable. The key has all scopes. */
 export default definePlugin({
   section: 'server.auth.api_key_env',
   config: schema<string>({

@@ -16,7 +16,7 @@ describe('auth-api-key', () => {
   const bad = { another: 'another-key', 'in other letters': KEY.toUpperCase(), 'as a bearer': `Bearer ${KEY}` }
 
   describe('in process, by the kit', () => {
-    const open = () => ({ scheme: createApiKey({ variable: 'KEY', env: { KEY }, log }), good, bad })
+    const open = () => ({ scheme: createApiKey({ variable: 'KEY', env: { KEY }, log }), good, bad, passesOn: true as const })
     for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
@@ -27,20 +27,37 @@ describe('auth-api-key', () => {
         config: { server: { auth: { api_key_env: 'SVC_TEST_KEY' } } },
       })
       delete process.env.SVC_TEST_KEY
-      return { scheme: host.slot(AuthSchemes).get('api_key')!, good, bad, close: () => host.close() }
+      return { scheme: host.slot(AuthSchemes).get('api_key')!, good, bad, passesOn: true as const, close: () => host.close() }
     }
     for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
-  it('tells who sends the key as a token where it goes, and leaves tokens to others', async () => {
+  it('takes the key in each of the three headers, and leaves other values to other schemes', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
-    const ask = (authorization: string) =>
-      scheme.authenticate({ headers: { authorization }, address, method: 'GET', path: '/', query: '' }, ctx)
-    const error = await ask(`Bearer ${KEY}`).catch((thrown: unknown) => thrown)
-    expect(error).to.include({ code: 'AUTHENTICATION_FAILED' })
-    expect(error).to.have.property('message').that.contains('X-API-Key').and.not.contains(KEY)
-    for (const other of ['Bearer svc_token', 'Bearer eyJh.bGci', 'Bearer', 'Basic YTpi'])
-      expect(await ask(other), other).to.equal(undefined)
+    const ask = async (headers: Record<string, string>) =>
+      (await scheme.authenticate({ headers, address, method: 'GET', path: '/', query: '' }, ctx)) as { id: string } | undefined
+    const each: Record<string, string>[] = [{ 'x-api-key': KEY }, { authorization: `Bearer ${KEY}` }, { 'x-goog-api-key': KEY }]
+    for (const headers of each) expect((await ask(headers))?.id, JSON.stringify(headers)).to.equal('api-key')
+    expect((await ask({ 'x-api-key': KEY, authorization: `bearer  ${KEY}`, 'x-goog-api-key': KEY }))?.id).to.equal('api-key')
+    for (const other of ['Bearer svc_token', 'Bearer eyJh.bGci', 'Bearer', 'Basic YTpi', KEY])
+      expect(await ask({ authorization: other }), other).to.equal(undefined)
+    for (const other of [`Bearer ${KEY}`, `${KEY}, ${KEY}`, 'svc_token'])
+      expect(await ask({ 'x-api-key': other })).to.equal(undefined)
+  })
+
+  it('refuses the key beside another value', async () => {
+    const scheme = createApiKey({ variable: 'KEY', env: { KEY }, log })
+    const mixed: Record<string, string>[] = [
+      { 'x-api-key': KEY, authorization: 'Bearer other' },
+      { 'x-api-key': '', authorization: `Bearer ${KEY}` },
+      { 'x-goog-api-key': 'other', 'x-api-key': KEY },
+    ]
+    for (const headers of mixed) {
+      const request = { headers, address, method: 'GET', path: '/', query: '' }
+      expect(await scheme.authenticate(request, ctx).catch((thrown: unknown) => thrown)).to.include({
+        code: 'AUTHENTICATION_FAILED',
+      })
+    }
   })
 
   it('keeps the server from starting without a key, and says the hint', async () => {
@@ -88,10 +105,9 @@ describe('auth-api-key', () => {
 
   it('takes nothing at all while there is no key, not even an empty one', async () => {
     const scheme = createApiKey({ variable: 'KEY', env: {}, log })
-    const answer = scheme
-      .authenticate({ headers: { 'x-api-key': '' }, address, method: 'GET', path: '/', query: '' }, ctx)
-      .catch((thrown: unknown) => thrown)
-    expect(await answer).to.include({ code: 'AUTHENTICATION_FAILED' })
+    const empty: Record<string, string>[] = [{ 'x-api-key': '' }, { authorization: 'Bearer' }, { 'x-goog-api-key': '' }]
+    for (const headers of empty)
+      expect(await scheme.authenticate({ headers, address, method: 'GET', path: '/', query: '' }, ctx)).to.equal(undefined)
   })
 
   it('takes a key as a file gives it, with a line end', async () => {

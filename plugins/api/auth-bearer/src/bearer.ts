@@ -1,8 +1,9 @@
 import type { Log, CallContext } from '@svc/core'
-import type { AuthScheme } from '@svc/core/contracts'
+import { type AuthScheme, CREDENTIAL_HEADERS } from '@svc/core/contracts'
+import { credentialIn } from '@svc/plugin-kit'
 import { LRUCache } from 'lru-cache'
 import { tokenRefused } from './errors.ts'
-import { digestOf, isToken, tokenIn, FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
+import { digestOf, isLikeToken, isToken, FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
 
 interface BearerOptions {
   readonly tokens: Tokens
@@ -61,13 +62,13 @@ export function createBearer({ tokens, log, lasting }: BearerOptions): AuthSchem
     known.clear()
   }
   return {
-    headers: ['authorization'],
+    headers: CREDENTIAL_HEADERS.names,
     challenge: 'Bearer realm="svc"',
     shown: { type: 'http', scheme: 'bearer', description: 'A token of `svc tokens create`. It has scopes.' },
     prepare: open,
     async authenticate({ headers }, ctx) {
-      const token = tokenIn(headers.authorization)
-      if (token === undefined) return undefined
+      const token = credentialIn(headers)
+      if (token === undefined || !isLikeToken(token)) return undefined
       ctx.signal.throwIfAborted()
       if (!isToken(token)) throw tokenRefused()
       const digest = digestOf(token)

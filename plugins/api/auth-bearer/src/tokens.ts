@@ -183,7 +183,5 @@ const idOf = (digest: string): string => `tok_${digest.slice(0, ID_DIGITS)}`
 /** Returns the beginning of the digest for an id. */
 const digestBegin = (id: string): string | undefined => /^tok_([0-9a-f]{12})$/.exec(id)?.[1]
 
-const CREDENTIAL = /^bearer +(svc_.*)$/is
-/** Returns the token in an `Authorization` header if it begins like a token of svc. */
-export const tokenIn = (header: string | undefined): string | undefined =>
-  header === undefined ? undefined : CREDENTIAL.exec(header)?.[1]
+/** Whether a credential begins like a token of svc. */
+export const isLikeToken = (credential: string): boolean => credential.slice(0, PREFIX.length).toLowerCase() === PREFIX

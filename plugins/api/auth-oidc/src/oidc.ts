@@ -1,5 +1,6 @@
 import { codeOf, type Log, type CallContext } from '@svc/core'
-import type { AuthScheme } from '@svc/core/contracts'
+import { type AuthScheme, CREDENTIAL_HEADERS } from '@svc/core/contracts'
+import { credentialIn } from '@svc/plugin-kit'
 import { type CryptoKey, decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from 'jose'
 import { issuerUnavailable, tokenRefused } from './errors.ts'
 import { createKeys, KEY_TIMES, type Keys, type KeyTimes } from './keys.ts'
@@ -21,22 +22,22 @@ const CLOCK_SECONDS = 30
 const LONGEST = 16_384
 
 /** A JWT begins with `{"` in base64url and has dots. Tokens of svc have none. */
-const CREDENTIAL = /^bearer +(ey[\w-]*\..*)$/is
+const JWT = /^ey[\w-]*\./i
 
 /** Creates the scheme for tokens of an issuer. The server also starts while the issuer is unreachable. */
 export function createOidc(parts: OidcOptions): AuthScheme {
   const { issuer, scopeClaim, log, lasting, jwksUri, times = KEY_TIMES } = parts
   const keys = createKeys({ source: { issuer, jwksUri }, times, log, signal: lasting.signal })
   return {
-    headers: ['authorization'],
+    headers: CREDENTIAL_HEADERS.names,
     challenge: 'Bearer realm="svc"',
     shown: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: `An access token of ${issuer}. It has scopes.` },
     async prepare() {
       keys.current(lasting.signal).catch(() => {}) // `createKeys` has logged the failure
     },
     async authenticate({ headers }, ctx) {
-      const token = CREDENTIAL.exec(headers.authorization ?? '')?.[1]
-      if (token === undefined) return undefined
+      const token = credentialIn(headers)
+      if (token === undefined || !JWT.test(token)) return undefined
       ctx.signal.throwIfAborted()
       const payload = await verify(token, keys, parts, ctx)
       const id = idIn(payload, issuer)

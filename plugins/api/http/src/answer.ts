@@ -1,9 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { type Log, redactText, show } from '@svc/core'
-import { type Mount, ROUTE_HEADERS, type RouteReply, type RouteRequest, type RouteStreamItem } from '@svc/core/contracts'
+import { type Mount, ROUTE_HEADERS, type RouteReply, type RouteRequest } from '@svc/core/contracts'
 import { HEARTBEAT } from '@svc/provider-http/sse'
 import type { Bound, Context, Life, Middleware } from './context.ts'
+import { isApiHeader } from './error-formats.ts'
 import { answerInvalid } from './errors.ts'
+import { hasContent, isBytes, sendStream, type StreamLimits } from './stream.ts'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
@@ -40,7 +42,11 @@ export function createAnswer({ life, limits, common, log }: AnswerDependencies):
       ctx.set(headers)
       return { status: reply?.status ?? 200, type }
     }
-    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.callContext), start, { ...limits, life })
+    await sendStream(ctx, route.stream(requestOf(ctx), ctx.state.callContext), start, {
+      ...limits,
+      life,
+      heartbeat: route.heartbeat ?? HEARTBEAT,
+    })
   }
   /** Passes the raw request, including its body, to a mount, which writes or returns the answer. */
   const handOver = async (ctx: Context, mount: Mount) => {
@@ -138,10 +144,6 @@ function checkedReply(reply: RouteReply): RouteReply {
   return reply
 }
 
-const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8Array
-
-const hasContent = ({ body, text, bytes }: RouteReply) => body !== undefined || text !== undefined || bytes !== undefined
-
 /** The content type of a reply. Names of headers can be in any case. */
 const typeIn = (reply: RouteReply | undefined) =>
   Object.entries(reply?.headers ?? {}).find(([name]) => name.toLowerCase() === 'content-type')?.[1]
@@ -211,7 +213,7 @@ function createRouteReplies(log: Pick<Log, 'warn'>): RouteReplies {
 }
 
 const canSet = (isIsolated: boolean, name: string) =>
-  isIsolated ? OF_ISOLATED.has(name) || name.startsWith(ROUTE_HEADERS.prefix) : !OF_THE_SERVER.has(name)
+  isIsolated ? OF_ISOLATED.has(name) || name.startsWith(ROUTE_HEADERS.prefix) || isApiHeader(name) : !OF_THE_SERVER.has(name)
 
 function fitIsolated(reply: RouteReply): RouteReply {
   const { headers = {}, status = 200 } = reply
@@ -230,187 +232,4 @@ function fitIsolated(reply: RouteReply): RouteReply {
 function shownAs(type: string): ReturnType<RouteReplies['forStream']> {
   if (SCRIPT.test(type)) return { type: PLAIN, headers: { [POLICY]: SANDBOX } }
   return { type, headers: DATA.test(type) ? {} : { [POLICY]: SANDBOX } }
-}
-
-interface StreamLimits {
-  /** Milliseconds between the heartbeats of an event stream. */
-  readonly heartbeatMs: number
-  /** Milliseconds after which the server disconnects a client that reads nothing. */
-  readonly stallMs: number
-}
-interface StreamOptions extends StreamLimits {
-  readonly life: Life
-}
-
-const EVENTS = /^text\/event-stream\s*(?:;|$)/i
-const EVENT_HEADERS = { 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' } as const
-/** Length from which pending text is written at once, before the end of the tick. */
-const CHUNK = 65_536
-
-/** Status and content type of a stream. */
-interface StreamHead {
-  readonly status: number
-  readonly type: string
-}
-
-/**
- * Sends the items of a stream as they arrive. Headers go with the first item, so an earlier error still becomes an ordinary error record.
- * `start` takes the reply that comes first, if there is one, and returns nothing if it was the whole response.
- * Ends when the stream ends or the client disconnects; then it calls `return` of the iterator.
- */
-async function sendStream(
-  ctx: Context,
-  items: AsyncIterable<RouteStreamItem>,
-  start: (head: RouteReply | undefined) => StreamHead | undefined,
-  parts: StreamOptions
-): Promise<void> {
-  const iterator = items[Symbol.asyncIterator]()
-  const { state } = ctx
-  let over = false
-  const end = () => {
-    if (!over) void iterator.return?.().catch(() => {})
-    over = true
-  }
-  const leave = () => {
-    // when the server stops, the stream can still send its last event
-    if (state.gone) end()
-    else ctx.res.once('close', end)
-  }
-  state.ending.signal.addEventListener('abort', leave, { once: true })
-  try {
-    const first = await iterator.next()
-    const reply = replyIn(first)
-    if (!reply && !first.done) contentOf(first.value)
-    const head = state.gone ? undefined : start(reply)
-    if (head) over = await send(ctx, iterator, { head, first: reply ? undefined : first }, parts)
-  } finally {
-    parts.life.streams.delete(ctx)
-    state.ending.signal.removeEventListener('abort', leave)
-    end()
-  }
-}
-
-type StreamStep = IteratorResult<RouteStreamItem>
-
-const REPLY_KEYS: readonly string[] = ['status', 'headers', 'body', 'text', 'bytes'] satisfies (keyof RouteReply)[]
-
-/** The reply in the first item of a stream. */
-const replyIn = ({ done, value }: StreamStep): RouteReply | undefined => (!done && isReply(value) ? value : undefined)
-
-const isReply = (value: unknown): value is RouteReply =>
-  typeof value === 'object' &&
-  value !== null &&
-  Object.keys(value).length > 0 &&
-  Object.keys(value).every(key => REPLY_KEYS.includes(key))
-
-/** Checks an item of a stream. Throws ROUTE_ANSWER_INVALID. */
-function contentOf(item: unknown): string | Uint8Array {
-  if (typeof item !== 'string' && !isBytes(item)) throw answerInvalid(`${show(item)} in its stream`)
-  return item
-}
-
-/** Returns true if the stream ended by itself. */
-async function send(
-  ctx: Context,
-  iterator: AsyncIterator<RouteStreamItem>,
-  { head: { status, type }, first }: { readonly head: StreamHead; readonly first: StreamStep | undefined },
-  parts: StreamOptions
-): Promise<boolean> {
-  const { life } = parts
-  const isEvents = EVENTS.test(type)
-  if (life.draining) ctx.set('Connection', 'close')
-  ctx.set(isEvents ? { ...EVENT_HEADERS, 'Content-Type': type } : { 'Content-Type': type })
-  ctx.respond = false // written directly, because a Node stream would double the cost of each token
-  ctx.res.writeHead(status)
-  if (!first) ctx.res.flushHeaders()
-  life.streams.add(ctx)
-  using outlet = createOutlet(ctx.res, parts, isEvents)
-  for (let item = first ?? (await iterator.next()); !item.done; item = await iterator.next()) {
-    const content = contentOf(item.value)
-    const wait = typeof content === 'string' ? outlet.take(content) : outlet.takeBytes(content)
-    if (wait) await wait
-    if (ctx.state.gone) return false
-  }
-  outlet.end()
-  return true
-}
-
-interface Outlet extends Disposable {
-  /** Adds text. Returns a promise to wait for before adding more. */
-  take(text: string): Promise<void> | undefined
-  /** Writes bytes after the text so far. */
-  takeBytes(bytes: Uint8Array): Promise<void>
-  end(): void
-}
-
-/** Collects the text of one tick into one write: what one read of the upstream has brought. Waits for slow readers. */
-function createOutlet(res: ServerResponse, { heartbeatMs, stallMs }: StreamLimits, events: boolean): Outlet {
-  let pending = ''
-  let isScheduled = false
-  let blocked: Promise<void> | undefined
-  res.on('timeout', () => res.destroy())
-  const write = (content: string | Uint8Array) => {
-    if (!res.write(content))
-      blocked = drained(res, stallMs)
-        .then(() => void (blocked = undefined))
-        .then(flush)
-  }
-  const flush = () => {
-    isScheduled = false
-    if (pending === '' || blocked || res.destroyed) return
-    const text = redactText(pending)
-    pending = ''
-    write(text)
-  }
-  const beat = () => {
-    pending ||= HEARTBEAT
-    flush()
-  }
-  const timer = events ? setInterval(beat, heartbeatMs) : undefined
-  return {
-    take(text) {
-      pending += text
-      if (blocked) return blocked
-      if (pending.length >= CHUNK) {
-        flush()
-        return blocked ?? turn()
-      }
-      // Unlike a check phase, the next tick does not wait for the sockets of other streams.
-      if (!isScheduled) process.nextTick(flush)
-      isScheduled = true
-      return undefined
-    },
-    async takeBytes(bytes) {
-      while (pending !== '' && !res.destroyed) {
-        flush()
-        await blocked
-      }
-      if (bytes.length > 0 && !res.destroyed) write(bytes)
-      await (blocked ?? turn())
-    },
-    end() {
-      if (!res.destroyed) res.end(redactText(pending))
-      if (res.writableLength > 0) res.setTimeout(stallMs)
-      pending = ''
-    },
-    [Symbol.dispose]() {
-      clearInterval(timer)
-      flush()
-    },
-  }
-}
-
-const turn = () => new Promise<void>(resolve => setImmediate(resolve))
-
-/** Waits until the client has read the text or its connection closes. The socket timeout closes the connection of a client that reads nothing. */
-function drained(res: ServerResponse, stallMs: number): Promise<void> {
-  return new Promise(resolve => {
-    res.setTimeout(stallMs)
-    const done = () => {
-      res.setTimeout(0)
-      res.off('drain', done).off('close', done)
-      resolve()
-    }
-    res.on('drain', done).on('close', done)
-  })
 }

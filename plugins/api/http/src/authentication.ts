@@ -1,19 +1,12 @@
 import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
-import type { AuthScheme } from '@svc/core/contracts'
+import { type AuthScheme, CREDENTIAL_HEADERS } from '@svc/core/contracts'
+import { credentialIn } from '@svc/plugin-kit'
 import { follow } from '@svc/storage-kit/follow'
 import type { Next } from 'koa'
 import { isEndless } from './concurrency-limit.ts'
 import type { DigestBody } from './body-digest.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import {
-  type Ask,
-  createAsk,
-  createScopeSchemes,
-  type CredentialHeaders,
-  type Holder,
-  prepareAll,
-  type ScopeSchemes,
-} from './schemes.ts'
+import { createAsk, createScopeSchemes, type CredentialHeaders, type Holder, prepareAll, type ScopeSchemes } from './schemes.ts'
 import { authenticationFailed, scopeMissing } from './errors.ts'
 import type { Guesses } from './guesses.ts'
 
@@ -56,8 +49,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   const check = async (ctx: Context, who: ScopeSchemes): Promise<Holder | undefined> => {
     const { state } = ctx
     if (state.repeatedHeader !== undefined) throw authenticationFailed(`${state.repeatedHeader} is given more than once`)
+    credentialIn(state.credentials) // refuses two different credentials, whether or not they are known
     const holder = await ask(who, ctx, state.credentials)
-    if (holder && hasTwoCredentials(state)) await checkBoth(who, ctx, ask)
     // a credential that no scheme recognizes counts as a guess too, otherwise the answer would reveal which formats exist
     if (!holder && (who.own.length > 0 ? hasCredential(state) : isGuess(state))) throw authenticationFailed(UNKNOWN)
     return holder
@@ -135,26 +128,12 @@ function admit(state: RequestState, id: string, scopes: readonly string[]) {
   else state.callContext = { ...callContext, trace, ...(traceState === undefined ? {} : { traceState }) }
 }
 
-/** The two headers that the schemes of svc read. */
-const OWN = ['authorization', 'x-api-key'] as const
-
-/** Whether the request has one of these headers. They count as credentials even if no loaded scheme reads them. */
-const hasStandardHeader = ({ credentials }: RequestState) => OWN.some(name => credentials[name] !== undefined)
-
-/** Whether the request has both an API key and a bearer token. */
-const hasTwoCredentials = ({ credentials }: RequestState) =>
-  credentials['x-api-key'] !== undefined && /^bearer\b/i.test(credentials.authorization ?? '')
+/** Whether the request has a header for keys and tokens. They count as credentials even if no loaded scheme reads them. */
+const hasStandardHeader = ({ credentials }: RequestState) =>
+  CREDENTIAL_HEADERS.names.some(name => credentials[name] !== undefined)
 
 /** Whether the credential is for a proxy in front of the server (Basic, Digest). */
 const isOfProxy = ([name, value]: readonly [string, string]) => name === 'authorization' && !/^bearer\b/i.test(value)
-
-/** Checks each of two credentials separately: a valid credential does not excuse an unknown second one. */
-async function checkBoth(who: ScopeSchemes, ctx: Context, ask: Ask): Promise<void> {
-  for (const name of OWN) {
-    const { [name]: _other, ...rest } = ctx.state.credentials
-    if (!(await ask(who, ctx, rest))) throw authenticationFailed('one of the two credentials is not known')
-  }
-}
 
 interface RevalidationOptions {
   readonly schemes: SlotView<AuthScheme>

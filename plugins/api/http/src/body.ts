@@ -7,6 +7,7 @@ import type { Route } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type bodyParser from 'koa-bodyparser'
 import type { Bound, Check, Checks, Context, Fields, Middleware } from './context.ts'
+import type { BodyMemory, Separators, TakeChunk } from './body-memory.ts'
 import { invalidValue, missingField, payloadTooLarge, unsupportedMediaType } from './errors.ts'
 
 // loaded at the first body, because it takes as long to load as all other dependencies of this plugin together
@@ -28,9 +29,9 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
  * Reads the body of a route that accepts one, up to the limit of the route or else `defaultLimit` bytes. koa-bodyparser reads JSON, forms and text; a route that
- * accepts bytes gets the raw bytes. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE.
+ * accepts bytes gets the raw bytes. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE, UNAVAILABLE.
  */
-export function createBody(defaultLimit: number): Middleware {
+export function createBody(defaultLimit: number, memory: BodyMemory): Middleware {
   const parserOf = createParsers()
   const together = createStepBatcher() // batches the steps after each body
   return async (ctx, next) => {
@@ -40,20 +41,26 @@ export function createBody(defaultLimit: number): Middleware {
     const { route } = ctx.state.route ?? {}
     if (!route || !takesBody(route)) return next()
     const kind = route.accepts ?? 'json'
-    const declared = headers['content-length']
     if (isEmpty(ctx.req)) {
       takeEmpty(ctx, kind, route.rawBody)
       return next()
     }
     const limit = limitOf(ctx.state.route!, defaultLimit)
     mustBe(kind, headers)
-    if (Number(declared) > limit) throw tooLarge(ctx, Number(declared), limit)
-    const bytes = await (kind === 'bytes' ? readBytes(ctx.req, limit) : parse(ctx, kind, limit, parserOf(kind, limit)))
+    const length = headers['content-length']
+    const declared = length === undefined ? undefined : Number(length)
+    if (declared !== undefined && declared > limit) throw tooLarge(ctx, declared, limit)
+    const take = memory.open(ctx.state, declared, SEPARATORS[kind])
+    const bytes = await (kind === 'bytes'
+      ? readBytes(ctx.req, limit, take)
+      : parse(ctx, { kind, limit, parser: parserOf(kind, limit), take }))
     if (kind === 'bytes' || route.rawBody) ctx.state.bytes = bytesOf(bytes)
     await new Promise<void>(together)
     return next()
   }
 }
+
+const SEPARATORS: Readonly<Record<Kind, Separators>> = { json: 'json', form: 'form', text: 'none', bytes: 'none' }
 
 /** Body limit for isolated plugins, which get a body in one message. */
 const LONGEST_ISOLATED = 16 * 1024 * 1024
@@ -103,16 +110,33 @@ function createParsers() {
   }
 }
 
+interface ParseOptions {
+  readonly kind: Parsed
+  readonly limit: number
+  readonly parser: Middleware
+  /** Counts each chunk before it is kept. */
+  readonly take: TakeChunk
+}
+
 /**
  * Parses the body and checks its raw bytes, because the parser repairs invalid UTF-8 and drops a byte order mark. The `data` listener must be added in the same
  * tick as the parser's own. Returns these bytes.
  */
-async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middleware): Promise<Buffer> {
+async function parse(ctx: Context, { kind, limit, parser, take }: ParseOptions): Promise<Buffer> {
   const { req, request } = ctx
   const chunks: Buffer[] = []
-  const keep = (chunk: Buffer) => void chunks.push(chunk)
+  const refused = Promise.withResolvers<never>()
+  const keep = (chunk: Buffer) => {
+    try {
+      take(chunk)
+      chunks.push(chunk)
+    } catch (error) {
+      req.removeAllListeners('data').resume() // neither this function nor the parser keeps the rest
+      refused.reject(error)
+    }
+  }
   req.on('data', keep)
-  const failure = await failureOf(() => parser(ctx, async () => {}))
+  const failure = await Promise.race([failureOf(() => parser(ctx, async () => {})), refused.promise])
   req.off('data', keep)
   if (statusOf(failure) === 413) {
     req.resume() // the parser stopped reading, and an unread rest would block later requests on this connection
@@ -125,6 +149,7 @@ async function parse(ctx: Context, kind: Parsed, limit: number, parser: Middlewa
   if (request.rawBody === undefined) throw wrongType(kind) // the parser did not recognize the media type
   if (kind === 'form') request.body = fieldsOf(request.body as string)
   if (kind === 'json') checkJson(request.rawBody === '' ? (request.body = {}) : request.body)
+  delete request.rawBody // the text of a large body would stay in memory until the request ends
   return bytes
 }
 
@@ -176,14 +201,23 @@ function checkDepth(value: object, depth: number): void {
 }
 
 /** Reads the body of a route that accepts bytes. */
-function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
+function readBytes(req: IncomingMessage, limit: number, take: TakeChunk): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
+    const fail = (error: unknown) => {
+      req.removeAllListeners('data').resume()
+      reject(error as Error)
+    }
     req.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size <= limit) chunks.push(chunk)
-      else reject(payloadTooLarge(limit))
+      if (size > limit) return fail(payloadTooLarge(limit))
+      try {
+        take(chunk)
+        chunks.push(chunk)
+      } catch (error) {
+        fail(error)
+      }
     })
     req.on('end', () => resolve(Buffer.concat(chunks)))
     req.on('error', reject)

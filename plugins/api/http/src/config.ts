@@ -32,6 +32,8 @@ export interface ServerConfig {
   shutdown_timeout: number
   /** Maximum bytes of a request body. */
   body_limit: number
+  /** Memory of all request bodies of a worker. Default: a third of the heap limit. */
+  body_memory?: number
   heartbeat_ms: number
   stall_timeout_ms: number
   headers_timeout_ms: number
@@ -81,6 +83,12 @@ export const serverConfig = schema<ServerConfig>({
       description: 'Seconds that the server waits for running requests when it stops.',
     },
     body_limit: { type: 'integer', minimum: 1, default: 1_048_576, description: 'Maximum bytes of a request body.' },
+    body_memory: {
+      type: 'integer',
+      minimum: 65_536,
+      description:
+        'Maximum bytes of memory that the bodies of all open requests of a worker take, estimated from their size and content; further large bodies get 503. Default: a third of the heap limit.',
+    },
     heartbeat_ms: ms(15_000, 'Milliseconds between the heartbeat comments of an event stream.'),
     stall_timeout_ms: ms(60_000, 'Milliseconds after which the server disconnects a client that reads nothing.'),
     headers_timeout_ms: ms(20_000, 'Milliseconds in which the headers of a request must arrive.'),

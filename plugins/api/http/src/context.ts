@@ -72,6 +72,10 @@ export interface RequestState {
   refused: string | undefined
   /** Runs once when the answer is sent or the client has disconnected. */
   left: (() => void) | undefined
+  /** The same, for the memory of the body. */
+  freeBody: (() => void) | undefined
+  /** Ends the event stream of the answer with this event. Returns false if it cannot: a part of another event was already sent. */
+  endStream: ((event: string) => boolean) | undefined
   /** The client has disconnected, or the server closed its connection. */
   gone: boolean
 }
@@ -102,6 +106,8 @@ export function createState(): RequestState {
     bytes: undefined,
     refused: undefined,
     left: undefined,
+    freeBody: undefined,
+    endStream: undefined,
     gone: false,
   }
 }

@@ -115,11 +115,29 @@ export const tooManyOpen = (what: 'requests' | 'streams', limit: number) =>
     details: { limit, window: 0, retry_after: RETRY_SECONDS },
   })
 
+const BODIES_RETRY_MS = 1_000
+
+export const tooManyBodies = () =>
+  svcError('UNAVAILABLE', 'the bodies of other requests take the memory of this server', {
+    details: { retryAfterMs: BODIES_RETRY_MS },
+  })
+
+export const tooManyValues = (limit: number) =>
+  svcError('PAYLOAD_TOO_LARGE', `the body has more than ${limit} values`, { details: { limit, unit: 'values' } })
+
 export const stopping = () => svcError('UNAVAILABLE', 'the server is stopping')
 
 export const routeInvalid = (name: string, what: string) => svcError('ROUTE_INVALID', `the route ${name} ${what}`)
 
 export const answerInvalid = (what: string) => svcError('ROUTE_ANSWER_INVALID', `the route answered ${what}`)
+
+export const errorFormatInvalid = (name: string, plugin: string | undefined, what: string) =>
+  svcError('ERROR_FORMAT_INVALID', `the format of errors "${name}" ${what}`, {
+    ...(plugin === undefined ? {} : { plugin }),
+    hint: 'Give it a path of literal segments, such as /v1, and optionally the name of a request header in lower case',
+  })
+
+export const formattedInvalid = (what: string) => svcError('ERROR_FORMAT_INVALID', `the format of errors returned ${what}`)
 
 export const noScheme = () =>
   svcError('AUTHENTICATION_WITHOUT_SCHEME', 'server.auth.enabled is true, but no loaded plugin checks credentials', {

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type CallContext, codeOf, type Log, withTimeout } from '@svc/core'
 import type { Counts, Json, Peers, Space, Store } from '@svc/core/contracts'
-import { networkOf } from '@svc/plugin-kit'
+import { credentialsIn, networkOf } from '@svc/plugin-kit'
 import { changeRecord, type StoredRecord } from '@svc/storage-kit/records'
 import { LRUCache } from 'lru-cache'
 import type { RequestState } from './context.ts'
@@ -81,7 +81,7 @@ export function createGuesses({ counts, peers, headers, seen, lasting }: Guesses
       const credentials = headers.read(state.credentials)
       if (credentials.length === 0) return check()
       const network = networkOf(state.address)
-      const digest = seen.digestOf(network, credentials)
+      const digest = seen.digestOf(network, withoutNames(credentials))
       const isNew = !seen.isKnown(digest)
       if (isNew) await enter(network, digest, state)
       try {
@@ -103,6 +103,15 @@ export function createGuesses({ counts, peers, headers, seen, lasting }: Guesses
       blocked.add(String(network), Number(leftMs))
     },
   }
+}
+
+type Credentials = readonly (readonly [name: string, value: string])[]
+
+/** The same credentials, whichever of the common headers carries each: a key is one key in all of them. */
+function withoutNames(credentials: Credentials): Credentials {
+  const values = credentialsIn(Object.fromEntries(credentials))
+  const others = credentials.filter(([name, value]) => credentialsIn({ [name]: value }).length === 0)
+  return [...values.map(value => ['', value] as const), ...others]
 }
 
 /**
@@ -207,7 +216,7 @@ interface SeenGood {
   /** Opens its space in the store. Without a working store, each worker remembers only the credentials that it has checked itself. */
   prepare(callContext: CallContext): Promise<void>
   /** Returns a keyed digest of network and credentials, which does not reveal them. */
-  digestOf(network: string, credentials: readonly (readonly [name: string, value: string])[]): string
+  digestOf(network: string, credentials: Credentials): string
   /** Whether this worker remembers the digest. */
   isKnown(digest: string): boolean
   /** Whether the store has the digest; false if the store does not answer. */

@@ -1,6 +1,18 @@
 import { resolve } from 'node:path'
 import { definePlugin, Host, systemContext } from '@svc/core'
-import { AuthSchemes, Counts, Http, Limits, Listeners, Mounts, Peers, ProtectedPaths, Routes, Store } from '@svc/core/contracts'
+import {
+  AuthSchemes,
+  Counts,
+  ErrorFormats,
+  Http,
+  Limits,
+  Listeners,
+  Mounts,
+  Peers,
+  ProtectedPaths,
+  Routes,
+  Store,
+} from '@svc/core/contracts'
 import { createServer, serverProblems } from './server.ts'
 import { serverConfig } from './config.ts'
 
@@ -11,7 +23,7 @@ export default definePlugin({
   section: 'server',
   config: serverConfig,
   check: serverProblems,
-  requires: { host: Host, routes: Routes, mounts: Mounts, schemes: AuthSchemes, listeners: Listeners },
+  requires: { host: Host, routes: Routes, mounts: Mounts, schemes: AuthSchemes, formats: ErrorFormats, listeners: Listeners },
   optional: { limits: Limits, peers: Peers, store: Store, counts: Counts },
   provides: Http,
   async setup(scope, given) {

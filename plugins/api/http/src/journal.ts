@@ -40,6 +40,7 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
   const close = ({ req, res, state }: Context) => {
     active--
     state.left?.()
+    state.freeBody?.()
     if (!res.writableFinished) {
       state.gone = true
       state.ending.abort(clientLeft())

@@ -5,6 +5,7 @@ import type { PublicError } from '@svc/core/contracts'
 import { peerOf } from './listener.ts'
 import { JSON_TYPE } from './answer.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
+import type { ErrorFormatting, Formatted } from './error-formats.ts'
 import { type Answer, explainThrown } from './errors.ts'
 import type { Journal } from './journal.ts'
 import { createLogThrottle } from './log-throttle.ts'
@@ -50,11 +51,11 @@ function createFailureLog(log: Log) {
   }
 }
 
-export function createRefusal(log: Log): Refusal {
+export function createRefusal(log: Log, formatting: ErrorFormatting): Refusal {
   const notes = createFailureLog(log)
-  const send = (ctx: Context, answer: Answer) => {
+  const send = (ctx: Context, answer: Answer, formatted: Formatted | undefined) => {
     try {
-      sendError(ctx, answer)
+      sendError(ctx, answer, formatted)
     } catch (err) {
       // a plugin set an invalid header: only this answer fails, not the worker
       log.error({ err, request_id: ctx.state.requestId }, 'failed to send an answer')
@@ -62,7 +63,7 @@ export function createRefusal(log: Log): Refusal {
       ctx.res.destroy()
     }
   }
-  const refuse = (ctx: Context, error: unknown) => {
+  const refuse = async (ctx: Context, error: unknown): Promise<void> => {
     const { state } = ctx
     if (state.gone)
       return log.debug({ err: error, request_id: state.requestId }, 'the request failed after the client had disconnected')
@@ -74,7 +75,9 @@ export function createRefusal(log: Log): Refusal {
     state.refused = answer.record.error_code
     if (isCutOff) notes.cutOff(state, error, answer)
     else notes.failed(state, error, answer)
-    if (!ctx.headerSent) return send(ctx, answer)
+    if (!ctx.headerSent) return send(ctx, answer, await formatting.format(ctx, answer))
+    const event = state.endStream && (await formatting.format(ctx, answer))?.event
+    if (event !== undefined && state.endStream?.(event)) return
     setImmediate(() => ctx.res.destroy()) // sends the text written so far, then closes the connection, so that the answer does not look complete
   }
   return {
@@ -82,7 +85,7 @@ export function createRefusal(log: Log): Refusal {
       try {
         await next()
       } catch (error) {
-        refuse(ctx, error)
+        await refuse(ctx, error)
       }
     },
     toReply(error, { status, record, internal }, requestId) {
@@ -93,10 +96,11 @@ export function createRefusal(log: Log): Refusal {
   }
 }
 
-/** Sends the error record. */
-function sendError(ctx: Context, { status, record, retryAfter }: Answer): void {
-  const body = redactText(JSON.stringify(record))
+/** Sends the error record, or what a format made of it. */
+function sendError(ctx: Context, { status, record, retryAfter }: Answer, formatted: Formatted | undefined): void {
+  const body = redactText(formatted?.body ?? JSON.stringify(record))
   if (retryAfter !== undefined) ctx.set('Retry-After', String(retryAfter))
+  if (formatted) ctx.set(formatted.headers)
   ctx.set('Content-Type', JSON_TYPE)
   ctx.respond = true // a mount that failed before it wrote has set it to false
   ctx.status = status

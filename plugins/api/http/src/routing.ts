@@ -114,16 +114,24 @@ function routerOf(all: readonly Bound[]): Middleware {
 }
 
 const ACCEPTED: readonly unknown[] = ['json', 'form', 'text', 'bytes'] satisfies readonly Route['accepts'][]
+/** Maximum characters of a heartbeat. */
+const LONGEST_HEARTBEAT = 1_000
+
 /** Prepares a route. A route of an isolated plugin cannot set `uncounted` and `guide`. */
 function bind(name: string, given: Route, plugin: string | undefined, isIsolated: boolean): Bound {
   if (given.accepts !== undefined && !ACCEPTED.includes(given.accepts)) throw routeInvalid(name, `accepts ${show(given.accepts)}`)
+  if (given.heartbeat !== undefined && !isHeartbeat(given.heartbeat)) throw routeInvalid(name, 'has a heartbeat that is no event')
   const { uncounted: _, guide: __, ...rest } = given
   const route = isIsolated ? rest : given
   return { name, plugin, route, checks: createChecks(route, isIsolated), isIsolated }
 }
 
+/** Whether the text is comments or events that end with an empty line. */
+const isHeartbeat = (text: unknown): boolean =>
+  typeof text === 'string' && text.length <= LONGEST_HEARTBEAT && text.endsWith('\n\n')
+
 /** Paths that speak for the whole server, for example about its certificate or its tokens (RFC 8615). */
-const isReserved = (path: string) => path === '/.well-known' || path.startsWith('/.well-known/')
+export const isReserved = (path: string) => path === '/.well-known' || path.startsWith('/.well-known/')
 
 /** Returns the mount with the longest path that contains the path of the request. */
 function mountOf(mounts: SlotView<Mount>, path: string, isMeant: (mount: Mount) => boolean = () => true): Mount | undefined {

@@ -2,6 +2,7 @@ import { type CallContext, codeOf, type Log, type SlotView, withTimeout } from '
 import {
   type AuthScheme,
   type BodyDigestAlgorithm,
+  CREDENTIAL_HEADERS,
   type CredentialHolder,
   type CredentialRequest,
   type Route,
@@ -62,7 +63,7 @@ function schemesFor(all: readonly Named[], scope: Route['scope'], enabled: boole
 }
 
 /** Asks the schemes about the credentials of a request. Each scheme sees only the headers that it declares. */
-export type Ask = (schemes: ScopeSchemes, ctx: Context, credentials: RequestState['credentials']) => Promise<Holder | undefined>
+type Ask = (schemes: ScopeSchemes, ctx: Context, credentials: RequestState['credentials']) => Promise<Holder | undefined>
 
 interface AskOptions {
   readonly headers: Pick<CredentialHeaders, 'forScheme'>
@@ -167,7 +168,7 @@ export async function prepareAll(schemes: SlotView<AuthScheme>, enabled: boolean
 }
 
 /** Headers that always count as credentials, even if no scheme reads them. */
-const ALWAYS = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-goog-api-key']
+export const CREDENTIAL_NAMES: readonly string[] = [...CREDENTIAL_HEADERS.names, 'cookie', 'proxy-authorization']
 
 const SERVER_OWNED: ReadonlySet<string> = new Set(SERVER_HEADERS.names)
 const HEADER = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
@@ -208,7 +209,7 @@ function checkScheme(scheme: AuthScheme, name: string, plugin: string | undefine
  * send the header, and routes must not see it.
  */
 export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick<Log, 'error'>): CredentialHeaders {
-  const names = new Set(ALWAYS)
+  const names = new Set(CREDENTIAL_NAMES)
   const declared = new Map<AuthScheme, ReadonlySet<string>>()
   let readable = new Set<string>()
   let version = -1

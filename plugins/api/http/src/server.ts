@@ -13,6 +13,7 @@ import type {
   Counts,
   Allowance,
   AuthScheme,
+  ErrorFormat,
   Http,
   HttpHooks,
   Limits,
@@ -29,12 +30,14 @@ import ratelimit from 'koa-ratelimit'
 import { createAnswer } from './answer.ts'
 import { createAuthentication, createCredentialRevalidation } from './authentication.ts'
 import { createDigestBody } from './body-digest.ts'
+import { createBodyMemory } from './body-memory.ts'
 import { createBody, validation } from './body.ts'
 import { readCertificate } from './certificate.ts'
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
 import type { ServerConfig } from './config.ts'
 import type { Context, Life, Middleware, RequestState } from './context.ts'
 import { createCors, refuseLentCredentials } from './cors.ts'
+import { createErrorFormatting } from './error-formats.ts'
 import {
   errorCodes,
   explain,
@@ -69,6 +72,7 @@ interface ServerDependencies {
   readonly routes: SlotView<Route>
   readonly mounts: SlotView<Mount>
   readonly schemes: SlotView<AuthScheme>
+  readonly formats: SlotView<ErrorFormat>
   readonly listeners: SlotView<PortListener>
   readonly limits: Limits | undefined
   readonly peers: Peers | undefined
@@ -93,8 +97,8 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
   const { config, log } = parts
   const life: Life = { draining: false, ending: false, streams: new Set() }
   const journal = createJournal(log, parts.hooks, parts.lasting)
-  const refusal = createRefusal(log)
   const isolated = createIsolated(parts.host)
+  const refusal = createRefusal(log, createErrorFormatting({ ...parts, isIsolated: isolated.has }))
   const access = createAccess(parts)
   const concurrency = createConcurrencyLimit(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
@@ -164,7 +168,7 @@ function createApp(parts: AppOptions): Koa<RequestState> {
     createCredentialRevalidation(parts), // for endless streams
     parts.allowance.middleware,
     routing.refuseUnknown,
-    createBody(config.body_limit),
+    createBody(config.body_limit, createBodyMemory(config.body_memory)),
     validation,
     createAnswer({ life, limits, common: parts.common, log }),
   ]

@@ -105,8 +105,9 @@ describe('authentication', () => {
     expect(await ask(keys.url, { ...key('all'), authorization: 'Basic YTpi' })).to.equal(200)
   })
 
-  it('takes two credentials of one principal for one', async () => {
-    expect((await ask('/who', { ...key('reader'), ...token('t-reader') })).body).to.deep.include({ id: 'reader' })
+  it('refuses two different credentials, also of one principal, and takes the same one in several headers', async () => {
+    expect((await ask('/who', { ...key('reader'), ...token('t-reader') })).status).to.equal(401)
+    expect((await ask('/who', { ...key('reader'), 'x-goog-api-key': 'reader' })).body).to.deep.include({ id: 'reader' })
   })
 
   for (const twice of [

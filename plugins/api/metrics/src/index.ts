@@ -1,5 +1,5 @@
 import { definePlugin, Host, schema } from '@svc/core'
-import { Chat, Http, MetricSources, Peers, Routes } from '@svc/core/contracts'
+import { ModelCalls, Http, MetricSources, Peers, Routes } from '@svc/core/contracts'
 import { createExposition, createMetricsCollector } from './metrics-collector.ts'
 import { collectNodeMetrics, hostMetrics } from './host-metrics.ts'
 import { createModelCounts } from './model-counts.ts'
@@ -22,7 +22,7 @@ export default definePlugin({
     const requests = createRequestCounts()
     const models = createModelCounts()
     scope.tap(Http.hooks.done, done => requests.count(done))
-    scope.tap(Chat.hooks.modelDone, done => models.count(done))
+    scope.tap(ModelCalls.hooks.modelDone, done => models.count(done))
     scope.add(MetricSources, 'service', {
       read: async ctx => [...requests.read(), ...models.read(), ...(await hostMetrics(host, ctx))],
     })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { ModelDone, Route } from '@svc/core/contracts'
-import { Chat, Http, MetricSources, Routes } from '@svc/core/contracts'
+import { ModelCalls, Http, MetricSources, Routes } from '@svc/core/contracts'
 import { definePlugin, type RunningHost, systemContext } from '@svc/core'
 import { item, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
@@ -165,14 +165,14 @@ describe('metrics', () => {
 /** Returns the exposition after these model calls. */
 async function scrapeAfter(done: readonly ModelDone[]): Promise<string> {
   const all = Promise.withResolvers<unknown>()
-  const chat = definePlugin({
-    provides: Chat,
+  const modelCalls = definePlugin({
+    provides: ModelCalls,
     setup(scope) {
       all.resolve(Promise.all(done.map(entry => scope.hooks.modelDone(entry, ctx))))
-      return { reply: unused, async *stream() {}, answer: unused }
+      return { reply: unused, async *stream() {}, embed: unused, countTokens: unused }
     },
   })
-  await using host = await testHost([pluginFolder('http'), pluginFolder('metrics'), { name: 'chat', use: chat }], {
+  await using host = await testHost([pluginFolder('http'), pluginFolder('metrics'), { name: 'model-calls', use: modelCalls }], {
     config: { server: { port: 0 } },
   })
   await all.promise
@@ -188,6 +188,7 @@ function modelDone(model: string): ModelDone {
     turn: 't',
     selected: { provider: 'p', model, source, profile, mode: 'build', fallback: [] },
     request: { model, messages: [] },
+    kind: 'chat',
     round: 1,
     attempt: 1,
     tried: [],

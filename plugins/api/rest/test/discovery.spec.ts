@@ -3,7 +3,7 @@ import type { JsonSchema } from '@svc/core'
 import type { Provider, Tool } from '@svc/core/contracts'
 import { serveRest } from './support/rest-server.ts'
 
-const features = { tool_calling: true, streaming: true, vision: false }
+const features = { tool_calling: true, streaming: true, vision: true }
 const provider = (models: Provider['models']): Provider => ({
   features,
   models,

@@ -4,7 +4,18 @@ import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const PLUGINS = ['http', 'rest', 'metrics', 'chat', 'conversations', 'selection', 'modes', 'provider-local', 'store-memory']
+const PLUGINS = [
+  'http',
+  'rest',
+  'metrics',
+  'chat',
+  'model-calls',
+  'conversations',
+  'selection',
+  'modes',
+  'provider-local',
+  'store-memory',
+]
 
 /** Who may ask what, as it is settled: `chat` = chat and conversations, `admin` = switches, `read` = every other GET; health is open. */
 const SETTLED = {

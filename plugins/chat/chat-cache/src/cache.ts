@@ -27,9 +27,9 @@ export interface AnswerCacheOptions {
 
 /** Answers identical requests from the cache. */
 export interface AnswerCache {
-  /** For a tap of `Chat.hooks.modelCall`. */
+  /** For a tap of `ModelCalls.hooks.modelCall`. */
   readonly called: (call: ModelCall, ctx: CallContext) => Promise<ModelAnswer | undefined>
-  /** For a tap of `Chat.hooks.modelDone`. */
+  /** For a tap of `ModelCalls.hooks.modelDone`. */
   readonly done: (done: ModelDone, ctx: CallContext) => Promise<void>
 }
 
@@ -51,6 +51,7 @@ export function createAnswerCache({ cache, counts, shared }: AnswerCacheOptions)
   }
   return {
     async called(call, ctx) {
+      if (!isCacheable(call)) return undefined
       const key = keyFor(call, ctx)
       const found = key === undefined ? undefined : await cache.get(AREA, key, ctx)
       // a retry looks again, because another turn can have stored the answer; it counts only as a hit
@@ -59,12 +60,16 @@ export function createAnswerCache({ cache, counts, shared }: AnswerCacheOptions)
       return found === undefined ? undefined : { events: found as unknown as ModelEvent[] }
     },
     async done(done, ctx) {
-      if (done.answered || done.failure || !done.events || !isWhole(done.events)) return
+      if (!isCacheable(done) || done.answered || done.failure || !done.events || !isWhole(done.events)) return
       const key = keyFor(done, ctx)
       if (key !== undefined) await cache.put(AREA, key, joined(done.events) as unknown as Json, ctx)
     },
   }
 }
+
+/** Whether the kept parts are all of the answer. Embeddings, further answers and log probabilities are not kept. */
+const isCacheable = ({ kind, request: { n = 1, logprobs, native } }: ModelCall) =>
+  kind === 'chat' && n === 1 && logprobs === undefined && native === undefined
 
 const WHOLE: ReadonlySet<FinishReason> = new Set(['stop', 'tool_calls'])
 

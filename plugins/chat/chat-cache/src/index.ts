@@ -1,5 +1,5 @@
 import { type CallContext, definePlugin } from '@svc/core'
-import { Cache, CacheAreas, Chat, Checks, MetricSources, Peers } from '@svc/core/contracts'
+import { Cache, CacheAreas, Checks, MetricSources, ModelCalls, Peers } from '@svc/core/contracts'
 import { AREA, createAnswerCache, createCacheCheck, createCacheCounts } from './cache.ts'
 import { CACHE_CONFIG } from './config.ts'
 
@@ -25,8 +25,8 @@ export default definePlugin({
     if (!enabled) return
     scope.add(CacheAreas, AREA, { description: 'Answers of models', ttlMs: ttl_s * 1000, maxEntries, maxBytes })
     const answers = createAnswerCache({ cache, counts, shared })
-    scope.tap(Chat.hooks.modelCall, answers.called, { stage: FIRST })
-    scope.tap(Chat.hooks.modelDone, answers.done)
+    scope.tap(ModelCalls.hooks.modelCall, answers.called, { stage: FIRST })
+    scope.tap(ModelCalls.hooks.modelDone, answers.done)
     scope.add(MetricSources, 'chat-cache', { read: ctx => counts.families(ctx) })
   },
 })

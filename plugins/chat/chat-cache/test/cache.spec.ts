@@ -20,6 +20,7 @@ const CALL: ModelCall = {
     fallback: [],
   },
   request: { model: 'm', messages: [] },
+  kind: 'chat',
   round: 1,
   attempt: 1,
   tried: [],

@@ -148,7 +148,7 @@ function createBreaker({ failures, openMs, now }: BreakerOptions): Breaker {
 export interface Outcomes {
   /** Reports a failure before the first event, before the policy decides about a retry. */
   failed(call: ModelFailed): void
-  /** For a tap of `Chat.hooks.modelDone`. */
+  /** For a tap of `ModelCalls.hooks.modelDone`. */
   readonly done: (done: ModelDone) => void
 }
 

@@ -1,5 +1,5 @@
 import { definePlugin } from '@svc/core'
-import { Chat, Checks, MetricSources, Providers } from '@svc/core/contracts'
+import { Chat, ModelCalls, Checks, MetricSources, Providers } from '@svc/core/contracts'
 import { createBreakers, createOutcomes } from './breakers.ts'
 import { createCandidates, createTurns, createPolicy, POLICY_CONFIG, createCheck, createPolicyCounts } from './policy.ts'
 
@@ -24,9 +24,9 @@ export default definePlugin({
     const counts = createPolicyCounts()
     const candidates = createCandidates({ breakers, turns, providers, random })
     const policy = createPolicy({ config, breakers, candidates, outcomes, counts, random })
-    scope.tap(Chat.hooks.modelCall, policy.called, { stage: LAST })
-    scope.tap(Chat.hooks.modelFailed, policy.failed)
-    scope.tap(Chat.hooks.modelDone, outcomes.done)
+    scope.tap(ModelCalls.hooks.modelCall, policy.called, { stage: LAST })
+    scope.tap(ModelCalls.hooks.modelFailed, policy.failed)
+    scope.tap(ModelCalls.hooks.modelDone, outcomes.done)
     scope.tap(Chat.hooks.end, turns.ended)
     scope.add(Checks, 'models', createCheck(breakers))
     scope.add(MetricSources, 'chat-policy', { read: async () => counts.read(breakers.states()) })

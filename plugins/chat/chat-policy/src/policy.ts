@@ -77,9 +77,9 @@ const REST_MS = 1_000
 
 /** Decides which model is called, and how to continue after a failure. */
 export interface Policy {
-  /** For a tap of `Chat.hooks.modelCall`. */
+  /** For a tap of `ModelCalls.hooks.modelCall`. */
   readonly called: (call: ModelCall) => ModelAnswer | undefined
-  /** For a tap of `Chat.hooks.modelFailed`. */
+  /** For a tap of `ModelCalls.hooks.modelFailed`. */
   readonly failed: (call: ModelFailed) => Promise<FailureAnswer | undefined>
 }
 

@@ -1,6 +1,16 @@
 import { svcError, type CallContext } from '@svc/core'
-import type { Chat, ModelEvent, ToolCallPart, TurnEnd, TurnEvent, TurnReply, TurnRequest, TurnStatus } from '@svc/core/contracts'
-import { createClock } from './model-call.ts'
+import type {
+  Chat,
+  ModelCallEnd,
+  ModelCallEvent,
+  StoredMessage,
+  ToolCallPart,
+  TurnEnd,
+  TurnEvent,
+  TurnReply,
+  TurnRequest,
+  TurnStatus,
+} from '@svc/core/contracts'
 import { toPublicError } from './errors.ts'
 import {
   beginTurn,
@@ -10,7 +20,6 @@ import {
   isFit,
   keepTurn,
   leaveTurn,
-  spend,
   startEvent,
   type Turn,
   type TurnHow,
@@ -24,7 +33,6 @@ export function createChat(parts: ChatDependencies): Chat {
   const services: ChatServices = {
     ...parts,
     toolsFor: createToolLists(parts.tools, parts.modes, parts.config.tools_inline),
-    clock: createClock(),
   }
   return {
     stream: (request, ctx) => runTurn(services, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
@@ -55,16 +63,16 @@ async function* runTurn(
       const step = run.beginStep()
       for (;;) {
         const pending = step.next()
-        if (run.isStartDue && (await isSlow(pending, services.config.start_after_ms))) yield run.start()
-        const event = await pending
-        if (run.isStartDue) yield run.start()
-        if (!event) break
-        const token = run.take(step, event)
+        if (run.isStartDue && (await isSlow(pending, run.leftToStart()))) yield run.start()
+        const { done, value: event } = await pending
+        if (done) break
+        if (run.begins(event)) yield run.start()
+        const token = run.take(event)
         if (token) yield token
       }
-      const calls = run.endStep(step)
+      const calls = run.endStep()
       if (calls.length > 0) yield* runTools(services, turn, calls, isShown, ctx)
-      else if (isAnswered(turn)) break
+      if (isAnswered(turn, calls)) break
     }
     if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
     const end = await run.complete()
@@ -79,7 +87,9 @@ async function* runTurn(
   }
 }
 
-const isAnswered = (turn: Turn) => !turn.form || isFit(turn, turn.form)
+/** Whether the turn ends after a step that made these calls of its own tools. */
+const isAnswered = (turn: Turn, calls: readonly ToolCallPart[]) =>
+  turn.clientCalls.length > 0 || (calls.length === 0 && (!turn.form || isFit(turn, turn.form)))
 
 /** The progress of a turn: its start event, its model steps and its single end event. */
 class TurnRun {
@@ -87,10 +97,14 @@ class TurnRun {
   readonly #turn: Turn
   readonly #isShown: boolean
   readonly #ctx: CallContext
+  /** Aborts the model, when the caller aborts or the reader leaves. */
+  readonly #stop = new AbortController()
+  readonly #begun = performance.now()
   #started = false
   #number = 0
   #withTools = true
   #step: ModelStep | undefined
+  #stepEnd: ModelCallEnd | undefined
   #status: TurnStatus = 'cancelled'
   #end: TurnEnd | undefined
 
@@ -99,11 +113,25 @@ class TurnRun {
     this.#turn = turn
     this.#isShown = isShown
     this.#ctx = ctx
+    ctx.signal.addEventListener('abort', this.#onAbort, { once: true })
+    if (ctx.signal.aborted) this.#onAbort()
   }
+
+  readonly #onAbort = () => this.#stop.abort(this.#ctx.signal.reason)
 
   /** Whether the reader still waits for the start event. */
   get isStartDue(): boolean {
     return this.#isShown && !this.#started
+  }
+
+  /** Whether the start event comes before this event of the model: it is of an answer, or the end of one that is complete. */
+  begins(event: ModelCallEvent): boolean {
+    return this.isStartDue && event.type !== 'start' && (event.type !== 'end' || event.status === 'completed')
+  }
+
+  /** Milliseconds until the start event is sent without waiting for the model. */
+  leftToStart(): number {
+    return Math.max(0, this.#begun + this.#services.config.start_after_ms - performance.now())
   }
 
   start(): TurnEvent {
@@ -114,27 +142,47 @@ class TurnRun {
   beginStep(): ModelStep {
     this.#number += 1
     this.#withTools = mayUseTools(this.#services, this.#turn, this.#number)
-    this.#step = new ModelStep(this.#services, this.#turn, this.#number, this.#withTools, this.#ctx)
-    return this.#step
+    const ctx = { ...this.#ctx, signal: this.#stop.signal }
+    this.#stepEnd = undefined
+    return (this.#step = new ModelStep(this.#services, this.#turn, this.#number, this.#withTools, this.#stop, ctx))
   }
 
-  /** Adds an event of the model to the answer. Returns the event for the reader, if any. */
-  take({ answer }: ModelStep, event: ModelEvent): TurnEvent | undefined {
+  /** Takes an event of the model step. Returns the event for the reader, if any. */
+  take(event: ModelCallEvent): TurnEvent | undefined {
+    if (event.type === 'start') {
+      this.#turn.who = { provider: event.provider, model: event.model }
+      return undefined
+    }
+    if (event.type === 'end') return this.#closeStep(event)
     this.#started = true
-    const text = answer.take(event)
-    if (text === undefined) return undefined
-    this.#turn.said += text
-    return this.#isShown && !this.#turn.form ? { type: 'token', content: text, index: this.#turn.tokens++ } : undefined
+    if (event.type !== 'text') return undefined
+    this.#turn.said += event.text
+    return this.#isShown && !this.#turn.form ? { type: 'token', content: event.text, index: this.#turn.tokens++ } : undefined
   }
 
-  /** Closes the model step; returns the tools that it calls. */
-  endStep({ answer }: ModelStep): readonly ToolCallPart[] {
-    this.#started = true
-    // no further step could use their results
-    if (!this.#withTools) answer.dropCalls()
-    closeAnswer(this.#turn, answer)
+  #closeStep(end: ModelCallEnd): undefined {
+    const { usage, made } = this.#turn
     this.#step = undefined
-    return answer.calls
+    this.#stepEnd = end
+    this.#turn.who = { provider: end.provider, model: end.model }
+    this.#turn.tried = end.tried
+    this.#turn.finish = end.finish
+    usage.input += end.usage.input
+    usage.output += end.usage.output
+    usage.cached += end.usage.cached ?? 0
+    if (end.message) made.push(this.#withTools ? end.message : withoutCalls(end.message))
+  }
+
+  /** Closes the model step; returns the calls of tools that the turn runs. */
+  endStep(): readonly ToolCallPart[] {
+    this.#started = true
+    // no further step could use the results of its calls
+    if (!this.#withTools) return []
+    const { clientTools } = this.#turn
+    const calls = this.#stepEnd?.message?.parts.filter(part => part.type === 'tool_call') ?? []
+    if (clientTools.size === 0) return calls
+    this.#turn.clientCalls = calls.filter(({ tool }) => clientTools.has(tool))
+    return calls.filter(({ tool }) => !clientTools.has(tool))
   }
 
   async complete(): Promise<TurnEnd> {
@@ -158,8 +206,8 @@ class TurnRun {
 
   /** Releases the model and the conversation, whatever the status of the turn. */
   async leave(): Promise<void> {
-    this.#step?.leave()
     const end = (this.#end ??= await this.#endIncomplete())
+    this.#ctx.signal.removeEventListener('abort', this.#onAbort)
     await leaveTurn(this.#services, this.#turn)
     const { id, kept, made } = this.#turn
     void this.#services.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
@@ -167,31 +215,22 @@ class TurnRun {
 
   /** Keeps the partial reply of a turn that did not complete. */
   async #endIncomplete(): Promise<TurnEnd> {
-    const closed = this.#step && closeIncomplete(this.#turn, this.#step)
+    const end = await this.#step?.abandon()
+    if (end) this.#closeStep(end)
     try {
       await keepTurn(this.#services, this.#turn, this.#status, this.#ctx)
     } catch (error) {
       const facts = { err: error, request_id: this.#ctx.requestId }
       this.#services.log.error(facts, 'failed to keep the partial reply of a turn')
     }
-    await closed
     return endEvent(this.#turn, this.#status, this.#ctx)
   }
 }
 
-function closeAnswer(turn: Turn, answer: ModelStep['answer']): void {
-  spend(turn, answer)
-  turn.made.push(answer.message(turn.who.provider))
-}
-
-/** Closes a step that its provider did not end. The turn and the metrics count the same tokens. */
-async function closeIncomplete(turn: Turn, step: ModelStep): Promise<void> {
-  const { answer } = step
-  if (answer.any) turn.made.push(answer.message(turn.who.provider))
-  await step.settle()
-  spend(turn, answer)
-  step.close()
-}
+const withoutCalls = (message: StoredMessage): StoredMessage => ({
+  ...message,
+  parts: message.parts.filter(part => part.type !== 'tool_call'),
+})
 
 /** Whether the first event takes longer than `afterMs`. */
 async function isSlow(pending: Promise<unknown>, afterMs: number): Promise<boolean> {

@@ -1,5 +1,5 @@
-import { codeOf, type SvcError, svcError } from '@svc/core'
-import type { PublicError, ModelFailure, ModelRef } from '@svc/core/contracts'
+import { type SvcError, svcError } from '@svc/core'
+import type { PublicError, ModelRef } from '@svc/core/contracts'
 
 const clip = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text)
 
@@ -25,75 +25,17 @@ export const toolForbidden = (tool: string, mode: string, allowed: readonly stri
 export const questionUnknown = ({ requestId, callId }: { requestId: string; callId: string }) =>
   svcError('QUESTION_UNKNOWN', 'there is no such question', { details: { requestId: clip(requestId), callId: clip(callId) } })
 
-/** A failed model call, with the provider in its details. */
-export function modelFailed(provider: string, failure: ModelFailure, message: string, cause?: unknown): SvcError {
-  return svcError('MODEL_FAILED', message, { details: { ...failure, provider }, cause })
-}
-
-/** Reads the failure from an error of a provider. An error other than MODEL_FAILED counts as a network failure. */
-export function failureOf(error: unknown): ModelFailure {
-  const details = (error as { details?: Partial<ModelFailure> })?.details
-  if (codeOf(error) === 'MODEL_FAILED' && details?.kind) return { retryable: false, ...details, kind: details.kind }
-  return { kind: 'network', retryable: false }
-}
-
-export const modelSilent = (provider: string, ms: number, first: boolean) =>
-  modelFailed(
-    provider,
-    { kind: 'timeout', retryable: true },
-    `provider "${provider}" ${first ? 'did not begin its answer' : 'sent no events'} for ${ms} ms`
-  )
-
-export const modelsLate = (provider: string, ms: number) =>
-  modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" did not list its models within ${ms} ms`)
-
-export const budgetExhausted = (budget: number, spent: number, needed: number) =>
-  svcError(
-    'BUDGET_EXHAUSTED',
-    `the turn has a budget of ${budget} tokens and has used ${spent}; its next request alone needs ${needed}`,
-    {
-      details: { budget, spent, needed },
-      hint: 'Raise the token budget, or send a shorter request',
-    }
-  )
-
 export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
   svcError('ANSWER_INVALID', `the model ${model} returned a reply that does not match the schema twice: ${reason}`, {
     details: { provider, model, reason },
     hint: 'Simplify the response schema, or use another model',
   })
 
-/** The turn reached its own limit. That counts as a failure of the model only if the model was silent for half of it. */
-export const turnTimeout = (provider: string, ms: number, whose: 'turn' | 'model' = 'turn') =>
-  modelFailed(
-    provider,
-    { kind: 'timeout', retryable: true, ...(whose === 'turn' ? { requestOnly: true } : {}) },
-    `the turn did not end within ${ms} ms`
-  )
-
-export const answerTooLong = (provider: string, limit: number) =>
-  modelFailed(
-    provider,
-    { kind: 'bad_request', retryable: false },
-    `the answer of provider "${provider}" has more than ${limit} characters`
-  )
-
-export const probeLate = (provider: string, ms: number) =>
-  modelFailed(provider, { kind: 'timeout', retryable: true }, `no answer within ${ms} ms`)
-
-export const modelBroke = (provider: string, what: string) =>
-  modelFailed(provider, { kind: 'network', retryable: true }, `provider "${provider}" ${what}`)
-
-/** The provider cannot serve this request; another provider can. */
-export const unfit = (provider: string, message: string) =>
-  modelFailed(provider, { kind: 'bad_request', retryable: false }, message)
-
-export const contextTooLong = ({ provider, model }: ModelRef, limit: number, count: number) =>
-  modelFailed(
-    provider,
-    { kind: 'context_too_long', retryable: false, limit, count },
-    `the messages have ${count} tokens; the limit of the model ${model} is ${limit}`
-  )
+/** The turn reached its own limit, outside of a model call. */
+export const turnTimeout = (provider: string, ms: number) =>
+  svcError('MODEL_FAILED', `the turn did not end within ${ms} ms`, {
+    details: { kind: 'timeout', retryable: true, requestOnly: true, provider },
+  })
 
 /** The error for events. An error without a code of svc becomes INTERNAL_ERROR; its message goes only to the log. */
 export function toPublicError(error: unknown): PublicError {

@@ -9,11 +9,11 @@ import type {
   ToolVerdict,
   TurnEvent,
 } from '@svc/core/contracts'
-import { logToolFailure } from '@svc/plugin-kit'
+import { contentText, isWithin, logToolFailure } from '@svc/plugin-kit'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
 import type { PersonAnswer } from './questions.ts'
-import { boundedResult, failure, isWithin, textOf } from './messages.ts'
+import { boundedResult, failure } from './messages.ts'
 import { addCalled, toolIn } from './tool-list.ts'
 import type { ChatServices, Turn } from './turn.ts'
 
@@ -141,7 +141,7 @@ function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
     tool: use.tool,
     callId: use.callId,
     success: use.success,
-    result: result.structured ?? textOf(part.content),
+    result: result.structured ?? contentText(part.content),
     error: use.error ?? null,
     durationMs: use.durationMs,
   }
@@ -188,7 +188,7 @@ async function useTool(parts: ToolUseOptions, ctx: CallContext): Promise<ToolOut
       arguments: args,
       success: !failed,
       durationMs: Math.round(performance.now() - begun),
-      ...(failed ? { error: textOf(result.content) } : {}),
+      ...(failed ? { error: contentText(result.content) } : {}),
     },
     result,
   }

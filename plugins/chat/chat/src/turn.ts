@@ -12,17 +12,14 @@ import {
 } from '@svc/core'
 import type {
   ChatHooks,
+  FinishReason,
+  ModelMessage,
   Conversations,
   Json,
   Mode,
-  ModelAlias,
-  ModelInfo,
-  ModelMessage,
+  ModelCalls,
   ModelRef,
-  ModelRequest,
   OpenTurn,
-  Provider,
-  ProviderFeatures,
   Selected,
   Selection,
   StoredMessage,
@@ -35,13 +32,11 @@ import type {
   TurnStatus,
 } from '@svc/core/contracts'
 import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import type { Answer, Clock } from './model-call.ts'
 import { answerInvalid, invalid } from './errors.ts'
-import { systemMessages, userMessage } from './messages.ts'
-import type { ProviderCounts } from './providers-check.ts'
+import { userMessage } from './messages.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
-import { addCalled, offeredTools, type ToolList } from './tool-list.ts'
+import { addCalled, type ToolList } from './tool-list.ts'
 
 /** The services and settings that chat requires. */
 export interface ChatDependencies {
@@ -49,12 +44,10 @@ export interface ChatDependencies {
   readonly hooks: HookCallers<ChatHooks>
   readonly conversations: Conversations
   readonly selection: Selection
-  readonly providers: SlotView<Provider>
+  readonly modelCalls: ModelCalls
   readonly tools: SlotView<Tool>
   readonly modes: SlotView<Mode>
-  readonly aliases: SlotView<ModelAlias>
   readonly questions: Pick<Questions, 'ask' | 'answer'>
-  readonly counts: Pick<ProviderCounts, 'asked'>
   readonly log: Log
   /** For work that must finish after the caller aborts. */
   readonly lasting: CallContext
@@ -62,7 +55,6 @@ export interface ChatDependencies {
 
 /** The services of a turn: those of chat, and the objects that all turns share. */
 export interface ChatServices extends ChatDependencies {
-  readonly clock: Clock
   /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
   readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => ToolList
 }
@@ -71,13 +63,6 @@ export interface ChatServices extends ChatDependencies {
 export interface TurnHow {
   readonly isShown: boolean
   readonly key: string | undefined
-}
-
-/** A model with its provider and features. The request is adapted to them. */
-export interface Candidate extends ModelRef {
-  readonly source: Provider
-  readonly info: ModelInfo | undefined
-  readonly features: ProviderFeatures
 }
 
 /** The state of a running turn. */
@@ -91,9 +76,7 @@ export interface Turn {
   /** The model that answers now: the selected model, or another after a failure. */
   who: ModelRef
   /** The models that failed before, in order. */
-  readonly tried: ModelRef[]
-  /** The candidate for `who`; absent before its lookup. */
-  known: Candidate | undefined
+  tried: readonly ModelRef[]
   readonly list: ToolList
   /** Indexed tools of `list` whose schemas the model receives. */
   readonly added: Set<string>
@@ -102,6 +85,15 @@ export interface Turn {
   readonly keys: CallKeys | undefined
   /** The schema of the reply; absent for a plain text reply. */
   readonly form: Form | undefined
+  /** The end of `asked.messages` that this turn answers, without system messages. */
+  readonly prior: readonly ModelMessage[]
+  /** The system messages of `asked.messages`. */
+  readonly system: readonly ModelMessage[]
+  readonly clientTools: ReadonlySet<string>
+  /** Why the model ended its last answer. */
+  finish: FinishReason | undefined
+  /** Calls of client tools that end the turn. */
+  clientCalls: readonly ToolCallPart[]
   /** The messages of this turn that the conversation will store. */
   readonly made: StoredMessage[]
   /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
@@ -136,7 +128,8 @@ export async function beginTurn(
   const { provider, model, profile, mode } = asked
   const selected = await services.selection.select({ provider, model, profile, mode }, ctx)
   const list = services.toolsFor(asked.tools, selected.profile.tools, selected.mode)
-  const open = asked.keep === false ? NOT_KEPT : await openConversation(services, asked, ctx)
+  const given = asked.messages && partsOf(asked.messages)
+  const open = asked.keep === false ? { ...NOT_KEPT, turns: given?.past ?? [] } : await openConversation(services, asked, ctx)
   const who = { provider: selected.provider, model: selected.model }
   const limitMs = asked.timeoutMs ?? services.config.timeout_ms
   const added = new Set<string>()
@@ -148,13 +141,17 @@ export async function beginTurn(
     selected,
     who,
     tried: [],
-    known: undefined,
     list,
     added,
     open,
     keys: key === undefined ? undefined : new CallKeys(key),
     form,
-    made: [userMessage(asked.message)],
+    prior: given?.own ?? [],
+    system: given?.system ?? [],
+    clientTools: new Set(asked.clientTools?.map(tool => tool.name)),
+    finish: undefined,
+    clientCalls: [],
+    made: given ? [] : [userMessage(asked.message)],
     aside: undefined,
     usage: { input: 0, output: 0, cached: 0 },
     toolsUsed: [],
@@ -167,13 +164,6 @@ export async function beginTurn(
     handed: false,
     kept: false,
   }
-}
-
-/** Adds the usage of a model call. */
-export function spend({ usage }: Turn, { usage: { input, output, cached = 0 } }: Pick<Answer, 'usage'>): void {
-  usage.input += input
-  usage.output += output
-  usage.cached += cached
 }
 
 /** The conversation of a turn with `keep: false`. */
@@ -191,7 +181,8 @@ function openConversation(
 function checkRequest(asked: TurnRequest, limit: number) {
   const { message, temperature, maxTokens, keep, conversationId } = asked
 
-  if (message.trim() === '') throw invalid('message', 'must not be blank')
+  if (asked.messages) checkMessages(asked)
+  else if (message.trim() === '') throw invalid('message', 'must not be blank')
   if (message.length > limit)
     throw invalid('message', `must have at most ${limit} characters, has ${message.length}`, { limit, count: message.length })
   if (temperature !== undefined && !(temperature >= 0 && temperature <= 1))
@@ -202,6 +193,33 @@ function checkRequest(asked: TurnRequest, limit: number) {
   checkCount('token_budget', asked.tokenBudget)
   checkCount('timeout_ms', asked.timeoutMs)
   if (keep === false && conversationId !== undefined) throw invalid('keep', 'cannot be false in a conversation')
+}
+
+function checkMessages({ message, messages = [], keep }: TurnRequest) {
+  if (message !== '') throw invalid('message', 'must be empty in a turn with messages')
+  if (keep !== false) throw invalid('messages', 'cannot be used in a conversation')
+  const last = messages.at(-1)
+  if (last?.role !== 'user' && last?.role !== 'tool')
+    throw invalid('messages', 'must end with a message of the user, or with results of tools')
+}
+
+/** A conversation in parts: past turns, the messages that a turn answers, and system messages. */
+interface ConversationParts {
+  readonly past: readonly (readonly StoredMessage[])[]
+  readonly own: readonly ModelMessage[]
+  readonly system: readonly ModelMessage[]
+}
+
+/** A turn begins with a message of the user. */
+function partsOf(messages: readonly ModelMessage[]): ConversationParts {
+  const turns: ModelMessage[][] = []
+  for (const message of messages) {
+    if (message.role === 'system') continue
+    if (message.role === 'user' || turns.length === 0) turns.push([])
+    turns.at(-1)!.push(message)
+  }
+  const own = turns.pop() ?? []
+  return { past: turns, own, system: messages.filter(({ role }) => role === 'system') }
 }
 
 function checkCount(field: string, value: number | undefined) {
@@ -229,25 +247,6 @@ const correctionOf = (reason: string) =>
 
 const textOf = ({ parts }: StoredMessage) => parts.map(part => (part.type === 'text' ? part.text : '')).join('')
 
-/** The request of this model step, without past turns: `fitContextWindow` adds those. */
-export function requestOf(services: ChatServices, turn: Turn, withTools: boolean): ModelRequest {
-  const { asked, gathered, selected, who, list, added, open, made, aside } = turn
-  const temperature = asked.temperature ?? selected.profile.temperature
-  const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
-  const system = systemMessages(asked.system ?? selected.profile.systemPrompt, services.modes.get(selected.mode)?.prompt)
-  const messages: ModelMessage[] = [...system, ...(aside ? made.toSpliced(aside.at, 0, ...aside.messages) : made)]
-  return {
-    model: who.model,
-    messages,
-    ...(withTools ? offeredTools(list, added) : {}),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(asked.responseSchema === undefined ? {} : { responseSchema: asked.responseSchema }),
-    ...(open.conversationId === '' ? {} : { cacheKey: open.conversationId }),
-    ...(gathered ? { gathered } : {}),
-  }
-}
-
 /** The start event with model and conversation. Other clients see a new conversation only after its first turn is kept. */
 export function startEvent(turn: Turn, ctx: CallContext): TurnEvent {
   return {
@@ -273,6 +272,9 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
     durationMs: Math.round(performance.now() - turn.begun),
     toolsUsed: turn.toolsUsed,
     ...(turn.data === undefined || status !== 'completed' ? {} : { data: turn.data }),
+    ...(turn.asked.messages ? { made: turn.made } : {}),
+    ...(turn.finish === undefined || !turn.asked.messages ? {} : { finish: turn.finish }),
+    ...(turn.clientCalls.length > 0 ? { calls: turn.clientCalls } : {}),
   }
 }
 

@@ -15,7 +15,9 @@ import {
 import { gather, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const BASE = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'provider-local', 'tools-time'].map(pluginFolder)
+const BASE = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'model-calls', 'provider-local', 'tools-time'].map(
+  pluginFolder
+)
 
 export interface ChatHost extends AsyncDisposable {
   readonly host: RunningHost

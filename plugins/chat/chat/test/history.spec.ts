@@ -1,5 +1,5 @@
 import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
-import { Chat, type ContentPart, Conversations, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
+import { ModelCalls, type ContentPart, Conversations, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, startChatHost, codeThrown, says, scripted, tool } from './chat-host.ts'
@@ -114,7 +114,7 @@ describe('the history of a conversation', () => {
       },
     ])
     const b = scripted([says('b')])
-    const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
+    const tap = tapping(scope => scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
     await using chatHost = await startChatHost({
       give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), item(Tools, 't', tool({}))],
     })
@@ -183,7 +183,7 @@ describe('a context that is too small', () => {
 
   it('lets another model take what does not fit', async () => {
     const [a, b] = [scripted([says('a')], models), scripted([says('b')])]
-    const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
+    const tap = tapping(scope => scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b)] })
     expect(await chatHost.chat.reply({ message: 'x'.repeat(5_000), provider: 'a' }, testContext())).to.include({ response: 'b' })
   })

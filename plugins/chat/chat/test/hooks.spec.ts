@@ -1,6 +1,7 @@
 import { definePlugin, type PluginRef, type Scope } from '@svc/core'
 import {
   Chat,
+  ModelCalls,
   Conversations,
   type MessagePart,
   type ModelEvent,
@@ -41,12 +42,14 @@ describe('the hooks of chat', () => {
       { type: 'text', text: 'ready' },
       { type: 'finish', reason: 'stop' },
     ]
-    await using chatHost = await startChatHost({ give: [tapping(scope => scope.tap(Chat.hooks.modelCall, () => ({ events })))] })
+    await using chatHost = await startChatHost({
+      give: [tapping(scope => scope.tap(ModelCalls.hooks.modelCall, () => ({ events })))],
+    })
     expect(textOf(await chatHost.stream('hi'))).to.equal('ready')
   })
 
   it('asks another provider when a tap of modelFailed says so, and says who answered', async () => {
-    const give = [tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'other', model: 'm' })))]
+    const give = [tapping(scope => scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'other', model: 'm' })))]
     const other = strange(async function* () {
       yield { type: 'text', text: 'from the other' }
       yield { type: 'finish', reason: 'stop' }
@@ -59,7 +62,7 @@ describe('the hooks of chat', () => {
   it('tells every model call in modelDone, the failed ones with why', async () => {
     const seen: (string | undefined)[] = []
     await using chatHost = await startChatHost({
-      give: [tapping(scope => scope.tap(Chat.hooks.modelDone, done => void seen.push(done.failure?.kind)))],
+      give: [tapping(scope => scope.tap(ModelCalls.hooks.modelDone, done => void seen.push(done.failure?.kind)))],
     })
     await chatHost.stream('hi')
     await codeThrown(chatHost.stream('/fail rate_limited'))

@@ -1,6 +1,15 @@
 import { setImmediate } from 'node:timers/promises'
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
-import { Chat, type ModelDone, type ModelEvent, type ModelFailure, Providers, Tools, type TurnDone } from '@svc/core/contracts'
+import {
+  Chat,
+  ModelCalls,
+  type ModelDone,
+  type ModelEvent,
+  type ModelFailure,
+  Providers,
+  Tools,
+  type TurnDone,
+} from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { handClock } from './hand-clock.ts'
@@ -12,7 +21,7 @@ function listening() {
   const turns: TurnDone[] = []
   const use = definePlugin({
     setup(scope) {
-      scope.tap(Chat.hooks.modelDone, entry => void done.push(entry))
+      scope.tap(ModelCalls.hooks.modelDone, entry => void done.push(entry))
       scope.tap(Chat.hooks.end, entry => void turns.push(entry))
     },
   })
@@ -167,7 +176,7 @@ describe('a try of a model', () => {
       throw failing({ kind: 'network', retryable: true })
     })
     const again = definePlugin({
-      setup: scope => void scope.tap(Chat.hooks.modelFailed, () => (tries < 2 ? { waitMs: 0 } : undefined)),
+      setup: scope => void scope.tap(ModelCalls.hooks.modelFailed, () => (tries < 2 ? { waitMs: 0 } : undefined)),
     })
     await using chatHost = await startChatHost({ give: [{ name: 'again', use: again }, item(Providers, 'twice', twice)] })
     const { message } = await codeThrown(chatHost.chat.reply({ message: 'hi', provider: 'twice' }, testContext()))

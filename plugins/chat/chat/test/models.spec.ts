@@ -1,6 +1,6 @@
 import { definePlugin, type PluginRef, type Scope, svcError } from '@svc/core'
 import {
-  Chat,
+  ModelCalls,
   ModelAliases,
   type ModelCall,
   type ModelDone,
@@ -31,7 +31,7 @@ describe('which model a turn asks', () => {
     const [a, b] = [scripted([says('a')]), scripted([calls(['t']), says('b')])]
     const seen: string[] = []
     const tap = tapping(scope =>
-      scope.tap(Chat.hooks.modelCall, call => {
+      scope.tap(ModelCalls.hooks.modelCall, call => {
         seen.push(`${whom(call)} round ${call.round} attempt ${call.attempt}`)
         return call.selected.provider === 'a' ? { provider: 'b', model: 'm' } : undefined
       })
@@ -47,7 +47,7 @@ describe('which model a turn asks', () => {
   it('gives up taps that send it from model to model for ever', async () => {
     const give = ['a', 'b'].map(name => item(Providers, name, scripted([says(name)])))
     const tap = tapping(scope =>
-      scope.tap(Chat.hooks.modelCall, ({ selected }) => ({ provider: selected.provider === 'a' ? 'b' : 'a', model: 'm' }))
+      scope.tap(ModelCalls.hooks.modelCall, ({ selected }) => ({ provider: selected.provider === 'a' ? 'b' : 'a', model: 'm' }))
     )
     await using chatHost = await startChatHost({ give: [tap, ...give] })
     const { code, message } = await codeThrown(chatHost.chat.reply(ask(), testContext()))
@@ -56,7 +56,7 @@ describe('which model a turn asks', () => {
 
   it('gives up taps that try again for ever', async () => {
     const a = scripted([fails()])
-    const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ waitMs: 0 })))
+    const tap = tapping(scope => scope.tap(ModelCalls.hooks.modelFailed, () => ({ waitMs: 0 })))
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a)] })
     expect((await codeThrown(chatHost.chat.reply(ask(), testContext()))).code).to.equal('MODEL_FAILED')
     expect(a.requests).to.have.length(100)
@@ -67,9 +67,9 @@ describe('which model a turn asks', () => {
     const done: ModelDone[] = []
     const failure = { kind: 'overloaded', retryable: true } as const
     const tap = tapping(scope => {
-      scope.tap(Chat.hooks.modelCall, call => (call.selected.provider === 'a' ? { failure, message: 'open' } : undefined))
-      scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' }))
-      scope.tap(Chat.hooks.modelDone, entry => void done.push(entry))
+      scope.tap(ModelCalls.hooks.modelCall, call => (call.selected.provider === 'a' ? { failure, message: 'open' } : undefined))
+      scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'b', model: 'm' }))
+      scope.tap(ModelCalls.hooks.modelDone, entry => void done.push(entry))
     })
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b)] })
     expect(await chatHost.chat.reply(ask(), testContext())).to.include({ response: 'b', provider: 'b' })
@@ -93,8 +93,11 @@ describe('which model a turn asks', () => {
     const next: Record<string, string> = { a: 'b', b: 'c' }
     const seen: unknown[] = []
     const tap = tapping(scope => {
-      scope.tap(Chat.hooks.modelCall, call => void seen.push([whom(call), call.attempt, call.tried.map(entry => entry.provider)]))
-      scope.tap(Chat.hooks.modelFailed, ({ selected, attempt }) =>
+      scope.tap(
+        ModelCalls.hooks.modelCall,
+        call => void seen.push([whom(call), call.attempt, call.tried.map(entry => entry.provider)])
+      )
+      scope.tap(ModelCalls.hooks.modelFailed, ({ selected, attempt }) =>
         attempt < 2 ? { waitMs: 0 } : { provider: next[selected.provider]!, model: 'm' }
       )
     })
@@ -117,7 +120,7 @@ describe('which model a turn asks', () => {
       { provider: 'b', model: 'm' },
     ]
     const tap = tapping(scope =>
-      scope.tap(Chat.hooks.modelFailed, entry => {
+      scope.tap(ModelCalls.hooks.modelFailed, entry => {
         failed.push(entry)
         return next.shift()
       })
@@ -133,7 +136,7 @@ describe('which model a turn asks', () => {
   })
 
   it('takes an alias of the provider that a tap names', async () => {
-    const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'fast' })))
+    const tap = tapping(scope => scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'b', model: 'fast' })))
     const give = [item(Providers, 'a', scripted([fails()])), item(Providers, 'b', scripted([says('b')]))]
     await using chatHost = await startChatHost({
       give: [tap, ...give, item(ModelAliases, 'fast', { provider: 'b', model: 'm' })],
@@ -155,7 +158,7 @@ describe('which model a turn asks', () => {
         { type: 'finish', reason: 'stop' },
       ],
     ])
-    const tap = tapping(scope => scope.tap(Chat.hooks.modelDone, entry => void done.push(entry)))
+    const tap = tapping(scope => scope.tap(ModelCalls.hooks.modelDone, entry => void done.push(entry)))
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a)] })
     await chatHost.stream(ask())
     expect(done[0]?.events).to.deep.equal([
@@ -176,7 +179,7 @@ describe('which model a turn asks', () => {
 
   it('asks another provider although the first cannot even tell its models', async () => {
     const down = scripted([says('a')], [], { models: fails('network') })
-    const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
+    const tap = tapping(scope => scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
     await using chatHost = await startChatHost({
       give: [tap, item(Providers, 'a', down), item(Providers, 'b', scripted([says('b')]))],
     })
@@ -211,7 +214,7 @@ describe('what a model can do', () => {
 
   it('is looked at anew for a model that answers in the stead of another', async () => {
     const [a, b] = [scripted([calls(['t']), fails()]), scripted([says('b')], [plain])]
-    const tap = tapping(scope => scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
+    const tap = tapping(scope => scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })))
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), tools] })
     const reply = await chatHost.chat.reply(ask({ temperature: 0.3, maxTokens: 40 }), testContext())
     expect(reply).to.include({ response: 'b', provider: 'b' })
@@ -227,7 +230,9 @@ describe('what a model can do', () => {
   it('makes a model that calls no tools fail where a caller asked for some by name', async () => {
     const [a, b] = [scripted([fails()]), scripted([says('b')], [plain])]
     const tap = tapping(scope =>
-      scope.tap(Chat.hooks.modelFailed, entry => (entry.selected.provider === 'a' ? { provider: 'b', model: 'm' } : undefined))
+      scope.tap(ModelCalls.hooks.modelFailed, entry =>
+        entry.selected.provider === 'a' ? { provider: 'b', model: 'm' } : undefined
+      )
     )
     await using chatHost = await startChatHost({ give: [tap, item(Providers, 'a', a), item(Providers, 'b', b), tools] })
     const { code, message } = await codeThrown(chatHost.chat.reply(ask({ tools: ['t'] }), testContext()))

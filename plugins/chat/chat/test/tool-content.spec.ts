@@ -1,5 +1,5 @@
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
-import { Chat, type ContentPart, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
+import { ModelCalls, type ContentPart, type ModelMessage, Providers, Tools } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, startChatHost, says, scripted, tool } from './chat-host.ts'
@@ -105,7 +105,7 @@ describe('an image that a tool answers', () => {
     }
     const [blind, sees] = [scripted([calls(['t']), fails]), scripted([says('b')], [{ id: 'm' }], SEEING)]
     const use = definePlugin({
-      setup: scope => void scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })),
+      setup: scope => void scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'b', model: 'm' })),
     })
     const tap: PluginRef = { name: 'tapping', use }
     const give = [tap, item(Providers, 'a', blind), item(Providers, 'b', sees), answering(text('look'), IMAGE)]

@@ -1,6 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { definePlugin, type PluginRef, svcError } from '@svc/core'
-import { Chat, type ModelDone, type ModelEvent, Providers, Tools, type TurnEnd, type TurnRequest } from '@svc/core/contracts'
+import {
+  Chat,
+  ModelCalls,
+  type ModelDone,
+  type ModelEvent,
+  Providers,
+  Tools,
+  type TurnEnd,
+  type TurnRequest,
+} from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { calls, startChatHost, says, scripted, tool } from './chat-host.ts'
@@ -44,7 +53,7 @@ async function taken(
   const ends: TurnEnd[] = []
   const listening = definePlugin({
     setup(scope) {
-      scope.tap(Chat.hooks.modelDone, entry => void done.push(entry))
+      scope.tap(ModelCalls.hooks.modelDone, entry => void done.push(entry))
       scope.tap(Chat.hooks.end, ({ end }) => void ends.push(end))
     },
   })
@@ -93,7 +102,7 @@ describe('the tokens of a turn, in its end and in the metrics,', () => {
 
   it('have those of a try that failed before another one answered, as far as it reported them', async () => {
     const elsewhere = definePlugin({
-      setup: scope => void scope.tap(Chat.hooks.modelFailed, () => ({ provider: 'whole', model: 'm' })),
+      setup: scope => void scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'whole', model: 'm' })),
     })
     const {
       told: reported,
@@ -105,7 +114,7 @@ describe('the tokens of a turn, in its end and in the metrics,', () => {
 
   it('are not counted for what a plugin said in place of a model, and broke off', async () => {
     const instead = definePlugin({
-      setup: scope => void scope.tap(Chat.hooks.modelCall, () => ({ events: [text('half')] })),
+      setup: scope => void scope.tap(ModelCalls.hooks.modelCall, () => ({ events: [text('half')] })),
     })
     const { status, told: reported } = await taken({ provider: 'whole' }, { give: [{ name: 'instead', use: instead }] })
     expect([status, reported]).to.deep.equal(['failed', { input: 0, output: 0 }])

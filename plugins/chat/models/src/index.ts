@@ -1,5 +1,5 @@
 import { definePlugin, Host } from '@svc/core'
-import { Chat, MetricSources, ModelAliases, Providers } from '@svc/core/contracts'
+import { ModelCalls, MetricSources, ModelAliases, Providers } from '@svc/core/contracts'
 import { createCosts, warnOfNames, MODELS_CONFIG } from './models.ts'
 
 /** Aliases and prices of models. */
@@ -10,7 +10,7 @@ export default definePlugin({
   setup(scope, { providers }) {
     const costs = createCosts(scope.config)
     for (const [name, alias] of Object.entries(scope.config.aliases)) scope.add(ModelAliases, name, alias)
-    if (Object.keys(scope.config.prices).length > 0) scope.tap(Chat.hooks.modelDone, costs.count)
+    if (Object.keys(scope.config.prices).length > 0) scope.tap(ModelCalls.hooks.modelDone, costs.count)
     scope.tap(Host.hooks.ready, () => warnOfNames(scope.config, providers, scope.log))
     scope.add(MetricSources, 'models', { read: async () => costs.read() })
   },

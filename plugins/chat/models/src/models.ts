@@ -65,7 +65,7 @@ export const MODELS_CONFIG = schema<ModelsConfig>({
 
 /** Counts the costs of calls of models with a price. */
 export interface Costs {
-  /** For a tap of `Chat.hooks.modelDone`. */
+  /** For a tap of `ModelCalls.hooks.modelDone`. */
   readonly count: (done: ModelDone) => void
   read(): MetricFamily[]
 }

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { codeOf, type ConfigTree, definePlugin, type PluginRef } from '@svc/core'
-import { Chat, MetricSources, type ModelEvent, type Provider, Providers, type Usage } from '@svc/core/contracts'
+import { Chat, ModelCalls, MetricSources, type ModelEvent, type Provider, Providers, type Usage } from '@svc/core/contracts'
 import { item, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'models'].map(pluginFolder)
+const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'model-calls', 'models'].map(pluginFolder)
 
 /** A provider whose answer names the model that was asked. */
 const provider = (usage: Usage): Provider => ({
@@ -129,7 +129,7 @@ describe('the cost of models', () => {
     const cache: PluginRef = {
       name: 'cache',
       use: definePlugin({
-        setup: scope => void scope.tap(Chat.hooks.modelCall, ({ round }) => (round === 1 ? { events: ready } : undefined)),
+        setup: scope => void scope.tap(ModelCalls.hooks.modelCall, ({ round }) => (round === 1 ? { events: ready } : undefined)),
       }),
     }
     await using modelsHost = await startModelsHost({ prices }, { give: [cache] })

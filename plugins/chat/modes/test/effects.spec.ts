@@ -6,7 +6,7 @@ import { item, testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const BASE = ['store-memory', 'conversations', 'selection', 'modes', 'chat'].map(pluginFolder)
+const BASE = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'model-calls'].map(pluginFolder)
 const EFFECTS: readonly Effect[] = ['read', 'write', 'execute', 'network']
 
 /** The tools that each mode lets a model see; a tool is named by its effects. */

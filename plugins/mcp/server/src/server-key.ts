@@ -1,6 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Log } from '@svc/core'
-import type { AuthScheme } from '@svc/core/contracts'
+import { type AuthScheme, CREDENTIAL_HEADERS } from '@svc/core/contracts'
+import { credentialIn, credentialsIn } from '@svc/plugin-kit'
 import { keyMissing, keyUnusable, shortKey, twoCredentials } from './errors.ts'
 import type { McpServerConfig } from './settings.ts'
 
@@ -21,7 +22,7 @@ const MIN_SAFE_LENGTH = 16
 const HEADER_SAFE = /^[\x21-\x7e]+$/
 
 /**
- * Authenticates the key of the MCP server in `Authorization: Bearer` and in `X-API-Key`. It ignores other credentials, which other schemes check. It compares
+ * Authenticates the key of the MCP server. It ignores other credentials, which other schemes check. It compares
  * digests, because they have the same length, in constant time.
  */
 export function createServerKey({ auth, env, log }: ServerKeyOptions): AuthScheme {
@@ -34,9 +35,13 @@ export function createServerKey({ auth, env, log }: ServerKeyOptions): AuthSchem
     guards: 'tools',
     ...(warning ? { doubt: warning } : {}),
     always: required,
-    headers: ['authorization', 'x-api-key'],
+    headers: CREDENTIAL_HEADERS.names,
     challenge: 'Bearer realm="svc"',
-    shown: { type: 'http', scheme: 'bearer', description: 'The key of the MCP server. You can also send it in X-API-Key.' },
+    shown: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'The key of the MCP server. You can also send it in X-API-Key or X-Goog-Api-Key.',
+    },
     async prepare() {
       if (key === '' && !required) return
       if (key === '') throw keyMissing(variable)
@@ -44,17 +49,18 @@ export function createServerKey({ auth, env, log }: ServerKeyOptions): AuthSchem
       if (warning) log.warn({ variable }, `${warning.message}: ${warning.hint}`)
     },
     async authenticate({ headers }, { signal }) {
-      const { 'x-api-key': plain, authorization } = headers
-      const credentials = [plain, authorization === undefined ? undefined : (BEARER.exec(authorization)?.[1] ?? '')]
-      const matches = credentials.filter(credential => credential !== undefined).map(isKey)
+      const given = credentialIn(headers)
+      if (given === undefined) return undefined
       signal.throwIfAborted()
-      if (!matches.includes(true)) return undefined
-      if (matches.includes(false)) throw twoCredentials()
+      if (!isKey(given)) return undefined
+      if (isOfOthers(headers.authorization)) throw twoCredentials()
       return { id: HOLDER.id, scopes: [...HOLDER.scopes] }
     },
   }
 }
 
-const BEARER = /^bearer +(\S.*)$/i
+/** Whether the header has a credential of another kind than a key or token, such as `Basic`. */
+const isOfOthers = (authorization: string | undefined) =>
+  authorization !== undefined && credentialsIn({ authorization }).length === 0
 
 const digestOf = (text: string) => hash('sha256', text, 'buffer')

@@ -41,3 +41,13 @@ export const unknownModel = (model: string, models: readonly string[]): SvcError
     { kind: 'bad_request', retryable: false, upstreamStatus: 404 },
     `Use one of its models: ${models.join(', ')}`
   )
+
+export const noSample = (): SvcError =>
+  modelFailed(
+    'the local provider found no value for the JSON Schema of the request',
+    { kind: 'bad_request', retryable: false, upstreamStatus: 400, requestOnly: true },
+    'Use a simpler schema, or a real model'
+  )
+
+export const wrongInput = (message: string): SvcError =>
+  modelFailed(message, { kind: 'bad_request', retryable: false, upstreamStatus: 400, requestOnly: true })

@@ -1,7 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
-import type { ModelEvent, ModelRequest, Provider } from '@svc/core/contracts'
+import type { ModelEvent, ModelFeature, ModelRequest, Provider } from '@svc/core/contracts'
 import { unknownModel } from './errors.ts'
-import { type LocalModel, type LocalTurn, type Plan, planReply, readTurn } from './plan.ts'
+import { type LocalTurn, readTurn } from './directives.ts'
+import { embedTexts } from './embeddings.ts'
+import { type LocalModel, type Plan, planReply } from './plan.ts'
 import { countInput, loadTokens, type Tokens } from './tokens.ts'
 
 /** The models if the configuration names none. The first is the default. The second has a small context, to test trimming. */
@@ -15,18 +17,44 @@ export interface LocalConfig {
   readonly models: readonly LocalModel[]
 }
 
+/** Not supported: penalties and a bias of tokens, because no tokens are sampled; cache hints, because there is no cache. */
+const SUPPORTS: readonly ModelFeature[] = [
+  'stop',
+  'top_p',
+  'top_k',
+  'seed',
+  'n',
+  'logprobs',
+  'reasoning_effort',
+  'parallel_tool_calls',
+  'strict_tools',
+  'tool_choice',
+  'json',
+  'response_schema',
+  'high_temperature',
+  'image_urls',
+  'files',
+  'audio',
+  'tool_call_deltas',
+  'embeddings',
+]
+
 /** A provider without a real model: it restates the message, counts with a real tokenizer, and follows the directives of the message. */
 export function createLocalProvider({ models }: LocalConfig): Provider {
   const byId = new Map(models.map(model => [model.id, model]))
   let loading: Promise<Tokens> | undefined
   const tokens = () => (loading ??= loadTokens())
+  const modelOf = (id: string): LocalModel => {
+    const model = byId.get(id)
+    if (!model) throw unknownModel(id, [...byId.keys()])
+    return model
+  }
   const plan = async (request: ModelRequest, turn: LocalTurn, signal: AbortSignal): Promise<Plan> => {
-    const model = byId.get(request.model)
-    if (!model) throw unknownModel(request.model, [...byId.keys()])
+    const model = modelOf(request.model)
     return planReply(await tokens(), model, request, turn, signal)
   }
   return {
-    features: { tool_calling: true, streaming: true, vision: false },
+    features: { tool_calling: true, streaming: true, vision: true, supports: SUPPORTS },
     async models() {
       return { models, open: false }
     },
@@ -38,6 +66,11 @@ export function createLocalProvider({ models }: LocalConfig): Provider {
       const turn = readTurn(request)
       const begin = () => plan(request, turn, signal)
       return turn.delayMs > 0 || turn.paceMs > 0 ? playSlowly(begin, turn.delayMs, turn.paceMs, signal) : play(begin, signal)
+    },
+    async embed(request, { signal }) {
+      signal.throwIfAborted()
+      modelOf(request.model)
+      return embedTexts(await tokens(), request, signal)
     },
     async probe() {},
   }

@@ -1,114 +1,10 @@
-import type { JsonSchema, SvcError } from '@svc/core'
-import type { Json, ModelEvent, ModelFailureKind, ModelMessage, ModelRequest, ToolResultPart } from '@svc/core/contracts'
-import { requestedFailure, contextTooLong, isFailureKind } from './errors.ts'
-import { countInput, type Tokens, wordsOf } from './tokens.ts'
-
-/** A tool that the message requests. */
-interface RequestedTool {
-  readonly tool: string
-  readonly arguments: { readonly [name: string]: Json | undefined }
-}
-
-/** The directives of a message, and its remaining text. */
-interface Directives {
-  readonly text: string
-  readonly tools: readonly RequestedTool[]
-  readonly fail?: { readonly kind: ModelFailureKind; readonly after: number }
-  /** Milliseconds before the first piece. */
-  readonly delayMs: number
-  /** Milliseconds between two pieces. */
-  readonly paceMs: number
-}
-
-type MutableDirectives = { -readonly [K in keyof Directives]: Directives[K] } & { tools: RequestedTool[] }
-
-/** Extracts the directives of a message: `/tool`, `/fail`, `/delay`, `/pace`, one on each line. Any other line is text. */
-function readDirectives(message: string): Directives {
-  const directives: MutableDirectives = { text: message, tools: [], delayMs: 0, paceMs: 0 }
-  if (!message.includes('/')) return directives
-  const lines = message.split('\n')
-  const text = lines.filter(line => !take(line.trim(), directives))
-  if (text.length < lines.length) directives.text = text.join('\n').trim()
-  return directives
-}
-
-function take(line: string, into: MutableDirectives): boolean {
-  if (!line.startsWith('/')) return false
-  const [, word = '', rest = ''] = /^\/([a-z]+)\s+(.*)$/s.exec(line) ?? []
-  return Object.hasOwn(READERS, word) && (READERS[word]?.(rest.trim(), into) ?? false)
-}
-
-/** Each reader returns true if the rest of the line is valid. */
-const READERS: Readonly<Record<string, (rest: string, into: MutableDirectives) => boolean>> = {
-  tool(rest, into) {
-    const [, tool, json = ''] = /^(\S+)\s*(.*)$/s.exec(rest) ?? []
-    const args = readObject(json === '' ? '{}' : json)
-    if (tool === undefined || args === undefined) return false
-    into.tools.push({ tool, arguments: args })
-    return true
-  },
-  fail(rest, into) {
-    const [, kind = '', after = '0'] = /^(\w+)(?:\s+after\s+(\d{1,9}))?$/.exec(rest) ?? []
-    if (!isFailureKind(kind)) return false
-    into.fail = { kind, after: Number(after) }
-    return true
-  },
-  delay: (rest, into) => milliseconds(rest, ms => (into.delayMs = ms)),
-  pace: (rest, into) => milliseconds(rest, ms => (into.paceMs = ms)),
-}
-
-/** A delay of at most one day; timers overflow after 24 days. */
-const LONGEST_MS = 86_400_000
-
-function milliseconds(text: string, set: (ms: number) => void): boolean {
-  const ms = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  if (!(ms <= LONGEST_MS)) return false
-  set(ms)
-  return true
-}
-
-function readObject(json: string): RequestedTool['arguments'] | undefined {
-  try {
-    const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as RequestedTool['arguments'])
-      : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The last message of the user, and the tool results after it. */
-export interface LocalTurn extends Directives {
-  /** 1 for the first message of a user. */
-  readonly number: number
-  /** Results of tools after that message. */
-  readonly results: readonly ToolResultPart[]
-}
-
-/** Reads the current turn of a request. */
-export function readTurn(request: ModelRequest): LocalTurn {
-  let number = 0
-  let last: ModelMessage | undefined
-  let results: ToolResultPart[] = []
-  for (const message of request.messages) {
-    if (message.role === 'user') {
-      number++
-      last = message
-      results = []
-    } else if (message.role === 'tool') results.push(...message.parts.filter(part => part.type === 'tool_result'))
-  }
-  return { ...readDirectives(last ? textOf(last) : ''), number, results }
-}
-
-const textOf = ({ parts }: ModelMessage): string => {
-  const [first] = parts
-  if (parts.length === 1 && first?.type === 'text') return first.text
-  return parts
-    .filter(part => part.type === 'text')
-    .map(part => part.text)
-    .join('\n')
-}
+import type { SvcError } from '@svc/core'
+import type { ModelEvent, ModelRequest } from '@svc/core/contracts'
+import type { LocalTurn, RequestedTool } from './directives.ts'
+import { contextTooLong, requestedFailure } from './errors.ts'
+import { logprobsOf } from './logprobs.ts'
+import { isPlain, plainReply, replyTo, thoughtsOf } from './reply.ts'
+import { countInput, type Tokens } from './tokens.ts'
 
 /** A model of this provider, with its limits in tokens. */
 export interface LocalModel {
@@ -123,6 +19,30 @@ export interface Plan {
   readonly failure?: SvcError
 }
 
+/** The input of an answer. */
+interface Order {
+  readonly tokens: Tokens
+  readonly request: ModelRequest
+  readonly turn: LocalTurn
+  /** Maximum output tokens. */
+  readonly room: number
+  readonly signal: AbortSignal
+}
+
+type Finish = Extract<ModelEvent, { type: 'finish' }>
+
+/** One answer without its usage and its end. */
+interface Answer {
+  readonly events: ModelEvent[]
+  readonly output: number
+  readonly reasoning: number
+  readonly finish: Finish
+}
+
+const STOP: Finish = { type: 'finish', reason: 'stop' }
+const LENGTH: Finish = { type: 'finish', reason: 'length' }
+const CALLS: Finish = { type: 'finish', reason: 'tool_calls' }
+
 /** Computes the whole answer before its first piece is sent. Throws MODEL_FAILED if the messages exceed the context of the model. */
 export async function planReply(
   tokens: Tokens,
@@ -133,65 +53,48 @@ export async function planReply(
 ): Promise<Plan> {
   const input = await countInput(tokens, request, signal)
   if (input > model.context) throw contextTooLong(model.id, model.context, input)
-  const reply = replyTo(request, turn)
-  if ('calls' in reply) return planCalls(tokens, reply.calls, turn, input, signal)
   const room = Math.min(request.maxTokens ?? model.output, model.output, Math.max(1, model.context - input))
-  const spoken = await say(tokens, reply.say, room, isWhole(request, turn), signal)
-  if (turn.fail)
-    return fail(spoken.events, turn.fail.after, requestedFailure(turn.fail.kind, { limit: model.context, count: input }))
-  spoken.events.push(
-    { type: 'usage', usage: { input, output: spoken.output } },
-    { type: 'finish', reason: spoken.cut ? 'length' : 'stop' }
-  )
-  return spoken
+  const order: Order = { tokens, request, turn, room, signal }
+  const first = await answer(order, 0)
+  if (turn.fail && first.finish !== CALLS)
+    return fail(first.events, turn.fail.after, requestedFailure(turn.fail.kind, { limit: model.context, count: input }))
+  return request.n === undefined || request.n === 1 ? end(first, input) : planChoices(order, first, input, request.n)
 }
 
-interface SpokenText {
-  readonly events: ModelEvent[]
-  readonly output: number
-  /** True if the token limit cut the text. */
-  readonly cut: boolean
+function end({ events, output, reasoning, finish }: Answer, input: number): Plan {
+  events.push({ type: 'usage', usage: reasoning > 0 ? { input, output, reasoning } : { input, output } }, finish)
+  return { events }
 }
 
-/** True if a text can be sent as one piece: the reply is gathered, and no directive counts or delays pieces. */
-const isWhole = ({ gathered }: ModelRequest, { fail, paceMs }: LocalTurn) => gathered === true && !fail && paceMs === 0
-
-async function say(
-  tokens: Tokens,
-  texts: readonly string[],
-  room: number,
-  whole: boolean,
-  signal: AbortSignal
-): Promise<SpokenText> {
+/** The answers of `n`: the later ones, then the first, whose end is the end of the call. */
+async function planChoices(order: Order, first: Answer, input: number, n: number): Promise<Plan> {
   const events: ModelEvent[] = []
-  let output = 0
-  for (const text of texts) {
-    const pieces = await tokens.pieces(text, room - output, signal)
-    if (whole && pieces.total > 0 && output + pieces.total <= room) {
-      output += pieces.total
-      events.push({ type: 'text', text })
-      continue
-    }
-    for (let at = 0; at < pieces.parts.length; at++) {
-      if (output + pieces.tokens[at]! > room) return { events, output, cut: true }
-      output += pieces.tokens[at]!
-      events.push(pieces.parts[at]!)
-    }
+  let [output, reasoning] = [first.output, first.reasoning]
+  for (let choice = 1; choice < n; choice++) {
+    const other = await answer(order, choice)
+    // The events of texts are shared with a cache.
+    for (const event of [...other.events, other.finish]) events.push({ ...event, choice } as ModelEvent)
+    output += other.output
+    reasoning += other.reasoning
   }
-  return { events, output, cut: false }
+  events.push(...first.events)
+  return end({ events, output, reasoning, finish: first.finish }, input)
 }
 
-async function planCalls(
-  tokens: Tokens,
-  calls: readonly RequestedTool[],
-  turn: LocalTurn,
-  input: number,
-  signal: AbortSignal
-): Promise<Plan> {
-  const parts = calls.map((call, at): ModelEvent => ({ type: 'tool_call', id: `call_${turn.number}_${at + 1}`, ...call }))
-  const written = calls.flatMap(call => [call.tool, JSON.stringify(call.arguments)])
-  const output = await tokens.count(written, signal)
-  return { events: [...parts, { type: 'usage', usage: { input, output } }, { type: 'finish', reason: 'tool_calls' }] }
+/** Nearly all answers of a load test are plain, and take the shortest way through this function. */
+async function answer(order: Order, choice: number): Promise<Answer> {
+  const { request, turn } = order
+  const thought = thinks(request) ? await think(order) : undefined
+  const room = order.room - (thought?.output ?? 0)
+  const reply = isPlain(request, turn) ? plainReply(request, turn, choice) : await replyTo(request, turn, choice)
+  const made = await ('calls' in reply ? planCalls(order, reply.calls, choice) : say(order, reply.say, room))
+  if (!thought) return made
+  return {
+    events: [...thought.events, ...made.events],
+    output: made.output + thought.output,
+    reasoning: thought.output,
+    finish: made.finish,
+  }
 }
 
 const fail = (events: readonly ModelEvent[], after: number, failure: SvcError): Plan => ({
@@ -199,124 +102,93 @@ const fail = (events: readonly ModelEvent[], after: number, failure: SvcError): 
   failure,
 })
 
-/** The next step of the model: tool calls, or a text in parts. */
-type Reply = { readonly calls: readonly RequestedTool[] } | { readonly say: readonly string[] }
+/** True if a text can be sent as one piece: the reply is gathered, and nothing counts or delays pieces. */
+const isWhole = ({ gathered, logprobs }: ModelRequest, { fail: failing, paceMs }: LocalTurn) =>
+  gathered === true && logprobs === undefined && !failing && paceMs === 0
 
-/** Decides the reply. The same request always gets the same reply. */
-function replyTo(request: ModelRequest, turn: LocalTurn): Reply {
-  const offered = (name: string) =>
-    request.toolChoice !== 'none' &&
-    ((request.tools ?? []).some(tool => tool.name === name) || request.indexed?.includes(name) === true)
-  if (turn.results.length === 0) {
-    const calls = turn.tools.filter(call => offered(call.tool))
-    if (calls.length > 0) return { calls }
-    const forced = forcedTool(request)
-    if (forced !== undefined) return { calls: [{ tool: forced, arguments: {} }] }
+async function say({ tokens, request, turn, signal }: Order, reply: readonly string[], room: number): Promise<Answer> {
+  const { stop, logprobs } = request
+  const cut = stop === undefined ? undefined : beforeStop(reply, stop)
+  const whole = isWhole(request, turn)
+  const events: ModelEvent[] = []
+  let output = 0
+  for (const text of cut?.texts ?? reply) {
+    const pieces = await tokens.pieces(text, room - output, signal)
+    if (whole && pieces.total > 0 && output + pieces.total <= room) {
+      output += pieces.total
+      events.push({ type: 'text', text })
+      continue
+    }
+    for (let at = 0; at < pieces.parts.length; at++) {
+      if (output + pieces.tokens[at]! > room) return { events, output, reasoning: 0, finish: LENGTH }
+      output += pieces.tokens[at]!
+      events.push(pieces.parts[at]!)
+      if (logprobs !== undefined) events.push(logprobsOf(pieces.parts[at]!.text, logprobs))
+    }
   }
-  if (request.responseSchema !== undefined) return { say: [JSON.stringify(sampleOf(request.responseSchema, turn.text))] }
-  return { say: [...toolLines(turn, offered), ...restated(request, turn)] }
+  return { events, output, reasoning: 0, finish: cut?.stopText === undefined ? STOP : { ...STOP, stopText: cut.stopText } }
 }
 
-/** The tool that `toolChoice` forces, if the message requests no tool. */
-function forcedTool({ toolChoice, tools = [] }: ModelRequest): string | undefined {
-  const wanted = toolChoice === 'required' ? tools[0]?.name : typeof toolChoice === 'object' ? toolChoice.tool : undefined
-  return tools.some(tool => tool.name === wanted) ? wanted : undefined
+/** Cuts a reply before the first of the texts that end it. */
+function beforeStop(texts: readonly string[], stops: readonly string[]): { texts: readonly string[]; stopText?: string } {
+  const whole = texts.join('')
+  let [at, stopText]: [number, string | undefined] = [whole.length, undefined]
+  for (const stop of stops) {
+    const found = stop === '' ? -1 : whole.indexOf(stop)
+    if (found >= 0 && found < at) [at, stopText] = [found, stop]
+  }
+  if (stopText === undefined) return { texts }
+  return { texts: at === 0 ? [] : [whole.slice(0, at)], stopText }
 }
 
-/** A line for each tool: its answer, or that the request did not offer it. */
-function toolLines(turn: LocalTurn, offered: (name: string) => boolean): string[] {
-  const answers = turn.results.map(
-    ({ tool, isError, content }) => `${tool} ${isError ? 'failed' : 'answered'}: ${wordsOf(content)}\n`
-  )
-  const missing = turn.tools.filter(call => !offered(call.tool)).map(call => `I was not offered the tool ${call.tool}.\n`)
-  return [...answers, ...missing]
+const thinks = ({ reasoningEffort, reasoningTokens }: ModelRequest) =>
+  reasoningEffort !== undefined || reasoningTokens !== undefined
+
+/** The reasoning before the answer. */
+async function think({ tokens, request, turn, room, signal }: Order): Promise<{ events: ModelEvent[]; output: number }> {
+  const text = thoughtsOf(request, turn)
+  const most = Math.min(request.reasoningTokens ?? room, room)
+  if (text === '' || most < 1) return { events: [], output: 0 }
+  const pieces = await tokens.pieces(text, most, signal)
+  const events: ModelEvent[] = []
+  let output = 0
+  for (let at = 0; at < pieces.parts.length && output + pieces.tokens[at]! <= most; at++) {
+    output += pieces.tokens[at]!
+    events.push({ type: 'reasoning', text: pieces.parts[at]!.text })
+  }
+  return { events, output }
 }
 
-const PLAIN = 'You said: '
-const OTHERS = ['I heard: ', 'Your message was: ', 'You wrote: ', 'As I understand it: '] as const
-
-/** Repeats the message. The text and the temperature select the phrasing. From the second turn on, the turn's number follows. */
-function restated(request: ModelRequest, { text, number }: LocalTurn): string[] {
-  const opening = request.temperature ? OTHERS[hashOf(`${request.temperature} ${text.slice(0, 200)}`) % OTHERS.length]! : PLAIN
-  const ending = number > 1 ? [` (turn ${number})`] : []
-  return text === '' ? [`Done.`, ...ending] : [opening, text, ...ending]
+async function planCalls(
+  { tokens, request, turn, signal }: Order,
+  calls: readonly RequestedTool[],
+  choice: number
+): Promise<Answer> {
+  const step = turn.results.length
+  const made = calls.map((call, at) => ({
+    id: `call_${turn.number}_${step + at + 1}${choice === 0 ? '' : `_${choice}`}`,
+    ...call,
+  }))
+  const written = calls.flatMap(call => [call.tool, JSON.stringify(call.arguments)])
+  const output = await tokens.count(written, signal)
+  const deltas: ModelEvent[] = []
+  if (request.toolCallDeltas)
+    for (const [index, { id, tool, arguments: args }] of made.entries())
+      for (const text of piecesOf(JSON.stringify(args))) deltas.push({ type: 'tool_call_delta', index, id, tool, text })
+  const events = [...deltas, ...made.map((call): ModelEvent => ({ type: 'tool_call', ...call }))]
+  return { events, output, reasoning: 0, finish: CALLS }
 }
 
-/** FNV-1a hash. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-  return hash >>> 0
-}
+const PIECE = 16
 
-type Keywords = { readonly [keyword: string]: unknown }
-const isObject = (value: unknown): value is Keywords => typeof value === 'object' && value !== null && !Array.isArray(value)
-const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
-
-/** Schemas nested deeper give `null`, because a schema can refer to itself. */
-const DEEPEST = 16
-
-/** A value that fits the common keywords of a schema. Strings contain `text`. */
-function sampleOf(root: JsonSchema, text: string): Json {
-  return sample(root, { root, text, depth: 0 })
-}
-
-interface Where {
-  readonly root: JsonSchema
-  readonly text: string
-  readonly depth: number
-}
-
-function sample(schema: unknown, where: Where): Json {
-  if (!isObject(schema) || where.depth > DEEPEST) return null
-  const inner = { ...where, depth: where.depth + 1 }
-  if ('const' in schema) return schema.const as Json
-  if (Array.isArray(schema.enum)) return (schema.enum[0] ?? null) as Json
-  if ('default' in schema) return schema.default as Json
-  if (typeof schema.$ref === 'string') return sample(lookUp(where.root, schema.$ref), inner)
-  const [branch] = [schema.anyOf, schema.oneOf].filter(Array.isArray)
-  if (branch) return sample(branch[0], inner)
-  if (Array.isArray(schema.allOf)) return sample(merged(schema, schema.allOf, where.root), inner)
-  const type = Array.isArray(schema.type) ? schema.type[0] : (schema.type ?? (isObject(schema.properties) ? 'object' : undefined))
-  return SAMPLES[String(type)]?.(schema, inner) ?? null
-}
-
-const SAMPLES: Readonly<Record<string, (schema: Keywords, where: Where) => Json>> = {
-  object(schema, where) {
-    const properties = isObject(schema.properties) ? schema.properties : {}
-    return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, sample(property, where)]))
-  },
-  array: (schema, where) =>
-    Array.from({ length: Math.min(numberOf(schema.minItems) ?? 1, numberOf(schema.maxItems) ?? 100, 100) }, () =>
-      sample(schema.items, where)
-    ),
-  string: (schema, { text }) =>
-    text.slice(0, numberOf(schema.maxLength) ?? 200).padEnd(Math.min(numberOf(schema.minLength) ?? 0, 1000), '.'),
-  integer: schema => Math.ceil(leastOf(schema)),
-  number: leastOf,
-  boolean: () => true,
-}
-
-/** The lower bound of a number; without one, the largest value up to 0 within the upper bound. */
-function leastOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Keywords): number {
-  const above = numberOf(exclusiveMinimum)
-  const below = numberOf(exclusiveMaximum)
-  const least = above === undefined ? numberOf(minimum) : Math.max(above + 1, numberOf(minimum) ?? above + 1)
-  return least ?? Math.min(0, numberOf(maximum) ?? 0, below === undefined ? 0 : below - 1)
-}
-
-/** Merges the `allOf` parts of a schema: their properties and plain keywords. */
-function merged({ allOf: _allOf, ...own }: Keywords, parts: readonly unknown[], root: JsonSchema): Keywords {
-  const all = [
-    own,
-    ...parts.map(part => (isObject(part) && typeof part.$ref === 'string' ? lookUp(root, part.$ref) : part)),
-  ].filter(isObject)
-  const properties = Object.assign({}, ...all.map(part => part.properties)) as object
-  return { ...(Object.assign({}, ...all) as Keywords), ...(Object.keys(properties).length > 0 ? { properties } : {}) }
-}
-
-/** Resolves a `$ref` within the schema, such as `#/$defs/step`. */
-function lookUp(root: JsonSchema, reference: string): unknown {
-  const keys = reference.replace(/^#\/?/, '').split('/').filter(Boolean)
-  return keys.reduce<unknown>((at, key) => (isObject(at) ? at[key.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined), root)
+/** Text in pieces of whole characters. */
+function piecesOf(text: string): string[] {
+  const pieces: string[] = []
+  for (let from = 0; from < text.length; ) {
+    const unit = text.charCodeAt(from + PIECE - 1)
+    const to = from + PIECE + (unit >= 0xd800 && unit <= 0xdbff ? 1 : 0)
+    pieces.push(text.slice(from, to))
+    from = to
+  }
+  return pieces
 }

@@ -19,6 +19,8 @@ export interface Tokens {
   count(texts: readonly string[], signal: AbortSignal): Promise<number>
   /** Splits `text` into pieces. Of a long text it returns at least the first `limit` tokens. */
   pieces(text: string, limit: number, signal: AbortSignal): Promise<Pieces>
+  /** The text of token ids. Undefined if the tokenizer does not have one of them. */
+  decode(ids: readonly number[]): string | undefined
 }
 
 type Encoding = Pick<typeof cl100k, 'encode' | 'countTokens' | 'decode'>
@@ -78,6 +80,14 @@ function createTokens(encoding: Encoding): Tokens {
       if (whole) counts.set(text, made.total)
       if (text.length <= LONGEST_KEPT) splits.set(text, made)
       return made
+    },
+    decode(ids) {
+      try {
+        return encoding.decode(ids as number[])
+      } catch {
+        // The tokenizer throws for an id that it does not have.
+        return undefined
+      }
     },
   }
 }
@@ -157,6 +167,8 @@ const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff
 /** Tokens of a message besides its text: role and delimiters. */
 const A_MESSAGE = 4
 const AN_IMAGE = 85
+/** A token stands for so many bytes of a document or a sound, at least one token for each. */
+const BYTES_PER_TOKEN = 1000
 
 /** Counts the input tokens of a request: messages, offered tools and reply schema. */
 export async function countInput(tokens: Tokens, request: ModelRequest, signal: AbortSignal): Promise<number> {
@@ -166,7 +178,8 @@ export async function countInput(tokens: Tokens, request: ModelRequest, signal: 
     fixed += A_MESSAGE
     for (const part of message.parts) {
       if (part.type === 'text') texts.push(part.text)
-      else if (part.type === 'image') fixed += AN_IMAGE
+      else if (part.type === 'image' || part.type === 'image_url') fixed += AN_IMAGE
+      else if (part.type === 'file' || part.type === 'audio') fixed += Math.ceil((part.data.length + 1) / BYTES_PER_TOKEN)
       else texts.push(...textsIn(part))
     }
   }
@@ -175,7 +188,9 @@ export async function countInput(tokens: Tokens, request: ModelRequest, signal: 
   return fixed + (await tokens.count(texts, signal))
 }
 
-function textsIn(part: Exclude<MessagePart, { type: 'image' }>): string[] {
+type WordyPart = Exclude<MessagePart, { type: 'image' | 'image_url' | 'file' | 'audio' }>
+
+function textsIn(part: WordyPart): string[] {
   if (part.type === 'tool_call') return [part.tool, part.invalid ?? JSON.stringify(part.arguments)]
   if (part.type === 'tool_result') return [part.tool, wordsOf(part.content)]
   return [part.text]

@@ -9,7 +9,6 @@ describe('provider-local, by the provider kit', () => {
     const leftOut = new Set(cases.flatMap(testCase => testCase.skipped ?? []))
     expect([...leftOut]).to.deep.equal([
       '`usage`',
-      '`reasoning`',
       '`filtered`',
       '`pieces`',
       '`badArguments`',
@@ -17,6 +16,7 @@ describe('provider-local, by the provider kit', () => {
       '`cut`',
       '`endsEarly`',
       '`malformed`',
+      '`native`',
     ])
   })
   for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)

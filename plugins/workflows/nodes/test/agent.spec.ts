@@ -12,7 +12,7 @@ const tool = (effects: Tool['effects']): Tool => ({
   call: async (_args, { idempotencyKey }) => (keys.push(idempotencyKey), { content: [{ type: 'text', text: 'done' }] }),
 })
 const options: HostOptions = {
-  plugins: ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'provider-local'],
+  plugins: ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'model-calls', 'provider-local'],
   give: [item(Tools, 'look', tool(['read'])), item(Tools, 'save', tool(['write']))],
   config: { providers: { local: {} } },
 }

@@ -13,6 +13,7 @@ const ALL = [
   'selection',
   'modes',
   'chat',
+  'model-calls',
   'provider-local',
   'queue-store',
   'workflow-nodes',

@@ -12,7 +12,7 @@ export default exchange({
             exact({
               name: 'local',
               models: ['local-1', 'local-small'],
-              features: exact({ tool_calling: true, streaming: true, vision: false }),
+              features: exact({ tool_calling: true, streaming: true, vision: true }),
             }),
           ],
         })

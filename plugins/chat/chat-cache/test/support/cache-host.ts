@@ -6,9 +6,17 @@ import { Chat, type ModelEvent, type Provider, Providers, type TurnEvent, type T
 import { gather, item, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-const PLUGINS = ['store-memory', 'conversations', 'selection', 'modes', 'chat', 'cache', 'chat-cache', 'tools-time'].map(
-  pluginFolder
-)
+const PLUGINS = [
+  'store-memory',
+  'conversations',
+  'selection',
+  'modes',
+  'chat',
+  'model-calls',
+  'cache',
+  'chat-cache',
+  'tools-time',
+].map(pluginFolder)
 
 export interface CacheHost extends AsyncDisposable {
   readonly host: RunningHost

@@ -93,7 +93,7 @@ function callOf({
     mode: 'build',
     fallback,
   }
-  return { turn, selected, request: { model: at.model, messages: [] }, round, attempt, tried }
+  return { turn, selected, request: { model: at.model, messages: [] }, kind: 'chat', round, attempt, tried }
 }
 
 const doneOf = (call: ModelCall, end: Partial<ModelDone>): ModelDone => ({

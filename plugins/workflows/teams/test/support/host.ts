@@ -105,7 +105,17 @@ export interface HostOptions {
   readonly plugins?: readonly string[]
 }
 
-const PLUGINS = ['queue-store', 'workflows', 'workflow-nodes', 'teams', 'chat', 'conversations', 'selection', 'modes']
+const PLUGINS = [
+  'queue-store',
+  'workflows',
+  'workflow-nodes',
+  'teams',
+  'chat',
+  'model-calls',
+  'conversations',
+  'selection',
+  'modes',
+]
 
 export function openTeamHost({
   script = () => 'Done.',

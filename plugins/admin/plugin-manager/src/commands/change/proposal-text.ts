@@ -10,6 +10,7 @@ import {
   type HookKind,
   Host,
   type Manifest,
+  errorFormatsOf,
   type RouteManifest,
   routesOf,
   shownPath,
@@ -77,7 +78,7 @@ export function proposalText({ candidate, isolation, access }: Proposal, isOpen:
   const rows = [
     ['from', originWords(candidate.origin)],
     ...rowsOf('adds', addedWords(manifest.contributes)),
-    ...rowsOf('answers', routeWords(manifest.contributes)),
+    ...rowsOf('answers', [...routeWords(manifest.contributes), ...errorFormatWords(manifest.contributes)]),
     ...rowsOf('checks', schemeWords(manifest)),
     ...rowsOf('may', accessWords(isolation, candidate.permissions, access.lookup)),
     ...rowsOf(
@@ -332,6 +333,12 @@ export function routeWords(contributes: Manifest['contributes']): string[] {
   const all = routesOf({ contributes }).map(([, route]) => route)
   return [...all.filter(isOpen), ...all.filter(route => !isOpen(route))].map(wordsOf)
 }
+
+/** Describes the formats of errors. */
+export const errorFormatWords = (contributes: Manifest['contributes']): string[] =>
+  errorFormatsOf({ contributes }).map(
+    ({ path, header }) => `${path}/*: gives errors its own format${header === undefined ? '' : `, for requests with ${header}`}`
+  )
 
 const isOpen = ({ scope }: RouteManifest) => scope === undefined
 

@@ -5,7 +5,7 @@ import { type Manifest, type PluginReport, readManifest, shownPath } from '@svc/
 import { type Lock, type LockedPlugin, pluginFolder, readLock, verifySet } from '../../set.ts'
 import { setHome } from '@svc/cli/program'
 import { counted, milliseconds, oneLine, visible, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/command'
-import { accessWords, lockedFacts, originWords, routeWords, valueWords } from '../change/proposal-text.ts'
+import { accessWords, errorFormatWords, lockedFacts, originWords, routeWords, valueWords } from '../change/proposal-text.ts'
 import { type Idle, idleOf, idleText, OLD_FIGURES, refusedText, reportsOf } from './plugin-state.ts'
 import { goesWithout, runsText } from '../change/isolation.ts'
 import { named } from '../change/install.ts'
@@ -128,7 +128,7 @@ function textOf(info: Info): string {
     ...(about.description === undefined ? [] : [['what', oneLine(about.description)]]),
     ...(about.homepage === undefined ? [] : [['home', about.homepage]]),
     ...(about.license === undefined ? [] : [['licence', about.license]]),
-    ...routeWords(contributes).map((text, at) => [at === 0 ? 'answers' : '', text]),
+    ...[...routeWords(contributes), ...errorFormatWords(contributes)].map((text, at) => [at === 0 ? 'answers' : '', text]),
     ...accessWords(locked.isolation, locked.permissions).map((text, at) => [at === 0 ? 'may' : '', text]),
     ...valueWords(locked.values ?? {}).map((text, at) => [at === 0 ? 'accepted' : '', text]),
     ['runs', runsText(locked.isolation, isOpen)],

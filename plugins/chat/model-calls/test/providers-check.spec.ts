@@ -4,7 +4,7 @@ import { definePlugin, type HookCallers, svcError } from '@svc/core'
 import { Checks, type WorkerMetrics, Peers, type PeersHooks, type Provider, Providers } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { type ChatHost, startChatHost } from './chat-host.ts'
+import { type CallsHost, startCallsHost } from './calls-host.ts'
 
 /** A provider that answers whoever asks how it is like this. */
 const provider = (probe: Provider['probe']) =>
@@ -16,8 +16,8 @@ const provider = (probe: Provider['probe']) =>
     probe,
   })
 
-const checkOf = (chatHost: ChatHost) => chatHost.host.slot(Checks).get('providers')!
-const probed = (chatHost: ChatHost) => checkOf(chatHost).probe(testContext())
+const checkOf = (callsHost: CallsHost) => callsHost.host.slot(Checks).get('providers')!
+const probed = (callsHost: CallsHost) => checkOf(callsHost).probe(testContext())
 
 describe('the check of the providers', () => {
   it('gives up one that does not answer after two seconds, and ends its probe', async () => {
@@ -28,9 +28,9 @@ describe('the check of the providers', () => {
       signal.addEventListener('abort', () => ended.resolve())
       return new Promise(() => {})
     }
-    await using chatHost = await startChatHost({ give: [provider(hang)] })
+    await using callsHost = await startCallsHost({ give: [provider(hang)] })
     mock.timers.enable({ apis: ['setTimeout'] })
-    const reported = probed(chatHost).finally(() => mock.timers.reset())
+    const reported = probed(callsHost).finally(() => mock.timers.reset())
     await asked.promise
     await setImmediate() // by now the local one has answered
     mock.timers.tick(2_000)
@@ -48,23 +48,23 @@ describe('the check of the providers', () => {
       svcError('MODEL_FAILED', 'it is down'),
     ]
     for (const [at, error] of ['provider "other" failed', 'it is down'].entries()) {
-      await using chatHost = await startChatHost({ give: [provider(() => Promise.reject(thrown[at]!))] })
-      expect((await probed(chatHost)).detail?.other).to.deep.equal({ healthy: false, error })
+      await using callsHost = await startCallsHost({ give: [provider(() => Promise.reject(thrown[at]!))] })
+      expect((await probed(callsHost)).detail?.other).to.deep.equal({ healthy: false, error })
     }
   })
 
   it('probes once for all who ask at once or soon after', async () => {
     let probes = 0
-    await using chatHost = await startChatHost({ give: [provider(async () => void probes++)] })
-    await Promise.all([probed(chatHost), probed(chatHost), probed(chatHost)])
-    expect((await probed(chatHost)).status).to.equal('healthy')
+    await using callsHost = await startCallsHost({ give: [provider(async () => void probes++)] })
+    await Promise.all([probed(callsHost), probed(callsHost), probed(callsHost)])
+    expect((await probed(callsHost)).status).to.equal('healthy')
     expect(probes).to.equal(1)
   })
 
   it('counts what each provider was asked', async () => {
-    await using chatHost = await startChatHost()
-    await chatHost.stream('hello')
-    const { detail } = await checkOf(chatHost).status!(testContext())
+    await using callsHost = await startCallsHost()
+    await callsHost.say('hello')
+    const { detail } = await checkOf(callsHost).status!(testContext())
     expect(detail).to.deep.equal({ local: { healthy: true, requests: 1 } })
   })
 
@@ -75,7 +75,7 @@ describe('the check of the providers', () => {
       provides: Peers,
       setup(scope) {
         hooks.metrics = scope.hooks
-        const others: WorkerMetrics[] = [{ chat: [['local', 20]] }, { chat: [['local', 300]], ended: true }, {}]
+        const others: WorkerMetrics[] = [{ 'model-calls': [['local', 20]] }, { 'model-calls': [['local', 300]], ended: true }, {}]
         return {
           broadcast: async () => {},
           acquire: async () => true,
@@ -89,12 +89,12 @@ describe('the check of the providers', () => {
         }
       },
     })
-    await using chatHost = await startChatHost({ give: [{ name: 'test:peers', use: peers }] })
-    await chatHost.stream('hello')
-    await hooks.metrics!.inherit({ chat: [['local', 4000]] }, testContext())
-    await probed(chatHost)
+    await using callsHost = await startCallsHost({ give: [{ name: 'test:peers', use: peers }] })
+    await callsHost.say('hello')
+    await hooks.metrics!.inherit({ 'model-calls': [['local', 4000]] }, testContext())
+    await probed(callsHost)
     expect(gathered).to.equal(0)
-    const { detail } = await checkOf(chatHost).status!(testContext())
+    const { detail } = await checkOf(callsHost).status!(testContext())
     expect(detail).to.deep.equal({ local: { healthy: true, requests: 4321 } })
   })
 })

@@ -1,18 +1,9 @@
 import { type CallContext, withTimeout } from '@svc/core'
-import type {
-  MessagePart,
-  ModelInfo,
-  ModelMessage,
-  ModelRef,
-  ModelRequest,
-  Provider,
-  StoredMessage,
-  ToolSpec,
-  Usage,
-} from '@svc/core/contracts'
-import { contextTooLong, invalid, modelBroke, modelsLate, turnTimeout, unfit } from './errors.ts'
-import { cutContent, forProvider, hasImage, paired, shaped } from './messages.ts'
-import type { Candidate, ChatServices, Turn } from './turn.ts'
+import type { MessagePart, ModelMessage, ModelRequest, Provider, StoredMessage, ToolSpec, Usage } from '@svc/core/contracts'
+import { cutContent } from '@svc/plugin-kit'
+import { contextTooLong } from './errors.ts'
+import { forProvider, paired, shaped } from './messages.ts'
+import type { Candidate } from './request.ts'
 
 // A token has at least one byte. A text with fewer bytes than the window has tokens fits without a count.
 const BYTES_A_CHARACTER = 3
@@ -22,14 +13,15 @@ const BYTES_A_CHARACTER = 3
  * 1. cut tool results of past turns;
  * 2. drop whole past turns, oldest first, so that each call keeps its result;
  * 3. cut tool results of this turn, oldest first.
- * Throws MODEL_FAILED (context_too_long) if the shortest form does not fit.
+ * Throws MODEL_FAILED (context_too_long) if the shortest form does not fit. Without `past`, the request is not shortened.
  */
 export async function fitContextWindow(
   request: ModelRequest,
-  past: readonly (readonly StoredMessage[])[],
+  past: readonly (readonly StoredMessage[])[] | undefined,
   at: Candidate,
   ctx: CallContext
 ): Promise<ModelRequest> {
+  if (!past) return checkContextWindow(request, at, ctx)
   const { context, output } = at.info ?? {}
   // the first message of a conversation is never shortened
   const isFirst = past.length === 0 && !request.messages.some(message => message.role === 'assistant')
@@ -41,6 +33,19 @@ export async function fitContextWindow(
   if (least <= inputLimit) return whole
   if (!steps && least > context) throw contextTooLong(at, context, least)
   return steps ? shortest(steps, inputLimit, context, at, ctx) : whole
+}
+
+/** The request for a caller who sends the whole conversation. Throws MODEL_FAILED (context_too_long). */
+async function checkContextWindow(request: ModelRequest, at: Candidate, ctx: CallContext): Promise<ModelRequest> {
+  const isForeign = ({ role, provider }: ModelMessage) => role === 'assistant' && provider !== at.provider
+  const seen = request.messages.some(isForeign)
+    ? { ...request, messages: request.messages.map(message => forProvider(message, at.provider)) }
+    : request
+  const { context } = at.info ?? {}
+  if (context === undefined || lengthOf(seen) * BYTES_A_CHARACTER < context) return seen
+  const count = await tokensOf(seen, at, ctx)
+  if (count > context) throw contextTooLong(at, context, count)
+  return seen
 }
 
 /** The first step that leaves room for an answer; otherwise the last step, if it fits. */
@@ -155,100 +160,6 @@ async function firstThatFits(from: number, count: number, fits: (step: number) =
   }
   return low
 }
-
-/** Time limit for the model list of a provider. */
-const LIST_MS = 5_000
-
-/** Returns the model that the turn calls now. Replaces an alias with the real name. Throws MODEL_FAILED. */
-export async function candidateOf(services: ChatServices, turn: Turn, ctx: CallContext): Promise<Candidate> {
-  const { who, known, selected } = turn
-  const source = services.providers.get(who.provider)
-  // the provider existed at selection; its plugin can have been unloaded since
-  if (!source) throw unfit(who.provider, `provider "${who.provider}" is not available`)
-  if (known && known.source === source && sameModel(known, who)) return known
-  if (selected.info && sameModel(selected, who)) return (turn.known = candidate(source, who, selected.info))
-  const resolved = await listed(services, turn, source, ctx)
-  turn.who = { provider: resolved.provider, model: resolved.model }
-  return (turn.known = resolved)
-}
-
-/** Whether both are the same model of the same provider. */
-export const sameModel = (modelRef: ModelRef, other: ModelRef) =>
-  modelRef.model === other.model && modelRef.provider === other.provider
-
-function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): Candidate {
-  const features = info?.features ? { ...source.features, ...info.features } : source.features
-  return { source, provider, model, info, features }
-}
-
-async function listed(
-  { aliases, config }: ChatServices,
-  { who, until, limitMs }: Turn,
-  source: Provider,
-  ctx: CallContext
-): Promise<Candidate> {
-  const ms = Math.min(LIST_MS, config.first_token_timeout_ms)
-  const left = Math.max(0, until - performance.now())
-  const late = () => (left < ms ? turnTimeout(who.provider, limitMs) : modelsLate(who.provider, ms))
-  const list = await withTimeout(Math.min(ms, left), signal => source.models({ ...ctx, signal }), { signal: ctx.signal, late })
-  const infoOf = (id: string) => list.models.find(model => model.id === id)
-  const alias = infoOf(who.model) ? undefined : aliases.get(who.model)
-  const real = alias?.provider === who.provider ? alias : who
-  const info = infoOf(real.model)
-  if (!info && !list.open) throw unfit(who.provider, `provider "${who.provider}" has no model "${who.model.slice(0, 100)}"`)
-  return candidate(source, real, info)
-}
-
-/**
- * Adapts a request to the features of a model.
- * Throws INVALID_VALUE if the caller requests a feature that the selected model lacks.
- * Drops the feature if a profile or mode requests it, or if another model answers in place of the selected model.
- * Throws MODEL_FAILED if such another model cannot call the tools that the caller names.
- */
-export function adaptToModel(request: ModelRequest, at: Candidate, turn: Turn): ModelRequest {
-  if (takesAll(request, at)) return request
-  const isSelected = sameModel(at, turn.selected)
-  const { temperature, maxTokens, tools, indexed, messages, ...same } = request
-  const keepsTools = tools !== undefined && takesTools(at, turn, isSelected)
-  return {
-    ...same,
-    model: at.model,
-    messages: shaped(messages, at.features),
-    ...(keepsTools ? { tools, ...(indexed ? { indexed } : {}) } : {}),
-    ...(temperature !== undefined && takesTemperature(at, turn, isSelected) ? { temperature } : {}),
-    ...(maxTokens === undefined ? {} : { maxTokens: outputOf(maxTokens, at, turn, isSelected) }),
-  }
-}
-
-const takesAll = ({ model, messages, temperature, maxTokens }: ModelRequest, at: Candidate) =>
-  at.features.tool_calling &&
-  (at.features.vision || !messages.some(hasImage)) &&
-  model === at.model &&
-  (temperature === undefined || at.info?.temperature !== false) &&
-  (maxTokens === undefined || at.info?.output === undefined || maxTokens <= at.info.output)
-
-function takesTools({ features, provider, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
-  if (features.tool_calling || !asked.tools) return features.tool_calling
-  if (!isSelected) throw unfit(provider, `the model ${model} does not support tools`)
-  throw invalid('tools', `cannot be used by the model ${model}: the model does not support tools`, {
-    value: asked.tools.slice(0, 20),
-  })
-}
-
-function takesTemperature({ info, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
-  if (info?.temperature !== false) return true
-  if (asked.temperature === undefined || !isSelected) return false
-  throw invalid('temperature', `is not supported by the model ${model}`, { value: asked.temperature })
-}
-
-function outputOf(maxTokens: number, { info, model }: Candidate, { asked }: Turn, isSelected: boolean): number {
-  if (info?.output === undefined || maxTokens <= info.output) return maxTokens
-  if (asked.maxTokens === undefined || !isSelected) return info.output
-  throw invalid('max_tokens', `must be at most ${info.output} for the model ${model}`, { value: maxTokens, limit: info.output })
-}
-
-/** The taps of `modelCall` keep switching the turn between models. */
-export const tooManySwitches = (provider: string) => modelBroke(provider, 'was replaced too many times by plugins')
 
 const LIMIT_MS = 1_000
 /** A text of one token for every tokenizer. */

@@ -82,7 +82,7 @@ export interface ProviderCounts {
 
 type Counts = readonly (readonly [provider: string, count: number])[]
 
-const NAME = 'chat'
+const NAME = 'model-calls'
 
 // `own` of this process, or of another worker, has written the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? []) as unknown as Counts

@@ -1,0 +1,223 @@
+import { type CallContext, type Log, redactText, show, type SlotView, withTimeout } from '@svc/core'
+import {
+  type ErrorFormat,
+  type ErrorRecord,
+  type FailedRequest,
+  type FormattedError,
+  type Mount,
+  type Route,
+  ROUTE_HEADERS,
+} from '@svc/core/contracts'
+import type { Context } from './context.ts'
+import { type Answer, errorFormatInvalid, formattedInvalid } from './errors.ts'
+import { createLogThrottle } from './log-throttle.ts'
+import { isReserved } from './routing.ts'
+import { CREDENTIAL_NAMES } from './schemes.ts'
+
+/** An error response in the format of a plugin, checked. */
+export interface Formatted {
+  /** JSON. */
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+  /** The end of an event stream. */
+  readonly event: string | undefined
+}
+
+/** Asks plugins for the format of error responses. */
+export interface ErrorFormatting {
+  /** Returns `undefined` if no format applies, or if the format fails or is late. Never throws. */
+  format(ctx: Context, answer: Answer): Promise<Formatted | undefined>
+}
+
+interface ErrorFormattingOptions {
+  readonly formats: SlotView<ErrorFormat>
+  readonly routes: SlotView<Route>
+  readonly mounts: SlotView<Mount>
+  readonly isIsolated: (plugin: string | undefined) => boolean
+  readonly log: Pick<Log, 'warn' | 'error'>
+}
+
+/** A valid format with its rights. */
+interface BoundFormat {
+  readonly name: string
+  readonly plugin: string | undefined
+  readonly format: ErrorFormat
+  /** The plugin can format errors of routes of other plugins. */
+  readonly isTrusted: boolean
+  /** No other plugin serves a path below the path of the format. */
+  readonly isAlone: boolean
+  /** Calls that have not ended, among them late ones. */
+  running: number
+}
+
+/** Milliseconds for a call. */
+const FORMAT_MS = 500
+/** Maximum open calls of a format. Above, the server sends its own record, so that a format that hangs does not collect requests. */
+const MOST_RUNNING = 256
+const LONGEST_PATH = 2_000
+
+export function createErrorFormatting(options: ErrorFormattingOptions): ErrorFormatting {
+  const { formats, routes, mounts, log } = options
+  const due = createLogThrottle()
+  let version = -1
+  let bound: readonly BoundFormat[] = []
+  const current = () => {
+    const now = formats.version + routes.version + mounts.version // the sum is unique, because all versions only grow
+    if (version !== now) bound = bindAll(options, bound)
+    version = now
+    return bound
+  }
+  const failed = ({ name, plugin }: BoundFormat, err: unknown) => {
+    const left_out = due(name)
+    if (left_out !== undefined)
+      log.warn({ err, of: plugin, format: name, left_out }, 'a format of errors failed: the server sent its own record')
+  }
+  return {
+    async format(ctx, answer) {
+      const found = current().find(one => isMatch(one.format, ctx) && isAllowed(one, ctx))
+      if (!found || found.running >= MOST_RUNNING) return undefined
+      try {
+        return checked(await call(found, failedRequest(ctx, answer)))
+      } catch (err) {
+        failed(found, err)
+        return undefined
+      }
+    },
+  }
+}
+
+/** Calls a format without the rights of the caller of the request, and without its signal: the request can have been aborted already. */
+async function call(bound: BoundFormat, failed: FailedRequest): Promise<FormattedError> {
+  const work = async (signal: AbortSignal): Promise<FormattedError> => {
+    bound.running++
+    const context: CallContext = { signal, principal: NOBODY, requestId: failed.requestId, deadline: Date.now() + FORMAT_MS }
+    try {
+      return await bound.format.format(failed, context)
+    } finally {
+      bound.running--
+    }
+  }
+  return withTimeout(FORMAT_MS, work, { late: () => formattedInvalid(`nothing within ${FORMAT_MS} ms`) })
+}
+
+const NOBODY = Object.freeze({ id: 'anonymous', scopes: Object.freeze([]) })
+
+/** The failed request as plain data. Details of an error in this process can be anything, and can contain secrets. */
+function failedRequest(ctx: Context, { status, record, retryAfter }: Answer): FailedRequest {
+  return {
+    record: JSON.parse(redactText(JSON.stringify(record))) as ErrorRecord,
+    status,
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+    requestId: ctx.state.requestId,
+    method: ctx.method,
+    path: ctx.path.slice(0, LONGEST_PATH),
+  }
+}
+
+const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`)
+
+const isMatch = ({ path, header }: ErrorFormat, ctx: Context) =>
+  isBelow(ctx.path, path) && (header === undefined || Object.hasOwn(ctx.req.headers, header))
+
+/** Whether the plugin can format an error of this request. */
+function isAllowed({ plugin, isTrusted, isAlone }: BoundFormat, { state: { route, mount } }: Context): boolean {
+  if (isTrusted) return true
+  if (route) return route.plugin === plugin
+  return mount === undefined && isAlone
+}
+
+/** Binds the current formats, the most specific first. Formats of the same object keep their count of calls. */
+function bindAll(options: ErrorFormattingOptions, before: readonly BoundFormat[]): readonly BoundFormat[] {
+  const { formats, isIsolated, log } = options
+  const seen = new Map<string, string>()
+  const all = formats.entries().flatMap(([name, format]): BoundFormat[] => {
+    const plugin = formats.owner(name)
+    const isTrusted = !isIsolated(plugin)
+    const problem = problemOf(format, isTrusted) ?? twinOf(name, format, seen)
+    if (problem !== undefined) {
+      if (!before.some(one => one.format === format))
+        log.error({ err: errorFormatInvalid(name, plugin, problem) }, 'a format of errors is not used')
+      return []
+    }
+    const running = before.find(one => one.format === format)?.running ?? 0
+    return [{ name, plugin, format, isTrusted, isAlone: isTrusted || isAloneBelow(format.path, plugin, options), running }]
+  })
+  return all.toSorted((a, b) => b.format.path.length - a.format.path.length || Number(hasHeader(b)) - Number(hasHeader(a)))
+}
+
+const hasHeader = ({ format }: BoundFormat) => format.header !== undefined
+
+const PATH = /^(?:\/[\w.-]+)+$/
+const HEADER = /^[a-z0-9-]{1,100}$/
+
+function problemOf({ path, header }: ErrorFormat, isTrusted: boolean): string | undefined {
+  if (typeof path !== 'string' || !PATH.test(path)) return `has the path ${show(path)}, which is not a path like /v1`
+  if (!isTrusted && isReserved(path)) return `is for ${path}, which isolated plugins cannot use`
+  if (header === undefined) return undefined
+  if (typeof header !== 'string' || !HEADER.test(header))
+    return `has the header ${show(header)}, which is not a name in lower case`
+  return CREDENTIAL_NAMES.includes(header) ? `has the header ${header}, which carries credentials` : undefined
+}
+
+function twinOf(name: string, { path, header = '' }: ErrorFormat, seen: Map<string, string>): string | undefined {
+  const key = `${path} ${header}`
+  const first = seen.get(key)
+  if (first === undefined) seen.set(key, name)
+  return first === undefined ? undefined : `is for the same requests as ${first}`
+}
+
+/** Whether no other plugin has a route or a mount that can be below this path. */
+function isAloneBelow(path: string, plugin: string | undefined, { routes, mounts }: ErrorFormattingOptions): boolean {
+  const isOther = <T>(slot: SlotView<T>, name: string) => slot.owner(name) !== plugin
+  return (
+    routes.entries().every(([name, route]) => !isOther(routes, name) || !canBeBelow(route.path, path)) &&
+    mounts.entries().every(([name, mount]) => !isOther(mounts, name) || !(isBelow(mount.path, path) || isBelow(path, mount.path)))
+  )
+}
+
+/** Whether a route with this template can serve a path below `above`. A parameter matches every segment. */
+function canBeBelow(template: string, above: string): boolean {
+  const segments = template.split('/')
+  return above.split('/').every((segment, at) => segments[at] === segment || segments[at]?.startsWith(':') === true)
+}
+
+const MEMBERS: readonly string[] = ['body', 'headers', 'event'] satisfies (keyof FormattedError)[]
+/** Maximum characters of a body or an event. */
+const LONGEST = 65_536
+const MOST_HEADERS = 50
+const VALUE = /^[\x20-\x7e]{0,1000}$/
+const API_HEADERS: ReadonlySet<string> = new Set(ROUTE_HEADERS.api)
+
+/** Checks what a format returned. Throws ROUTE_ANSWER_INVALID. */
+function checked(formatted: unknown): Formatted {
+  if (!isObject(formatted)) throw formattedInvalid(show(formatted))
+  const other = Object.keys(formatted).find(key => !MEMBERS.includes(key))
+  if (other !== undefined) throw formattedInvalid(`the member ${show(other)}`)
+  const { body, headers = {}, event } = formatted
+  if (!isObject(body)) throw formattedInvalid(`${show(body)} as its body`)
+  const text = JSON.stringify(body) as string | undefined
+  if (text === undefined || text.length > LONGEST)
+    throw formattedInvalid(`a body that is no JSON of at most ${LONGEST} characters`)
+  if (event !== undefined && (typeof event !== 'string' || event.length > LONGEST || !event.endsWith('\n\n')))
+    throw formattedInvalid('an event that does not end with an empty line, or is too long')
+  return { body: text, headers: checkedHeaders(headers), event: event as string | undefined }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Returns the headers that a format can set. Throws if one of them is not valid. */
+function checkedHeaders(headers: unknown): Readonly<Record<string, string>> {
+  if (!isObject(headers) || Object.keys(headers).length > MOST_HEADERS) throw formattedInvalid(`${show(headers)} as its headers`)
+  const named = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  const allowed = named.filter(([name]) => isApiHeader(name))
+  for (const [name, value] of allowed)
+    if (!HEADER.test(name) || typeof value !== 'string' || !VALUE.test(value))
+      throw formattedInvalid(`an invalid header ${show(name)}`)
+  return Object.fromEntries(allowed) as Record<string, string>
+}
+
+/** Whether a header is for the clients of model APIs. `name` is in lower case. */
+export const isApiHeader = (name: string): boolean =>
+  (API_HEADERS.has(name) || ROUTE_HEADERS.apiPrefixes.some(prefix => name.startsWith(prefix))) &&
+  !ROUTE_HEADERS.apiReserved.includes(name)

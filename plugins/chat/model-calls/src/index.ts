@@ -1,0 +1,32 @@
+import { definePlugin, systemContext } from '@svc/core'
+import { Checks, ModelAliases, ModelCalls, Peers, Providers, Selection } from '@svc/core/contracts'
+import { createModelCalls } from './model-calls.ts'
+import { createProviderCounts, createProvidersCheck } from './providers-check.ts'
+import { createClock } from './reading.ts'
+import { CALLS_CONFIG } from './settings.ts'
+
+/** Model calls as a service. */
+export default definePlugin({
+  section: 'models.calls',
+  config: CALLS_CONFIG,
+  requires: { selection: Selection, providers: Providers, aliases: ModelAliases },
+  optional: { peers: Peers },
+  provides: ModelCalls,
+  setup(scope, { peers, selection, providers, aliases }) {
+    const counts = createProviderCounts(peers)
+    scope.tap(Peers.hooks.metrics, counts.own)
+    scope.tap(Peers.hooks.inherit, counts.inherit)
+    scope.add(Checks, 'providers', createProvidersCheck(providers, counts, scope.log, scope.signal))
+    const services = {
+      config: scope.config,
+      hooks: scope.hooks,
+      log: scope.log,
+      clock: createClock(),
+      lasting: systemContext(scope.signal, 'model calls'),
+      providers,
+      aliases,
+      counts,
+    }
+    return createModelCalls(services, selection)
+  },
+})

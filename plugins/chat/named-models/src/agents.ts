@@ -1,0 +1,221 @@
+import { type CallContext, codeOf, type SvcError, svcError } from '@svc/core'
+import type {
+  Chat,
+  Json,
+  ModelCallEnd,
+  ModelCallEvent,
+  ModelMessage,
+  ModelParameters,
+  NamedCall,
+  OpenRequest,
+  Run,
+  SelectionRequest,
+  Teams,
+  TurnEnd,
+  TurnRequest,
+  Workflows,
+} from '@svc/core/contracts'
+import { agentLacks, notFound } from './errors.ts'
+import type { HiddenSteps } from './hidden-steps.ts'
+import type { Target } from './names.ts'
+
+type Agent = Extract<Target, { readonly agent: string }>
+
+/** The services of agents. */
+export interface AgentServices {
+  readonly chat: Chat | undefined
+  readonly teams: Teams | undefined
+  readonly workflows: Workflows | undefined
+  readonly hidden: HiddenSteps
+}
+
+/** Agents: profiles, teams and workflows, called like models. */
+export interface Agents {
+  stream(agent: Agent, call: NamedCall, ctx: CallContext): AsyncIterable<ModelCallEvent>
+  /** The model of an agent, to count tokens. */
+  selectOf(agent: Agent): SelectionRequest
+}
+
+export function createAgents(services: AgentServices): Agents {
+  return {
+    stream: (agent, call, ctx) =>
+      agent.kind === 'profile' ? streamTurn(services, agent, call, ctx) : streamRun(services, agent, call, ctx),
+    selectOf: ({ kind, agent }) => (kind === 'profile' ? { profile: agent } : {}),
+  }
+}
+
+const PARAMETERS = [
+  'temperature',
+  'topP',
+  'topK',
+  'stop',
+  'seed',
+  'frequencyPenalty',
+  'presencePenalty',
+  'logitBias',
+  'reasoningEffort',
+  'reasoningTokens',
+  'parallelToolCalls',
+  'responseFormat',
+] as const satisfies readonly (keyof ModelParameters)[]
+
+/** Fields that no agent can use, as its answer is made of several calls of a model, with their values that change nothing. */
+const UNUSABLE = [
+  ['n', 1],
+  ['logprobs', undefined],
+  ['toolChoice', 'auto'],
+] as const satisfies readonly (readonly [keyof OpenRequest, unknown])[]
+
+function checkFields(request: OpenRequest, { kind }: Agent): void {
+  for (const [name, neutral] of UNUSABLE)
+    if (request[name] !== undefined && request[name] !== neutral)
+      throw agentLacks(
+        name.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`),
+        kind
+      )
+}
+
+/** A turn of chat that is not stored. Calls of client tools end it. */
+async function* streamTurn(
+  { chat, hidden }: AgentServices,
+  agent: Agent,
+  { request, defaults, limits }: NamedCall,
+  ctx: CallContext
+): AsyncGenerator<ModelCallEvent, void> {
+  if (!chat) throw notFound(`${agent.kind}:${agent.agent}`)
+  checkFields(request, agent)
+  const messages = await hidden.inserted(request.messages, ctx)
+  const { tools, responseSchema, maxTokens } = request
+  const parameters = Object.fromEntries(
+    PARAMETERS.filter(name => request[name] !== undefined && !defaults?.includes(name)).map(name => [name, request[name]])
+  ) as ModelParameters
+  const turn: TurnRequest = {
+    message: '',
+    messages,
+    keep: false,
+    profile: agent.agent,
+    parameters,
+    ...(tools ? { clientTools: tools } : {}),
+    ...(responseSchema === undefined ? {} : { responseSchema }),
+    ...(maxTokens === undefined || defaults?.includes('maxTokens') ? {} : { maxTokens }),
+    ...(limits?.timeoutMs === undefined ? {} : { timeoutMs: limits.timeoutMs }),
+  }
+  let failure: SvcError | undefined
+  for await (const event of chat.stream(turn, ctx)) {
+    if (event.type === 'start') yield { type: 'start', provider: event.provider, model: event.model }
+    else if (event.type === 'token') yield { type: 'text', text: event.content }
+    else if (event.type === 'error') {
+      const { code, message, details } = event.error
+      failure = svcError(code, message, { details: { ...details } })
+    } else if (event.type === 'end') {
+      yield* await endOfTurn(event, hidden, failure, ctx)
+      if (failure) throw failure
+    }
+  }
+}
+
+/** The last events of a turn as events of a model call. */
+async function endOfTurn(
+  end: TurnEnd,
+  hidden: HiddenSteps,
+  failure: SvcError | undefined,
+  ctx: CallContext
+): Promise<ModelCallEvent[]> {
+  const calls = end.calls && end.status === 'completed' ? await hidden.keep(end.calls, end.made ?? [], ctx) : []
+  const text = (end.made ?? [])
+    .filter(({ role }) => role === 'assistant')
+    .flatMap(({ parts }) => parts.filter(part => part.type === 'text'))
+  const { input, output, cached } = end.usage
+  const usage = { input, output, ...(cached === undefined ? {} : { cached }) }
+  const finish = calls.length > 0 ? 'tool_calls' : end.finish === 'tool_calls' ? 'stop' : (end.finish ?? 'stop')
+  const last: ModelCallEnd = {
+    type: 'end',
+    status: end.status,
+    provider: end.provider,
+    model: end.model,
+    message: { role: 'assistant', parts: [...text, ...calls] },
+    finish,
+    usage,
+    tried: [],
+    durationMs: end.durationMs,
+    ...(failure ? { error: { code: failure.code, message: failure.message, details: failure.details ?? {} } } : {}),
+  }
+  if (end.status !== 'completed') return [last]
+  return [...calls, { type: 'usage', usage }, { type: 'finish', reason: finish }, last]
+}
+
+/** Milliseconds between two looks at a run: `Workflows.settled` returns earlier when it ends. */
+const LOOK_MS = 30_000
+
+/** A run of a team or workflow, whose result is the answer. It is cancelled when the caller leaves. */
+async function* streamRun(
+  { teams, workflows }: AgentServices,
+  agent: Agent,
+  { request }: NamedCall,
+  ctx: CallContext
+): AsyncGenerator<ModelCallEvent, void> {
+  const { kind, agent: name } = agent
+  if (!workflows || (kind === 'team' && !teams)) throw notFound(`${kind}:${name}`)
+  checkFields(request, agent)
+  if (request.tools && request.tools.length > 0) throw agentLacks('tools', kind)
+  const who = { provider: 'svc', model: `${kind}:${name}` }
+  const began = performance.now()
+  const task = taskOf(request.messages)
+  const started = kind === 'team' ? await teams!.start(name, task, ctx) : await startWorkflow(workflows, name, task, ctx)
+  yield { type: 'start', ...who }
+  let run = started
+  try {
+    while (run.status === 'running') run = await workflows.settled(run.id, LOOK_MS, ctx)
+  } finally {
+    // the context of a caller who left cannot cancel: its signal has aborted
+    if (run.status === 'running') void cancelled(workflows, run, ctx)
+  }
+  const base = { type: 'end', ...who, usage: usageOf(run), tried: [], durationMs: performance.now() - began } as const
+  if (run.status === 'failed') {
+    const error = run.error ?? { code: 'RUN_FAILED', message: `the ${kind} failed`, details: {} }
+    yield { ...base, status: 'failed', error }
+    throw svcError(error.code, error.message, { details: { ...error.details } })
+  }
+  const text = textOf(run.result)
+  yield { type: 'text', text }
+  yield { type: 'usage', usage: base.usage }
+  yield { type: 'finish', reason: 'stop' }
+  yield { ...base, status: 'completed', finish: 'stop', message: { role: 'assistant', parts: [{ type: 'text', text }] } }
+}
+
+async function cancelled(workflows: Workflows, { id }: Run, ctx: CallContext): Promise<void> {
+  await workflows.cancel(id, { ...ctx, signal: AbortSignal.timeout(LOOK_MS) }).catch(() => undefined)
+}
+
+/** Starts a workflow with the task: as `input.task` if its input is an object with that property, else as the whole input. */
+function startWorkflow(workflows: Workflows, workflow: string, task: string, ctx: CallContext): Promise<Run> {
+  return workflows.start({ workflow, input: inputOf(task) }, ctx)
+}
+
+/** A task that is a JSON object is the input itself, so that clients can set each property. */
+function inputOf(task: string): Json {
+  try {
+    const value = JSON.parse(task) as Json
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  } catch (error) {
+    if (!(error instanceof SyntaxError) && codeOf(error) !== undefined) throw error
+  }
+  return { task }
+}
+
+/** The task: the text of the last message of the user. A team sees nothing else. */
+function taskOf(messages: readonly ModelMessage[]): string {
+  const last = messages.findLast(({ role }) => role === 'user')
+  return last?.parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n') ?? ''
+}
+
+/** The runs of svc count tokens without a direction. */
+const usageOf = ({ spent }: Run) => ({ input: 0, output: spent.tokens })
+
+/** The result of a run as text: that of a team has its answer in `result`. */
+function textOf(result: Json | undefined): string {
+  if (typeof result === 'string') return result
+  const { result: inner, answer } = Object(result) as { readonly result?: unknown; readonly answer?: unknown }
+  if (typeof inner === 'string') return inner
+  return typeof answer === 'string' ? answer : JSON.stringify(result ?? null)
+}
