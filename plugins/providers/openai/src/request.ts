@@ -176,7 +176,9 @@ function wirePart(part: MessagePart): Wire[] {
       return [{ type: 'file', file: { filename: part.name ?? fileName(part.mimeType), file_data: dataUrl(part) } }]
     case 'audio':
       return [{ type: 'input_audio', input_audio: { data: part.data, format: soundFormat(part.mimeType) } }]
-    default:
+    case 'reasoning':
+    case 'tool_call':
+    case 'tool_result':
       return []
   }
 }
