@@ -1,10 +1,23 @@
 import { codeOf, svcError } from '@svc/core'
-import type { ModelFailure, Provider, ModelInfo } from '@svc/core/contracts'
-import { createUpstream, entryProblems, estimateTokens, modelList, readKey, type ReadFailure } from '@svc/provider-http'
+import type { ModelFailure, Provider, ProviderFeatures } from '@svc/core/contracts'
+import {
+  createUpstream,
+  EMBED_LIMITS,
+  entryProblems,
+  estimateTokens,
+  modelList,
+  nativeHeaders,
+  nativeOf,
+  readKey,
+} from '@svc/provider-http'
 import type { UpstreamEntry } from '@svc/provider-http/entry'
-import { bodyOf } from './request.ts'
 import { ChunkReader } from './chunk-reader.ts'
+import { embedBody, readEmbeddings } from './embeddings.ts'
+import { described } from './features.ts'
+import { failureOf } from './failure.ts'
+import { modelsOf } from './models.ts'
 import { type Preset, type PresetName, PRESETS } from './presets.ts'
+import { bodyOf } from './request.ts'
 
 /** The problems of an entry that its schema cannot find, such as a missing key. */
 export const checkEntry = (name: string, config: OpenAiConfig) => entryProblems(serverOf(name, config))
@@ -21,16 +34,23 @@ export async function openProvider(
     configured: config.models,
     load: async ctx => modelsOf(await upstream.json('GET', `/models${query}`, undefined, ctx), preset),
     open: true,
+    describe: model => described(model, preset),
     signal,
   })
   const provider: Provider = {
-    features: { tool_calling: true, streaming: true, vision: preset.vision },
+    features: featuresOf(preset),
     models,
     countTokens: async request => estimateTokens(request),
     chat: (request, ctx) => {
-      const reader = new ChunkReader(name, preset, upstream)
+      const reader = new ChunkReader(name, preset, upstream, request)
       const method = request.gathered ? 'whole' : 'stream'
-      return upstream[method](`/chat/completions${query}`, bodyOf(request, name, preset), reader, ctx)
+      const native = nativeOf(request, preset.protocol)
+      const options = native && { headers: nativeHeaders(native, NATIVE_HEADERS) }
+      return upstream[method](`/chat/completions${query}`, bodyOf(request, name, preset), reader, ctx, options)
+    },
+    async embed(request, ctx) {
+      const body = embedBody(request, preset)
+      return readEmbeddings(name, request, await upstream.json('POST', `/embeddings${query}`, body, ctx, EMBED_LIMITS))
     },
     async probe(ctx) {
       try {
@@ -43,6 +63,17 @@ export async function openProvider(
   }
   return { provider, close: () => upstream.close() }
 }
+
+/** Headers of a client that its server may see. Others select accounts, or belong to the connection. */
+const NATIVE_HEADERS = ['openai-beta', 'x-title', 'http-referer']
+
+const featuresOf = ({ vision, supports, protocol }: Preset): ProviderFeatures => ({
+  tool_calling: true,
+  streaming: true,
+  vision,
+  supports,
+  ...(protocol === undefined ? {} : { protocol }),
+})
 
 const NO_LIST = new Set<number | undefined>([404, 405, 501])
 
@@ -112,132 +143,3 @@ const noVersion = (name: string) =>
     where: `providers.${name}.api_version`,
     hint: 'Remove api_version, or set preset: azure',
   })
-
-/** A model in the list of a server. Each server reports some of these fields. */
-interface WireModel {
-  readonly id?: unknown
-  readonly type?: unknown
-  readonly context_length?: unknown
-  readonly context_window?: unknown
-  readonly max_model_len?: unknown
-  readonly max_context_length?: unknown
-  readonly max_completion_tokens?: unknown
-  readonly top_provider?: { readonly max_completion_tokens?: unknown } | null
-  readonly capabilities?: Readonly<Record<string, unknown>> | null
-  readonly supported_parameters?: unknown
-  readonly architecture?: { readonly input_modalities?: unknown; readonly output_modalities?: unknown } | null
-}
-
-/** Ids of models that do not chat. */
-const NO_CHAT =
-  /embed|whisper|transcribe|(^|[-/])tts|dall-e|gpt-image|sora|moderation|realtime|(^|[-/])audio|-audio|rerank|guard|^(babbage|davinci)|turbo-instruct|(^|-)ocr/i
-const OTHER_TYPES = new Set<unknown>(['embedding', 'embeddings', 'image', 'rerank', 'moderation', 'audio', 'transcribe', 'video'])
-
-/** The chat models of a server's list with their limits and features; the preferred model first. */
-function modelsOf(list: unknown, preset: Preset): ModelInfo[] {
-  const data: unknown = Array.isArray(list) ? list : (list as { data?: unknown } | null)?.data
-  const all = (Array.isArray(data) ? (data as (WireModel | null)[]) : []).flatMap(model =>
-    model && chats(model) ? infoOf(model, preset) : []
-  )
-  const first = preset.prefer?.map(id => all.find(model => model.id === id)).find(model => model !== undefined)
-  return first ? [first, ...all.filter(model => model !== first)] : all
-}
-
-const chats = ({ id, type, capabilities, architecture }: WireModel): boolean =>
-  typeof id === 'string' &&
-  id !== '' &&
-  !NO_CHAT.test(id) &&
-  !OTHER_TYPES.has(type) &&
-  capabilities?.completion_chat !== false &&
-  includes(architecture?.output_modalities, 'text') !== false
-
-function infoOf(model: WireModel, preset: Preset): ModelInfo {
-  const id = String(model.id)
-  const context = limit(model.context_length, model.context_window, model.max_model_len, model.max_context_length)
-  const output = limit(model.max_completion_tokens, model.top_provider?.max_completion_tokens)
-  const features = featuresOf(model)
-  const takesNone = preset.noTemperature?.test(id) || includes(model.supported_parameters, 'temperature') === false
-  return {
-    id,
-    ...(context === undefined ? {} : { context }),
-    ...(output === undefined ? {} : { output }),
-    ...(Object.keys(features).length === 0 ? {} : { features }),
-    ...(takesNone ? { temperature: false } : {}),
-  }
-}
-
-function featuresOf({ capabilities, supported_parameters, architecture }: WireModel): NonNullable<ModelInfo['features']> {
-  const tools = flag(capabilities?.function_calling) ?? includes(supported_parameters, 'tools')
-  const vision = flag(capabilities?.vision) ?? includes(architecture?.input_modalities, 'image')
-  return { ...(tools === undefined ? {} : { tool_calling: tools }), ...(vision === undefined ? {} : { vision }) }
-}
-
-const flag = (value: unknown) => (typeof value === 'boolean' ? value : undefined)
-const includes = (list: unknown, word: string) => (Array.isArray(list) ? list.includes(word) : undefined)
-const limit = (...values: readonly unknown[]) =>
-  values.find((value): value is number => Number.isInteger(value) && (value as number) > 0)
-
-type Failure = ReturnType<ReadFailure>
-
-interface WireError {
-  readonly message?: unknown
-  readonly code?: unknown
-  readonly type?: unknown
-  readonly innererror?: { readonly code?: unknown }
-}
-
-/** The failure by the code or type of an error. */
-const CODES: Readonly<Record<string, Failure>> = {
-  context_length_exceeded: { kind: 'context_too_long' },
-  string_above_max_length: { kind: 'context_too_long' },
-  exceed_context_size_error: { kind: 'context_too_long' },
-  content_filter: { kind: 'content_refused' },
-  content_policy_violation: { kind: 'content_refused' },
-  ResponsibleAIPolicyViolation: { kind: 'content_refused' },
-  invalid_prompt: { kind: 'content_refused' },
-  moderation: { kind: 'content_refused' },
-  // A retry cannot succeed.
-  insufficient_quota: { kind: 'rate_limited', retryable: false },
-  rate_limit_exceeded: { kind: 'rate_limited' },
-  invalid_api_key: { kind: 'authentication' },
-  model_not_found: { kind: 'bad_request' },
-  server_error: { kind: 'overloaded' },
-}
-
-/** The failure by a status inside the body: some servers answer 200 and send the error in the stream. */
-const STATUSES: Readonly<Record<number, Failure>> = {
-  400: { kind: 'bad_request' },
-  401: { kind: 'authentication' },
-  402: { kind: 'authentication' },
-  408: { kind: 'timeout' },
-  413: { kind: 'context_too_long' },
-  429: { kind: 'rate_limited' },
-  504: { kind: 'timeout' },
-}
-
-/** Reads the error body of a chat completions server. */
-const failureOf: ReadFailure = (status, body) => {
-  const error = errorIn(body)
-  const message = wordsOf(error?.message)
-  const byCode = [error?.innererror?.code, error?.code, error?.type].map(failureByCode).find(failure => failure !== undefined)
-  const inside = status < 400 && byCode === undefined ? STATUSES[Number(error?.code)] : undefined
-  // OpenRouter: the moderation of the model refused the request.
-  const moderated = status === 403 && /moderation|flagged/i.test(message ?? '') ? CODES.moderation : undefined
-  return { ...inside, ...byCode, ...moderated, ...(message === undefined ? {} : { message }) }
-}
-
-function errorIn(body: unknown): WireError | undefined {
-  if (typeof body !== 'object' || body === null) return undefined
-  const { error = body } = body as { error?: unknown }
-  if (typeof error === 'string') return { ...body, message: error }
-  return typeof error === 'object' && error !== null ? error : undefined
-}
-
-const failureByCode = (code: unknown): Failure | undefined =>
-  typeof code === 'string' && Object.hasOwn(CODES, code) ? CODES[code] : undefined
-
-/** Mistral reports the problems of a request as a list. */
-function wordsOf(message: unknown): string | undefined {
-  if (typeof message === 'string') return message
-  return typeof message === 'object' && message !== null ? JSON.stringify(message) : undefined
-}
