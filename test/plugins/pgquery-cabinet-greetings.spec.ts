@@ -19,7 +19,7 @@ const MANY = Array.from({ length: 100 }, (_, n) => n)
 
 /** The life of four plugins in one server, each as a packed package, where svc runs it by default: the store in the process of svc, the others apart. */
 describeWith('bubblewrap', 'examples/plugins/pgquery, cabinet and greetings, installed', function () {
-  this.timeout(180_000)
+  this.timeout(300_000)
   const stack = new AsyncDisposableStack()
   let folder: string
   let home: string
