@@ -3,7 +3,18 @@ import type { Jobs, ScheduleSpec, ScheduleTick, Store, StoreOp, StoreRecord } fr
 import { onlyConflict } from '@svc/storage-kit/records'
 import type { Definition } from './definitions.ts'
 import { toPublicError } from './errors.ts'
-import { END_OF_TIME, jitterOf, KEPT_TICKS, PRUNED, putTick, type ScheduleRecord, TICKS, ticksBefore } from './space.ts'
+import {
+  END_OF_TIME,
+  jitterOf,
+  KEPT_TICKS,
+  PRUNED,
+  putTick,
+  type ScheduleRecord,
+  type TickRange,
+  TICKS,
+  ticksBefore,
+} from './space.ts'
+import type { Timing } from './timing.ts'
 
 /** A schedule with its stored state. */
 export interface ActiveSchedule extends Definition {
@@ -150,7 +161,7 @@ export class Scheduler {
       if (due.length > catchUpLimit) log.warn({ schedule: name }, 'too many missed ticks: the oldest are dropped')
       for (const tick of chosen(due.slice(0, catchUpLimit), spec, now)) {
         if (this.#isStopped || this.#progress.get(name) !== progress) return
-        await this.#handle(progress.schedule, tick)
+        if (!(await this.#hadRecord(name, tick))) await this.#handle(progress.schedule, tick)
         progress.cursor = tick
         progress.count += 1
       }
@@ -168,8 +179,6 @@ export class Scheduler {
   async #handle(schedule: ActiveSchedule, tick: number): Promise<void> {
     const { store, jobs, lasting, now } = this.#options
     const { name, spec, principal } = schedule
-    // the clock was set back: this tick had a record
-    if (tick <= (await this.#pruned(name)).upTo) return
     const before = await this.#openJob(schedule, tick, lasting)
     const overlap = spec.overlap ?? 'skip'
     const isSkipped = before !== undefined && (overlap === 'skip' || (overlap === 'queue' && before.state === 'queued'))
@@ -220,45 +229,79 @@ export class Scheduler {
     return job && (job.state === 'queued' || job.state === 'running') ? job : undefined
   }
 
-  /** Up to which tick the records of a schedule are deleted: all before had one. */
-  async #pruned(name: string): Promise<{ readonly upTo: number; readonly version: number }> {
+  /** Whether a tick was handled so long ago that its record is deleted: the clock was set back. */
+  async #hadRecord(name: string, tick: number): Promise<boolean> {
+    const { range } = await this.#pruned(name)
+    return range !== undefined && tick >= range.from && tick <= range.upTo
+  }
+
+  /** The last ticks of a schedule whose records are deleted. */
+  async #pruned(name: string): Promise<{ readonly range: TickRange | undefined; readonly version: number }> {
     const { store, lasting } = this.#options
     const found = await store.get(PRUNED, name, lasting)
-    return { upTo: found ? Number(found.value) : 0, version: found?.version ?? 0 }
+    return { range: found?.value as TickRange | undefined, version: found?.version ?? 0 }
   }
 
   /** Deletes the records of old ticks. */
   async #prune(progress: Progress, now: number): Promise<void> {
     const { store, lasting } = this.#options
-    const { name } = progress.schedule
+    const { schedule } = progress
     progress.count = 0
-    let [cursor, count]: [string | undefined, number] = [undefined, 0]
+    let [cursor, count, isFirst]: [string | undefined, number, boolean] = [undefined, 0, true]
     do {
-      const query = { ...ticksBefore(name, now + 1), reverse: true, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }
+      const query = {
+        ...ticksBefore(schedule.name, now + 1),
+        reverse: true,
+        limit: PAGE,
+        ...(cursor === undefined ? {} : { cursor }),
+      }
       const page = await store.range(TICKS, query, lasting)
       const old = page.records.slice(Math.max(0, KEPT_TICKS - count))
-      if (old.length > 0) await this.#delete(name, old)
+      if (old.length > 0) {
+        await this.#delete(schedule, old, isFirst)
+        isFirst = false
+      }
       count += page.records.length
       cursor = page.next
     } while (cursor !== undefined)
   }
 
   /** Deletes records of ticks, newest first, unless another worker is just doing it. */
-  async #delete(name: string, old: readonly StoreRecord[]): Promise<void> {
+  async #delete({ name, timing }: ActiveSchedule, old: readonly StoreRecord[], isNewest: boolean): Promise<void> {
     const { store, lasting } = this.#options
-    const { upTo, version } = await this.#pruned(name)
-    const [newest] = old.map(({ value }) => (value as unknown as ScheduleTick).tick)
+    const { range, version } = await this.#pruned(name)
     const deletes = old.map(({ key }): StoreOp => ({ op: 'delete', collection: TICKS, key }))
-    const mark = { op: 'put', collection: PRUNED, key: name, value: Math.max(upTo, newest ?? 0), ifVersion: version } as const
+    const ticks = old.map(({ value }) => (value as unknown as ScheduleTick).tick)
+    const value = joined(timing, range, lastRange(timing, ticks), isNewest)
+    const mark = { op: 'put', collection: PRUNED, key: name, value: { ...value }, ifVersion: version } as const
     await store.batch([...deletes, mark], {}, lasting).catch(onlyConflict)
   }
+}
+
+/** The last ticks that follow each other without a gap, such as the one of a clock that was set forward. `ticks`: newest first. */
+function lastRange(timing: Timing, ticks: readonly number[]): TickRange {
+  const upTo = ticks[0] ?? 0
+  let from = upTo
+  for (const tick of ticks.slice(1)) {
+    if (timing.next(tick) !== from) break
+    from = tick
+  }
+  return { from, upTo }
+}
+
+/** Joins ranges without a gap. Otherwise, the range of the newest deleted ticks counts. */
+function joined(timing: Timing, before: TickRange | undefined, range: TickRange, isNewest: boolean): TickRange {
+  if (!before) return range
+  if (timing.next(before.upTo) === range.from) return { from: before.from, upTo: range.upTo }
+  if (timing.next(range.upTo) === before.from) return { from: range.from, upTo: before.upTo }
+  return isNewest ? range : before
 }
 
 /** Number of due ticks up to which it is cheaper to go forward. */
 const FEW = 5
 
 /** The last `most` ticks after `cursor` up to `now`, newest first. */
-function dueTicks(timing: Definition['timing'], cursor: number, now: number, most: number): number[] {
+function dueTicks(timing: Timing, cursor: number, now: number, most: number): number[] {
   const due: number[] = []
   let tick = timing.next(cursor)
   for (; tick !== undefined && tick <= now && due.length < FEW; tick = timing.next(tick)) due.unshift(tick)

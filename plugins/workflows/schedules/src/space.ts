@@ -5,7 +5,7 @@ import type { Json, ScheduleSpec, ScheduleTick, Space, StoreOp } from '@svc/core
 export const SCHEDULES = 'schedules'
 /** Handled ticks: `<name>/<tick>`. */
 export const TICKS = 'schedule_ticks'
-/** By the name of the schedule: up to which tick the records are deleted. */
+/** Ranges of handled ticks whose records are deleted, by the name of the schedule. */
 export const PRUNED = 'schedule_pruned'
 
 export const SPACE: Space = {
@@ -25,6 +25,12 @@ export interface ScheduleRecord {
   /** Ticks up to this time are not caught up. */
   readonly since: number
   readonly isPaused: boolean
+}
+
+/** Ticks that follow each other, the first and the last included. */
+export interface TickRange {
+  readonly from: number
+  readonly upTo: number
 }
 
 /** Number of digits of a tick in a key, so that keys sort by time. */
