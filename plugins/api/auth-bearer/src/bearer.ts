@@ -2,10 +2,10 @@ import type { Log, CallContext } from '@svc/core'
 import type { AuthScheme } from '@svc/core/contracts'
 import { LRUCache } from 'lru-cache'
 import { tokenRefused } from './errors.ts'
-import { digestOf, isToken, tokenIn, FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
+import { digestOf, isToken, tokenIn, FRESH_MS, type StoredToken, type AccessTokens } from './tokens.ts'
 
 interface BearerOptions {
-  readonly tokens: Tokens
+  readonly tokens: AccessTokens
   readonly log: Log
   /** The context for work outside a request. */
   readonly lasting: CallContext

@@ -6,11 +6,11 @@ import { isEndless } from './concurrency-limit.ts'
 import type { DigestBody } from './body-digest.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import {
-  type Ask,
+  type AskSchemes,
   createAsk,
   createScopeSchemes,
   type CredentialHeaders,
-  type Holder,
+  type VerifiedHolder,
   prepareAll,
   type ScopeSchemes,
 } from './schemes.ts'
@@ -30,7 +30,7 @@ export interface Authentication {
 }
 
 /** Unix time in milliseconds at which a credential expires; absent if unknown. */
-type CredentialExpiry = Pick<Holder, 'expires'>
+type CredentialExpiry = Pick<VerifiedHolder, 'expires'>
 
 interface AuthenticationOptions {
   readonly enabled: boolean
@@ -53,7 +53,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   const ask = createAsk({ headers, digestBody, ms })
   const askAgain = createAsk({ headers, digestBody, ms, isRecheck: true })
   const { hasCredential, isGuess } = createRecognition(headers)
-  const check = async (ctx: Context, who: ScopeSchemes): Promise<Holder | undefined> => {
+  const check = async (ctx: Context, who: ScopeSchemes): Promise<VerifiedHolder | undefined> => {
     const { state } = ctx
     if (state.repeatedHeader !== undefined) throw authenticationFailed(`${state.repeatedHeader} is given more than once`)
     const holder = await ask(who, ctx, state.credentials)
@@ -62,8 +62,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     if (!holder && (who.own.length > 0 ? hasCredential(state) : isGuess(state))) throw authenticationFailed(UNKNOWN)
     return holder
   }
-  const identify = async (ctx: Context, who: ScopeSchemes): Promise<Holder> => {
-    let holder: Holder | undefined
+  const identify = async (ctx: Context, who: ScopeSchemes): Promise<VerifiedHolder> => {
+    let holder: VerifiedHolder | undefined
     try {
       holder = await guesses.guard(ctx.state, () => check(ctx, who))
     } catch (error) {
@@ -149,7 +149,7 @@ const hasTwoCredentials = ({ credentials }: RequestState) =>
 const isOfProxy = ([name, value]: readonly [string, string]) => name === 'authorization' && !/^bearer\b/i.test(value)
 
 /** Checks each of two credentials separately: a valid credential does not excuse an unknown second one. */
-async function checkBoth(who: ScopeSchemes, ctx: Context, ask: Ask): Promise<void> {
+async function checkBoth(who: ScopeSchemes, ctx: Context, ask: AskSchemes): Promise<void> {
   for (const name of OWN) {
     const { [name]: _other, ...rest } = ctx.state.credentials
     if (!(await ask(who, ctx, rest))) throw authenticationFailed('one of the two credentials is not known')

@@ -12,7 +12,7 @@ import type {
 } from '@svc/core/contracts'
 import { contextTooLong, invalid, modelBroke, modelsLate, turnTimeout, unfit } from './errors.ts'
 import { cutContent, forProvider, hasImage, paired, shaped } from './messages.ts'
-import type { Candidate, ChatServices, Turn } from './turn.ts'
+import type { ModelCandidate, ChatServices, Turn } from './turn.ts'
 
 // A token has at least one byte. A text with fewer bytes than the window has tokens fits without a count.
 const BYTES_A_CHARACTER = 3
@@ -27,7 +27,7 @@ const BYTES_A_CHARACTER = 3
 export async function fitContextWindow(
   request: ModelRequest,
   past: readonly (readonly StoredMessage[])[],
-  at: Candidate,
+  at: ModelCandidate,
   ctx: CallContext
 ): Promise<ModelRequest> {
   const { context, output } = at.info ?? {}
@@ -48,7 +48,7 @@ async function shortest(
   steps: Steps,
   inputLimit: number,
   context: number,
-  at: Candidate,
+  at: ModelCandidate,
   ctx: CallContext
 ): Promise<ModelRequest> {
   const countAt = (step: number) => tokensOf(steps.build(step), at, ctx)
@@ -62,7 +62,7 @@ async function shortest(
 const COUNT_MS = 2_000
 
 /** Tokens of a request, counted by its provider, or estimated if the provider fails to count. */
-export function tokensOf(request: ModelRequest, { source }: Candidate, ctx: CallContext): Promise<number> {
+export function tokensOf(request: ModelRequest, { source }: ModelCandidate, ctx: CallContext): Promise<number> {
   return withTimeout(COUNT_MS, signal => source.countTokens(request, { ...ctx, signal }), ctx).catch(() => {
     ctx.signal.throwIfAborted()
     return estimated(JSON.stringify([request.messages, request.tools ?? []]))
@@ -82,7 +82,7 @@ const OLD_RESULT = 200
 /** Characters to which the results of the last model step are cut, one limit after the other, as the last resort. */
 const LAST_RESULTS = [20_000, 5_000, 1_000, OLD_RESULT]
 
-function stepsOf(request: ModelRequest, past: readonly (readonly StoredMessage[])[], at: Candidate): Steps {
+function stepsOf(request: ModelRequest, past: readonly (readonly StoredMessage[])[], at: ModelCandidate): Steps {
   const seen = (message: StoredMessage) => forProvider(message, at.provider)
   const turns = past.map(turn => shaped(paired(turn).map(seen), at.features))
   const begins = request.messages.findIndex(message => message.role !== 'system')
@@ -160,7 +160,7 @@ async function firstThatFits(from: number, count: number, fits: (step: number) =
 const LIST_MS = 5_000
 
 /** Returns the model that the turn calls now. Replaces an alias with the real name. Throws MODEL_FAILED. */
-export async function candidateOf(services: ChatServices, turn: Turn, ctx: CallContext): Promise<Candidate> {
+export async function candidateOf(services: ChatServices, turn: Turn, ctx: CallContext): Promise<ModelCandidate> {
   const { who, known, selected } = turn
   const source = services.providers.get(who.provider)
   // the provider existed at selection; its plugin can have been unloaded since
@@ -176,7 +176,7 @@ export async function candidateOf(services: ChatServices, turn: Turn, ctx: CallC
 export const sameModel = (modelRef: ModelRef, other: ModelRef) =>
   modelRef.model === other.model && modelRef.provider === other.provider
 
-function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): Candidate {
+function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): ModelCandidate {
   const features = info?.features ? { ...source.features, ...info.features } : source.features
   return { source, provider, model, info, features }
 }
@@ -186,7 +186,7 @@ async function listed(
   { who, until, limitMs }: Turn,
   source: Provider,
   ctx: CallContext
-): Promise<Candidate> {
+): Promise<ModelCandidate> {
   const ms = Math.min(LIST_MS, config.first_token_timeout_ms)
   const left = Math.max(0, until - performance.now())
   const late = () => (left < ms ? turnTimeout(who.provider, limitMs) : modelsLate(who.provider, ms))
@@ -205,7 +205,7 @@ async function listed(
  * Drops the feature if a profile or mode requests it, or if another model answers in place of the selected model.
  * Throws MODEL_FAILED if such another model cannot call the tools that the caller names.
  */
-export function adaptToModel(request: ModelRequest, at: Candidate, turn: Turn): ModelRequest {
+export function adaptToModel(request: ModelRequest, at: ModelCandidate, turn: Turn): ModelRequest {
   if (takesAll(request, at)) return request
   const isSelected = sameModel(at, turn.selected)
   const { temperature, maxTokens, tools, indexed, messages, ...same } = request
@@ -220,14 +220,14 @@ export function adaptToModel(request: ModelRequest, at: Candidate, turn: Turn): 
   }
 }
 
-const takesAll = ({ model, messages, temperature, maxTokens }: ModelRequest, at: Candidate) =>
+const takesAll = ({ model, messages, temperature, maxTokens }: ModelRequest, at: ModelCandidate) =>
   at.features.tool_calling &&
   (at.features.vision || !messages.some(hasImage)) &&
   model === at.model &&
   (temperature === undefined || at.info?.temperature !== false) &&
   (maxTokens === undefined || at.info?.output === undefined || maxTokens <= at.info.output)
 
-function takesTools({ features, provider, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
+function takesTools({ features, provider, model }: ModelCandidate, { asked }: Turn, isSelected: boolean): boolean {
   if (features.tool_calling || !asked.tools) return features.tool_calling
   if (!isSelected) throw unfit(provider, `the model ${model} does not support tools`)
   throw invalid('tools', `cannot be used by the model ${model}: the model does not support tools`, {
@@ -235,13 +235,13 @@ function takesTools({ features, provider, model }: Candidate, { asked }: Turn, i
   })
 }
 
-function takesTemperature({ info, model }: Candidate, { asked }: Turn, isSelected: boolean): boolean {
+function takesTemperature({ info, model }: ModelCandidate, { asked }: Turn, isSelected: boolean): boolean {
   if (info?.temperature !== false) return true
   if (asked.temperature === undefined || !isSelected) return false
   throw invalid('temperature', `is not supported by the model ${model}`, { value: asked.temperature })
 }
 
-function outputOf(maxTokens: number, { info, model }: Candidate, { asked }: Turn, isSelected: boolean): number {
+function outputOf(maxTokens: number, { info, model }: ModelCandidate, { asked }: Turn, isSelected: boolean): number {
   if (info?.output === undefined || maxTokens <= info.output) return maxTokens
   if (asked.maxTokens === undefined || !isSelected) return info.output
   throw invalid('max_tokens', `must be at most ${info.output} for the model ${model}`, { value: maxTokens, limit: info.output })

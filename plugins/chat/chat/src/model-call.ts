@@ -48,7 +48,7 @@ export function createClock(): Clock {
 }
 
 /** Time limits of a model call. */
-export interface CallLimits {
+export interface ModelCallLimits {
   /** Milliseconds to its first event. */
   readonly firstMs: number
   /** Milliseconds between events. */
@@ -68,7 +68,7 @@ type Failed = (error: unknown) => void
 /** Reads the events of one model call. It does not wait for a provider that ignores the abort. */
 export class ModelReading implements Timed {
   readonly #name: string
-  readonly #limits: CallLimits
+  readonly #limits: ModelCallLimits
   readonly #clock: Clock
   readonly #outer: AbortSignal
   readonly #ending = new AbortController()
@@ -83,7 +83,7 @@ export class ModelReading implements Timed {
   #stalled = false
   #over = false
 
-  constructor(provider: Provider, name: string, request: ModelRequest, limits: CallLimits, clock: Clock, ctx: CallContext) {
+  constructor(provider: Provider, name: string, request: ModelRequest, limits: ModelCallLimits, clock: Clock, ctx: CallContext) {
     this.#name = name
     this.#limits = limits
     this.#clock = clock
@@ -172,7 +172,7 @@ export function readReady(events: readonly ModelEvent[]): Pick<ModelReading, 'ne
 }
 
 /** The answer of a model in one model step, assembled from its events. */
-export class Answer {
+export class ModelReply {
   usage: Usage = { input: 0, output: 0 }
   finish: FinishReason | undefined = undefined
   readonly #limit: number

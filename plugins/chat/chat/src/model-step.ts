@@ -1,6 +1,6 @@
 import { codeOf, messageOf, pause, type CallContext } from '@svc/core'
 import type { ModelAnswer, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, ModelRequest } from '@svc/core/contracts'
-import { Answer, ModelReading, readReady } from './model-call.ts'
+import { ModelReply, ModelReading, readReady } from './model-call.ts'
 import {
   adaptToModel,
   candidateOf,
@@ -11,7 +11,7 @@ import {
   tooManySwitches,
 } from './context-window.ts'
 import { answerTooLong, budgetExhausted, failureOf, modelBroke, modelFailed } from './errors.ts'
-import { type Candidate, type ChatServices, requestOf, spend, type Turn } from './turn.ts'
+import { type ModelCandidate, type ChatServices, requestOf, spend, type Turn } from './turn.ts'
 
 type Next = ModelEvent | undefined
 type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>
@@ -26,7 +26,7 @@ const CALLER_ERRORS: ReadonlySet<string> = new Set(['INVALID_VALUE', 'BUDGET_EXH
 
 /** One model step of a turn: calls the model and reads its events. Plugins decide about retries and other models. */
 export class ModelStep {
-  answer: Answer
+  answer: ModelReply
   /** The request of the current call; absent before the first call. */
   request: ModelRequest | undefined
   readonly #services: ChatServices
@@ -129,7 +129,7 @@ export class ModelStep {
   }
 
   /** Opens the source of the answer; `undefined` if a tap chose another model. */
-  #take(answer: ModelAnswer | undefined, at: Candidate, request: ModelRequest): Reading | undefined {
+  #take(answer: ModelAnswer | undefined, at: ModelCandidate, request: ModelRequest): Reading | undefined {
     this.#answered = answer !== undefined && !('model' in answer)
     if (!answer || ('model' in answer && sameModel(answer, at))) return this.#ask(at, request)
     if ('events' in answer) return readReady(answer.events)
@@ -138,7 +138,7 @@ export class ModelStep {
     return undefined
   }
 
-  #ask({ source, provider }: Candidate, request: ModelRequest): ModelReading {
+  #ask({ source, provider }: ModelCandidate, request: ModelRequest): ModelReading {
     const { config, counts, clock } = this.#services
     counts.asked(provider)
     const limits = {
@@ -151,10 +151,10 @@ export class ModelStep {
   }
 
   /** Resolves the model and builds its request. */
-  async #plan(): Promise<{ at: Candidate; call: ModelCall }> {
+  async #plan(): Promise<{ at: ModelCandidate; call: ModelCall }> {
     const turn = this.#turn
     let request = requestOf(this.#services, turn, this.#withTools)
-    let at: Candidate | undefined
+    let at: ModelCandidate | undefined
     try {
       at = await candidateOf(this.#services, turn, this.#ctx)
       request = adaptToModel(request, at, turn)
@@ -210,9 +210,9 @@ export class ModelStep {
     this.#turn.who = { provider: recovery.provider, model: recovery.model }
   }
 
-  #newAnswer(): Answer {
+  #newAnswer(): ModelReply {
     const { answer_limit: limit, tool_arguments_limit: argumentsLimit } = this.#services.config
-    return new Answer(limit, argumentsLimit)
+    return new ModelReply(limit, argumentsLimit)
   }
 
   /** Adds the token count to `context_too_long`, because an upstream often omits it. */
@@ -254,7 +254,7 @@ async function fitTokenBudget(
   request: ModelRequest,
   budget: number,
   { usage }: Turn,
-  at: Candidate,
+  at: ModelCandidate,
   ctx: CallContext
 ): Promise<ModelRequest> {
   const spent = usage.input + usage.output

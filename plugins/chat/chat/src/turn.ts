@@ -34,14 +34,14 @@ import type {
   TurnRequest,
   TurnStatus,
 } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
-import type { Answer, Clock } from './model-call.ts'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
+import type { ModelReply, Clock } from './model-call.ts'
 import { answerInvalid, invalid } from './errors.ts'
 import { systemMessages, userMessage } from './messages.ts'
 import type { ProviderCounts } from './providers-check.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
-import { addCalled, offeredTools, type ToolList } from './tool-list.ts'
+import { addCalled, offeredTools, type TurnTools } from './tool-list.ts'
 
 /** The services and settings that chat requires. */
 export interface ChatDependencies {
@@ -64,7 +64,7 @@ export interface ChatDependencies {
 export interface ChatServices extends ChatDependencies {
   readonly clock: Clock
   /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
-  readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => ToolList
+  readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => TurnTools
 }
 
 /** Options of a run: whether it is streamed, and the idempotency key of its caller. */
@@ -74,7 +74,7 @@ export interface TurnHow {
 }
 
 /** A model with its provider and features. The request is adapted to them. */
-export interface Candidate extends ModelRef {
+export interface ModelCandidate extends ModelRef {
   readonly source: Provider
   readonly info: ModelInfo | undefined
   readonly features: ProviderFeatures
@@ -93,8 +93,8 @@ export interface Turn {
   /** The models that failed before, in order. */
   readonly tried: ModelRef[]
   /** The candidate for `who`; absent before its lookup. */
-  known: Candidate | undefined
-  readonly list: ToolList
+  known: ModelCandidate | undefined
+  readonly list: TurnTools
   /** Indexed tools of `list` whose schemas the model receives. */
   readonly added: Set<string>
   readonly open: OpenTurn
@@ -170,7 +170,7 @@ export async function beginTurn(
 }
 
 /** Adds the usage of a model call. */
-export function spend({ usage }: Turn, { usage: { input, output, cached = 0 } }: Pick<Answer, 'usage'>): void {
+export function spend({ usage }: Turn, { usage: { input, output, cached = 0 } }: Pick<ModelReply, 'usage'>): void {
   usage.input += input
   usage.output += output
   usage.cached += cached
@@ -319,7 +319,7 @@ class CallKeys {
 }
 
 /** The check of a reply against its schema. */
-type Form = Pick<ToolSchema, 'check'>
+type Form = Pick<ParametersCheck, 'check'>
 
 const forms = new WeakMap<object, Promise<Form>>()
 

@@ -21,7 +21,7 @@ export interface EventsOptions {
 }
 
 /** Turns the stream parts of one answer into events. */
-export interface Events {
+export interface EventReader {
   /** Converts a part. Throws the failure of an error part. */
   take(part: StreamPart): void
   /** Runs at the end of the stream. Throws if the answer is incomplete. */
@@ -31,7 +31,7 @@ export interface Events {
 type Takers = { readonly [T in StreamPart['type']]: (part: Extract<StreamPart, { type: T }>) => void }
 
 /** Creates the events of one answer. Parts of unknown types (sources, files, raw chunks) are ignored. */
-export function createEvents({ emit, warn, failureOf, cut }: EventsOptions): Events {
+export function createEvents({ emit, warn, failureOf, cut }: EventsOptions): EventReader {
   const [calls, reasoning, texts] = [new Calls(), new Reasoning(), new Texts()]
   let finished = false
   const other = (event: ModelEvent) => {

@@ -13,9 +13,9 @@ import {
 } from '@svc/provider-http'
 import type { AiSdkConfig } from './config.ts'
 import { packageMissing, secretOption } from './errors.ts'
-import { createEvents, type Events } from './events.ts'
+import { createEvents, type EventReader } from './events.ts'
 import { createFailures, type Failures } from './failure.ts'
-import { createGuardedFetch, type GuardedFetch } from './fetch.ts'
+import { createGuardedFetch, type ProviderFetch } from './fetch.ts'
 import { findPackage, openPackage, type Packages } from './package.ts'
 import { toPrompt } from './prompt.ts'
 import type {
@@ -100,7 +100,7 @@ interface AiSdkOptions {
   /** Models of the configuration. Without them, any id is accepted. */
   readonly models: readonly ConfiguredModel[] | undefined
   readonly providerOptions: Metadata | undefined
-  readonly upstream: GuardedFetch
+  readonly upstream: ProviderFetch
   /** The signal of the plugin. */
   readonly signal: AbortSignal
   readonly makeModel: (id: string) => LanguageModel
@@ -218,7 +218,7 @@ const wordsOf = ({ type, feature, setting, details, message }: Warning): string 
 /** Dependencies of `Answer`. */
 interface AnswerOptions {
   readonly events: EventStream
-  readonly converter: Events
+  readonly converter: EventReader
   /** Calls the model. The call ends with the signal. */
   readonly ask: (signal: AbortSignal) => ReturnType<LanguageModel['doStream']>
   readonly failureOf: (error: unknown) => Error

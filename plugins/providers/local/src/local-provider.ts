@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import type { ModelEvent, ModelRequest, Provider } from '@svc/core/contracts'
 import { unknownModel } from './errors.ts'
-import { type LocalModel, type LocalTurn, type Plan, planReply, readTurn } from './plan.ts'
-import { countInput, loadTokens, type Tokens } from './tokens.ts'
+import { type LocalModel, type LocalTurn, type ReplyPlan, planReply, readTurn } from './plan.ts'
+import { countInput, loadTokens, type TextTokenizer } from './tokens.ts'
 
 /** The models if the configuration names none. The first is the default. The second has a small context, to test trimming. */
 export const MODELS: readonly LocalModel[] = [
@@ -18,9 +18,9 @@ export interface LocalConfig {
 /** A provider without a real model: it restates the message, counts with a real tokenizer, and follows the directives of the message. */
 export function createLocalProvider({ models }: LocalConfig): Provider {
   const byId = new Map(models.map(model => [model.id, model]))
-  let loading: Promise<Tokens> | undefined
+  let loading: Promise<TextTokenizer> | undefined
   const tokens = () => (loading ??= loadTokens())
-  const plan = async (request: ModelRequest, turn: LocalTurn, signal: AbortSignal): Promise<Plan> => {
+  const plan = async (request: ModelRequest, turn: LocalTurn, signal: AbortSignal): Promise<ReplyPlan> => {
     const model = byId.get(request.model)
     if (!model) throw unknownModel(request.model, [...byId.keys()])
     return planReply(await tokens(), model, request, turn, signal)
@@ -50,9 +50,9 @@ const END: IteratorReturnResult<undefined> = { done: true, value: undefined }
  * Plays a plan as fast as the caller reads it. A hand-written iterator: an async generator costs three microtasks for each piece, which dominates
  * the time of a load test.
  */
-function play(begin: () => Promise<Plan>, signal: AbortSignal): Stream {
-  let begun: Promise<Plan> | undefined
-  let plan: Plan | undefined
+function play(begin: () => Promise<ReplyPlan>, signal: AbortSignal): Stream {
+  let begun: Promise<ReplyPlan> | undefined
+  let plan: ReplyPlan | undefined
   let at = 0
   let over = false
   const end = (error?: unknown) => {
@@ -83,7 +83,7 @@ function asItself(this: Stream): Stream {
 
 /** Plays a plan with a delay before the first piece and between two pieces. */
 async function* playSlowly(
-  begin: () => Promise<Plan>,
+  begin: () => Promise<ReplyPlan>,
   delayMs: number,
   paceMs: number,
   signal: AbortSignal

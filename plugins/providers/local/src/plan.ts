@@ -1,7 +1,7 @@
 import type { JsonSchema, SvcError } from '@svc/core'
 import type { Json, ModelEvent, ModelFailureKind, ModelMessage, ModelRequest, ToolResultPart } from '@svc/core/contracts'
 import { requestedFailure, contextTooLong, isFailureKind } from './errors.ts'
-import { countInput, type Tokens, wordsOf } from './tokens.ts'
+import { countInput, type TextTokenizer, wordsOf } from './tokens.ts'
 
 /** A tool that the message requests. */
 interface RequestedTool {
@@ -118,19 +118,19 @@ export interface LocalModel {
 }
 
 /** All events of a call in order, and the error at its end, if any. */
-export interface Plan {
+export interface ReplyPlan {
   readonly events: readonly ModelEvent[]
   readonly failure?: SvcError
 }
 
 /** Computes the whole answer before its first piece is sent. Throws MODEL_FAILED if the messages exceed the context of the model. */
 export async function planReply(
-  tokens: Tokens,
+  tokens: TextTokenizer,
   model: LocalModel,
   request: ModelRequest,
   turn: LocalTurn,
   signal: AbortSignal
-): Promise<Plan> {
+): Promise<ReplyPlan> {
   const input = await countInput(tokens, request, signal)
   if (input > model.context) throw contextTooLong(model.id, model.context, input)
   const reply = replyTo(request, turn)
@@ -157,7 +157,7 @@ interface SpokenText {
 const isWhole = ({ gathered }: ModelRequest, { fail, paceMs }: LocalTurn) => gathered === true && !fail && paceMs === 0
 
 async function say(
-  tokens: Tokens,
+  tokens: TextTokenizer,
   texts: readonly string[],
   room: number,
   whole: boolean,
@@ -182,19 +182,19 @@ async function say(
 }
 
 async function planCalls(
-  tokens: Tokens,
+  tokens: TextTokenizer,
   calls: readonly RequestedTool[],
   turn: LocalTurn,
   input: number,
   signal: AbortSignal
-): Promise<Plan> {
+): Promise<ReplyPlan> {
   const parts = calls.map((call, at): ModelEvent => ({ type: 'tool_call', id: `call_${turn.number}_${at + 1}`, ...call }))
   const written = calls.flatMap(call => [call.tool, JSON.stringify(call.arguments)])
   const output = await tokens.count(written, signal)
   return { events: [...parts, { type: 'usage', usage: { input, output } }, { type: 'finish', reason: 'tool_calls' }] }
 }
 
-const fail = (events: readonly ModelEvent[], after: number, failure: SvcError): Plan => ({
+const fail = (events: readonly ModelEvent[], after: number, failure: SvcError): ReplyPlan => ({
   events: events.slice(0, after),
   failure,
 })

@@ -4,7 +4,7 @@ import { tryAcquire } from '@svc/storage-kit/records'
 import { JobsService } from './jobs-service.ts'
 import { Kinds } from './kinds.ts'
 import type { JobsConfig } from './settings.ts'
-import { Worker } from './worker.ts'
+import { JobWorker } from './worker.ts'
 import { deleteOps, type JobRecord, JOBS } from './space.ts'
 
 export interface JobsOptions {
@@ -20,8 +20,8 @@ export interface JobsOptions {
 
 interface JobsOfProcess {
   readonly jobs: JobsService
-  readonly worker: Worker
-  readonly maintenance: Maintenance
+  readonly worker: JobWorker
+  readonly maintenance: JobMaintenance
   readonly metrics: JobMetrics
 }
 
@@ -35,7 +35,7 @@ export function createJobs({ store, view, config, holder, peers, log, lasting }:
   const keepMs = { completed: config.keep_completed_days * DAY_MS, failed: config.keep_failed_days * DAY_MS }
   const ended = (kind: string, state: JobState) => metrics.ended(kind, state)
   const graceMs = config.grace_s * 1000
-  const worker = new Worker({ store, kinds, holder, keepMs, graceMs, concurrency: config.concurrency, log, lasting, ended })
+  const worker = new JobWorker({ store, kinds, holder, keepMs, graceMs, concurrency: config.concurrency, log, lasting, ended })
   const metrics = createMetrics(() => worker.running())
   const jobs = new JobsService({
     store,
@@ -50,7 +50,7 @@ export function createJobs({ store, view, config, holder, peers, log, lasting }:
       await peers?.broadcast(CANCEL, { id }, lasting).catch(err => log.debug({ err }, 'failed to notify the workers'))
     },
   })
-  return { jobs, worker, metrics, maintenance: new Maintenance({ store, holder, log, lasting }) }
+  return { jobs, worker, metrics, maintenance: new JobMaintenance({ store, holder, log, lasting }) }
 }
 
 /** Counts of the attempts of this worker. */
@@ -85,7 +85,7 @@ function createMetrics(running: () => ReadonlyMap<string, number>): JobMetrics {
   }
 }
 
-export interface MaintenanceOptions {
+export interface JobMaintenanceOptions {
   readonly store: Store
   readonly holder: string
   readonly log: Log
@@ -97,11 +97,11 @@ const [PAGE, MOST] = [200, 20_000]
 const LEASE = 'jobs.maintenance'
 
 /** Deletes expired jobs. Only one worker does it at a time. */
-export class Maintenance {
-  readonly #options: MaintenanceOptions
+export class JobMaintenance {
+  readonly #options: JobMaintenanceOptions
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: MaintenanceOptions) {
+  constructor(options: JobMaintenanceOptions) {
     this.#options = options
   }
 

@@ -1,12 +1,12 @@
 import { type CallContext, codeOf, type Log, type Principal, Wakeup } from '@svc/core'
 import type { Jobs, ScheduleSpec, ScheduleTick, Store, StoreOp } from '@svc/core/contracts'
 import { onlyConflict } from '@svc/storage-kit/records'
-import type { Definition } from './definitions.ts'
+import type { ScheduleDefinition } from './definitions.ts'
 import { toPublicError } from './errors.ts'
 import { END_OF_TIME, jitterOf, KEPT_TICKS, putTick, type ScheduleRecord, TICKS, ticksBefore } from './space.ts'
 
 /** A schedule with its stored state. */
-export interface ActiveSchedule extends Definition {
+export interface ActiveSchedule extends ScheduleDefinition {
   readonly record: ScheduleRecord
 }
 
@@ -244,7 +244,7 @@ export class Scheduler {
 const FEW = 5
 
 /** The last `most` ticks after `cursor` up to `now`, newest first. */
-function dueTicks(timing: Definition['timing'], cursor: number, now: number, most: number): number[] {
+function dueTicks(timing: ScheduleDefinition['timing'], cursor: number, now: number, most: number): number[] {
   const due: number[] = []
   let tick = timing.next(cursor)
   for (; tick !== undefined && tick <= now && due.length < FEW; tick = timing.next(tick)) due.unshift(tick)
