@@ -17,8 +17,7 @@ import { openTestHost } from './host.ts'
 import { generate, randomOf } from './made-up.ts'
 import type { KitSubject } from './kit-case.ts'
 import { createLogReader } from './plugin-log.ts'
-import type { PluginPackage } from './plugin-package.ts'
-import type { KitRun, PluginKitOptions } from './plugin-package.ts'
+import type { KitRun, PluginKitOptions, PluginPackage } from './plugin-package.ts'
 import { watchReach } from './reach.ts'
 
 /** A host with the plugin, and what the plugin does meanwhile. */

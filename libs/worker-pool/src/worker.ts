@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { codeOf } from '@svc/core'
 import { workClosed } from '@svc/plugin-kit'
 import { fromWorker, lostWorker, workFailed, workTimeout } from './errors.ts'
-import type { FromWorker, WorkerTask } from './messages.ts'
+import type { FromWorker, PoolTask } from './messages.ts'
 
 /** Options of one worker. */
 interface WorkerOptions {
@@ -15,7 +15,7 @@ export interface ChildWorker {
   /** Whether the worker can take a task. */
   readonly alive: boolean
   /** Runs a task. Its time starts when the worker starts it. */
-  run(job: Omit<WorkerTask, 'lastMs'>, limits: { readonly timeMs: number; readonly signal: AbortSignal }): Promise<unknown>
+  run(job: Omit<PoolTask, 'lastMs'>, limits: { readonly timeMs: number; readonly signal: AbortSignal }): Promise<unknown>
   /** Kills the worker. A running task fails with `reason`. */
   end(reason?: Error): Promise<void>
 }
@@ -90,7 +90,7 @@ export function startWorker({ file, memoryMb }: WorkerOptions): ChildWorker {
         await Promise.race([ready.promise, answer.promise])
         clearTimeout(timer)
         timer = setTimeout(stop, timeMs, workTimeout(name, timeMs))
-        child.send({ name, input, lastMs: timeMs + ORPHAN_MS } satisfies WorkerTask, error => error && stop(error))
+        child.send({ name, input, lastMs: timeMs + ORPHAN_MS } satisfies PoolTask, error => error && stop(error))
         return await answer.promise
       } finally {
         clearTimeout(timer)

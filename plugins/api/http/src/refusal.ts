@@ -5,7 +5,7 @@ import type { PublicError } from '@svc/core/contracts'
 import { peerOf } from './listener.ts'
 import { JSON_TYPE } from './answer.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import { type ErrorRecord, explainThrown } from './errors.ts'
+import { type ErrorAnswer, explainThrown } from './errors.ts'
 import type { RequestJournal } from './journal.ts'
 import { createLogThrottle } from './log-throttle.ts'
 
@@ -14,7 +14,7 @@ export interface Refusal {
   /** Turns errors of later middleware into the error record. It handles every error, because Koa's own handler would remove all headers. */
   readonly middleware: Middleware
   /** Returns the error record of an error inside a stream, and logs an internal error. */
-  toReply(error: PublicError, answer: ErrorRecord, requestId: string): Pick<ErrorRecord, 'status' | 'record'>
+  toReply(error: PublicError, answer: ErrorAnswer, requestId: string): Pick<ErrorAnswer, 'status' | 'record'>
 }
 
 /** Logs failures: internal errors with their stack, failures of the server as warnings. */
@@ -25,7 +25,7 @@ function createFailureLog(log: Log) {
     if (left_out !== undefined) log.warn({ err, request_id: state.requestId, error_code: code, left_out }, 'refused a request')
   }
   /** An upstream failure is one warning. Its cause is outside of this process, so the stack is only in the log level debug. */
-  const upstreamFailed = ({ record }: Pick<ErrorRecord, 'record'>, requestId: string) => {
+  const upstreamFailed = ({ record }: Pick<ErrorAnswer, 'record'>, requestId: string) => {
     const { error_code, error, details } = record
     const { provider, server } = details
     const left_out = due(`${error_code} ${String(provider ?? server)}`)
@@ -36,12 +36,12 @@ function createFailureLog(log: Log) {
   return {
     upstreamFailed,
     /** The server has ended the request. The error that its handler then threw is only in the log level debug. */
-    cutOff(state: RequestState, err: unknown, { record: { error_code, error: reason } }: ErrorRecord) {
+    cutOff(state: RequestState, err: unknown, { record: { error_code, error: reason } }: ErrorAnswer) {
       const facts = { request_id: state.requestId, ...sourceOf(state) }
       log.warn({ ...facts, error_code, reason }, 'ended a running request')
       log.debug({ ...facts, err }, 'the request failed after its end')
     },
-    failed(state: RequestState, err: unknown, answer: ErrorRecord) {
+    failed(state: RequestState, err: unknown, answer: ErrorAnswer) {
       if (isUpstreamFailure(answer)) upstreamFailed(answer, state.requestId)
       if (answer.internal) log.error({ err, request_id: state.requestId, ...sourceOf(state) }, 'a request failed')
       else if (isOurFailure(answer) && !isUpstreamFailure(answer)) unavailable(state, err, answer.record.error_code)
@@ -52,7 +52,7 @@ function createFailureLog(log: Log) {
 
 export function createRefusal(log: Log): Refusal {
   const notes = createFailureLog(log)
-  const send = (ctx: Context, answer: ErrorRecord) => {
+  const send = (ctx: Context, answer: ErrorAnswer) => {
     try {
       sendError(ctx, answer)
     } catch (err) {
@@ -94,7 +94,7 @@ export function createRefusal(log: Log): Refusal {
 }
 
 /** Sends the error record. */
-function sendError(ctx: Context, { status, record, retryAfter }: ErrorRecord): void {
+function sendError(ctx: Context, { status, record, retryAfter }: ErrorAnswer): void {
   const body = redactText(JSON.stringify(record))
   if (retryAfter !== undefined) ctx.set('Retry-After', String(retryAfter))
   ctx.set('Content-Type', JSON_TYPE)
@@ -104,13 +104,13 @@ function sendError(ctx: Context, { status, record, retryAfter }: ErrorRecord): v
 }
 
 /** Whether the failure is on the server's side. An unknown provider name is the caller's error, although its status is 503. */
-const isOurFailure = ({ status, record }: ErrorRecord) => status === 503 && record.error_code !== 'PROVIDER_NOT_FOUND'
+const isOurFailure = ({ status, record }: ErrorAnswer) => status === 503 && record.error_code !== 'PROVIDER_NOT_FOUND'
 
 /** Longest reason in a warning. */
 const REASON = 500
 
 /** Whether a model server or a tool server failed. */
-const isUpstreamFailure = ({ record }: Pick<ErrorRecord, 'record'>) => record.error_code === 'PROVIDER_ERROR'
+const isUpstreamFailure = ({ record }: Pick<ErrorAnswer, 'record'>) => record.error_code === 'PROVIDER_ERROR'
 
 /** Log fields for the plugin and the route of a request. */
 const sourceOf = ({ route, mount }: RequestState) =>
@@ -121,7 +121,7 @@ const REASONS: Readonly<Record<number, string>> = { 400: 'Bad Request', 405: 'Me
 /** Answers a malformed request or a CONNECT on its raw socket, because there is no response object. */
 export function createMalformed(journal: Pick<RequestJournal, 'malformed'>, headers: Readonly<Record<string, string>>) {
   const common = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  return (answer: ErrorRecord, socket: Socket): void => {
+  return (answer: ErrorAnswer, socket: Socket): void => {
     const { status, record } = answer
     const requestId = crypto.randomUUID()
     journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isAnswering(socket) })

@@ -57,7 +57,7 @@ import {
   type RequestMetrics,
   trace,
 } from './journal.ts'
-import { createAddresses, createListener, createSocket, isLoopback, type Listener } from './listener.ts'
+import { createAddresses, createListener, createSocket, isLoopback, type HttpListener } from './listener.ts'
 import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal } from './refusal.ts'
 import { createRouting } from './routing.ts'
 import { createCredentialHeaders } from './schemes.ts'
@@ -81,7 +81,10 @@ interface ServerDependencies {
 }
 
 /** The server: the service `Http`, and the functions that open and stop it. */
-export interface HttpServer extends Pick<Listener, 'drain'>, Pick<ConcurrencyLimit, 'wanted'>, Pick<Guesses, 'onPeerMessage'> {
+export interface HttpServer
+  extends Pick<HttpListener, 'drain'>,
+    Pick<ConcurrencyLimit, 'wanted'>,
+    Pick<Guesses, 'onPeerMessage'> {
   readonly service: Http
   readonly metrics: RequestMetrics
   /** Prepares authentication and limits, then opens the socket. */
@@ -207,7 +210,7 @@ function createIsolated(host: Host) {
 const OF_HTTP = /^(HPE|ERR_HTTP)_/
 
 /** Attaches the handlers for requests, malformed requests, timeouts and CONNECT. */
-function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malformed: ReturnType<typeof createMalformed>) {
+function attend(listener: HttpListener, handle: ReturnType<Koa['callback']>, malformed: ReturnType<typeof createMalformed>) {
   const { server } = listener
   const serve: typeof handle = (req, res) => listener.running(handle(req, res))
   server.on('request', serve).on('checkExpectation', serve)

@@ -1,13 +1,13 @@
 import type { CallContext, Events, Log } from '@svc/core'
 import type { ProcessSandbox, Store } from '@svc/core/contracts'
-import type { ConfiguredServer } from '../registry/configured-servers.ts'
+import type { McpServerSettings } from '../registry/configured-servers.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
 import type { McpServerMetrics } from '../registry/server-status.ts'
 import type { PeerWorkers } from './peer-workers.ts'
 
 /** What the connections to MCP servers share in one worker. */
 export interface McpContext {
-  readonly servers: readonly ConfiguredServer[]
+  readonly servers: readonly McpServerSettings[]
   readonly store: Store
   readonly events: Events
   readonly sandbox: ProcessSandbox | undefined

@@ -3,7 +3,7 @@ import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
 import type { Pins, ToolList } from '@svc/mcp-protocol'
 import { changeRecord, readRecord, type RecordStore, type StoredRecord } from '@svc/storage-kit/records'
 import type { KnownEra, TokenStorage } from '../connection/options.ts'
-import type { ConfiguredServer } from './configured-servers.ts'
+import type { McpServerSettings } from './configured-servers.ts'
 
 /** The collection of all records of a server, under the keys below. The name is part of the stored data. */
 export const RECORDS = 'mcp_notes'
@@ -61,10 +61,10 @@ interface LoginRecord {
 
 /** The kinds of records of a server, with their keys. A state belongs to one server of svc; all others are shared. */
 export const KEYS = {
-  switch: ({ entry }: ConfiguredServer) => `switch/${entry.name}`,
-  pins: ({ entry, identity }: ConfiguredServer) => `pins/${entry.name}/${identity}`,
-  login: ({ entry, identity }: ConfiguredServer) => `login/${entry.name}/${identity}`,
-  state: ({ entry, fingerprint }: ConfiguredServer, serverId: string) => `state/${serverId}/${entry.name}/${fingerprint}`,
+  switch: ({ entry }: McpServerSettings) => `switch/${entry.name}`,
+  pins: ({ entry, identity }: McpServerSettings) => `pins/${entry.name}/${identity}`,
+  login: ({ entry, identity }: McpServerSettings) => `login/${entry.name}/${identity}`,
+  state: ({ entry, fingerprint }: McpServerSettings, serverId: string) => `state/${serverId}/${entry.name}/${fingerprint}`,
 }
 export type RecordKind = keyof typeof KEYS
 
@@ -83,7 +83,7 @@ const change = (store: RecordStore, key: string, next: Change, ctx: CallContext)
 /** Changes the pinned tools of a server; writes nothing if `pinsOf` returns its argument. */
 export function changePins(
   store: RecordStore,
-  server: ConfiguredServer,
+  server: McpServerSettings,
   pinsOf: (pins: Pins) => Pins,
   ctx: CallContext
 ): Promise<StoredRecord> {
@@ -98,7 +98,7 @@ export function changePins(
 /** Enables or disables a server until the next such change. */
 export const putSwitch = (
   store: RecordStore,
-  server: ConfiguredServer,
+  server: McpServerSettings,
   enabled: boolean,
   ctx: CallContext
 ): Promise<StoredRecord> =>
@@ -114,7 +114,7 @@ const loginRecord = (login: Json | undefined, at: number) => asJson({ login: log
 /** Stores the login of a server; calls `saved` with each record. Does not overwrite a record that another process has written since the last load. */
 export function loginStorage(
   store: RecordStore,
-  server: ConfiguredServer,
+  server: McpServerSettings,
   lasting: CallContext,
   saved?: (record: StoredRecord) => void
 ): TokenStorage {
@@ -139,7 +139,7 @@ export function loginStorage(
 /** The storage for a login by a user: overwrites any other. `done` makes the owner of the server connect again. */
 export function personStorage(
   store: RecordStore,
-  server: ConfiguredServer,
+  server: McpServerSettings,
   ctx: CallContext
 ): TokenStorage & { done(): Promise<void> } {
   const key = KEYS.login(server)
