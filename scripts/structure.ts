@@ -175,8 +175,10 @@ probe.unref()
 
 const CHAT = JSON.stringify({ message: 'Say hello.', provider: 'local' })
 const START_MS = 60_000
+/** Only files that each of these turns enters belong to a turn. Heartbeats and timers of the server run in some of them. */
+const TURNS = 5
 
-/** The files with a function that ran during one chat turn, after a first turn that warms up the server. */
+/** The files with a function that ran during each of several chat turns, after two turns that warm up the server. */
 async function filesOfTurn(root: string): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'structure-'))
   const home = join(folder, 'home')
@@ -205,10 +207,14 @@ async function filesOfTurn(root: string): Promise<string[]> {
     const port = await portOf(child)
     for (let turn = 0; turn < 2; turn++) await chat(port)
     await enteredIn(probes)
-    await chat(port)
-    const urls = await enteredIn(probes)
-    const files = urls.filter(url => url.startsWith('file:')).map(url => relative(root, fileURLToPath(url)))
-    return [...new Set(files)].filter(file => SHIPPED.some(item => file.startsWith(`${item}/`))).sort()
+    const turns: Set<string>[] = []
+    for (let turn = 0; turn < TURNS; turn++) {
+      await chat(port)
+      const urls = await enteredIn(probes)
+      turns.push(new Set(urls.filter(url => url.startsWith('file:')).map(url => relative(root, fileURLToPath(url)))))
+    }
+    const files = [...turns[0]!].filter(file => turns.every(turn => turn.has(file)))
+    return files.filter(file => SHIPPED.some(item => file.startsWith(`${item}/`))).sort()
   } finally {
     child.removeAllListeners('exit')
     const exit = child.exitCode === null ? once(child, 'exit') : undefined

@@ -7,7 +7,7 @@ export { errorFromRecord } from './errors.ts'
 export { errorFacts, errorPage, printError, problemsOf } from './errors.ts'
 export { INTERRUPTED, usageError } from './errors.ts'
 // The terminal: questions and text
-export { hiddenQuestion, passingPerson, type Person, personAt } from './person.ts'
+export { hiddenQuestion, passingPerson, type TerminalUser, personAt } from './person.ts'
 export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'
 // Variables of plugins
 export { UNSET_HINT, unsetIn, unsetText } from './unset-variables.ts'

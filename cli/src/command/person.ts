@@ -3,7 +3,7 @@ import { Writable } from 'node:stream'
 import { createInterface, type Interface } from 'node:readline/promises'
 
 /** Asks a person at a terminal. */
-export interface Person {
+export interface TerminalUser {
   /** Resolves with the answer; undefined if the signal aborts or the terminal closes. */
   question(text: string, signal: AbortSignal): Promise<string | undefined>
   /** Writes output while a question may be on the last line. */
@@ -16,7 +16,7 @@ export function personAt(
   output: NodeJS.WriteStream,
   closed: AbortSignal,
   lines: readonly string[] = []
-): Person {
+): TerminalUser {
   let asking = false
   let kept = [...lines]
   editor.on('history', history => {
@@ -71,8 +71,8 @@ export async function hiddenQuestion(text: string, signal: AbortSignal): Promise
 }
 
 /** Asks at the terminal of a command without a line editor: the editor is open only during the question. */
-export function passingPerson(output: NodeJS.WriteStream): Person {
-  let asked: Person | undefined
+export function passingPerson(output: NodeJS.WriteStream): TerminalUser {
+  let asked: TerminalUser | undefined
   return {
     async question(text, signal) {
       const editor = createInterface({ input: process.stdin, output, historySize: 0 })

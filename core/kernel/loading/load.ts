@@ -111,13 +111,13 @@ function fromFile(entry: PluginEntry, file: string): LocatedPlugin {
 }
 
 /** How to import a module: by a name from a place, or by its URL. */
-export interface Origin {
+export interface PluginOrigin {
   readonly name: string
   readonly place: string
   readonly module?: string
 }
 
-const found = (entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: Isolate | undefined): LocatedPlugin => ({
+const found = (entry: PluginEntry, info: PackageInfo, origin: PluginOrigin, isolate: Isolate | undefined): LocatedPlugin => ({
   name: info.name,
   version: info.version,
   optional: entry.optional ?? false,
@@ -129,7 +129,12 @@ const found = (entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: I
   load: () => loadAs(entry, info, origin, isolate),
 })
 
-async function loadAs(entry: PluginEntry, info: PackageInfo, origin: Origin, isolate: Isolate | undefined): Promise<Plugin> {
+async function loadAs(
+  entry: PluginEntry,
+  info: PackageInfo,
+  origin: PluginOrigin,
+  isolate: Isolate | undefined
+): Promise<Plugin> {
   const { name, place, module } = origin
   if (info.manifest.runtime !== undefined) return runtimePlugin(info, info.manifest.runtime)
   if (entry.isolation !== 'process') return importPlugin(info.name, info.folder, origin)
@@ -138,7 +143,7 @@ async function loadAs(entry: PluginEntry, info: PackageInfo, origin: Origin, iso
 }
 
 /** Imports the module of a plugin. Throws PLUGIN_IMPORT_FAILED. */
-export async function importPlugin(plugin: string, folder: string, origin: Origin): Promise<Plugin> {
+export async function importPlugin(plugin: string, folder: string, origin: PluginOrigin): Promise<Plugin> {
   const { default: found } = (await importModule(plugin, folder, origin)) as { default?: Plugin }
   if (typeof found?.setup !== 'function') throw noPlugin(plugin)
   // An object that was not created by definePlugin works as well.
@@ -146,7 +151,7 @@ export async function importPlugin(plugin: string, folder: string, origin: Origi
 }
 
 /** Imports a module of a plugin's package. Throws PLUGIN_IMPORT_FAILED with the place of a syntax error. */
-export async function importModule(plugin: string, folder: string, { name, place, module: url }: Origin): Promise<unknown> {
+export async function importModule(plugin: string, folder: string, { name, place, module: url }: PluginOrigin): Promise<unknown> {
   try {
     const load = () => (url ? import(url) : importFrom(name, place))
     // svc's own packages depend on the host packages, so they need no search

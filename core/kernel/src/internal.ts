@@ -2,7 +2,7 @@
 // `@svc/core/contracts` only.
 export { userHome } from '../config/home.ts'
 export { importFailed } from '../loading/errors.ts'
-export { importModule, importPlugin, type Origin, urlFrom } from '../loading/load.ts'
+export { importModule, importPlugin, type PluginOrigin, urlFrom } from '../loading/load.ts'
 export { withSyntaxErrorPlace, placeInStack } from '../loading/syntax.ts'
 export { contractMismatch, scopeClosed, whereOf } from './errors.ts'
 export { differenceOf } from '../loading/plan.ts'

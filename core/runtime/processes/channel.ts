@@ -1,7 +1,7 @@
 import { defineService, type ServiceToken, type SlotToken, type CallContext } from '@svc/core'
-import { type CallLimits, cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
+import { type ChannelLimits, cannotCross, notPlain, pluginGone, toWire } from './errors.ts'
 import { ANSWER, CALL, nonPlainPart, FAIL, HELLO, ITEM, isMessage, type Message, PROTOCOL, SHAPE, type Shape } from './message.ts'
-import { Server } from './serve.ts'
+import { ChannelServer } from './serve.ts'
 import { createCaller } from './stub.ts'
 import type { Transport } from './wire.ts'
 
@@ -30,7 +30,7 @@ export interface ChannelOptions {
   /** Errors of calls cross with their stack: for a side that the other one does not have to keep its code from. */
   readonly sendsStacks?: boolean
   /** Limits of what an untrusted side can occupy here at a time. Default: none. */
-  readonly callLimits?: CallLimits
+  readonly callLimits?: ChannelLimits
   /** The other side broke the protocol, and the channel is closed. */
   readonly onBreach?: (why: string) => void
 }
@@ -68,7 +68,7 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
     return message[0] === ITEM || message[0] === ANSWER || message[0] === FAIL ? [FAIL, message[1], toWire(error)] : undefined
   }
   const { post, flush } = createOutbox(transport, self, over, refuse)
-  const server = new Server({ self, name, over, post, onError, sendsStacks, callLimits })
+  const server = new ChannelServer({ self, name, over, post, onError, sendsStacks, callLimits })
   const caller = createCaller({ name, graceMs, over, post, callLimits })
 
   const end = (why: string, isBreach = false) => {
@@ -114,7 +114,7 @@ export function openChannel(transport: Transport, options: ChannelOptions): Chan
   }
 }
 
-const NO_LIMITS: CallLimits = { calls: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
+const NO_LIMITS: ChannelLimits = { calls: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
 
 const shapeOf = ({ name, api, methods }: Shape): Shape => ({ name, api, methods })
 

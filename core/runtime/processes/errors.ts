@@ -65,12 +65,12 @@ export const frameOverBudget = (bytes: number, why: string) =>
  * Limits of what one side can occupy here at a time: pending calls, and bytes of arguments, of unread items and of expected
  * contracts (each).
  */
-export interface CallLimits {
+export interface ChannelLimits {
   readonly calls: number
   readonly bytes: number
 }
 
-export const askedTooMuch = (plugin: string, { calls, bytes }: CallLimits) =>
+export const askedTooMuch = (plugin: string, { calls, bytes }: ChannelLimits) =>
   svcError(
     'ASKED_TOO_MUCH',
     `${plugin} has more than ${calls} pending calls, or their arguments exceed ${bytes} bytes in total`,

@@ -1,7 +1,7 @@
 import { codeOf } from '@svc/core'
 import { contractMismatch, differenceOf } from '@svc/core/internal'
 import {
-  type CallLimits,
+  type ChannelLimits,
   askedTooMuch,
   fromWire,
   methodUnknown,
@@ -25,7 +25,7 @@ import {
   WINDOW,
 } from './message.ts'
 
-export interface ServerOptions {
+export interface ChannelServerOptions {
   /** The names of this side, for errors, and of the other side. */
   readonly self: string
   readonly name: string
@@ -34,7 +34,7 @@ export interface ServerOptions {
   readonly post: (message: Message, label: string) => void
   readonly onError?: ((error: unknown, where: string) => void) | undefined
   readonly sendsStacks: boolean
-  readonly callLimits: CallLimits
+  readonly callLimits: ChannelLimits
 }
 interface Offered {
   readonly shape: Shape
@@ -54,8 +54,8 @@ type Method = (this: object, ...args: unknown[]) => unknown
 type Call = Extract<Message, readonly [typeof CALL, ...unknown[]]>
 
 /** The offering side of a channel. */
-export class Server {
-  readonly #options: ServerOptions
+export class ChannelServer {
+  readonly #options: ChannelServerOptions
   readonly #offers = new Map<string, Offered>()
   /** The contracts that the other side expects by path, and the paths where they match. */
   readonly #asked = new Map<string, Shape>()
@@ -64,7 +64,7 @@ export class Server {
   #runningBytes = 0
   #askedBytes = 0
 
-  constructor(options: ServerOptions) {
+  constructor(options: ChannelServerOptions) {
     this.#options = options
   }
 

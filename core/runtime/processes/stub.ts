@@ -1,5 +1,5 @@
 import type { MethodKind, CallContext } from '@svc/core'
-import { type CallLimits, deadlineExceeded, fromWire, toWire, unreadTooMuch, contextMissing } from './errors.ts'
+import { type ChannelLimits, deadlineExceeded, fromWire, toWire, unreadTooMuch, contextMissing } from './errors.ts'
 import {
   ABORT,
   ANSWER,
@@ -43,7 +43,7 @@ interface CallerOptions {
   /** Aborted when the other side is gone. */
   readonly over: AbortSignal
   post(message: Message, label: string): void
-  readonly callLimits: CallLimits
+  readonly callLimits: ChannelLimits
 }
 /** The operations that calls and streams need of the calling side. */
 interface CallerLink extends CallerOptions {

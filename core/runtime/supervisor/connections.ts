@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 
 /** An address of this machine. Port 0 means any free port. */
-export interface ListenAddress {
+export interface SocketAddressOptions {
   readonly host: string
   readonly port: number
 }
@@ -82,7 +82,7 @@ export class Connections {
   }
 
   /** Listens for a worker, or adds it to the workers of this address. Throws errors of `net.Server`, such as EADDRINUSE. */
-  async listen(worker: ChildProcess, { host, port: asked }: ListenAddress): Promise<OpenPort> {
+  async listen(worker: ChildProcess, { host, port: asked }: SocketAddressOptions): Promise<OpenPort> {
     const address = { host, port: asked === 0 ? (this.#given.get(host) ?? 0) : asked }
     const port = [...this.#ports].find(item => !item.isClosed && item.isAt(address)) ?? this.#open(address)
     port.users.add(worker)
@@ -135,7 +135,7 @@ export class Connections {
     this.#reporting = undefined
   }
 
-  #open(address: ListenAddress): Port {
+  #open(address: SocketAddressOptions): Port {
     const { maxWaiting = MAX_WAITING, waitMs = WAIT_MS } = this.#options
     const port = new Port(address, { maxWaiting, waitMs, onClosed: count => this.#report(count) })
     this.#ports.add(port)
@@ -170,7 +170,7 @@ class Port {
   /** A worker has served here, so the port stays open until the next generation listens elsewhere. */
   isKept = false
   isClosed = false
-  readonly #address: ListenAddress
+  readonly #address: SocketAddressOptions
   readonly #limits: Required<WaitLimits> & ConnectionsOptions
   readonly #server: Server
   readonly #serving = new Set<ChildProcess>()
@@ -181,7 +181,7 @@ class Port {
   #timer: NodeJS.Timeout | undefined
   #bound: number | undefined
 
-  constructor(address: ListenAddress, limits: Required<WaitLimits> & ConnectionsOptions) {
+  constructor(address: SocketAddressOptions, limits: Required<WaitLimits> & ConnectionsOptions) {
     this.#address = address
     this.#limits = limits
     // http.Server sets noDelay only for connections that it accepts itself.
@@ -192,7 +192,7 @@ class Port {
     })
   }
 
-  isAt({ host, port }: ListenAddress): boolean {
+  isAt({ host, port }: SocketAddressOptions): boolean {
     return host === this.#address.host && (port === this.#address.port || port === this.#bound)
   }
 

@@ -3,7 +3,7 @@ import { problemsToWire, type WireError } from '../processes/errors.ts'
 import { type HandledPlugin, traceHandling } from '../processes/handling.ts'
 import { ipcTransport } from '../processes/wire.ts'
 import { defineService, systemContext, type CallContext } from '@svc/core'
-import { type ListenAddress, type OpenPort, receiveConnections, type TakeConnection } from './connections.ts'
+import { type SocketAddressOptions, type OpenPort, receiveConnections, type TakeConnection } from './connections.ts'
 import { noSupervisor } from './errors.ts'
 import { createPeerLink, type PeerLink } from './peer-link.ts'
 
@@ -14,7 +14,7 @@ export interface Supervision {
   /** Data of the first worker of this generation for later ones. */
   inherited(ctx: CallContext): Promise<unknown>
   /** Opens a port for this worker. Connections arrive after it has reported that it is ready. */
-  listen(address: ListenAddress, ctx: CallContext): Promise<OpenPort>
+  listen(address: SocketAddressOptions, ctx: CallContext): Promise<OpenPort>
   /** Keeps a value in the memory of the supervisor, for later workers of this generation. */
   keep(name: string, value: unknown, ctx: CallContext): Promise<void>
   /** The value that a worker of this generation has kept last. */
@@ -97,7 +97,7 @@ export interface WorkerLink {
    * with `server.emit('connection', socket)`. Workers with the same address share its port. Resolves to the port. Throws system
    * errors such as EADDRINUSE.
    */
-  listen(address: ListenAddress, take: TakeConnection): Promise<number>
+  listen(address: SocketAddressOptions, take: TakeConnection): Promise<number>
   /** Keeps a value in the memory of the supervisor, for later workers of this generation. */
   keep(name: string, value: unknown): Promise<void>
   kept(name: string): Promise<unknown>

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** A self-signed certificate for localhost with its key, as PEM. */
-export interface Certificate {
+export interface TestCertificate {
   readonly cert: string
   readonly key: string
   /** The key, encrypted with a password. */
@@ -48,7 +48,7 @@ const pem = (bytes: Buffer) =>
     .join('\n')}\n-----END CERTIFICATE-----\n`
 
 /** Creates a certificate that is valid for a day. */
-export function makeCertificate(): Certificate {
+export function makeCertificate(): TestCertificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const form = { type: 'pkcs8', format: 'pem' } as const
   return {

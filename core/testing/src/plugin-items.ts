@@ -43,7 +43,7 @@ import { checkOrder, readAll } from './provider-subject.ts'
 import { providerKit } from './provider-kit.ts'
 import { storeKit } from './store-kit.ts'
 import { textIndexKit } from './text-index-kit.ts'
-import { assertReadable, checkResult, describeTool, shown, toolKit, type ToolSubject } from './tool-kit.ts'
+import { assertReadable, checkResult, describeTool, GOOD_ARGUMENTS, shown, toolKit, type ToolSubject } from './tool-kit.ts'
 
 /** Cases for each contribution: the kit of its kind with samples, else cases with generated data. */
 export function itemCases(found: PluginPackage, options: PluginKitOptions, host: RunningHost): KitCase[] {
@@ -268,7 +268,7 @@ function toolCases({ name, seen, options }: ItemUnderTest<Tool>, open: () => Pro
   const samples = options.tools?.[name]
   const made = ({ tool }: ToolSubject) => generateMatching(tool.parameters, options) as Arguments[]
   const none = { good: [{ args: {} }], bad: [] }
-  const described = samples ? [] : describeTool(make, none).filter(({ title }) => !title.includes('gives as good'))
+  const described = samples ? [] : describeTool(make, none).filter(({ title }) => title !== GOOD_ARGUMENTS)
   if (!samples?.madeUp && seen.effects.some(effect => effect !== 'read'))
     return [
       ...described,

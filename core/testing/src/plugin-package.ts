@@ -13,7 +13,7 @@ import {
   type ConfigTree,
 } from '@svc/core'
 import { Isolation, type Json, type RouteRequest } from '@svc/core/contracts'
-import { importModule, importPlugin, type Origin, urlFrom } from '@svc/core/internal'
+import { importModule, importPlugin, type PluginOrigin, urlFrom } from '@svc/core/internal'
 import { describeIsolated, isolate, type HandleListener } from '@svc/runtime/isolation'
 import { TOKENS } from './isolated.ts'
 import type { AuthSubject } from './auth-kit.ts'
@@ -80,7 +80,7 @@ export async function openPackage(place: URL | string, policy: readonly PluginRe
 /** Reads the declarations of the plugin in the sandbox. Each host then has its own process of it. */
 async function apart(
   { name, folder, manifest }: PackageInfo,
-  origin: Origin,
+  origin: PluginOrigin,
   policy: readonly PluginRef[]
 ): Promise<Pick<PluginPackage, 'isolation' | 'plugin' | 'refFor'>> {
   const module = origin.module ?? (await urlFrom(origin.name, origin.place))
@@ -112,7 +112,7 @@ function sourcesOf(folder: string, { exports }: PackageJson): ReadonlyMap<string
 }
 
 /** Locates a module of the package. Without a known file, `import` resolves the plugin by name. */
-function originOf({ name, folder, main }: PackageInfo, sources: ReadonlyMap<string, string>, module: string): Origin {
+function originOf({ name, folder, main }: PackageInfo, sources: ReadonlyMap<string, string>, module: string): PluginOrigin {
   const file = sources.get(module) ?? (module === '.' ? main && join(folder, main) : fileOf(name, folder, module))
   const place = pathToFileURL(join(folder, 'package.json')).href
   return { name, place, ...(file ? { module: pathToFileURL(file).href } : {}) }

@@ -18,6 +18,9 @@ import {
 
 type Arguments = { readonly [name: string]: Json | undefined }
 
+/** The title of the case that needs good samples. */
+export const GOOD_ARGUMENTS = 'accepts the arguments of the good samples'
+
 /** A tool to test. It can run in another process. */
 export interface ToolSubject extends KitSubject {
   readonly tool: Tool
@@ -75,7 +78,7 @@ export function describeTool(make: Make, { good }: ToolSamples): KitCase[] {
       }
       if (tool.result !== undefined) compileSchema(tool.result, 'result')
     }),
-    make('accepts the arguments of the good samples', async ({ tool }) => {
+    make(GOOD_ARGUMENTS, async ({ tool }) => {
       assert.ok(good.length > 0, 'pass at least one good call to the kit')
       const check = compileSchema(tool.parameters, 'parameters')
       for (const { args } of good) assert.ok(check(structuredClone(args)), `${shown(args)}: ${JSON.stringify(check.errors)}`)

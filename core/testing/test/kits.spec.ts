@@ -61,7 +61,7 @@ async function failures(cases: readonly KitCase[]): Promise<string[]> {
 }
 
 const ORDER = 'yields its output in order: usage at most once, finish once and last'
-const MANY = 'answers 3 at once, each for itself, and nothing stays open'
+const MANY = 'answers 3 concurrent calls independently, and leaves nothing open'
 const NETWORK = 'reports the failure network before anything else'
 
 describe('providerKit', () => {

@@ -52,7 +52,9 @@ describe('authKit for signed requests', () => {
     for (const testCase of authKit(() => ({ scheme: acceptingOnce(), good: fresh, bad }))) it(testCase.title, testCase.run)
 
     it('fails a scheme that accepts a repeated request', async () => {
-      const [again] = authKit(() => ({ scheme, good: fresh, bad })).filter(({ title }) => title.startsWith('answers the same'))
+      const [again] = authKit(() => ({ scheme, good: fresh, bad })).filter(({ title }) =>
+        title.startsWith('returns the same answer')
+      )
       await rejects(again!.run.call(undefined), /it accepted a credential: a credential that it accepts once/)
     })
   })

@@ -1,7 +1,7 @@
 import { createStepBatcher, type SvcError } from '@svc/core'
 import type { ModelEvent } from '@svc/core/contracts'
 import { createEventDecoder, createLineDecoder } from '@svc/provider-http/sse'
-import { Body, type Connection, type Controller, type Handler, headerOf, type WireRequest } from './connection.ts'
+import { RequestBody, type UpstreamConnection, type Controller, type Handler, headerOf, type WireRequest } from './connection.ts'
 import type { EventSource, EventStream } from './event-stream.ts'
 import { hasError, jsonLate, socketFailure } from './failure.ts'
 
@@ -22,7 +22,7 @@ export interface FrameReader {
 }
 
 /** The dependencies of a `StreamedAnswer`. */
-export interface AnswerOptions {
+export interface UpstreamAnswerOptions {
   send(handler: Handler): void
   readonly events: EventStream
   readonly reader: FrameReader
@@ -56,10 +56,10 @@ const together = createStepBatcher()
 
 /** Reads one HTTP answer. Server-sent events, newline-delimited JSON and JSON become events; any other answer becomes a failure. */
 export class StreamedAnswer implements Handler, EventSource {
-  readonly #parts: AnswerOptions
+  readonly #parts: UpstreamAnswerOptions
   #controller: Controller | undefined
   #decode: ((bytes: Uint8Array) => void) | undefined
-  #other: { readonly body: Body; readonly conclude: () => void } | undefined
+  #other: { readonly body: RequestBody; readonly conclude: () => void } | undefined
   /** Takes a last line without its end. */
   #flush: (() => void) | undefined
   #unlabelled: (() => void) | undefined
@@ -68,7 +68,7 @@ export class StreamedAnswer implements Handler, EventSource {
   #stopped = false
   #refused = false
 
-  constructor(parts: AnswerOptions) {
+  constructor(parts: UpstreamAnswerOptions) {
     this.#parts = parts
   }
 
@@ -179,7 +179,7 @@ export class StreamedAnswer implements Handler, EventSource {
 
   #gather(status: number, type: string, headers: Headers): void {
     const { events, reader, errorBytes, wholeBytes } = this.#parts
-    const body = new Body(status < 300 ? wholeBytes : errorBytes)
+    const body = new RequestBody(status < 300 ? wholeBytes : errorBytes)
     this.#refused = status >= 300
     const conclude = () => {
       if (events.over) return
@@ -226,7 +226,7 @@ interface WholeAnswer {
 
 /** Sends a request and reads the whole answer. Rejects with MODEL_FAILED, or with the reason of the signal. */
 export function askWhole(
-  connection: Connection,
+  connection: UpstreamConnection,
   parts: WireRequest,
   { provider, bodyBytes, jsonMs }: { readonly provider: string; readonly bodyBytes: number; readonly jsonMs: number },
   signal: AbortSignal
@@ -251,7 +251,7 @@ export function askWhole(
 
 /** Collects one HTTP answer up to a limit. */
 class GatheredAnswer implements Handler {
-  readonly #body: Body
+  readonly #body: RequestBody
   readonly #done: (answer: WholeAnswer) => void
   readonly #failed: (error: unknown) => void
   #head: Omit<WholeAnswer, 'body' | 'over'> | undefined
@@ -259,7 +259,7 @@ class GatheredAnswer implements Handler {
   #stopped: Error | undefined
 
   constructor(limit: number, done: (answer: WholeAnswer) => void, failed: (error: unknown) => void) {
-    this.#body = new Body(limit)
+    this.#body = new RequestBody(limit)
     this.#done = done
     this.#failed = failed
   }

@@ -14,7 +14,7 @@ export interface WireRequest {
   readonly silenceMs: number
 }
 
-export interface Connection {
+export interface UpstreamConnection {
   /** Sends a request. `failed` receives errors that occur before the socket is open. */
   send(parts: WireRequest, handler: Handler, failed: (error: unknown) => void): void
   close(): Promise<void>
@@ -39,7 +39,7 @@ async function openPool(origin: string, { connections, connectMs }: Limits): Pro
 }
 
 /** A pool of keep-alive connections to one origin. Loads undici with its first request. */
-export function connect(origin: string, limits: Limits): Connection {
+export function connect(origin: string, limits: Limits): UpstreamConnection {
   let pool: Dispatcher | undefined
   let opening: Promise<Dispatcher> | undefined
   let closed = false
@@ -73,7 +73,7 @@ export function headerOf(headers: Headers, name: string): string {
 }
 
 /** Collects a body up to a limit. It drops the bytes beyond the limit and sets `over`. */
-export class Body {
+export class RequestBody {
   readonly #limit: number
   #chunks: Uint8Array[] = []
   #size = 0

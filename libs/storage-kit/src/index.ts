@@ -32,7 +32,7 @@ export {
   storeUnknown,
   storeUnsure,
 } from './errors.ts'
-export { type Attempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
+export { type LeaseAttempt, createLeaseQueue, type LeaseBackend, type LeaseQueue } from './lease-queue.ts'
 export { clockOffset, steadyNow, storeReport } from './probe.ts'
 export { createSnippets, type Snippets } from './snippet.ts'
 export { type CheckedSearch, checkSearch, type HitPlace } from './text-search.ts'

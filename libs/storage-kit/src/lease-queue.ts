@@ -3,12 +3,12 @@ import type { Fence, Lease, LeaseRequest } from '@svc/core/contracts'
 import { leaseBusy, storeClosed } from './errors.ts'
 
 /** The lease, or the milliseconds until it expires by the clock of the store if another holder has it. */
-export type Attempt = Omit<Lease, 'validMs'> | { readonly busyMs: number }
+export type LeaseAttempt = Omit<Lease, 'validMs'> | { readonly busyMs: number }
 
 /** The operations of a store for the queue. */
 export interface LeaseBackend {
   /** Tries once; `looks` is the number of earlier tries. */
-  attempt(lease: string, request: LeaseRequest, looks: number): Promise<Attempt>
+  attempt(lease: string, request: LeaseRequest, looks: number): Promise<LeaseAttempt>
   /** Releases a lease that no caller wants any more. */
   release(lease: Fence): Promise<void>
   /** Milliseconds until the next try, for releases by other processes; Infinity if there are none. */

@@ -1,7 +1,7 @@
 import { extname } from 'node:path'
 import { createSemaphore, workClosed } from '@svc/plugin-kit'
 import type { Functions } from './messages.ts'
-import { startWorker, type Worker } from './worker.ts'
+import { startWorker, type ChildWorker } from './worker.ts'
 
 /** The caller of a task: a `CallContext` is one. Callers without a principal count as one. */
 interface Caller {
@@ -64,27 +64,27 @@ export function createBoundedWork<F extends Functions>(options: WorkOptions): Bo
   const { file, memoryMb = MEMORY_MB, idleMs = IDLE_MS } = options
   const { workers: places = WORKERS, waiting = WAITING, waitingEach = WAITING_EACH, waitMs = WAIT_MS } = options
   const semaphore = createSemaphore({ places, waiting, waitingEach, waitMs })
-  const all = new Set<Worker>()
-  let idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout } | undefined
+  const all = new Set<ChildWorker>()
+  let idle: { readonly worker: ChildWorker; readonly timer: NodeJS.Timeout } | undefined
   let closed = false
 
-  function start(): Worker {
+  function start(): ChildWorker {
     const worker = startWorker({ file, memoryMb })
     all.add(worker)
     return worker
   }
-  function retire(worker: Worker): void {
+  function retire(worker: ChildWorker): void {
     if (idle?.worker === worker) idle = undefined
     void worker.end().then(() => all.delete(worker))
   }
-  function take(): Worker {
+  function take(): ChildWorker {
     if (closed) throw workClosed()
     const kept = idle
     idle = undefined
     clearTimeout(kept?.timer)
     return kept?.worker.alive ? kept.worker : start()
   }
-  function leave(worker: Worker): void {
+  function leave(worker: ChildWorker): void {
     if (!worker.alive || closed || idle) retire(worker)
     else idle = { worker, timer: setTimeout(retire, idleMs, worker).unref() }
   }

@@ -1,6 +1,6 @@
 // The module that a worker process imports. It does not import the host, so the process starts in milliseconds.
 import { Script } from 'node:vm'
-import type { Failure, FromWorker, Functions, Job } from './messages.ts'
+import type { Failure, FromWorker, Functions, PoolTask } from './messages.ts'
 
 const LONGEST_MESSAGE = 2_000
 
@@ -14,7 +14,7 @@ export function serveWork<F extends Functions>(functions: F): F {
   const send = (message: FromWorker) => process.send?.(message)
   process.on(
     'message',
-    (job: Job) =>
+    (job: PoolTask) =>
       void answer(functions, job)
         .then(send)
         .catch(error => send(failed(error)))
@@ -27,7 +27,7 @@ export function serveWork<F extends Functions>(functions: F): F {
 
 const die = () => process.kill(process.pid, 'SIGKILL')
 
-async function answer(functions: Functions, { name, input, lastMs }: Job): Promise<FromWorker> {
+async function answer(functions: Functions, { name, input, lastMs }: PoolTask): Promise<FromWorker> {
   try {
     if (!Object.hasOwn(functions, name)) throw new Error(`there is no work "${name}"`)
     return { value: await orphanSafe(() => functions[name]!(input as never), lastMs) }

@@ -2,7 +2,7 @@
 export type Functions = Readonly<Record<string, (input: never) => unknown>>
 
 /** A task that the host sends to a worker, one at a time. */
-export interface Job {
+export interface PoolTask {
   readonly name: string
   readonly input: unknown
   /** Milliseconds after which the worker ends itself, if its host no longer exists. */

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { codeOf } from '@svc/core'
 import { workClosed } from '@svc/plugin-kit'
 import { fromWorker, lostWorker, workFailed, workTimeout } from './errors.ts'
-import type { FromWorker, Job } from './messages.ts'
+import type { FromWorker, PoolTask } from './messages.ts'
 
 /** Options of one worker. */
 interface WorkerOptions {
@@ -11,11 +11,11 @@ interface WorkerOptions {
 }
 
 /** A process that runs one task at a time. It is killed when a task exceeds its limits. */
-export interface Worker {
+export interface ChildWorker {
   /** Whether the worker can take a task. */
   readonly alive: boolean
   /** Runs a task. Its time starts when the worker starts it. */
-  run(job: Omit<Job, 'lastMs'>, limits: { readonly timeMs: number; readonly signal: AbortSignal }): Promise<unknown>
+  run(job: Omit<PoolTask, 'lastMs'>, limits: { readonly timeMs: number; readonly signal: AbortSignal }): Promise<unknown>
   /** Kills the worker. A running task fails with `reason`. */
   end(reason?: Error): Promise<void>
 }
@@ -40,7 +40,7 @@ const forked = (file: URL, memoryMb: number) =>
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   })
 
-export function startWorker({ file, memoryMb }: WorkerOptions): Worker {
+export function startWorker({ file, memoryMb }: WorkerOptions): ChildWorker {
   const child = forked(file, memoryMb)
   const ready = Promise.withResolvers<void>()
   const gone = Promise.withResolvers<void>()
@@ -90,7 +90,7 @@ export function startWorker({ file, memoryMb }: WorkerOptions): Worker {
         await Promise.race([ready.promise, answer.promise])
         clearTimeout(timer)
         timer = setTimeout(stop, timeMs, workTimeout(name, timeMs))
-        child.send({ name, input, lastMs: timeMs + ORPHAN_MS } satisfies Job, error => error && stop(error))
+        child.send({ name, input, lastMs: timeMs + ORPHAN_MS } satisfies PoolTask, error => error && stop(error))
         return await answer.promise
       } finally {
         clearTimeout(timer)

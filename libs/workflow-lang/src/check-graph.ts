@@ -1,7 +1,7 @@
 import { isTree, nearest } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import { checkNode, checkTemplates, type PlacedNode } from './check-node.ts'
-import { type Check, DEEPEST, graphIn, type Keys, outputOf } from './check.ts'
+import { type DefinitionCheck, DEEPEST, graphIn, type KeyPath, outputOf } from './check.ts'
 import { END } from './graph.ts'
 import { ERROR, namesAt, type GraphScope, graphScope } from './places.ts'
 import type { ValueSchema } from './schemas.ts'
@@ -12,7 +12,7 @@ type Vars = ReadonlyMap<string, ValueSchema>
 
 /** A nested graph: its position, and the variables of its expressions. */
 interface Within {
-  readonly keys: Keys
+  readonly keys: KeyPath
   readonly vars: Vars
   readonly outer?: GraphScope['outer']
   readonly depth: number
@@ -21,7 +21,7 @@ interface Within {
 }
 
 /** Checks a graph recursively. */
-export function checkGraph(check: Check, graph: Graph, within: Within): void {
+export function checkGraph(check: DefinitionCheck, graph: Graph, within: Within): void {
   const { keys, vars, outer, depth } = within
   if (depth > DEEPEST) return check.notes.add(keys, `has more than ${DEEPEST} nested bodies`)
   const outputs = (name: string) => outputOf(check.context, graph.nodes[name]?.type)
@@ -35,7 +35,7 @@ export function checkGraph(check: Check, graph: Graph, within: Within): void {
     checkTemplates(check, graph.result, [...keys, 'result'], namesAt(place, 'afterwards'))
 }
 
-function checkInGraph(check: Check, placed: PlacedNode, depth: number): void {
+function checkInGraph(check: DefinitionCheck, placed: PlacedNode, depth: number): void {
   const { node } = placed
   const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
   checkNode(check, placed)
@@ -48,13 +48,13 @@ function checkInGraph(check: Check, placed: PlacedNode, depth: number): void {
   if (node.compensate !== undefined) checkCompensation(check, placed, depth)
 }
 
-const bodiesIn = (node: NodeDefinition): (readonly [Keys, unknown])[] => [
+const bodiesIn = (node: NodeDefinition): (readonly [KeyPath, unknown])[] => [
   ...(node.do === undefined ? [] : [[['do'], node.do] as const]),
   ...(isTree(node.bodies) ? Object.entries(node.bodies).map(([name, body]) => [['bodies', name], body] as const) : []),
 ]
 
 /** A compensation runs after its graph, so it can use every output. */
-function checkCompensation(check: Check, { place, node, keys }: PlacedNode, depth: number): void {
+function checkCompensation(check: DefinitionCheck, { place, node, keys }: PlacedNode, depth: number): void {
   const vars = new Map<string, ValueSchema>([...place.vars, ['output', outputOf(check.context, node.type)], ['error', ERROR]])
   const everything: GraphScope = { ...place, flow: { ...place.flow, leads: () => undefined } }
   checkBody(check, node.compensate, {
@@ -65,7 +65,7 @@ function checkCompensation(check: Check, { place, node, keys }: PlacedNode, dept
   })
 }
 
-function checkBody(check: Check, body: unknown, within: Within): void {
+function checkBody(check: DefinitionCheck, body: unknown, within: Within): void {
   // the shape of the node reports values that are not objects
   if (!isTree(body)) return
   const isNode = !('nodes' in body)
@@ -83,7 +83,7 @@ const shallow = (body: object) => ({ ...body })
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 
-function checkHasBodies({ notes }: Check, { body }: WorkflowNode, { node, keys }: PlacedNode): void {
+function checkHasBodies({ notes }: DefinitionCheck, { body }: WorkflowNode, { node, keys }: PlacedNode): void {
   if (body === 'do' && node.do === undefined)
     notes.add([...keys, 'do'], `is required: a ${node.type} has a body`, 'Write do: with a node or a graph')
   if (body === 'bodies' && node.bodies === undefined)
@@ -102,11 +102,11 @@ type Named = Graph & { readonly name: string }
 /** A reference from a node to a workflow. */
 interface Call {
   readonly name: string
-  readonly keys: Keys
+  readonly keys: KeyPath
 }
 
 /** Finds a workflow that contains itself, directly or indirectly, and would never end. */
-export function checkSelf(check: Check, definition: Named): void {
+export function checkSelf(check: DefinitionCheck, definition: Named): void {
   const problemLines = new Set<string>()
   for (const call of callsIn(check, definition, [], 0)) {
     if (problemLines.has(call.name)) continue
@@ -122,7 +122,7 @@ export function checkSelf(check: Check, definition: Named): void {
 }
 
 /** The path from a workflow to a workflow that it contains. */
-function wayBack(check: Check, from: string, to: string): readonly string[] | undefined {
+function wayBack(check: DefinitionCheck, from: string, to: string): readonly string[] | undefined {
   const ways = new Map<string, readonly string[]>([[from, [from]]])
   for (const [name, way] of ways) {
     const definition = check.context.definitionOf?.(name)
@@ -134,12 +134,12 @@ function wayBack(check: Check, from: string, to: string): readonly string[] | un
   return undefined
 }
 
-function* callsIn(check: Check, graph: Graph, keys: Keys, depth: number): Generator<Call> {
+function* callsIn(check: DefinitionCheck, graph: Graph, keys: KeyPath, depth: number): Generator<Call> {
   if (depth > DEEPEST) return
   for (const [name, node] of Object.entries(graph.nodes)) yield* callsOf(check, node, [...keys, 'nodes', name], depth)
 }
 
-function* callsOf(check: Check, node: NodeDefinition, keys: Keys, depth: number): Generator<Call> {
+function* callsOf(check: DefinitionCheck, node: NodeDefinition, keys: KeyPath, depth: number): Generator<Call> {
   const names = typeof node.type === 'string' ? (check.context.typeOf(node.type)?.names ?? {}) : {}
   for (const [key, kind] of Object.entries(names)) {
     const value = node[key]
@@ -151,7 +151,7 @@ function* callsOf(check: Check, node: NodeDefinition, keys: Keys, depth: number)
     yield* callsWithin(check, body, [...keys, 'bodies', name], depth + 1)
 }
 
-function* callsWithin(check: Check, body: unknown, keys: Keys, depth: number): Generator<Call> {
+function* callsWithin(check: DefinitionCheck, body: unknown, keys: KeyPath, depth: number): Generator<Call> {
   const graph = graphIn(body)
   if (!graph || !isTree(body)) return
   if ('nodes' in body) yield* callsIn(check, graph, keys, depth)
@@ -161,7 +161,7 @@ function* callsWithin(check: Check, body: unknown, keys: Keys, depth: number): G
 const NAMES = new RegExp(NODE_NAME)
 
 /** Checks node names, the start of the graph, and unreachable nodes. */
-function checkGraphWays({ notes }: Check, place: GraphScope, keys: Keys): void {
+function checkGraphWays({ notes }: DefinitionCheck, place: GraphScope, keys: KeyPath): void {
   const { graph, flow } = place
   for (const name of Object.keys(graph.nodes)) {
     const at = [...keys, 'nodes', name]
@@ -179,10 +179,10 @@ function checkGraphWays({ notes }: Check, place: GraphScope, keys: Keys): void {
 }
 
 function checkTarget(
-  { notes }: Pick<Check, 'notes'>,
+  { notes }: Pick<DefinitionCheck, 'notes'>,
   { graph, names }: GraphScope,
   to: unknown,
-  keys: Keys,
+  keys: KeyPath,
   mayEnd = true
 ): void {
   if (typeof to !== 'string' || Object.hasOwn(graph.nodes, to) || (mayEnd && to === END)) return
@@ -191,7 +191,7 @@ function checkTarget(
 }
 
 /** Checks the edges of a node. */
-function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, keys }: PlacedNode): void {
+function checkWays(check: DefinitionCheck, type: WorkflowNode | undefined, { place, node, keys }: PlacedNode): void {
   checkTarget(check, place, node.next, [...keys, 'next'])
   checkTarget(check, place, node.catch, [...keys, 'catch'])
   const branches = isTree(node.branches) ? node.branches : undefined
@@ -201,11 +201,11 @@ function checkWays(check: Check, type: WorkflowNode | undefined, { place, node, 
 
 interface Branches {
   readonly node: PlacedNode['node']
-  readonly keys: Keys
+  readonly keys: KeyPath
   readonly branches: object | undefined
 }
 
-function checkBranches({ notes }: Check, type: WorkflowNode, { node, keys, branches }: Branches): void {
+function checkBranches({ notes }: DefinitionCheck, type: WorkflowNode, { node, keys, branches }: Branches): void {
   const at = [...keys, 'branches']
   if (type.branches === undefined && branches) return notes.add(at, `a ${node.type} returns no branch`, 'Write next instead')
   const answered = answeredBy(type, node)

@@ -1,7 +1,7 @@
 import { codeOf, isTree, messageOf, nearest } from '@svc/core'
 import type { NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import { callProblems } from './check-call.ts'
-import type { Check, Keys, NameKind } from './check.ts'
+import type { DefinitionCheck, KeyPath, NameKind } from './check.ts'
 import { NODE_KEYS } from './graph.ts'
 import { namesAt, type GraphScope } from './places.ts'
 import type { ValueSchema } from './schemas.ts'
@@ -14,11 +14,11 @@ export interface PlacedNode {
   readonly place: GraphScope
   readonly name: string
   readonly node: NodeDefinition
-  readonly keys: Keys
+  readonly keys: KeyPath
 }
 
 /** Checks a node without its edges and bodies. */
-export function checkNode(check: Check, placed: PlacedNode): void {
+export function checkNode(check: DefinitionCheck, placed: PlacedNode): void {
   const { node, keys } = placed
   const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
   if (typeof node.type === 'string' && !type) unknownType(check, node.type, keys)
@@ -32,7 +32,7 @@ export function checkNode(check: Check, placed: PlacedNode): void {
 
 const settingsIn = (node: NodeDefinition) => Object.fromEntries(Object.entries(node).filter(([key]) => !NODE_KEYS.has(key)))
 
-function unknownType({ context, notes }: Check, type: string, keys: Keys): void {
+function unknownType({ context, notes }: DefinitionCheck, type: string, keys: KeyPath): void {
   const near = nearest(type, context.types())
   notes.add(
     [...keys, 'type'],
@@ -42,7 +42,7 @@ function unknownType({ context, notes }: Check, type: string, keys: Keys): void 
 }
 
 /** Checks the shape of a node. Parts of settings that come from expressions are not checked. */
-function checkShape({ notes }: Check, type: WorkflowNode | undefined, node: NodeDefinition, keys: Keys): void {
+function checkShape({ notes }: DefinitionCheck, type: WorkflowNode | undefined, node: NodeDefinition, keys: KeyPath): void {
   const shape = type ? nodeShape(type) : NODE_SHAPE
   const settings = type ? settingsOfType(type) : {}
   const copy = structuredClone(node) as unknown
@@ -91,7 +91,7 @@ const LATE: ReadonlyMap<string, ValueSchema> = new Map<string, ValueSchema>([
   ['last', undefined],
 ])
 
-function checkSettings(check: Check, type: WorkflowNode, { place, name, node, keys }: PlacedNode): void {
+function checkSettings(check: DefinitionCheck, type: WorkflowNode, { place, name, node, keys }: PlacedNode): void {
   const settings = settingsOfType(type)
   const early = namesAt(place, { node: name })
   const late = Object.values(settings).some(setting => settingOf(setting).late) ? namesAt(place, { node: name }, LATE) : early
@@ -107,18 +107,18 @@ function checkSettings(check: Check, type: WorkflowNode, { place, name, node, ke
 const expectedOf = (word: string): Expected => (word === 'bool' || word === 'list' ? word : 'any')
 
 /** Checks that names in settings exist. Names from expressions are only known at run time. */
-function checkNames(check: Check, { names = {} }: WorkflowNode, node: NodeDefinition, keys: Keys): void {
+function checkNames(check: DefinitionCheck, { names = {} }: WorkflowNode, node: NodeDefinition, keys: KeyPath): void {
   for (const [key, word] of Object.entries(names)) {
     const kind = word === 'tools' ? 'tool' : word
     const value = Object.hasOwn(node, key) ? node[key] : undefined
-    const named: (readonly [Keys, unknown])[] = Array.isArray(value)
+    const named: (readonly [KeyPath, unknown])[] = Array.isArray(value)
       ? value.map((item: unknown, at) => [[...keys, key, String(at)], item])
       : [[[...keys, key], value]]
     for (const [at, item] of named) if (typeof item === 'string' && !item.includes('${{')) checkName(check, kind, item, at)
   }
 }
 
-function checkName({ context, notes }: Check, kind: NameKind, name: string, keys: Keys): void {
+function checkName({ context, notes }: DefinitionCheck, kind: NameKind, name: string, keys: KeyPath): void {
   if (context.has(kind, name)) return
   const known = context.names?.(kind) ?? []
   const near = nearest(name, known)
@@ -140,7 +140,7 @@ type Settings = Readonly<Record<string, unknown>>
 const own = (settings: Settings, key: string) => (Object.hasOwn(settings, key) ? settings[key] : undefined)
 
 /** Checks constant arguments in a setting against the schema of the named thing. */
-function checkCalled({ context, notes }: Check, type: WorkflowNode, node: Settings, keys: Keys): void {
+function checkCalled({ context, notes }: DefinitionCheck, type: WorkflowNode, node: Settings, keys: KeyPath): void {
   for (const [setting, by] of Object.entries(type.calledWith ?? {})) {
     const [kind, name] = [type.names?.[by], own(node, by)]
     if (kind === undefined || kind === 'tools' || typeof name !== 'string' || name.includes('${{')) continue
@@ -158,19 +158,19 @@ function defaultOf(type: WorkflowNode, setting: string): unknown {
 }
 
 /** Checks every expression in a value. */
-export function checkTemplates(check: Check, value: unknown, keys: Keys, names: Names): void {
+export function checkTemplates(check: DefinitionCheck, value: unknown, keys: KeyPath, names: Names): void {
   if (typeof value === 'string') return checkText(check, value, keys, names)
   if (typeof value !== 'object' || value === null) return
   for (const [key, item] of Object.entries(value)) checkTemplates(check, item, [...keys, key], names)
 }
 
-function checkText(check: Check, text: string, keys: Keys, names: Names): void {
+function checkText(check: DefinitionCheck, text: string, keys: KeyPath, names: Names): void {
   const problem = templateProblem(text)
   if (problem) check.notes.add(keys, problem.message, problem.hint)
   for (const expression of expressionsIn(text)) checkExpression(check, expression, keys, names, 'any')
 }
 
-function checkExpression({ notes }: Check, text: string, keys: Keys, names: Names, expected: Expected): void {
+function checkExpression({ notes }: DefinitionCheck, text: string, keys: KeyPath, names: Names, expected: Expected): void {
   try {
     for (const problem of expressionProblems(text, names, expected)) notes.note({ keys, ...problem })
   } catch (error) {

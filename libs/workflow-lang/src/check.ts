@@ -6,7 +6,7 @@ import type { ValueSchema, ValueProblem } from './schemas.ts'
 export type NameKind = 'tool' | 'profile' | 'mode' | 'team' | 'workflow'
 
 /** The environment that definitions are checked against. */
-export interface CheckContext {
+export interface DefinitionContext {
   readonly typeOf: (name: string) => WorkflowNode | undefined
   readonly types: () => readonly string[]
   /** Whether a name exists. Returns true while that is unknown. */
@@ -22,12 +22,12 @@ export interface CheckContext {
 }
 
 /** A check of a definition. */
-export interface Check {
-  readonly context: CheckContext
+export interface DefinitionCheck {
+  readonly context: DefinitionContext
   readonly notes: Notes
 }
 
-export type Keys = readonly string[]
+export type KeyPath = readonly string[]
 
 /** Maximum nesting of bodies. */
 export const DEEPEST = 20
@@ -42,7 +42,7 @@ export function graphIn(body: unknown): Graph | undefined {
 }
 
 /** The schema of the output of a node type. */
-export const outputOf = (context: CheckContext, type: unknown): ValueSchema =>
+export const outputOf = (context: DefinitionContext, type: unknown): ValueSchema =>
   typeof type === 'string' ? context.typeOf(type)?.output : undefined
 
 /** Maximum number of reported problems. The rest is counted. */

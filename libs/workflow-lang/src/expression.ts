@@ -8,10 +8,10 @@ import { kept } from './patterns.ts'
 import { cel } from './late.ts'
 
 /** Variables of expressions. */
-export type Scope = Readonly<Record<string, unknown>>
+export type ExpressionScope = Readonly<Record<string, unknown>>
 
 /** A compiled expression. Throws EXPRESSION_FAILED. */
-export type Expression = (scope: Scope) => Json
+export type Expression = (scope: ExpressionScope) => Json
 
 const LIMITS = { maxAstNodes: 2_000, maxDepth: 60, maxListElements: 1_000, maxMapEntries: 1_000, maxCallArguments: 16 }
 /** Limits of guarded expressions, which contain additional calls and parentheses. */
@@ -39,7 +39,7 @@ export const expression: (text: string) => Expression = kept(KEPT, compiledExpre
 
 function compiledExpression(text: string): Expression {
   const evaluate = guardedEnvironment().parse(guarded(parsed(text).ast))
-  const once = (scope: Scope) => bounded(() => toJson(evaluate(scope)))
+  const once = (scope: ExpressionScope) => bounded(() => toJson(evaluate(scope)))
   return scope => {
     try {
       return once(scope)
@@ -50,8 +50,8 @@ function compiledExpression(text: string): Expression {
 }
 
 /** Evaluates again if odd keys in the data can have caused the error. Throws EXPRESSION_FAILED. */
-function again(text: string, scope: Scope, error: unknown, evaluate: Expression): Json {
-  const fixed = withOddKeys(scope) as Scope
+function again(text: string, scope: ExpressionScope, error: unknown, evaluate: Expression): Json {
+  const fixed = withOddKeys(scope) as ExpressionScope
   if (fixed === scope) throw expressionFailed(text, error)
   try {
     return evaluate(fixed)

@@ -1,4 +1,4 @@
-export { type Expression, expression, type Scope } from './expression.ts'
+export { type Expression, expression, type ExpressionScope } from './expression.ts'
 export {
   bodiesOf,
   DURATION_PATTERN,
@@ -14,7 +14,14 @@ export {
 } from './graph.ts'
 export { expressionsIn, type Template, template } from './template.ts'
 export { toJson } from './budget.ts'
-export { type Definition, type CheckContext, type NameKind, plainDefinition, problemsOf, readDefinition } from './problems.ts'
+export {
+  type Definition,
+  type DefinitionContext,
+  type NameKind,
+  plainDefinition,
+  problemsOf,
+  readDefinition,
+} from './problems.ts'
 export { workflowSchema } from './shape.ts'
 export { drawSvg } from './draw-svg.ts'
 export { drawTerminal, type GraphState, stateOf } from './drawing.ts'

@@ -1,13 +1,13 @@
 import { basename, extname } from 'node:path'
 import { isTree } from '@svc/core'
 import type { WorkflowDefinition, WorkflowProblem } from '@svc/core/contracts'
-import { type Check, graphIn, type CheckContext, Notes } from './check.ts'
+import { type DefinitionCheck, graphIn, type DefinitionContext, Notes } from './check.ts'
 import { checkGraph, checkSelf } from './check-graph.ts'
 import { type ValueSchema, schemaProblems, typeOf, valueProblems } from './schemas.ts'
 import { WORKFLOW_NAME, WORKFLOW_SHAPE } from './shape.ts'
 import { type Read, readYaml } from './yaml.ts'
 
-export type { CheckContext, NameKind } from './check.ts'
+export type { DefinitionContext, NameKind } from './check.ts'
 
 /** A definition with its problems. An invalid definition has at least a name and nodes; other parts can be missing. */
 export interface Definition {
@@ -19,7 +19,7 @@ export interface Definition {
  * Reads a definition in YAML or JSON and finds all problems with their lines. If `file` has an extension, the workflow must have
  * the name of the file.
  */
-export function readDefinition(text: string, file: string, context: CheckContext): Definition {
+export function readDefinition(text: string, file: string, context: DefinitionContext): Definition {
   const read = readYaml(text)
   const notes = new Notes(read.lineOf)
   for (const problem of read.problems) notes.note(problem)
@@ -48,13 +48,13 @@ function definitionIn({ value }: Read, file: string): WorkflowDefinition {
 }
 
 /** All problems of a definition. */
-export function problemsOf(definition: WorkflowDefinition, context: CheckContext): readonly WorkflowProblem[] {
+export function problemsOf(definition: WorkflowDefinition, context: DefinitionContext): readonly WorkflowProblem[] {
   const notes = new Notes()
   check(definition, context, notes)
   return notes.problems
 }
 
-function check(value: unknown, context: CheckContext, notes: Notes): void {
+function check(value: unknown, context: DefinitionContext, notes: Notes): void {
   if (!isTree(value)) return notes.add([], 'must be an object with name and nodes', 'See docs/guides/write-a-workflow.md')
   if (isDeep(value))
     return notes.add([], `is nested too deeply: more than ${LEVELS} levels`, 'Move nested bodies to separate workflows')
@@ -64,7 +64,7 @@ function check(value: unknown, context: CheckContext, notes: Notes): void {
   checkSchemas(value, notes)
   checkSecrets(value.secrets, context, notes)
   const graph = graphIn({ ...value, nodes: value.nodes ?? {} })
-  const about: Check = { context, notes }
+  const about: DefinitionCheck = { context, notes }
   if (graph) checkGraph(about, graph, { keys: [], vars: varsOf(value), depth: 0 })
   if (graph) checkSelf(about, { ...graph, name: typeof value.name === 'string' ? value.name : '' })
 }
@@ -100,7 +100,7 @@ function varsOf({ inputs, parameters, secrets }: Readonly<Record<string, unknown
   ])
 }
 
-function checkSecrets(secrets: unknown, context: CheckContext, notes: Notes): void {
+function checkSecrets(secrets: unknown, context: DefinitionContext, notes: Notes): void {
   if (!Array.isArray(secrets)) return
   for (const [at, name] of secrets.entries())
     if (typeof name === 'string' && !context.secrets.includes(name))

@@ -1,9 +1,9 @@
 import type { Json } from '@svc/core/contracts'
 import { boundedTogether } from './budget.ts'
-import { type Expression, expression, type Scope } from './expression.ts'
+import { type Expression, expression, type ExpressionScope } from './expression.ts'
 
 /** A value with expressions as `${{ … }}` in its texts. Evaluate it in a scope to get the final value. */
-export type Template = (scope: Scope) => Json
+export type Template = (scope: ExpressionScope) => Json
 
 /** A `${{ … }}` in a text, with its start and end; `$${{ … }}` is an escaped `${{ … }}`. */
 interface Hole {

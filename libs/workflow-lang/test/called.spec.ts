@@ -1,6 +1,6 @@
 import type { JsonSchema } from '@svc/core'
 import { expect } from 'chai'
-import { type CheckContext, readDefinition } from '../src/index.ts'
+import { type DefinitionContext, readDefinition } from '../src/index.ts'
 import { graph } from './invalid-definitions.ts'
 import { CONTEXT } from './context.ts'
 
@@ -40,7 +40,7 @@ const TAKES: Readonly<Record<string, JsonSchema>> = {
   all: true,
 }
 
-const CALLS: CheckContext = {
+const CALLS: DefinitionContext = {
   ...CONTEXT,
   typeOf: name =>
     name === 'call'

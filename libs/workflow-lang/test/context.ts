@@ -1,5 +1,5 @@
 import type { WorkflowNode } from '@svc/core/contracts'
-import type { CheckContext } from '../src/index.ts'
+import type { DefinitionContext } from '../src/index.ts'
 
 const settings = (properties: object, required: string[] = []) => ({
   type: 'object',
@@ -64,7 +64,7 @@ const TYPES: Readonly<Record<string, WorkflowNode>> = {
   part: type({ settings: settings({ workflow: { type: 'string' }, input: {} }, ['workflow']), names: { workflow: 'workflow' } }),
 }
 
-export const CONTEXT: CheckContext = {
+export const CONTEXT: DefinitionContext = {
   typeOf: name => (Object.hasOwn(TYPES, name) ? TYPES[name] : undefined),
   types: () => Object.keys(TYPES),
   has: (kind, name) => kind === 'workflow' || name === 'read_file',

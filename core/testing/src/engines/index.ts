@@ -1,4 +1,4 @@
-export type { Engine } from './server-process.ts'
+export type { RunningEngine } from './server-process.ts'
 export { type EngineName, freePort, missingEngine, programPath } from './programs.ts'
 export { type Postgres, type PostgresLogin, type PostgresOptions, type PostgresRow, type PostgresStandby } from './postgres.ts'
 export { type StandbyOptions, startPostgres } from './postgres.ts'

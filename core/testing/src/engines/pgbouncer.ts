@@ -1,6 +1,6 @@
 import { CREDENTIALS, engineProgram, freePort } from './programs.ts'
 import { type PostgresLogin, type PostgresRow, postgresUrl, queryOnce } from './postgres.ts'
-import { type Engine, firstAnswer, ServerProcess } from './server-process.ts'
+import { type RunningEngine, firstAnswer, ServerProcess } from './server-process.ts'
 import { engineFolder, writeEngineFile } from './work-folder.ts'
 
 export interface PgBouncerOptions {
@@ -11,7 +11,7 @@ export interface PgBouncerOptions {
 }
 
 /** A pooler with the database, user and password of its PostgreSQL. */
-export interface PgBouncer extends Engine, PostgresLogin {
+export interface PgBouncer extends RunningEngine, PostgresLogin {
   /** Runs one statement on a new connection through the pooler, and returns its rows. Needs the package `pg`. */
   query<T extends PostgresRow = PostgresRow>(sql: string, values?: readonly unknown[]): Promise<T[]>
 }

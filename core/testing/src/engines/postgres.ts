@@ -1,10 +1,10 @@
 import { realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Certificate } from '../certificate.ts'
+import type { TestCertificate } from '../certificate.ts'
 import { clientFailed, engineFailed, engineStopped } from './errors.ts'
 import { CREDENTIALS, engineProgram, freePort } from './programs.ts'
-import { type Engine, firstAnswer, runProgram, ServerProcess, textOf } from './server-process.ts'
+import { type RunningEngine, firstAnswer, runProgram, ServerProcess, textOf } from './server-process.ts'
 import { engineFolder, writeEngineFile } from './work-folder.ts'
 
 /** What `query` returns: a row has a value for each column. */
@@ -14,7 +14,7 @@ export interface PostgresOptions {
   /** Settings of `postgresql.conf`, for example `{ max_connections: 20 }`. */
   readonly settings?: Readonly<Record<string, string | number | boolean>>
   /** Accepts TLS connections as well, with this certificate. */
-  readonly certificate?: Certificate
+  readonly certificate?: TestCertificate
 }
 
 export interface StandbyOptions {
@@ -34,7 +34,7 @@ export interface PostgresLogin {
 }
 
 /** A PostgreSQL server with an empty database `postgres`. */
-export interface Postgres extends Engine, PostgresLogin {
+export interface Postgres extends RunningEngine, PostgresLogin {
   /**
    * Runs one statement on a new connection and returns its rows: `query('select $1::int as n', [1])`. Needs the package `pg`.
    * Without values, the text can be several statements. Fails after 30 s.

@@ -1,6 +1,6 @@
 import { clientFailed } from './errors.ts'
 import { CREDENTIALS, engineProgram, freePort } from './programs.ts'
-import { type Engine, firstAnswer, ServerProcess } from './server-process.ts'
+import { type RunningEngine, firstAnswer, ServerProcess } from './server-process.ts'
 import { engineFolder, writeEngineFile } from './work-folder.ts'
 
 export interface RedisOptions {
@@ -15,7 +15,7 @@ export interface RedisOptions {
 }
 
 /** A Redis server with a password. */
-export interface Redis extends Engine {
+export interface Redis extends RunningEngine {
   /** A random text. */
   readonly password: string
   /** Sends one command: `command('SET', 'key', 'value')`. Needs the package `ioredis`. */

@@ -12,7 +12,7 @@ import { engineUser, guardServer } from './work-folder.ts'
 const run = promisify(execFile)
 
 /** A server of a test. `await using` ends its processes and removes its files, also when the test process is killed. */
-export interface Engine extends AsyncDisposable {
+export interface RunningEngine extends AsyncDisposable {
   /** On 127.0.0.1. It stays the same when the server starts again. */
   readonly port: number
   /** Address with user and password, for client libraries. */

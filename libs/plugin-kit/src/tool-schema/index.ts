@@ -1,1 +1,1 @@
-export { type ToolSchema, toolSchema } from './tool-schema.ts'
+export { type ParametersCheck, toolSchema } from './tool-schema.ts'

@@ -1,7 +1,7 @@
 import { type SchemaProblem, isTree, type JsonSchema, type Schema, schema } from '@svc/core'
 
 /** Validates the arguments of a tool. Tools and their schemas are untrusted. */
-export interface ToolSchema {
+export interface ParametersCheck {
   /**
    * Returns all problems of `value`, or only the first, because a list can have a million. Fills in defaults in place. Throws ARGUMENTS_TOO_LONG if its patterns
    * would take too long, and errors of ajv for an invalid JSON Schema.
@@ -18,7 +18,7 @@ const PATTERNS = 200
  * Creates the check for the `parameters` of a tool. RE2 checks patterns in linear time; it is loaded only for schemas with patterns.
  * `once`: the schema belongs to one request, so the check can be collected as garbage. Other checks stay in memory.
  */
-export async function toolSchema(parameters: JsonSchema, { once = false } = {}): Promise<ToolSchema> {
+export async function toolSchema(parameters: JsonSchema, { once = false } = {}): Promise<ParametersCheck> {
   const patterns = [...patternsOf(parameters)]
   if (patterns.length === 0 && !once) return { ...checking(extent => schema(parameters, { problems: extent })), unchecked: [] }
   const { bounded, isReadable, regExp } = await import('./linear.ts')
@@ -28,7 +28,7 @@ export async function toolSchema(parameters: JsonSchema, { once = false } = {}):
   return { check: (value, extent) => bounded(() => check(value, extent)), unchecked }
 }
 
-function checking(make: (extent: 'all' | 'first') => Schema): Pick<ToolSchema, 'check'> {
+function checking(make: (extent: 'all' | 'first') => Schema): Pick<ParametersCheck, 'check'> {
   const made = { all: make('all'), first: make('first') }
   return { check: (value, extent = 'all') => made[extent].check(value) }
 }

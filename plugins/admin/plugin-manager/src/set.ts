@@ -3,7 +3,7 @@ export * from './installed.ts'
 // Changes
 export type {
   BuiltSet,
-  Candidate,
+  PluginCandidate,
   ChangeRequest,
   FoundPlugin,
   PermissionChange,

@@ -3,10 +3,10 @@ import { type AuthScheme, CREDENTIAL_HEADERS } from '@svc/core/contracts'
 import { credentialIn } from '@svc/plugin-kit'
 import { LRUCache } from 'lru-cache'
 import { tokenRefused } from './errors.ts'
-import { digestOf, isLikeToken, isToken, FRESH_MS, type StoredToken, type Tokens } from './tokens.ts'
+import { digestOf, isLikeToken, isToken, FRESH_MS, type StoredToken, type AccessTokens } from './tokens.ts'
 
 interface BearerOptions {
-  readonly tokens: Tokens
+  readonly tokens: AccessTokens
   readonly log: Log
   /** The context for work outside a request. */
   readonly lasting: CallContext

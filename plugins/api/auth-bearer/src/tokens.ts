@@ -28,7 +28,7 @@ const LISTED_MS = 30 * 86_400_000
 const PAGE = 1000
 
 /** The tokens in the store. The store has only their digests. */
-export interface Tokens {
+export interface AccessTokens {
   /** Creates the space in the store if it is missing. */
   open(ctx: CallContext): Promise<void>
   /** Creates a token and returns its text, which the store does not keep. Deletes tokens that expired long ago. */
@@ -44,7 +44,7 @@ export interface Tokens {
   revoke(nameOrId: string, ctx: CallContext): Promise<TokenShown[]>
 }
 
-export function createTokens(store: Store): Tokens {
+export function createTokens(store: Store): AccessTokens {
   return {
     async open(ctx) {
       await store.open(SPACE, ctx)

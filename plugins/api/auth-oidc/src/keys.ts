@@ -28,14 +28,14 @@ interface KeysOptions {
 }
 
 /** The keys of the issuer. Concurrent callers share one fetch. */
-export interface Keys {
+export interface IssuerKeys {
   /** Throws UNAVAILABLE. */
   current(signal: AbortSignal): Promise<LocalJWKSet>
   /** Returns keys that are newer than `known`, in which a key is missing. Throws UNAVAILABLE. */
   after(known: LocalJWKSet, signal: AbortSignal): Promise<LocalJWKSet>
 }
 
-export function createKeys({ source, times, log, signal: ending }: KeysOptions): Keys {
+export function createKeys({ source, times, log, signal: ending }: KeysOptions): IssuerKeys {
   let cached: { readonly set: LocalJWKSet; readonly at: number } | undefined
   let failed: { readonly error: unknown; readonly at: number } | undefined
   let flight: Promise<LocalJWKSet> | undefined

@@ -3,7 +3,7 @@ import { type AuthScheme, CREDENTIAL_HEADERS } from '@svc/core/contracts'
 import { credentialIn } from '@svc/plugin-kit'
 import { type CryptoKey, decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, type JWTVerifyGetKey } from 'jose'
 import { issuerUnavailable, tokenRefused } from './errors.ts'
-import { createKeys, KEY_TIMES, type Keys, type KeyTimes } from './keys.ts'
+import { createKeys, KEY_TIMES, type IssuerKeys, type KeyTimes } from './keys.ts'
 
 export interface OidcOptions {
   readonly issuer: string
@@ -47,7 +47,7 @@ export function createOidc(parts: OidcOptions): AuthScheme {
   }
 }
 
-async function verify(token: string, keys: Keys, parts: OidcOptions, ctx: CallContext): Promise<JWTPayload> {
+async function verify(token: string, keys: IssuerKeys, parts: OidcOptions, ctx: CallContext): Promise<JWTPayload> {
   try {
     if (!isForUs(token, parts)) throw tokenRefused()
     return await checked(token, await keyFinder(keys, ctx.signal), parts)
@@ -66,7 +66,7 @@ function isForUs(token: string, { issuer, audience }: OidcOptions): boolean {
 }
 
 /** Returns a key lookup that fetches the keys again if one is missing. */
-async function keyFinder(keys: Keys, signal: AbortSignal): Promise<JWTVerifyGetKey> {
+async function keyFinder(keys: IssuerKeys, signal: AbortSignal): Promise<JWTVerifyGetKey> {
   const known = await keys.current(signal)
   return async (header, token) => {
     try {

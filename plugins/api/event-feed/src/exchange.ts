@@ -1,6 +1,6 @@
 import type { BusEvent, CallContext, Events, Log } from '@svc/core'
 import type { Json, Peers } from '@svc/core/contracts'
-import type { EventRing, Numbered } from './ring.ts'
+import type { EventRing, NumberedEvent } from './ring.ts'
 
 /** The topic between the workers. */
 export const TOPIC = 'event-feed'
@@ -31,7 +31,7 @@ export interface Exchange extends Disposable {
 }
 
 export function createExchange({ worker, ring, events, peers, log, lasting }: ExchangeOptions): Exchange {
-  const outgoing: Numbered[] = []
+  const outgoing: NumberedEvent[] = []
   let timer: NodeJS.Timeout | undefined
   const broadcast = (message: Json) =>
     peers
@@ -62,7 +62,7 @@ export function createExchange({ worker, ring, events, peers, log, lasting }: Ex
     begin: () => void broadcast(worker),
     async take(message) {
       if (Array.isArray(message))
-        for (const event of message as unknown as Numbered[]) if (event.worker !== worker) ring.add(event)
+        for (const event of message as unknown as NumberedEvent[]) if (event.worker !== worker) ring.add(event)
       if (typeof message === 'string' && message !== worker && peers) await sendAll(message, peers)
     },
     [Symbol.dispose]: () => clearTimeout(timer),
@@ -70,8 +70,8 @@ export function createExchange({ worker, ring, events, peers, log, lasting }: Ex
 }
 
 /** Divides events into lists that fit into a message, in their order. */
-function messagesOf(events: readonly Numbered[]): Numbered[][] {
-  const lists: Numbered[][] = []
+function messagesOf(events: readonly NumberedEvent[]): NumberedEvent[][] {
+  const lists: NumberedEvent[][] = []
   let bytes = MOST_BYTES
   for (const event of events) {
     const more = Buffer.byteLength(JSON.stringify(event)) + 1
@@ -83,8 +83,8 @@ function messagesOf(events: readonly Numbered[]): Numbered[][] {
   return lists
 }
 
-function plain({ category, type, data, timestamp }: BusEvent): Omit<Numbered, 'worker' | 'seq'> {
+function plain({ category, type, data, timestamp }: BusEvent): Omit<NumberedEvent, 'worker' | 'seq'> {
   const text = JSON.stringify(data)
   const fits = Buffer.byteLength(text) <= MOST_DATA
-  return { category, type, data: fits ? (JSON.parse(text) as Numbered['data']) : { too_large: text.length }, timestamp }
+  return { category, type, data: fits ? (JSON.parse(text) as NumberedEvent['data']) : { too_large: text.length }, timestamp }
 }

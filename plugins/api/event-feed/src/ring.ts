@@ -2,7 +2,7 @@ import { type EventFilter, svcError, type SvcError } from '@svc/core'
 import type { FeedEvent, FeedQuery, Json } from '@svc/core/contracts'
 
 /** An event with its number in the worker where it happened, from 1 without gaps. */
-export interface Numbered {
+export interface NumberedEvent {
   readonly worker: string
   readonly seq: number
   readonly category: string
@@ -12,7 +12,7 @@ export interface Numbered {
 }
 
 interface Kept {
-  readonly event: Numbered
+  readonly event: NumberedEvent
   readonly bytes: number
 }
 
@@ -70,7 +70,7 @@ export class EventRing {
   }
 
   /** Adds an event, unless it is there already. */
-  add(event: Numbered): void {
+  add(event: NumberedEvent): void {
     if (event.seq <= (this.#last.get(event.worker) ?? 0)) return
     // Moves the worker to the end: the one that is silent for longest is forgotten first.
     this.#last.delete(event.worker)
@@ -89,7 +89,7 @@ export class EventRing {
   }
 
   /** All kept events, for a worker that starts. */
-  all(): Numbered[] {
+  all(): NumberedEvent[] {
     return this.#kept.slice(this.#dropped).map(({ event }) => event)
   }
 
@@ -140,5 +140,5 @@ export class EventRing {
   }
 }
 
-const isWanted = ({ category, type }: Numbered, { categories, types }: EventFilter) =>
+const isWanted = ({ category, type }: NumberedEvent, { categories, types }: EventFilter) =>
   categories?.includes(category) !== false && types?.includes(type) !== false

@@ -6,7 +6,14 @@ import type { Next } from 'koa'
 import { isEndless } from './concurrency-limit.ts'
 import type { DigestBody } from './body-digest.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import { createAsk, createScopeSchemes, type CredentialHeaders, type Holder, prepareAll, type ScopeSchemes } from './schemes.ts'
+import {
+  createAsk,
+  createScopeSchemes,
+  type CredentialHeaders,
+  type VerifiedHolder,
+  prepareAll,
+  type ScopeSchemes,
+} from './schemes.ts'
 import { authenticationFailed, scopeMissing } from './errors.ts'
 import type { Guesses } from './guesses.ts'
 
@@ -23,7 +30,7 @@ export interface Authentication {
 }
 
 /** Unix time in milliseconds at which a credential expires; absent if unknown. */
-type CredentialExpiry = Pick<Holder, 'expires'>
+type CredentialExpiry = Pick<VerifiedHolder, 'expires'>
 
 interface AuthenticationOptions {
   readonly enabled: boolean
@@ -46,7 +53,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   const ask = createAsk({ headers, digestBody, ms })
   const askAgain = createAsk({ headers, digestBody, ms, isRecheck: true })
   const { hasCredential, isGuess } = createRecognition(headers)
-  const check = async (ctx: Context, who: ScopeSchemes): Promise<Holder | undefined> => {
+  const check = async (ctx: Context, who: ScopeSchemes): Promise<VerifiedHolder | undefined> => {
     const { state } = ctx
     if (state.repeatedHeader !== undefined) throw authenticationFailed(`${state.repeatedHeader} is given more than once`)
     credentialIn(state.credentials) // refuses two different credentials, whether or not they are known
@@ -55,8 +62,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     if (!holder && (who.own.length > 0 ? hasCredential(state) : isGuess(state))) throw authenticationFailed(UNKNOWN)
     return holder
   }
-  const identify = async (ctx: Context, who: ScopeSchemes): Promise<Holder> => {
-    let holder: Holder | undefined
+  const identify = async (ctx: Context, who: ScopeSchemes): Promise<VerifiedHolder> => {
+    let holder: VerifiedHolder | undefined
     try {
       holder = await guesses.guard(ctx.state, () => check(ctx, who))
     } catch (error) {

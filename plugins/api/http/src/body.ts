@@ -4,9 +4,9 @@ import { createRequire } from 'node:module'
 import { parse as parseForm } from 'node:querystring'
 import { createStepBatcher, type SchemaProblem, type JsonSchema, messageOf, schema } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type bodyParser from 'koa-bodyparser'
-import type { Bound, Check, Checks, Context, Fields, Middleware } from './context.ts'
+import type { Bound, SchemaCheck, Checks, Context, Fields, Middleware } from './context.ts'
 import type { BodyMemory, Separators, TakeChunk } from './body-memory.ts'
 import { invalidValue, missingField, payloadTooLarge, unsupportedMediaType } from './errors.ts'
 
@@ -269,7 +269,7 @@ export const createChecks = (route: Route, isIsolated: boolean): Checks => ({
 /** Keywords that, without `required` and defaults, leave an empty object as it is. */
 const PLAIN: ReadonlySet<string> = new Set(['type', 'properties', 'required', 'additionalProperties', 'title', 'description'])
 
-function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | undefined {
+function checkOf(json: JsonSchema | undefined, isIsolated: boolean): SchemaCheck | undefined {
   if (json === undefined) return undefined
   const { required = [], properties = {} } = (typeof json === 'object' ? json : {}) as {
     required?: string[]
@@ -285,7 +285,7 @@ function checkOf(json: JsonSchema | undefined, isIsolated: boolean): Check | und
   }
 }
 
-function ownProblems(json: JsonSchema): Check['problems'] {
+function ownProblems(json: JsonSchema): SchemaCheck['problems'] {
   const own = schema(json, { problems: 'first' })
   return fields => own.check(fields)
 }
@@ -299,8 +299,8 @@ function acceptsNothing(json: JsonSchema): boolean {
   return isObject && isEmpty && Object.values(Object(properties)).every(one => Object(one).default === undefined)
 }
 
-function isolatedProblems(json: JsonSchema): Check['problems'] {
-  let made: Promise<ToolSchema> | undefined
+function isolatedProblems(json: JsonSchema): SchemaCheck['problems'] {
+  let made: Promise<ParametersCheck> | undefined
   return async fields => (await (made ??= toolSchema(json))).check(fields, 'first')
 }
 
@@ -317,7 +317,7 @@ export const validation: Middleware = async (ctx, next) => {
   return next()
 }
 
-function validate(check: Check, fields: Fields): void | Promise<void> {
+function validate(check: SchemaCheck, fields: Fields): void | Promise<void> {
   const missing = check.required.filter(name => !Object.hasOwn(fields, name))
   if (missing.length > 0) throw missingField(missing, check.required, Object.keys(fields).slice(0, 100))
   const problems = check.problems(fields)
@@ -359,7 +359,7 @@ function parseQuery(search: string, known: ReadonlySet<string> | undefined): Rea
 }
 
 /** Converts query values to numbers and booleans where the schema requires them. */
-function typedQuery({ typed }: Check, query: Readonly<Record<string, string>>): Fields {
+function typedQuery({ typed }: SchemaCheck, query: Readonly<Record<string, string>>): Fields {
   if (typed.size === 0) return { ...query }
   return Object.fromEntries(Object.entries(query).map(([name, text]) => [name, typedValue(typed.get(name), text)]))
 }

@@ -15,12 +15,12 @@ export interface Bound {
 
 /** The checks of one route, compiled at its first request. */
 export interface Checks {
-  readonly body: Check | undefined
-  readonly query: Check | undefined
+  readonly body: SchemaCheck | undefined
+  readonly query: SchemaCheck | undefined
 }
 
 /** The check of one schema of a route. */
-export interface Check {
+export interface SchemaCheck {
   readonly problems: (fields: Fields) => SchemaProblem[] | Promise<SchemaProblem[]>
   readonly required: readonly string[]
   /** True if the schema certainly accepts an empty object, which then needs no check. */

@@ -10,7 +10,7 @@ import {
   ROUTE_HEADERS,
 } from '@svc/core/contracts'
 import type { RequestState } from './context.ts'
-import { type Answer, errorFormatInvalid, formattedInvalid } from './errors.ts'
+import { type ErrorAnswer, errorFormatInvalid, formattedInvalid } from './errors.ts'
 import { createLogThrottle } from './log-throttle.ts'
 import { isReserved } from './routing.ts'
 import { CREDENTIAL_NAMES } from './schemes.ts'
@@ -29,7 +29,7 @@ export interface ErrorFormatting {
   /** Takes note of the current formats, routes and mounts. */
   update(): void
   /** Returns `undefined` if no format applies, or if the format fails or is late. Never throws. */
-  format(target: FormatTarget, answer: Answer): Promise<Formatted | undefined>
+  format(target: FormatTarget, answer: ErrorAnswer): Promise<Formatted | undefined>
 }
 
 /** The request whose error gets a format. */
@@ -129,7 +129,7 @@ async function call(bound: BoundFormat, failed: FailedRequest): Promise<Formatte
 const NOBODY = Object.freeze({ id: 'anonymous', scopes: Object.freeze([]) })
 
 /** The failed request as plain data. Details of an error in this process can be anything, and can contain secrets. */
-function failedRequest({ requestId, method, path }: FormatTarget, { status, record, retryAfter }: Answer): FailedRequest {
+function failedRequest({ requestId, method, path }: FormatTarget, { status, record, retryAfter }: ErrorAnswer): FailedRequest {
   return {
     record: JSON.parse(redactText(JSON.stringify(record))) as ErrorRecord,
     status,

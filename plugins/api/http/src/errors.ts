@@ -3,7 +3,7 @@ import type { ErrorCode, PublicError } from '@svc/core/contracts'
 import { API_CODES, type ApiCode, type Explained, explained, explain as explainPublicError, toPublicError } from '@svc/api-types'
 
 /** An error as the API answers it: the only form that leaves the process. */
-export interface Answer extends Explained {
+export interface ErrorAnswer extends Explained {
   readonly status: number
 }
 
@@ -38,19 +38,19 @@ export const errorCodes: readonly ErrorCode[] = (Object.keys(STATUS) as ApiCode[
 const statusOf = ({ error_code: code, details }: Explained['record']) =>
   code === 'INVALID_VALUE' && details.reason === 'not found' ? 404 : STATUS[code]
 
-const withStatus = (explanation: Explained): Answer => ({ ...explanation, status: statusOf(explanation.record) })
+const withStatus = (explanation: Explained): ErrorAnswer => ({ ...explanation, status: statusOf(explanation.record) })
 
 const answer = (...parts: Parameters<typeof explained>) => withStatus(explained(...parts))
 
 /** Returns the API answer for the error of a service. */
-export const explain = (explanation: PublicError, requestId: string): Answer =>
+export const explain = (explanation: PublicError, requestId: string): ErrorAnswer =>
   withStatus(explainPublicError(explanation, requestId))
 
 /** Returns the API answer for any thrown value. */
-export const explainThrown = (error: unknown, requestId: string): Answer => explain(toPublicError(error), requestId)
+export const explainThrown = (error: unknown, requestId: string): ErrorAnswer => explain(toPublicError(error), requestId)
 
 /** Returns the answer to bytes that are not a valid HTTP request. `code` is the error code of Node's parser. */
-export function explainMalformed(code: string | undefined): Answer {
+export function explainMalformed(code: string | undefined): ErrorAnswer {
   if (code === 'HPE_HEADER_OVERFLOW') return answer('PAYLOAD_TOO_LARGE', 'the headers are too large', { field: 'headers' })
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return answer('INVALID_VALUE', 'the request did not come in time', { field: 'request', reason: 'too slow' })

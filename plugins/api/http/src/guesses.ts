@@ -5,7 +5,7 @@ import { credentialsIn, networkOf } from '@svc/plugin-kit'
 import { changeRecord, type StoredRecord } from '@svc/storage-kit/records'
 import { LRUCache } from 'lru-cache'
 import type { RequestState } from './context.ts'
-import type { CredentialHeaders, Holder } from './schemes.ts'
+import type { CredentialHeaders, VerifiedHolder } from './schemes.ts'
 import { tooMany } from './errors.ts'
 
 /** Refused credentials that an address can have in a minute. */
@@ -28,7 +28,7 @@ export interface Guesses {
    * Runs `check` unless the address has reached the limit, and counts refusals. The number of concurrent checks of unknown credentials never exceeds the number of
    * refusals that are left. Throws RATE_LIMITED and errors of `check`.
    */
-  guard(state: RequestState, check: () => Promise<Holder | undefined>): Promise<Holder | undefined>
+  guard(state: RequestState, check: () => Promise<VerifiedHolder | undefined>): Promise<VerifiedHolder | undefined>
   /** Handles a message of another worker: for a tap of `Peers.hooks.message`. */
   readonly onPeerMessage: (message: { readonly topic: string; readonly message: Json }) => void
 }

@@ -19,7 +19,7 @@ interface Malformed {
 }
 
 /** Records each request: metrics, a log line, the hook `done`. */
-export interface Journal {
+export interface RequestJournal {
   /** Counts a request as active until its answer ends. */
   readonly middleware: Middleware
   /** Records a malformed request. The log gets at most one line per network and second, with the number of suppressed lines. */
@@ -33,7 +33,7 @@ export interface Journal {
 /** Nginx's status code for a client that disconnected before the answer. */
 const CLIENT_LEFT = 499
 
-export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: CallContext): Journal {
+export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: CallContext): RequestJournal {
   let total = 0
   let active = 0
   const due = createLogThrottle()
@@ -120,7 +120,7 @@ const ignoreError = () => {}
 const clientLeft = () => new DOMException('the client disconnected', 'AbortError')
 
 /** The request metrics of all workers together. */
-export interface ServerMetrics {
+export interface RequestMetrics {
   readonly read: (callContext: CallContext) => Promise<HttpMetrics>
   /** For a tap of `Peers.hooks.metrics`: adds the metrics of this worker. */
   readonly own: (metrics: WorkerMetrics) => WorkerMetrics
@@ -134,7 +134,7 @@ const NONE: HttpMetrics = { requestsTotal: 0, requestsActive: 0 }
 // the cast is safe: only `own`, in this process or another worker, writes the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? NONE) as unknown as HttpMetrics
 
-export function createServerMetrics(journal: Journal, peers: Peers | undefined): ServerMetrics {
+export function createServerMetrics(journal: RequestJournal, peers: Peers | undefined): RequestMetrics {
   return {
     read: async callContext => (peers ? (await peers.metrics(callContext)).reduce(add, NONE) : journal.metrics()),
     own: metrics => ({ ...metrics, [NAME]: { ...journal.metrics() } }),

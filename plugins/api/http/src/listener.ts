@@ -19,7 +19,7 @@ interface DrainHow {
 }
 
 /** Accepts connections and closes them when the server stops. */
-export interface Listener {
+export interface HttpListener {
   readonly server: NodeServer
   address(): Awaited<ReturnType<Http['address']>>
   /** Opens the port, and warns of missing guards. Throws PORT_TAKEN, LISTEN_FAILED. */
@@ -44,7 +44,7 @@ const TIDY_MS = 3_000
 /** Time for a stream to send its last event when the server stops. */
 const PARTING_MS = 1_000
 
-export function createListener({ server, config, life, log, listeners }: ListenerOptions): Listener {
+export function createListener({ server, config, life, log, listeners }: ListenerOptions): HttpListener {
   const { host } = config
   const scheme = config.ssl.enabled ? 'https' : 'http'
   const works = createWorks()

@@ -6,8 +6,8 @@ import { peerOf } from './listener.ts'
 import { JSON_TYPE } from './answer.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import type { ErrorFormatting, Formatted, FormatTarget } from './error-formats.ts'
-import { type Answer, explainThrown } from './errors.ts'
-import { type Journal, originForm } from './journal.ts'
+import { type ErrorAnswer, explainThrown } from './errors.ts'
+import { type RequestJournal, originForm } from './journal.ts'
 import { createLogThrottle } from './log-throttle.ts'
 
 /** Reports failures: to the client as the error record, to the log with the internal error. */
@@ -15,7 +15,7 @@ export interface Refusal {
   /** Turns errors of later middleware into the error record. It handles every error, because Koa's own handler would remove all headers. */
   readonly middleware: Middleware
   /** Returns the error record of an error inside a stream, and logs an internal error. */
-  toReply(error: PublicError, answer: Answer, requestId: string): Pick<Answer, 'status' | 'record'>
+  toReply(error: PublicError, answer: ErrorAnswer, requestId: string): Pick<ErrorAnswer, 'status' | 'record'>
 }
 
 /** Logs failures: internal errors with their stack, failures of the server as warnings. */
@@ -26,7 +26,7 @@ function createFailureLog(log: Log) {
     if (left_out !== undefined) log.warn({ err, request_id: state.requestId, error_code: code, left_out }, 'refused a request')
   }
   /** An upstream failure is one warning. Its cause is outside of this process, so the stack is only in the log level debug. */
-  const upstreamFailed = ({ record }: Pick<Answer, 'record'>, requestId: string) => {
+  const upstreamFailed = ({ record }: Pick<ErrorAnswer, 'record'>, requestId: string) => {
     const { error_code, error, details } = record
     const { provider, server } = details
     const left_out = due(`${error_code} ${String(provider ?? server)}`)
@@ -37,12 +37,12 @@ function createFailureLog(log: Log) {
   return {
     upstreamFailed,
     /** The server has ended the request. The error that its handler then threw is only in the log level debug. */
-    cutOff(state: RequestState, err: unknown, { record: { error_code, error: reason } }: Answer) {
+    cutOff(state: RequestState, err: unknown, { record: { error_code, error: reason } }: ErrorAnswer) {
       const facts = { request_id: state.requestId, ...sourceOf(state) }
       log.warn({ ...facts, error_code, reason }, 'ended a running request')
       log.debug({ ...facts, err }, 'the request failed after its end')
     },
-    failed(state: RequestState, err: unknown, answer: Answer) {
+    failed(state: RequestState, err: unknown, answer: ErrorAnswer) {
       if (isUpstreamFailure(answer)) upstreamFailed(answer, state.requestId)
       if (answer.internal) log.error({ err, request_id: state.requestId, ...sourceOf(state) }, 'a request failed')
       else if (isOurFailure(answer) && !isUpstreamFailure(answer)) unavailable(state, err, answer.record.error_code)
@@ -53,7 +53,7 @@ function createFailureLog(log: Log) {
 
 export function createRefusal(log: Log, formatting: ErrorFormatting): Refusal {
   const notes = createFailureLog(log)
-  const send = (ctx: Context, answer: Answer, formatted: Formatted | undefined) => {
+  const send = (ctx: Context, answer: ErrorAnswer, formatted: Formatted | undefined) => {
     try {
       sendError(ctx, answer, formatted)
     } catch (err) {
@@ -106,7 +106,7 @@ const targetOf = ({ method, path, req, state: { requestId, route, mount } }: Con
 })
 
 /** Sends the error record, or what a format made of it. */
-function sendError(ctx: Context, { status, record, retryAfter }: Answer, formatted: Formatted | undefined): void {
+function sendError(ctx: Context, { status, record, retryAfter }: ErrorAnswer, formatted: Formatted | undefined): void {
   const body = redactText(formatted?.body ?? JSON.stringify(record))
   if (retryAfter !== undefined) ctx.set('Retry-After', String(retryAfter))
   if (formatted) ctx.set(formatted.headers)
@@ -117,13 +117,13 @@ function sendError(ctx: Context, { status, record, retryAfter }: Answer, formatt
 }
 
 /** Whether the failure is on the server's side. An unknown provider name is the caller's error, although its status is 503. */
-const isOurFailure = ({ status, record }: Answer) => status === 503 && record.error_code !== 'PROVIDER_NOT_FOUND'
+const isOurFailure = ({ status, record }: ErrorAnswer) => status === 503 && record.error_code !== 'PROVIDER_NOT_FOUND'
 
 /** Longest reason in a warning. */
 const REASON = 500
 
 /** Whether a model server or a tool server failed. */
-const isUpstreamFailure = ({ record }: Pick<Answer, 'record'>) => record.error_code === 'PROVIDER_ERROR'
+const isUpstreamFailure = ({ record }: Pick<ErrorAnswer, 'record'>) => record.error_code === 'PROVIDER_ERROR'
 
 /** Log fields for the plugin and the route of a request. */
 const sourceOf = ({ route, mount }: RequestState) =>
@@ -132,7 +132,7 @@ const sourceOf = ({ route, mount }: RequestState) =>
 const REASONS: Readonly<Record<number, string>> = { 400: 'Bad Request', 405: 'Method Not Allowed', 413: 'Content Too Large' }
 
 interface MalformedOptions {
-  readonly journal: Pick<Journal, 'malformed'>
+  readonly journal: Pick<RequestJournal, 'malformed'>
   readonly formatting: ErrorFormatting
   /** Headers of every answer. */
   readonly common: Readonly<Record<string, string>>
@@ -140,7 +140,7 @@ interface MalformedOptions {
 
 /** Answers a malformed request or a CONNECT on its raw socket, because there is no response object, or Node no longer reads its request. */
 export function createMalformed({ journal, formatting, common }: MalformedOptions) {
-  const write = (socket: Socket, { status, record }: Answer, requestId: string, formatted?: Formatted) => {
+  const write = (socket: Socket, { status, record }: ErrorAnswer, requestId: string, formatted?: Formatted) => {
     const body = redactText(formatted?.body ?? JSON.stringify(record))
     const head = [
       `HTTP/1.1 ${status} ${REASONS[status]}`,
@@ -152,7 +152,7 @@ export function createMalformed({ journal, formatting, common }: MalformedOption
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
   }
-  return async (answer: Answer, socket: Socket): Promise<void> => {
+  return async (answer: ErrorAnswer, socket: Socket): Promise<void> => {
     const { status, record } = answer
     const requestId = crypto.randomUUID()
     journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isAnswering(socket) })

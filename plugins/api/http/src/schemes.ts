@@ -13,7 +13,7 @@ import { type Context, type Middleware, NO_CREDENTIALS, type RequestState } from
 import { authenticationFailed, noScheme, schemeFailed, schemeInvalid, schemeSilent, schemeUnready } from './errors.ts'
 
 /** The caller that a scheme returns for a credential. */
-export type Holder = CredentialHolder
+export type VerifiedHolder = CredentialHolder
 
 /** A scheme with its name and its plugin. */
 interface Named {
@@ -63,7 +63,11 @@ function schemesFor(all: readonly Named[], scope: Route['scope'], enabled: boole
 }
 
 /** Asks the schemes about the credentials of a request. Each scheme sees only the headers that it declares. */
-type Ask = (schemes: ScopeSchemes, ctx: Context, credentials: RequestState['credentials']) => Promise<Holder | undefined>
+type AskSchemes = (
+  schemes: ScopeSchemes,
+  ctx: Context,
+  credentials: RequestState['credentials']
+) => Promise<VerifiedHolder | undefined>
 
 interface AskOptions {
   readonly headers: Pick<CredentialHeaders, 'forScheme'>
@@ -74,9 +78,9 @@ interface AskOptions {
   readonly isRecheck?: boolean
 }
 
-/** Creates an `Ask` that fails in time, even if a scheme ignores signal and deadline. */
+/** Creates an `AskSchemes` that fails in time, even if a scheme ignores signal and deadline. */
 export const createAsk =
-  ({ headers, digestBody, ms, isRecheck = false }: AskOptions): Ask =>
+  ({ headers, digestBody, ms, isRecheck = false }: AskOptions): AskSchemes =>
   async ({ own, common }, ctx, credentials) => {
     const { state } = ctx
     let left = ms
@@ -126,19 +130,19 @@ const CONTROL = /[\u0000-\u001f\u007f]/
 const LONGEST_ID = 512
 
 /** Checks the form of a scheme's answer, because it decides what the caller can do. Throws SCHEME_INVALID. */
-function checkedHolder({ name, plugin }: Named, answer: unknown): Holder | undefined {
+function checkedHolder({ name, plugin }: Named, answer: unknown): VerifiedHolder | undefined {
   if (answer === undefined) return undefined
   const { id, scopes } = Object(answer) as { readonly id: unknown; readonly scopes: unknown }
   if (typeof id !== 'string' || id === '' || id.length > LONGEST_ID || CONTROL.test(id) || RESERVED_IDS.test(id))
     throw schemeInvalid(name, plugin, 'returned an id that is empty, too long or reserved')
   if (!Array.isArray(scopes) || !scopes.every(scope => typeof scope === 'string'))
     throw schemeInvalid(name, plugin, 'returned scopes that are not a list of strings')
-  return answer as Holder
+  return answer as VerifiedHolder
 }
 
 /** Asks every scheme: one refusal refuses the request, and all schemes that know the caller must return the same id. */
-async function askAll(schemes: readonly Named[], ask: (named: Named) => Promise<unknown>): Promise<Holder | undefined> {
-  let holder: Holder | undefined
+async function askAll(schemes: readonly Named[], ask: (named: Named) => Promise<unknown>): Promise<VerifiedHolder | undefined> {
+  let holder: VerifiedHolder | undefined
   for (const named of schemes) {
     const next = checkedHolder(named, await ask(named))
     if (!next) continue

@@ -54,13 +54,13 @@ import {
   begin,
   createJournal,
   createServerMetrics,
-  type Journal,
+  type RequestJournal,
   leaving,
   requestId,
-  type ServerMetrics,
+  type RequestMetrics,
   trace,
 } from './journal.ts'
-import { createAddresses, createListener, createSocket, isLoopback, type Listener } from './listener.ts'
+import { createAddresses, createListener, createSocket, isLoopback, type HttpListener } from './listener.ts'
 import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal } from './refusal.ts'
 import { createRouting } from './routing.ts'
 import { createCredentialHeaders } from './schemes.ts'
@@ -85,15 +85,18 @@ interface ServerDependencies {
 }
 
 /** The server: the service `Http`, and the functions that open and stop it. */
-export interface Server extends Pick<Listener, 'drain'>, Pick<ConcurrencyLimit, 'wanted'>, Pick<Guesses, 'onPeerMessage'> {
+export interface HttpServer
+  extends Pick<HttpListener, 'drain'>,
+    Pick<ConcurrencyLimit, 'wanted'>,
+    Pick<Guesses, 'onPeerMessage'> {
   readonly service: Http
-  readonly metrics: ServerMetrics
+  readonly metrics: RequestMetrics
   /** Prepares authentication and limits, then opens the socket. */
   open(callContext: CallContext): Promise<void>
 }
 
 /** Creates the HTTP server; `open` opens its socket. Throws if the certificate, the trusted proxies or the CORS settings are invalid. */
-export async function createServer(parts: ServerDependencies): Promise<Server> {
+export async function createServer(parts: ServerDependencies): Promise<HttpServer> {
   const { config, log } = parts
   const life: Life = { draining: false, ending: false, streams: new Set() }
   const journal = createJournal(log, parts.hooks, parts.lasting)
@@ -138,7 +141,7 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
 /** Parts of the application that the server also uses outside a request. */
 interface AppOptions extends ServerDependencies, ReturnType<typeof createAccess> {
   readonly life: Life
-  readonly journal: Journal
+  readonly journal: RequestJournal
   readonly refusal: Refusal
   readonly concurrency: ConcurrencyLimit
   readonly allowance: AllowanceCheck
@@ -213,7 +216,7 @@ function createIsolated(host: Host) {
 const OF_HTTP = /^(HPE|ERR_HTTP)_/
 
 /** Attaches the handlers for requests, malformed requests, timeouts and CONNECT. */
-function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malformed: ReturnType<typeof createMalformed>) {
+function attend(listener: HttpListener, handle: ReturnType<Koa['callback']>, malformed: ReturnType<typeof createMalformed>) {
   const { server } = listener
   const serve: typeof handle = (req, res) => listener.running(handle(req, res))
   server.on('request', serve).on('checkExpectation', serve)

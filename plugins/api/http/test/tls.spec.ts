@@ -4,7 +4,7 @@ import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
-import { type Certificate, makeCertificate, writeCertificate } from '@svc/testing'
+import { type TestCertificate, makeCertificate, writeCertificate } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
 import { open, serve } from './support/client.ts'
@@ -12,7 +12,7 @@ import { free } from './support/who.ts'
 
 describe('TLS', () => {
   let folder = ''
-  let made: Certificate
+  let made: TestCertificate
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'svc-tls-'))
     made = makeCertificate()
@@ -85,7 +85,7 @@ describe('TLS', () => {
 
   describe('at the start', () => {
     const problems: Readonly<
-      Record<string, readonly [string, string, (made: Certificate) => { cert: string; key: string }, object?]>
+      Record<string, readonly [string, string, (made: TestCertificate) => { cert: string; key: string }, object?]>
     > = {
       'fails without a key': ['SSL_INCOMPLETE', '--ssl-key', item => item, { key: undefined }],
       'fails without a certificate': ['SSL_INCOMPLETE', '--ssl-cert', item => item, { cert: undefined }],
@@ -138,7 +138,7 @@ async function handshake(url: string, options: object): Promise<Disposable & { r
 }
 
 /** Asks until the new certificate answers. */
-async function untilServed(url: string, { cert }: Certificate): Promise<void> {
+async function untilServed(url: string, { cert }: TestCertificate): Promise<void> {
   while ((await get(`${url}/free`, cert).catch(() => undefined)) === undefined) await wait(5)
 }
 async function until(isSo: () => boolean): Promise<void> {

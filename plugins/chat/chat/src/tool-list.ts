@@ -5,7 +5,7 @@ import { toolForbidden, toolUnknown } from './errors.ts'
 import { failure } from './messages.ts'
 
 /** The tools of a turn: by name, and as the model sees them. */
-export interface ToolList {
+export interface TurnTools {
   readonly tools: ReadonlyMap<string, Tool>
   readonly specs: readonly ToolSpec[]
   /** Set for a long list: the model receives this index instead of `specs`. */
@@ -19,20 +19,20 @@ interface OfferedTools {
 }
 
 /** The tools of a request. `added`: the names of indexed tools whose schemas the model needs, in the order of their addition. */
-export function offeredTools({ specs, index }: ToolList, added: ReadonlySet<string>): OfferedTools {
+export function offeredTools({ specs, index }: TurnTools, added: ReadonlySet<string>): OfferedTools {
   if (index) return { tools: index.specsWith(added), indexed: index.names }
   return specs.length > 0 ? { tools: specs } : {}
 }
 
 /** The tool that a model calls by this name. */
-export const toolIn = ({ tools, index }: ToolList, name: string): Tool | undefined =>
+export const toolIn = ({ tools, index }: TurnTools, name: string): Tool | undefined =>
   tools.get(name) ?? (name === index?.name ? index.finder : undefined)
 
 /** Searches of past turns that are repeated. */
 const MAX_REPEATED = 32
 
 /** Adds the indexed tools that these messages have called or found. A later turn of the conversation offers them again. */
-export function addCalled({ tools, index }: ToolList, messages: readonly StoredMessage[], added: Set<string>): void {
+export function addCalled({ tools, index }: TurnTools, messages: readonly StoredMessage[], added: Set<string>): void {
   if (!index) return
   const done = doneCalls(messages)
   let searches = done.filter(({ call }) => call.tool === index.name).length
@@ -193,9 +193,9 @@ const MAX_NAMED = 100
 
 /** The lists of one mode. */
 interface ModeLists {
-  readonly all: ToolList
+  readonly all: TurnTools
   /** Lists by their names: providers cache JSON and token counts by array, so equal names give the same list. */
-  readonly named: Map<string, ToolList>
+  readonly named: Map<string, TurnTools>
 }
 
 /** Lists the tools of each turn. The lists of a mode are computed again only after a change of the slots. */
@@ -208,7 +208,7 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>, inl
     const known = lists.get(mode)
     if (known) return known
     const allowed = slot.entries().filter(([, tool]) => allows(mode, modes.get(mode), tool))
-    const made = { all: listOf(allowed, inline), named: new Map<string, ToolList>() }
+    const made = { all: listOf(allowed, inline), named: new Map<string, TurnTools>() }
     lists.set(mode, made)
     return made
   }
@@ -217,7 +217,11 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>, inl
    * `asked` takes precedence over the profile's list. Throws INVALID_VALUE for an unknown or forbidden tool. The model receives the schemas of all
    * tools in `asked`, and an index of any other list with more than `inline` tools.
    */
-  return function toolsFor(asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string): ToolList {
+  return function toolsFor(
+    asked: readonly string[] | undefined,
+    profile: readonly string[] | undefined,
+    mode: string
+  ): TurnTools {
     const { all, named } = listsOf(mode)
     const names = asked ?? profile
     if (!names) return all
@@ -237,13 +241,13 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>, inl
   }
 }
 
-function pick(name: string, all: ToolList, slot: SlotView<Tool>, mode: string): Tool {
+function pick(name: string, all: TurnTools, slot: SlotView<Tool>, mode: string): Tool {
   const tool = all.tools.get(name)
   if (tool) return tool
   throw slot.has(name) ? toolForbidden(name, mode, [...all.tools.keys()]) : toolUnknown(name, [...all.tools.keys()])
 }
 
-function listOf(entries: readonly (readonly [string, Tool])[], inline = Number.POSITIVE_INFINITY): ToolList {
+function listOf(entries: readonly (readonly [string, Tool])[], inline = Number.POSITIVE_INFINITY): TurnTools {
   const tools = new Map(entries)
   const specs = [...tools].map(([name, tool]) => specOf(name, tool))
   return tools.size > inline ? { tools, specs, index: indexOf(tools) } : { tools, specs }

@@ -10,7 +10,7 @@ import type {
   TurnEvent,
 } from '@svc/core/contracts'
 import { contentText, isWithin, logToolFailure } from '@svc/plugin-kit'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
 import type { PersonAnswer } from './questions.ts'
 import { boundedResult, failure } from './messages.ts'
@@ -290,7 +290,7 @@ function errorText(error: unknown): string {
 
 type Arguments = ToolCallPart['arguments']
 
-const checks = new WeakMap<Tool, Promise<ToolSchema>>()
+const checks = new WeakMap<Tool, Promise<ParametersCheck>>()
 /** Tools whose broken schema is already logged. */
 const broken = new WeakSet<Tool>()
 
@@ -315,13 +315,13 @@ async function argumentProblem(name: string, tool: Tool, args: Arguments, log: L
   }
 }
 
-function checkOf(name: string, tool: Tool, log: Log): Promise<ToolSchema> {
+function checkOf(name: string, tool: Tool, log: Log): Promise<ParametersCheck> {
   const check = checks.get(tool) ?? madeFor(name, tool, log)
   checks.set(tool, check)
   return check
 }
 
-async function madeFor(name: string, tool: Tool, log: Log): Promise<ToolSchema> {
+async function madeFor(name: string, tool: Tool, log: Log): Promise<ParametersCheck> {
   const made = await toolSchema(tool.parameters)
   const patterns = made.unchecked.slice(0, MAX_PROBLEMS).map(pattern => pattern.slice(0, 200))
   if (patterns.length > 0) log.warn({ tool: name, patterns }, 'patterns in the parameters of a tool are not checked')

@@ -31,12 +31,12 @@ import type {
   TurnRequest,
   TurnStatus,
 } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { answerInvalid, invalid } from './errors.ts'
 import { userMessage } from './messages.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
-import { addCalled, type ToolList } from './tool-list.ts'
+import { addCalled, type TurnTools } from './tool-list.ts'
 
 /** The services and settings that chat requires. */
 export interface ChatDependencies {
@@ -56,7 +56,7 @@ export interface ChatDependencies {
 /** The services of a turn: those of chat, and the objects that all turns share. */
 export interface ChatServices extends ChatDependencies {
   /** `asked` takes precedence over the profile's list; without both, all tools that the mode allows. Throws INVALID_VALUE. */
-  readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => ToolList
+  readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => TurnTools
 }
 
 /** Options of a run: whether it is streamed, and the idempotency key of its caller. */
@@ -77,7 +77,7 @@ export interface Turn {
   who: ModelRef
   /** The models that failed before, in order. */
   tried: readonly ModelRef[]
-  readonly list: ToolList
+  readonly list: TurnTools
   /** Indexed tools of `list` whose schemas the model receives. */
   readonly added: Set<string>
   readonly open: OpenTurn
@@ -321,7 +321,7 @@ class CallKeys {
 }
 
 /** The check of a reply against its schema. */
-type Form = Pick<ToolSchema, 'check'>
+type Form = Pick<ParametersCheck, 'check'>
 
 const forms = new WeakMap<object, Promise<Form>>()
 

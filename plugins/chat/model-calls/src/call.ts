@@ -32,7 +32,7 @@ import {
 } from './errors.ts'
 import type { ProviderCounts } from './providers-check.ts'
 import { type Clock, ModelReading, type OpenEvents, readReady } from './reading.ts'
-import { type Candidate, type CandidateLookup, candidateOf, fitRequest, sameModel } from './request.ts'
+import { type ModelCandidate, type CandidateLookup, candidateOf, fitRequest, sameModel } from './request.ts'
 import type { CallsConfig } from './settings.ts'
 
 /** What all calls share. */
@@ -53,7 +53,7 @@ export interface CallJob {
   readonly order: ModelCallOrder
   readonly selected: Selected
   /** Opens the events of embeddings, in place of `Provider.chat`. */
-  readonly open?: (at: Candidate, ctx: CallContext) => AsyncIterable<ModelEvent>
+  readonly open?: (at: ModelCandidate, ctx: CallContext) => AsyncIterable<ModelEvent>
 }
 
 type Reading = Pick<ModelReading, 'next' | 'close' | 'stalled'>
@@ -88,7 +88,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
   #answer: Answer
   /** The model that answers now: the selected model, or another after a failure. */
   #who: ModelRef
-  #known: Candidate | undefined
+  #known: ModelCandidate | undefined
   #dropped: readonly RequestField[] = []
   #request: ModelRequest | undefined
   #reading: Reading | undefined
@@ -216,7 +216,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
   }
 
   /** Opens the source of the answer; `undefined` if a tap chose another model. */
-  #take(answer: ModelAnswer | undefined, at: Candidate, request: ModelRequest): Reading | undefined {
+  #take(answer: ModelAnswer | undefined, at: ModelCandidate, request: ModelRequest): Reading | undefined {
     this.#answered = answer !== undefined && !('model' in answer)
     if (!answer || ('model' in answer && sameModel(answer, at))) return this.#ask(at, request)
     if ('events' in answer) return readReady(answer.events)
@@ -225,7 +225,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     return undefined
   }
 
-  #ask(at: Candidate, request: ModelRequest): ModelReading {
+  #ask(at: ModelCandidate, request: ModelRequest): ModelReading {
     const { counts, clock } = this.#services
     const { open } = this.#job
     counts.asked(at.provider)
@@ -234,9 +234,9 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
   }
 
   /** Resolves the model and builds its request. */
-  async #plan(): Promise<{ at: Candidate; call: ModelCall }> {
+  async #plan(): Promise<{ at: ModelCandidate; call: ModelCall }> {
     const { request: asked, history, budget } = this.#job.order
-    let at: Candidate | undefined
+    let at: ModelCandidate | undefined
     let request: ModelRequest = { ...asked, model: this.#who.model }
     try {
       at = await candidateOf(this.#lookup(), this.#who, this.#known, this.#ctx)
@@ -393,7 +393,7 @@ function timesOf(config: Readonly<CallsConfig>, { limits = {} }: ModelCallOrder)
 async function fitTokenBudget(
   request: ModelRequest,
   { total, spent }: NonNullable<ModelCallOrder['budget']>,
-  at: Candidate,
+  at: ModelCandidate,
   ctx: CallContext
 ): Promise<ModelRequest> {
   const needed = await tokensOf(request, at, ctx)

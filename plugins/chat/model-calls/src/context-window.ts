@@ -3,7 +3,7 @@ import type { MessagePart, ModelMessage, ModelRequest, Provider, StoredMessage, 
 import { cutContent } from '@svc/plugin-kit'
 import { contextTooLong } from './errors.ts'
 import { forProvider, paired, shaped } from './messages.ts'
-import type { Candidate } from './request.ts'
+import type { ModelCandidate } from './request.ts'
 
 // A token has at least one byte. A text with fewer bytes than the window has tokens fits without a count.
 const BYTES_A_CHARACTER = 3
@@ -18,7 +18,7 @@ const BYTES_A_CHARACTER = 3
 export async function fitContextWindow(
   request: ModelRequest,
   past: readonly (readonly StoredMessage[])[] | undefined,
-  at: Candidate,
+  at: ModelCandidate,
   ctx: CallContext
 ): Promise<ModelRequest> {
   if (!past) return checkContextWindow(request, at, ctx)
@@ -36,7 +36,7 @@ export async function fitContextWindow(
 }
 
 /** The request for a caller who sends the whole conversation. Throws MODEL_FAILED (context_too_long). */
-async function checkContextWindow(request: ModelRequest, at: Candidate, ctx: CallContext): Promise<ModelRequest> {
+async function checkContextWindow(request: ModelRequest, at: ModelCandidate, ctx: CallContext): Promise<ModelRequest> {
   const isForeign = ({ role, provider }: ModelMessage) => role === 'assistant' && provider !== at.provider
   const seen = request.messages.some(isForeign)
     ? { ...request, messages: request.messages.map(message => forProvider(message, at.provider)) }
@@ -53,7 +53,7 @@ async function shortest(
   steps: Steps,
   inputLimit: number,
   context: number,
-  at: Candidate,
+  at: ModelCandidate,
   ctx: CallContext
 ): Promise<ModelRequest> {
   const countAt = (step: number) => tokensOf(steps.build(step), at, ctx)
@@ -67,7 +67,7 @@ async function shortest(
 const COUNT_MS = 2_000
 
 /** Tokens of a request, counted by its provider, or estimated if the provider fails to count. */
-export function tokensOf(request: ModelRequest, { source }: Candidate, ctx: CallContext): Promise<number> {
+export function tokensOf(request: ModelRequest, { source }: ModelCandidate, ctx: CallContext): Promise<number> {
   return withTimeout(COUNT_MS, signal => source.countTokens(request, { ...ctx, signal }), ctx).catch(() => {
     ctx.signal.throwIfAborted()
     return estimated(JSON.stringify([request.messages, request.tools ?? []]))
@@ -87,7 +87,7 @@ const OLD_RESULT = 200
 /** Characters to which the results of the last model step are cut, one limit after the other, as the last resort. */
 const LAST_RESULTS = [20_000, 5_000, 1_000, OLD_RESULT]
 
-function stepsOf(request: ModelRequest, past: readonly (readonly StoredMessage[])[], at: Candidate): Steps {
+function stepsOf(request: ModelRequest, past: readonly (readonly StoredMessage[])[], at: ModelCandidate): Steps {
   const seen = (message: StoredMessage) => forProvider(message, at.provider)
   const turns = past.map(turn => shaped(paired(turn).map(seen), at.features))
   const begins = request.messages.findIndex(message => message.role !== 'system')

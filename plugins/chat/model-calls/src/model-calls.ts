@@ -15,7 +15,7 @@ import type {
 import { type CallServices, ModelCallRun } from './call.ts'
 import { tokensOf } from './context-window.ts'
 import { modelBroke } from './errors.ts'
-import { type Candidate, candidateOf, type Fitting, fitRequest } from './request.ts'
+import { type ModelCandidate, candidateOf, type Fitting, fitRequest } from './request.ts'
 
 /** Calls models. Each call is a `ModelCallRun`. */
 export function createModelCalls(services: CallServices, selection: Selection): ModelCalls {
@@ -68,7 +68,7 @@ const LONGEST_VECTOR = 65_536
 async function embed(services: CallServices, order: EmbedOrder, selected: Selected, ctx: CallContext): Promise<EmbedResult> {
   const { request, limits } = order
   let reply: EmbedReply | undefined
-  const open = (at: Candidate, callCtx: CallContext) =>
+  const open = (at: ModelCandidate, callCtx: CallContext) =>
     vectorEvents(at, order, callCtx, vectors => {
       reply = vectors
     })
@@ -85,7 +85,7 @@ const asMessage = (input: string | readonly number[]): ModelMessage => ({
 
 /** Embeddings as events of a model call, so that all policies apply. */
 async function* vectorEvents(
-  { source, provider, model }: Candidate,
+  { source, provider, model }: ModelCandidate,
   { request }: EmbedOrder,
   ctx: CallContext,
   take: (reply: EmbedReply) => void

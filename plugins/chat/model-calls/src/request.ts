@@ -16,7 +16,7 @@ import { callTimeout, invalid, modelsLate, unfit } from './errors.ts'
 import { hasImage, shaped } from './messages.ts'
 
 /** A model with its provider and features. The request is adapted to them. */
-export interface Candidate extends ModelRef {
+export interface ModelCandidate extends ModelRef {
   readonly source: Provider
   readonly info: ModelInfo | undefined
   readonly features: ProviderFeatures
@@ -45,9 +45,9 @@ export const sameModel = (modelRef: ModelRef, other: ModelRef) =>
 export async function candidateOf(
   lookup: CandidateLookup,
   who: ModelRef,
-  known: Candidate | undefined,
+  known: ModelCandidate | undefined,
   ctx: CallContext
-): Promise<Candidate> {
+): Promise<ModelCandidate> {
   const source = lookup.providers.get(who.provider)
   // the provider existed at selection; its plugin can have been unloaded since
   if (!source) throw unfit(who.provider, `provider "${who.provider}" is not available`)
@@ -57,12 +57,12 @@ export async function candidateOf(
   return listed(lookup, who, source, ctx)
 }
 
-function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): Candidate {
+function candidate(source: Provider, { provider, model }: ModelRef, info: ModelInfo | undefined): ModelCandidate {
   const features = info?.features ? { ...source.features, ...info.features } : source.features
   return { source, provider, model, info, features }
 }
 
-async function listed(lookup: CandidateLookup, who: ModelRef, source: Provider, ctx: CallContext): Promise<Candidate> {
+async function listed(lookup: CandidateLookup, who: ModelRef, source: Provider, ctx: CallContext): Promise<ModelCandidate> {
   const ms = Math.min(LIST_MS, lookup.firstMs)
   const left = Math.max(0, lookup.until - performance.now())
   const late = () => (left < ms ? callTimeout(who.provider, lookup.timeoutMs) : modelsLate(who.provider, ms))
@@ -125,7 +125,7 @@ const NOTHING: readonly RequestField[] = []
  * A model that answers in place of the selected model gets the request without such fields. Throws MODEL_FAILED if it cannot
  * call the tools that the caller names.
  */
-export function fitRequest(asked: OpenRequest, at: Candidate, fitting: Fitting): Fitted {
+export function fitRequest(asked: OpenRequest, at: ModelCandidate, fitting: Fitting): Fitted {
   const { native, ...open } = asked
   // the server of the provider judges a request of its own protocol
   if (native !== undefined && native.protocol === at.features.protocol)
@@ -137,7 +137,7 @@ export function fitRequest(asked: OpenRequest, at: Candidate, fitting: Fitting):
 }
 
 /** The fields of a request that a model does not support. */
-function missingFields(request: OpenRequest, { features, info }: Candidate): readonly RequestField[] {
+function missingFields(request: OpenRequest, { features, info }: ModelCandidate): readonly RequestField[] {
   const supports = features.supports ?? FORMER
   const lacks = (feature: ModelFeature) => !supports.includes(feature)
   const missing = new Set<RequestField>(fieldsOf(request, lacks))
@@ -177,7 +177,7 @@ function checkParts(
 const HARMLESS: ReadonlySet<RequestField> = new Set(['toolCallDeltas', 'cacheHints'])
 
 /** Whether a field that the model does not support is dropped. Throws INVALID_VALUE or MODEL_FAILED if not. */
-function isDropped(field: RequestField, at: Candidate, { defaults, isSelected }: Fitting, asked: OpenRequest): boolean {
+function isDropped(field: RequestField, at: ModelCandidate, { defaults, isSelected }: Fitting, asked: OpenRequest): boolean {
   if (HARMLESS.has(field) || defaults.has(field)) return true
   // a model that is not asked to reason need not be able to
   if (field === 'reasoningEffort' && asked.reasoningEffort === 'none') return true
@@ -186,7 +186,7 @@ function isDropped(field: RequestField, at: Candidate, { defaults, isSelected }:
   return true
 }
 
-function unsupported(field: RequestField, { model, info }: Candidate, asked: OpenRequest): Error {
+function unsupported(field: RequestField, { model, info }: ModelCandidate, asked: OpenRequest): Error {
   const name = field.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
   if (field === 'tools')
     return invalid('tools', `cannot be used by the model ${model}: the model does not support tools`, {
@@ -203,7 +203,7 @@ function unsupported(field: RequestField, { model, info }: Candidate, asked: Ope
 }
 
 /** The request without these fields. */
-function withoutFields(request: OpenRequest, dropped: readonly RequestField[], { features, info }: Candidate): OpenRequest {
+function withoutFields(request: OpenRequest, dropped: readonly RequestField[], { features, info }: ModelCandidate): OpenRequest {
   const out = new Set<string>(dropped)
   const kept = Object.fromEntries(Object.entries(request).filter(([name]) => !out.has(name))) as OpenRequest & {
     -readonly [K in keyof OpenRequest]: OpenRequest[K]

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { definePlugin, Host, schema, systemContext } from '@svc/core'
 import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
-import { CHANGED, changeOf, createSelection, openSession, type Session } from './selection.ts'
+import { CHANGED, changeOf, createSelection, openSession, type ServerSelection } from './selection.ts'
 
 export type SelectionConfig = { profile?: string; mode?: string; profiles_file?: string }
 
@@ -30,7 +30,7 @@ export default definePlugin({
     })
     const lasting = systemContext(scope.signal, 'selection')
     const { clusterId: key } = await host.report(lasting)
-    const changed = async (state: Pick<Session, 'now'>) => {
+    const changed = async (state: Pick<ServerSelection, 'now'>) => {
       await scope.hooks.changed(changeOf({ profiles, session: state, begin }), lasting)
     }
     const session = await openSession({ ...shared, key, changed, log: scope.log }, lasting)

@@ -25,7 +25,7 @@ import { follow } from '@svc/storage-kit/follow'
 
 export interface SelectionOptions {
   readonly profiles: Profiles
-  readonly session: Session
+  readonly session: ServerSelection
   readonly sources: ModelSources
   readonly modes: SlotView<Mode>
   /** The profile and mode of the command line. */
@@ -34,7 +34,7 @@ export interface SelectionOptions {
 
 const FALLBACK_MODE = 'build'
 
-type SelectionState = Pick<SelectionOptions, 'profiles' | 'begin'> & { readonly session: Pick<Session, 'now'> }
+type SelectionState = Pick<SelectionOptions, 'profiles' | 'begin'> & { readonly session: Pick<ServerSelection, 'now'> }
 
 function currentProfile({ profiles, session, begin }: SelectionState): Profile {
   const name = session.now.profile ?? begin.profile ?? profiles.default
@@ -360,7 +360,7 @@ const SPACE: Space = {
 const KEPT_MS = 400 * 24 * 3600 * 1000
 
 /** The state of this server's session: in memory for reading, in the store for its other workers and for the next one. */
-export interface Session {
+export interface ServerSelection {
   readonly now: SessionState
   /** Reads the state from the store after a change by another worker. */
   read(ctx: CallContext): Promise<void>
@@ -376,7 +376,7 @@ interface SessionDependencies {
   /** The other workers. All must apply a change before `change` resolves. */
   readonly peers: Peers | undefined
   /** Called in this worker after each change of the state. */
-  readonly changed: (session: Pick<Session, 'now'>) => Promise<void>
+  readonly changed: (session: Pick<ServerSelection, 'now'>) => Promise<void>
   readonly log: Log
 }
 
@@ -405,7 +405,7 @@ function createReporter(changed: SessionDependencies['changed']) {
 export async function openSession(
   { store, key, peers, changed, log }: SessionDependencies,
   lasting: CallContext
-): Promise<Session> {
+): Promise<ServerSelection> {
   await store.open(SPACE, lasting)
   await forgetOld(store, lasting)
   let version = 0

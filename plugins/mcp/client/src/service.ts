@@ -6,7 +6,7 @@ import { createPeerWorkers } from './ownership/peer-workers.ts'
 import { createAnswer } from './ownership/questions.ts'
 import { ServerOwner } from './ownership/server-owner.ts'
 import { ServerRegistry } from './registry/server-registry.ts'
-import { createHealth, ServerMetrics, serverInfoOf } from './registry/server-status.ts'
+import { createHealth, McpServerMetrics, serverInfoOf } from './registry/server-status.ts'
 
 export { TOPIC } from './ownership/peer-workers.ts'
 
@@ -51,7 +51,7 @@ export async function createMcpService({ peers, changed, host, ...given }: McpSe
       changed(server.entry.name)
     },
   })
-  const metrics = new ServerMetrics()
+  const metrics = new McpServerMetrics()
   const workers = peers && createPeerWorkers(peers)
   const context: McpContext = { ...options, workers, self, holder: `${host.worker}/`, registry, metrics }
   const owners = servers.map(server => new ServerOwner(context, server))

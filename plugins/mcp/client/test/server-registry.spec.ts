@@ -4,10 +4,10 @@ import { testHost, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { ServerRegistry } from '../src/registry/server-registry.ts'
 import { readCatalogue, type CatalogueRecord, type StateRecord, KEYS } from '../src/registry/records.ts'
-import type { Server } from '../src/registry/configured-servers.ts'
+import type { McpServerSettings } from '../src/registry/configured-servers.ts'
 
 const STORE = new URL('../../../storage/memory/', import.meta.url)
-const server: Server = { entry: { name: 'one', command: 'one' }, where: 'here', identity: 'i', fingerprint: 'f' }
+const server: McpServerSettings = { entry: { name: 'one', command: 'one' }, where: 'here', identity: 'i', fingerprint: 'f' }
 const catalogue = (hash: string): CatalogueRecord => ({
   hash,
   tools: [{ name: 'echo', description: hash, inputSchema: { type: 'object' }, hash, stripped: [], paramHeaders: [] }],

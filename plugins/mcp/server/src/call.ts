@@ -24,12 +24,12 @@ import {
 } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
 import { createSemaphore, logToolFailure } from '@svc/plugin-kit'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type { PublishedTool } from './catalogue.ts'
 import { argumentsInvalid, callLate, callsWaiting, toolBroken } from './errors.ts'
 import { encodeResult, failure, errorTextOf } from './result.ts'
 
-export type Arguments = { readonly [name: string]: Json | undefined }
+export type CallArguments = { readonly [name: string]: Json | undefined }
 
 export interface CallLimits {
   /** Concurrent calls. */
@@ -71,18 +71,18 @@ export type CallEnd =
   | Extract<ToolStep, { readonly type: 'input' }>
 
 /** Calls published tools within the shared limits. */
-export interface Calls {
+export interface ToolCaller {
   /**
    * Calls a tool. Throws INVALID_VALUE (the arguments do not match the schema), TIMEOUT, RATE_LIMITED, TOOL_EXECUTION_FAILED (the schema of the tool is
    * invalid) and the reason of an aborted signal. An error of the tool becomes a result.
    */
-  call(published: PublishedTool, args: Arguments, ctx: CallContext, options?: CallOptions): Promise<CallEnd>
+  call(published: PublishedTool, args: CallArguments, ctx: CallContext, options?: CallOptions): Promise<CallEnd>
 }
 
-export function createCalls(limits: CallLimits, events: Events, log: Log): Calls {
+export function createCalls(limits: CallLimits, events: Events, log: Log): ToolCaller {
   const { atOnce: places, perTool: placesEach, waiting } = limits
   const limit = createSemaphore({ places, placesEach, waiting, busy: callsWaiting })
-  const checks = new WeakMap<PublishedTool, ToolSchema>()
+  const checks = new WeakMap<PublishedTool, ParametersCheck>()
   return {
     async call(published, args, ctx, options = {}) {
       const { name, tool } = published
@@ -117,7 +117,7 @@ export function createCalls(limits: CallLimits, events: Events, log: Log): Calls
 
 interface Call {
   readonly published: PublishedTool
-  readonly args: Arguments
+  readonly args: CallArguments
   readonly ctx: CallContext
   readonly options: CallOptions
   readonly log: Log
@@ -133,7 +133,7 @@ async function runBounded({ published, args, ctx, options, log }: Call, limit: n
   }
 }
 
-async function checkOf({ name, tool }: PublishedTool): Promise<ToolSchema> {
+async function checkOf({ name, tool }: PublishedTool): Promise<ParametersCheck> {
   try {
     return await toolSchema(tool.parameters)
   } catch (error) {
@@ -145,7 +145,7 @@ async function checkOf({ name, tool }: PublishedTool): Promise<ToolSchema> {
 const SMALL = 10_000
 const MAX_PROBLEMS = 10
 
-function checkArguments(published: PublishedTool, schema: ToolSchema, args: Arguments): void {
+function checkArguments(published: PublishedTool, schema: ParametersCheck, args: CallArguments): void {
   // the check writes defaults into its input, but the tool must get the arguments of the caller
   const problems = (how: 'all' | 'first') => schema.check(published.hasDefaults ? structuredClone(args) : args, how)
   try {
@@ -172,7 +172,7 @@ type Answer = ToolResult | Extract<ToolStep, { readonly type: 'input' }>
 
 const NO_DIALOG: ToolDialog = { can: [] }
 
-function run(published: PublishedTool, args: Arguments, ctx: CallContext, options: CallOptions): Answer | Promise<Answer> {
+function run(published: PublishedTool, args: CallArguments, ctx: CallContext, options: CallOptions): Answer | Promise<Answer> {
   const { tool } = published
   if (!tool.asks) return finalStep(tool, args, ctx, options)
   const { dialog = NO_DIALOG, notify } = options
@@ -184,7 +184,7 @@ function run(published: PublishedTool, args: Arguments, ctx: CallContext, option
 
 async function finalStep(
   tool: Tool,
-  args: Arguments,
+  args: CallArguments,
   ctx: CallContext,
   { dialog = NO_DIALOG, notify }: CallOptions
 ): Promise<Answer> {
@@ -227,7 +227,7 @@ export async function callForResult(...[calls, published, args, ctx, options]: C
   }
 }
 
-type CallDependencies = [calls: Calls, ...Parameters<Calls['call']>]
+type CallDependencies = [calls: ToolCaller, ...Parameters<ToolCaller['call']>]
 
 type CallOutcome = { readonly end: CallEnd } | { readonly thrown: unknown }
 

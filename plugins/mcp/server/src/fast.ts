@@ -3,7 +3,7 @@
 import { type CallContext, isTree } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
 import { LEGACY_VERSIONS, META, MODERN_VERSION } from '@svc/mcp-protocol'
-import { type Arguments, type CallEnd, callForResult } from './call.ts'
+import { type CallArguments, type CallEnd, callForResult } from './call.ts'
 import type { Era } from './catalogue.ts'
 import { type HttpAnswer, jsonAnswer, type RpcId, type MessageHeaders } from './messages.ts'
 import type { Published } from './published.ts'
@@ -17,7 +17,7 @@ export type PlainRequest = (
   | {
       readonly method: 'tools/call'
       readonly name: string
-      readonly args: Arguments
+      readonly args: CallArguments
       /** Whether the caller wants progress or log messages. */
       readonly wantsNotifications: boolean
       /** The questions that the caller supports. Absent in a session, which knows them. */
@@ -82,7 +82,7 @@ function plainOf({ id, method, params }: Request, logs: boolean): PlainRequest |
   if (method !== 'tools/call' || typeof name !== 'string' || params.task !== undefined) return undefined
   if (args !== undefined && !isTree(args)) return undefined
   const wantsNotifications = logs || (params._meta as Params | undefined)?.progressToken !== undefined
-  return { id, method, name, args: (args ?? {}) as Arguments, wantsNotifications }
+  return { id, method, name, args: (args ?? {}) as CallArguments, wantsNotifications }
 }
 
 /** A call that the SDK must continue, with its outcome so far. */

@@ -19,7 +19,7 @@ import {
   unreadable,
 } from './messages.ts'
 import type { Modern } from './modern.ts'
-import type { ServerInfo } from './published.ts'
+import type { PublishedServer } from './published.ts'
 import { isEvents } from './sdk.ts'
 import type { Sessions, Workers } from './sessions.ts'
 
@@ -127,7 +127,7 @@ const OPEN_ENDED = [
   { method: 'POST', header: 'mcp-method', holds: 'subscriptions/listen' },
 ] as const
 
-export function createOpenStreams(info: ServerInfo): OpenStreams {
+export function createOpenStreams(info: PublishedServer): OpenStreams {
   const ending = new AbortController()
   return {
     signal: ending.signal,
@@ -146,7 +146,7 @@ const isOpening = ({ method, headers }: HttpMessage, item: (typeof OPEN_ENDED)[n
   method === item.method && (headers[item.header] ?? '').includes(item.holds)
 
 /** Returns the result that ends a subscription. */
-function subscriptionEnd({ text }: HttpMessage, info: ServerInfo) {
+function subscriptionEnd({ text }: HttpMessage, info: PublishedServer) {
   const body: unknown = JSON.parse(text)
   const id = isTree(body) ? idOf(body) : null
   const meta = { 'io.modelcontextprotocol/subscriptionId': id, 'io.modelcontextprotocol/serverInfo': info }

@@ -1,10 +1,10 @@
 import type { CallContext, Log, SlotChange, SlotView } from '@svc/core'
 import type { McpClients, Mount, PeerAnswer, Peers, Prompt, Resource, Tool } from '@svc/core/contracts'
-import type { Calls } from './call.ts'
+import type { ToolCaller } from './call.ts'
 import { type Catalogue, createCatalogue, createFindForbidden, type ModeGate, type ToolSet } from './catalogue.ts'
 import { createEndpoint, createMcpMount, createOpenStreams, type Endpoint } from './http-endpoint.ts'
 import { createModern } from './modern.ts'
-import { type Changes, createChanges, createFindWithheld, type Published, type ServerInfo } from './published.ts'
+import { type ChangePublisher, createChanges, createFindWithheld, type Published, type PublishedServer } from './published.ts'
 import {
   createPeerAnswer,
   createSessions,
@@ -15,7 +15,7 @@ import {
 } from './sessions.ts'
 
 interface McpOptions {
-  readonly info: ServerInfo
+  readonly info: PublishedServer
   /** The set of all published tools, which also has resources and prompts, followed by the configured sets. */
   readonly sets: readonly [ToolSet, ...ToolSet[]]
   readonly tools: SlotView<Tool>
@@ -25,7 +25,7 @@ interface McpOptions {
   readonly peers: Peers | undefined
   /** The connected servers. Absent without the MCP client. */
   readonly clients: McpClients | undefined
-  readonly calls: Calls
+  readonly calls: ToolCaller
   readonly limits: SessionLimits
   /** Call context of work that outlives its request. */
   readonly own: CallContext
@@ -81,7 +81,7 @@ export function createMcp(options: McpOptions): Mcp {
   }
   const served = sets.map((set, at) => serve(set, publishedBy(options, set, at === 0)))
   const all = served[0]!.published
-  const publish = (kind: Parameters<Changes['publish']>[0] & { kind: `${string}_list_changed` }) => {
+  const publish = (kind: Parameters<ChangePublisher['publish']>[0] & { kind: `${string}_list_changed` }) => {
     for (const { published } of served) published.changes.publish(kind)
   }
   return {

@@ -1,27 +1,27 @@
 import type { CallContext, Log, SlotView } from '@svc/core'
 import type { McpClients, Prompt, Resource } from '@svc/core/contracts'
 import { bridgedName } from '@svc/mcp-protocol'
-import type { Calls } from './call.ts'
+import type { ToolCaller } from './call.ts'
 import type { Catalogue, ToolSet } from './catalogue.ts'
 
 /** Name and version of this server. */
-export interface ServerInfo {
+export interface PublishedServer {
   readonly name: string
   readonly version: string
 }
 
 /** Everything that clients find at one path. */
 export interface Published {
-  readonly info: ServerInfo
+  readonly info: PublishedServer
   readonly catalogue: () => Catalogue
   readonly withheld: FindWithheld
   /** Returns the mode that forbids this tool; `undefined` for any other name. */
   readonly forbidden: (name: string) => string | undefined
-  readonly calls: Calls
+  readonly calls: ToolCaller
   /** Absent if this path publishes no resources and prompts. */
   readonly resources?: SlotView<Resource> | undefined
   readonly prompts?: SlotView<Prompt> | undefined
-  readonly changes: Changes
+  readonly changes: ChangePublisher
   readonly log: Log
 }
 
@@ -43,14 +43,14 @@ type Change =
   | { readonly kind: 'resource_updated'; readonly uri: string }
 
 /** Publishes changes to subscribers. */
-export interface Changes {
+export interface ChangePublisher {
   /** Returns a function that unsubscribes. With `wantsResources` the listener also gets changes of resource contents. */
   subscribe(listener: (change: Change) => void, wantsResources: boolean): () => void
   publish(change: Change): void
 }
 
 /** `publish` reports changes of the lists. Resources are watched while they have a subscriber. */
-export function createChanges(resources: SlotView<Resource> | undefined, own: CallContext, log: Log): Changes {
+export function createChanges(resources: SlotView<Resource> | undefined, own: CallContext, log: Log): ChangePublisher {
   const listeners = new Set<(change: Change) => void>()
   const publish = (change: Change) => {
     for (const listener of listeners) listener(change)

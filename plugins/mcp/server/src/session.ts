@@ -6,7 +6,7 @@ import type { Published } from './published.ts'
 import { answerOf, askable, attachContext, loadSdk, type Server, webRequest } from './sdk.ts'
 
 /** A session of the legacy era, from `initialize` to its end. */
-export interface Session {
+export interface McpSession {
   readonly id: string
   /** `performance.now()` at the end of its last request. */
   readonly touched: number
@@ -26,7 +26,7 @@ interface SessionOptions {
 }
 
 /** Creates a session. Its first request must be `initialize`. */
-export async function openSession({ id, published, own, onclose }: SessionOptions): Promise<Session> {
+export async function openSession({ id, published, own, onclose }: SessionOptions): Promise<McpSession> {
   const sdk = await loadSdk()
   const ending = new AbortController()
   const transport = new sdk.WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id })

@@ -11,7 +11,7 @@ import {
   unreadable,
 } from './messages.ts'
 import type { Published } from './published.ts'
-import { openSession, type Session } from './session.ts'
+import { openSession, type McpSession } from './session.ts'
 
 export interface SessionLimits {
   /** Sessions of one principal in this worker. */
@@ -46,7 +46,7 @@ interface SessionsOptions {
 
 interface SessionEntry {
   readonly path: string
-  readonly session: Session
+  readonly session: McpSession
   readonly principal: string
   /** The key of the limit per principal. */
   readonly share: string

@@ -2,7 +2,7 @@ import type { CallToolResult, InputRequiredResult, ListToolsResult, LoggingLevel
 import { type CallContext, codeOf, isTree, messageOf } from '@svc/core'
 import type { InputRequest } from '@svc/core/contracts'
 import { isModern } from '@svc/mcp-protocol'
-import { type Arguments, type CallEnd, callForResult, type ToolNotification } from './call.ts'
+import { type CallArguments, type CallEnd, callForResult, type ToolNotification } from './call.ts'
 import type { Era } from './catalogue.ts'
 import { forbiddenMessage, withheldMessage } from './errors.ts'
 import type { Published } from './published.ts'
@@ -40,7 +40,7 @@ export function handleTools(
       log.debug({ err: error, tool: tool.name }, 'failed to send a notification of a tool to its client')
     )
     const ctx = { ...handlerContext.ctx, signal: context.mcpReq.signal }
-    const args = (params.arguments ?? {}) as Arguments
+    const args = (params.arguments ?? {}) as CallArguments
     const end = begun ?? (await callForResult(calls, tool, args, ctx, { dialog: dialogOf(server, context), notify }))
     if (isStateError(end)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, messageOf(end.thrown))
     return wireEnd(end, eraOf(server))

@@ -1,7 +1,7 @@
 import { type CallContext, codeOf, type JsonSchema, messageOf, type SvcError } from '@svc/core'
 import type { McpErrorClass, Route, RouteReply, ToolResult } from '@svc/core/contracts'
 import { textOfResult } from '@svc/mcp-protocol'
-import { type Arguments, CALL_LIMITS, type CallEnd, type Calls } from './call.ts'
+import { type CallArguments, CALL_LIMITS, type CallEnd, type ToolCaller } from './call.ts'
 import type { Catalogue, PublishedTool } from './catalogue.ts'
 import { callLate, toolFailed, toolForbidden, toolLate, toolUnknown, toolWithheld, upstreamFailed } from './errors.ts'
 import type { Published } from './published.ts'
@@ -141,11 +141,11 @@ function listing(): (catalogue: Catalogue) => RouteReply {
 
 /** The request body. The schema of the route has validated it. */
 interface CallBody {
-  readonly arguments?: Arguments | null
+  readonly arguments?: CallArguments | null
   readonly timeout?: number
 }
 
-async function callTool(published: PublishedTool, { arguments: args, timeout }: CallBody, calls: Calls, ctx: CallContext) {
+async function callTool(published: PublishedTool, { arguments: args, timeout }: CallBody, calls: ToolCaller, ctx: CallContext) {
   const startedAt = performance.now()
   const timeoutMs = timeout === undefined ? (published.tool.timeoutMs ?? CALL_LIMITS.timeoutMs) : timeout * 1000
   const limit = timeout === undefined ? {} : { timeoutMs }

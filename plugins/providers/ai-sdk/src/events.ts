@@ -26,7 +26,7 @@ export interface EventsOptions {
 }
 
 /** Turns the stream parts of one answer into events. */
-export interface Events {
+export interface EventReader {
   /** Converts a part. Throws the failure of an error part. */
   take(part: StreamPart): void
   /** Runs at the end of the stream. Throws if the answer is incomplete. */
@@ -36,7 +36,7 @@ export interface Events {
 type Takers = { readonly [T in StreamPart['type']]: (part: Extract<StreamPart, { type: T }>) => void }
 
 /** Creates the events of one answer. Parts of unknown types (files, raw chunks) are ignored. */
-export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops = [] }: EventsOptions): Events {
+export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops = [] }: EventsOptions): EventReader {
   const [calls, reasoning, texts] = [new Calls(deltas), new Reasoning(), new Texts()]
   let finished = false
   const other = (event: ModelEvent) => {

@@ -5,7 +5,7 @@ import { badTarget } from './errors.ts'
 type Fetch = typeof globalThis.fetch
 
 /** The fetch that a package uses to reach its upstream. */
-export interface GuardedFetch {
+export interface ProviderFetch {
   /** Like the global fetch, but only http and https without credentials, no redirects, no compression, and size limits. */
   readonly fetch: Fetch
   /** Checks that the upstream answers. Sends nothing while its address is unknown. The request has no key and is never billed. */
@@ -25,7 +25,7 @@ interface Loaded {
 }
 
 /** Creates the fetch of an entry. The first call loads undici. Throws PROVIDER_CONFIG for an invalid base URL. */
-export function createGuardedFetch(provider: string, baseUrl: string | undefined): GuardedFetch {
+export function createGuardedFetch(provider: string, baseUrl: string | undefined): ProviderFetch {
   if (baseUrl !== undefined) checkBaseUrl(baseUrl, provider)
   let address = baseUrl
   let closed = false

@@ -14,9 +14,9 @@ import {
 import type { AiSdkConfig } from './config.ts'
 import { embedTexts, headersOf } from './embeddings.ts'
 import { badAddress, fieldIgnored, noAddresses, noEmbeddings, packageMissing, secretOption } from './errors.ts'
-import { createEvents, type Events } from './events.ts'
+import { createEvents, type EventReader } from './events.ts'
 import { createFailures, type Failures } from './failure.ts'
-import { createGuardedFetch, type GuardedFetch } from './fetch.ts'
+import { createGuardedFetch, type ProviderFetch } from './fetch.ts'
 import { ignoredField, optionsOf, supportsOf } from './features.ts'
 import { findPackage, openPackage, type PackageModels, type Packages } from './package.ts'
 import { toPrompt } from './prompt.ts'
@@ -103,7 +103,7 @@ interface AiSdkOptions {
   /** Models of the configuration. Without them, any id is accepted. */
   readonly models: readonly ConfiguredModel[] | undefined
   readonly providerOptions: Metadata | undefined
-  readonly upstream: GuardedFetch
+  readonly upstream: ProviderFetch
   /** The signal of the plugin. */
   readonly signal: AbortSignal
   readonly made: PackageModels
@@ -285,7 +285,7 @@ const wordsOf = ({ type, feature, setting, details, message }: Warning): string 
 /** Dependencies of `Answer`. */
 interface AnswerOptions {
   readonly events: EventStream
-  readonly converter: Events
+  readonly converter: EventReader
   /** Calls the model. The call ends with the signal. */
   readonly ask: (signal: AbortSignal) => ReturnType<LanguageModel['doStream']>
   readonly failureOf: (error: unknown) => Error

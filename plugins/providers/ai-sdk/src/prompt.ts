@@ -14,7 +14,7 @@ import {
   type Metadata,
   type OutputPart,
   type PromptFile,
-  type PromptMessage,
+  type SdkMessage,
   type PromptReasoning,
   type PromptText,
   type PromptToolCall,
@@ -25,11 +25,11 @@ import {
 } from './sdk.ts'
 
 /** Converts messages to a prompt of the SDK. Messages of other entries than `provider` lose their reasoning and opaque data. */
-export function toPrompt(messages: readonly ModelMessage[], version: Version, provider: string): PromptMessage[] {
+export function toPrompt(messages: readonly ModelMessage[], version: Version, provider: string): SdkMessage[] {
   return messages.map(message => MAKERS[message.role](message, version, provider)).filter(message => message.content.length > 0)
 }
 
-type Maker = (message: ModelMessage, version: Version, provider: string) => PromptMessage
+type Maker = (message: ModelMessage, version: Version, provider: string) => SdkMessage
 
 const MAKERS: { readonly [R in ModelMessage['role']]: Maker } = {
   system: ({ parts }) => ({

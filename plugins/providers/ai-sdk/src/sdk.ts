@@ -55,7 +55,7 @@ export interface Generated {
 }
 
 export interface CallOptions {
-  readonly prompt: readonly PromptMessage[]
+  readonly prompt: readonly SdkMessage[]
   readonly maxOutputTokens?: number
   readonly temperature?: number
   readonly tools?: readonly FunctionTool[]
@@ -120,7 +120,7 @@ export type OutputPart =
   | { readonly type: 'media' | 'image-data'; readonly mediaType: string; readonly data: string }
   | { readonly type: 'file'; readonly mediaType: string; readonly data: FileData }
 
-export type PromptMessage =
+export type SdkMessage =
   | { readonly role: 'system'; readonly content: string }
   | { readonly role: 'user'; readonly content: readonly (PromptText | PromptFile)[] }
   | { readonly role: 'assistant'; readonly content: readonly (PromptText | PromptReasoning | PromptToolCall)[] }

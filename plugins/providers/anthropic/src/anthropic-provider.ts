@@ -36,7 +36,7 @@ export interface AnthropicEntry extends UpstreamEntry {
   readonly prompt_cache?: boolean
 }
 
-export interface OpenProvider {
+export interface OpenAnthropic {
   readonly provider: Provider
   readonly close: () => Promise<void>
 }
@@ -52,7 +52,7 @@ const keyOf = (name: string, entry: UpstreamEntry) =>
 export const checkEntry = (name: string, entry: UpstreamEntry) => entryProblems(keyOf(name, entry))
 
 /** Opens the provider of an entry for the Messages API. `signal` aborts when the plugin closes. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
-export async function openProvider(name: string, entry: AnthropicEntry, signal: AbortSignal): Promise<OpenProvider> {
+export async function openProvider(name: string, entry: AnthropicEntry, signal: AbortSignal): Promise<OpenAnthropic> {
   const key = await keyOf(name, entry)
   const upstream = createUpstream({
     provider: name,

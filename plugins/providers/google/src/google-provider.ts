@@ -23,7 +23,7 @@ import { embedTexts } from './embeddings.ts'
 import { described, SUPPORTS } from './features.ts'
 import { bodyOf, modelPath } from './request.ts'
 
-export interface OpenProvider {
+export interface OpenGoogle {
   readonly provider: Provider
   readonly close: () => Promise<void>
 }
@@ -50,7 +50,7 @@ function keyOf(name: string, entry: UpstreamEntry): Promise<string | undefined> 
 export const checkEntry = (name: string, entry: UpstreamEntry) => entryProblems(keyOf(name, entry))
 
 /** Opens the provider of an entry for the Gemini API. `signal` aborts when the plugin closes. Throws PROVIDER_KEY, PROVIDER_CONFIG. */
-export async function openProvider(name: string, entry: UpstreamEntry, signal: AbortSignal): Promise<OpenProvider> {
+export async function openProvider(name: string, entry: UpstreamEntry, signal: AbortSignal): Promise<OpenGoogle> {
   const key = await keyOf(name, entry)
   // Many configurations end the address with the version.
   const [, baseUrl = BASE_URL, version = '/v1beta'] = /^(.*?)(\/v1(?:alpha|beta)?)?\/?$/s.exec(entry.base_url ?? BASE_URL) ?? []

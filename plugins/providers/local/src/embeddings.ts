@@ -1,7 +1,7 @@
 import { createYielder } from '@svc/core'
 import type { EmbedReply, EmbedRequest } from '@svc/core/contracts'
 import { wrongInput } from './errors.ts'
-import type { Tokens } from './tokens.ts'
+import type { TextTokenizer } from './tokens.ts'
 
 const DIMENSIONS = 256
 const MOST_DIMENSIONS = 4096
@@ -13,7 +13,7 @@ const GRAM = 3
  * Embeddings without a model: words and pieces of words, hashed to the dimensions of a vector of length 1. Texts with common words have near
  * vectors. The same text always has the same vector. Throws MODEL_FAILED for wrong token ids and dimensions.
  */
-export async function embedTexts(tokens: Tokens, request: EmbedRequest, signal: AbortSignal): Promise<EmbedReply> {
+export async function embedTexts(tokens: TextTokenizer, request: EmbedRequest, signal: AbortSignal): Promise<EmbedReply> {
   const { input, dimensions = DIMENSIONS } = request
   if (!Number.isInteger(dimensions) || dimensions < 1 || dimensions > MOST_DIMENSIONS)
     throw wrongInput(`dimensions must be an integer from 1 to ${MOST_DIMENSIONS}`)
@@ -31,7 +31,7 @@ export async function embedTexts(tokens: Tokens, request: EmbedRequest, signal: 
   return { vectors, usage: { input: await tokens.count(texts, signal), output: 0 } }
 }
 
-function textOf(tokens: Tokens, item: string | readonly number[]): string {
+function textOf(tokens: TextTokenizer, item: string | readonly number[]): string {
   const text = typeof item === 'string' ? item : tokens.decode(item)
   if (text === undefined) throw wrongInput('the input has an id that is no token of the tokenizer cl100k_base')
   return text

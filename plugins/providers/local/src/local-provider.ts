@@ -3,8 +3,8 @@ import type { ModelEvent, ModelFeature, ModelRequest, Provider } from '@svc/core
 import { unknownModel } from './errors.ts'
 import { type LocalTurn, readTurn } from './directives.ts'
 import { embedTexts } from './embeddings.ts'
-import { type LocalModel, type Plan, planReply } from './plan.ts'
-import { countInput, loadTokens, type Tokens } from './tokens.ts'
+import { type LocalModel, type ReplyPlan, planReply } from './plan.ts'
+import { countInput, loadTokens, type TextTokenizer } from './tokens.ts'
 
 /** The models if the configuration names none. The first is the default. The second has a small context, to test trimming. */
 export const MODELS: readonly LocalModel[] = [
@@ -42,14 +42,14 @@ const SUPPORTS: readonly ModelFeature[] = [
 /** A provider without a real model: it restates the message, counts with a real tokenizer, and follows the directives of the message. */
 export function createLocalProvider({ models }: LocalConfig): Provider {
   const byId = new Map(models.map(model => [model.id, model]))
-  let loading: Promise<Tokens> | undefined
+  let loading: Promise<TextTokenizer> | undefined
   const tokens = () => (loading ??= loadTokens())
   const modelOf = (id: string): LocalModel => {
     const model = byId.get(id)
     if (!model) throw unknownModel(id, [...byId.keys()])
     return model
   }
-  const plan = async (request: ModelRequest, turn: LocalTurn, signal: AbortSignal): Promise<Plan> => {
+  const plan = async (request: ModelRequest, turn: LocalTurn, signal: AbortSignal): Promise<ReplyPlan> => {
     const model = modelOf(request.model)
     return planReply(await tokens(), model, request, turn, signal)
   }
@@ -83,9 +83,9 @@ const END: IteratorReturnResult<undefined> = { done: true, value: undefined }
  * Plays a plan as fast as the caller reads it. A hand-written iterator: an async generator costs three microtasks for each piece, which dominates
  * the time of a load test.
  */
-function play(begin: () => Promise<Plan>, signal: AbortSignal): Stream {
-  let begun: Promise<Plan> | undefined
-  let plan: Plan | undefined
+function play(begin: () => Promise<ReplyPlan>, signal: AbortSignal): Stream {
+  let begun: Promise<ReplyPlan> | undefined
+  let plan: ReplyPlan | undefined
   let at = 0
   let over = false
   const end = (error?: unknown) => {
@@ -116,7 +116,7 @@ function asItself(this: Stream): Stream {
 
 /** Plays a plan with a delay before the first piece and between two pieces. */
 async function* playSlowly(
-  begin: () => Promise<Plan>,
+  begin: () => Promise<ReplyPlan>,
   delayMs: number,
   paceMs: number,
   signal: AbortSignal

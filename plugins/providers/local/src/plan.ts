@@ -4,7 +4,7 @@ import type { LocalTurn, RequestedTool } from './directives.ts'
 import { contextTooLong, requestedFailure } from './errors.ts'
 import { logprobsOf } from './logprobs.ts'
 import { isPlain, plainReply, replyTo, thoughtsOf } from './reply.ts'
-import { countInput, type Tokens } from './tokens.ts'
+import { countInput, type TextTokenizer } from './tokens.ts'
 
 /** A model of this provider, with its limits in tokens. */
 export interface LocalModel {
@@ -14,14 +14,14 @@ export interface LocalModel {
 }
 
 /** All events of a call in order, and the error at its end, if any. */
-export interface Plan {
+export interface ReplyPlan {
   readonly events: readonly ModelEvent[]
   readonly failure?: SvcError
 }
 
 /** The input of an answer. */
 interface Order {
-  readonly tokens: Tokens
+  readonly tokens: TextTokenizer
   readonly request: ModelRequest
   readonly turn: LocalTurn
   /** Maximum output tokens. */
@@ -45,12 +45,12 @@ const CALLS: Finish = { type: 'finish', reason: 'tool_calls' }
 
 /** Computes the whole answer before its first piece is sent. Throws MODEL_FAILED if the messages exceed the context of the model. */
 export async function planReply(
-  tokens: Tokens,
+  tokens: TextTokenizer,
   model: LocalModel,
   request: ModelRequest,
   turn: LocalTurn,
   signal: AbortSignal
-): Promise<Plan> {
+): Promise<ReplyPlan> {
   const input = await countInput(tokens, request, signal)
   if (input > model.context) throw contextTooLong(model.id, model.context, input)
   const room = Math.min(request.maxTokens ?? model.output, model.output, Math.max(1, model.context - input))
@@ -61,13 +61,13 @@ export async function planReply(
   return request.n === undefined || request.n === 1 ? end(first, input) : planChoices(order, first, input, request.n)
 }
 
-function end({ events, output, reasoning, finish }: Answer, input: number): Plan {
+function end({ events, output, reasoning, finish }: Answer, input: number): ReplyPlan {
   events.push({ type: 'usage', usage: reasoning > 0 ? { input, output, reasoning } : { input, output } }, finish)
   return { events }
 }
 
 /** The answers of `n`: the later ones, then the first, whose end is the end of the call. */
-async function planChoices(order: Order, first: Answer, input: number, n: number): Promise<Plan> {
+async function planChoices(order: Order, first: Answer, input: number, n: number): Promise<ReplyPlan> {
   const events: ModelEvent[] = []
   let [output, reasoning] = [first.output, first.reasoning]
   for (let choice = 1; choice < n; choice++) {
@@ -97,7 +97,7 @@ async function answer(order: Order, choice: number): Promise<Answer> {
   }
 }
 
-const fail = (events: readonly ModelEvent[], after: number, failure: SvcError): Plan => ({
+const fail = (events: readonly ModelEvent[], after: number, failure: SvcError): ReplyPlan => ({
   events: events.slice(0, after),
   failure,
 })

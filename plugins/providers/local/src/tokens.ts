@@ -14,7 +14,7 @@ interface Pieces {
 }
 
 /** Counts and splits texts by real tokens. It yields to the event loop while it works on long texts. */
-export interface Tokens {
+export interface TextTokenizer {
   /** Counts the tokens of all `texts`. */
   count(texts: readonly string[], signal: AbortSignal): Promise<number>
   /** Splits `text` into pieces. Of a long text it returns at least the first `limit` tokens. */
@@ -31,7 +31,7 @@ const PIECES_KEPT = 500_000
 const LONGEST_KEPT = 8_000
 
 /** Loads the tokenizer, which costs 120 ms and 40 MiB. The first chat calls this function. */
-export async function loadTokens(): Promise<Tokens> {
+export async function loadTokens(): Promise<TextTokenizer> {
   const encoding = await import('gpt-tokenizer/encoding/cl100k_base')
   // By default its cache keeps 100,000 words forever.
   encoding.setMergeCacheSize(1000)
@@ -41,7 +41,7 @@ export async function loadTokens(): Promise<Tokens> {
 // Text that looks like a special token is ordinary text.
 const PLAIN = { disallowedSpecial: new Set<string>() }
 
-function createTokens(encoding: Encoding): Tokens {
+function createTokens(encoding: Encoding): TextTokenizer {
   const counts = createTextCache<number>(COUNTS_KEPT)
   const splits = createTextCache<Pieces>(PIECES_KEPT)
   return {
@@ -171,7 +171,7 @@ const AN_IMAGE = 85
 const BYTES_PER_TOKEN = 1000
 
 /** Counts the input tokens of a request: messages, offered tools and reply schema. */
-export async function countInput(tokens: Tokens, request: ModelRequest, signal: AbortSignal): Promise<number> {
+export async function countInput(tokens: TextTokenizer, request: ModelRequest, signal: AbortSignal): Promise<number> {
   const texts: string[] = []
   let fixed = 0
   for (const message of request.messages) {
@@ -199,7 +199,7 @@ function textsIn(part: WordyPart): string[] {
 // Every request carries the tools. All turns of a mode share one list, unless a caller clones it.
 const toolCounts = new WeakMap<readonly ToolSpec[], number>()
 
-async function countTools(tokens: Tokens, tools: readonly ToolSpec[], signal: AbortSignal): Promise<number> {
+async function countTools(tokens: TextTokenizer, tools: readonly ToolSpec[], signal: AbortSignal): Promise<number> {
   const cached = toolCounts.get(tools)
   if (cached !== undefined) return cached
   const texts = tools.flatMap(tool => [tool.name, tool.description, JSON.stringify(tool.parameters)])

@@ -26,7 +26,7 @@ export interface Bubblewrap {
 }
 
 /** What one process can see and do. */
-export interface View extends Shown {
+export interface ProcessView extends Shown {
   readonly network: boolean
   readonly protection: Protection
   readonly links: readonly (readonly [at: string, to: string])[]
@@ -49,7 +49,7 @@ const SHARED_MEMORY = 67_108_864
 const EMPTY_BYTES = 4096
 
 /** Returns the command line of bubblewrap, without the program. */
-export function lineOf(bwrap: Bubblewrap, view: View): string[] {
+export function lineOf(bwrap: Bubblewrap, view: ProcessView): string[] {
   const sized = (bytes: number, folder: string) => [...(bwrap.isModern ? ['--size', String(bytes)] : []), '--tmpfs', folder]
   const empty = (folder: string) => [...sized(EMPTY_BYTES, folder), '--remount-ro', folder]
   return [
@@ -77,7 +77,7 @@ export function lineOf(bwrap: Bubblewrap, view: View): string[] {
 }
 
 /** Orders mounts by path length: a folder is mounted before those within it. */
-function mounts({ read, write, protection }: View, empty: (folder: string) => string[]): string[] {
+function mounts({ read, write, protection }: ProcessView, empty: (folder: string) => string[]): string[] {
   const bind = (word: string) => (path: string) => [path, [word, path, path]] as const
   return [
     ...read.map(bind('--ro-bind')),

@@ -5,12 +5,12 @@ import { dirname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 import type { Released } from '@svc/core/contracts'
-import { attempt, type Hold, type Holder, type Kind, type Limits, NOTHING } from './limits.ts'
+import { attempt, type Hold, type LimitMechanism, type LimitKind, type LimitValues, NOTHING } from './limits.ts'
 import { isWithin } from './paths.ts'
 
 /** The files of a cgroup version: for limits, and for events when a limit is exceeded. */
 interface Files {
-  readonly limits: Readonly<Record<Kind, string>>
+  readonly limits: Readonly<Record<LimitKind, string>>
   /**
    * A process that writes 0 here moves itself into the group. In version 1 `tasks` moves a single thread, which is enough for a shell: the kernel does not
    * have to stop the whole machine for it.
@@ -18,7 +18,7 @@ interface Files {
   readonly enter: string
   /** Forbids swap. The file is missing if the kernel does not count swap. */
   readonly swap: (bytes: number) => readonly [file: string, value: string]
-  readonly events: Readonly<Record<Kind, readonly [file: string, word: string]>>
+  readonly events: Readonly<Record<LimitKind, readonly [file: string, word: string]>>
 }
 const FILES: Readonly<Record<1 | 2, Files>> = {
   2: {
@@ -38,7 +38,7 @@ const FILES: Readonly<Record<1 | 2, Files>> = {
 /** A folder in which svc can make groups that enforce these kinds of limits. */
 interface CgroupParent {
   readonly version: 1 | 2
-  readonly kinds: readonly Kind[]
+  readonly kinds: readonly LimitKind[]
   readonly folder: string
 }
 
@@ -48,10 +48,10 @@ const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; 
 const OURS = `svc-${process.pid}-`
 /** Processes of bubblewrap itself, which count too. */
 const OWN = 2
-const TRIAL: Limits = { memory: 67_108_864, pids: 16 }
+const TRIAL: LimitValues = { memory: 67_108_864, pids: 16 }
 
 /** Finds out which limits control groups of a version can enforce, by making one and moving a process into it. */
-export async function cgroupHolder(version: 1 | 2): Promise<Holder | undefined> {
+export async function cgroupHolder(version: 1 | 2): Promise<LimitMechanism | undefined> {
   const found = (await hierarchies()).filter(hierarchy => hierarchy.version === version)
   const parents = (await Promise.all(found.map(parentIn))).filter(parent => parent !== undefined)
   if (parents.length === 0) return undefined
@@ -82,7 +82,7 @@ async function holds(parent: CgroupParent): Promise<boolean> {
   }
 }
 
-async function hold(parents: readonly CgroupParent[], limits: Limits): Promise<Hold> {
+async function hold(parents: readonly CgroupParent[], limits: LimitValues): Promise<Hold> {
   const name = `${OURS}${randomUUID()}`
   const wanted = parents.filter(parent => parent.kinds.some(kind => limits[kind] !== undefined))
   const groups = wanted.map(parent => ({ ...parent, folder: join(parent.folder, name) }))
@@ -98,7 +98,7 @@ async function hold(parents: readonly CgroupParent[], limits: Limits): Promise<H
 }
 
 // synchronous: these files are in kernel memory, and a start waits for all of them in turn
-async function make({ version, kinds, folder }: CgroupParent, limits: Limits): Promise<void> {
+async function make({ version, kinds, folder }: CgroupParent, limits: LimitValues): Promise<void> {
   const { limits: files, swap } = FILES[version]
   mkdirSync(folder)
   if (version === 2) await enable(folder, kinds)
@@ -114,7 +114,7 @@ async function make({ version, kinds, folder }: CgroupParent, limits: Limits): P
 }
 
 /** Enables controllers that the parent has but does not delegate yet. This fails if the parent has processes of its own. */
-async function enable(folder: string, kinds: readonly Kind[]): Promise<void> {
+async function enable(folder: string, kinds: readonly LimitKind[]): Promise<void> {
   const missing = await Promise.all(
     kinds.map(kind =>
       access(join(folder, FILES[2].limits[kind])).then(
@@ -138,7 +138,7 @@ async function remove({ version, kinds, folder }: CgroupParent): Promise<Release
   const { events } = FILES[version]
   let met = NOTHING
   for (let round = 0; ; round++) {
-    const count = async (kind: Kind) => kinds.includes(kind) && (await countOf(folder, events[kind])) > 0
+    const count = async (kind: LimitKind) => kinds.includes(kind) && (await countOf(folder, events[kind])) > 0
     met = { outOfMemory: await count('memory'), outOfPids: await count('pids') }
     try {
       await rmdir(folder)
@@ -195,11 +195,11 @@ function isRunning(pid: number): boolean {
 interface Hierarchy {
   readonly version: 1 | 2
   /** Version 1 has one hierarchy for each kind. */
-  readonly kinds: readonly Kind[]
+  readonly kinds: readonly LimitKind[]
   readonly folders: readonly string[]
 }
 
-const KINDS: readonly Kind[] = ['memory', 'pids']
+const KINDS: readonly LimitKind[] = ['memory', 'pids']
 
 /** The cgroup hierarchies that this process sees. */
 async function hierarchies(): Promise<Hierarchy[]> {

@@ -1,6 +1,6 @@
 import { definePlugin, svcHome } from '@svc/core'
 import { ProcessSandbox, ProtectedPaths } from '@svc/core/contracts'
-import type { SandboxOptions } from './sandbox.ts'
+import type { ProcessSandboxOptions } from './sandbox.ts'
 
 export default definePlugin({
   requires: { protectedPaths: ProtectedPaths },
@@ -17,7 +17,7 @@ export default definePlugin({
 })
 
 /** Creates the sandbox, and loads its code at the first call: most servers never use it, and it would cost a tenth of their start. */
-function createProcessSandbox(options: SandboxOptions): ProcessSandbox & AsyncDisposable {
+function createProcessSandbox(options: ProcessSandboxOptions): ProcessSandbox & AsyncDisposable {
   let loaded: Promise<ProcessSandbox & AsyncDisposable> | undefined
   const sandbox = () => (loaded ??= import('./sandbox.ts').then(({ createSandbox }) => createSandbox(options)))
   return {

@@ -2,9 +2,9 @@ import { codeOf, messageOf } from '@svc/core'
 import type { LimitHolder, Released } from '@svc/core/contracts'
 import { runChild } from '@svc/worker-pool/processes'
 
-export type Kind = 'memory' | 'pids'
+export type LimitKind = 'memory' | 'pids'
 /** Limits in bytes and processes. */
-export type Limits = Readonly<Partial<Record<Kind, number>>>
+export type LimitValues = Readonly<Partial<Record<LimitKind, number>>>
 
 /** The enforced limits of one process. */
 export interface Hold {
@@ -19,10 +19,10 @@ export interface Hold {
 }
 
 /** A mechanism of this machine that enforces limits of some kinds. */
-export interface Holder {
+export interface LimitMechanism {
   readonly name: LimitHolder
-  readonly kinds: readonly Kind[]
-  hold(limits: Limits, program: { readonly isNode: () => Promise<boolean> }): Promise<Hold>
+  readonly kinds: readonly LimitKind[]
+  hold(limits: LimitValues, program: { readonly isNode: () => Promise<boolean> }): Promise<Hold>
 }
 
 export const NOTHING: Released = { outOfMemory: false, outOfPids: false }
@@ -41,7 +41,7 @@ export const both = (hold: Hold, other: Hold): Hold => ({
 export const FREE: Hold = { before: [], within: [], env: {}, release: async () => NOTHING }
 
 /** The result of a trial run. */
-export interface Attempt {
+export interface TrialResult {
   readonly worked: boolean
   readonly out: string
   /** Why it failed, in the words of the program. */
@@ -59,7 +59,7 @@ export async function attempt(
   file: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = { PATH: '/usr/bin:/bin' }
-): Promise<Attempt> {
+): Promise<TrialResult> {
   try {
     const { code, stdout, stderr, stopped } = await runChild({ file, args, env, ...ATTEMPT_LIMITS })
     const why = stderr.text.trim() || (stopped ? `it did not end within ${ATTEMPT_MS} ms` : `it ended with ${code}`)

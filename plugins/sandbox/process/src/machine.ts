@@ -1,19 +1,28 @@
 import { access, constants, readFile } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import type { SandboxAbility } from '@svc/core/contracts'
-import { type Bubblewrap, lineOf, systemWords, type View } from './bubblewrap.ts'
+import { type Bubblewrap, lineOf, systemWords, type ProcessView } from './bubblewrap.ts'
 import { cgroupHolder } from './cgroups.ts'
-import { type Attempt, attempt, FREE, type Holder, type Kind, type Limits, type Hold, NOTHING } from './limits.ts'
+import {
+  type TrialResult,
+  attempt,
+  FREE,
+  type LimitMechanism,
+  type LimitKind,
+  type LimitValues,
+  type Hold,
+  NOTHING,
+} from './limits.ts'
 
 /** The limits that this machine can enforce, and the mechanism of each. */
 export interface Machine {
   readonly ability: SandboxAbility
   readonly bwrap?: Bubblewrap
-  readonly memory?: Holder
-  readonly pids?: Holder
+  readonly memory?: LimitMechanism
+  readonly pids?: LimitMechanism
 }
 
-const EMPTY: View = {
+const EMPTY: ProcessView = {
   read: [],
   write: [],
   protection: { read: [], anchors: [], absent: [] },
@@ -45,7 +54,7 @@ export async function lookAtMachine(): Promise<Machine> {
   return lost(`bubblewrap cannot create its namespaces (${second.why})`, await hintOf(), version)
 }
 
-const tryOut = (bwrap: Bubblewrap): Promise<Attempt> => {
+const tryOut = (bwrap: Bubblewrap): Promise<TrialResult> => {
   const [file, ...args] = lineOf(bwrap, EMPTY)
   return attempt(file!, [...args, '/bin/sh', '-c', ':'])
 }
@@ -55,8 +64,8 @@ const lost = (reason: string, hint: string, bubblewrap: string | null = null): M
 })
 
 async function withHolders(bwrap: Bubblewrap): Promise<Machine> {
-  const holders: Holder[] = []
-  const lacks = (kind: Kind) => !holders.some(holder => holder.kinds.includes(kind))
+  const holders: LimitMechanism[] = []
+  const lacks = (kind: LimitKind) => !holders.some(holder => holder.kinds.includes(kind))
   // without sizes, folders in memory would not count towards the limit of a process
   const single = () => (bwrap.isModern ? rlimitHolder(lineOf(bwrap, EMPTY)) : Promise.resolve(undefined))
   for (const find of [() => cgroupHolder(2), () => cgroupHolder(1), systemdHolder, single]) {
@@ -64,7 +73,7 @@ async function withHolders(bwrap: Bubblewrap): Promise<Machine> {
     const found = await find()
     if (found) holders.push(found)
   }
-  const of = (kind: Kind) => holders.find(holder => holder.kinds.includes(kind))
+  const of = (kind: LimitKind) => holders.find(holder => holder.kinds.includes(kind))
   const [memory, pids] = [of('memory'), of('pids')]
   return {
     ability: {
@@ -80,7 +89,7 @@ async function withHolders(bwrap: Bubblewrap): Promise<Machine> {
   }
 }
 
-function missing(memory: Holder | undefined, pids: Holder | undefined): Pick<SandboxAbility, 'reason' | 'hint'> {
+function missing(memory: LimitMechanism | undefined, pids: LimitMechanism | undefined): Pick<SandboxAbility, 'reason' | 'hint'> {
   const kinds = [memory ? [] : ['memory'], pids ? [] : ['processes']].flat()
   if (kinds.length === 0) return {}
   return {
@@ -126,13 +135,13 @@ const NODE_BYTES = 600_000_000
 /** The first process of the sandbox counts as well. */
 const OWN = 1
 
-const MEMORY: Limits = { memory: 16_777_216 }
+const MEMORY: LimitValues = { memory: 16_777_216 }
 /** Needs four times as much. */
 const GREEDY = 'head -c 67108864 /dev/zero | tail -c 67108864 > /dev/null'
-const PIDS: Limits = { pids: 2 }
+const PIDS: LimitValues = { pids: 2 }
 const FORKING = 'sleep 1 & sleep 1 & sleep 1 & sleep 1 & wait'
 
-const words = ({ memory, pids }: Limits, isNode: boolean): string[] => [
+const words = ({ memory, pids }: LimitValues, isNode: boolean): string[] => [
   PRLIMIT,
   ...(memory === undefined ? [] : [`--data=${memory + (isNode ? NODE_BYTES : 0)}`]),
   ...(pids === undefined ? [] : [`--nproc=${pids + OWN}`]),
@@ -143,12 +152,12 @@ const words = ({ memory, pids }: Limits, isNode: boolean): string[] => [
  * Limits for each process by itself. They are weaker than those of a group: twice the processes have twice the memory. The kernel counts the processes of a
  * user in a user namespace, and none of root. So the trial runs in the sandbox, whose command line is `inside`.
  */
-async function rlimitHolder(inside: readonly string[]): Promise<Holder | undefined> {
+async function rlimitHolder(inside: readonly string[]): Promise<LimitMechanism | undefined> {
   const [bwrap, ...args] = inside
-  const works = async (limits: Limits, script: string) =>
+  const works = async (limits: LimitValues, script: string) =>
     (await attempt(bwrap!, [...args, ...words(limits, false), '/bin/sh', '-c', script])).worked
-  const holds = async (limits: Limits, greedy: string) => (await works(limits, ':')) && !(await works(limits, greedy))
-  const kinds: Kind[] = []
+  const holds = async (limits: LimitValues, greedy: string) => (await works(limits, ':')) && !(await works(limits, greedy))
+  const kinds: LimitKind[] = []
   if (await holds(MEMORY, GREEDY)) kinds.push('memory')
   if (await holds(PIDS, FORKING)) kinds.push('pids')
   if (kinds.length === 0) return undefined
@@ -158,12 +167,12 @@ async function rlimitHolder(inside: readonly string[]): Promise<Holder | undefin
 /** Processes of bubblewrap itself, which count too. */
 const BWRAP_PROCESSES = 2
 const SYSTEMD_RUN = ['/usr/bin/systemd-run', '--user', '--scope', '--quiet', '--collect']
-const SCOPE_TRIAL: Limits = { memory: 67_108_864, pids: 64 }
+const SCOPE_TRIAL: LimitValues = { memory: 67_108_864, pids: 64 }
 /** A script that prints the limits of its scope: systemd silently ignores a limit that it cannot enforce. */
 const PRINT_LIMITS = 'cd "/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)" && cat memory.max pids.max'
 
 /** Uses scopes of the user's systemd, if it runs. */
-async function systemdHolder(): Promise<Holder | undefined> {
+async function systemdHolder(): Promise<LimitMechanism | undefined> {
   const env = reach()
   if (env === undefined) return undefined
   const trial = holdInScope(SCOPE_TRIAL, env)
@@ -179,7 +188,7 @@ function reach(): Record<string, string> | undefined {
   return { XDG_RUNTIME_DIR, ...(DBUS_SESSION_BUS_ADDRESS === undefined ? {} : { DBUS_SESSION_BUS_ADDRESS }) }
 }
 
-function holdInScope({ memory, pids }: Limits, env: Record<string, string>): Hold {
+function holdInScope({ memory, pids }: LimitValues, env: Record<string, string>): Hold {
   const set = (...words: string[]) => words.flatMap(word => ['-p', word])
   return {
     before: [

@@ -5,14 +5,14 @@ import type { Enforced, ProcessLimits, ProcessRequest, ProcessSandbox, WrappedPr
 import type { ProtectedView } from '@svc/safe-fs'
 import { lineOf, verifying } from './bubblewrap.ts'
 import { unavailable } from './errors.ts'
-import { both, FREE, type Hold, type Kind, type Limits, NOTHING } from './limits.ts'
+import { both, FREE, type Hold, type LimitKind, type LimitValues, NOTHING } from './limits.ts'
 import { lookAtMachine, type Machine } from './machine.ts'
 import { openMountPoints } from './mount-points.ts'
 import { realPathOf } from './paths.ts'
 import { protect, type Protection } from './protection.ts'
 import { showFor, type ShownProcess } from './view.ts'
 
-export interface SandboxOptions {
+export interface ProcessSandboxOptions {
   /** The svc home: no process in a sandbox sees it. */
   readonly home: string
   /** Paths that must stay unchanged in writable folders. */
@@ -25,7 +25,11 @@ const REPLACED =
   'a protected path was replaced while a program in the sandbox could write there; svc ends the program: check the path'
 
 /** Creates the sandbox. It examines the machine at the first call. */
-export function createSandbox({ home, protectedPaths, warn = () => {} }: SandboxOptions): ProcessSandbox & AsyncDisposable {
+export function createSandbox({
+  home,
+  protectedPaths,
+  warn = () => {},
+}: ProcessSandboxOptions): ProcessSandbox & AsyncDisposable {
   const holds = new Map<string, Hold>()
   const machine = onceItWorks(lookAtMachine)
   const mountPoints = openMountPoints(join(home, 'run', 'mounts'))
@@ -87,7 +91,7 @@ export function createSandbox({ home, protectedPaths, warn = () => {} }: Sandbox
 }
 
 /** Prepares the view and the limits in parallel. */
-async function bothAtOnce(request: ProcessRequest, limits: Limits, found: Machine, home: string) {
+async function bothAtOnce(request: ProcessRequest, limits: LimitValues, found: Machine, home: string) {
   const showing = realPathOf(home).then(real => showFor(request, real))
   const holding = holdLimits(limits, found, async () => (await showing).isNode)
   try {
@@ -133,7 +137,7 @@ function onceItWorks(look: () => Promise<Machine>): () => Promise<Machine> {
 const PIDS = 256
 
 /** Returns the limits to enforce. Throws SANDBOX_UNAVAILABLE for a requested limit that this machine cannot enforce. */
-function needed({ memoryBytes, pids }: ProcessLimits, machine: Machine): Limits {
+function needed({ memoryBytes, pids }: ProcessLimits, machine: Machine): LimitValues {
   if (memoryBytes !== undefined && !machine.memory) throw unavailable('this machine cannot enforce a limit of memory')
   if (pids !== undefined && !machine.pids) throw unavailable('this machine cannot enforce a limit of processes')
   const most = pids ?? (machine.pids ? PIDS : undefined)
@@ -142,10 +146,10 @@ function needed({ memoryBytes, pids }: ProcessLimits, machine: Machine): Limits 
 
 /** Enforces the limits. */
 async function holdLimits(
-  limits: Limits,
+  limits: LimitValues,
   machine: Machine,
   isNode: () => Promise<boolean>
-): Promise<{ readonly hold: Hold; readonly enforced: Pick<Enforced, Kind> }> {
+): Promise<{ readonly hold: Hold; readonly enforced: Pick<Enforced, LimitKind> }> {
   const { memory, pids } = limits
   const program = { isNode }
   const enforced = {

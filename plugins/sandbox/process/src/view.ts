@@ -4,14 +4,14 @@ import { homedir } from 'node:os'
 import { delimiter, resolve, sep } from 'node:path'
 import { promisify } from 'node:util'
 import type { ProcessRequest } from '@svc/core/contracts'
-import type { View } from './bubblewrap.ts'
+import type { ProcessView } from './bubblewrap.ts'
 import { leadsOut } from './errors.ts'
 import { hiddenIn, isWithin, leastOf, readable, type Shown, visible } from './paths.ts'
 import { findProgram, packageOf, type Program, scriptOf, SYSTEM_FOLDERS } from './program.ts'
 
 /** One process as the sandbox starts it. */
 export interface ShownProcess {
-  readonly view: Omit<View, 'unset' | 'protection'>
+  readonly view: Omit<ProcessView, 'unset' | 'protection'>
   /** The program and its arguments. */
   readonly program: readonly string[]
   readonly env: Readonly<Record<string, string>>

@@ -4,7 +4,7 @@
 export type AskName = 'fetch' | 'read' | 'write' | 'list'
 
 /** One run of code. */
-export interface Job {
+export interface GuestTask {
   /** Tenants never share an engine. */
   readonly tenant: string
   readonly memoryBytes: number
@@ -29,13 +29,13 @@ export interface GuestFailure {
   readonly message: string
 }
 
-export type Outcome = { readonly lines: readonly GuestLine[] } & (
+export type GuestOutcome = { readonly lines: readonly GuestLine[] } & (
   | { readonly json: string; readonly failure?: undefined }
   | { readonly failure: GuestFailure }
 )
 
 export type ToThread =
-  | { readonly job: Job }
+  | { readonly job: GuestTask }
   | { readonly answer: number; readonly json: string }
   | { readonly answer: number; readonly error: string }
 
@@ -43,7 +43,7 @@ export type FromThread =
   | { readonly ready: true }
   | { readonly ask: number; readonly name: AskName; readonly json: string }
   /** `tenants`: those whose engines the thread keeps. */
-  | { readonly done: Outcome; readonly tenants: readonly string[] }
+  | { readonly done: GuestOutcome; readonly tenants: readonly string[] }
 
 /** The data that a thread starts with. */
 export interface ThreadData {

@@ -5,12 +5,12 @@ import { Worker } from 'node:worker_threads'
 import { type CallContext, codeOf, messageOf } from '@svc/core'
 import { createSemaphore } from '@svc/plugin-kit'
 import { sandboxClosed, overrun, threadLost, threadMemory } from './errors.ts'
-import type { Job, Outcome, AskName, FromThread, ThreadData, ToThread } from './messages.ts'
+import type { GuestTask, GuestOutcome, AskName, FromThread, ThreadData, ToThread } from './messages.ts'
 
 /** Threads for guests. None starts before the first run. */
 export interface Pool extends AsyncDisposable {
   /** Waits for a thread and runs a job there. Throws WORK_BUSY where too many wait. */
-  run(job: Job, handler: RequestHandler, ctx: CallContext): Promise<Outcome>
+  run(job: GuestTask, handler: RequestHandler, ctx: CallContext): Promise<GuestOutcome>
 }
 
 const WAITING = { waiting: 256, waitingEach: 64, waitMs: 30_000 }
@@ -95,7 +95,7 @@ interface Running {
   readonly handler: RequestHandler
   /** Aborts the requests of the guest; set at the first request. */
   asks?: AbortController
-  readonly end: PromiseWithResolvers<Outcome>
+  readonly end: PromiseWithResolvers<GuestOutcome>
 }
 
 /** A thread that runs one job at a time. An idle thread does not keep the process alive. */
@@ -120,7 +120,7 @@ class GuestThread {
   }
 
   /** Runs a job. The thread ends if the job exceeds its time, and when the signal aborts. */
-  async run(job: Job, handler: RequestHandler, signal: AbortSignal): Promise<Outcome> {
+  async run(job: GuestTask, handler: RequestHandler, signal: AbortSignal): Promise<GuestOutcome> {
     const running: Running = { handler, end: Promise.withResolvers() }
     running.end.promise.catch(() => {})
     const onAbort = () => void this.end(signal.reason)

@@ -11,7 +11,7 @@ import {
   Tools,
 } from '@svc/core/contracts'
 import { callTimedOut, guestFailed, inputTooLarge, limitInvalid, exportsInvalid, itemInvalid, slotUnknown } from './errors.ts'
-import { type Job, MOST_CHARACTERS, type Outcome } from './messages.ts'
+import { type GuestTask, MOST_CHARACTERS, type GuestOutcome } from './messages.ts'
 import type { RequestHandler, Pool } from './pool.ts'
 import { LEAST_BYTES } from './settings.ts'
 
@@ -21,16 +21,16 @@ interface SandboxBounds {
   readonly memoryBytes: number
 }
 
-export interface SandboxOptions {
+export interface ScriptSandboxOptions {
   readonly pool: Pool
   readonly bounds: SandboxBounds
   readonly handlerFor: (grants: Pick<ScriptLimits, 'network' | 'paths'>) => RequestHandler
 }
 
-type Work = Pick<Job, 'code' | 'what' | 'tenant'> & { readonly input: unknown; readonly limits: ScriptLimits }
+type Work = Pick<GuestTask, 'code' | 'what' | 'tenant'> & { readonly input: unknown; readonly limits: ScriptLimits }
 
 /** Creates the sandbox for scripts and for plugins of plain JavaScript. */
-export function createSandbox(options: SandboxOptions): ScriptSandbox {
+export function createSandbox(options: ScriptSandboxOptions): ScriptSandbox {
   return {
     async run({ code, input = null, tenant, limits = {} }: Script, ctx): Promise<ScriptResult> {
       const owner = `tenant ${tenant ?? ctx.principal.id}`
@@ -60,12 +60,12 @@ const workOf = ({ plugin, code, permissions }: RuntimeModule, ctx: CallContext) 
 })
 
 async function perform(
-  { pool, bounds, handlerFor }: SandboxOptions,
+  { pool, bounds, handlerFor }: ScriptSandboxOptions,
   work: Work,
   ctx: CallContext
-): Promise<Outcome & { json: string }> {
+): Promise<GuestOutcome & { json: string }> {
   const { limits } = work
-  const job: Job = {
+  const job: GuestTask = {
     code: work.code,
     what: work.what,
     tenant: work.tenant,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type CallContext, type HookCallers, type Log, type SlotView } from '@svc/core'
 import type { BusMember, Fence, Json, NodeBus, NodeBusHooks, PeerAnswer, Store, StoreChange } from '@svc/core/contracts'
 import { follow } from '@svc/storage-kit/follow'
-import { Calls } from './calls.ts'
+import { BusCalls } from './calls.ts'
 import { notJoined } from './errors.ts'
 import { checkSize, createPosts, type Posts } from './posts.ts'
 import { type MemberRecord, MEMBERS, type Post, POSTS, PERMITS } from './space.ts'
@@ -33,7 +33,7 @@ export class StoreBus implements NodeBus {
   readonly #options: BusOptions
   readonly #posts: Posts
   readonly #permits: Permits
-  readonly #calls: Calls
+  readonly #calls: BusCalls
   readonly #lostMs: number
   #members = new Map<string, MemberRecord>()
   #lease: Fence | undefined
@@ -50,7 +50,7 @@ export class StoreBus implements NodeBus {
     this.#permits = createPermits(store, self)
     const isMember = async (worker: string) =>
       this.#members.has(worker) || (await store.get(MEMBERS, worker, lasting)) !== undefined
-    this.#calls = new Calls({ self, posts: this.#posts, answers, isMember, lasting })
+    this.#calls = new BusCalls({ self, posts: this.#posts, answers, isMember, lasting })
   }
 
   async join(facts: Json, ctx: CallContext): Promise<void> {

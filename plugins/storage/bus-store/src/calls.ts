@@ -23,7 +23,7 @@ interface CallDependencies {
 }
 
 /** The calls between this worker and other members: each part of a call is a post to one worker. */
-export class Calls {
+export class BusCalls {
   readonly #parts: CallDependencies
   readonly #open = new Map<string, OpenCall>()
   /** The answers that this worker gives, by the id of the call. */

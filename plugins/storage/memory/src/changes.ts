@@ -13,7 +13,7 @@ interface Watcher {
 }
 
 /** Passes changes to watchers. */
-export interface Changes {
+export interface ChangeNotifier {
   notify(changes: readonly StoreChange[]): void
   /** Changes from this call on, until the signal aborts or the store closes. */
   watch(collection: string, signal: AbortSignal): AsyncIterable<StoreChange>
@@ -21,7 +21,7 @@ export interface Changes {
 }
 
 /** Creates the hub between batches and watchers. */
-export function createChanges(): Changes {
+export function createChanges(): ChangeNotifier {
   const watchers = new Set<Watcher>()
   const end = (watcher: Watcher) => {
     watcher.ended = true

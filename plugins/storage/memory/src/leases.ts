@@ -1,4 +1,4 @@
-import { type Attempt, createLeaseQueue, type LeaseQueue, steadyNow, storeFenced } from '@svc/storage-kit'
+import { type LeaseAttempt, createLeaseQueue, type LeaseQueue, steadyNow, storeFenced } from '@svc/storage-kit'
 import type { Fence, Lease } from '@svc/core/contracts'
 
 interface Holding {
@@ -8,7 +8,7 @@ interface Holding {
 }
 
 /** The leases of one process. */
-export interface Leases {
+export interface MemoryLeases {
   readonly queue: LeaseQueue
   renew(lease: Fence, ttlMs: number): Lease
   release(lease: Fence): void
@@ -21,13 +21,13 @@ export interface Leases {
 const KEEP_MS = 60 * 60_000
 
 /** Creates the leases of a store in memory. */
-export function createLeases(): Leases {
+export function createLeases(): MemoryLeases {
   const held = new Map<string, Holding>()
   // Higher than any fence of an earlier process: it starts from the clock, which is faster than any caller.
   let last = Date.now() * 1000
   let swept = steadyNow()
 
-  const attempt = (name: string, holder: string, ttlMs: number): Attempt => {
+  const attempt = (name: string, holder: string, ttlMs: number): LeaseAttempt => {
     const now = steadyNow()
     if (now - swept > KEEP_MS) sweep(held, (swept = now))
     const there = held.get(name)

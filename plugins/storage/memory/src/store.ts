@@ -37,7 +37,7 @@ import {
 } from '@svc/storage-kit'
 import { createBatches, type StoreContents } from './batch.ts'
 import { createChanges } from './changes.ts'
-import { createLeases, type Leases } from './leases.ts'
+import { createLeases, type MemoryLeases } from './leases.ts'
 import { createCapacity, type CapacityLimits } from './capacity.ts'
 import { createTable } from './table.ts'
 import { compareKeys } from './text-search.ts'
@@ -105,7 +105,7 @@ export function createMemoryStore(limits: MemoryLimits): MemoryStore {
 
 type Claims = Pick<Store, 'acquire' | 'renew' | 'release' | 'releaseHolder'> & Counts
 
-function createClaims(leases: Leases, counts: MemoryCounts, enter: (signal: AbortSignal) => void): Claims {
+function createClaims(leases: MemoryLeases, counts: MemoryCounts, enter: (signal: AbortSignal) => void): Claims {
   return {
     async acquire(lease, request, ctx) {
       enter(ctx.signal)

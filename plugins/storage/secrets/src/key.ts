@@ -9,7 +9,7 @@ export interface Key {
 }
 
 /** The first key seals; the others only open what they sealed. */
-export type Keys = readonly [Key, ...Key[]]
+export type SealingKeys = readonly [Key, ...Key[]]
 
 export const KEY_VARIABLE = 'SVC_SECRETS_KEY'
 
@@ -23,7 +23,7 @@ export interface KeyPlace {
 }
 
 /** Reads the keys: of the variable, else of the file. Throws SECRETS_KEY_MISSING and SECRETS_KEY_INVALID. */
-export function readKeys({ file, env }: KeyPlace): Keys {
+export function readKeys({ file, env }: KeyPlace): SealingKeys {
   const variable = env[KEY_VARIABLE]
   if (variable !== undefined && variable.trim() !== '') return parseKeys(variable, KEY_VARIABLE)
   if (file === undefined) throw keyMissing()
@@ -39,7 +39,7 @@ function textOf(file: string): string {
 }
 
 /** Parses keys, separated by commas or white space. Lines that start with # are comments. */
-function parseKeys(text: string, where: string): Keys {
+function parseKeys(text: string, where: string): SealingKeys {
   const words = text
     .split('\n')
     .filter(line => !line.trim().startsWith('#'))

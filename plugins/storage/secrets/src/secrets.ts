@@ -2,7 +2,7 @@ import { type CallContext, codeOf, type Log, registerSecret, SECRET_NAME } from 
 import type { Secret, SecretInfo, Secrets, Store } from '@svc/core/contracts'
 import type { SecretsConfig } from './config.ts'
 import { nameInvalid, secretConfigured, secretUnknown, valueInvalid } from './errors.ts'
-import type { Keys } from './key.ts'
+import type { SealingKeys } from './key.ts'
 import { all, COLLECTION, find, put, putRemoved, type StoredSecret } from './records.ts'
 import { seal, unseal } from './seal.ts'
 import { infoOf, MAX_VALUE_BYTES, readSource, type SourceReader, sourceWords } from './sources.ts'
@@ -12,7 +12,7 @@ export interface SecretsOptions {
   readonly config: SecretsConfig
   readonly env: SourceReader['env']
   /** Reads the keys again at each call, so that a new key in the file takes effect at once. */
-  readonly keys: () => Keys
+  readonly keys: () => SealingKeys
   readonly log: Pick<Log, 'warn'>
 }
 
@@ -89,7 +89,7 @@ async function setSealed({ store, keys }: SecretsOptions, name: string, value: s
 }
 
 /** Seals all records with the first key, all or none: an unreadable one fails the whole. */
-async function reseal(store: Store, keys: Keys, ctx: CallContext) {
+async function reseal(store: Store, keys: SealingKeys, ctx: CallContext) {
   const old = (await all(store, ctx)).filter(({ record }) => record.key_id !== keys[0].id)
   const ops = old.map(({ name, version, record }) =>
     put(name, { ...record, ...seal(name, unseal(name, record, keys), keys[0]) }, version)
@@ -112,12 +112,12 @@ function checkValue(value: unknown): void {
     throw valueInvalid(`has ${bytes} bytes`, `Shorten it to ${MAX_VALUE_BYTES} bytes, or keep it in a file and store the path`)
 }
 
-function sealedInfo({ name, record }: StoredSecret, keys: () => Keys): SecretInfo {
+function sealedInfo({ name, record }: StoredSecret, keys: () => SealingKeys): SecretInfo {
   const { created_at: createdAt, changed_at: changedAt, key_id: keyId } = record
   return { name, source: 'sealed', state: stateOf(name, record, keys), createdAt, changedAt, keyId }
 }
 
-function stateOf(name: string, record: StoredSecret['record'], keys: () => Keys): SecretInfo['state'] {
+function stateOf(name: string, record: StoredSecret['record'], keys: () => SealingKeys): SecretInfo['state'] {
   try {
     unseal(name, record, keys())
     return 'ready'

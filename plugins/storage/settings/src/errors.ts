@@ -8,12 +8,12 @@ export const settingsUnknown = (name: unknown) =>
   })
 
 /** A problem of a value, in the terms of its author. */
-export interface Problem {
+export interface SettingProblem {
   readonly path: string
   readonly message: string
 }
 
-export const settingsInvalid = (problems: readonly Problem[]) =>
+export const settingsInvalid = (problems: readonly SettingProblem[]) =>
   svcError('SETTINGS_INVALID', problems.map(({ path, message }) => `${path} ${message}`).join('\n'), {
     details: { problems },
     hint: 'Fix the listed values; nothing was stored',

@@ -14,7 +14,7 @@ import type {
 } from '@svc/core/contracts'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import {
-  type Problem,
+  type SettingProblem,
   settingsConflict,
   settingsForbidden,
   settingsInvalid,
@@ -148,7 +148,7 @@ const MOST_PROBLEMS = 20
 
 function checkValues(definition: Definition, values: SettingValues): void {
   if (!isTree(values)) throw settingsInvalid([{ path: 'the values', message: 'must be an object' }])
-  const problems: Problem[] = []
+  const problems: SettingProblem[] = []
   for (const [key, value] of Object.entries(values)) {
     if (problems.length >= MOST_PROBLEMS) break
     const isRemoved = value === null && definition.keys.includes(key)
@@ -206,7 +206,7 @@ interface Definition {
   readonly plugin: string
   readonly keys: readonly string[]
   /** The problems of one value. */
-  check(key: string, value: Json): Problem[]
+  check(key: string, value: Json): SettingProblem[]
   readonly defaults: SettingValues
 }
 
@@ -257,7 +257,7 @@ async function compile(name: string, plugin: string, { schema }: SettingDefiniti
 /** An object without inherited members: ajv would take its "constructor" for a value. */
 const bare = (): Record<string, Json> => Object.create(null) as Record<string, Json>
 
-const unknownKey = (key: string, keys: readonly string[]): Problem => ({
+const unknownKey = (key: string, keys: readonly string[]): SettingProblem => ({
   path: key.slice(0, 64),
   message: `is not a setting; the settings are ${keys.slice(0, 20).join(', ') || 'none'}`,
 })

@@ -8,7 +8,7 @@ import { dropPartial, openForReading, partialOf, sync } from './file.ts'
 import { type Findings, inspect } from './inspect.ts'
 import { mergeText } from './text-tables.ts'
 import { isThere, identityOf } from './identity.ts'
-import { isFileError, Refusal, wordsFor } from './file-errors.ts'
+import { isFileError, FileRefusal, wordsFor } from './file-errors.ts'
 
 /** A backup that was made and checked. */
 export interface Backup {
@@ -81,7 +81,7 @@ function purgeTexts(partial: string): void {
 
 /** A full disk concerns the target, not the store. */
 function copyError(error: unknown, store: string, file: string): unknown {
-  if (error instanceof Refusal) return storeUnreadable(store, String(error.refused.args[0]), error)
+  if (error instanceof FileRefusal) return storeUnreadable(store, String(error.refused.args[0]), error)
   if (!isFileError(error)) return error
   const isTarget = [8, 10, 13, 14].includes(Number((error as { errcode?: number }).errcode) & 0xff)
   const reason = wordsFor(error, basename(isTarget ? file : store))[0]

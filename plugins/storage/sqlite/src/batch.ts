@@ -2,8 +2,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Json, Space } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit/sort-key'
 import { noteMigrated, type StoredCatalog, type StoredCollection } from './catalog.ts'
-import { RowCache, type Row } from './rows.ts'
-import { expect, parsed, Refusal } from './file-errors.ts'
+import { RowCache, type StoredRow } from './rows.ts'
+import { expect, parsed, FileRefusal } from './file-errors.ts'
 import { createTextTables } from './text-tables.ts'
 import type { WireOp } from './wire.ts'
 import { STREAM } from './file.ts'
@@ -58,16 +58,16 @@ export function createBatches(db: DatabaseSync, context: BatchContext): Batches 
 
 function check(op: WireOp, { catalog, spaces }: BatchContext): void {
   if (op[0] === 'migrated') {
-    if (!spaces.has(op[1])) throw new Refusal('STORE_UNKNOWN', 'space', op[1])
+    if (!spaces.has(op[1])) throw new FileRefusal('STORE_UNKNOWN', 'space', op[1])
     return
   }
   const isRecord = op[0] === 'put' || op[0] === 'delete'
   const owner = isRecord ? catalog.collections.get(op[1]) : catalog.logs.get(op[1])
-  if (!owner) throw new Refusal('STORE_UNKNOWN', isRecord ? 'collection' : 'log', op[1])
+  if (!owner) throw new FileRefusal('STORE_UNKNOWN', isRecord ? 'collection' : 'log', op[1])
   // A process that knows an older version of a space must not write its old format into migrated data.
   const stored = catalog.spaces.get(owner.space) ?? 0
   const known = spaces.get(owner.space)?.version ?? 0
-  if (stored > known) throw new Refusal('STORE_NEWER', `the space "${owner.space}"`, stored, known)
+  if (stored > known) throw new FileRefusal('STORE_NEWER', `the space "${owner.space}"`, stored, known)
 }
 
 /** A record with its positions in the indexes of its collection. */
@@ -99,7 +99,7 @@ function createRecords(db: DatabaseSync) {
   }
   const insert = (at: number, collection: StoredCollection, key: string, text: string) => {
     const { changes, lastInsertRowid } = s.insert.run(collection.id, key, text)
-    if (changes === 0) throw new Refusal('STORE_CONFLICT', at, 0, Number(s.find.get(collection.id, key)!.version))
+    if (changes === 0) throw new FileRefusal('STORE_CONFLICT', at, 0, Number(s.find.get(collection.id, key)!.version))
     const id = Number(lastInsertRowid)
     const positions = indexing.put(collection, id, key, text)
     return known.keep(nameOf(collection, key), { id, version: 1, positions }).version
@@ -191,7 +191,7 @@ const statements = (db: DatabaseSync) => ({
 /** The streams of all logs, changed by the writer inside a transaction. */
 interface Entries {
   /** Returns the seq of the last entry. */
-  append(at: number, log: number, id: string, ifLength: number, rows: readonly Row[]): number
+  append(at: number, log: number, id: string, ifLength: number, rows: readonly StoredRow[]): number
   drop(log: number, id: string): number
   /** The numbers of the streams that were appended to since the last call. */
   takeStreams(): number[]
@@ -225,7 +225,7 @@ function createEntries(db: DatabaseSync): Entries {
   /** Creates an unknown stream at once if it can be new: most streams are. */
   const streamFor = (log: number, id: string, ifLength: number) =>
     (ifLength > 0 || known.has(keyOf(log, id)) ? undefined : begin(log, id)) ?? find(log, id)
-  const write = (stream: Stream, rows: readonly Row[]) => {
+  const write = (stream: Stream, rows: readonly StoredRow[]) => {
     for (const [count, text] of rows) s.append.run(stream.id, (stream.length += count), text)
     streams.push(stream.id)
     return stream.length

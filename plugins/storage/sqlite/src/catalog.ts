@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Collection, IndexPaths, Json, Space, TextFields } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit/sort-key'
-import { Refusal } from './file-errors.ts'
+import { FileRefusal } from './file-errors.ts'
 import { markTexts } from './file.ts'
 import { createTextTable, createTextTables, dropTextTable, type StoredText, textSpec } from './text-tables.ts'
 
@@ -102,7 +102,7 @@ export function isDeclared(catalog: StoredCatalog, space: Space): boolean {
 export function declareSpace(db: DatabaseSync, space: Space): number {
   const catalog = loadCatalog(db)
   const stored = catalog.spaces.get(space.name) ?? 0
-  if (stored > space.version) throw new Refusal('STORE_NEWER', `the space "${space.name}"`, stored, space.version)
+  if (stored > space.version) throw new FileRefusal('STORE_NEWER', `the space "${space.name}"`, stored, space.version)
   if (isDeclared(catalog, space)) return stored
   if (stored === 0) db.prepare('INSERT INTO spaces VALUES (?, ?)').run(space.name, space.version)
   for (const [name, declared] of Object.entries(space.collections ?? {})) {
@@ -119,7 +119,7 @@ export function declareSpace(db: DatabaseSync, space: Space): number {
 
 function checkOwner(kind: string, name: string, space: string, by: string | undefined): void {
   if (by !== undefined && by !== space)
-    throw new Refusal('STORE_INVALID', `the ${kind} "${name}" of space "${space}" belongs to space "${by}"`)
+    throw new FileRefusal('STORE_INVALID', `the ${kind} "${name}" of space "${space}" belongs to space "${by}"`)
 }
 
 function declareCollection(db: DatabaseSync, space: string, name: string, declared: Collection): void {

@@ -2,12 +2,12 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Batches, type BatchContext, createBatches } from './batch.ts'
 import { openForWriting } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
-import type { WriterData, Answer } from './wire.ts'
+import type { WriterData, WriterAnswer } from './wire.ts'
 import { RowCache } from './rows.ts'
-import { Refusal } from './file-errors.ts'
+import { FileRefusal } from './file-errors.ts'
 
 /** The open file with its statements. */
-export interface Connection {
+export interface OpenFile {
   readonly db: DatabaseSync
   readonly identity: Identity | undefined
   readonly batches: Batches
@@ -24,9 +24,9 @@ export interface Connection {
 }
 
 /** Holds the connection: opens it when needed, and gives it up after errors or when the file was replaced. */
-export interface Connections {
-  get(): Connection
-  readonly current: Connection | undefined
+export interface ConnectionHolder {
+  get(): OpenFile
+  readonly current: OpenFile | undefined
   /** How often the file was opened. */
   readonly generation: number
   /** Gives up a broken connection. */
@@ -37,8 +37,8 @@ export interface Connections {
 export type ConnectionOptions = Pick<WriterData, 'path' | 'mayMake'>
 
 /** Creates the holder of the connection to a file. */
-export function createConnections({ path, mayMake }: ConnectionOptions, context: BatchContext): Connections {
-  let current: Connection | undefined
+export function createConnections({ path, mayMake }: ConnectionOptions, context: BatchContext): ConnectionHolder {
+  let current: OpenFile | undefined
   let former: Identity | undefined
   let generation = 0
 
@@ -75,7 +75,7 @@ export function createConnections({ path, mayMake }: ConnectionOptions, context:
   }
 }
 
-function open(path: string, context: BatchContext, options: { mayMake: boolean }): Connection {
+function open(path: string, context: BatchContext, options: { mayMake: boolean }): OpenFile {
   const db = openForWriting(path, options)
   const s = {
     begin: db.prepare('BEGIN IMMEDIATE'),
@@ -106,10 +106,10 @@ export const firstOf = (statement: StatementSync): unknown => Object.values(stat
 
 /** The leases in the file, changed by the writer inside a transaction. */
 interface LeaseTable {
-  acquire(lease: string, holder: string, ttlMs: number): Answer
-  renew(lease: string, fence: number, ttlMs: number): Answer
-  release(lease: string, fence: number): Answer
-  releaseHolder(prefix: string): Answer
+  acquire(lease: string, holder: string, ttlMs: number): WriterAnswer
+  renew(lease: string, fence: number, ttlMs: number): WriterAnswer
+  release(lease: string, fence: number): WriterAnswer
+  releaseHolder(prefix: string): WriterAnswer
   check(lease: string, fence: number): void
   /** Whether the transaction must be synced although only leases changed. */
   takeMustSync(): boolean
@@ -148,7 +148,7 @@ function createLeaseTable(db: DatabaseSync): LeaseTable {
     },
     renew(lease, fence, ttlMs) {
       const now = Date.now()
-      if (s.renew.run(now + ttlMs, lease, fence, now).changes === 0) throw new Refusal('STORE_FENCED', lease, fence)
+      if (s.renew.run(now + ttlMs, lease, fence, now).changes === 0) throw new FileRefusal('STORE_FENCED', lease, fence)
       return [fence, now + ttlMs]
     },
     release(lease, fence) {
@@ -162,7 +162,7 @@ function createLeaseTable(db: DatabaseSync): LeaseTable {
       return []
     },
     check(lease, fence) {
-      if (fenceOf(lease) !== fence) throw new Refusal('STORE_FENCED', lease, fence)
+      if (fenceOf(lease) !== fence) throw new FileRefusal('STORE_FENCED', lease, fence)
     },
     takeMustSync() {
       const was = mustSync

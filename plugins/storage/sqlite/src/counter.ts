@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { StatementSync } from 'node:sqlite'
 import type { Counted, CountWindow } from '@svc/core/contracts'
-import { createCounts, type Counts } from './counts.ts'
+import { createCounts, type FileCounts } from './counts.ts'
 import { beginAnew, type CountsFile, countsFile, hasCounts, openCounts, PROBE } from './counts-file.ts'
 import { readError, tooManyWrites } from './errors.ts'
 import { type Identity, identityOf, isThere } from './identity.ts'
@@ -31,7 +31,7 @@ export interface CounterOptions {
 }
 
 interface Open extends CountsFile {
-  readonly counts: Counts
+  readonly counts: FileCounts
   readonly identity: Identity | undefined
   readonly s: Record<'begin' | 'commit' | 'probe', StatementSync>
 }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { type Kind, make, makeTables, marksOf, opened } from './file.ts'
+import { type FileKind, make, makeTables, marksOf, opened } from './file.ts'
 import { isDamage } from './file-errors.ts'
 
 // Counts have their own file beside the store, so that a request does not wait for the disk. A damaged file stays, and a new
@@ -17,7 +17,7 @@ export interface CountsFile {
 }
 
 /** "svc2" */
-const COUNTS: Kind = { what: 'the file of counts', application: 0x73766332, format: 1 }
+const COUNTS: FileKind = { what: 'the file of counts', application: 0x73766332, format: 1 }
 const TABLES = `
 CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE counts(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, ends INTEGER NOT NULL, windows TEXT NOT NULL) STRICT;

@@ -5,7 +5,7 @@ import { NOW } from './file.ts'
 import { parsed } from './file-errors.ts'
 
 /** The counted hits in a file, changed inside a transaction. */
-export interface Counts {
+export interface FileCounts {
   count(key: string, windows: readonly CountWindow[]): Counted
   /** Writes the counts of the transaction; returns the number of rows. */
   flush(): number
@@ -30,7 +30,7 @@ interface Row {
  * Prepares the statements of one connection. Each row is read once and written once in a transaction. A row gets a new, higher
  * id when its longest window begins, so the lowest ids began first.
  */
-export function createCounts(db: DatabaseSync, most: number): Counts {
+export function createCounts(db: DatabaseSync, most: number): FileCounts {
   const s = statements(db)
   const rows = new Map<string, Row>()
   const time = createClock(() => Number(s.now.get()!.now))

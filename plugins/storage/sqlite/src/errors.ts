@@ -9,7 +9,7 @@ import {
   storeUnknown,
   storeUnsure,
 } from '@svc/storage-kit'
-import { gone, isDamage, isFileError, lastingOf, type Moment, READ_ONLY, Refusal, wordsFor } from './file-errors.ts'
+import { gone, isDamage, isFileError, lastingOf, type Moment, READ_ONLY, FileRefusal, wordsFor } from './file-errors.ts'
 import type { Refused } from './wire.ts'
 
 type Args = readonly (string | number)[]
@@ -31,7 +31,7 @@ export const refusedError = ({ code, args }: Refused, path: string): SvcError =>
 
 /** Converts an error of the file into an error of the contract. */
 export function readError(error: unknown, path: string, moment: Moment = 'running'): unknown {
-  if (error instanceof Refusal) return refusedError(error.refused, path)
+  if (error instanceof FileRefusal) return refusedError(error.refused, path)
   if (!isFileError(error)) return error
   return fileProblem(path, wordsFor(error, basename(path), moment), error, lastingOf(error))
 }

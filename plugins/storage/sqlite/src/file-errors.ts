@@ -2,7 +2,7 @@ import type { Json } from '@svc/core/contracts'
 import { type Refused, UNASKED } from './wire.ts'
 
 /** A refusal inside the writer. */
-export class Refusal extends Error {
+export class FileRefusal extends Error {
   readonly refused: Refused
 
   constructor(code: Refused['code'], ...args: (string | number)[]) {
@@ -83,7 +83,7 @@ export const isSyncError = (error: unknown): boolean => (error as { errcode?: un
 
 /** A condition of the file that lasts until someone fixes it, even if small writes still work: `damaged`, `full`, `read_only`, or ''. */
 export function lastingOf(error: unknown): string {
-  if (error instanceof Refusal) return String(error.refused.args[3] ?? '')
+  if (error instanceof FileRefusal) return String(error.refused.args[3] ?? '')
   const code = primaryCode(error)
   if (code === 11 || code === 26) return 'damaged'
   if (code === 8 || systemCode(error) === 'EROFS') return READ_ONLY
@@ -93,19 +93,19 @@ export function lastingOf(error: unknown): string {
 export const isDamage = (error: unknown): boolean => lastingOf(error) === 'damaged'
 
 /** The file was deleted or emptied. */
-export const gone = (): Refusal =>
-  new Refusal('STORE_UNAVAILABLE', 'the store file is gone', 'Put it back, or restart the server to begin with an empty one')
+export const gone = (): FileRefusal =>
+  new FileRefusal('STORE_UNAVAILABLE', 'the store file is gone', 'Put it back, or restart the server to begin with an empty one')
 
 /** Parses JSON in the file. svc wrote it, so invalid JSON means damage. */
 export function parsed(text: unknown): Json {
   try {
     return JSON.parse(String(text)) as Json
   } catch (cause) {
-    throw new Refusal('STORE_UNAVAILABLE', 'the store file is damaged', REASONS[11]![1], String(cause), 'damaged')
+    throw new FileRefusal('STORE_UNAVAILABLE', 'the store file is damaged', REASONS[11]![1], String(cause), 'damaged')
   }
 }
 
 /** Refuses an operation whose expected version differs. */
 export function expect(op: number, expected: number, actual: number): void {
-  if (expected !== UNASKED && expected !== actual) throw new Refusal('STORE_CONFLICT', op, expected, actual)
+  if (expected !== UNASKED && expected !== actual) throw new FileRefusal('STORE_CONFLICT', op, expected, actual)
 }

@@ -2,11 +2,11 @@ import { hash } from 'node:crypto'
 import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
-import { cannotOpen, gone, Refusal } from './file-errors.ts'
+import { cannotOpen, gone, FileRefusal } from './file-errors.ts'
 import { TEXTS } from './text-tables.ts'
 
 /** The marks of a kind of file: they exclude databases of other programs, and newer formats of the tables. */
-export interface Kind {
+export interface FileKind {
   readonly what: string
   readonly application: number
   readonly format: number
@@ -15,10 +15,10 @@ export interface Kind {
 }
 
 /** "svc1" */
-const STORE: Kind = { what: 'the store file', application: 0x73766331, format: 3, newest: 4 }
+const STORE: FileKind = { what: 'the store file', application: 0x73766331, format: 3, newest: 4 }
 
 /** Marks a file as one of this kind. */
-export function marksOf({ application, format }: Kind): string {
+export function marksOf({ application, format }: FileKind): string {
   return `PRAGMA application_id = ${application}; PRAGMA user_version = ${format};`
 }
 
@@ -156,7 +156,7 @@ export function markTexts(db: DatabaseSync): void {
 }
 
 /** Creates the tables of an empty file; throws for a file of another program or of a newer format. */
-export function makeTables(db: DatabaseSync, kind: Kind, tables: string): void {
+export function makeTables(db: DatabaseSync, kind: FileKind, tables: string): void {
   if (formatOf(db, kind) !== 0) return
   inOne(db, () => {
     if (formatOf(db, kind) === 0) db.exec(tables)
@@ -175,12 +175,12 @@ function inOne(db: DatabaseSync, does: () => void): void {
   }
 }
 
-function formatOf(db: DatabaseSync, { what, application: ours, format: own, newest: known = own }: Kind = STORE): number {
+function formatOf(db: DatabaseSync, { what, application: ours, format: own, newest: known = own }: FileKind = STORE): number {
   const { format, application, tables } = marksIn(db)
-  if (format > known && application === ours) throw new Refusal('STORE_NEWER', what, format, known)
+  if (format > known && application === ours) throw new FileRefusal('STORE_NEWER', what, format, known)
   if (application === ours && format > 0) return format
   if (format === 0 && application === 0 && tables === 0) return 0
-  throw new Refusal('STORE_UNAVAILABLE', `${what} is a database of another program`, 'Set store.path to another file')
+  throw new FileRefusal('STORE_UNAVAILABLE', `${what} is a database of another program`, 'Set store.path to another file')
 }
 
 /** Reads a consistent state: another process may be creating the tables. */

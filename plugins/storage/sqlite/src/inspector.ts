@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openForReading } from './file.ts'
 import type { Findings } from './inspect.ts'
 import { COUNT_IN_ROW } from './rows.ts'
-import { Refusal, wordsFor } from './file-errors.ts'
+import { FileRefusal, wordsFor } from './file-errors.ts'
 
 // The thread that checks a file.
 
@@ -20,12 +20,12 @@ function findings(path: string): Findings {
       db.close()
     }
   } catch (error) {
-    if (error instanceof Refusal) return withProblem(error.refused.code, reasonOf(error))
+    if (error instanceof FileRefusal) return withProblem(error.refused.code, reasonOf(error))
     return withProblem('STORE_UNAVAILABLE', wordsFor(error, basename(path))[0])
   }
 }
 
-function reasonOf({ refused: { code, args } }: Refusal): string {
+function reasonOf({ refused: { code, args } }: FileRefusal): string {
   return code === 'STORE_NEWER'
     ? `it was written by a newer program: format ${args[1]}, this one knows ${args[2]}`
     : String(args[0])

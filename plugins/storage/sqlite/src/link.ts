@@ -3,14 +3,14 @@ import type { Space } from '@svc/core/contracts'
 import { storeClosed } from '@svc/storage-kit'
 import { answerLost, refusedError, tooManyWrites, writerGone } from './errors.ts'
 import {
-  type Answer,
-  type Answered,
+  type WriterAnswer,
+  type WriterReply,
   commitOf,
   eachAnswer,
   type FromWriter,
   isRefused,
-  type Job,
-  type Numbered,
+  type WriterTask,
+  type NumberedTask,
   pack,
   type ToWriter,
   type Word,
@@ -20,7 +20,7 @@ import {
 /** The connection of the event loop to the writer's thread. */
 export interface Link {
   /** Sends a job. Jobs of one turn of the event loop travel together. */
-  send(job: Job, signal?: AbortSignal): Promise<Answer>
+  send(job: WriterTask, signal?: AbortSignal): Promise<WriterAnswer>
   /** Whether its thread has started: soon after the server, or with the first write. */
   isRunning(): boolean
   /** Checkpoints the log of a file of counts on the writer's thread, because that waits for the disk. */
@@ -50,7 +50,7 @@ export function createLink(options: LinkOptions): Link {
   const { path, busyMs } = options
   const spaces = new Map<string, Space>()
   const pending = createPending(() => worker?.unref())
-  const outbox: Numbered[] = []
+  const outbox: NumberedTask[] = []
   let worker: Worker | undefined
   let seen = 0
   let { mayMake } = options
@@ -113,14 +113,17 @@ export function createLink(options: LinkOptions): Link {
 }
 
 /** Packs jobs that are sent now. Skips those whose callers have given up. */
-function packed(jobs: readonly Numbered[], pending: Pending): Word[] {
+function packed(jobs: readonly NumberedTask[], pending: Pending): Word[] {
   const words: Word[] = []
   for (const [id, job] of jobs) if (pending.sent(id)) pack(words, id, job)
   return words
 }
 
-const answerTo = ({ resolve, reject }: PromiseWithResolvers<Answer>, answer: Answered, { path, failed }: LinkOptions): void =>
-  isRefused(answer) ? reject(failed(refusedError(answer, path))) : resolve(answer)
+const answerTo = (
+  { resolve, reject }: PromiseWithResolvers<WriterAnswer>,
+  answer: WriterReply,
+  { path, failed }: LinkOptions
+): void => (isRefused(answer) ? reject(failed(refusedError(answer, path))) : resolve(answer))
 
 function startWriter(
   data: WriterData,
@@ -142,13 +145,13 @@ async function endOf(worker: Worker | undefined): Promise<void> {
   await ended
 }
 
-type Settle = PromiseWithResolvers<Answer>
+type Settle = PromiseWithResolvers<WriterAnswer>
 
 /** Jobs that wait for an answer of the writer, by number. */
 interface Pending {
   readonly size: number
   /** Adds a job that its caller can abort. */
-  add(isBatch: boolean, signal: AbortSignal | undefined): { readonly id: number; readonly promise: Promise<Answer> }
+  add(isBatch: boolean, signal: AbortSignal | undefined): { readonly id: number; readonly promise: Promise<WriterAnswer> }
   /** Settles a job, unless its caller has given up. */
   settle(id: number, finish: (settle: Settle) => void): void
   /** Records that a job is on its way to the writer. Returns false if its caller has given up. */
@@ -202,7 +205,7 @@ function createPending(emptied: () => void): Pending {
     },
     add(isBatch, signal) {
       const id = ++last
-      const promises = Promise.withResolvers<Answer>()
+      const promises = Promise.withResolvers<WriterAnswer>()
       waiting.set(id, { settle: promises, beside: signal && besideOf(signal).add(id), isBatch, isSent: false })
       return { id, promise: promises.promise }
     },

@@ -19,7 +19,7 @@ import type { Space } from '@svc/core/contracts'
 import { type Batches, createBatches } from './batch.ts'
 import { declareSpace, loadCatalog, type StoredCatalog, type StoredCollection } from './catalog.ts'
 import { asKnown, backupInvalid, backupMissing, backupNewer, restoreFailed, sameFile, storeInUse } from './errors.ts'
-import { isBusy, isFileError, lastingOf, Refusal } from './file-errors.ts'
+import { isBusy, isFileError, lastingOf, FileRefusal } from './file-errors.ts'
 import { dropPartial, openForWriting, partialOf, sync } from './file.ts'
 import { identityOf, isThere } from './identity.ts'
 import { type Findings, inspect } from './inspect.ts'
@@ -199,6 +199,6 @@ function copyRecords(from: DatabaseSync, [name, { id }]: Named, batches: Batches
 /** Unreadable data must not prevent a restore: it is often the reason for it. */
 function unlessFileError<T>(error: unknown, otherwise: T): T {
   if (lastingOf(error) === 'full') throw error
-  if (error instanceof Refusal || error instanceof SyntaxError || isFileError(error)) return otherwise
+  if (error instanceof FileRefusal || error instanceof SyntaxError || isFileError(error)) return otherwise
   throw error
 }

@@ -4,15 +4,15 @@ import type { Json } from '@svc/core/contracts'
 // contents. A single entry is its JSON; several are a list after a blank, with which svc's JSON never begins.
 
 /** Entries in one row: their number and its text. */
-export type Row = readonly [count: number, text: string]
+export type StoredRow = readonly [count: number, text: string]
 
 const SEVERAL = ' ['
 /** Maximum size of a row of several entries, in characters: reading one entry reads all. */
 const LARGEST = 16_384
 
 /** The rows of entries that are appended together. */
-export function rowsOf(texts: readonly string[]): Row[] {
-  const rows: Row[] = []
+export function rowsOf(texts: readonly string[]): StoredRow[] {
+  const rows: StoredRow[] = []
   for (let from = 0, to = 0; from < texts.length; from = to) {
     let chars = texts[to++]!.length
     while (to < texts.length && (chars += texts[to]!.length) <= LARGEST) to++

@@ -2,19 +2,19 @@ import { basename } from 'node:path'
 import type { Space } from '@svc/core/contracts'
 import type { BatchContext } from './batch.ts'
 import { declareSpace, loadCatalog } from './catalog.ts'
-import { type Connection, createConnections, firstOf } from './connection.ts'
-import { isBusy, isDamage, isFileError, isSyncError, lastingOf, Refusal, wordsFor } from './file-errors.ts'
-import type { Answer, Answered, Commit, Job, Refused, WireOp, WriterData } from './wire.ts'
+import { type OpenFile, createConnections, firstOf } from './connection.ts'
+import { isBusy, isDamage, isFileError, isSyncError, lastingOf, FileRefusal, wordsFor } from './file-errors.ts'
+import type { WriterAnswer, WriterReply, Commit, WriterTask, Refused, WireOp, WriterData } from './wire.ts'
 
 /** The result of a group of jobs. */
 export interface GroupDone extends Commit {
-  readonly answers: readonly Answered[]
+  readonly answers: readonly WriterReply[]
 }
 
 /** The work of the writer's thread: groups of jobs, one commit each. */
-export interface Session {
+export interface WriterSession {
   /** Performs the jobs in one transaction. Throws only if the file is busy; then nothing was done. */
-  run(jobs: readonly Job[]): GroupDone
+  run(jobs: readonly WriterTask[]): GroupDone
   close(): void
 }
 
@@ -22,7 +22,7 @@ export interface Session {
 const TRIM_MS = 60 * 60_000
 
 /** Opens the file when it is first needed, and again after errors. */
-export function createSession({ path, spaces, mayMake }: WriterData): Session {
+export function createSession({ path, spaces, mayMake }: WriterData): WriterSession {
   const context: BatchContext = {
     catalog: { spaces: new Map(), collections: new Map(), logs: new Map() },
     spaces: new Map(spaces.map(space => [space.name, space])),
@@ -30,7 +30,7 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
   const connections = createConnections({ path, mayMake }, context)
   let trimmed = 0
 
-  const transact = (jobs: readonly Job[], full: boolean, saves = false): Answered[] => {
+  const transact = (jobs: readonly WriterTask[], full: boolean, saves = false): WriterReply[] => {
     const c = connections.get()
     begin(c, full)
     try {
@@ -51,12 +51,12 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
     rollBack(c)
     return transact(jobs, true, saves)
   }
-  const attempt = (jobs: readonly Job[]): Answered[] => {
+  const attempt = (jobs: readonly WriterTask[]): WriterReply[] => {
     try {
       return transact(jobs, jobs.some(isDurable))
     } catch (error) {
       if (isBusy(error)) throw error
-      if (error instanceof Refusal) return jobs.map(() => error.refused)
+      if (error instanceof FileRefusal) return jobs.map(() => error.refused)
       // Errors that are not of the file belong to one job, and damage may concern only one job: the others run alone.
       if (!(error instanceof CommitUnsure) && (!isFileError(error) || isDamage(error)) && jobs.length > 1)
         return jobs.flatMap(job => attempt([job]))
@@ -76,7 +76,7 @@ export function createSession({ path, spaces, mayMake }: WriterData): Session {
 }
 
 /** Only data waits for the disk: a power cut may lose a lease, because its holder is gone too. */
-const isDurable = (job: Job) => job[0] === 'batch' || job[0] === 'open' || job[0] === 'probe'
+const isDurable = (job: WriterTask) => job[0] === 'batch' || job[0] === 'open' || job[0] === 'probe'
 
 function unavailable(thrown: unknown, path: string): Refused {
   const error = thrown instanceof CommitUnsure ? thrown.cause : thrown
@@ -90,7 +90,7 @@ function unavailable(thrown: unknown, path: string): Refused {
 /** The disk failed to sync a commit: it can be there after a restart. */
 class CommitUnsure extends Error {}
 
-function commit(c: Connection): void {
+function commit(c: OpenFile): void {
   try {
     c.s.commit.run()
   } catch (error) {
@@ -102,13 +102,13 @@ function unsure({ cause }: CommitUnsure, path: string): Refused {
   return { code: 'STORE_UNSURE', args: [wordsFor(cause, basename(path))[0], String(cause)] }
 }
 
-function begin(c: Connection, full: boolean): void {
+function begin(c: OpenFile, full: boolean): void {
   if (c.isFull !== full) c.db.exec(`PRAGMA synchronous = ${full ? 'FULL' : 'NORMAL'}`)
   c.isFull = full
   c.s.begin.run()
 }
 
-function rollBack(c: Connection): void {
+function rollBack(c: OpenFile): void {
   // The catalog may have been read inside the transaction.
   c.seen = c.seenCatalog = undefined
   c.batches.takeWatched()
@@ -116,7 +116,7 @@ function rollBack(c: Connection): void {
 }
 
 /** Clears the caches after writes of other processes, and reloads the catalog if it changed. */
-function refresh(c: Connection, context: BatchContext): void {
+function refresh(c: OpenFile, context: BatchContext): void {
   const version = firstOf(c.s.version)
   if (version === c.seen) return
   forget(c)
@@ -126,12 +126,12 @@ function refresh(c: Connection, context: BatchContext): void {
   c.seenCatalog = catalog
 }
 
-function forget(c: Connection): void {
+function forget(c: OpenFile): void {
   c.batches.forget()
   c.leases.forget()
 }
 
-function reload(c: Connection, context: BatchContext): void {
+function reload(c: OpenFile, context: BatchContext): void {
   // a new index contains records that were cached without it
   forget(c)
   context.catalog = loadCatalog(c.db)
@@ -139,7 +139,7 @@ function reload(c: Connection, context: BatchContext): void {
 }
 
 /** Deletes deletions that every watcher has had an hour to read. */
-function trim(c: Connection, now: number): void {
+function trim(c: OpenFile, now: number): void {
   c.s.forget.run(now - TRIM_MS)
   c.s.trim.run(now - TRIM_MS)
 }
@@ -155,7 +155,7 @@ const leavesNothing = ({ code, args }: Refused) =>
  * Runs one job. Uses savepoints only if one is needed: behind a savepoint, SQLite copies each changed page, a third of the
  * writer's time.
  */
-function answer(c: Connection, context: BatchContext, job: Job, saves: boolean): Answered {
+function answer(c: OpenFile, context: BatchContext, job: WriterTask, saves: boolean): WriterReply {
   const savepoint = saves || job[0] === 'open'
   if (savepoint) c.s.save.run()
   try {
@@ -163,19 +163,19 @@ function answer(c: Connection, context: BatchContext, job: Job, saves: boolean):
     if (savepoint) c.s.keep.run()
     return done
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof FileRefusal)) throw error
     if (savepoint) undo(c)
     else if (!leavesNothing(error.refused)) throw new Halfway()
     return error.refused
   }
 }
 
-function undo(c: Connection): void {
+function undo(c: OpenFile): void {
   c.db.exec('ROLLBACK TO job; RELEASE job')
   forget(c)
 }
 
-function act(c: Connection, context: BatchContext, job: Job): Answer {
+function act(c: OpenFile, context: BatchContext, job: WriterTask): WriterAnswer {
   switch (job[0]) {
     case 'batch':
       if (job[2]) c.leases.check(job[2], job[3])
@@ -195,13 +195,13 @@ function act(c: Connection, context: BatchContext, job: Job): Answer {
   }
 }
 
-function doBatch(c: Connection, context: BatchContext, ops: readonly WireOp[]): Answer {
+function doBatch(c: OpenFile, context: BatchContext, ops: readonly WireOp[]): WriterAnswer {
   const results = c.batches.run(ops)
   if (ops.some(op => op[0] === 'migrated')) reload(c, context)
   return results
 }
 
-function open(c: Connection, context: BatchContext, space: Space): Answer {
+function open(c: OpenFile, context: BatchContext, space: Space): WriterAnswer {
   const stored = declareSpace(c.db, space)
   context.spaces.set(space.name, space)
   reload(c, context)

@@ -31,7 +31,7 @@ import { rowsOf } from './rows.ts'
 import { createTails, type Tails } from './tails.ts'
 import { writeProbe } from './try-out.ts'
 import { createWatches } from './watch.ts'
-import { type Answer, UNASKED, type WireOp } from './wire.ts'
+import { type WriterAnswer, UNASKED, type WireOp } from './wire.ts'
 
 export interface SqliteOptions {
   /** The database file; it and its folder are created if missing. */
@@ -348,7 +348,7 @@ function toWire(ops: readonly StoreOp[]): WireOp[] {
 }
 
 /** After the results of the operations, the writer returns the stream of each append. */
-function remember(tails: Tails, ops: readonly WireOp[], answer: Answer): void {
+function remember(tails: Tails, ops: readonly WireOp[], answer: WriterAnswer): void {
   let next = ops.length
   ops.forEach((op, at) => {
     if (op[0] === 'append' && op[4].length > 0) tails.wrote(answer[next++]!, answer[at]!, op[4])

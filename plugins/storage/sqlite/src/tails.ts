@@ -1,5 +1,5 @@
 import type { Json, LogEntry } from '@svc/core/contracts'
-import { entriesIn, type Row } from './rows.ts'
+import { entriesIn, type StoredRow } from './rows.ts'
 
 /**
  * A cache of the ends of streams that this process read recently and wrote since. Entries never change and numbers of streams
@@ -10,7 +10,7 @@ export interface Tails {
    * Adds acknowledged entries: the rows up to the seq `end`. Only for streams that were read: most streams, such as logs, are
    * never read.
    */
-  wrote(stream: number, end: number, rows: readonly Row[]): void
+  wrote(stream: number, end: number, rows: readonly StoredRow[]): void
   /** Adds entries that were read up to the end of their stream; freezes them. */
   saw(stream: number, entries: readonly LogEntry[], chars: number): void
   /** The entries `from` to `to`, frozen; undefined unless all are cached. */
@@ -81,7 +81,7 @@ export function createTails(): Tails {
   }
 }
 
-function add(tail: Tail, [count, text]: Row): void {
+function add(tail: Tail, [count, text]: StoredRow): void {
   tail.chars += text.length
   if (count === 1) tail.entries.push(text)
   else

@@ -1,5 +1,5 @@
 import type { Space } from '@svc/core/contracts'
-import type { Row } from './rows.ts'
+import type { StoredRow } from './rows.ts'
 
 // The messages between the event loop and the writer's thread. Jobs and answers are flat lists of texts and numbers: cloning
 // nested lists took longer than the work.
@@ -10,12 +10,12 @@ export const UNASKED = -1
 export type WireOp =
   | readonly ['put', collection: string, key: string, text: string, ifVersion: number]
   | readonly ['delete', collection: string, key: string, ifVersion: number]
-  | readonly ['append', log: string, id: string, ifLength: number, rows: readonly Row[]]
+  | readonly ['append', log: string, id: string, ifLength: number, rows: readonly StoredRow[]]
   | readonly ['drop', log: string, id: string]
   | readonly ['migrated', space: string, version: number]
 
 /** Work for the writer, done completely or not at all. */
-export type Job =
+export type WriterTask =
   | readonly ['batch', ops: readonly WireOp[], lease: string, fence: number]
   | readonly ['acquire', lease: string, holder: string, ttlMs: number]
   | readonly ['renew', lease: string, fence: number, ttlMs: number]
@@ -26,7 +26,7 @@ export type Job =
   | readonly ['probe']
 
 /** The answer of a job: results and streams of a batch, fence and expiry of a lease, a version. */
-export type Answer = readonly number[]
+export type WriterAnswer = readonly number[]
 
 /**
  * Maximum number of answers in one message. While the event loop handles a message, the writer works on the jobs that followed
@@ -46,10 +46,10 @@ export interface Refused {
     | 'STORE_UNSURE'
   readonly args: readonly (string | number)[]
 }
-export type Answered = Answer | Refused
+export type WriterReply = WriterAnswer | Refused
 
 /** A job with its number. */
-export type Numbered = readonly [id: number, job: Job]
+export type NumberedTask = readonly [id: number, job: WriterTask]
 
 /** Packed jobs in order, or a file of counts whose log shall be checkpointed. */
 export type ToWriter = readonly Word[] | 'close' | { readonly settle: string }
@@ -74,7 +74,7 @@ export interface WriterData {
   readonly spaces: readonly Space[]
 }
 
-export const isRefused = (answer: Answered): answer is Refused => 'code' in answer
+export const isRefused = (answer: WriterReply): answer is Refused => 'code' in answer
 
 /** Number of words of each kind; a batch and an append end with the number of following words. */
 const LENGTHS = {
@@ -91,7 +91,7 @@ const LENGTHS = {
 } as const
 
 /** Adds a job to a packed list. */
-export function pack(words: Word[], id: number, job: Job): void {
+export function pack(words: Word[], id: number, job: WriterTask): void {
   words.push(id)
   if (job[0] !== 'batch') {
     words.push(...job)
@@ -105,21 +105,21 @@ export function pack(words: Word[], id: number, job: Job): void {
 }
 
 /** The jobs of a packed list. */
-export function unpack(words: readonly Word[]): Numbered[] {
-  const jobs: Numbered[] = []
+export function unpack(words: readonly Word[]): NumberedTask[] {
+  const jobs: NumberedTask[] = []
   let at = 0
   const some = (count: number) => words.slice(at, (at += count))
   const op = (): WireOp => {
     const kind = words[at] as WireOp[0]
     if (kind !== 'append') return some(LENGTHS[kind]) as unknown as WireOp
     const [, log, id, ifLength, count] = some(5) as [string, string, string, number, number]
-    return [kind, log, id, ifLength, Array.from({ length: count }, () => some(2) as unknown as Row)]
+    return [kind, log, id, ifLength, Array.from({ length: count }, () => some(2) as unknown as StoredRow)]
   }
   while (at < words.length) {
     const id = words[at++] as number
-    const kind = words[at] as Job[0]
+    const kind = words[at] as WriterTask[0]
     if (kind !== 'batch') {
-      jobs.push([id, some(LENGTHS[kind]) as unknown as Job])
+      jobs.push([id, some(LENGTHS[kind]) as unknown as WriterTask])
       continue
     }
     const [, lease, fence, count] = some(4) as [string, string, number, number]
@@ -136,8 +136,8 @@ const REFUSED = -1
  * quarter slower.
  */
 export function* packAnswers(
-  group: readonly Numbered[],
-  answers: readonly Answered[],
+  group: readonly NumberedTask[],
+  answers: readonly WriterReply[],
   { watched, generation }: Commit
 ): Generator<FromWriter, void> {
   for (let from = 0; from < group.length; from += PART) {
@@ -147,7 +147,7 @@ export function* packAnswers(
   }
 }
 
-function packAnswer(words: Word[], id: number, answer: Answered): void {
+function packAnswer(words: Word[], id: number, answer: WriterReply): void {
   if (isRefused(answer)) words.push(id, REFUSED, answer.code, answer.args.length, ...answer.args)
   else words.push(id, answer.length, ...answer)
 }
@@ -159,7 +159,7 @@ export const commitOf = ([generation, watched]: FromWriter): Commit => ({
 })
 
 /** Calls back for each answer. */
-export function eachAnswer(words: FromWriter, settle: (id: number, answer: Answered) => void): void {
+export function eachAnswer(words: FromWriter, settle: (id: number, answer: WriterReply) => void): void {
   for (let at = 2; at < words.length; ) {
     const [id, length] = [words[at] as number, words[at + 1] as number]
     const from = length === REFUSED ? at + 4 : at + 2

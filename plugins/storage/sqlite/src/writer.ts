@@ -2,10 +2,10 @@ import { basename } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { settle } from './counts-file.ts'
-import type { Row } from './rows.ts'
+import type { StoredRow } from './rows.ts'
 import { createSession, type GroupDone } from './session.ts'
 import { isBusy, wordsFor } from './file-errors.ts'
-import { type Job, type Numbered, packAnswers, type Refused, type ToWriter, unpack, type WriterData } from './wire.ts'
+import { type WriterTask, type NumberedTask, packAnswers, type Refused, type ToWriter, unpack, type WriterData } from './wire.ts'
 
 // The writer's thread. While one commit waits for the disk, the next jobs gather at the port for the next commit.
 
@@ -18,7 +18,7 @@ const data = workerData as WriterData
 const { path, busyMs } = data
 const port = parentPort!
 const session = createSession(data)
-const queue: Numbered[] = []
+const queue: NumberedTask[] = []
 let working = false
 let closing = false
 
@@ -49,21 +49,21 @@ function gather(): void {
   for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) take(next.message as ToWriter)
 }
 
-function cut(): Numbered[] {
+function cut(): NumberedTask[] {
   let chars = 0
   let count = 0
   while (count < queue.length && count < GROUP && chars < GROUP_CHARS) chars += charsOf(queue[count++]![1])
   return queue.splice(0, count)
 }
 
-const charsOf = (job: Job) =>
+const charsOf = (job: WriterTask) =>
   job[0] === 'batch'
     ? job[1].reduce((sum, op) => sum + (op[0] === 'put' ? op[3].length : op[0] === 'append' ? rowsChars(op[4]) : 0), 0)
     : 0
-const rowsChars = (rows: readonly Row[]) => rows.reduce((sum, [, text]) => sum + text.length, 0)
+const rowsChars = (rows: readonly StoredRow[]) => rows.reduce((sum, [, text]) => sum + text.length, 0)
 
 /** While another process has the file, new jobs join the group: fewer commits wait less for each other. */
-async function commit(): Promise<{ readonly group: Numbered[]; readonly done: GroupDone }> {
+async function commit(): Promise<{ readonly group: NumberedTask[]; readonly done: GroupDone }> {
   const until = Date.now() + busyMs
   for (;;) {
     const group = cut()

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { createSession } from '../src/session.ts'
 import { createSqliteStore, type SqliteStore } from '../src/store.ts'
-import type { Job } from '../src/wire.ts'
+import type { WriterTask } from '../src/wire.ts'
 import { commitsIn } from './log-support.ts'
 import { PROBED, SPACE, temporaryFolder, ctx } from './support.ts'
 import { put } from './broken-files.ts'
@@ -118,7 +118,7 @@ describe('what the store has acknowledged', () => {
     await using folder = await temporaryFolder()
     using commits = watchCommits()
     const session = createSession({ path: join(folder.path, 'svc.db'), busyMs: 0, mayMake: true, spaces: [] })
-    const done = (...jobs: Job[]) => {
+    const done = (...jobs: WriterTask[]) => {
       const { answers } = session.run(jobs)
       expect(
         answers.some(answer => 'code' in answer),
@@ -126,8 +126,8 @@ describe('what the store has acknowledged', () => {
       ).to.equal(false)
       return commits.take()
     }
-    const write: Job = ['batch', [['put', 'notes', 'k', '1', -1]], '', 0]
-    const lease = (name: string): Job => ['acquire', name, 'holder', 60_000]
+    const write: WriterTask = ['batch', [['put', 'notes', 'k', '1', -1]], '', 0]
+    const lease = (name: string): WriterTask => ['acquire', name, 'holder', 60_000]
     try {
       expect(done(['open', JSON.stringify(SPACE)])).to.deep.equal([FULL])
       expect(done(write)).to.deep.equal([FULL])

@@ -16,4 +16,4 @@ export default definePlugin({
   },
 })
 
-export type { SearchConfig } from './settings.ts'
+export type { FileSearchConfig } from './settings.ts'

@@ -15,7 +15,7 @@ import {
   type WalkStats,
 } from '@svc/safe-fs'
 import { queryInvalid } from './errors.ts'
-import type { SearchConfig } from './settings.ts'
+import type { FileSearchConfig } from './settings.ts'
 
 /** Counters of a search. */
 export interface SearchStats extends WalkStats {
@@ -29,7 +29,7 @@ export interface SearchStats extends WalkStats {
 
 /** A search in files: its options and counters. */
 export interface FileSearch extends Search {
-  readonly limits: SearchConfig
+  readonly limits: FileSearchConfig
   readonly ignored: boolean
   /** Whether to search a file, by its path relative to the start. */
   fits(path: string): boolean

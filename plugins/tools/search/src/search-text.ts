@@ -2,7 +2,7 @@ import type { Tool, ToolResult } from '@svc/core/contracts'
 import { toolOf } from '@svc/plugin-kit'
 import { compileGlob, type Roots } from '@svc/safe-fs'
 import { compileQuery, type FileSearch, type Match, newSearchStats, searchPlace, type SearchStats } from './search-files.ts'
-import type { SearchConfig } from './settings.ts'
+import type { FileSearchConfig } from './settings.ts'
 
 /** Arguments as the schema allows them. */
 interface Arguments {
@@ -16,7 +16,7 @@ interface Arguments {
 }
 
 /** Creates `search_text`, which finds lines in the text files of the roots. */
-export function createSearchText(roots: Roots, limits: SearchConfig): Tool {
+export function createSearchText(roots: Roots, limits: FileSearchConfig): Tool {
   return toolOf<Arguments>({
     description: `Searches the lines of text files, in a folder recursively or in a file. Skips binary and very large files, and files that .gitignore and .ignore exclude. ${roots.words}`,
     category: 'search',
@@ -35,7 +35,7 @@ export function createSearchText(roots: Roots, limits: SearchConfig): Tool {
   })
 }
 
-async function prepare(wanted: Arguments, limits: SearchConfig, signal: AbortSignal): Promise<FileSearch> {
+async function prepare(wanted: Arguments, limits: FileSearchConfig, signal: AbortSignal): Promise<FileSearch> {
   const { query, regex = false, ignore_case = false, glob, context = 0, ignored = false } = wanted
   const end = performance.now() + limits.timeout_ms
   return {
@@ -73,7 +73,7 @@ function toResult(path: string, { matches, lines, tally, limits }: FileSearch): 
   }
 }
 
-function endOf({ ended, cut, entries, files }: SearchStats, { max_matches }: SearchConfig): string[] {
+function endOf({ ended, cut, entries, files }: SearchStats, { max_matches }: FileSearchConfig): string[] {
   if (ended === 'matches') return [`More lines match; these are the first ${max_matches}.`]
   if (ended) return [`The search ended after ${files} files, at the ${ended === 'time' ? 'time' : 'size'} limit of a call.`]
   return cut ? [`The search is incomplete: it ended after ${entries} entries.`] : []

@@ -1,7 +1,7 @@
 import { schema } from '@svc/core'
 
 /** The section `tools.search`. */
-export interface SearchConfig {
+export interface FileSearchConfig {
   /** Folders to search; default: those of the file tools. */
   roots?: string[]
   /** Maximum lines that a call finds. */
@@ -19,7 +19,7 @@ export interface SearchConfig {
 const integer = (minimum: number, maximum: number, fallback: number, description: string) =>
   ({ type: 'integer', minimum, maximum, default: fallback, description }) as const
 
-export const searchConfig = schema<SearchConfig>({
+export const searchConfig = schema<FileSearchConfig>({
   type: 'object',
   properties: {
     roots: {

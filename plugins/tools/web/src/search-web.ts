@@ -3,7 +3,7 @@ import type { Tool } from '@svc/core/contracts'
 import { stripResult, toolOf } from '@svc/plugin-kit'
 import { type GuardedFetch, readBody } from '@svc/safe-fetch'
 import { searchIncomplete, searchStatus, searchUnreachable, searchUnreadable } from './errors.ts'
-import type { SearchConfig, WebConfig } from './settings.ts'
+import type { WebSearchConfig, WebConfig } from './settings.ts'
 
 const COUNT = 10
 const MOST = 50
@@ -111,7 +111,7 @@ interface Preset {
 }
 
 const FIELDS = { title: 'title', url: 'url', snippet: 'content' }
-const PRESETS: Readonly<Record<SearchConfig['type'], Preset>> = {
+const PRESETS: Readonly<Record<WebSearchConfig['type'], Preset>> = {
   searxng: { method: 'GET', results: 'results', fields: FIELDS },
   brave: {
     url: 'https://api.search.brave.com/res/v1/web/search?q={query}&count={count}',
@@ -153,7 +153,7 @@ interface Endpoint {
 }
 
 /** Combines preset, configuration and key. Throws CONFIG_INVALID. */
-export function endpointOf(config: SearchConfig, key: string | undefined): Endpoint {
+export function endpointOf(config: WebSearchConfig, key: string | undefined): Endpoint {
   const preset = PRESETS[config.type]
   const { type, ...own } = config
   const { url: written, method, body, key_header, key_prefix = '', results } = { ...preset, ...own }

@@ -2,7 +2,7 @@ import { schema } from '@svc/core'
 import { type FetchConfig, fetchKeys } from '@svc/safe-fetch'
 
 /** The search endpoint: a preset or a custom endpoint. */
-export interface SearchConfig {
+export interface WebSearchConfig {
   /** Protocol of the endpoint; `json` is configured by the keys below. */
   type: 'searxng' | 'brave' | 'tavily' | 'serper' | 'json'
   /** URL with the placeholders `{query}` and `{count}`. Presets of public services have one. */
@@ -27,7 +27,7 @@ export interface SearchConfig {
 export interface WebConfig extends FetchConfig {
   convert_timeout_ms: number
   convert_memory_mb: number
-  search?: SearchConfig
+  search?: WebSearchConfig
 }
 
 const text = (description: string) => ({ type: 'string', minLength: 1, maxLength: 2000, description }) as const

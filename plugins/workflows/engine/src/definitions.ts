@@ -2,12 +2,12 @@ import type { SlotView } from '@svc/core'
 import type { Json, StoreOp, WorkflowDefinition, WorkflowNode } from '@svc/core/contracts'
 import { nodesWithin } from '@svc/workflow-lang'
 import { LRUCache } from 'lru-cache'
-import { digestOf, type Library } from './library.ts'
+import { digestOf, type WorkflowLibrary } from './library.ts'
 import type { Loader } from './loader.ts'
 import { DEFINITIONS, type StoredDefinition } from './space.ts'
 
 export interface DefinitionsOptions {
-  readonly library: Library
+  readonly library: WorkflowLibrary
   readonly loader: Loader
   readonly types: SlotView<WorkflowNode>
 }

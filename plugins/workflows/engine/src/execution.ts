@@ -1,12 +1,12 @@
 import type { CallContext, SlotView } from '@svc/core'
 import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
-import type { Scope, Template } from '@svc/workflow-lang'
-import { Calls, type Sleep, Waits, type Woken } from './waits.ts'
+import type { ExpressionScope, Template } from '@svc/workflow-lang'
+import { NodeCalls, type Sleep, Waits, type Woken } from './waits.ts'
 import { compileBody, type CompiledGraph, type CompiledNode } from './compiled.ts'
 import type { EntryOf, History, Spent } from './history.ts'
 import { resultTooLarge, runTooLarge, tooManySteps, toPublicError } from './errors.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
-import type { Journal } from './journal.ts'
+import type { RunJournal } from './journal.ts'
 import { type Redaction, sizeUpTo } from './redaction.ts'
 
 export interface ExecutionLimits {
@@ -23,7 +23,7 @@ interface ExecutionOptions {
   readonly root: string
   readonly types: SlotView<WorkflowNode>
   readonly history: History
-  readonly journal: Journal
+  readonly journal: RunJournal
   readonly limits: ExecutionLimits
   readonly redaction: Redaction
   /** Whether the definition has compensations. */
@@ -45,7 +45,7 @@ interface ExecutionOptions {
 /** A subworkflow. */
 export interface Inner {
   readonly graph: CompiledGraph
-  readonly vars: Scope
+  readonly vars: ExpressionScope
   /** Fills in the defaults of the result. Throws if the result does not match its schema. */
   readonly check?: (out: Json) => Promise<Json>
 }
@@ -54,7 +54,7 @@ export interface Inner {
 export class Execution {
   readonly #parts: ExecutionOptions
   readonly waits: Waits
-  readonly calls = new Calls()
+  readonly calls = new NodeCalls()
   readonly #spent = new Map<string, { calls: number; tokens: number }>()
   readonly #made = new WeakMap<object, CompiledGraph>()
   #busy = 0
@@ -88,7 +88,7 @@ export class Execution {
   get history(): History {
     return this.#parts.history
   }
-  get journal(): Journal {
+  get journal(): RunJournal {
     return this.#parts.journal
   }
   get limits(): ExecutionLimits {
@@ -193,7 +193,7 @@ export class Execution {
     return this.#isNew && this.repeatable(node) === true
   }
 
-  evaluate(what: Template, scope: Scope): Json {
+  evaluate(what: Template, scope: ExpressionScope): Json {
     return what(scope)
   }
 

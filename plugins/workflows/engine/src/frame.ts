@@ -1,5 +1,5 @@
 import type { Budget, Json, PublicError } from '@svc/core/contracts'
-import type { Scope } from '@svc/workflow-lang'
+import type { ExpressionScope } from '@svc/workflow-lang'
 import type { CompiledGraph } from './compiled.ts'
 import type { Spent } from './history.ts'
 import { toPublicError } from './errors.ts'
@@ -21,7 +21,7 @@ export interface Frame {
 export interface FrameStart {
   readonly path: string
   readonly graph: CompiledGraph
-  readonly vars: Scope
+  readonly vars: ExpressionScope
   readonly nodes?: Readonly<Record<string, Json>>
   readonly ledger: Ledger
   readonly signal: AbortSignal

@@ -27,7 +27,7 @@ const [AWAY_MS, RETRY_MS] = [20_000, 250]
  * Writes the log of a run. Entries of one turn of the event loop, and those added during another write, form one batch. Entries
  * apply at once in this process (`history`), and for all processes after `stored` resolves.
  */
-export class Journal {
+export class RunJournal {
   readonly #parts: JournalOptions
   #length: number
   #entries: Entry[] = []

@@ -6,7 +6,7 @@ import { nodesWithin, plainDefinition } from '@svc/workflow-lang'
 import { LRUCache } from 'lru-cache'
 import type { Checker } from './checker.ts'
 import { workflowInvalid, workflowUnknown } from './errors.ts'
-import type { WorkflowFile, Roots } from './workflow-files.ts'
+import type { WorkflowFile, WorkflowRoots } from './workflow-files.ts'
 
 /** A workflow has the name of its file. */
 const nameOf = (source: string) => basename(source, extname(source))
@@ -48,9 +48,9 @@ export interface LoadedWorkflow {
   readonly problems: readonly WorkflowProblem[]
 }
 
-export interface LibraryOptions {
+export interface WorkflowLibraryOptions {
   readonly slot: SlotView<WorkflowDefinition>
-  readonly roots: Roots
+  readonly roots: WorkflowRoots
   readonly checker: Checker
 }
 
@@ -60,8 +60,8 @@ const CALLER = 'the caller'
 const KEPT = 500
 
 /** All workflows: those of plugins, and the current files below the roots. */
-export class Library {
-  readonly #parts: LibraryOptions
+export class WorkflowLibrary {
+  readonly #parts: WorkflowLibraryOptions
   /** Results of checks, valid until a name changes that definitions can use. */
   readonly #looked = new LRUCache<string, LoadedWorkflow>({ max: KEPT })
   /** The same by object identity, which costs nothing to look up. */
@@ -74,7 +74,7 @@ export class Library {
   #reading: Promise<unknown> = Promise.resolve()
   #turn = 0
 
-  constructor(parts: LibraryOptions) {
+  constructor(parts: WorkflowLibraryOptions) {
     this.#parts = parts
   }
 

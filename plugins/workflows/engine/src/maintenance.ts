@@ -5,7 +5,7 @@ import { TOUCH_MS } from './definitions.ts'
 import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
 import { groupOf } from './run-starter.ts'
 
-export interface MaintenanceOptions {
+export interface RunMaintenanceOptions {
   readonly store: Store
   readonly queue: RunQueue
   /** The name of this worker. */
@@ -26,11 +26,11 @@ const LEASE = 'workflows.maintenance'
 const LEASE_MS = 60_000
 
 /** Deletes expired data and queues forgotten runs again. Only one worker does it at a time. */
-export class Maintenance {
-  readonly #parts: MaintenanceOptions
+export class RunMaintenance {
+  readonly #parts: RunMaintenanceOptions
   #timer: NodeJS.Timeout | undefined
 
-  constructor(parts: MaintenanceOptions) {
+  constructor(parts: RunMaintenanceOptions) {
     this.#parts = parts
   }
 

@@ -1,6 +1,6 @@
 import type { CallContext, Log } from '@svc/core'
 import type { Peers } from '@svc/core/contracts'
-import type { Library, LoadedWorkflow } from './library.ts'
+import type { WorkflowLibrary, LoadedWorkflow } from './library.ts'
 
 /** Time between two looks at the files. A look reads only files that changed. */
 const EVERY_MS = 5_000
@@ -9,7 +9,7 @@ const MAX_REPORTED = 3
 const PERMIT = 'workflows.problems'
 
 interface ProblemLogOptions {
-  readonly library: Pick<Library, 'files'>
+  readonly library: Pick<WorkflowLibrary, 'files'>
   /** Absent: this host runs alone. */
   readonly peers: Pick<Peers, 'acquire' | 'release'> | undefined
   readonly log: Log

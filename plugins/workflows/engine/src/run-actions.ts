@@ -9,7 +9,7 @@ import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
 import type { RunReader } from './run-reader.ts'
 import { INBOX, type ChangeNotice } from './space.ts'
-import type { Worker } from './worker.ts'
+import type { RunWorker } from './worker.ts'
 
 export interface RunActionsOptions {
   readonly store: Store
@@ -17,7 +17,7 @@ export interface RunActionsOptions {
   readonly peers: Peers | undefined
   readonly loader: Loader
   readonly reading: RunReader
-  readonly worker: Worker
+  readonly worker: RunWorker
 }
 
 /** The topic of messages between workers: a run has a new notice. */

@@ -8,7 +8,7 @@ import { Execution, type ExecutionLimits } from './execution.ts'
 import { errorOf, type Frame, Ledger, newFrame, Stopped } from './frame.ts'
 import { cancelKey, Inbox, type Letter } from './inbox.ts'
 import type { InitialCommit } from './initial-commit.ts'
-import { Journal } from './journal.ts'
+import { RunJournal } from './journal.ts'
 import type { Loaded } from './loader.ts'
 import { INBOX, LOG, type RunRecord, RUNS } from './space.ts'
 import { doStep } from './step.ts'
@@ -43,7 +43,7 @@ const LONGEST_MS = 2 ** 31 - 1
 export class RunExecutor {
   readonly #parts: RunExecutorOptions
   readonly #execution: Execution
-  readonly #journal: Journal
+  readonly #journal: RunJournal
   readonly #inbox: Inbox
   /** Aborts the nodes. The reason is the error of the run. */
   readonly #ending = new AbortController()
@@ -64,7 +64,7 @@ export class RunExecutor {
       ...(record.trace === undefined ? {} : { trace: record.trace }),
       ...(record.traceState === undefined ? {} : { traceState: record.traceState }),
     }
-    this.#journal = new Journal({
+    this.#journal = new RunJournal({
       store,
       id,
       fence: parts.fence,

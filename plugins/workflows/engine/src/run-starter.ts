@@ -16,22 +16,22 @@ import { type Definitions, TOUCH_MS } from './definitions.ts'
 import { invalid } from './errors.ts'
 import { type Entry, type EntryOf, framesOf, historyOf, isOver, UNDO } from './history.ts'
 import { InitialCommit } from './initial-commit.ts'
-import { digestOf, type Library } from './library.ts'
+import { digestOf, type WorkflowLibrary } from './library.ts'
 import type { Loader } from './loader.ts'
 import type { RunReader } from './run-reader.ts'
 import { KEYS, LOG, type RunRecord, RUNS } from './space.ts'
 import { checkInput, withDefaults } from './values.ts'
 import { runOf } from './views.ts'
-import type { Worker } from './worker.ts'
+import type { RunWorker } from './worker.ts'
 
 export interface RunStarterOptions {
   readonly store: Store
   readonly queue: RunQueue
-  readonly library: Library
+  readonly library: WorkflowLibrary
   readonly definitions: Definitions
   readonly loader: Loader
   readonly reading: RunReader
-  readonly worker: Worker
+  readonly worker: RunWorker
 }
 
 /** The store key of an idempotency key, the version of its record, and the digest of its request. */

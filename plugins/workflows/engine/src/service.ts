@@ -16,17 +16,17 @@ import { durationMs } from '@svc/workflow-lang'
 import { type Checker, createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
 import { createRunMetrics } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
-import { infoOf, Library } from './library.ts'
+import { infoOf, WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
-import { Maintenance } from './maintenance.ts'
+import { RunMaintenance } from './maintenance.ts'
 import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
-import type { Roots } from './workflow-files.ts'
+import type { WorkflowRoots } from './workflow-files.ts'
 import { NEWS, RunActions } from './run-actions.ts'
 import type { WorkflowsConfig } from './settings.ts'
 import { type RunRecord, RUNS, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
-import { Worker } from './worker.ts'
+import { RunWorker } from './worker.ts'
 
 export interface ServiceDependencies {
   readonly store: Store
@@ -40,7 +40,7 @@ export interface ServiceDependencies {
   readonly definitions: SlotView<WorkflowDefinition>
   readonly lookup: ReturnType<typeof createNameLookup>
   readonly config: WorkflowsConfig
-  readonly roots: Roots
+  readonly roots: WorkflowRoots
   readonly events: Events
   readonly log: Log
   readonly lasting: CallContext
@@ -67,9 +67,9 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const loader = new Loader({ store, types, secrets: config.secrets })
   const names = withWorkflowNames(parts.lookup, () => library)
   const checker = createChecker({ types, ...names, secrets: Object.keys(config.secrets) })
-  const library: Library = new Library({ slot: parts.definitions, roots: parts.roots, checker })
+  const library: WorkflowLibrary = new WorkflowLibrary({ slot: parts.definitions, roots: parts.roots, checker })
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
-  const worker: Worker = new Worker({
+  const worker: RunWorker = new RunWorker({
     store,
     queue,
     loader,
@@ -95,7 +95,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const starting = new RunStarter({ store, queue, library, definitions, loader, reading, worker })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
-  const maintenance = new Maintenance({ store, queue, worker: parts.worker, retentionMs, maxAgeMs, log, lasting })
+  const maintenance = new RunMaintenance({ store, queue, worker: parts.worker, retentionMs, maxAgeMs, log, lasting })
   return {
     check: createCheck(worker, store),
     metrics: {
@@ -121,12 +121,12 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
 }
 
 interface Components {
-  readonly library: Library
+  readonly library: WorkflowLibrary
   readonly checker: Checker
   readonly starting: RunStarter
   readonly reading: RunReader
   readonly runActions: RunActions
-  readonly worker: Worker
+  readonly worker: RunWorker
   readonly syncWaitMs: number
 }
 
@@ -184,7 +184,7 @@ const progressEvent = (step: string, node: string, message: string | undefined, 
 })
 
 /** Reports whether this worker takes runs from the queue, and how many runs are open. */
-function createCheck(worker: Pick<Worker, 'problem' | 'size'>, store: Store): Check {
+function createCheck(worker: Pick<RunWorker, 'problem' | 'size'>, store: Store): Check {
   const probe: Check['probe'] = async () =>
     worker.problem === undefined
       ? { status: 'healthy' }

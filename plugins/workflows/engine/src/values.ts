@@ -1,11 +1,11 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, WorkflowDefinition } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid } from './errors.ts'
 
-const checks = new WeakMap<object, Promise<ToolSchema>>()
+const checks = new WeakMap<object, Promise<ParametersCheck>>()
 
-function schemaOf(json: JsonSchema & object): Promise<ToolSchema> {
+function schemaOf(json: JsonSchema & object): Promise<ParametersCheck> {
   const made = checks.get(json) ?? toolSchema(json)
   checks.set(json, made)
   return made

@@ -94,7 +94,7 @@ interface Bounds {
  * The open node calls of a run. Each ends with its time limit or its signal. All calls share a timer, and calls with the same
  * signal share a listener: a timer and a listener for each call cost a third of a step.
  */
-export class Calls {
+export class NodeCalls {
   readonly #open = new Set<Open>()
   readonly #bySignal = new WeakMap<AbortSignal, Set<Open>>()
   #timer: NodeJS.Timeout | undefined

@@ -39,7 +39,7 @@ const AGAIN_MS = 1_000
 const LONGEST_MS = 2 ** 31 - 1
 
 /** Executes runs: those that start here, and those from the queue. */
-export class Worker {
+export class RunWorker {
   readonly #parts: WorkerDependencies
   readonly #active = new Map<string, Active>()
   readonly #taking = new AbortController()

@@ -20,7 +20,7 @@ export interface WorkflowFile {
 }
 
 /** The folders with workflow files. */
-export interface Roots {
+export interface WorkflowRoots {
   /** All readable files below the roots, in a fixed order. */
   files(): Promise<readonly WorkflowFile[]>
   /** Names of all files without extension. Returns a new object after any change. */
@@ -41,7 +41,7 @@ const ENDINGS = new Set(['.yaml', '.yml', '.json', ...CODE])
 const [LARGEST, MOST] = [1_048_576, 2_000]
 
 /** Missing folders count as empty. Code is imported only from `code`, paths of folders and files. */
-export function openRoots(folders: readonly string[], code: readonly string[]): Roots {
+export function openRoots(folders: readonly string[], code: readonly string[]): WorkflowRoots {
   const sourcesOf = (paths: readonly string[], isCode: boolean) =>
     [...new Set(paths.map(path => resolve(path)))].map((root): Source => ({ root, code: isCode }))
   // code sources come first, because they can be inside a folder of definitions
@@ -202,7 +202,7 @@ async function below(folder: string, stamps: Map<string, string>, depth = 0): Pr
 export async function protectedPathsOf(
   { code, writable_by_tools }: WorkflowsConfig,
   folders: readonly string[],
-  roots: Roots
+  roots: WorkflowRoots
 ): Promise<ProtectedPaths> {
   const paths = [...(writable_by_tools ? [] : folders), ...code, ...pathsOfCode(await roots.codeFiles())]
   const hint = writable_by_tools ? {} : { hint: 'Set workflows.writable_by_tools to true to let tools write definitions' }

@@ -2,7 +2,7 @@ import type { RunningHost } from '@svc/core'
 import { type Json, RunQueue, Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
 import { mock } from 'node:test'
 import { expect } from 'chai'
-import { Maintenance } from '../src/maintenance.ts'
+import { RunMaintenance } from '../src/maintenance.ts'
 import { openEngine, quiet, ran, ctx, waitingRun } from './support.ts'
 
 const DAY_MS = 86_400_000
@@ -13,7 +13,7 @@ const ASKS: WorkflowDefinition = { name: 'asks', nodes: { ask: { type: 'human', 
 /** What looks after the house, to be told when; and the store, to make things older than they are. */
 function houseOf(host: RunningHost) {
   const [store, queue, log] = [host.service(Store), host.service(RunQueue), host.log]
-  const maintenance = new Maintenance({
+  const maintenance = new RunMaintenance({
     store,
     queue,
     worker: 'server.1',
@@ -157,7 +157,7 @@ describe('a run that gets too old', () => {
       },
     } as Store
     mock.timers.enable({ apis: ['setTimeout'] })
-    const maintenance = new Maintenance({
+    const maintenance = new RunMaintenance({
       store: watched,
       queue,
       worker: 'server.1',

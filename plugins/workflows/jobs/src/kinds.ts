@@ -1,6 +1,6 @@
 import { backoffDelay, type Principal, type SlotView } from '@svc/core'
 import type { JobKind, Json } from '@svc/core/contracts'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid, kindForbidden, kindUnknown } from './errors.ts'
 import type { JobsConfig } from './settings.ts'
 
@@ -24,7 +24,7 @@ const whole = (value: unknown, least: number, most: number): number | undefined 
 export class Kinds {
   readonly #view: SlotView<JobKind>
   readonly #config: JobsConfig
-  readonly #schemas = new WeakMap<JobKind, Promise<ToolSchema>>()
+  readonly #schemas = new WeakMap<JobKind, Promise<ParametersCheck>>()
 
   constructor(view: SlotView<JobKind>, config: JobsConfig) {
     this.#view = view
@@ -76,7 +76,7 @@ export class Kinds {
     return typeof scope === 'string' && scopes.includes(scope)
   }
 
-  #schemaOf(kind: JobKind): Promise<ToolSchema> {
+  #schemaOf(kind: JobKind): Promise<ParametersCheck> {
     let schema = this.#schemas.get(kind)
     if (!schema) this.#schemas.set(kind, (schema = toolSchema(kind.input!)))
     return schema

@@ -4,7 +4,7 @@ import { tryAcquire } from '@svc/storage-kit/records'
 import { JobsService } from './jobs-service.ts'
 import { Kinds } from './kinds.ts'
 import type { JobsConfig } from './settings.ts'
-import { Worker } from './worker.ts'
+import { JobWorker } from './worker.ts'
 import { deleteOps, type JobRecord, JOBS } from './space.ts'
 
 export interface JobsOptions {
@@ -22,8 +22,8 @@ export interface JobsOptions {
 
 interface JobsOfProcess {
   readonly jobs: JobsService
-  readonly worker: Worker
-  readonly maintenance: Maintenance
+  readonly worker: JobWorker
+  readonly maintenance: JobMaintenance
   readonly metrics: JobMetrics
 }
 
@@ -39,7 +39,7 @@ export function createJobs(options: JobsOptions): JobsOfProcess {
   const ended = (kind: string, state: JobState) => metrics.ended(kind, state)
   const graceMs = config.grace_s * 1000
   const times = { keepMs, graceMs, ...(leaseMs === undefined ? {} : { leaseMs }) }
-  const worker = new Worker({ store, kinds, holder, ...times, concurrency: config.concurrency, log, lasting, ended })
+  const worker = new JobWorker({ store, kinds, holder, ...times, concurrency: config.concurrency, log, lasting, ended })
   const metrics = createMetrics(() => worker.running())
   const jobs = new JobsService({
     store,
@@ -54,7 +54,7 @@ export function createJobs(options: JobsOptions): JobsOfProcess {
       await peers?.broadcast(CANCEL, { id }, lasting).catch(err => log.debug({ err }, 'failed to notify the workers'))
     },
   })
-  return { jobs, worker, metrics, maintenance: new Maintenance({ store, holder, log, lasting }) }
+  return { jobs, worker, metrics, maintenance: new JobMaintenance({ store, holder, log, lasting }) }
 }
 
 /** Counts of the attempts of this worker. */
@@ -89,7 +89,7 @@ function createMetrics(running: () => ReadonlyMap<string, number>): JobMetrics {
   }
 }
 
-export interface MaintenanceOptions {
+export interface JobMaintenanceOptions {
   readonly store: Store
   readonly holder: string
   readonly log: Log
@@ -101,11 +101,11 @@ const [PAGE, MOST] = [200, 20_000]
 const LEASE = 'jobs.maintenance'
 
 /** Deletes expired jobs. Only one worker does it at a time. */
-export class Maintenance {
-  readonly #options: MaintenanceOptions
+export class JobMaintenance {
+  readonly #options: JobMaintenanceOptions
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: MaintenanceOptions) {
+  constructor(options: JobMaintenanceOptions) {
     this.#options = options
   }
 

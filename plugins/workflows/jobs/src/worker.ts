@@ -33,7 +33,7 @@ const [PAGE, MOST_PAGES] = [100, 20]
 const NEVER = Number.MAX_SAFE_INTEGER
 
 /** Takes due jobs and executes them. */
-export class Worker {
+export class JobWorker {
   readonly #options: WorkerOptions
   readonly #leaseMs: number
   readonly #active = new Map<string, Attempt>()

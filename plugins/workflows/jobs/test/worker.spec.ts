@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 import { type JobKind, type JobStep, MetricSources, Store } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { Maintenance } from '../src/service.ts'
+import { JobMaintenance } from '../src/service.ts'
 import { DATA, JOBS, KEYS, LOG } from '../src/space.ts'
 import { ctx, openProcess, openStore } from './support.ts'
 
@@ -64,7 +64,7 @@ describe('a worker of jobs', () => {
     const { id } = await own.jobs.add({ kind: 'quick', key: 'k' }, ctx)
     const failed = await own.jobs.add({ kind: 'fails' }, ctx)
     for (const job of [id, failed.id]) await own.jobs.settled(job, 5_000, ctx)
-    await new Maintenance({ store: own.store, holder: 'test/', log: own.host.log, lasting: ctx }).run()
+    await new JobMaintenance({ store: own.store, holder: 'test/', log: own.host.log, lasting: ctx }).run()
     expect(codeOf(await own.jobs.get(id, ctx).catch((error: unknown) => error))).to.equal('JOB_UNKNOWN')
     const left = async (collection: string) =>
       (await own.store.range(collection, { limit: 10 }, ctx)).records.map(({ key }) => key)

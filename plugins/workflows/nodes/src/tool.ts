@@ -1,7 +1,7 @@
 import { type CallContext, type Log, type SchemaProblem, messageOf, type SlotView, withTimeout } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Tool, ToolResult, ToolStep, WorkflowNode } from '@svc/core/contracts'
 import { logToolFailure, objectOf } from '@svc/plugin-kit'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { interrupted, invalid, noCallsLeft, toolDenied, toolFailed, toolUnknown } from './errors.ts'
 
 type Arguments = Parameters<Tool['call']>[0]
@@ -47,7 +47,7 @@ function questionOf(name: string, args: Arguments): NodeStep {
   return { type: 'wait', ask: { kind: 'approval', message: `Allow the tool "${name}" to run with ${shown}?` } }
 }
 
-const checks = new WeakMap<Tool, Promise<ToolSchema>>()
+const checks = new WeakMap<Tool, Promise<ParametersCheck>>()
 const MAX_REPORTED = 10
 
 /** The arguments with their defaults. Throws INVALID_VALUE. */

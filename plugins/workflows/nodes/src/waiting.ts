@@ -1,7 +1,7 @@
 import { messageOf } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Question, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
-import { type ToolSchema, toolSchema } from '@svc/plugin-kit/tool-schema'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid, nothingCame, rejected, unanswered } from './errors.ts'
 import { duration, endOf } from './settings.ts'
 
@@ -76,7 +76,7 @@ async function checkAnswerable({ kind = 'approval', choices = [], schema, fallba
   if (problem) throw invalid(problem.path === '' ? 'fallback' : `fallback.${problem.path}`, problem.message)
 }
 
-async function schemaOf(schema: NonNullable<Question['schema']>): Promise<ToolSchema> {
+async function schemaOf(schema: NonNullable<Question['schema']>): Promise<ParametersCheck> {
   try {
     const made = await toolSchema(schema)
     // the first check compiles the schema

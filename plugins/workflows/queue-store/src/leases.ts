@@ -4,7 +4,7 @@ import { LeaseHold, storeFenced } from '@svc/storage-kit'
 import { tryAcquire } from '@svc/storage-kit/records'
 
 /** The leases of claims: one for each run, and one for each slot of a group. */
-export class Leases {
+export class QueueLeases {
   readonly #store: Store
   readonly #holder: string
   readonly #claimMs: number

@@ -1,7 +1,7 @@
 import { type CallContext, Wakeup } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { onlyConflict } from '@svc/storage-kit/records'
-import { Leases, type QueueEntry, QUEUE } from './leases.ts'
+import { QueueLeases, type QueueEntry, QUEUE } from './leases.ts'
 
 /** Maximum waiting time of the gate. */
 const LULL_MS = 5
@@ -53,7 +53,7 @@ export class StoreQueue implements RunQueue {
   readonly #node: string
   readonly #heldMs: number
   readonly #lasting: CallContext
-  readonly #leases: Leases
+  readonly #leases: QueueLeases
   readonly #wakeup = new Wakeup()
   readonly #lull = new IdleGate()
 
@@ -63,7 +63,7 @@ export class StoreQueue implements RunQueue {
     this.#holder = holder
     this.#node = node
     this.#heldMs = HELD_LIVES * claimMs
-    this.#leases = new Leases(store, holder, claimMs)
+    this.#leases = new QueueLeases(store, holder, claimMs)
   }
 
   async put(run: QueuedRun, { claim }: { readonly claim: boolean }, ctx: CallContext): Promise<RunClaim | undefined> {

@@ -5,7 +5,7 @@ import { CATCH_UPS, OVERLAPS, type SchedulesConfig, specOf } from './settings.ts
 import { checkZone, type Timing, timingOf } from './timing.ts'
 
 /** A schedule that this process knows, from whatever origin. */
-export interface Definition {
+export interface ScheduleDefinition {
   readonly name: string
   readonly origin: Schedule['origin']
   readonly spec: ScheduleSpec
@@ -65,7 +65,7 @@ function checkJob(job: unknown): void {
 }
 
 /** The schedules of the configuration. The host has checked them with `configProblems`. */
-export function configured({ entries, time_zone: zone }: SchedulesConfig): Definition[] {
+export function configured({ entries, time_zone: zone }: SchedulesConfig): ScheduleDefinition[] {
   return Object.entries(entries).map(([name, entry]) => {
     const { spec, timing } = checkSpec(specOf(entry), zone)
     return { name, origin: 'configuration', spec, timing, principal: SYSTEM }
@@ -77,8 +77,8 @@ export function contributed(
   view: SlotView<ScheduleSpec>,
   zone: string,
   rejected: (name: string, plugin: string, error: unknown) => void
-): Definition[] {
-  return view.entries().flatMap(([name, item]): Definition[] => {
+): ScheduleDefinition[] {
+  return view.entries().flatMap(([name, item]): ScheduleDefinition[] => {
     const plugin = view.owner(name) ?? ''
     try {
       checkName(name)

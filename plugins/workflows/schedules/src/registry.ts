@@ -1,13 +1,13 @@
 import { type CallContext, codeOf, type Log, pause } from '@svc/core'
 import type { ScheduleSpec, Store, StoreRecord } from '@svc/core/contracts'
-import { checkSpec, type Definition } from './definitions.ts'
+import { checkSpec, type ScheduleDefinition } from './definitions.ts'
 import type { ActiveSchedule, Scheduler } from './scheduler.ts'
 import { fingerprintOf, putRecord, SCHEDULES, type ScheduleRecord } from './space.ts'
 
 export interface RegistryOptions {
   readonly store: Store
   /** The schedules of the configuration and of plugins, in this order. */
-  readonly declared: () => readonly Definition[]
+  readonly declared: () => readonly ScheduleDefinition[]
   /** The time zone of schedules without one. */
   readonly zone: string
   readonly now: () => number
@@ -16,7 +16,7 @@ export interface RegistryOptions {
 }
 
 /** Whether a schedule that a caller added takes precedence over a definition. */
-const isGuarded = (record: ScheduleRecord, { origin }: Definition) => record.spec !== undefined && origin === 'plugin'
+const isGuarded = (record: ScheduleRecord, { origin }: ScheduleDefinition) => record.spec !== undefined && origin === 'plugin'
 
 const PAGE = 200
 const AGAIN_MS = 1_000
@@ -30,8 +30,8 @@ export class Registry {
   }
 
   /** The schedules that the configuration and the plugins define, by name. The configuration takes precedence. */
-  declared(): Map<string, Definition> {
-    const found = new Map<string, Definition>()
+  declared(): Map<string, ScheduleDefinition> {
+    const found = new Map<string, ScheduleDefinition>()
     for (const definition of this.#options.declared()) if (!found.has(definition.name)) found.set(definition.name, definition)
     return found
   }
@@ -71,7 +71,7 @@ export class Registry {
   }
 
   /** An entry of the configuration replaces an added schedule with the same name. A plugin must not be able to do that. */
-  #scheduleOf({ key, value }: StoreRecord, declared: Definition | undefined): ActiveSchedule | undefined {
+  #scheduleOf({ key, value }: StoreRecord, declared: ScheduleDefinition | undefined): ActiveSchedule | undefined {
     const record = value as unknown as ScheduleRecord
     if (declared && !isGuarded(record, declared)) return { ...declared, record }
     if (!record.spec) return undefined
@@ -86,7 +86,7 @@ export class Registry {
   }
 
   /** The state of a schedule that has none yet. */
-  #fresh({ spec, principal }: Definition): ScheduleRecord {
+  #fresh({ spec, principal }: ScheduleDefinition): ScheduleRecord {
     const { id: owner, scopes } = principal
     return { owner, scopes, fingerprint: this.fingerprint(spec), since: this.#options.now(), isPaused: false }
   }

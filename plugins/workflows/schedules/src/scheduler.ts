@@ -1,7 +1,7 @@
 import { type CallContext, codeOf, type Log, type Principal, Wakeup } from '@svc/core'
 import type { Jobs, ScheduleSpec, ScheduleTick, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
 import { onlyConflict } from '@svc/storage-kit/records'
-import type { Definition } from './definitions.ts'
+import type { ScheduleDefinition } from './definitions.ts'
 import { toPublicError } from './errors.ts'
 import {
   END_OF_TIME,
@@ -17,7 +17,7 @@ import {
 import type { Timing } from './timing.ts'
 
 /** A schedule with its stored state. */
-export interface ActiveSchedule extends Definition {
+export interface ActiveSchedule extends ScheduleDefinition {
   readonly record: ScheduleRecord
 }
 

@@ -1,6 +1,6 @@
 import type { Json } from '@svc/core/contracts'
 import { allFailed, memberFailed } from './errors.ts'
-import type { Ask, Ending, Member, FormationScript, Said, Team } from './team.ts'
+import type { MemberPrompt, Ending, Member, FormationScript, Said, Team } from './team.ts'
 
 interface Assignment {
   readonly member: string
@@ -135,7 +135,7 @@ function* consensus(team: Team, task: string): FormationScript {
   }
 }
 
-function proposing(team: Team, present: readonly string[], task: string, before: Round | undefined): Ask[] {
+function proposing(team: Team, present: readonly string[], task: string, before: Round | undefined): MemberPrompt[] {
   if (!before) return present.map(member => ({ member, prompt: theTask(task) }))
   const last = `# The proposals\n\n${contributions(team, before.proposals)}`
   const votes = `# The votes, which did not agree\n\n${before.votes.map(voteLine).join('\n')}`
@@ -145,7 +145,7 @@ function proposing(team: Team, present: readonly string[], task: string, before:
   }))
 }
 
-function voting(team: Team, proposals: readonly Said[], task: string): Ask[] {
+function voting(team: Team, proposals: readonly Said[], task: string): MemberPrompt[] {
   const names = proposals.map(({ member }) => member)
   const text = prompt(theTask(task), `# The proposals\n\n${contributions(team, proposals)}`, '# Now vote for one of them')
   return names.map(member => ({ member, prompt: text, schema: voteFor(names), judges: true }))

@@ -5,7 +5,7 @@ import { durationMs } from '@svc/workflow-lang'
 import { createTeams, TEAM_NODE } from './teams.ts'
 import { createDelegate, createOffer } from './delegate.ts'
 import { TeamFiles } from './files.ts'
-import { Library } from './library.ts'
+import { TeamLibrary } from './library.ts'
 import { TEAMS_CONFIG } from './settings.ts'
 import { teamNode } from './team-node.ts'
 
@@ -16,7 +16,7 @@ export default definePlugin({
   provides: Teams,
   setup(scope, { workflows, slot, tools, modes }) {
     const { roots, delegate_wait: wait, writable_by_tools: writable } = scope.config
-    const library = new Library({
+    const library = new TeamLibrary({
       slot,
       files: new TeamFiles([...roots, join(svcHome(), 'teams')]),
       known: { tools: () => tools.names(), modes: () => modes.names() },

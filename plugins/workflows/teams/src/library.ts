@@ -19,7 +19,7 @@ interface Broken {
   readonly problems: readonly WorkflowProblem[]
 }
 
-export interface LibraryOptions {
+export interface TeamLibraryOptions {
   readonly slot: SlotView<TeamDefinition>
   readonly files: TeamFiles
   readonly known: AvailableNames
@@ -33,13 +33,13 @@ interface Added {
 }
 
 /** All teams. Teams in files are added to the slot at each look, so that readers of the slot see all teams. */
-export class Library {
-  readonly #parts: LibraryOptions
+export class TeamLibrary {
+  readonly #parts: TeamLibraryOptions
   readonly #added = new Map<string, Added>()
   #broken: readonly Broken[] = []
   #looking: Promise<void> = Promise.resolve()
 
-  constructor(parts: LibraryOptions) {
+  constructor(parts: TeamLibraryOptions) {
     this.#parts = parts
   }
 

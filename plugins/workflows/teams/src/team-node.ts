@@ -13,7 +13,7 @@ import type {
 import { formProblems } from './definition.ts'
 import { teamInvalid } from './errors.ts'
 import { FORMATIONS, systemOf, taskText } from './formations.ts'
-import { type Ask, type Ending, type Member, type Said, replay, type Team, teamOf } from './team.ts'
+import { type MemberPrompt, type Ending, type Member, type Said, replay, type Team, teamOf } from './team.ts'
 
 /** State between calls: all replies, and the members that are being asked. */
 interface TeamState {
@@ -70,7 +70,7 @@ function teamIn(definition: Json | undefined): Team {
   return teamOf(definition as unknown as TeamDefinition)
 }
 
-const keptOf = (heard: TeamState['heard'], asks: readonly Ask[]): Json =>
+const keptOf = (heard: TeamState['heard'], asks: readonly MemberPrompt[]): Json =>
   ({ heard, asked: asks.map(({ member }) => member) }) as unknown as Json
 
 /** The replies in the order of the prompts. */
@@ -79,7 +79,7 @@ function saidBy(asked: readonly string[], children: Readonly<Record<string, Chil
   return asked.map((member, at) => saidOf(member, outcomes[at]))
 }
 
-function childrenOf(team: Team, asks: readonly Ask[], heard: TeamState['heard']): ChildSpec[] {
+function childrenOf(team: Team, asks: readonly MemberPrompt[], heard: TeamState['heard']): ChildSpec[] {
   const before = heard.flat().length
   const asked = new Map(asks.map(({ member }) => [member, asks.filter(ask => ask.member === member)]))
   return asks.map((ask, at) => {
@@ -92,7 +92,7 @@ function childrenOf(team: Team, asks: readonly Ask[], heard: TeamState['heard'])
 }
 
 /** The body that asks a member once, with its share of the member's budget. */
-function memberBody(member: Member, { schema, judges }: Ask, budget: Budget | undefined): Graph {
+function memberBody(member: Member, { schema, judges }: MemberPrompt, budget: Budget | undefined): Graph {
   const tools = judges ? [] : member.tools
   const agent: NodeDefinition = {
     type: 'agent',

@@ -2,7 +2,7 @@ import type { JsonSchema } from '@svc/core'
 import type { Json, PublicError, TeamDefinition, TeamMember } from '@svc/core/contracts'
 
 /** A prompt for a member. */
-export interface Ask {
+export interface MemberPrompt {
   readonly member: string
   readonly prompt: string
   /** JSON Schema of an answer that must be data. */
@@ -41,10 +41,13 @@ export interface Ending {
  * A formation as a generator. It yields prompts that run at once, receives the replies in the same order, and returns the result.
  * It is replayed from the start with the earlier replies, so it must depend on nothing else.
  */
-export type FormationScript = Generator<readonly Ask[], Ending, readonly Said[]>
+export type FormationScript = Generator<readonly MemberPrompt[], Ending, readonly Said[]>
 
 /** Replays a formation with the replies so far. */
-export function replay(play: FormationScript, heard: readonly (readonly Said[])[]): IteratorResult<readonly Ask[], Ending> {
+export function replay(
+  play: FormationScript,
+  heard: readonly (readonly Said[])[]
+): IteratorResult<readonly MemberPrompt[], Ending> {
   let at = play.next([])
   for (const said of heard) if (!at.done) at = play.next(said)
   return at

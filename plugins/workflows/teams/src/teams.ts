@@ -11,12 +11,15 @@ import type {
   Workflows,
 } from '@svc/core/contracts'
 import { taskInvalid } from './errors.ts'
-import type { Library } from './library.ts'
+import type { TeamLibrary } from './library.ts'
 
 /** Starts a team for a model. The members of the team cannot delegate again. */
 export type Delegation = (team: string, task: string, ctx: CallContext) => Promise<Run>
 
-export function createTeams(library: Library, workflows: Workflows): { readonly service: Teams; readonly delegate: Delegation } {
+export function createTeams(
+  library: TeamLibrary,
+  workflows: Workflows
+): { readonly service: Teams; readonly delegate: Delegation } {
   const start = async (team: string, input: { readonly task: Json; readonly delegated?: true }, ctx: CallContext) => {
     const { definition } = await library.ready(team)
     const { idempotencyKey } = ctx
@@ -43,7 +46,7 @@ function checked(task: Json): Json {
   return task
 }
 
-function infoOf({ name, source, problems, ...rest }: Awaited<ReturnType<Library['all']>>[number]): TeamInfo {
+function infoOf({ name, source, problems, ...rest }: Awaited<ReturnType<TeamLibrary['all']>>[number]): TeamInfo {
   const { description, formation, members } = (rest as { readonly definition?: Partial<TeamDefinition> }).definition ?? {}
   return {
     name,

@@ -1,7 +1,7 @@
 import type { RuntimeItem } from '@svc/core'
 import { TeamDefinitions, type Vertical, type VerticalPattern, Verticals, WorkflowDefinitions } from '@svc/core/contracts'
 import type { Document, LineCounter, Node, Pair } from 'yaml'
-import { type Problem, verticalInvalid } from './errors.ts'
+import { type VerticalProblem, verticalInvalid } from './errors.ts'
 import { VERTICAL, type VerticalFile } from './vertical-schema.ts'
 
 /** The contributions of a vertical file: the vertical, its teams and its workflows. Throws VERTICAL_INVALID with all problems. */
@@ -32,7 +32,7 @@ export async function itemsOf(plugin: string, text: string): Promise<readonly Ru
   ]
 }
 
-async function problemsOf({ value, line }: Read): Promise<readonly Problem[]> {
+async function problemsOf({ value, line }: Read): Promise<readonly VerticalProblem[]> {
   const problems = schemaProblems(value)
   return Promise.all(problems.map(async ({ keys, ...problem }) => ({ line: await line(keys), path: pathOf(keys), ...problem })))
 }
@@ -80,7 +80,7 @@ const twoLeads = (team: string, members: readonly { readonly lead?: boolean }[])
 interface Read {
   readonly value: unknown
   /** Syntax errors. */
-  readonly problems: readonly Problem[]
+  readonly problems: readonly VerticalProblem[]
   /** The line of a key or item, or of the nearest parent. */
   readonly line: (keys: readonly string[]) => number | Promise<number>
 }
@@ -122,7 +122,7 @@ async function readYaml(text: string): Promise<Read> {
 }
 
 /** The parser rejects unknown and exploding aliases with its own message. */
-function valueOf(document: Document, problems: readonly Problem[]): Pick<Read, 'value' | 'problems'> {
+function valueOf(document: Document, problems: readonly VerticalProblem[]): Pick<Read, 'value' | 'problems'> {
   if (problems.length > 0) return { value: undefined, problems }
   try {
     return { value: document.toJS() as unknown, problems }

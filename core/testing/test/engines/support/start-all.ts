@@ -1,10 +1,10 @@
 // Starts engines, writes one line and waits: node start-all.ts pgbouncer,redis
 // Ends with the error of a command whose client package is missing: node start-all.ts redis hide-ioredis
 import { registerHooks } from 'node:module'
-import { type Engine, type Redis, startPgBouncer, startPostgres, startRedis } from '@svc/testing/engines'
+import { type RunningEngine, type Redis, startPgBouncer, startPostgres, startRedis } from '@svc/testing/engines'
 
 const [names = '', then] = process.argv.slice(2)
-const engines: Engine[] = []
+const engines: RunningEngine[] = []
 for (const name of names.split(','))
   if (name === 'redis') engines.push(await startRedis())
   else {

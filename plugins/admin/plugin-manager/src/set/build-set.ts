@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { copyFile, cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import { type Candidate, type SetOptions } from './change-types.ts'
+import { type PluginCandidate, type SetOptions } from './change-types.ts'
 import { draftOf, type Fetched } from './fetch.ts'
 import { givenPackages } from './given-packages.ts'
 import { changedFiles, unpackedOtherwise } from './errors.ts'
@@ -13,7 +13,7 @@ import type { NewSet, Staging } from './staging.ts'
 import { readTarball } from './tarball.ts'
 
 /** The result of a plan. */
-export interface Plan {
+export interface SetPlan {
   readonly home: string
   readonly before: Lock
   readonly fetched: readonly Fetched[]
@@ -25,7 +25,7 @@ export interface Plan {
 }
 
 /** Builds the new set in its place. If only links change, the set in effect stays. */
-export async function buildSet(plan: Plan, candidates: readonly Candidate[]): Promise<NewSet> {
+export async function buildSet(plan: SetPlan, candidates: readonly PluginCandidate[]): Promise<NewSet> {
   const { before, removed, ingredients } = plan
   const spoken = new Set([...candidates, ...removed].map(candidate => candidate.name))
   const { own, ...made } = await makeSet(plan)
@@ -49,7 +49,7 @@ interface MadeSet extends Pick<NewSet, 'folder' | 'set' | 'dependencies'> {
   readonly own: ReadonlyMap<string, string>
 }
 
-async function makeSet(plan: Plan): Promise<MadeSet> {
+async function makeSet(plan: SetPlan): Promise<MadeSet> {
   const { before, ingredients, staging, options } = plan
   const { kept, fresh, dropped, old } = ingredients
   if (kept.length + fresh.length === 0) return { folder: '', set: '', dependencies: EMPTY.dependencies, own: new Map() }
@@ -67,7 +67,7 @@ async function makeSet(plan: Plan): Promise<MadeSet> {
   return { folder: await staging.settle(), set: staging.id, ...hashed }
 }
 
-async function install(plan: Plan): Promise<void> {
+async function install(plan: SetPlan): Promise<void> {
   const { home, before, ingredients, staging, offline, options } = plan
   const { set } = staging
   if (!existsSync(set)) await writeSet(set, ingredients)

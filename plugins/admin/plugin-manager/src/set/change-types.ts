@@ -54,7 +54,7 @@ export interface PermissionChange {
 }
 
 /** A plugin after the change. None of its code has run. */
-export interface Candidate {
+export interface PluginCandidate {
   readonly name: string
   /** Its installed version; undefined if it is new. */
   readonly from?: string
@@ -110,7 +110,7 @@ export interface StagedChange extends AsyncDisposable {
   /** The lock in effect during the preparation. */
   readonly before: Lock
   /** Installed, linked or updated plugins, by name. Unchanged plugins are not candidates. */
-  readonly candidates: readonly Candidate[]
+  readonly candidates: readonly PluginCandidate[]
   /** Plugins that the change removes. */
   readonly removed: readonly LockedPlugin[]
   /** True if `commit` would change nothing. */

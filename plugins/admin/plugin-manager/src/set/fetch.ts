@@ -2,17 +2,17 @@ import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
-import type { Candidate, PermissionChange } from './change-types.ts'
+import type { PluginCandidate, PermissionChange } from './change-types.ts'
 import { dependencyStray, nameDiffers, notAPlugin, notBuilt } from './errors.ts'
 import { dependenciesOf, type NpmLock } from './lock-graph.ts'
 import type { IsolationMode, Lock, LockedPlugin, Origin, Permissions } from './lock.ts'
 import { type NpmRun, runNpm } from './npm.ts'
-import { type PluginPackage, readPluginPackage } from './package-json.ts'
+import { type InstalledPackage, readPluginPackage } from './package-json.ts'
 import { labelOf, partsOf } from './spec.ts'
 import { readTarball } from './tarball.ts'
 
 /** A fetched and inspected plugin; nothing of it is unpacked. */
-export interface Fetched extends PluginPackage {
+export interface Fetched extends InstalledPackage {
   readonly origin: Origin
   readonly scripts: boolean
   /** Undefined for a link. */
@@ -21,7 +21,7 @@ export interface Fetched extends PluginPackage {
   readonly contents?: ReadonlyMap<string, string>
   readonly integrity: string
   readonly bytes: number
-  readonly registry?: NonNullable<Candidate['registry']>
+  readonly registry?: NonNullable<PluginCandidate['registry']>
 }
 
 export interface RequestedPlugin {
@@ -60,7 +60,7 @@ export async function fetchPlugin({ origin, scripts }: RequestedPlugin, { work, 
 }
 
 /** Throws PLUGIN_IMPORT_FAILED for a package without its module, most often because it is not built. */
-function checkEntry({ name, entry }: PluginPackage, { kind }: Origin, exists: (path: string) => boolean): void {
+function checkEntry({ name, entry }: InstalledPackage, { kind }: Origin, exists: (path: string) => boolean): void {
   if (entry !== undefined && !exists(entry)) throw notBuilt(name, entry, kind === 'registry')
 }
 
@@ -78,7 +78,7 @@ const FETCH = {
   },
 }
 
-async function packageIn(folder: string, label: string, work: string): Promise<PluginPackage> {
+async function packageIn(folder: string, label: string, work: string): Promise<InstalledPackage> {
   const text = await readFile(join(folder, 'package.json'), 'utf8').catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') throw notAPlugin(label, 'its folder has no package.json')
     throw error
@@ -100,7 +100,7 @@ interface Dist {
 }
 
 /** Only for display, so a registry without an answer is no error. */
-async function toldBy({ name, version }: PluginPackage, run: NpmRun): Promise<Candidate['registry']> {
+async function toldBy({ name, version }: InstalledPackage, run: NpmRun): Promise<PluginCandidate['registry']> {
   try {
     const dist = Object(
       JSON.parse(await runNpm(['view', '--json', '--', `${name}@${version}`, 'dist'], { ...run, plugin: name }))
@@ -114,7 +114,7 @@ async function toldBy({ name, version }: PluginPackage, run: NpmRun): Promise<Ca
 }
 
 /** Describes a new plugin for the user; `npmLock` has its dependencies. */
-export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock | undefined): Candidate {
+export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock | undefined): PluginCandidate {
   const { name, version, origin, manifest, description, installScripts, scripts, integrity, bytes, registry } = plugin
   const old = plugins.find(item => item.name === name)
   const permissions = manifest.permissions ?? {}
@@ -151,7 +151,7 @@ function isSame({ origin, version, integrity, scripts }: Fetched, old: LockedPlu
 
 /** A draft of its entry in the lock; former choices stay. */
 export function draftOf(
-  { name, version, origin, integrity, permissions, scripts, manifest }: Candidate,
+  { name, version, origin, integrity, permissions, scripts, manifest }: PluginCandidate,
   files: string,
   old: LockedPlugin | undefined
 ): LockedPlugin {

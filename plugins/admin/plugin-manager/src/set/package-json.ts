@@ -5,7 +5,7 @@ import { nameOurs, notAPlugin } from './errors.ts'
 import { isOurs, NAME, VERSION } from './lock.ts'
 
 /** The checked parts of a plugin's package.json. */
-export interface PluginPackage {
+export interface InstalledPackage {
   readonly name: string
   readonly version: string
   readonly description: string
@@ -41,7 +41,7 @@ export async function readPluginPackage(
   label: string,
   work: string,
   hasGyp: boolean
-): Promise<PluginPackage> {
+): Promise<InstalledPackage> {
   const { name, version, description, svc, scripts, main, exports, ...pkg } = jsonIn(text, label)
   if (typeof name !== 'string' || !NAME.test(name)) throw notAPlugin(label, 'its package.json has no name that npm accepts')
   if (isOurs(name)) throw nameOurs(name)

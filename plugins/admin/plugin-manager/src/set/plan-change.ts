@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { nearest, shownPath } from '@svc/core'
-import { type Candidate, type ChangeRequest, type SetOptions, type StagedChange } from './change-types.ts'
+import { type PluginCandidate, type ChangeRequest, type SetOptions, type StagedChange } from './change-types.ts'
 import { mapAtOnce } from './at-once.ts'
 import { candidateOf, type Fetched, fetchPlugin, type RequestedPlugin } from './fetch.ts'
-import { buildSet, type Plan, writeSet } from './build-set.ts'
+import { buildSet, type SetPlan, writeSet } from './build-set.ts'
 import { dependencyStray, notInstalled, sameVersion, sourceGone, specInvalid } from './errors.ts'
 import { holdSet } from './hold.ts'
 import { type Lock, type LockedPlugin, needsSet, setFolder, settledLock, tarballName } from './lock.ts'
@@ -121,7 +121,7 @@ async function fetchAll(
   return fetched
 }
 
-type ResolveContext = Pick<Plan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }
+type ResolveContext = Pick<SetPlan, 'staging' | 'options'> & { readonly request: ChangeRequest; readonly isWhole: boolean }
 
 function planOf(
   home: string,
@@ -129,7 +129,7 @@ function planOf(
   fetched: readonly Fetched[],
   removed: readonly LockedPlugin[],
   around: ResolveContext
-): Plan {
+): SetPlan {
   const { request, isWhole, ...rest } = around
   const isSame = (item: Fetched) => isWhole && before.plugins.some(old => sameBytes(item, old))
   const fresh = fetched.filter(item => item.tarball !== undefined && !isSame(item))
@@ -158,7 +158,7 @@ const sameBytes = (fetched: Fetched, old: LockedPlugin) =>
   fetched.integrity === old.integrity &&
   fetched.scripts === old.scripts
 
-const sameOrigin = ({ name, origin }: Candidate, { plugins }: Lock) => {
+const sameOrigin = ({ name, origin }: PluginCandidate, { plugins }: Lock) => {
   const old = plugins.find(plugin => plugin.name === name)
   return old?.origin.kind === origin.kind && old.origin.spec === origin.spec
 }
@@ -167,7 +167,7 @@ const sameOrigin = ({ name, origin }: Candidate, { plugins }: Lock) => {
 const NOTHING_FROM_ELSEWHERE = ['--allow-git=none', '--allow-remote=none']
 
 /** Lets npm resolve the dependencies of new plugins without installing. Skips npm if none has any. */
-async function candidatesOf({ before, fetched, ingredients, staging, offline, options }: Plan): Promise<Candidate[]> {
+async function candidatesOf({ before, fetched, ingredients, staging, offline, options }: SetPlan): Promise<PluginCandidate[]> {
   const { fresh, old } = ingredients
   const isAsked = fresh.some(item => item.hasDependencies)
   if (isAsked) {

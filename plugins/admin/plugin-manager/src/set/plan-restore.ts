@@ -3,7 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hashSet, linkHost } from './build-set.ts'
 import { type Bundle, bundleIn, MANIFEST, SET, staysInside } from './bundle.ts'
-import type { Candidate, SetOptions, StagedChange } from './change-types.ts'
+import type { PluginCandidate, SetOptions, StagedChange } from './change-types.ts'
 import { archiveWords, bundleInvalid } from './errors.ts'
 import { candidateOf } from './fetch.ts'
 import { holdSet } from './hold.ts'
@@ -66,9 +66,9 @@ async function candidatesOf(
   { set, work }: Staging,
   before: Lock,
   signal: AbortSignal | undefined
-): Promise<Candidate[]> {
+): Promise<PluginCandidate[]> {
   const npmLock = await readNpmLock(set)
-  const candidates: Candidate[] = []
+  const candidates: PluginCandidate[] = []
   for (const plugin of plugins) {
     const fetched = await lookAt(plugin, set, work, signal)
     candidates.push({ ...candidateOf(fetched, before, npmLock), permissions: plugin.permissions })

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { codeOf } from '@svc/core'
-import type { BuiltSet, Candidate, StagedChange } from './change-types.ts'
+import type { BuiltSet, PluginCandidate, StagedChange } from './change-types.ts'
 import { setUnbuilt } from './errors.ts'
 import { holdSet, removeEmpty } from './hold.ts'
 import { byName, checkedLock, type Lock, type LockedPlugin, lockFile, putInForce, setsOf, settledLock } from './lock.ts'
@@ -92,7 +92,7 @@ export interface NewSet extends BuiltSet {
 export interface Stage {
   readonly home: string
   readonly before: Lock
-  readonly candidates: readonly Candidate[]
+  readonly candidates: readonly PluginCandidate[]
   readonly removed: readonly LockedPlugin[]
   readonly isEmpty: boolean
   readonly staging: Staging

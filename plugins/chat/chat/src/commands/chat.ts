@@ -1,7 +1,7 @@
 import { svcError } from '@svc/core'
 import { Args, Flags, SERVER_FLAGS, SvcCommand } from '@svc/cli/command'
 
-export class Chat extends SvcCommand {
+export class ChatCommand extends SvcCommand {
   static override summary = 'Send one message, read a message from a pipe, or chat on the terminal'
   static override description =
     'Chats with the running server of this svc home, or with the server of --url or --port. If no server runs, the command starts a host in its own process. ' +
@@ -45,7 +45,7 @@ export class Chat extends SvcCommand {
   }
 
   async run(): Promise<number> {
-    const { args, flags } = await this.parse(Chat)
+    const { args, flags } = await this.parse(ChatCommand)
     const { chat } = await import('./talk/chat.ts')
     const { 'max-tokens': maxTokens, ...rest } = flags
     return chat(this, { ...rest, message: args.message, maxTokens })

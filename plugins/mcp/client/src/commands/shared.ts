@@ -6,7 +6,7 @@ import { askServer, findServers, fromWire } from '@svc/runtime'
 import { serverUnknown } from '../errors.ts'
 import { TOPIC } from '../ownership/peer-workers.ts'
 import type { CommandQuestion } from '../ownership/questions.ts'
-import { readServers, type Server, serverNamed } from '../registry/configured-servers.ts'
+import { readServers, type McpServerSettings, serverNamed } from '../registry/configured-servers.ts'
 import { homeFile } from '../registry/home-file.ts'
 import { openRecords } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
@@ -25,7 +25,7 @@ export abstract class McpCommand extends SvcCommand {
   }
 
   /** The servers of the configuration and of mcp.yaml. Throws the first problem. */
-  protected async servers(): Promise<readonly Server[]> {
+  protected async servers(): Promise<readonly McpServerSettings[]> {
     const config = structuredClone((await this.setting('mcp', 'clients')) ?? []) as readonly McpClientConfig[]
     // `svc config check` and the host report what does not match the schema
     const own = MCP_CLIENTS.check(config).length === 0 ? config : []
@@ -34,7 +34,7 @@ export abstract class McpCommand extends SvcCommand {
     return servers
   }
 
-  protected async serverNamed(name: string): Promise<Server> {
+  protected async serverNamed(name: string): Promise<McpServerSettings> {
     return serverNamed(await this.servers(), name)
   }
 

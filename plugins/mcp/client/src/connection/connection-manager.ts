@@ -3,7 +3,7 @@ import type { McpFailure, McpState } from '@svc/core/contracts'
 import { callFailed, failureOf } from '@svc/mcp-protocol'
 import { stripResult } from '@svc/plugin-kit'
 import type { McpChange, McpStatus } from './client-types.ts'
-import type { Connection } from './connection.ts'
+import type { McpConnection } from './connection.ts'
 import { needsAuth, notConnected } from './failures.ts'
 import type { KnownEra } from './options.ts'
 import type { ReconnectPolicy, ResolvedOptions } from './resolved-options.ts'
@@ -12,7 +12,7 @@ import { mayFollow, STATES } from './states.ts'
 
 /** Attempts to connect, one after the other; at most one such cycle runs. */
 interface ConnectCycle {
-  readonly done: Promise<Connection>
+  readonly done: Promise<McpConnection>
   readonly abort: AbortController
   /** Rejects when a second attempt in a row has failed. */
   readonly secondFailure: PromiseWithResolvers<never>
@@ -31,7 +31,7 @@ export class ConnectionManager {
   readonly #emit: (change: McpChange) => void
   #status: McpStatus
   #known: KnownEra | undefined
-  #live: Connection | undefined
+  #live: McpConnection | undefined
   #liveSince = 0
   #degraded: McpFailure | undefined
   /** Counts connections: an event of an older one is ignored. */
@@ -56,29 +56,29 @@ export class ConnectionManager {
     return { ...this.#status, ...(this.#known !== undefined && { known: this.#known }), ...stderrOf(this.#live) }
   }
   /** The open connection, if there is one. */
-  get live(): Connection | undefined {
+  get live(): McpConnection | undefined {
     return this.#live
   }
 
   /** Returns the connection, and opens it if there is none. Waits for attempts that run. Throws MCP_CALL_FAILED, and the reason of an abort. */
-  ready(signal: AbortSignal): Promise<Connection> {
+  ready(signal: AbortSignal): Promise<McpConnection> {
     return this.#waitFor(signal, ({ done }) => done)
   }
 
   /** As `ready`, but throws once a second attempt in a row has failed; further attempts go on in the background. */
-  soon(signal: AbortSignal): Promise<Connection> {
+  soon(signal: AbortSignal): Promise<McpConnection> {
     return this.#waitFor(signal, ({ done, secondFailure }) => Promise.race([done, secondFailure.promise]))
   }
 
   /** As `ready`, but does not wait for the next retry of a failed server. */
-  connect(signal: AbortSignal): Promise<Connection> {
+  connect(signal: AbortSignal): Promise<McpConnection> {
     const { state } = this.#status
     if (state === 'failed' || state === 'needs_auth') this.#status = { ...this.#status, nextRetryAt: 0 }
     return this.ready(signal)
   }
 
   /** Ends a connection that is lost. With `end`, the manager enters that state and does not reconnect. */
-  lost(connection: Connection, reason: string, end?: McpState): void {
+  lost(connection: McpConnection, reason: string, end?: McpState): void {
     if (this.#live !== connection) return
     const { name, quarantineAfter } = this.#options
     const stderr = stderrOf(connection)
@@ -129,7 +129,7 @@ export class ConnectionManager {
     await this.#stop('disconnected', 'it was closed')
   }
 
-  async #waitFor(signal: AbortSignal, result: (cycle: ConnectCycle) => Promise<Connection>): Promise<Connection> {
+  async #waitFor(signal: AbortSignal, result: (cycle: ConnectCycle) => Promise<McpConnection>): Promise<McpConnection> {
     if (this.#live !== undefined) return this.#live
     signal.throwIfAborted()
     const refusal = this.#refusal()
@@ -163,7 +163,7 @@ export class ConnectionManager {
     return this.#cycle
   }
 
-  async #tryUntilConnected(signal: AbortSignal, pauseMs: number, failedTwice: (why: unknown) => void): Promise<Connection> {
+  async #tryUntilConnected(signal: AbortSignal, pauseMs: number, failedTwice: (why: unknown) => void): Promise<McpConnection> {
     for (let [tries, ms] = [0, pauseMs]; ; tries++) {
       if (ms > 0) await pause(ms, signal)
       signal.throwIfAborted()
@@ -180,7 +180,7 @@ export class ConnectionManager {
     }
   }
 
-  async #attempt(signal: AbortSignal): Promise<Connection> {
+  async #attempt(signal: AbortSignal): Promise<McpConnection> {
     const begun = performance.now()
     const isLegacy = this.#known?.era === 'legacy' && Date.now() - this.#known.since < DAY_MS
     const request = { generation: ++this.#generation, isLegacy, toolsChanged: () => this.#emit({ type: 'tools' }) }
@@ -239,7 +239,7 @@ export class ConnectionManager {
 }
 
 /** The last lines of its standard error, without hidden characters. */
-function stderrOf(connection: Connection | undefined): { readonly stderr?: string } {
+function stderrOf(connection: McpConnection | undefined): { readonly stderr?: string } {
   const stderr = stripResult(connection?.transport.stderr() ?? '').text
   return stderr === '' ? {} : { stderr }
 }

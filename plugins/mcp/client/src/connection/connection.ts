@@ -38,7 +38,7 @@ export interface ServerTransport extends Transport {
 }
 
 /** A message of the server, not checked yet. */
-export interface Message {
+export interface RpcMessage {
   readonly id?: unknown
   readonly method?: unknown
   readonly params?: unknown
@@ -47,7 +47,7 @@ export interface Message {
 }
 
 /** The answer to a request: a result, or an error of JSON-RPC. */
-export type Answer = { readonly result: unknown } | { readonly error: RpcError }
+export type RpcAnswer = { readonly result: unknown } | { readonly error: RpcError }
 
 interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -59,7 +59,7 @@ interface RequestOptions {
 
 interface PendingRequest {
   readonly listener: RunningCall | undefined
-  resolve(answer: Answer): void
+  resolve(answer: RpcAnswer): void
   reject(error: Error): void
 }
 
@@ -77,7 +77,7 @@ export const CLIENT = { name: 'svc', version: '0.1.0' }
  * One connection, from its handshake to its end. A late message on it reaches no other connection. Requests bypass the SDK, and answers are passed on unparsed;
  * test/fast.spec.ts compares them with those of the SDK's client.
  */
-export class Connection {
+export class McpConnection {
   transport!: ServerTransport
   /** Known after the handshake, as the next two. */
   protocolVersion = ''
@@ -121,8 +121,8 @@ export class Connection {
   }
 
   /** Sends a request, and settles once: with the answer, or MCP_CALL_FAILED if the transport fails, or the reason of an abort. */
-  request(method: string, params: (token: string) => object, { headers, signal, listener }: RequestOptions): Promise<Answer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  request(method: string, params: (token: string) => object, { headers, signal, listener }: RequestOptions): Promise<RpcAnswer> {
+    const { promise, resolve, reject } = Promise.withResolvers<RpcAnswer>()
     if (this.#over !== undefined || signal.aborted) {
       reject(this.#over ?? signal.reason)
       return promise
@@ -147,7 +147,7 @@ export class Connection {
       stream?.abort()
     }
     signal.addEventListener('abort', onAbort, { once: true })
-    const succeed = (answer: Answer) => {
+    const succeed = (answer: RpcAnswer) => {
       settle()
       resolve(answer)
     }
@@ -162,7 +162,7 @@ export class Connection {
   }
 
   /** Takes a message of the transport. Returns true if the SDK must not get it. */
-  take(message: Message): boolean {
+  take(message: RpcMessage): boolean {
     const { id, method, params } = message
     if (method === undefined) return this.#takeAnswer(message)
     this.countUnexpected()
@@ -236,7 +236,7 @@ export class Connection {
     return [...this.#abandoned.values()].map(one => one.owner)
   }
 
-  #takeAnswer({ id, result, error }: Message): boolean {
+  #takeAnswer({ id, result, error }: RpcMessage): boolean {
     const one = this.#pending.get(id as string)
     if (one === undefined) this.countUnexpected()
     if (typeof id !== 'string') return false

@@ -1,7 +1,7 @@
 import { createCoalescer, pause, withTimeout } from '@svc/core'
 import type { ToolResult } from '@svc/core/contracts'
 import { failureOf, fromMcpSchema, textOfResult, toolNotFound } from '@svc/mcp-protocol'
-import { Calls } from './calls/calls.ts'
+import { ConnectionCalls } from './calls/calls.ts'
 import type { AbortOptions, CallAnswer, McpChange, McpClient } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
 import { aborted, failed, noResult, tooSlow } from './failures.ts'
@@ -26,7 +26,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
   })
   const catalogue = createCatalogue(resolved, manager, () => changes.notify({ type: 'tools' }))
   let idleTimer: NodeJS.Timeout | undefined
-  const calls = new Calls(resolved, manager, catalogue, () => {
+  const calls = new ConnectionCalls(resolved, manager, catalogue, () => {
     clearTimeout(idleTimer)
     if (idleMs > 0 && calls.count === 0) idleTimer = setTimeout(() => void manager.disconnect('it was idle'), idleMs).unref()
   })

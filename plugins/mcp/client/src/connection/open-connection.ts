@@ -1,7 +1,7 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { abortable, codeOf, pause, withTimeout } from '@svc/core'
 import { capabilitiesOf } from '@svc/mcp-protocol'
-import { CLIENT, Connection, type ServerTransport } from './connection.ts'
+import { CLIENT, McpConnection, type ServerTransport } from './connection.ts'
 import { tooSlow, undelivered } from './failures.ts'
 import type { ResolvedOptions } from './resolved-options.ts'
 import { openStdio } from './transport/stdio.ts'
@@ -24,9 +24,9 @@ export async function openConnection(
   options: ResolvedOptions,
   request: ConnectionRequest,
   signal: AbortSignal
-): Promise<Connection> {
+): Promise<McpConnection> {
   const { name, connectMs } = options
-  let opening: Promise<Connection> | undefined
+  let opening: Promise<McpConnection> | undefined
   const begin = (ending: AbortSignal) => (opening = open(options, request, ending))
   try {
     return await withTimeout(connectMs, begin, { signal, late: () => tooSlow(name, connectMs, 'no') })
@@ -37,10 +37,10 @@ export async function openConnection(
   }
 }
 
-async function open(options: ResolvedOptions, request: ConnectionRequest, signal: AbortSignal): Promise<Connection> {
+async function open(options: ResolvedOptions, request: ConnectionRequest, signal: AbortSignal): Promise<McpConnection> {
   const { Client } = await import('@modelcontextprotocol/client')
   for (let [{ isLegacy }, logins] = [request, 0]; ; ) {
-    const connection = new Connection(options, request.generation, request.toolsChanged)
+    const connection = new McpConnection(options, request.generation, request.toolsChanged)
     const begun = performance.now()
     const transport = await openTransport(options, connection, signal)
     connection.transport = transport
@@ -72,7 +72,7 @@ async function open(options: ResolvedOptions, request: ConnectionRequest, signal
   }
 }
 
-async function openTransport({ input, limits, servers }: ResolvedOptions, connection: Connection, signal: AbortSignal) {
+async function openTransport({ input, limits, servers }: ResolvedOptions, connection: McpConnection, signal: AbortSignal) {
   if (input.url === undefined) return openStdio(input, limits.resultBytes, connection, signal)
   const { openHttp } = await import('./transport/http.ts')
   return openHttp(input, servers(), limits.resultBytes, connection)

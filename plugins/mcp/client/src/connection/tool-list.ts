@@ -1,10 +1,10 @@
 import { type ListedTool, readToolList, readToolPage, refused, RPC, type ToolPage, toolNotFound } from '@svc/mcp-protocol'
 import { definedOf } from '@svc/plugin-kit'
-import type { Connection } from './connection.ts'
+import type { McpConnection } from './connection.ts'
 import type { ConnectionManager } from './connection-manager.ts'
 import type { ResolvedOptions } from './resolved-options.ts'
 
-export type Catalogue = ReturnType<typeof createCatalogue>
+export type CheckedTools = ReturnType<typeof createCatalogue>
 
 /** Lists the tools of a server, and keeps the last list. Calls `changed` when it is discarded. */
 export function createCatalogue(resolved: ResolvedOptions, manager: ConnectionManager, changed: () => void) {
@@ -39,7 +39,7 @@ export function createCatalogue(resolved: ResolvedOptions, manager: ConnectionMa
 
 async function readPage(
   server: string,
-  connection: Connection,
+  connection: McpConnection,
   cursor: string | undefined,
   signal: AbortSignal
 ): Promise<ToolPage> {

@@ -3,7 +3,7 @@ import type { Json, McpErrorClass, McpFailure } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
 import { type ReachStep, reachSteps } from '@svc/safe-fetch'
 import type { McpClient } from '../connection/client-types.ts'
-import type { Server } from '../registry/configured-servers.ts'
+import type { McpServerSettings } from '../registry/configured-servers.ts'
 
 /** One step of the test: its result, and its time in milliseconds. */
 export interface TestStep {
@@ -15,7 +15,7 @@ export interface TestStep {
 
 /** What to test. */
 export interface ConnectionTest {
-  readonly server: Server
+  readonly server: McpServerSettings
   /** Makes the client. Throws MCP_CALL_FAILED. */
   readonly open: () => Promise<McpClient>
   /** A tool to call at the end. */
@@ -70,7 +70,7 @@ async function timed({ step, kind, work, ms: own }: Work, { signal, server }: Co
 }
 
 /** The message with the paths and the command that callers of tools do not see. */
-function messageTo({ entry }: Server, { message }: McpFailure, error: unknown): string {
+function messageTo({ entry }: McpServerSettings, { message }: McpFailure, error: unknown): string {
   const { cause } = Object(error) as { cause?: { code?: unknown; hint?: unknown } }
   const hint = cause?.hint === undefined ? '' : `; ${cause.hint as string}`
   if (cause?.code === 'CHILD_NOT_STARTED') return `${entry.name}: ${message}: ${entry.command}${hint}`
@@ -124,7 +124,7 @@ function serverSteps({ server, open, call }: ConnectionTest): Work[] {
   return steps
 }
 
-function credentialOf({ entry }: Server): string {
+function credentialOf({ entry }: McpServerSettings): string {
   if (entry.url === undefined) return entry.sandbox ? 'in the process sandbox' : 'runs'
   if (entry.api_key_env !== undefined) return `accepted with the key of ${entry.api_key_env}`
   return entry.oauth === undefined ? 'accepted' : 'accepted with a token'

@@ -1,13 +1,13 @@
 import type { CallContext, Events, Log } from '@svc/core'
 import type { ProcessSandbox, Store } from '@svc/core/contracts'
-import type { Server } from '../registry/configured-servers.ts'
+import type { McpServerSettings } from '../registry/configured-servers.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
-import type { ServerMetrics } from '../registry/server-status.ts'
+import type { McpServerMetrics } from '../registry/server-status.ts'
 import type { PeerWorkers } from './peer-workers.ts'
 
 /** What the connections to MCP servers share in one worker. */
 export interface McpContext {
-  readonly servers: readonly Server[]
+  readonly servers: readonly McpServerSettings[]
   readonly store: Store
   readonly events: Events
   readonly sandbox: ProcessSandbox | undefined
@@ -26,5 +26,5 @@ export interface McpContext {
   readonly self: string
   readonly holder: string
   readonly registry: ServerRegistry
-  readonly metrics: ServerMetrics
+  readonly metrics: McpServerMetrics
 }

@@ -4,7 +4,7 @@ import { assessTools, failureOf, type ListedTool } from '@svc/mcp-protocol'
 import type { McpClient } from '../connection/client-types.ts'
 import { serverMoved } from '../errors.ts'
 import { clientOptions } from '../registry/client-options.ts'
-import { type Server, serverNamed } from '../registry/configured-servers.ts'
+import { type McpServerSettings, serverNamed } from '../registry/configured-servers.ts'
 import { type CatalogueRecord, loginStorage } from '../registry/records.ts'
 import { type ConnectionTest, testConnection } from './connection-test.ts'
 import type { McpContext } from './context.ts'
@@ -65,7 +65,7 @@ async function* answerCommand(
 }
 
 /** Makes a client for a test, which fails with the first error: a user waits. */
-async function openTestClient(context: McpContext, server: Server): Promise<McpClient> {
+async function openTestClient(context: McpContext, server: McpServerSettings): Promise<McpClient> {
   const storage = loginStorage(context.store, server, context.lasting)
   const { createMcpClient } = await import('../connection/mcp-client.ts')
   const client = createMcpClient(clientOptions(server, { ...context, storage }))
@@ -77,7 +77,7 @@ async function openTestClient(context: McpContext, server: Server): Promise<McpC
 async function readTools(
   { registry }: McpContext,
   clients: McpClientsService,
-  server: Server,
+  server: McpServerSettings,
   ctx: CallContext
 ): Promise<ToolsAnswer> {
   const answerOf = ({ tools: listed, problems }: CatalogueRecord): ToolsAnswer => ({

@@ -4,7 +4,7 @@ import { LeaseHold } from '@svc/storage-kit'
 import { tryAcquire } from '@svc/storage-kit/records'
 import { noOwner, serverDisabled } from '../connection/failures.ts'
 import { callTimesOf } from '../registry/client-options.ts'
-import type { Server } from '../registry/configured-servers.ts'
+import type { McpServerSettings } from '../registry/configured-servers.ts'
 import { KEYS, type RecordKind } from '../registry/records.ts'
 import type { McpContext } from './context.ts'
 import { ServerSession } from './server-session.ts'
@@ -27,7 +27,7 @@ const SEEN_MS = 1_000
 
 /** The ownership of one server as this worker knows it: the holder of its lease owns it. This worker has a session if it is the owner. */
 export class ServerOwner {
-  readonly server: Server
+  readonly server: McpServerSettings
   readonly #context: McpContext
   readonly #lease: string
   readonly #changes = new Wakeup()
@@ -42,7 +42,7 @@ export class ServerOwner {
   #hold: LeaseHold | undefined
   #stage: 'waiting' | 'open' | 'leaving' | 'drained' | 'closed' = 'waiting'
 
-  constructor(context: McpContext, server: Server) {
+  constructor(context: McpContext, server: McpServerSettings) {
     this.server = server
     this.#context = context
     this.#lease = `mcp/${KEYS.state(server, context.serverId)}`

@@ -17,7 +17,7 @@ import { definedOf, shortList } from '@svc/plugin-kit'
 import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
 import { STATES } from '../connection/states.ts'
 import { clientOptions } from '../registry/client-options.ts'
-import type { Server } from '../registry/configured-servers.ts'
+import type { McpServerSettings } from '../registry/configured-servers.ts'
 import { type CatalogueRecord, KEYS, loginStorage, type ReportedStatus, type StateRecord } from '../registry/records.ts'
 import { publicUrl } from '../registry/server-status.ts'
 import type { McpContext } from './context.ts'
@@ -32,7 +32,7 @@ export class ServerSession {
   /** The fence of the lease, `undefined` if there are no other workers. */
   readonly fence: Fence | undefined
   readonly #context: McpContext
-  readonly #server: Server
+  readonly #server: McpServerSettings
   readonly #lost: () => void
   /** Lists the tools once per connection, and again when the server reports changes. The client limits these reports to one per second. */
   readonly #listing = createCoalescer(() => this.#list())
@@ -53,7 +53,7 @@ export class ServerSession {
   #reportedAt = Date.now()
 
   /** Calls `lost` when another worker has the lease. */
-  constructor(context: McpContext, server: Server, fence: Fence | undefined, lost: () => void) {
+  constructor(context: McpContext, server: McpServerSettings, fence: Fence | undefined, lost: () => void) {
     this.#context = context
     this.#server = server
     this.fence = fence

@@ -5,7 +5,7 @@ import type { McpCallOptions, ProcessLimits, ProcessSandbox, Released } from '@s
 import { callFailed } from '@svc/mcp-protocol'
 import { bytesOf, definedOf } from '@svc/plugin-kit'
 import type { KnownEra, Launch, McpClientOptions, TokenStorage } from '../connection/options.ts'
-import type { Server } from './configured-servers.ts'
+import type { McpServerSettings } from './configured-servers.ts'
 import type { McpClientConfig, SandboxSettings } from './settings.ts'
 
 /** What a connection needs besides its entry. */
@@ -45,7 +45,7 @@ export function limitedBySandbox(entry: McpClientConfig, options: McpCallOptions
 }
 
 /** The client options of a server. Throws MCP_CALL_FAILED if a variable or the sandbox that the entry names is missing. */
-export function clientOptions({ entry }: Server, context: ClientOptionsContext): McpClientOptions {
+export function clientOptions({ entry }: McpServerSettings, context: ClientOptionsContext): McpClientOptions {
   const { name, url, retry_attempts: retryAttempts = RETRIES } = entry
   const { usual, total } = callTimesOf(entry)
   const times = { timeout: usual / 1_000, maxTimeout: total / 1_000 }

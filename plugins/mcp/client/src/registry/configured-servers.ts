@@ -6,7 +6,7 @@ import { readHomeFile } from './home-file.ts'
 import { type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
 
 /** A configured server. */
-export interface Server {
+export interface McpServerSettings {
   readonly entry: McpClientConfig
   /** The place of its entry: `mcp.clients[2]`, `~/.svc/mcp.yaml:12`. */
   readonly where: string
@@ -19,7 +19,7 @@ export interface Server {
 const DIGITS = 16
 const digest = (value: unknown) => createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, DIGITS)
 
-const serverOf = (entry: McpClientConfig, where: string): Server => ({
+const serverOf = (entry: McpClientConfig, where: string): McpServerSettings => ({
   entry,
   where,
   identity: digest(entry.url ?? [entry.command, ...(entry.args ?? [])]),
@@ -30,7 +30,7 @@ const serverOf = (entry: McpClientConfig, where: string): Server => ({
 export async function readServers(
   config: readonly McpClientConfig[],
   file: string
-): Promise<{ readonly servers: readonly Server[]; readonly problems: readonly SvcError[] }> {
+): Promise<{ readonly servers: readonly McpServerSettings[]; readonly problems: readonly SvcError[] }> {
   const own = config.map((entry, at) => ({ entry, where: (_keys: readonly string[]) => `mcp.clients[${at}]` }))
   const home = await readHomeFile(file).catch((error: unknown) => ({
     entries: [],
@@ -47,8 +47,8 @@ export async function readServers(
 const messageOf = ({ name }: McpClientConfig, { keys, message }: EntryProblem) =>
   `MCP server "${name}": ${keys.length === 0 ? 'it' : keys.join('.')} ${message}`
 
-function duplicates(servers: readonly Server[]): SvcError[] {
-  const first = new Map<string, Server>()
+function duplicates(servers: readonly McpServerSettings[]): SvcError[] {
+  const first = new Map<string, McpServerSettings>()
   return servers.flatMap(one => {
     const { name } = one.entry
     const other = first.get(name)
@@ -59,7 +59,7 @@ function duplicates(servers: readonly Server[]): SvcError[] {
 }
 
 /** The program files of local servers. svc runs them with its own rights, so writing to them is running code. Leaves out servers in the sandbox. */
-export function programFiles(servers: readonly Server[], cwd: string = process.cwd()): string[] {
+export function programFiles(servers: readonly McpServerSettings[], cwd: string = process.cwd()): string[] {
   const open = servers.filter(({ entry }) => entry.command !== undefined && entry.sandbox !== true)
   return [...new Set(open.flatMap(({ entry: { command = '', args = [] } }) => filesOfCommand([command, ...args], cwd)))]
 }
@@ -76,7 +76,7 @@ export const NO_SERVERS: McpClients = {
 }
 
 /** Finds a server by name. Throws MCP_SERVER_UNKNOWN. */
-export function serverNamed(servers: readonly Server[], name: string): Server {
+export function serverNamed(servers: readonly McpServerSettings[], name: string): McpServerSettings {
   const server = servers.find(one => one.entry.name === name)
   if (server) return server
   const known = servers.map(one => one.entry.name)

@@ -3,7 +3,7 @@ import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
 import type { Pins, ToolList } from '@svc/mcp-protocol'
 import { changeRecord, readRecord, type RecordStore, type StoredRecord } from '@svc/storage-kit/records'
 import type { KnownEra, TokenStorage } from '../connection/options.ts'
-import type { Server } from './configured-servers.ts'
+import type { McpServerSettings } from './configured-servers.ts'
 
 /** The collection of all records of a server, under the keys below. The name is part of the stored data. */
 export const RECORDS = 'mcp_notes'
@@ -61,10 +61,10 @@ interface LoginRecord {
 
 /** The kinds of records of a server, with their keys. A state belongs to one server of svc; all others are shared. */
 export const KEYS = {
-  switch: ({ entry }: Server) => `switch/${entry.name}`,
-  pins: ({ entry, identity }: Server) => `pins/${entry.name}/${identity}`,
-  login: ({ entry, identity }: Server) => `login/${entry.name}/${identity}`,
-  state: ({ entry, fingerprint }: Server, serverId: string) => `state/${serverId}/${entry.name}/${fingerprint}`,
+  switch: ({ entry }: McpServerSettings) => `switch/${entry.name}`,
+  pins: ({ entry, identity }: McpServerSettings) => `pins/${entry.name}/${identity}`,
+  login: ({ entry, identity }: McpServerSettings) => `login/${entry.name}/${identity}`,
+  state: ({ entry, fingerprint }: McpServerSettings, serverId: string) => `state/${serverId}/${entry.name}/${fingerprint}`,
 }
 export type RecordKind = keyof typeof KEYS
 
@@ -83,7 +83,7 @@ const change = (store: RecordStore, key: string, next: Change, ctx: CallContext)
 /** Changes the pinned tools of a server; writes nothing if `pinsOf` returns its argument. */
 export function changePins(
   store: RecordStore,
-  server: Server,
+  server: McpServerSettings,
   pinsOf: (pins: Pins) => Pins,
   ctx: CallContext
 ): Promise<StoredRecord> {
@@ -96,7 +96,12 @@ export function changePins(
 }
 
 /** Enables or disables a server until the next such change. */
-export const putSwitch = (store: RecordStore, server: Server, enabled: boolean, ctx: CallContext): Promise<StoredRecord> =>
+export const putSwitch = (
+  store: RecordStore,
+  server: McpServerSettings,
+  enabled: boolean,
+  ctx: CallContext
+): Promise<StoredRecord> =>
   change(store, KEYS.switch(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), ctx)
 
 /** The last list of tools of an owner. */
@@ -109,7 +114,7 @@ const loginRecord = (login: Json | undefined, at: number) => asJson({ login: log
 /** Stores the login of a server; calls `saved` with each record. Does not overwrite a record that another process has written since the last load. */
 export function loginStorage(
   store: RecordStore,
-  server: Server,
+  server: McpServerSettings,
   lasting: CallContext,
   saved?: (record: StoredRecord) => void
 ): TokenStorage {
@@ -132,7 +137,11 @@ export function loginStorage(
 }
 
 /** The storage for a login by a user: overwrites any other. `done` makes the owner of the server connect again. */
-export function personStorage(store: RecordStore, server: Server, ctx: CallContext): TokenStorage & { done(): Promise<void> } {
+export function personStorage(
+  store: RecordStore,
+  server: McpServerSettings,
+  ctx: CallContext
+): TokenStorage & { done(): Promise<void> } {
   const key = KEYS.login(server)
   let latest: Json | undefined
   const put = (at?: number) => change(store, key, before => loginRecord(latest, at ?? asLogin(before)?.at ?? 0), ctx)

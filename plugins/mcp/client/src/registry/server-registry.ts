@@ -3,7 +3,7 @@ import type { Fence, McpTool, Store } from '@svc/core/contracts'
 import { assessTools, type ListedTool, type Pins, pinTools, withNewPins } from '@svc/mcp-protocol'
 import { follow } from '@svc/storage-kit/follow'
 import { readRecord, type StoredRecord } from '@svc/storage-kit/records'
-import type { Server } from './configured-servers.ts'
+import type { McpServerSettings } from './configured-servers.ts'
 import {
   asJson,
   type CatalogueRecord,
@@ -23,17 +23,17 @@ import {
 export interface ServerRegistryOptions {
   readonly store: Store
   readonly serverId: string
-  readonly servers: readonly Server[]
+  readonly servers: readonly McpServerSettings[]
   readonly log: Log
   /** Whether other workers use the same registry; else states stay in memory. */
   readonly shared: boolean
-  readonly changed: (server: Server, kind: RecordKind) => void
+  readonly changed: (server: McpServerSettings, kind: RecordKind) => void
 }
 
 /** All records of the servers: decisions of users, and reports of the owners. Reads from memory; writes go to the store, which all workers watch. */
 export class ServerRegistry {
   readonly #options: ServerRegistryOptions
-  readonly #watched: ReadonlyMap<string, { readonly server: Server; readonly kind: RecordKind }>
+  readonly #watched: ReadonlyMap<string, { readonly server: McpServerSettings; readonly kind: RecordKind }>
   readonly #records = new Map<string, StoredRecord>()
   readonly #catalogues = new Map<string, CatalogueRecord>()
   readonly #tools = new Map<string, readonly McpTool[]>()
@@ -66,21 +66,21 @@ export class ServerRegistry {
   }
 
   /** The switch of a user overrides the configuration. */
-  isEnabled(server: Server): boolean {
+  isEnabled(server: McpServerSettings): boolean {
     return this.#value<SwitchRecord>(KEYS.switch(server))?.enabled ?? server.entry.enabled ?? true
   }
 
-  state(server: Server): StateRecord | undefined {
+  state(server: McpServerSettings): StateRecord | undefined {
     return this.#value(this.#key('state', server))
   }
 
   /** The record of the last login; each new version is a reason to connect again. */
-  login(server: Server): StoredRecord | undefined {
+  login(server: McpServerSettings): StoredRecord | undefined {
     return this.#records.get(KEYS.login(server))
   }
 
   /** The tools of the owner's last list; before there is one, the pinned tools. */
-  tools(server: Server): readonly McpTool[] | undefined {
+  tools(server: McpServerSettings): readonly McpTool[] | undefined {
     const key = this.#key('state', server)
     const known = this.#tools.get(key)
     if (known) return known
@@ -93,31 +93,31 @@ export class ServerRegistry {
   }
 
   /** The tools as they were approved or first seen. */
-  pins(server: Server): Pins {
+  pins(server: McpServerSettings): Pins {
     return this.#value<PinsRecord>(KEYS.pins(server))?.tools ?? {}
   }
 
-  catalogue(server: Server): CatalogueRecord | undefined {
+  catalogue(server: McpServerSettings): CatalogueRecord | undefined {
     return this.#catalogues.get(this.#key('state', server))
   }
 
-  async pinNewTools(server: Server, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
+  async pinNewTools(server: McpServerSettings, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
     const record = await changePins(this.#options.store, server, pins => withNewPins(pins, tools), ctx)
     await this.take(KEYS.pins(server), record, ctx)
   }
 
   /** Pins these versions of tools; they are approved here at once. */
-  async approve(server: Server, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
+  async approve(server: McpServerSettings, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
     const record = await changePins(this.#options.store, server, pins => pinTools(pins, tools), ctx)
     await this.take(KEYS.pins(server), record, ctx)
   }
 
-  async setEnabled(server: Server, enabled: boolean, ctx: CallContext): Promise<void> {
+  async setEnabled(server: McpServerSettings, enabled: boolean, ctx: CallContext): Promise<void> {
     await this.take(KEYS.switch(server), await putSwitch(this.#options.store, server, enabled, ctx), ctx)
   }
 
   /** The owner, this worker, has listed these tools: they count here at once, in other workers after `report`. */
-  listed(server: Server, catalogue: CatalogueRecord, self: string): void {
+  listed(server: McpServerSettings, catalogue: CatalogueRecord, self: string): void {
     const key = this.#key('state', server)
     this.#catalogues.set(key, catalogue)
     this.#unreported.set(key, self)
@@ -125,7 +125,7 @@ export class ServerRegistry {
   }
 
   /** Writes the state of a server with its catalogue; the fence proves that this worker owns it. Throws STORE_FENCED, STORE_CONFLICT. */
-  async report(server: Server, state: StateRecord, fence: Fence | undefined, ctx: CallContext): Promise<void> {
+  async report(server: McpServerSettings, state: StateRecord, fence: Fence | undefined, ctx: CallContext): Promise<void> {
     const { store, shared } = this.#options
     const key = this.#key('state', server)
     const before = this.#records.get(key)?.version ?? 0
@@ -154,7 +154,7 @@ export class ServerRegistry {
     this.#options.changed(server, kind)
   }
 
-  #key(kind: RecordKind, server: Server): string {
+  #key(kind: RecordKind, server: McpServerSettings): string {
     return KEYS[kind](server, this.#options.serverId)
   }
 

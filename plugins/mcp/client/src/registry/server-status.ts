@@ -3,7 +3,7 @@ import type { Check, McpClients, McpErrorClass, McpServerInfo, McpState, McpTool
 import { counter, createDistribution, type Distribution, histogram, metricFamily, shortList } from '@svc/plugin-kit'
 import { STATES } from '../connection/states.ts'
 import { callTimesOf } from './client-options.ts'
-import type { Server } from './configured-servers.ts'
+import type { McpServerSettings } from './configured-servers.ts'
 import type { ReportedStatus } from './records.ts'
 import type { ServerRegistry } from './server-registry.ts'
 import type { McpClientConfig } from './settings.ts'
@@ -11,7 +11,7 @@ import type { McpClientConfig } from './settings.ts'
 const NEVER_CONNECTED: ReportedStatus = { state: 'disconnected', since: 0, attempts: 0 }
 
 /** The public description of a server as far as the registry knows it, without credentials. */
-export function serverInfoOf(server: Server, registry?: ServerRegistry): McpServerInfo {
+export function serverInfoOf(server: McpServerSettings, registry?: ServerRegistry): McpServerInfo {
   const { entry } = server
   const status = registry?.state(server)?.status ?? NEVER_CONNECTED
   const isEnabled = registry?.isEnabled(server) ?? entry.enabled ?? true
@@ -70,7 +70,7 @@ interface ServerCounts {
 }
 
 /** Metrics of the servers that this worker owns or has owned. The labels are configured names, so their number is bounded. */
-export class ServerMetrics {
+export class McpServerMetrics {
   readonly #all = new Map<string, ServerCounts>()
 
   ended(server: string, error: McpErrorClass | undefined, duration: number): void {

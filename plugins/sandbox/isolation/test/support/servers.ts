@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 import { createServer as createTlsServer } from 'node:tls'
 import { Server as GrpcServer, loadPackageDefinition, ServerCredentials } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import type { Certificate } from '@svc/testing'
+import type { TestCertificate } from '@svc/testing'
 import { SMTPServer } from 'smtp-server'
 // @ts-expect-error its types are a package of their own
 import { WebSocketServer } from 'ws'
@@ -37,7 +37,7 @@ export const startEcho = () =>
     })
   )
 
-export const startTls = ({ cert, key }: Certificate) =>
+export const startTls = ({ cert, key }: TestCertificate) =>
   serving(
     createTlsServer({ cert, key }, socket => {
       socket.on('error', () => {})
@@ -47,14 +47,14 @@ export const startTls = ({ cert, key }: Certificate) =>
 
 export const startHttp = () => serving(createHttpServer((_, answer) => answer.end('over HTTP')))
 
-export const startHttps = ({ cert, key }: Certificate) =>
+export const startHttps = ({ cert, key }: TestCertificate) =>
   serving(createHttpsServer({ cert, key }, (_, answer) => answer.end('over HTTPS')))
 
-export const startHttp2 = ({ cert, key }: Certificate) =>
+export const startHttp2 = ({ cert, key }: TestCertificate) =>
   serving(createSecureServer({ cert, key }, (_, answer) => answer.end('over HTTP/2')))
 
 /** A WebSocket server behind TLS that answers with what it is sent. */
-export function startWebSocket({ cert, key }: Certificate): Promise<TestServer> {
+export function startWebSocket({ cert, key }: TestCertificate): Promise<TestServer> {
   const server = createHttpsServer({ cert, key })
   const sockets = new WebSocketServer({ server })
   sockets.on('connection', (socket: { on(event: string, heard: (data: unknown) => void): void; send(data: unknown): void }) =>
@@ -64,7 +64,7 @@ export function startWebSocket({ cert, key }: Certificate): Promise<TestServer> 
 }
 
 /** An SMTP server with STARTTLS; `mails` are what it took. */
-export async function startSmtp({ cert, key }: Certificate): Promise<TestServer & { readonly mails: readonly string[] }> {
+export async function startSmtp({ cert, key }: TestCertificate): Promise<TestServer & { readonly mails: readonly string[] }> {
   const mails: string[] = []
   const server = new SMTPServer({
     cert,

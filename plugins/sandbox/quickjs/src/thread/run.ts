@@ -1,13 +1,20 @@
 import { type QuickJSHandle, type QuickJSContext, type QuickJSDeferredPromise, Scope } from 'quickjs-emscripten-core'
-import { type GuestFailure, type Job, MOST_CHARACTERS, type Outcome, type AskName, type GuestLine } from '../messages.ts'
+import {
+  type GuestFailure,
+  type GuestTask,
+  MOST_CHARACTERS,
+  type GuestOutcome,
+  type AskName,
+  type GuestLine,
+} from '../messages.ts'
 import type { Engine, World } from './engine.ts'
 import { GuestStopped, failureOf, type ThrownError, blocked } from './failure.ts'
 import { MODULE, READ_THROWN, CONSOLE, CONSOLE_MADE, GRANTS } from './prelude.ts'
 
 /** A run of code in progress. */
-export interface Run {
+export interface GuestRun {
   /** The outcome, and whether the engine can be used again. */
-  readonly end: Promise<{ readonly outcome: Outcome; readonly sound: boolean }>
+  readonly end: Promise<{ readonly outcome: GuestOutcome; readonly sound: boolean }>
   /** Passes an answer of the service to the guest. */
   answer(answer: Answer): void
 }
@@ -26,7 +33,7 @@ interface Inbox {
 }
 
 /** Runs a job in a world of its own. */
-export function startRun(engine: Engine, job: Job, ask: Ask): Run {
+export function startRun(engine: Engine, job: GuestTask, ask: SendRequest): GuestRun {
   const inbox: Inbox = { answers: [], wake() {} }
   return {
     end: runJob(engine, job, ask, inbox),
@@ -37,7 +44,7 @@ export function startRun(engine: Engine, job: Job, ask: Ask): Run {
   }
 }
 
-async function runJob(engine: Engine, job: Job, ask: Ask, inbox: Inbox): ReturnType<() => Run['end']> {
+async function runJob(engine: Engine, job: GuestTask, ask: SendRequest, inbox: Inbox): ReturnType<() => GuestRun['end']> {
   let guest: GuestContext | undefined
   try {
     const world = engine.world()
@@ -63,7 +70,7 @@ function tryDispose(guest: GuestContext): boolean {
 
 type Result = { readonly json: string } | { readonly failure: GuestFailure }
 
-async function perform(engine: Engine, guest: GuestContext, job: Job, inbox: Inbox): Promise<Result> {
+async function perform(engine: Engine, guest: GuestContext, job: GuestTask, inbox: Inbox): Promise<Result> {
   const { context } = guest.world
   const begun = begin(guest, job)
   inTime(guest)
@@ -98,7 +105,7 @@ function valueOf(json: string): Result {
 }
 
 /** Runs the code to its first wait. Returns a promise of a text. */
-function begin(guest: GuestContext, { code, what }: Job): Thrown {
+function begin(guest: GuestContext, { code, what }: GuestTask): Thrown {
   const { context } = guest.world
   const isScript = what === 'script'
   if (isScript) context.setProp(context.global, 'input', guest.own('input'))
@@ -176,7 +183,7 @@ const FULL = 0.9
 const isFull = (engine: Engine) => engine.taken() > engine.memoryBytes * FULL
 
 /** Sends a request to the service. Returns its number; the answer comes later. */
-export type Ask = (name: AskName, json: string) => number
+export type SendRequest = (name: AskName, json: string) => number
 
 type Answer = { readonly answer: number } & ({ readonly json: string } | { readonly error: string })
 
@@ -204,7 +211,7 @@ interface GuestContext extends Disposable {
 type CallResult = ReturnType<QuickJSContext['callFunction']>
 
 /** Sets up a world for a job: console, input, and the granted `fetch` and `files`. */
-function createGuestContext(world: World, job: Job, ask: Ask): GuestContext {
+function createGuestContext(world: World, job: GuestTask, ask: SendRequest): GuestContext {
   const { context } = world
   const scope = new Scope()
   const lines: GuestLine[] = []

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { FromThread, Job, ThreadData, ToThread } from '../messages.ts'
+import type { FromThread, GuestTask, ThreadData, ToThread } from '../messages.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { type Run, startRun } from './run.ts'
+import { type GuestRun, startRun } from './run.ts'
 
 // A thread for guests. It runs one at a time, and keeps the engines of recent tenants and one unused engine.
 
@@ -13,10 +13,10 @@ const port = parentPort!
 const send = (message: FromThread) => port.postMessage(message)
 const engines = new Map<string, Engine>()
 let spare: Engine | undefined
-let running: Run | undefined
+let running: GuestRun | undefined
 let asks = 0
 
-async function engineFor({ tenant, memoryBytes }: Job): Promise<Engine> {
+async function engineFor({ tenant, memoryBytes }: GuestTask): Promise<Engine> {
   const own = engines.get(tenant)
   engines.delete(tenant)
   if (own?.memoryBytes === memoryBytes) return own
@@ -25,7 +25,7 @@ async function engineFor({ tenant, memoryBytes }: Job): Promise<Engine> {
   return fresh ?? createEngine(module, memoryBytes)
 }
 
-async function take(job: Job): Promise<void> {
+async function take(job: GuestTask): Promise<void> {
   const known = engines.get(job.tenant)
   const engine = await engineFor(job)
   running = startRun(engine, job, (name, json) => {

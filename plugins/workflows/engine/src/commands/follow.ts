@@ -3,7 +3,7 @@ import { codeOf, messageOf, systemContext } from '@svc/core'
 import type { CommandContext, Json, Question, Run, RunEvent, Workflows } from '@svc/core/contracts'
 import { oneLine } from '@svc/plugin-kit'
 import { answerOf, answersTo, shownMs } from './arguments.ts'
-import { personalScreen, plainScreen, type Screen, View } from './screen.ts'
+import { personalScreen, plainScreen, type Screen, RunView } from './screen.ts'
 
 /** The exit code when the user leaves a waiting run. */
 const LEFT_WAITING = 3
@@ -60,7 +60,7 @@ async function watched(followed: Followed, ending: AbortController): Promise<num
 async function shown({ call, workflows, id, json }: Followed, signal: AbortSignal, leave: () => void): Promise<void> {
   using screen: Screen = (json ? undefined : personalScreen()) ?? plainScreen(json ? () => {} : call.note)
   const ctx = systemContext(signal, 'svc workflows')
-  const view = new View()
+  const view = new RunView()
   const answer: ConstructorParameters<typeof Asking>[0]['answer'] = (step, value) => workflows.answer(id, { step, value }, ctx)
   const asking = new Asking({ screen, answer, leave, signal })
   screen.live(() => view.live(Date.now()))

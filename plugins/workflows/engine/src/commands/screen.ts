@@ -111,7 +111,7 @@ const FRAME_MS = 200
 const MOST = 12
 
 /** A view of a run, built from its events. */
-export class View {
+export class RunView {
   readonly #going = new Map<string, Going>()
   #steps = 0
   #tokens = 0

@@ -6,20 +6,23 @@ import { COMMANDS_MODULE, commandsOf } from '@svc/core'
 import { HOST_PACKAGES, hostPackageFolder, undeclaredImports } from '@svc/core/config'
 import { strayDependencies } from '../../set.ts'
 import { TEMPLATES } from '../../templates-folder.ts'
-import type { Finding, LintedPackage, PackageJson } from './plugin-folder.ts'
+import type { LintFinding, LintedPackage, PackageJson } from './plugin-folder.ts'
 import { nameProblem } from './new-plugin.ts'
 
-const error = (code: string, message: string, hint: string): Finding => ({
+const error = (code: string, message: string, hint: string): LintFinding => ({
   level: 'error',
   code,
   message,
   hint,
   where: 'package.json',
 })
-const warning = (code: string, message: string, hint: string): Finding => ({ ...error(code, message, hint), level: 'warning' })
+const warning = (code: string, message: string, hint: string): LintFinding => ({
+  ...error(code, message, hint),
+  level: 'warning',
+})
 
 /** Problems of the package for npm and Node. */
-export const packageFindings = (linted: LintedPackage): Finding[] => [
+export const packageFindings = (linted: LintedPackage): LintFinding[] => [
   ...nameFindings(linted.json),
   ...aboutFindings(linted),
   ...fileFindings(linted),
@@ -28,7 +31,7 @@ export const packageFindings = (linted: LintedPackage): Finding[] => [
   ...scriptFindings(linted),
 ]
 
-function nameFindings({ name, private: isPrivate }: PackageJson): Finding[] {
+function nameFindings({ name, private: isPrivate }: PackageJson): LintFinding[] {
   const problem = typeof name === 'string' ? nameProblem(name) : 'package.json has no "name"'
   return [
     ...(problem === undefined ? [] : [error('NAME_INVALID', problem, 'Choose another name')]),
@@ -36,7 +39,7 @@ function nameFindings({ name, private: isPrivate }: PackageJson): Finding[] {
   ]
 }
 
-function aboutFindings({ folder, json }: LintedPackage): Finding[] {
+function aboutFindings({ folder, json }: LintedPackage): LintFinding[] {
   const has = (name: RegExp) =>
     ['README.md', 'README', 'readme.md', 'LICENSE', 'LICENSE.md', 'LICENCE'].some(
       item => name.test(item) && existsSync(join(folder, item))
@@ -66,7 +69,7 @@ function aboutFindings({ folder, json }: LintedPackage): Finding[] {
 }
 
 /** The entry files of an installed package. */
-function fileFindings({ folder, json, info }: LintedPackage): Finding[] {
+function fileFindings({ folder, json, info }: LintedPackage): LintFinding[] {
   const entries =
     json.exports === undefined ? [typeof json.main === 'string' ? json.main : 'index.js'] : installedOf(json.exports)
   const all = [...new Set(entries)]
@@ -120,7 +123,7 @@ const stripped = (file: string) =>
   )
 
 /** The packages that svc gives to plugins: peers, whose ranges include the version of this svc. */
-function hostFindings({ folder, json }: LintedPackage): Finding[] {
+function hostFindings({ folder, json }: LintedPackage): LintFinding[] {
   const { peerDependencies = {} } = json
   const hint = `Add "peerDependencies": { "@svc/core": "^${versionOf('@svc/core')}" }`
   const missing = peerDependencies['@svc/core'] === undefined
@@ -132,7 +135,7 @@ function hostFindings({ folder, json }: LintedPackage): Finding[] {
 }
 
 /** npm would install such a package a second time as a dependency. */
-function givenFindings(json: PackageJson, name: string): Finding[] {
+function givenFindings(json: PackageJson, name: string): LintFinding[] {
   const { dependencies = {}, optionalDependencies = {}, peerDependencies = {} } = json
   const [range, own] = [peerDependencies[name], versionOf(name)]
   const kind = name === '@svc/core' ? 'CORE' : 'HOST_PACKAGE'
@@ -147,7 +150,7 @@ function givenFindings(json: PackageJson, name: string): Finding[] {
   ]
 }
 
-const testFindings = ({ dependencies = {}, peerDependencies = {} }: PackageJson, name: string): Finding[] =>
+const testFindings = ({ dependencies = {}, peerDependencies = {} }: PackageJson, name: string): LintFinding[] =>
   dependencies[name] === undefined && peerDependencies[name] === undefined
     ? []
     : [error('TESTING_SHIPPED', `users of the plugin would need ${name}`, `Move ${name} to "devDependencies"`)]
@@ -173,7 +176,7 @@ function takes(range: string, version: string): boolean {
 }
 
 /** Uses the same function as `svc plugins install`. */
-const strayFindings = ({ folder, json }: LintedPackage): Finding[] =>
+const strayFindings = ({ folder, json }: LintedPackage): LintFinding[] =>
   [json, ...installed(folder, json)].flatMap(item =>
     strayDependencies(item).map(what =>
       error(
@@ -187,7 +190,7 @@ const strayFindings = ({ folder, json }: LintedPackage): Finding[] =>
 const INSTALL = ['preinstall', 'install', 'postinstall']
 
 /** Scripts that npm would run at the installation. svc runs them only with the operator's permission. */
-function scriptFindings({ folder, json }: LintedPackage): Finding[] {
+function scriptFindings({ folder, json }: LintedPackage): LintFinding[] {
   const found = [
     ...new Set(
       [json, ...installed(folder, json)].flatMap(item =>

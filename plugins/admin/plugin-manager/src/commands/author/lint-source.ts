@@ -3,7 +3,7 @@ import { join, relative, sep } from 'node:path'
 import { matchesPattern } from '@svc/core'
 import { withImports } from '@svc/core/config'
 import { matchesHost } from '@svc/runtime/isolation'
-import type { Finding, LintedPackage } from './plugin-folder.ts'
+import type { LintFinding, LintedPackage } from './plugin-folder.ts'
 
 /** A line of source, without comments. */
 interface Line {
@@ -18,7 +18,7 @@ const CODE = /(?<!\.d)\.[mc]?[jt]s$/
  * Compares the source with the manifest: svc would refuse an isolated plugin what the manifest does not declare. Only warnings,
  * because reading the source is no proof.
  */
-export function sourceFindings({ folder, info }: LintedPackage): Finding[] {
+export function sourceFindings({ folder, info }: LintedPackage): LintFinding[] {
   if (info === undefined || info.manifest.runtime !== undefined) return []
   const { env = [], network = [], write = [] } = info.manifest.permissions ?? {}
   const root = realpathSync(folder)
@@ -121,7 +121,7 @@ const WRITES =
 const writesIn = ({ code }: Line): string[] =>
   /from ['"]node:fs(\/promises)?['"]/.test(code) ? [...code.matchAll(WRITES)].map(([name]) => name) : []
 
-const warning = (code: string, message: string, hint: string, { where }: Line): Finding => ({
+const warning = (code: string, message: string, hint: string, { where }: Line): LintFinding => ({
   level: 'warning',
   code,
   message,
@@ -173,5 +173,5 @@ const starts = (line: Line) =>
   )
 
 /** Removes duplicates; the first occurrence stays. */
-const once = (findings: readonly Finding[]) =>
+const once = (findings: readonly LintFinding[]) =>
   findings.filter((finding, at) => findings.findIndex(other => other.message === finding.message) === at)

@@ -13,12 +13,12 @@ import {
   slotsOf,
   matchesPattern,
 } from '@svc/core'
-import { type Finding, folderOfPlugin, type LintedPackage, type PackageJson } from './plugin-folder.ts'
+import { type LintFinding, folderOfPlugin, type LintedPackage, type PackageJson } from './plugin-folder.ts'
 import { packageFindings } from './lint-package.ts'
 import { sourceFindings } from './lint-source.ts'
 
 /** Checks the package in a folder without running its code. Throws PLUGIN_UNKNOWN. */
-export async function lintPlugin(place: string): Promise<Finding[]> {
+export async function lintPlugin(place: string): Promise<LintFinding[]> {
   const folder = folderOfPlugin(place)
   const file = join(folder, 'package.json')
   const { info, problems } = await manifestOf(file)
@@ -28,7 +28,7 @@ export async function lintPlugin(place: string): Promise<Finding[]> {
   return [...problems, ...packageFindings(linted), ...named, ...sourceFindings(linted)]
 }
 
-async function manifestOf(file: string): Promise<{ info?: PackageInfo; problems: Finding[] }> {
+async function manifestOf(file: string): Promise<{ info?: PackageInfo; problems: LintFinding[] }> {
   try {
     return { info: await readManifest(file), problems: [] }
   } catch (error) {
@@ -47,17 +47,17 @@ function jsonOf(file: string): PackageJson {
 }
 
 /** Declared routes that a server would not serve. */
-function routeFindings({ info }: LintedPackage): Finding[] {
+function routeFindings({ info }: LintedPackage): LintFinding[] {
   if (info === undefined) return []
   const { public_routes: open = [] } = info.manifest.permissions ?? {}
-  return routesOf(info.manifest).flatMap(([name, { path, scope }]): Finding[] => [
+  return routesOf(info.manifest).flatMap(([name, { path, scope }]): LintFinding[] => [
     ...(scope === undefined && !open.some(word => matchesPattern(word, name)) ? [routeOpen(name, path)] : []),
     ...(/^\/\.well-known(\/|$)/.test(path) ? [routeReserved(name, path)] : []),
   ])
 }
 
 /** Single items beside the permission for all of them, which makes them meaningless. */
-function grantFindings({ info }: LintedPackage): Finding[] {
+function grantFindings({ info }: LintedPackage): LintFinding[] {
   const { services = [], tools = [], providers = [], spaces = [] } = info?.manifest.permissions ?? {}
   const named = (
     [
@@ -66,12 +66,12 @@ function grantFindings({ info }: LintedPackage): Finding[] {
       ['spaces', 'store', spaces],
     ] as const
   ).filter(([, , names]) => names.length > 0)
-  return named.flatMap(([items, all]): Finding[] =>
+  return named.flatMap(([items, all]): LintFinding[] =>
     services.some(word => matchesPattern(word, all)) ? [grantedTwice(items, all)] : []
   )
 }
 
-const grantedTwice = (items: string, all: string): Finding => ({
+const grantedTwice = (items: string, all: string): LintFinding => ({
   level: 'warning',
   code: 'PERMISSION_WIDE',
   message: `the manifest names single ${items}, but "services" asks for all ${items}`,
@@ -79,7 +79,7 @@ const grantedTwice = (items: string, all: string): Finding => ({
   where: 'package.json',
 })
 
-const routeOpen = (name: string, path: string): Finding => ({
+const routeOpen = (name: string, path: string): LintFinding => ({
   level: 'error',
   code: 'PERMISSION_MISSING',
   message: `the route "${name}" (${path}) has no scope, so it needs no credential, and the manifest does not declare the permission`,
@@ -87,7 +87,7 @@ const routeOpen = (name: string, path: string): Finding => ({
   where: 'package.json',
 })
 
-const routeReserved = (name: string, path: string): Finding => ({
+const routeReserved = (name: string, path: string): LintFinding => ({
   level: 'warning',
   code: 'ROUTE_RESERVED',
   message: `an isolated plugin cannot serve the route "${name}" (${path})`,
@@ -96,7 +96,7 @@ const routeReserved = (name: string, path: string): Finding => ({
 })
 
 /** Names that svc or one of its plugins uses: a server with this plugin would not start. */
-async function takenFindings({ info }: LintedPackage): Promise<Finding[]> {
+async function takenFindings({ info }: LintedPackage): Promise<LintFinding[]> {
   if (info === undefined) return []
   const taken = await curatedNames()
   const names = slotsOf(info.manifest).flatMap(([slot, list]) =>
@@ -105,7 +105,7 @@ async function takenFindings({ info }: LintedPackage): Promise<Finding[]> {
   return [...names, ...commandsOf(info.manifest).flatMap(commandFindings), ...topicFindings(info.manifest)]
 }
 
-const nameTaken = (slot: string, name: string, by: string): Finding => ({
+const nameTaken = (slot: string, name: string, by: string): LintFinding => ({
   level: 'error',
   code: 'NAME_TAKEN',
   message: `${by} already has the name "${name}" in ${slot}`,
@@ -113,13 +113,13 @@ const nameTaken = (slot: string, name: string, by: string): Finding => ({
   where: 'package.json',
 })
 
-function commandFindings(name: string): Finding[] {
+function commandFindings(name: string): LintFinding[] {
   const by = reservedFor(name.split(' '))
   return by === undefined ? [] : [{ ...nameTaken('commands', name, by), code: 'COMMAND_TAKEN' }]
 }
 
 /** Topics of commands without a help line. */
-const topicFindings = (manifest: Manifest): Finding[] =>
+const topicFindings = (manifest: Manifest): LintFinding[] =>
   [...new Set(commandsOf(manifest).flatMap(name => (name.includes(' ') ? [name.split(' ')[0]!] : [])))]
     .filter(topic => manifest.topics?.[topic] === undefined)
     .map(topic => ({

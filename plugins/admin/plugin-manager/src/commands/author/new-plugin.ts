@@ -7,7 +7,7 @@ import { fromCaller } from '@svc/cli/program'
 import { TEMPLATES } from '../../templates-folder.ts'
 import { developmentSpecs, isLinked } from './development-specs.ts'
 import { folderTaken, kindsSeparate, nameInvalid } from '../errors.ts'
-import { joinTemplates, type Template } from './several-kinds.ts'
+import { joinTemplates, type KindTemplate } from './several-kinds.ts'
 import { stripTypeScriptTypes, builtinModules } from 'node:module'
 
 /** Kinds of plugins that have a template. */
@@ -83,7 +83,7 @@ const KIT_FILE = 'test/sample-word.test.ts'
 const readerOf = (words: PluginWords) => async (path: string) =>
   withWords(await readFile(new URL(path, TEMPLATES), 'utf8'), words)
 
-async function templateOf(kind: Kind, words: PluginWords): Promise<Template> {
+async function templateOf(kind: Kind, words: PluginWords): Promise<KindTemplate> {
   const read = readerOf(words)
   const folder = fileURLToPath(new URL(`${kind}/`, TEMPLATES))
   const inside = await readdir(folder, { recursive: true, withFileTypes: true })

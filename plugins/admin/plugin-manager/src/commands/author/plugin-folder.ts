@@ -6,7 +6,7 @@ import type { PackageInfo } from '@svc/core'
 import { noPluginHere } from '../errors.ts'
 
 /** A problem that breaks the installed plugin (`error`), or that its users should know (`warning`). */
-export interface Finding {
+export interface LintFinding {
   readonly level: 'error' | 'warning'
   readonly code: string
   readonly message: string
@@ -32,16 +32,16 @@ export interface LintedPackage {
   readonly info?: PackageInfo
 }
 
-export const hasErrors = (findings: readonly Finding[]): boolean => findings.some(({ level }) => level === 'error')
+export const hasErrors = (findings: readonly LintFinding[]): boolean => findings.some(({ level }) => level === 'error')
 
 /** Findings for a person, errors first. */
-export function findingsText(findings: readonly Finding[]): string {
+export function findingsText(findings: readonly LintFinding[]): string {
   const errors = findings.filter(({ level }) => level === 'error')
   const lines = [...errors, ...findings.filter(({ level }) => level !== 'error')].map(lineOf)
   return [...lines, `${errors.length} errors, ${findings.length - errors.length} warnings`].join('\n')
 }
 
-function lineOf({ level, code, message, hint, where }: Finding): string {
+function lineOf({ level, code, message, hint, where }: LintFinding): string {
   const head = styleText(level === 'error' ? 'red' : 'yellow', level, { stream: process.stdout })
   return `${head} ${code}\n  ${message.replaceAll('\n', '\n  ')}${where === undefined ? '' : `   (${where})`}\n  ${hint}`
 }

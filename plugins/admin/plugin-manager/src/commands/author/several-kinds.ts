@@ -1,7 +1,7 @@
 import type { Manifest } from '@svc/core'
 
 /** The files of one template with the names of the plugin: path → text. */
-export interface Template {
+export interface KindTemplate {
   readonly kind: string
   readonly manifest: Omit<Manifest, 'api'>
   readonly readme: string
@@ -16,7 +16,7 @@ const SAMPLES = 'test/samples.ts'
  * Joins the templates of several kinds to one package: one module for each kind, one `definePlugin`, one run of the kit. Each
  * template has an `index.ts` with `setup(…) {` on its own line, so its members can be joined as text.
  */
-export function joinTemplates(all: readonly Template[], kitFile: string): Template {
+export function joinTemplates(all: readonly KindTemplate[], kitFile: string): KindTemplate {
   const [first] = all
   if (all.length === 1) return first!
   const others = all.flatMap(({ kind, files }) =>

@@ -3,7 +3,7 @@ import { findPackageJSON } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { findSettings, here, OURS, whyInProcess } from '@svc/cli/program'
 import { get, type Manifest, type PluginEntry, readManifest } from '@svc/core'
-import type { Candidate, IsolationMode, LockedPlugin, StagedChange } from '../../set.ts'
+import type { PluginCandidate, IsolationMode, LockedPlugin, StagedChange } from '../../set.ts'
 import { namesIn } from '../author/lint.ts'
 import { isolationUnfit, nameTaken, needsTrust } from '../errors.ts'
 
@@ -14,7 +14,7 @@ export interface IsolationChoice {
 }
 
 /** The isolation of a plugin: the requested one, the former one, or `process`. */
-export function isolationOf({ manifest }: Candidate, { isolation }: IsolationChoice, before?: LockedPlugin): IsolationMode {
+export function isolationOf({ manifest }: PluginCandidate, { isolation }: IsolationChoice, before?: LockedPlugin): IsolationMode {
   if (isolation !== undefined) return isolation
   const read = readAs(manifest)
   if (read !== undefined) return read
@@ -27,7 +27,7 @@ export function isolationOf({ manifest }: Candidate, { isolation }: IsolationCho
 const readAs = ({ runtime }: Manifest) => (runtime === undefined ? undefined : runtime === 'quickjs' ? 'quickjs' : 'data')
 
 /** Throws PLUGIN_ISOLATION_UNFIT if the plugin cannot run in this mode, and PLUGIN_NEEDS_TRUST if nothing would isolate it. */
-export function checkIsolation({ name, manifest }: Candidate, mode: IsolationMode, trusted: boolean): void {
+export function checkIsolation({ name, manifest }: PluginCandidate, mode: IsolationMode, trusted: boolean): void {
   const why = whyInProcess(manifest)
   const read = readAs(manifest)
   if (read !== undefined && mode !== read) throw isolationUnfit(name, mode, `its manifest has "runtime": "${manifest.runtime}"`)

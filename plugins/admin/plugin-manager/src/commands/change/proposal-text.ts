@@ -26,12 +26,12 @@ import {
   valuesBeyond,
   valuesIn,
 } from '@svc/runtime/isolation'
-import type { Candidate, IsolationMode, LockedPlugin, Origin, Permissions } from '../../set.ts'
+import type { PluginCandidate, IsolationMode, LockedPlugin, Origin, Permissions } from '../../set.ts'
 import { runsText } from './isolation.ts'
 
 /** A plugin to install, with its isolation. */
 export interface Proposal {
-  readonly candidate: Candidate
+  readonly candidate: PluginCandidate
   readonly isolation: IsolationMode
   readonly trusted: boolean
   readonly access: ConfiguredAccess
@@ -49,7 +49,7 @@ export interface ConfiguredAccess {
 
 /** Reads the values for a plugin from a configuration. `accepted`: its former entry in the lock. */
 export function accessOf(
-  { manifest, permissions }: Pick<Candidate, 'manifest' | 'permissions'>,
+  { manifest, permissions }: Pick<PluginCandidate, 'manifest' | 'permissions'>,
   config: ConfigTree,
   former?: LockedPlugin
 ): ConfiguredAccess {
@@ -108,13 +108,13 @@ export function originWords({ kind, spec }: Origin): string {
   return `${kind === 'link' ? 'a link to the folder' : `the ${kind}`} ${shownPath(spec)}`
 }
 
-const addedWords = (contributes: Candidate['manifest']['contributes'] = {}): string[] =>
+const addedWords = (contributes: PluginCandidate['manifest']['contributes'] = {}): string[] =>
   Object.entries(contributes).map(
     ([slot, names]) => `${slot}: ${(Array.isArray(names) ? (names as string[]) : Object.keys(names)).join(', ')}`
   )
 
 /** Only the code of a scheme determines which credentials it reads. */
-const schemeWords = (manifest: Candidate['manifest']): string[] =>
+const schemeWords = (manifest: PluginCandidate['manifest']): string[] =>
   slotsOf(manifest).flatMap(([slot, names]) =>
     slot === 'auth_schemes'
       ? names.map(name => `credentials of callers: "${name}" sees those that it reads, and decides what their owners can do`)
@@ -122,7 +122,7 @@ const schemeWords = (manifest: Candidate['manifest']): string[] =>
   )
 
 /** Only an update has a former version to compare. */
-function changeRows({ from, permissionChange: { added, removed } }: Candidate, values: readonly string[]): Row[] {
+function changeRows({ from, permissionChange: { added, removed } }: PluginCandidate, values: readonly string[]): Row[] {
   if (from === undefined) return []
   if (added.length + removed.length + values.length === 0) return [['asks', 'for the same permissions as before']]
   return [
@@ -134,19 +134,19 @@ function changeRows({ from, permissionChange: { added, removed } }: Candidate, v
   ]
 }
 
-function scriptWords({ installScripts, scripts }: Candidate): string {
+function scriptWords({ installScripts, scripts }: PluginCandidate): string {
   if (installScripts.length === 0) return 'none at install'
   const names = installScripts.join(', ')
   return scripts ? `${names}: WILL RUN NOW, without isolation` : `${names}: will not run (--allow-scripts runs them)`
 }
 
-function bringsWords({ dependencies, dependencyScripts }: Candidate): string {
+function bringsWords({ dependencies, dependencyScripts }: PluginCandidate): string {
   const count = dependencies === 0 ? 'no other packages' : `${dependencies} other ${dependencies === 1 ? 'package' : 'packages'}`
   return dependencyScripts.length === 0 ? count : `${count}; the install scripts of ${dependencyScripts.join(', ')} never run`
 }
 
 /** The claims of the registry, unchecked. */
-function signedWords({ registry }: Candidate): string[] {
+function signedWords({ registry }: PluginCandidate): string[] {
   if (registry === undefined) return []
   const { signatures, provenance } = registry
   const keys =

@@ -1,7 +1,7 @@
 import { type Plan, planHost, type SvcError, messageOf, type RunningHost, systemContext, withTimeout, codeOf } from '@svc/core'
 import { Http, Selection, Store, type AuthScheme, AuthSchemes } from '@svc/core/contracts'
 import { certificateFindings, homeFindings, nodeFinding, sandboxFinding, type Ssl } from './machine.ts'
-import { fail, type Finding, ok, warn, findingsText } from './finding.ts'
+import { fail, type DoctorFinding, ok, warn, findingsText } from './finding.ts'
 import { partFindings, profileFindings } from './plugin-checks.ts'
 import { problemsOf } from '@svc/cli/command'
 import {
@@ -27,7 +27,7 @@ export async function doctor(options: ServeOptions, json: boolean): Promise<numb
   return good ? 0 : 1
 }
 
-async function examine(options: ServeOptions, signal: AbortSignal): Promise<Finding[]> {
+async function examine(options: ServeOptions, signal: AbortSignal): Promise<DoctorFinding[]> {
   const place = here()
   const machine = [nodeFinding(), ...(await homeFindings(place.home))]
   const { plan, findings } = await configuration(options, place.home)
@@ -46,7 +46,7 @@ async function examine(options: ServeOptions, signal: AbortSignal): Promise<Find
 const SKIPPED = warn('plugins', 'svc did not check the store and the providers', 'Fix the failed checks above first')
 
 /** All problems of the configuration and of the files that it names. */
-async function configuration(options: ServeOptions, home: string): Promise<{ plan?: Plan; findings: Finding[] }> {
+async function configuration(options: ServeOptions, home: string): Promise<{ plan?: Plan; findings: DoctorFinding[] }> {
   try {
     const config = await findSettings(options)
     const plan = await planHost(hostOptions(config, home))
@@ -56,7 +56,7 @@ async function configuration(options: ServeOptions, home: string): Promise<{ pla
   }
 }
 
-function configurationFindings(plan: Plan): Finding[] {
+function configurationFindings(plan: Plan): DoctorFinding[] {
   const profiles = providerOf(plan, Selection.name)
   const failures = plan.problems.map(problem => problemOf(isOf(problem, profiles) ? 'profiles' : 'configuration', problem))
   const good = (name: string, message: string) => (failures.some(failure => failure.name === name) ? [] : [ok(name, message)])
@@ -71,18 +71,18 @@ function configurationFindings(plan: Plan): Finding[] {
 const providerOf = ({ loaded }: Plan, service: string) => loaded.find(item => item.plugin.provides?.name === service)?.name
 const isOf = (problem: SvcError, plugin: string | undefined) => plugin !== undefined && problem.plugin === plugin
 
-function problemOf(name: string, { code, message, hint, where, plugin }: SvcError): Finding {
+function problemOf(name: string, { code, message, hint, where, plugin }: SvcError): DoctorFinding {
   const who = plugin === undefined ? '' : `${plugin}: `
   return { ...fail(name, `${who}${message} (${code})`, hint), ...(where === undefined ? {} : { where }) }
 }
 
-const noteOf = ({ message, where, hint = '' }: SvcError): Finding => ({
+const noteOf = ({ message, where, hint = '' }: SvcError): DoctorFinding => ({
   ...warn('configuration', message, hint),
   ...(where === undefined ? {} : { where }),
 })
 
 /** Starts the plugins that do not listen, and runs their checks. */
-async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<Finding[]> {
+async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<DoctorFinding[]> {
   try {
     await using inner = await startInnerHost(plan.config, home, undefined, { kept: ['mcp.server'] })
     const failed = inner.host.report().plugins.filter(plugin => plugin.state === 'failed')
@@ -115,7 +115,7 @@ function serverOf({ plannedPlugins }: Plan): Server | undefined {
 }
 
 /** The checks for a server: its port and its certificate. */
-async function surface(plan: Plan, home: string): Promise<Finding[]> {
+async function surface(plan: Plan, home: string): Promise<DoctorFinding[]> {
   const server = serverOf(plan)
   return server ? [await portFinding(server.host, server.port, home), ...(await certificateFindings(server.ssl))] : []
 }
@@ -130,7 +130,7 @@ async function authenticationFindings(
   host: RunningHost,
   server: { readonly host: string; readonly auth: { readonly enabled: boolean } },
   signal: AbortSignal
-): Promise<Finding[]> {
+): Promise<DoctorFinding[]> {
   const schemes = host.slot(AuthSchemes).entries()
   const prepared = (asked: typeof schemes) => Promise.all(asked.map(([name, scheme]) => prepare(name, scheme, signal)))
   if (!server.auth.enabled) {
@@ -153,7 +153,7 @@ const open = (host: string) =>
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 
-async function prepare(name: string, scheme: AuthScheme, signal: AbortSignal): Promise<Finding> {
+async function prepare(name: string, scheme: AuthScheme, signal: AbortSignal): Promise<DoctorFinding> {
   try {
     await withTimeout(LIMIT_MS, async ending => scheme.prepare?.(systemContext(ending, 'doctor')), { signal })
     const { doubt } = scheme
@@ -168,7 +168,7 @@ const ANSWER_MS = 2_000
 const ANY: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 /** Whether the server could listen. It connects to the port, because nothing listens in this process. */
-async function portFinding(host: string, port: number, home: string): Promise<Finding> {
+async function portFinding(host: string, port: number, home: string): Promise<DoctorFinding> {
   const place = `${host}:${port}`
   if (port === 0) return ok('port', 'any free port')
   const closed = port < (await firstFreeForAll()) && process.getuid?.() !== 0

@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import { oneLine, wrapped } from '@svc/cli/command'
 
 /** A finding of `svc doctor`. */
-export interface Finding {
+export interface DoctorFinding {
   /** The name of the check: `store`, `provider local`. */
   readonly name: string
   readonly state: 'ok' | 'warn' | 'fail'
@@ -12,9 +12,9 @@ export interface Finding {
   readonly where?: string
 }
 
-export const ok = (name: string, message: string): Finding => ({ name, state: 'ok', message })
-export const warn = (name: string, message: string, hint: string): Finding => ({ name, state: 'warn', message, hint })
-export const fail = (name: string, message: string, hint?: string): Finding => ({
+export const ok = (name: string, message: string): DoctorFinding => ({ name, state: 'ok', message })
+export const warn = (name: string, message: string, hint: string): DoctorFinding => ({ name, state: 'warn', message, hint })
+export const fail = (name: string, message: string, hint?: string): DoctorFinding => ({
   name,
   state: 'fail',
   message,
@@ -31,7 +31,7 @@ const SPENT = 100 * MB
 const bytes = (count: number) => (count >= GB ? `${(count / GB).toFixed(1)} GB` : `${Math.floor(count / MB)} MB`)
 
 /** Describes the free space; with a finding if it is low. */
-export function freeSpace(name: string, free: number): { readonly text: string; readonly finding?: Finding } {
+export function freeSpace(name: string, free: number): { readonly text: string; readonly finding?: DoctorFinding } {
   const text = `${bytes(free)} free`
   const hint = 'Free some space on that disk: svc cannot store anything on a full disk'
   if (free < SPENT) return { text, finding: fail(name, `only ${text}`, hint) }
@@ -41,7 +41,7 @@ export function freeSpace(name: string, free: number): { readonly text: string; 
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const
 
 /** Formats findings, with a summary. */
-export function findingsText(findings: readonly Finding[]): string {
+export function findingsText(findings: readonly DoctorFinding[]): string {
   const names = Math.max(...findings.map(finding => finding.name.length))
   const indent = names + STATE + 4
   const width = Math.max(40, (process.stdout.columns || 100) - indent)
@@ -50,7 +50,7 @@ export function findingsText(findings: readonly Finding[]): string {
     const said = [message, where, hint].flatMap(text => (text ? wrapped(oneLine(text), width) : []))
     return `${word}  ${name.padEnd(names)}  ${said.join(`\n${' '.repeat(indent)}`)}`
   })
-  const count = (state: Finding['state']) => findings.filter(finding => finding.state === state).length
+  const count = (state: DoctorFinding['state']) => findings.filter(finding => finding.state === state).length
   return `${lines.join('\n')}\n\n${summary(count('fail'), count('warn'))}`
 }
 

@@ -5,12 +5,12 @@ import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { codeOf, messageOf, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { type LimitHolder, ProcessSandbox, type SandboxAbility } from '@svc/core/contracts'
-import { fail, type Finding, ok, freeSpace, warn } from './finding.ts'
+import { fail, type DoctorFinding, ok, freeSpace, warn } from './finding.ts'
 
 const NEEDED = 24
 
 /** Checks the version of Node. */
-export function nodeFinding(version: string = process.versions.node): Finding {
+export function nodeFinding(version: string = process.versions.node): DoctorFinding {
   if (Number.parseInt(version, 10) >= NEEDED) return ok('node', version)
   return fail(
     'node',
@@ -20,7 +20,7 @@ export function nodeFinding(version: string = process.versions.node): Finding {
 }
 
 /** Checks the svc home: exists or can be created, belongs to this user alone, is writable, has free space. */
-export async function homeFindings(home: string): Promise<Finding[]> {
+export async function homeFindings(home: string): Promise<DoctorFinding[]> {
   try {
     const found = await stat(home)
     if (!found.isDirectory()) return [fail('home', `${home} is not a folder`, 'Remove it, or set SVC_HOME to a folder')]
@@ -54,7 +54,7 @@ async function freeBytes(folder: string): Promise<number> {
 }
 
 /** A first start creates it if it can. */
-async function missingHome(home: string): Promise<Finding> {
+async function missingHome(home: string): Promise<DoctorFinding> {
   try {
     await access(await existing(home), constants.W_OK)
     return ok('home', `${home} does not exist yet; the first start creates it`)
@@ -86,7 +86,7 @@ const UNUSED = 'it is off, although server.ssl names a certificate or a key: oth
  * Checks certificate and key: they exist, match and are valid, and only the owner can read the key. No finding if TLS is off
  * and neither is configured.
  */
-export async function certificateFindings({ enabled, cert, key }: Ssl): Promise<Finding[]> {
+export async function certificateFindings({ enabled, cert, key }: Ssl): Promise<DoctorFinding[]> {
   if (!enabled) return cert === undefined && key === undefined ? [] : [warn(TLS, UNUSED, 'Set server.ssl.enabled to true')]
   if (cert === undefined || key === undefined) return [fail(TLS, 'server.ssl needs both cert and key', HINT)]
   try {
@@ -107,7 +107,7 @@ function validity({
   validFrom,
   subject,
   subjectAltName = subject,
-}: X509Certificate): Finding {
+}: X509Certificate): DoctorFinding {
   const renew = 'Renew the certificate; svc loads changed files without a restart'
   const days = Math.floor((validToDate.getTime() - Date.now()) / DAY_MS)
   if (validFromDate.getTime() > Date.now())
@@ -122,7 +122,7 @@ const LOST = 'svc will refuse everything that needs the process sandbox (isolate
 const LIMIT_MS = 60_000
 
 /** Tries which limits the process sandbox can enforce on this machine. Never fails, because the server runs without it. */
-export async function sandboxFinding(host?: RunningHost, signal?: AbortSignal): Promise<Finding> {
+export async function sandboxFinding(host?: RunningHost, signal?: AbortSignal): Promise<DoctorFinding> {
   const sandbox = host && providedBy(host)
   if (!sandbox) return trial()
   try {
@@ -155,7 +155,7 @@ const HOLDERS: Readonly<Record<LimitHolder, string>> = {
 const held = (what: string, by: LimitHolder | null) =>
   by === null ? `svc cannot limit ${what}` : `${what} held by ${HOLDERS[by]}`
 
-function findingOf({ ready, bubblewrap, memory, pids, reason = '', hint = '' }: SandboxAbility): Finding {
+function findingOf({ ready, bubblewrap, memory, pids, reason = '', hint = '' }: SandboxAbility): DoctorFinding {
   if (!ready) return warn(SANDBOX, `${reason}: ${LOST}`, hint)
   const message = `bubblewrap ${bubblewrap} works; ${held('memory', memory)}, ${held('processes', pids)}`
   // Every sandbox needs a limit of memory.
@@ -167,7 +167,7 @@ const TRIAL_MS = 5_000
 const TRIAL = ['--unshare-all', '--die-with-parent', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', 'true']
 
 /** Tries bubblewrap directly if no plugin provides the sandbox. */
-async function trial(): Promise<Finding> {
+async function trial(): Promise<DoctorFinding> {
   try {
     const { stdout } = await run('bwrap', ['--version'], { timeout: TRIAL_MS })
     await run('bwrap', TRIAL, { timeout: TRIAL_MS })

@@ -1,14 +1,14 @@
 import { messageOf, nearest, redactData, redactText, type RunningHost, systemContext, withTimeout } from '@svc/core'
 import { shownPath } from '@svc/core/config'
 import { type Check, type CheckReport, Checks, type Profile, Providers, Selection } from '@svc/core/contracts'
-import { fail, type Finding, ok, freeSpace, warn } from './finding.ts'
+import { fail, type DoctorFinding, ok, freeSpace, warn } from './finding.ts'
 
 const LIMIT_MS = 120_000
 /** Names for checks that `/health` calls differently. */
 const WORDS: Readonly<Record<string, string>> = { database: 'store' }
 
 /** Runs the checks of all plugins of a host, as thoroughly as each can. */
-export async function partFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
+export async function partFindings(host: RunningHost, signal: AbortSignal): Promise<DoctorFinding[]> {
   const checks = host.slot(Checks).entries()
   const found = await Promise.all(checks.map(async ([name, check]) => describe(name, await look(check, signal))))
   return found.flat()
@@ -27,7 +27,7 @@ async function look(check: Check, signal: AbortSignal): Promise<CheckReport> {
   }
 }
 
-function describe(check: string, report: CheckReport): Finding[] {
+function describe(check: string, report: CheckReport): DoctorFinding[] {
   const { status, reason, detail = {} } = report
   if (check === 'providers') return providers(report)
   const name = WORDS[check] ?? check
@@ -64,7 +64,7 @@ function schemaOf(space: unknown): string {
   return `${name} in schema version ${version}`
 }
 
-function providers({ status, reason, detail = {} }: CheckReport): Finding[] {
+function providers({ status, reason, detail = {} }: CheckReport): DoctorFinding[] {
   const all = Object.entries(detail).map(([name, value]) => {
     const { healthy, error } = Object(value) as { healthy?: boolean; error?: string }
     if (healthy) return ok(`provider ${name}`, 'answers')
@@ -85,14 +85,14 @@ function providers({ status, reason, detail = {} }: CheckReport): Finding[] {
 const NAME = 'profiles'
 
 /** Profiles and fallbacks that name an unknown provider. Fails if the active profile could answer no chat. */
-export async function profileFindings(host: RunningHost, signal: AbortSignal): Promise<Finding[]> {
+export async function profileFindings(host: RunningHost, signal: AbortSignal): Promise<DoctorFinding[]> {
   if (!host.report().plugins.some(plugin => plugin.provides === Selection.name && plugin.state === 'running')) return []
   const { profiles, active } = await host.service(Selection).profiles(systemContext(signal, 'doctor'))
   const known = host.slot(Providers).names()
   return profiles.flatMap(profile => lostIn(profile, profile.name === active, known))
 }
 
-function lostIn({ name, provider, fallback = [] }: Profile, isActive: boolean, known: readonly string[]): Finding[] {
+function lostIn({ name, provider, fallback = [] }: Profile, isActive: boolean, known: readonly string[]): DoctorFinding[] {
   const isLost = (text: string) => !known.includes(text)
   const spare = fallback.map(item => item.provider)
   const lost = [...new Set(spare.filter(isLost))].map(item =>

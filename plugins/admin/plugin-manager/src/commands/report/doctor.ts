@@ -6,7 +6,7 @@ import { codeOf, type SvcError, asSvcError, type PluginReport } from '@svc/core'
 import { isAbandoned, type Lock, readLock, setFolder } from '../../set.ts'
 import { setHome, startProblems } from '@svc/cli/program'
 import { verified } from '../../set/installed-layer.ts'
-import { fail, type Finding, ok, warn, findingsText } from '../doctor/finding.ts'
+import { fail, type DoctorFinding, ok, warn, findingsText } from '../doctor/finding.ts'
 import { sandboxFinding } from '../doctor/machine.ts'
 import { visible, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/command'
 import { OLD_FIGURES, reportsOf, type ServerPlugins } from './plugin-state.ts'
@@ -21,10 +21,10 @@ export async function diagnosePlugins({ json }: { readonly json: boolean }): Pro
   return good ? 0 : 1
 }
 
-const isGood = (findings: readonly Finding[]) => findings.every(finding => finding.state !== 'fail')
+const isGood = (findings: readonly DoctorFinding[]) => findings.every(finding => finding.state !== 'fail')
 
 /** Finds what only a start shows: clashing names, a setup that throws, a missing sandbox. */
-async function startFindings(): Promise<Finding[]> {
+async function startFindings(): Promise<DoctorFinding[]> {
   const problems = await startProblems()
   if (problems.length === 0) return [ok('start', 'a host starts with these plugins')]
   return problems.map(({ plugin, message, code, hint }) =>
@@ -32,7 +32,7 @@ async function startFindings(): Promise<Finding[]> {
   )
 }
 
-async function lockFindings(home: string): Promise<Finding[]> {
+async function lockFindings(home: string): Promise<DoctorFinding[]> {
   try {
     const lock = await readLock(home)
     const off = lock.plugins.filter(plugin => !plugin.enabled).length
@@ -55,13 +55,13 @@ const ABANDONED = 'a later change was interrupted during its trial start, and is
 const ABANDONED_HINT = 'Repeat the change, and run svc reload if a running server has loaded it'
 
 /** For enabled plugins. */
-const variableFindings = ({ plugins }: Lock): Finding[] =>
+const variableFindings = ({ plugins }: Lock): DoctorFinding[] =>
   plugins.flatMap(({ name, enabled, permissions }) => {
     const unset = enabled ? unsetIn(permissions) : []
     return unset.length === 0 ? [] : [warn('variables', visible(`${name}: ${unsetText(unset)}`), UNSET_HINT)]
   })
 
-async function fileFindings(home: string, lock: Lock): Promise<Finding[]> {
+async function fileFindings(home: string, lock: Lock): Promise<DoctorFinding[]> {
   if (lock.plugins.length === 0) return []
   const problems = await verified(home, lock)
   if (problems.length === 0) return [ok('files', 'they match the installed ones')]
@@ -75,7 +75,7 @@ const NPM_MS = 60_000
 const HINT = 'Run svc plugins update, or install a version that fits'
 
 /** npm's problems of the installed packages: wrong ranges of peers, missing or extraneous packages. */
-async function packageFindings(home: string, lock: Lock): Promise<Finding[]> {
+async function packageFindings(home: string, lock: Lock): Promise<DoctorFinding[]> {
   const cwd = setFolder(home, lock)
   if (cwd === undefined) return []
   const problems = await problemsIn(cwd)
@@ -101,7 +101,7 @@ async function problemsIn(cwd: string): Promise<string[] | undefined> {
 const OF_SVC = /required by (\S*:)?@svc\/[\w-]+@/
 
 /** Leftovers of interrupted changes. The former set is kept for workers that read it. */
-function leftovers(home: string): Finding {
+function leftovers(home: string): DoctorFinding {
   const staged = namesIn(join(home, 'plugins', 'staging'))
   const sets = namesIn(join(home, 'plugins', 'sets'))
   if (staged.length === 0 && sets.length <= 2) return ok('leftovers', 'none')
@@ -124,7 +124,7 @@ function isHeld(version: string): boolean {
 }
 const LOOSE = 'requests an address that a dependency names before svc can reject it'
 
-async function npmFinding(): Promise<Finding> {
+async function npmFinding(): Promise<DoctorFinding> {
   try {
     const version = (await run('npm', ['--version'], { timeout: NPM_MS })).stdout.trim()
     return isHeld(version) ? ok('npm', version) : warn('npm', `${version} ${LOOSE}`, 'Run npm install --global npm@11')
@@ -134,7 +134,7 @@ async function npmFinding(): Promise<Finding> {
 }
 
 /** The state of plugins in running servers, which can differ from a fresh start. Empty if no server runs. */
-async function serverFindings(): Promise<Finding[]> {
+async function serverFindings(): Promise<DoctorFinding[]> {
   try {
     return (await reportsOf(() => true)).flatMap(findingsOf)
   } catch (error) {
@@ -143,14 +143,14 @@ async function serverFindings(): Promise<Finding[]> {
   }
 }
 
-function findingsOf({ plugins, asOf }: ServerPlugins): Finding[] {
+function findingsOf({ plugins, asOf }: ServerPlugins): DoctorFinding[] {
   const failures = plugins.flatMap(findingOf)
   const stale = asOf === undefined ? [] : [warn('server', `the state of isolated plugins is unknown since ${asOf}`, OLD_FIGURES)]
   const found = [...failures, ...stale]
   return found.length === 0 ? [ok('server', 'all plugins run in the running server')] : found
 }
 
-function findingOf({ name, instance, state, error }: PluginReport): Finding[] {
+function findingOf({ name, instance, state, error }: PluginReport): DoctorFinding[] {
   const who = visible(instance === undefined ? name : `${name} (${instance})`)
   if (state === 'quarantined')
     return [fail('server', `${who} is quarantined: its process crashed too often, or ended workers`, OUT_HINT)]

@@ -4,7 +4,7 @@ import { unconfiguredIn } from '../../set/installed-layer.ts'
 import { type PluginReport, systemContext } from '@svc/core'
 import { findServers, type FoundServer, type ServerInfo } from '@svc/runtime'
 import type { LockedPlugin } from '../../set.ts'
-import type { Metrics, Series } from '../server/metrics.ts'
+import type { Metrics, MetricSeries } from '../server/metrics.ts'
 import { readServerMetrics } from '../server/server-status.ts'
 
 /** Plugins of a server. */
@@ -61,7 +61,7 @@ function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginRe
   }
 }
 
-const kindOf = ({ labels, value }: Series) => [labels.kind ?? '', value] as const
+const kindOf = ({ labels, value }: MetricSeries) => [labels.kind ?? '', value] as const
 
 /** `network 3, read 1`; undefined if nothing was refused. */
 export function refusedText({ refusals = {} }: PluginReport): string | undefined {

@@ -1,19 +1,19 @@
 /** One series of a metric. */
-export interface Series {
+export interface MetricSeries {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
 /** Series by name and labels, as in the text format. */
-export type Metrics = ReadonlyMap<string, Series>
+export type Metrics = ReadonlyMap<string, MetricSeries>
 
 const LINE = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)/
 const LABEL = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"/g
 
 /** Parses metrics in the text format of Prometheus; ignores other lines. */
 export function parseMetrics(text: string): Metrics {
-  const all = new Map<string, Series>()
+  const all = new Map<string, MetricSeries>()
   for (const line of text.split('\n')) {
     const [, name, labels = '', value] = LINE.exec(line) ?? []
     if (name !== undefined) all.set(`${name}{${labels}}`, { name, labels: labelsOf(labels), value: Number(value) })
@@ -27,7 +27,7 @@ const plain = (value: string) => value.replaceAll(/\\(.)/g, (_, char: string) =>
 
 /** The growth of each series. A series that fell was restarted: all of it is growth. */
 export function grownSince(before: Metrics, now: Metrics): Metrics {
-  const grown = [...now].map(([key, series]): [string, Series] => {
+  const grown = [...now].map(([key, series]): [string, MetricSeries] => {
     const then = before.get(key)?.value ?? 0
     return [key, { ...series, value: series.value < then ? series.value : series.value - then }]
   })
@@ -35,7 +35,7 @@ export function grownSince(before: Metrics, now: Metrics): Metrics {
 }
 
 /** Answered requests and their latency; milliseconds are absent without requests. */
-export interface Answered {
+export interface RequestLatency {
   readonly requests: number
   /** Answered with 4xx. */
   readonly refused: number
@@ -45,7 +45,7 @@ export interface Answered {
   readonly p95Ms?: number
 }
 
-interface RouteAnswered extends Answered {
+interface RouteAnswered extends RequestLatency {
   readonly route: string
 }
 
@@ -65,7 +65,7 @@ export interface ProviderWorked extends Worked {
 
 /** A summary of the metrics of a server. */
 export interface Summary {
-  readonly all: Answered
+  readonly all: RequestLatency
   /** By method and route, the busiest first. */
   readonly routes: readonly RouteAnswered[]
   readonly providers: readonly ProviderWorked[]
@@ -79,10 +79,10 @@ const WATCHING = /^(\/health(\/.*)?|\/metrics|\/api\/v1\/status)$/
 export function summaryOf(metrics: Metrics): Summary {
   const named = Map.groupBy(metrics.values(), series => series.name)
   const of = (name: string) => named.get(name) ?? []
-  const isWork = ({ labels }: Series) => !WATCHING.test(labels.route ?? '')
+  const isWork = ({ labels }: MetricSeries) => !WATCHING.test(labels.route ?? '')
   const counts = of('svc_requests_total').filter(isWork)
   const buckets = of('svc_request_duration_seconds_bucket').filter(isWork)
-  const route = ({ labels: { method, route: path } }: Series) => `${method} ${path}`
+  const route = ({ labels: { method, route: path } }: MetricSeries) => `${method} ${path}`
   const bucketsOf = Map.groupBy(buckets, route)
   return {
     all: answered(counts, buckets),
@@ -95,9 +95,9 @@ export function summaryOf(metrics: Metrics): Summary {
   }
 }
 
-const sum = (some: readonly Series[]) => some.reduce((total, { value }) => total + value, 0)
+const sum = (some: readonly MetricSeries[]) => some.reduce((total, { value }) => total + value, 0)
 
-function answered(counts: readonly Series[], buckets: readonly Series[]): Answered {
+function answered(counts: readonly MetricSeries[], buckets: readonly MetricSeries[]): RequestLatency {
   const withStatus = (first: string) => sum(counts.filter(({ labels }) => labels.status?.startsWith(first)))
   const quantile = (share: number) => quantileOf(buckets, share)
   const [p50, p95] = [quantile(0.5), quantile(0.95)]
@@ -111,7 +111,7 @@ function answered(counts: readonly Series[], buckets: readonly Series[]): Answer
 }
 
 /** The quantile in seconds, estimated as Prometheus does: evenly spread within a bucket, and at most the last bound. */
-function quantileOf(buckets: readonly Series[], share: number): number | undefined {
+function quantileOf(buckets: readonly MetricSeries[], share: number): number | undefined {
   const bounds = [...Map.groupBy(buckets, ({ labels }) => Number(labels.le === '+Inf' ? Infinity : labels.le))]
     .map(([bound, some]) => ({ bound, count: sum(some) }))
     .sort((a, b) => a.bound - b.bound)
@@ -123,7 +123,7 @@ function quantileOf(buckets: readonly Series[], share: number): number | undefin
   return Number.isFinite(bound) ? from + ((bound - from) * (rank - below)) / (count - below) : from
 }
 
-type Of = (name: string) => readonly Series[]
+type Of = (name: string) => readonly MetricSeries[]
 
 /** Outcomes that are not failures of the model. */
 const WELL: ReadonlySet<string | undefined> = new Set(['ok', 'cancelled'])
@@ -148,7 +148,7 @@ function providersOf(of: Of): ProviderWorked[] {
 function pluginsOf(of: Of): Worked[] {
   const by = (name: string) => Map.groupBy(of(name), ({ labels }) => labels.plugin ?? '')
   const [calls, errors, seconds] = [by('svc_hook_calls_total'), by('svc_hook_errors_total'), by('svc_hook_seconds_total')]
-  const total = (some: ReadonlyMap<string, Series[]>, name: string) => sum(some.get(name) ?? [])
+  const total = (some: ReadonlyMap<string, MetricSeries[]>, name: string) => sum(some.get(name) ?? [])
   return [...calls.keys()]
     .map(name => ({ name, calls: total(calls, name), errors: total(errors, name), ms: total(seconds, name) * 1000 }))
     .sort((a, b) => b.ms - a.ms)

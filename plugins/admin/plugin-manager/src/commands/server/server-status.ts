@@ -15,7 +15,7 @@ export interface ServerAddress {
 }
 
 /** The whole status of a running server. */
-export interface ServerStatus extends ServerMetrics {
+export interface ServerStatus extends MetricsOfServer {
   readonly url: string
   /** The report of its supervisor; absent for a server of another home or machine. */
   readonly info: ServerInfo | undefined
@@ -24,7 +24,7 @@ export interface ServerStatus extends ServerMetrics {
 }
 
 const ASK_MS = 10_000
-const NOTHING: ServerMetrics = { health: undefined, status: undefined, metrics: undefined, unavailable: [] }
+const NOTHING: MetricsOfServer = { health: undefined, status: undefined, metrics: undefined, unavailable: [] }
 
 /** Asks the named server, or the one of this home. Throws SERVER_NONE, SERVER_AMBIGUOUS, SERVER_UNREACHABLE, URL_INVALID. */
 export async function readStatus({ url, port, header }: ServerAddress): Promise<ServerStatus> {
@@ -72,7 +72,7 @@ const statusOf = (
   url: string,
   info: ServerInfo | undefined,
   plugins: readonly PluginReport[],
-  metrics: ServerMetrics
+  metrics: MetricsOfServer
 ): ServerStatus => ({ url, info, plugins, ...metrics, summary: metrics.metrics ? summaryOf(metrics.metrics) : undefined })
 
 /** Whether the server is healthy and publishes its status. */
@@ -117,7 +117,7 @@ interface StatusAnswer {
 }
 
 /** The status of a server over HTTP. */
-export interface ServerMetrics {
+export interface MetricsOfServer {
   readonly health: HealthAnswer | undefined
   readonly status: StatusAnswer | undefined
   readonly metrics: Metrics | undefined
@@ -133,7 +133,7 @@ export interface Reached {
 const ANSWER_MS = 10_000
 
 /** Asks the server at `url` with the credentials of the command. Throws SERVER_UNREACHABLE, HEADER_INVALID. */
-export async function readServerMetrics(server: Reached, header?: ServerAddress['header']): Promise<ServerMetrics> {
+export async function readServerMetrics(server: Reached, header?: ServerAddress['header']): Promise<MetricsOfServer> {
   const credentials = createCredentials(server.url, { header })
   // not in parallel: the status counts active requests
   const status = await getWith(credentials, server, '/api/v1/status')

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { clipped, counted, milliseconds, oneLine, table } from '@svc/cli/command'
-import { type Answered, type ProviderWorked, shortName, type Summary, type Worked } from './metrics.ts'
+import { type RequestLatency, type ProviderWorked, shortName, type Summary, type Worked } from './metrics.ts'
 import { isGood, type ServerStatus, uptimeOf, versionOf } from './server-status.ts'
 
 /** Widths of names that leave space for large numbers in 80 columns. */
@@ -68,7 +68,7 @@ function requestsText({ status, summary }: ServerStatus, recent: Recent | undefi
 
 const failedText = (failed: number) => (failed > 0 ? paint('red', `${counted(failed)} failed (5xx)`) : '0 failed (5xx)')
 
-const latencyText = (all: Answered | undefined) =>
+const latencyText = (all: RequestLatency | undefined) =>
   all?.p50Ms === undefined ? '' : `p50 ${time(all.p50Ms)}, p95 ${time(all.p95Ms)}`
 
 const time = (ms: number | undefined) => (ms === undefined ? '' : milliseconds(ms))
@@ -239,7 +239,7 @@ const storeOf = ({ plugins }: ServerStatus): string | undefined => plugins.find(
 
 const rounded = (value: number | undefined, digits = 1) => (value === undefined ? null : Number(value.toFixed(digits)))
 
-const answeredFacts = ({ refused, failed, p50Ms, p95Ms }: Answered) => ({
+const answeredFacts = ({ refused, failed, p50Ms, p95Ms }: RequestLatency) => ({
   refused,
   failed,
   p50_ms: rounded(p50Ms),

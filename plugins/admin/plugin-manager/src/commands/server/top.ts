@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import { clipped, counted, errorPage, milliseconds, table, visible } from '@svc/cli/command'
 import { type SvcError, svcError } from '@svc/core'
-import { grownSince, type Metrics, type Series, shortName } from './metrics.ts'
+import { grownSince, type Metrics, type MetricSeries, shortName } from './metrics.ts'
 import { type ServerAddress, readStatus } from './server-status.ts'
 import { type StatusSample, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
 
@@ -121,7 +121,7 @@ function usageOf(metrics: Metrics): PluginUsage[] {
   }))
 }
 
-const pluginsIn = (series: readonly Series[] = []) => series.flatMap(({ labels }) => labels.plugin ?? [])
+const pluginsIn = (series: readonly MetricSeries[] = []) => series.flatMap(({ labels }) => labels.plugin ?? [])
 
 const processOf = (name: string, sum: (family: string, plugin: string) => number) => ({
   memoryBytes: sum('plugin_memory_bytes', name),

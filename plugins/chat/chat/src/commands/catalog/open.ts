@@ -18,7 +18,7 @@ import {
 import { answeredByAnother, providerUnknown, streamBroken } from '../errors.ts'
 
 /** A tool. Only a host in this process fills in the optional fields. */
-export interface ListedTool extends ToolRecord {
+export interface CatalogTool extends ToolRecord {
   readonly effects?: readonly Effect[]
   /** A person is asked before each call in a chat. */
   readonly asks?: boolean
@@ -51,12 +51,12 @@ export interface Hello {
 }
 
 /** The tools, providers and selection of a server, or of a host in this process. */
-export interface Catalog {
+export interface CommandCatalog {
   /** Describes the server or host in texts for the user. */
   readonly of: string
   /** True for a server: a switch affects its other clients. */
   readonly shared: boolean
-  tools(signal: AbortSignal): Promise<readonly ListedTool[]>
+  tools(signal: AbortSignal): Promise<readonly CatalogTool[]>
   providers(signal: AbortSignal): Promise<readonly ProviderRecord[]>
   /** Health of all providers, or of the named providers. Never a billed call. */
   health(signal: AbortSignal, limitMs: number, names?: readonly string[]): Promise<Readonly<Record<string, Health>>>
@@ -71,13 +71,13 @@ export interface Catalog {
 export type Switched = 'profile' | 'mode'
 
 /** Opens the catalog of the named or running server, or else of a host in this process. Throws START_FAILED, SERVER_AMBIGUOUS, URL_INVALID. */
-export async function openCatalog(command: CommandContext, choice: ServerChoice): Promise<Catalog> {
+export async function openCatalog(command: CommandContext, choice: ServerChoice): Promise<CommandCatalog> {
   const server = await command.server(choice)
   return server ? remoteCatalog(server) : localCatalog(await command.host())
 }
 
 /** The catalog of a server, read over its HTTP API. */
-export function remoteCatalog(server: ServerClient): Catalog {
+export function remoteCatalog(server: ServerClient): CommandCatalog {
   return {
     of: `the server at ${server.url}`,
     shared: true,
@@ -103,7 +103,7 @@ const LIST_MS = 5_000
 type Host = Awaited<ReturnType<CommandContext['host']>>
 
 /** The catalog of a host in this process. */
-export function localCatalog(host: Host): Catalog {
+export function localCatalog(host: Host): CommandCatalog {
   const providers = host.slot(Providers)
   const ctx = (signal: AbortSignal) => systemContext(signal, 'svc')
   return {
@@ -130,7 +130,7 @@ export function localCatalog(host: Host): Catalog {
 
 const byName = ([a]: [string, Tool], [b]: [string, Tool]) => (a < b ? -1 : 1)
 
-const listed = ([name, tool]: [string, Tool]): ListedTool => ({
+const listed = ([name, tool]: [string, Tool]): CatalogTool => ({
   ...toolRecord(name, tool),
   effects: tool.effects,
   asks: tool.asks === true,

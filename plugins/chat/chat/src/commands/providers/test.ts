@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import { clipped, INTERRUPTED, milliseconds, named, oneLine, table } from '@svc/cli/command'
 import { withTimeout } from '@svc/core'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import { type Catalog, failureText, type Health, type Hello, openCatalog } from '../catalog/open.ts'
+import { type CommandCatalog, failureText, type Health, type Hello, openCatalog } from '../catalog/open.ts'
 import { providerUnknown } from '../errors.ts'
 
 interface TestOptions extends ServerChoice {
@@ -36,7 +36,7 @@ export async function testProviders(command: CommandContext, asked: TestOptions)
   }
 }
 
-async function testAll(catalog: Catalog, asked: TestOptions, signal: AbortSignal): Promise<Tested[]> {
+async function testAll(catalog: CommandCatalog, asked: TestOptions, signal: AbortSignal): Promise<Tested[]> {
   const known = (await catalog.providers(signal)).map(({ name }) => name)
   if (asked.name !== undefined && !known.includes(asked.name)) throw providerUnknown(asked.name, known)
   const names = asked.name === undefined ? known : [asked.name]
@@ -50,7 +50,7 @@ async function testAll(catalog: Catalog, asked: TestOptions, signal: AbortSignal
 }
 
 async function helloFrom(
-  catalog: Catalog,
+  catalog: CommandCatalog,
   name: string,
   { model, limitMs }: TestOptions,
   signal: AbortSignal

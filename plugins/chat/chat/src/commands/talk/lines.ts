@@ -1,11 +1,11 @@
 import { appendFileSync, chmodSync, closeSync, fstatSync, openSync, readSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline/promises'
-import { type Person, personAt } from '@svc/cli/command'
+import { type TerminalUser, personAt } from '@svc/cli/command'
 import { svcError } from '@svc/core'
 
 /** The line editor of a conversation. Ctrl-C aborts running work. At the prompt, or pressed again, it ends the conversation. */
-export interface Lines extends Person, Disposable {
+export interface Lines extends TerminalUser, Disposable {
   readonly typed: AsyncIterable<string>
   prompt(): void
   /** Ended by Ctrl-C. */

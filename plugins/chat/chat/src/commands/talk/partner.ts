@@ -13,12 +13,12 @@ import {
 import { errorFromRecord } from '@svc/cli/command'
 import { messageOf, type SvcError, systemContext } from '@svc/core'
 import { Chat, type CommandContext, type CommandHostOptions, type ServerClient } from '@svc/core/contracts'
-import { type Catalog, localCatalog, remoteCatalog } from '../catalog/open.ts'
+import { type CommandCatalog, localCatalog, remoteCatalog } from '../catalog/open.ts'
 import { streamBroken } from '../errors.ts'
 
 /** A server, or a host in this process. Both use the events of the HTTP API. */
 export interface Partner {
-  readonly catalog: Catalog
+  readonly catalog: CommandCatalog
   /** Throws errors that occur before the turn begins. */
   ask(ask: ChatBody, signal: AbortSignal): AsyncIterable<ChatEvent>
   /** Answers an `ask` event of a running turn. */

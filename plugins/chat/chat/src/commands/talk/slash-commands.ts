@@ -2,12 +2,12 @@ import { errorFromRecord, oneLine, table } from '@svc/cli/command'
 import { codeOf, nearest } from '@svc/core'
 import type { Effective } from '@svc/core/contracts'
 import type { ChatBody } from '@svc/api-types'
-import type { Catalog, ProviderRecord, Switched } from '../catalog/open.ts'
+import type { CommandCatalog, ProviderRecord, Switched } from '../catalog/open.ts'
 import { slashUnknown } from '../errors.ts'
 
 /** The state that a chat command can read and change. */
 export interface Talk {
-  readonly catalog: Catalog
+  readonly catalog: CommandCatalog
   /** The options that are sent with each message. */
   about: Omit<ChatBody, 'message'>
   readonly say: (text: string) => void

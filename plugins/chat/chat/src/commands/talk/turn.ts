@@ -7,7 +7,7 @@ import {
   INTERRUPTED,
   milliseconds,
   oneLine,
-  type Person,
+  type TerminalUser,
   problemsOf,
   visible,
 } from '@svc/cli/command'
@@ -25,7 +25,7 @@ export interface TurnOutput {
 }
 
 /** The outcome of a turn, and the conversation for the next one. */
-export interface Outcome {
+export interface TurnOutcome {
   readonly code: number
   readonly conversationId: string | undefined
   /** The conversation to continue does not exist. */
@@ -33,7 +33,7 @@ export interface Outcome {
 }
 
 /** Runs a turn and shows it, with its errors. */
-export async function turn(output: TurnOutput, ask: ChatBody, signal: AbortSignal): Promise<Outcome> {
+export async function turn(output: TurnOutput, ask: ChatBody, signal: AbortSignal): Promise<TurnOutcome> {
   const seen: Seen = { conversationId: undefined, requestId: '', status: '', said: false }
   const said = output.asker ? { ...ask, interactive: true } : ask
   try {
@@ -46,7 +46,7 @@ export async function turn(output: TurnOutput, ask: ChatBody, signal: AbortSigna
   return outcome(ask, seen, signal, false)
 }
 
-function outcome(ask: ChatBody, seen: Seen, { aborted }: AbortSignal, lost: boolean): Outcome {
+function outcome(ask: ChatBody, seen: Seen, { aborted }: AbortSignal, lost: boolean): TurnOutcome {
   const code = seen.status === 'completed' ? 0 : 1
   return { code: aborted ? INTERRUPTED : code, conversationId: ask.conversation_id ?? keptIn(seen, aborted), lost }
 }
@@ -111,7 +111,7 @@ interface Asker {
 const CHOICES = '[y]es / [n]o / [a]lways this tool in this chat: '
 const REFUSED = 'the user did not allow it'
 
-export function createAsker(person: Person, note: Screen['note']): Asker {
+export function createAsker(person: TerminalUser, note: Screen['note']): Asker {
   const always = new Set<string>()
   return {
     forget: () => always.clear(),

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import { clipped, counted, milliseconds, oneLine, table, wrapped } from '@svc/cli/command'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import { type Catalog, type ListedTool, openCatalog } from '../catalog/open.ts'
+import { type CommandCatalog, type CatalogTool, openCatalog } from '../catalog/open.ts'
 import { categoryUnknown, toolUnknown, toolUnknownHere } from '../errors.ts'
 
 interface ToolsOptions extends ServerChoice {
@@ -15,7 +15,7 @@ const bold = (text: string) => styleText('bold', text, { stream: process.stdout 
 async function withTools(
   command: CommandContext,
   asked: ServerChoice,
-  show: (tools: readonly ListedTool[], of: Catalog) => string
+  show: (tools: readonly CatalogTool[], of: CommandCatalog) => string
 ): Promise<number> {
   const catalog = await openCatalog(command, asked)
   command.print(show(await catalog.tools(command.signal), catalog))
@@ -32,7 +32,7 @@ export const listTools = (
     return asked.json ? JSON.stringify({ from: of, tools: shown.map(wireOf) }, null, 2) : listText(shown, of)
   })
 
-function ofCategory(tools: readonly ListedTool[], category: string | undefined): readonly ListedTool[] {
+function ofCategory(tools: readonly CatalogTool[], category: string | undefined): readonly CatalogTool[] {
   if (category === undefined) return tools
   const found = tools.filter(tool => tool.category === category)
   if (found.length === 0) throw categoryUnknown(category, [...new Set(tools.map(tool => tool.category))].sort())
@@ -40,7 +40,7 @@ function ofCategory(tools: readonly ListedTool[], category: string | undefined):
 }
 
 /** A server does not report effects; the table then has no such column. */
-function listText(tools: readonly ListedTool[], of: string): string {
+function listText(tools: readonly CatalogTool[], of: string): string {
   const hasEffects = tools.some(tool => tool.effects !== undefined)
   const head = ['TOOL', 'CATEGORY', ...(hasEffects ? ['EFFECTS'] : []), 'DESCRIPTION']
   const rows = tools.map(({ name, category, effects = [], asks, description }) => [
@@ -70,18 +70,18 @@ export const showTool = (command: CommandContext, asked: ToolsOptions & { readon
     return asked.json ? JSON.stringify({ from: of, ...wireOf(tool) }, null, 2) : toolText(tool, of)
   })
 
-const wireOf = ({ timeoutMs, result, ...tool }: ListedTool) => ({
+const wireOf = ({ timeoutMs, result, ...tool }: CatalogTool) => ({
   ...tool,
   ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs }),
   ...(result === undefined ? {} : { result_schema: result }),
 })
 
-function toolText(tool: ListedTool, of: string): string {
+function toolText(tool: CatalogTool, of: string): string {
   const lines = tool.description.split('\n').flatMap(line => wrapped(oneLine(line), WIDTH))
   return [`${bold(tool.name)} of ${of}`, '', ...lines, '', parametersText(tool), '', ...factLines(tool)].join('\n')
 }
 
-function parametersText({ parameters }: ListedTool): string {
+function parametersText({ parameters }: CatalogTool): string {
   const all = Object.entries(parameters)
   if (all.length === 0) return 'The tool has no parameters.'
   const rows = all.map(([name, entry]) => [
@@ -94,7 +94,7 @@ function parametersText({ parameters }: ListedTool): string {
   return [bold(head), ...lines].join('\n')
 }
 
-function factLines({ category, effects, asks, timeoutMs }: ListedTool): string[] {
+function factLines({ category, effects, asks, timeoutMs }: CatalogTool): string[] {
   const facts = [
     ['category', category],
     ['effects', effects?.join(', ') || (effects ? 'none' : undefined)],

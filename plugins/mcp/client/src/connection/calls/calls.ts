@@ -16,10 +16,10 @@ import {
 import { createSemaphore, definedOf, type Semaphore } from '@svc/plugin-kit'
 import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
 import type { ConnectionManager } from '../connection-manager.ts'
-import type { Answer, Connection } from '../connection.ts'
+import type { RpcAnswer, McpConnection } from '../connection.ts'
 import { failed, questionClosed, statusOf } from '../failures.ts'
 import { positive, type ResolvedOptions } from '../resolved-options.ts'
-import type { Catalogue } from '../tool-list.ts'
+import type { CheckedTools } from '../tool-list.ts'
 import { type CallRequest, RunningCall } from './running-call.ts'
 
 const MAX_WAITING = 1_000
@@ -32,10 +32,10 @@ const POSTPONED_MS = 250
 const PARKED = 'svc-call:'
 
 /** The calls of one server. */
-export class Calls {
+export class ConnectionCalls {
   readonly #options: ResolvedOptions
   readonly #manager: ConnectionManager
-  readonly #catalogue: Catalogue
+  readonly #catalogue: CheckedTools
   readonly #changed: () => void
   readonly #limit: Semaphore
   readonly #running = new Set<RunningCall>()
@@ -43,7 +43,7 @@ export class Calls {
   readonly #parked = new Map<string, { readonly call: RunningCall; readonly timer: NodeJS.Timeout }>()
 
   /** Calls `changed` when the number of calls changes. */
-  constructor(options: ResolvedOptions, manager: ConnectionManager, catalogue: Catalogue, changed: () => void) {
+  constructor(options: ResolvedOptions, manager: ConnectionManager, catalogue: CheckedTools, changed: () => void) {
     const { name, limits } = options
     this.#options = options
     this.#manager = manager
@@ -171,7 +171,7 @@ export class Calls {
   }
 
   /** Returns `undefined` if the call was not executed and another attempt can succeed. */
-  async #sendOnce(call: RunningCall, dialog: ToolDialog | undefined, resends: number): Promise<Answer | undefined> {
+  async #sendOnce(call: RunningCall, dialog: ToolDialog | undefined, resends: number): Promise<RpcAnswer | undefined> {
     const { signal } = call
     const connection = this.#manager.live ?? (await this.#manager.soon(signal))
     const { transport, isStateless } = connection
@@ -198,7 +198,7 @@ export class Calls {
   }
 
   /** Updates the connection after a failure. Returns true if the call was not executed and another attempt can succeed. */
-  async #canResend(connection: Connection, error: SvcError, signal: AbortSignal): Promise<boolean> {
+  async #canResend(connection: McpConnection, error: SvcError, signal: AbortSignal): Promise<boolean> {
     const { transport } = connection
     if (codeOf(error) !== 'MCP_CALL_FAILED' || !transport.hasPerRequestStream) return isUndelivered(error)
     const { class: kind, message } = failureOf(error)
@@ -215,7 +215,7 @@ export class Calls {
   }
 }
 
-function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined, connection: Connection, token: string) {
+function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined, connection: McpConnection, token: string) {
   return {
     name: request.tool,
     arguments: request.args,

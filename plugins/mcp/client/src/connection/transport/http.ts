@@ -3,7 +3,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { withTimeout, abortable, codeOf, svcError } from '@svc/core'
 import { withoutCredentials } from '@svc/provider-http'
 import { createGuardedFetch, type GuardedFetch, webFetch } from '@svc/safe-fetch'
-import type { Connection, ServerTransport } from '../connection.ts'
+import type { McpConnection, ServerTransport } from '../connection.ts'
 import { createLogin, sharedRefresh } from '../oauth/login-provider.ts'
 import type { HttpOptions, Fetch } from '../options.ts'
 import type { NamedServers } from '../resolved-options.ts'
@@ -21,7 +21,7 @@ export async function openHttp(
   options: HttpOptions,
   servers: NamedServers,
   resultBytes: number,
-  connection: Connection
+  connection: McpConnection
 ): Promise<ServerTransport> {
   const upstream = createUpstreamFetch(options, servers, resultBytes, () => {
     const sender = senders.getStore()

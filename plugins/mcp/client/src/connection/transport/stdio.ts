@@ -2,7 +2,7 @@ import type { JSONRPCMessage } from '@modelcontextprotocol/client'
 import { createLineWriter, readLines, readMessage } from '@svc/mcp-protocol'
 import { type Child, drained, type Exit, startChild } from '@svc/worker-pool/processes'
 import { cannotSend } from '../../errors.ts'
-import type { Connection, ServerTransport } from '../connection.ts'
+import type { McpConnection, ServerTransport } from '../connection.ts'
 import type { Launch, StdioOptions } from '../options.ts'
 
 /** The variables that a program needs to run, and that hold no secret. */
@@ -14,7 +14,7 @@ const POLITE_MS = 500
 export async function openStdio(
   options: StdioOptions,
   resultBytes: number,
-  connection: Connection,
+  connection: McpConnection,
   signal: AbortSignal
 ): Promise<ServerTransport> {
   const { command, args = [], env = {}, cwd } = options
@@ -29,7 +29,7 @@ export async function openStdio(
   }
 }
 
-function transportOf(child: Child, launch: Launch, resultBytes: number, connection: Connection): ServerTransport {
+function transportOf(child: Child, launch: Launch, resultBytes: number, connection: McpConnection): ServerTransport {
   const reason = Promise.withResolvers<string>()
   const write = createLineWriter(child.stdin)
   const abort = (why: string) => {
