@@ -106,7 +106,7 @@ describe('what an AI SDK package cannot apply', () => {
     expect(events.at(-1)?.type).to.equal('finish')
   })
 
-  it('is told by the features', async () => {
+  it('is not in the features', async () => {
     const supports = async (dialect: Pick<Dialect, 'entry'>) => {
       await using rig = await openRig(dialect, (_, reply) => reply.json(404, {}))
       return rig.provider.features.supports ?? []
