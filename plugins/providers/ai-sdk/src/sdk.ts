@@ -21,7 +21,7 @@ export interface LanguageModel {
   doGenerate?(options: CallOptions): PromiseLike<Generated>
 }
 
-export type SupportedUrls = { readonly [mediaType: string]: readonly RegExp[] }
+type SupportedUrls = { readonly [mediaType: string]: readonly RegExp[] }
 
 /** A model for embeddings of any supported version. */
 export interface EmbeddingModel {
@@ -30,7 +30,7 @@ export interface EmbeddingModel {
   readonly maxEmbeddingsPerCall?: PromiseLike<number | undefined> | number | undefined
   doEmbed(options: EmbedOptions): PromiseLike<Embedded>
 }
-export interface EmbedOptions {
+interface EmbedOptions {
   readonly values: string[]
   /** Version 4. Older packages have options of their own. */
   readonly dimensions?: number
@@ -38,7 +38,7 @@ export interface EmbedOptions {
   readonly headers: Readonly<Record<string, string>>
   readonly abortSignal: AbortSignal
 }
-export interface Embedded {
+interface Embedded {
   readonly embeddings: readonly (readonly number[])[]
   readonly usage?: { readonly tokens: number } | undefined
 }
