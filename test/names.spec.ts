@@ -3,7 +3,8 @@ import { blanked, filesBelow, textOf } from './support/source.ts'
 
 const NAMES = /openai|anthropic|claude|\bgpt-|gemini|ai-sdk|azure|ollama|lmstudio|\bvllm\b|\bgroq\b|mistral|deepseek|openrouter/i
 /** Where they may stand: in their own plugins, in the list of the curated build, and in the examples of a command. */
-const OWN = /^plugins\/providers\/|^plugins\/api\/(openai|anthropic|gemini)-api\/|^cli\/src\/curated\.ts:|^plugins\/chat\/chat\/src\/commands\/providers-test\.ts:/
+const OWN =
+  /^plugins\/providers\/|^plugins\/api\/(openai|anthropic|gemini)-api\/|^cli\/src\/curated\.ts:|^plugins\/chat\/chat\/src\/commands\/providers-test\.ts:/
 
 /** Code and texts that name a provider; comments may. */
 const naming = ['core', 'libs', 'plugins', 'cli']

@@ -188,7 +188,7 @@ describe('what belongs to a principal', () => {
     const lines = written.map(line => JSON.parse(line) as Record<string, unknown>)
     const witnessed = lines.filter(line => line.hook !== undefined)
     expect(new Set(witnessed.map(line => line.hook))).to.deep.equal(
-      new Set(['chat.turn', 'chat.modelDone', 'chat.toolCall', 'chat.end', 'http.done'])
+      new Set(['chat.turn', 'model_calls.modelDone', 'chat.toolCall', 'chat.end', 'http.done'])
     )
     const logged = lines.filter(line => line.msg === 'request')
     expect(logged.map(line => [line.route, line.principal])).to.deep.equal([['/api/v1/chat', 'token:anna']])

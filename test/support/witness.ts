@@ -11,7 +11,7 @@ export default definePlugin({
       saw('chat.turn', ctx)
       return turn
     })
-    scope.tap(ModelCalls.hooks.modelDone, (_done, ctx) => saw('chat.modelDone', ctx))
+    scope.tap(ModelCalls.hooks.modelDone, (_done, ctx) => saw('model_calls.modelDone', ctx))
     scope.tap(Chat.hooks.toolCall, (_call, ctx) => {
       saw('chat.toolCall', ctx)
       return undefined

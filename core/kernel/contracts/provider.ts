@@ -263,7 +263,7 @@ export interface Citation {
 }
 
 /** Index of the answer, from 1, for all answers but the first. */
-interface OfChoice {
+export interface OfChoice {
   readonly choice?: number
 }
 

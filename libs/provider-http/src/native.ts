@@ -1,7 +1,7 @@
-import type { ModelProtocol, ModelRequest, NativeRequest } from '@svc/core/contracts'
+import type { ModelRequest, NativeRequest } from '@svc/core/contracts'
 
 /** The original of a request, if it is in the protocol of the server. */
-export const nativeOf = ({ native }: ModelRequest, protocol: ModelProtocol | undefined): NativeRequest | undefined =>
+export const nativeOf = ({ native }: ModelRequest, protocol: string | undefined): NativeRequest | undefined =>
   native !== undefined && native.protocol === protocol ? native : undefined
 
 /** A header value without control characters. Longer values are not sent. */
