@@ -1,4 +1,4 @@
-import type { ModelFeature, ModelProtocol } from '@svc/core/contracts'
+import type { ModelFeature } from '@svc/core/contracts'
 import { CHAT, type ServerFeatures } from './features.ts'
 
 /** The differences of a server, or kind of server, from other chat completions servers. */
@@ -33,7 +33,7 @@ export interface Preset extends ServerFeatures {
   readonly cacheKey?: boolean
   readonly vision: boolean
   /** Set if the server accepts the whole protocol: an original request is sent as it is. */
-  readonly protocol?: ModelProtocol
+  readonly protocol?: string
   /** True if `reasoning: {max_tokens}` limits the reasoning. */
   readonly reasoningTokens?: boolean
   /** True if a part of a message can have `cache_control`. */
