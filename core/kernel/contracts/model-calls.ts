@@ -1,7 +1,16 @@
 import { type Bail, type CallContext, defineService, type Series } from '@svc/core'
 import type { PublicError } from './chat.ts'
 import type { StoredMessage } from './conversations.ts'
-import type { EmbedReply, EmbedRequest, FinishReason, ModelEvent, ModelFailure, ModelRequest, Usage } from './provider.ts'
+import type {
+  EmbedReply,
+  EmbedRequest,
+  FinishReason,
+  ModelEvent,
+  ModelFailure,
+  ModelRequest,
+  RequestField,
+  Usage,
+} from './provider.ts'
 import type { Selected, SelectionWish } from './selection.ts'
 
 /** A provider and one of its models. */
@@ -12,9 +21,6 @@ export interface ModelRef {
 
 /** A request whose model `ModelCallOrder` selects. */
 export type OpenRequest = Omit<ModelRequest, 'model'>
-
-/** A field of a request, or a kind of content in it, that a model can lack. */
-export type RequestField = keyof OpenRequest | 'strictTools' | 'cacheHints' | 'images' | 'imageUrls' | 'files' | 'audio'
 
 /** Limits of one model call. Each has a default in the section `models.calls`. */
 export interface ModelCallLimits {

@@ -34,7 +34,9 @@ export const methodNotAllowed = (method: string, allowed: readonly string[]): Sv
   svcError('METHOD_NOT_ALLOWED', `${method.slice(0, 20)} is not allowed here`, { details: { allowed } })
 
 export const modelNotFound = (name: string): SvcError =>
-  svcError('MODEL_NOT_FOUND', `there is no model "${name.slice(0, 200)}"`, { details: { provider: null, model: name.slice(0, 200) } })
+  svcError('MODEL_NOT_FOUND', `there is no model "${name.slice(0, 200)}"`, {
+    details: { provider: null, model: name.slice(0, 200) },
+  })
 
 /** The names of fields in the requests of an API, by their names in `OpenRequest`. */
 export type FieldNames = Readonly<Partial<Record<RequestField, string>>>

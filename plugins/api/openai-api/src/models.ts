@@ -16,8 +16,9 @@ const modelWire = ({ id, kind, owner, description, context, output }: NamedModel
   created: CREATED,
   owned_by: kind === 'model' || kind === 'alias' ? owner : `svc:${kind}`,
   type: 'model',
-  display_name: description ?? id,
+  display_name: id,
   created_at: CREATED_AT,
+  ...(description === undefined ? {} : { description }),
   ...(context === undefined ? {} : { context_length: context, max_input_tokens: context }),
   ...(output === undefined ? {} : { max_tokens: output }),
 })
@@ -32,6 +33,7 @@ const MODEL = {
     type: { const: 'model' },
     display_name: { type: 'string' },
     created_at: { type: 'string' },
+    description: { type: 'string' },
     context_length: { type: 'integer' },
     max_input_tokens: { type: 'integer' },
     max_tokens: { type: 'integer' },
