@@ -73,6 +73,7 @@ const KINDS: Readonly<Record<ModelFailureKind, KindAnswer>> = {
   network: { status: 502, type: 'server_error', code: 'upstream_error' },
   timeout: { status: 504, type: 'server_error', code: 'upstream_timeout' },
 }
+const NOT_FOUND: KindAnswer = { status: 404, type: INVALID, code: 'model_not_found' }
 const QUOTA: KindAnswer = { status: 429, type: 'insufficient_quota', code: 'insufficient_quota' }
 
 /**
@@ -89,13 +90,20 @@ export async function modelFailure(
   const { message, details } = error as SvcError & { readonly details: Partial<ModelFailure> }
   await http.explain({ code: 'MODEL_FAILED', message, details: { ...details } }, ctx)
   const { kind = 'network', retryable = false, retryAfterMs } = details
-  const isQuota = kind === 'rate_limited' && !retryable
-  const { status, type, code } = isQuota ? QUOTA : (KINDS[kind] ?? KINDS.network)
+  const { status, type, code } = answerOf(details)
   return {
     status,
-    headers: status === 400 ? {} : retryHeaders(retryable, retryAfterMs),
+    headers: status < 429 ? {} : retryHeaders(retryable, retryAfterMs),
     error: { message, type, code, param: kind === 'context_too_long' ? messages : null },
   }
+}
+
+function answerOf({ kind = 'network', retryable, requestOnly, upstreamStatus = 0 }: Partial<ModelFailure>): KindAnswer {
+  if (kind === 'rate_limited' && !retryable) return QUOTA
+  if (kind !== 'bad_request' || requestOnly) return KINDS[kind] ?? KINDS.network
+  if (upstreamStatus === 404) return NOT_FOUND
+  // otherwise, the server broke its protocol
+  return upstreamStatus >= 400 && upstreamStatus < 500 ? KINDS.bad_request : KINDS.network
 }
 
 /** The headers that tell clients whether and when to try again. */

@@ -52,8 +52,8 @@ const READERS: Readonly<Record<Role, Reader>> = {
   },
   assistant: readAssistant,
   tool: readResult,
-  function(_message, _param, { leftovers }) {
-    addName(leftovers.foreign, 'messages.role')
+  function(_message, param, { leftovers }) {
+    addName(leftovers.foreign, `${param}.role`)
   },
 }
 
@@ -114,7 +114,7 @@ function callOf(value: Json, param: string, opaque: OpaqueData[], leftovers: Lef
   const { id, type, function: called, index: _index, extra_content, ...rest } = objectIn(value, param)
   noteRest(rest, leftovers, 'messages.tool_calls')
   if (isSet(type) && type !== 'function') {
-    addName(leftovers.foreign, 'messages.tool_calls.type')
+    addName(leftovers.foreign, `${param}.type`)
     return []
   }
   const { name, arguments: written } = objectIn(called, `${param}.function`)
@@ -206,7 +206,7 @@ const file: PartReader = ({ file: given, type: _, cache_control, ...rest }, para
   noteRest(rest, leftovers, 'messages.content')
   const { file_data, filename, file_id } = objectIn(given, `${param}.file`)
   if (isSet(file_id) && !isSet(file_data)) {
-    addName(leftovers.foreign, 'messages.content.file.file_id')
+    addName(leftovers.foreign, `${param}.file.file_id`)
     return undefined
   }
   const { data, mimeType } = dataUrl(textIn(file_data, `${param}.file.file_data`), `${param}.file.file_data`)
@@ -245,7 +245,7 @@ function partsOf(content: Json | undefined, param: string, readers: PartReaders,
     const type = textIn(part.type, `${place}.type`)
     const read = Object.hasOwn(readers, type) ? readers[type]!(part, place, leftovers) : undefined
     if (read) parts.push(read)
-    else if (!Object.hasOwn(readers, type)) addName(leftovers.foreign, 'messages.content.type')
+    else if (!Object.hasOwn(readers, type)) addName(leftovers.foreign, `${place}.type`)
   }
   return parts
 }

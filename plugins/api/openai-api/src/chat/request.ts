@@ -216,7 +216,7 @@ function readTools(value: Json, { request, leftovers }: Reading): void {
 function toolOf(item: Json, param: string, leftovers: Leftovers): ToolSpec[] {
   const { type, function: described, cache_control, ...rest } = objectIn(item, param)
   if (type !== 'function') {
-    addName(leftovers.foreign, 'tools.type')
+    addName(leftovers.foreign, `${param}.type`)
     return []
   }
   for (const name in rest) if (isSet(rest[name])) addName(leftovers.dropped, `tools.${name}`)
