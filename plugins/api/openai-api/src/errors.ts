@@ -1,5 +1,4 @@
-import { codeOf, messageOf, type SvcError, svcError } from '@svc/core'
-import type { CallContext } from '@svc/core'
+import { type CallContext, codeOf, messageOf, type SvcError, svcError } from '@svc/core'
 import type { ErrorFormat, FailedRequest, Http, ModelFailure, ModelFailureKind, RequestField } from '@svc/core/contracts'
 
 /** The error of a response, as the clients of the API read it. */

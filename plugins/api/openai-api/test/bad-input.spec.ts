@@ -87,7 +87,7 @@ describe('a bad request', () => {
     expect(await part({ type: 'input_audio', input_audio: { data: 'AAAA', format: '\r\n' } })).to.equal(
       'messages[0].content[0].input_audio.format'
     )
-    expect(await part({ type: 'file', file: { file_id: 'f' } })).to.equal('messages[0].content.file.file_id')
+    expect(await part({ type: 'file', file: { file_id: 'f' } })).to.equal('messages[0].content[0].file.file_id')
   })
 
   it('has 5,000 tools, a schema that is too deep, or too many messages of odd forms', async () => {

@@ -75,7 +75,10 @@ describe('an error', () => {
   })
 
   const FAILURES: Readonly<
-    Record<string, readonly [Answerer, expected: readonly unknown[], headers?: Readonly<Record<string, string | null>>]>
+    Record<
+      string,
+      readonly [Answerer, expected: readonly [number, string, string?], headers?: Readonly<Record<string, string | null>>]
+    >
   > = {
     'a rate limit': [
       failing(429, { code: 'rate_limit_exceeded' }, { 'retry-after': '7' }),

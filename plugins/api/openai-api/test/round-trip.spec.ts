@@ -33,7 +33,7 @@ function thinker(): Provider & { requests: ModelRequest[] } {
 
 /** What a client makes of the deltas of a stream. */
 function joined(choices: readonly Tree[]): Tree {
-  const message: Record<string, any> = {
+  const message: Tree = {
     role: 'assistant',
     content: '',
     reasoning_content: '',

@@ -1,4 +1,4 @@
-import type { ModelCallEvent, ToolCallPart, Usage } from '@svc/core/contracts'
+import type { Json, ModelCallEvent, ToolCallPart, Usage } from '@svc/core/contracts'
 import { isObject, type Wire } from '../fields.ts'
 import { argumentsText, callDataWire, citationWire, detailWire, logprobWire, newId, nowSeconds, usageWire } from './wire.ts'
 
@@ -39,6 +39,7 @@ export class ChunkWriter {
   /** The usage chunk of the server. */
   #nativeUsage: Wire | undefined
   #isNative = false
+  readonly #template = new TextTemplate()
   #id = ''
   #created = 0
   #head = ''
@@ -56,20 +57,12 @@ export class ChunkWriter {
     // the hot path: a piece of text of the only answer
     if (event.type === 'text' && this.#isPlain && !event.choice && !event.refusal)
       return `${this.#textHead}${JSON.stringify(event.text)}${TEXT_TAIL}`
-    switch (event.type) {
-      case 'start':
-        this.#provider = event.provider
-        return ''
-      case 'native':
-        return isObject(event.data) ? this.#original(event.data) : ''
-      case 'usage':
-        this.#usage = event.usage
-        return ''
-      case 'end':
-        return this.#end(event.usage)
-      default:
-        return this.#isNative ? '' : this.#part(event)
-    }
+    if (event.type === 'native') return isObject(event.data) ? this.#original(event.data) : ''
+    if (event.type === 'start') this.#provider = event.provider
+    else if (event.type === 'usage') this.#usage = event.usage
+    else if (event.type === 'end') return this.#end(event.usage)
+    else if (!this.#isNative) return this.#part(event)
+    return ''
   }
 
   get #isPlain(): boolean {
@@ -193,6 +186,8 @@ export class ChunkWriter {
 
   /** A chunk of the server, with one id and the name of the request. Its usage is sent at the end. */
   #original(chunk: Wire): string {
+    const known = this.#template.write(chunk)
+    if (known !== undefined) return known
     this.#isNative = true
     this.#begin(chunk.id, chunk.created)
     const { usage, ...rest } = chunk
@@ -201,33 +196,107 @@ export class ChunkWriter {
     if (choices.length === 0 && usage !== undefined && usage !== null) return ''
     const mended = choices.map(choice => (isObject(choice) ? this.#mended(choice) : choice))
     const own = { id: this.#id, object: 'chat.completion.chunk', created: this.#created, model: this.#model, choices: mended }
-    return `data: ${JSON.stringify({ ...rest, ...own })}\n\n`
+    const sent = { ...rest, ...own }
+    if (mended[0] === choices[0]) this.#template.learn(chunk, sent)
+    return `data: ${JSON.stringify(sent)}\n\n`
   }
 
   /** Adds what clients need and some servers leave out: the first role, the index of tool calls, and their finish reason. */
   #mended(wire: Wire): Wire {
-    const choice = this.#choice(typeof wire.index === 'number' && wire.index >= 0 && wire.index < 128 ? wire.index : 0)
-    const delta = isObject(wire.delta) ? wire.delta : undefined
-    const calls = Array.isArray(delta?.tool_calls) && delta.tool_calls.length > 0 ? delta.tool_calls : undefined
-    const isMisnamed = wire.finish_reason === 'stop' && choice.calls > 0
-    if (choice.hasRole && !calls && !isMisnamed) return wire
-    const role = choice.hasRole || !delta || delta.role !== undefined ? {} : { role: 'assistant' }
+    const choice = this.#choice(indexOf(wire))
+    const calls = callsIn(wire)
+    const isMisnamed = wire.finish_reason === 'stop' && choice.calls + calls.length > 0
+    if (choice.hasRole && calls.length === 0 && !isMisnamed) return wire
+    const delta = isObject(wire.delta) ? { delta: mendedDelta(wire.delta, calls, choice) } : {}
     choice.hasRole = true
-    const indexed = calls?.map(call => {
-      if (!isObject(call)) return call
-      if (typeof call.index === 'number') {
-        choice.calls = Math.max(choice.calls, call.index + 1)
-        return call
-      }
-      if (typeof call.id === 'string' && call.id !== '') choice.calls++
-      return { index: Math.max(0, choice.calls - 1), ...call }
-    })
-    return {
-      ...wire,
-      ...(delta ? { delta: { ...role, ...delta, ...(indexed ? { tool_calls: indexed } : {}) } } : {}),
-      ...(wire.finish_reason === 'stop' && choice.calls > 0 ? { finish_reason: 'tool_calls' } : {}),
-    }
+    return { ...wire, ...delta, ...(isMisnamed ? { finish_reason: 'tool_calls' } : {}) }
   }
+}
+
+/** Chunks whose template is made: some servers send another value in each chunk. */
+const MAX_LEARNED = 3
+const MARK = '\u0000svc text\u0000'
+
+/** Most chunks of a server differ from the one before only in their text. Writes such a chunk without the rest of its JSON. */
+class TextTemplate {
+  #like: Wire | undefined
+  #before = ''
+  #after = ''
+  #learned = 0
+
+  write(chunk: Wire): string | undefined {
+    const like = this.#like
+    if (!like || !isSame(chunk, like, CHUNK_KEYS)) return undefined
+    const [choice, model] = [onlyChoice(chunk), onlyChoice(like)!]
+    if (!choice || !isSame(choice, model, CHOICE_KEYS)) return undefined
+    const text = onlyText(choice)
+    return text === undefined ? undefined : this.#before + JSON.stringify(text) + this.#after
+  }
+
+  /** Makes a template of a chunk that has only text. `sent`: the chunk as it is sent. */
+  learn(chunk: Wire, sent: Wire): void {
+    const choice = onlyChoice(chunk)
+    if (this.#learned === MAX_LEARNED || !choice || onlyText(choice) === undefined || isObject(chunk.usage)) return
+    this.#learned++
+    const marked = JSON.stringify({ ...sent, choices: [{ ...choice, delta: { content: MARK } }] })
+    const [before, after, ...more] = marked.split(JSON.stringify(MARK))
+    if (before === undefined || after === undefined || more.length > 0) return
+    this.#before = `data: ${before}`
+    this.#after = `${after}\n\n`
+    this.#like = chunk
+  }
+}
+
+/** Keys whose values are not compared: those that svc replaces, and that are compared apart. */
+const CHUNK_KEYS: ReadonlySet<string> = new Set(['id', 'created', 'model', 'object', 'choices'])
+const CHOICE_KEYS: ReadonlySet<string> = new Set(['delta'])
+
+/** Whether the values of both are the same, and plain. */
+function isSame(object: Wire, other: Wire, skipped: ReadonlySet<string>): boolean {
+  for (const key in object) {
+    const value = object[key]
+    if (!skipped.has(key) && (value !== other[key] || (typeof value === 'object' && value !== null))) return false
+  }
+  for (const key in other) if (!(key in object)) return false
+  return true
+}
+
+const onlyChoice = ({ choices }: Wire): Wire | undefined =>
+  Array.isArray(choices) && choices.length === 1 && isObject(choices[0]) ? choices[0] : undefined
+
+function onlyText({ delta, finish_reason }: Wire): string | undefined {
+  if (finish_reason !== null && finish_reason !== undefined) return undefined
+  if (!isObject(delta) || typeof delta.content !== 'string') return undefined
+  for (const key in delta) if (key !== 'content') return undefined
+  return delta.content
+}
+
+/** More than any server gives. */
+const MOST_CHOICES = 128
+
+const indexOf = ({ index }: Wire) => (typeof index === 'number' && index > 0 && index < MOST_CHOICES ? Math.floor(index) : 0)
+
+const NO_CALLS: readonly Json[] = []
+
+function callsIn({ delta }: Wire): readonly Json[] {
+  return isObject(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls : NO_CALLS
+}
+
+const mendedDelta = (delta: Wire, calls: readonly Json[], choice: Choice): Wire => ({
+  ...(choice.hasRole || delta.role !== undefined ? {} : { role: 'assistant' }),
+  ...delta,
+  ...(calls.length === 0 ? {} : { tool_calls: calls.map(call => withIndex(call, choice)) }),
+})
+
+/** A piece of a call with its index: a new id begins a call, other pieces are of the last one. */
+function withIndex(call: Json, choice: Choice): Json {
+  if (!isObject(call)) return call
+  if (typeof call.index === 'number') {
+    choice.calls = Math.max(choice.calls, call.index + 1)
+    return call
+  }
+  if (typeof call.id === 'string' && call.id !== '') choice.calls++
+  return { index: Math.max(0, choice.calls - 1), ...call }
 }
 
 const TEXT_TAIL = '},"logprobs":null,"finish_reason":null}]}\n\n'

@@ -38,7 +38,7 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] a
 type Role = (typeof ROLES)[number]
 type Reader = (message: Wire, param: string, reading: Reading) => void
 
-const instruct: Reader = ({ role: _, content, ...rest }, param, { messages, leftovers }) => {
+const instruct: Reader = ({ role: _role, content, ...rest }, param, { messages, leftovers }) => {
   noteRest(rest, leftovers)
   messages.push({ role: 'system', parts: partsOf(content, `${param}.content`, TEXT_ONLY, leftovers) })
 }
@@ -46,7 +46,7 @@ const instruct: Reader = ({ role: _, content, ...rest }, param, { messages, left
 const READERS: Readonly<Record<Role, Reader>> = {
   system: instruct,
   developer: instruct,
-  user({ role: _, content, ...rest }, param, { messages, leftovers }) {
+  user({ role: _role, content, ...rest }, param, { messages, leftovers }) {
     noteRest(rest, leftovers)
     messages.push({ role: 'user', parts: partsOf(content, `${param}.content`, ALL_PARTS, leftovers) })
   },
@@ -66,7 +66,7 @@ function noteRest(rest: Wire, { dropped }: Leftovers, prefix = 'messages'): void
 }
 
 function readAssistant(
-  { role: _, content, refusal, tool_calls, reasoning_content, reasoning, reasoning_details, ...rest }: Wire,
+  { role: _role, content, refusal, tool_calls, reasoning_content, reasoning, reasoning_details, ...rest }: Wire,
   param: string,
   { messages, leftovers, calls: known }: Reading
 ): void {
@@ -153,7 +153,7 @@ function opaqueOfCall(extra: Json | undefined, opaque: OpaqueData[], { dropped }
 
 /** Adds a result. Those of one step are one message. */
 function readResult(
-  { role: _, content, tool_call_id, name: _name, ...rest }: Wire,
+  { role: _role, content, tool_call_id, name: _name, ...rest }: Wire,
   param: string,
   { messages, leftovers, calls }: Reading
 ): void {
@@ -185,12 +185,12 @@ function contentPart(part: MessagePart): ContentPart[] {
 type PartReader = (part: Wire, param: string, leftovers: Leftovers) => MessagePart | undefined
 type PartReaders = Readonly<Record<string, PartReader>>
 
-const text: PartReader = ({ text: said, type: _, cache_control, ...rest }, param, leftovers) => {
+const text: PartReader = ({ text: said, type: _type, cache_control, ...rest }, param, leftovers) => {
   noteRest(rest, leftovers, 'messages.content')
   return { type: 'text', text: textIn(said, `${param}.text`), ...hintOf(cache_control, param) }
 }
 
-const image: PartReader = ({ image_url, type: _, cache_control, ...rest }, param, leftovers) => {
+const image: PartReader = ({ image_url, type: _type, cache_control, ...rest }, param, leftovers) => {
   noteRest(rest, leftovers, 'messages.content')
   const { url: address, detail } = typeof image_url === 'string' ? { url: image_url } : objectIn(image_url, `${param}.image_url`)
   if (isSet(detail) && detail !== 'auto') addName(leftovers.dropped, 'messages.content.image_url.detail')
@@ -202,7 +202,7 @@ const image: PartReader = ({ image_url, type: _, cache_control, ...rest }, param
   return { type: 'image', data, mimeType, ...hint }
 }
 
-const file: PartReader = ({ file: given, type: _, cache_control, ...rest }, param, leftovers) => {
+const file: PartReader = ({ file: given, type: _type, cache_control, ...rest }, param, leftovers) => {
   noteRest(rest, leftovers, 'messages.content')
   const { file_data, filename, file_id } = objectIn(given, `${param}.file`)
   if (isSet(file_id) && !isSet(file_data)) {
@@ -214,7 +214,7 @@ const file: PartReader = ({ file: given, type: _, cache_control, ...rest }, para
   return { type: 'file', data, mimeType, ...name, ...hintOf(cache_control, param) }
 }
 
-const audio: PartReader = ({ input_audio, type: _, ...rest }, param, leftovers) => {
+const audio: PartReader = ({ input_audio, type: _type, ...rest }, param, leftovers) => {
   noteRest(rest, leftovers, 'messages.content')
   const { data, format } = objectIn(input_audio, `${param}.input_audio`)
   const sound = textIn(data, `${param}.input_audio.data`)

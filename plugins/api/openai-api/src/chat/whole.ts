@@ -49,25 +49,18 @@ export class WholeAnswer {
   }
 
   take(event: ModelCallEvent): void {
-    switch (event.type) {
-      case 'start':
-        // another attempt
-        this.#choices = []
-        this.#native = this.#usage = undefined
-        this.#provider = event.provider
-        break
-      case 'native':
-        if (isObject(event.data)) this.#native = event.data
-        break
-      case 'usage':
-        this.#usage = event.usage
-        break
-      case 'end':
-        this.#usage ??= event.usage
-        break
-      default:
-        this.#part(event, this.#choice(event.choice ?? 0))
-    }
+    if (event.type === 'start') this.#begin(event.provider)
+    else if (event.type === 'native') this.#native = isObject(event.data) ? event.data : undefined
+    else if (event.type === 'usage') this.#usage = event.usage
+    else if (event.type === 'end') this.#usage ??= event.usage
+    else this.#part(event, this.#choice(event.choice ?? 0))
+  }
+
+  /** Begins another attempt. */
+  #begin(provider: string): void {
+    this.#choices = []
+    this.#native = this.#usage = undefined
+    this.#provider = provider
   }
 
   /** The completion: that of the server with the name of the request, or one made of the events. */
@@ -119,7 +112,9 @@ export class WholeAnswer {
         if (event.providerData !== undefined)
           choice.details.push(detailWire({ provider, of: 'message', data: event.providerData }, choice.details.length))
         break
-      default:
+      case 'tool_call_delta':
+        // the whole call follows
+        break
     }
   }
 }

@@ -37,7 +37,8 @@ export interface ApiOptions {
   readonly plugins?: readonly string[]
 }
 
-export type Tree = { readonly [name: string]: any } // the tests look into answers of any form
+/** JSON of any form. */
+export type Tree = ReturnType<typeof JSON.parse>
 
 /** The API before provider-local, and a scripted server of the same protocol. */
 export async function startApi({ upstream: by, give = [], config = {}, plugins = [] }: ApiOptions = {}) {
