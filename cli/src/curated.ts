@@ -4,6 +4,7 @@ import type { ConfigTree } from '@svc/core'
 const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
+  '@svc/plugin-openai-api',
   '@svc/plugin-docs-page',
   '@svc/plugin-mcp-server',
   '@svc/plugin-mcp-bridge',
@@ -75,6 +76,7 @@ export const WITH_COMMANDS: readonly string[] = [
 export type CuratedModules = [
   typeof import('@svc/plugin-http'),
   typeof import('@svc/plugin-rest'),
+  typeof import('@svc/plugin-openai-api'),
   typeof import('@svc/plugin-docs-page'),
   typeof import('@svc/plugin-mcp-server'),
   typeof import('@svc/plugin-mcp-bridge'),

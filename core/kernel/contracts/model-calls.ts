@@ -13,9 +13,6 @@ export interface ModelRef {
 /** A request whose model `ModelCallOrder` selects. */
 export type OpenRequest = Omit<ModelRequest, 'model'>
 
-/** A field of a request, or a kind of content in it, that a model can lack. */
-export type RequestField = keyof OpenRequest | 'strictTools' | 'cacheHints' | 'images' | 'imageUrls' | 'files' | 'audio'
-
 /** Limits of one model call. Each has a default in the section `models.calls`. */
 export interface ModelCallLimits {
   /** Milliseconds to the first event. */

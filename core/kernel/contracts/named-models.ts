@@ -1,6 +1,6 @@
 import { type CallContext, defineService } from '@svc/core'
-import type { EmbedResult, ModelCallEvent, ModelCallLimits, OpenRequest, RequestField } from './model-calls.ts'
-import type { EmbedRequest, ProviderFeatures } from './provider.ts'
+import type { EmbedResult, ModelCallEvent, ModelCallLimits, OpenRequest } from './model-calls.ts'
+import type { EmbedRequest, ProviderFeatures, RequestField } from './provider.ts'
 
 /** What answers under a name. `model` and `alias` are models; the others are agents, in which the tools of svc run. */
 export type NamedModelKind = 'model' | 'alias' | 'profile' | 'team' | 'workflow'

@@ -232,6 +232,16 @@ export interface ModelRequest {
   readonly gathered?: boolean
 }
 
+/** A field of a request, or a kind of content in it, that a model can lack. */
+export type RequestField =
+  | Exclude<keyof ModelRequest, 'model'>
+  | 'strictTools'
+  | 'cacheHints'
+  | 'images'
+  | 'imageUrls'
+  | 'files'
+  | 'audio'
+
 /** Tokens of one model call; `cached` and `cacheWrite` are parts of `input`, `reasoning` is part of `output`. */
 export interface Usage {
   readonly input: number

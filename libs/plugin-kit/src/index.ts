@@ -23,5 +23,8 @@ export { lineInvalid, nameHint, oneLine, shortList, storeForgets, table, timeTex
 export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'
 export { createModelNames, type ModelNames, networkOf } from './metrics.ts'
 
+// For streams
+export { lazyStream } from './streams.ts'
+
 // For limits of concurrency
 export { createSemaphore, type Semaphore, type SemaphoreOptions, workClosed } from './semaphore.ts'

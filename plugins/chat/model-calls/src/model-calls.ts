@@ -12,6 +12,7 @@ import type {
   Selection,
   SelectionRequest,
 } from '@svc/core/contracts'
+import { lazyStream } from '@svc/plugin-kit'
 import { type CallServices, ModelCallRun } from './call.ts'
 import { tokensOf } from './context-window.ts'
 import { modelBroke } from './errors.ts'
@@ -46,9 +47,8 @@ export function createModelCalls(services: CallServices, selection: Selection): 
 type Selecting = { readonly selected?: Selected; readonly select?: SelectionRequest }
 type Select = (order: Selecting, ctx: CallContext) => Selected | Promise<Selected>
 
-async function* selecting(services: CallServices, order: ModelCallOrder, select: Select, ctx: CallContext) {
-  yield* new ModelCallRun(services, { order, selected: await select(order, ctx) }, ctx)
-}
+const selecting = (services: CallServices, order: ModelCallOrder, select: Select, ctx: CallContext) =>
+  lazyStream(async () => new ModelCallRun(services, { order, selected: await select(order, ctx) }, ctx))
 
 /** A count refuses no field, as no model is called: a model without the field gets the request without it. */
 const LENIENT: Fitting = { defaults: new Set(['tools']), isSelected: false }

@@ -8,6 +8,7 @@ import type {
   ModelParameters,
   NamedCall,
   OpenRequest,
+  RequestField,
   Run,
   SelectionRequest,
   Teams,
@@ -87,7 +88,7 @@ async function* streamTurn(
   const messages = await hidden.inserted(request.messages, ctx)
   const { tools, responseSchema, maxTokens } = request
   const parameters = Object.fromEntries(
-    PARAMETERS.filter(name => request[name] !== undefined && !defaults?.includes(name)).map(name => [name, request[name]])
+    PARAMETERS.filter(name => request[name] !== undefined).map(name => [name, request[name]])
   ) as ModelParameters
   const turn: TurnRequest = {
     message: '',
@@ -97,7 +98,8 @@ async function* streamTurn(
     parameters,
     ...(tools ? { clientTools: tools } : {}),
     ...(responseSchema === undefined ? {} : { responseSchema }),
-    ...(maxTokens === undefined || defaults?.includes('maxTokens') ? {} : { maxTokens }),
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(defaults ? { defaults } : {}),
     ...(limits?.timeoutMs === undefined ? {} : { timeoutMs: limits.timeoutMs }),
   }
   let failure: SvcError | undefined
@@ -147,6 +149,28 @@ async function endOfTurn(
 /** Milliseconds between two looks at a run: `Workflows.settled` returns earlier when it ends. */
 const LOOK_MS = 30_000
 
+/** Fields without which the answer of a run would be another than the caller asked for. */
+function checkRunFields({ tools = [], responseSchema, responseFormat, stop }: OpenRequest, kind: string): void {
+  if (tools.length > 0) throw agentLacks('tools', kind)
+  if (responseSchema !== undefined) throw agentLacks('response_schema', kind)
+  if (responseFormat !== undefined) throw agentLacks('response_format', kind)
+  if (stop !== undefined) throw agentLacks('stop', kind)
+}
+
+/** Fields that are used, checked, or only matter to models. A run drops the others. */
+const RUN_FIELDS: ReadonlySet<string> = new Set([
+  'messages',
+  'tools',
+  'n',
+  'logprobs',
+  'toolChoice',
+  'parallelToolCalls',
+  'native',
+  'gathered',
+  'cacheKey',
+  'toolCallDeltas',
+] satisfies (keyof OpenRequest)[])
+
 /** A run of a team or workflow, whose result is the answer. It is cancelled when the caller leaves. */
 async function* streamRun(
   { teams, workflows }: AgentServices,
@@ -157,12 +181,13 @@ async function* streamRun(
   const { kind, agent: name } = agent
   if (!workflows || (kind === 'team' && !teams)) throw notFound(`${kind}:${name}`)
   checkFields(request, agent)
-  if (request.tools && request.tools.length > 0) throw agentLacks('tools', kind)
+  checkRunFields(request, kind)
   const who = { provider: 'svc', model: `${kind}:${name}` }
   const began = performance.now()
   const task = taskOf(request.messages)
   const started = kind === 'team' ? await teams!.start(name, task, ctx) : await startWorkflow(workflows, name, task, ctx)
-  yield { type: 'start', ...who }
+  const dropped = Object.keys(request).filter(name => !RUN_FIELDS.has(name) && request[name as keyof OpenRequest] !== undefined)
+  yield { type: 'start', ...who, ...(dropped.length === 0 ? {} : { dropped: dropped as RequestField[] }) }
   let run = started
   try {
     while (run.status === 'running') run = await workflows.settled(run.id, LOOK_MS, ctx)

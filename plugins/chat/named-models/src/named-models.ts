@@ -1,5 +1,6 @@
 import type { CallContext } from '@svc/core'
 import type { ModelCallEvent, ModelCalls, NamedCall, NamedModels } from '@svc/core/contracts'
+import { lazyStream } from '@svc/plugin-kit'
 import type { Agents } from './agents.ts'
 import { agentLacks } from './errors.ts'
 import type { Names } from './names.ts'
@@ -11,20 +12,18 @@ export function createNamedModels(names: Names, modelCalls: ModelCalls, agents: 
     return 'agent' in target ? target : { ...target, select: target.model }
   }
 
-  async function* stream(call: NamedCall, ctx: CallContext): AsyncGenerator<ModelCallEvent, void> {
+  const open = async (call: NamedCall, ctx: CallContext): Promise<AsyncIterable<ModelCallEvent>> => {
     const target = await selectOf(call.name, ctx)
-    if ('agent' in target) yield* agents.stream(target, call, ctx)
-    else {
-      const { request, defaults, limits } = call
-      const order = { request, select: target.select, ...(defaults ? { defaults } : {}), ...(limits ? { limits } : {}) }
-      yield* modelCalls.stream(order, ctx)
-    }
+    if ('agent' in target) return agents.stream(target, call, ctx)
+    const { request, defaults, limits } = call
+    const order = { request, select: target.select, ...(defaults ? { defaults } : {}), ...(limits ? { limits } : {}) }
+    return modelCalls.stream(order, ctx)
   }
 
   return {
     list: ctx => names.list(ctx),
     find: (name, ctx) => names.describe(name, ctx),
-    stream,
+    stream: (call, ctx) => lazyStream(() => open(call, ctx)),
     async embed({ name, request }, ctx) {
       const target = await selectOf(name, ctx)
       if ('agent' in target) throw agentLacks('embeddings', target.kind)

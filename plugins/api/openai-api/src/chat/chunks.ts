@@ -1,0 +1,302 @@
+import type { Json, ModelCallEvent, ToolCallPart, Usage } from '@svc/core/contracts'
+import { isObject, type Wire } from '../fields.ts'
+import { argumentsText, callDataWire, citationWire, detailWire, logprobWire, newId, nowSeconds, usageWire } from './wire.ts'
+
+type Part = Exclude<ModelCallEvent, { type: 'start' | 'native' | 'usage' | 'end' }>
+type Of<T extends Part['type']> = Extract<Part, { type: T }>
+
+/** What has been sent of one answer. */
+class Choice {
+  hasRole = false
+  /** Indexes of the calls whose first piece was sent. */
+  readonly begun = new Set<number>()
+  /** Number of whole calls. */
+  calls = 0
+  details = 0
+  thought = ''
+  /** Text that waits for its log probabilities. */
+  pending: Wire | undefined
+}
+
+/** How the chunks of a stream are written. */
+export interface ChunkOptions {
+  /** The name of the request. */
+  readonly model: string
+  readonly includeUsage: boolean
+  readonly hasLogprobs: boolean
+}
+
+export const DONE = 'data: [DONE]\n\n'
+
+/** Writes the events of a call as frames of a chat completion stream. */
+export class ChunkWriter {
+  readonly #model: string
+  readonly #includeUsage: boolean
+  readonly #hasLogprobs: boolean
+  readonly #choices: Choice[] = []
+  #provider = ''
+  #usage: Usage | undefined
+  /** The usage chunk of the server. */
+  #nativeUsage: Wire | undefined
+  #isNative = false
+  readonly #template = new TextTemplate()
+  #id = ''
+  #created = 0
+  #head = ''
+  /** The frame around a piece of text, without the name of its role. */
+  #textHead = ''
+
+  constructor({ model, includeUsage, hasLogprobs }: ChunkOptions) {
+    this.#model = model
+    this.#includeUsage = includeUsage
+    this.#hasLogprobs = hasLogprobs
+  }
+
+  /** The frames of an event; an empty text for none. The first event is `start`. */
+  take(event: ModelCallEvent): string {
+    // the hot path: a piece of text of the only answer
+    if (event.type === 'text' && this.#isPlain && !event.choice && !event.refusal)
+      return `${this.#textHead}${JSON.stringify(event.text)}${TEXT_TAIL}`
+    if (event.type === 'native') return isObject(event.data) ? this.#original(event.data) : ''
+    if (event.type === 'start') this.#provider = event.provider
+    else if (event.type === 'usage') this.#usage = event.usage
+    else if (event.type === 'end') return this.#end(event.usage)
+    else if (!this.#isNative) return this.#part(event)
+    return ''
+  }
+
+  get #isPlain(): boolean {
+    return !this.#isNative && !this.#hasLogprobs && this.#choices.length === 1 && this.#choices[0]!.hasRole
+  }
+
+  #begin(id: unknown, created: unknown): void {
+    if (this.#id !== '') return
+    this.#id = typeof id === 'string' && id !== '' ? id : newId()
+    this.#created = typeof created === 'number' ? created : nowSeconds()
+    const head = JSON.stringify({ id: this.#id, object: 'chat.completion.chunk', created: this.#created, model: this.#model })
+    this.#head = `data: ${head.slice(0, -1)},"choices":`
+    this.#textHead = `${this.#head}[{"index":0,"delta":{"content":`
+  }
+
+  #choice(index: number): Choice {
+    return (this.#choices[index] ??= new Choice())
+  }
+
+  #end(usage: Usage): string {
+    if (!this.#includeUsage) return DONE
+    this.#begin(undefined, undefined)
+    const own = `${this.#head}[],"usage":${JSON.stringify(this.#nativeUsage ?? usageWire(this.#usage ?? usage))}}\n\n`
+    return own + DONE
+  }
+
+  #part(event: Part): string {
+    this.#begin(undefined, undefined)
+    const index = event.choice ?? 0
+    const choice = this.#choice(index)
+    if (event.type === 'logprobs') return this.#logprobs(event, index, choice)
+    const before = this.#flush(index, choice)
+    switch (event.type) {
+      case 'text':
+        return before + this.#text(event, index, choice)
+      case 'reasoning':
+        return before + this.#reasoning(event, index, choice)
+      case 'tool_call_delta':
+        return before + this.#callPiece(event, index, choice)
+      case 'tool_call':
+        return before + this.#wholeCall(event, index, choice)
+      case 'citation':
+        return before + this.#delta(index, choice, { annotations: [citationWire(event.citation)] })
+      case 'finish':
+        return before + this.#finish(event, index, choice)
+    }
+  }
+
+  #delta(index: number, choice: Choice, delta: object, logprobs: object | null = null): string {
+    const role = choice.hasRole ? {} : { role: 'assistant', ...('content' in delta ? {} : { content: null }) }
+    choice.hasRole = true
+    return this.#chunk({ index, delta: { ...role, ...delta }, logprobs, finish_reason: null })
+  }
+
+  #chunk(choice: object): string {
+    return `${this.#head}[${JSON.stringify(choice)}]}\n\n`
+  }
+
+  #text({ text, refusal }: Of<'text'>, index: number, choice: Choice): string {
+    const delta = refusal ? { refusal: text } : { content: text }
+    if (!this.#hasLogprobs) return this.#delta(index, choice, delta)
+    choice.pending = delta
+    return ''
+  }
+
+  /** Log probabilities follow the text that they are of, and are sent with it. */
+  #logprobs({ tokens }: Of<'logprobs'>, index: number, choice: Choice): string {
+    const { pending = {} } = choice
+    choice.pending = undefined
+    return this.#delta(index, choice, pending, { content: tokens.map(logprobWire), refusal: null })
+  }
+
+  #flush(index: number, choice: Choice): string {
+    const { pending } = choice
+    choice.pending = undefined
+    return pending ? this.#delta(index, choice, pending) : ''
+  }
+
+  #reasoning({ text, providerData: data }: Of<'reasoning'>, index: number, choice: Choice): string {
+    choice.thought += text
+    const said = text === '' ? '' : this.#delta(index, choice, { reasoning_content: text })
+    if (data === undefined) return said
+    const detail = detailWire({ provider: this.#provider, of: 'reasoning', text: choice.thought, data }, choice.details++)
+    choice.thought = ''
+    return said + this.#delta(index, choice, { reasoning_details: [detail] })
+  }
+
+  #callPiece({ index: at, id, tool, text }: Of<'tool_call_delta'>, index: number, choice: Choice): string {
+    if (choice.begun.has(at)) return this.#delta(index, choice, { tool_calls: [{ index: at, function: { arguments: text } }] })
+    choice.begun.add(at)
+    const call = { index: at, id, type: 'function', function: { name: tool, arguments: text } }
+    return this.#delta(index, choice, { tool_calls: [call] })
+  }
+
+  /** A call whose pieces were sent has only its data left. */
+  #wholeCall(call: ToolCallPart, index: number, choice: Choice): string {
+    const at = choice.calls++
+    const data = callDataWire(call, this.#provider)
+    if (choice.begun.has(at)) {
+      if (call.providerData === undefined) return ''
+      return this.#delta(index, choice, { tool_calls: [{ index: at, ...data }] })
+    }
+    const whole = {
+      index: at,
+      id: call.id,
+      type: 'function',
+      function: { name: call.tool, arguments: argumentsText(call) },
+      ...data,
+    }
+    return this.#delta(index, choice, { tool_calls: [whole] })
+  }
+
+  #finish({ reason, providerData: data }: Of<'finish'>, index: number, choice: Choice): string {
+    const details =
+      data === undefined
+        ? {}
+        : { reasoning_details: [detailWire({ provider: this.#provider, of: 'message', data }, choice.details++)] }
+    const first = choice.hasRole ? '' : this.#delta(index, choice, { content: '' })
+    return first + this.#chunk({ index, delta: details, logprobs: null, finish_reason: reason })
+  }
+
+  /** A chunk of the server, with one id and the name of the request. Its usage is sent at the end. */
+  #original(chunk: Wire): string {
+    const known = this.#template.write(chunk)
+    if (known !== undefined) return known
+    this.#isNative = true
+    this.#begin(chunk.id, chunk.created)
+    const { usage, ...rest } = chunk
+    if (isObject(usage)) this.#nativeUsage = usage
+    const choices = Array.isArray(chunk.choices) ? chunk.choices : []
+    if (choices.length === 0 && usage !== undefined && usage !== null) return ''
+    const mended = choices.map(choice => (isObject(choice) ? this.#mended(choice) : choice))
+    const own = { id: this.#id, object: 'chat.completion.chunk', created: this.#created, model: this.#model, choices: mended }
+    const sent = { ...rest, ...own }
+    if (mended[0] === choices[0]) this.#template.learn(chunk, sent)
+    return `data: ${JSON.stringify(sent)}\n\n`
+  }
+
+  /** Adds what clients need and some servers leave out: the first role, the index of tool calls, and their finish reason. */
+  #mended(wire: Wire): Wire {
+    const choice = this.#choice(indexOf(wire))
+    const calls = callsIn(wire)
+    const isMisnamed = wire.finish_reason === 'stop' && choice.calls + calls.length > 0
+    if (choice.hasRole && calls.length === 0 && !isMisnamed) return wire
+    const delta = isObject(wire.delta) ? { delta: mendedDelta(wire.delta, calls, choice) } : {}
+    choice.hasRole = true
+    return { ...wire, ...delta, ...(isMisnamed ? { finish_reason: 'tool_calls' } : {}) }
+  }
+}
+
+/** Chunks whose template is made: some servers send another value in each chunk. */
+const MAX_LEARNED = 3
+const MARK = '\u0000svc text\u0000'
+
+/** Most chunks of a server differ from the one before only in their text. Writes such a chunk without the rest of its JSON. */
+class TextTemplate {
+  #like: Wire | undefined
+  #before = ''
+  #after = ''
+  #learned = 0
+
+  write(chunk: Wire): string | undefined {
+    const like = this.#like
+    if (!like || !isSame(chunk, like, CHUNK_KEYS)) return undefined
+    const [choice, model] = [onlyChoice(chunk), onlyChoice(like)!]
+    if (!choice || !isSame(choice, model, CHOICE_KEYS)) return undefined
+    const text = onlyText(choice)
+    return text === undefined ? undefined : this.#before + JSON.stringify(text) + this.#after
+  }
+
+  /** Makes a template of a chunk that has only text. `sent`: the chunk as it is sent. */
+  learn(chunk: Wire, sent: Wire): void {
+    const choice = onlyChoice(chunk)
+    if (this.#learned === MAX_LEARNED || !choice || onlyText(choice) === undefined || isObject(chunk.usage)) return
+    this.#learned++
+    const marked = JSON.stringify({ ...sent, choices: [{ ...choice, delta: { content: MARK } }] })
+    const [before, after, ...more] = marked.split(JSON.stringify(MARK))
+    if (before === undefined || after === undefined || more.length > 0) return
+    this.#before = `data: ${before}`
+    this.#after = `${after}\n\n`
+    this.#like = chunk
+  }
+}
+
+/** Keys whose values are not compared: those that svc replaces, and that are compared apart. */
+const CHUNK_KEYS: ReadonlySet<string> = new Set(['id', 'created', 'model', 'object', 'choices'])
+const CHOICE_KEYS: ReadonlySet<string> = new Set(['delta'])
+
+/** Whether the values of both are the same, and plain. */
+function isSame(object: Wire, other: Wire, skipped: ReadonlySet<string>): boolean {
+  for (const key in object) {
+    const value = object[key]
+    if (!skipped.has(key) && (value !== other[key] || (typeof value === 'object' && value !== null))) return false
+  }
+  for (const key in other) if (!(key in object)) return false
+  return true
+}
+
+const onlyChoice = ({ choices }: Wire): Wire | undefined =>
+  Array.isArray(choices) && choices.length === 1 && isObject(choices[0]) ? choices[0] : undefined
+
+function onlyText({ delta, finish_reason }: Wire): string | undefined {
+  if (finish_reason !== null && finish_reason !== undefined) return undefined
+  if (!isObject(delta) || typeof delta.content !== 'string') return undefined
+  for (const key in delta) if (key !== 'content') return undefined
+  return delta.content
+}
+
+/** More than any server gives. */
+const MOST_CHOICES = 128
+
+const indexOf = ({ index }: Wire) => (typeof index === 'number' && index > 0 && index < MOST_CHOICES ? Math.floor(index) : 0)
+
+const NO_CALLS: readonly Json[] = []
+
+function callsIn({ delta }: Wire): readonly Json[] {
+  return isObject(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls : NO_CALLS
+}
+
+const mendedDelta = (delta: Wire, calls: readonly Json[], choice: Choice): Wire => ({
+  ...(choice.hasRole || delta.role !== undefined ? {} : { role: 'assistant' }),
+  ...delta,
+  ...(calls.length === 0 ? {} : { tool_calls: calls.map(call => withIndex(call, choice)) }),
+})
+
+/** A piece of a call with its index: a new id begins a call, other pieces are of the last one. */
+function withIndex(call: Json, choice: Choice): Json {
+  if (!isObject(call)) return call
+  if (typeof call.index === 'number') {
+    choice.calls = Math.max(choice.calls, call.index + 1)
+    return call
+  }
+  if (typeof call.id === 'string' && call.id !== '') choice.calls++
+  return { index: Math.max(0, choice.calls - 1), ...call }
+}
+
+const TEXT_TAIL = '},"logprobs":null,"finish_reason":null}]}\n\n'
