@@ -4,6 +4,7 @@ import type { ConfigTree } from '@svc/core'
 const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
+  '@svc/plugin-anthropic-api',
   '@svc/plugin-docs-page',
   '@svc/plugin-mcp-server',
   '@svc/plugin-mcp-bridge',
@@ -74,6 +75,7 @@ export const WITH_COMMANDS: readonly string[] = [
 export type CuratedModules = [
   typeof import('@svc/plugin-http'),
   typeof import('@svc/plugin-rest'),
+  typeof import('@svc/plugin-anthropic-api'),
   typeof import('@svc/plugin-docs-page'),
   typeof import('@svc/plugin-mcp-server'),
   typeof import('@svc/plugin-mcp-bridge'),
