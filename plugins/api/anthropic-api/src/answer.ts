@@ -31,11 +31,11 @@ export const stopOf = (finish: FinishReason | undefined, stopText: string | unde
     : { stop_reason: STOPS[finish ?? 'stop'], stop_sequence: null }
 
 /** The tokens of an answer: on this wire, the input is without its cached parts. */
-export function usageOf({ input, output, cached = 0, cacheWrite = 0, reasoning }: Usage) {
+export function usageOf({ input, output, cached, cacheWrite, reasoning }: Usage) {
   return {
-    input_tokens: Math.max(0, input - cached - cacheWrite),
-    cache_creation_input_tokens: cacheWrite,
-    cache_read_input_tokens: cached,
+    input_tokens: Math.max(0, input - (cached ?? 0) - (cacheWrite ?? 0)),
+    cache_creation_input_tokens: cacheWrite ?? null,
+    cache_read_input_tokens: cached ?? null,
     output_tokens: output,
     ...(reasoning === undefined ? {} : { output_tokens_details: { thinking_tokens: reasoning } }),
   }

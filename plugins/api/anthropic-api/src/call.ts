@@ -1,7 +1,7 @@
 import type { CallContext } from '@svc/core'
 import type { Json, NamedCall, NamedModel, NamedModels, NativeRequest, RequestField, RouteRequest } from '@svc/core/contracts'
 import { type Fields, isFields } from './fields.ts'
-import { isOpaque, readOpaque } from './opaque.ts'
+import { isOpaque, opaqueOf, readOpaque } from './opaque.ts'
 import { lackedNames, type Purpose, type Translated, translate } from './request.ts'
 
 /** The name of this API as a protocol of model servers. */
@@ -65,10 +65,7 @@ function headerOf(names: readonly string[]): Readonly<Record<string, string>> {
   return { 'x-svc-dropped': value }
 }
 
-const signatureOf = ({ type, signature, data }: Fields): Json | undefined =>
-  type === 'thinking' ? signature : type === 'redacted_thinking' ? data : undefined
-
-const isSigned = (block: Json): boolean => isFields(block) && isOpaque(signatureOf(block))
+const isSigned = (block: Json): boolean => isFields(block) && isOpaque(opaqueOf(block))
 
 const contentOf = (message: Json | undefined): readonly Json[] =>
   isFields(message) && message.role === 'assistant' && Array.isArray(message.content) ? message.content : []
@@ -95,7 +92,7 @@ const isEmpty = ({ content }: Fields) => Array.isArray(content) && content.lengt
 
 function ownBlock(block: Fields, owner: string | undefined): readonly Fields[] {
   if (!isSigned(block)) return [block]
-  const opaque = readOpaque(signatureOf(block))
+  const opaque = readOpaque(opaqueOf(block))
   if (!opaque || opaque.provider !== owner || !isFields(opaque.data)) return []
   const { signature, redacted } = opaque.data
   if (typeof signature === 'string') return [{ type: 'thinking', thinking: opaque.text ?? block.thinking ?? '', signature }]

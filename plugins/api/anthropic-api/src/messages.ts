@@ -10,7 +10,7 @@ import type {
 } from '@svc/core/contracts'
 import { invalid } from './errors.ts'
 import { cacheHintOf, type Fields, flagAt, given, isFields, listAt, type Losses, nameAt, objectAt, textAt } from './fields.ts'
-import { type Opaque, readOpaque } from './opaque.ts'
+import { type Opaque, opaqueOf, readOpaque } from './opaque.ts'
 
 /** The messages of a request, and the system prompt before them. Throws INVALID_VALUE. */
 export function messagesOf(body: Fields, losses: Losses): ModelMessage[] {
@@ -113,7 +113,7 @@ class MessagesReader {
   }
 
   #assistant(blocks: readonly Json[], place: string): ModelMessage {
-    const own = new OwnData()
+    const own = ownDataOf(blocks)
     const parts = blocks.flatMap((item, at): Parts => {
       const path = `${place}.${at}`
       const block = objectAt(item, path)
@@ -122,7 +122,7 @@ class MessagesReader {
           return textBlock(block, path, this.#losses)
         case 'thinking':
         case 'redacted_thinking':
-          return thought(block, path, own, this.#losses)
+          return thought(block, path, own.blocks.get(item), this.#losses)
         case 'tool_use':
           return [this.#call(block, path, own)]
         default:
@@ -145,7 +145,7 @@ class MessagesReader {
     if (this.#called.has(id)) throw invalid(`${path}.id`, `must be unique, but "${shown(id)}" is the id of another tool_use`)
     this.#called.set(id, tool)
     this.#losses.dropUnknown(block, CALL, 'tool_use')
-    const providerData = own.callData(id)
+    const providerData = own.calls.get(id)
     const args = objectAt(block.input ?? {}, `${path}.input`)
     return { type: 'tool_call', id, tool, arguments: args, ...(providerData === undefined ? {} : { providerData }) }
   }
@@ -158,21 +158,29 @@ class MessagesReader {
 }
 
 /** The opaque data in one message. All of it is of the provider that wrote the message. */
-class OwnData {
-  provider: string | undefined = undefined
-  message: Json | undefined = undefined
-  readonly #calls = new Map<string, Json>()
+interface OwnData {
+  readonly provider: string | undefined
+  readonly message: Json | undefined
+  /** Data of tool calls by their ids. */
+  readonly calls: ReadonlyMap<string, Json>
+  /** The data of each block of reasoning that has some. */
+  readonly blocks: ReadonlyMap<Json, Opaque>
+}
 
-  /** Takes data. Returns false if it is of another provider than the data before. */
-  take({ provider, calls, message }: Opaque): boolean {
-    this.provider ??= provider
-    if (this.provider !== provider) return false
-    this.message ??= message
-    for (const [id, data] of Object.entries(calls ?? {})) if (data !== undefined) this.#calls.set(id, data)
-    return true
+/** Reads the opaque data of a message. Data of another provider than that of the first block is left out. */
+function ownDataOf(blocks: readonly Json[]): OwnData {
+  let provider: string | undefined
+  let message: Json | undefined
+  const calls = new Map<string, Json>()
+  const read = new Map<Json, Opaque>()
+  for (const block of blocks) {
+    const opaque = isFields(block) ? readOpaque(opaqueOf(block)) : undefined
+    if (!opaque || (provider ??= opaque.provider) !== opaque.provider) continue
+    read.set(block, opaque)
+    message ??= opaque.message
+    for (const [id, data] of Object.entries(opaque.calls ?? {})) if (data !== undefined) calls.set(id, data)
   }
-
-  callData = (id: string): Json | undefined => this.#calls.get(id)
+  return { provider, message, calls, blocks: read }
 }
 
 const MESSAGE = new Set(['role', 'content'])
@@ -185,11 +193,9 @@ const shown = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` 
 const filled = (message: ModelMessage): ModelMessage[] => (message.parts.length === 0 ? [] : [message])
 
 /** A block of reasoning. One that svc has not written is of another server, and cannot be read by this model. */
-function thought(block: Fields, path: string, own: OwnData, losses: Losses): readonly ReasoningPart[] {
-  const isRedacted = block.type === 'redacted_thinking'
-  const written = isRedacted ? '' : textAt(block.thinking, `${path}.thinking`)
-  const opaque = readOpaque(isRedacted ? block.data : block.signature)
-  if (!opaque || !own.take(opaque)) {
+function thought(block: Fields, path: string, opaque: Opaque | undefined, losses: Losses): readonly ReasoningPart[] {
+  const written = block.type === 'redacted_thinking' ? '' : textAt(block.thinking, `${path}.thinking`)
+  if (!opaque) {
     losses.drop(String(block.type))
     return []
   }

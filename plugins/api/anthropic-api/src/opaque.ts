@@ -1,5 +1,6 @@
 import { type Json, type ReasoningPart } from '@svc/core/contracts'
 import { isWithin } from '@svc/plugin-kit'
+import { type Fields, isFields } from './fields.ts'
 
 /**
  * Opaque data of a provider in a `signature` of this API. Clients return it unchanged. It is no secret and not signed: a client
@@ -34,11 +35,15 @@ export function writeOpaque({ provider, data, text, calls, message }: Opaque): s
 /** Whether a signature is of svc, valid or not. Other signatures are of model servers. */
 export const isOpaque = (signature: unknown): signature is string => typeof signature === 'string' && signature.startsWith(PREFIX)
 
+/** The field of a block that can have opaque data. */
+export const opaqueOf = ({ type, signature, data }: Fields): Json | undefined =>
+  type === 'thinking' ? signature : type === 'redacted_thinking' ? data : undefined
+
 /** Reads a signature. Returns `undefined` if svc has not written it. */
 export function readOpaque(signature: unknown): Opaque | undefined {
   if (!isOpaque(signature) || signature.length > LONGEST) return undefined
   const found = parsed(Buffer.from(signature.slice(PREFIX.length), 'base64url').toString())
-  if (!isObject(found) || !isWithin(found, LONGEST) || !Object.keys(found).every(key => Object.hasOwn(NAMES, key)))
+  if (!isFields(found) || !isWithin(found, LONGEST) || !Object.keys(found).every(key => Object.hasOwn(NAMES, key)))
     return undefined
   const { p: provider, d: data, t: text, c: calls, m: message } = found
   if (typeof provider !== 'string' || provider === '' || provider.length > LONGEST_NAME) return undefined
@@ -46,14 +51,10 @@ export function readOpaque(signature: unknown): Opaque | undefined {
     provider,
     ...(data === undefined ? {} : { data }),
     ...(typeof text === 'string' ? { text } : {}),
-    ...(isObject(calls) ? { calls } : {}),
+    ...(isFields(calls) ? { calls } : {}),
     ...(message === undefined ? {} : { message }),
   }
 }
-
-type Fields = { readonly [key: string]: Json | undefined }
-
-const isObject = (value: unknown): value is Fields => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function parsed(text: string): unknown {
   try {
