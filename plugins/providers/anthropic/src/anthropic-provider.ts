@@ -6,6 +6,7 @@ import type {
   ModelInfo,
   ModelList,
   ModelRequest,
+  NativeRequest,
   Provider,
 } from '@svc/core/contracts'
 import {
@@ -16,6 +17,8 @@ import {
   isTree,
   modelInfo,
   modelList,
+  nativeHeaders,
+  nativeOf,
   readKey,
   textIn,
   type Tree,
@@ -24,7 +27,9 @@ import {
   type UpstreamEntry,
 } from '@svc/provider-http'
 import { MessageReader } from './message-reader.ts'
-import { bodyOf } from './request.ts'
+import { bodyOf, countBody, originalBody } from './request.ts'
+import { thinks } from './thinking.ts'
+import { described, type ModelTraits, SUPPORTS, supports, traitsOf } from './traits.ts'
 
 /** An entry of `providers` of type `anthropic`. */
 export interface AnthropicEntry extends UpstreamEntry {
@@ -57,31 +62,45 @@ export async function openProvider(name: string, entry: AnthropicEntry, signal: 
     secrets: key === undefined ? [] : [key],
     failureOf,
   })
-  const knownModels = new Map<string, ModelInfo>(entry.models?.map(modelInfo).map(info => [info.id, info]))
+  const knownModels = new Map<string, KnownModel>()
+  const know = (info: ModelInfo, capabilities: Tree): ModelInfo => {
+    const traits = traitsOf(info.id, capabilities)
+    const model = described(info, traits)
+    knownModels.set(info.id, { info: model, traits })
+    return model
+  }
+  for (const model of entry.models ?? []) know(modelInfo(model), {})
   const noTemperature = new Set<string>()
   const load: Parameters<typeof modelList>[0]['load'] = async ctx => {
     const models = await readModels(upstream, ctx)
-    for (const model of models) knownModels.set(model.id, model)
-    return models
+    return models.map(({ info, capabilities }) => know(info, capabilities))
   }
-  const list = modelList({ configured: entry.models, load, open: true, signal })
+  const list = modelList({
+    configured: entry.models,
+    load,
+    open: true,
+    describe: info => knownModels.get(info.id)?.info ?? info,
+    signal,
+  })
   const provider: Provider = {
-    features: { tool_calling: true, streaming: true, vision: true },
+    features: { tool_calling: true, streaming: true, vision: true, supports: SUPPORTS, protocol: PROTOCOL },
     models: async ctx => withoutTemperature(await list(ctx), noTemperature),
-    countTokens: async request => estimateTokens(request),
+    countTokens: (request, ctx) => countTokens(upstream, request, entry, ctx),
     chat(request, ctx) {
-      const info = knownModels.get(request.model)
+      const { info, traits } = knownModels.get(request.model) ?? {}
       const method = request.gathered ? 'whole' : 'stream'
-      const send = (sent: ModelRequest) =>
-        upstream[method](
-          '/v1/messages',
-          bodyOf(sent, info?.output, entry.prompt_cache !== false),
-          new MessageReader(name, upstream),
-          ctx
-        )
+      const native = nativeOf(request, PROTOCOL)
+      const reader = () =>
+        new MessageReader(name, upstream, { deltas: request.toolCallDeltas === true, isNative: native !== undefined })
+      if (native) {
+        const options = { headers: betaHeader(native, entry) }
+        return upstream[method]('/v1/messages', originalBody(request, native), reader(), ctx, options)
+      }
+      const options = { output: info?.output, caches: entry.prompt_cache !== false, ...(traits ? { traits } : {}) }
+      const send = (sent: ModelRequest) => upstream[method]('/v1/messages', bodyOf(sent, options), reader(), ctx)
       const { temperature, ...withoutIt } = request
       if (temperature === undefined) return send(request)
-      if (info?.temperature === false || noTemperature.has(request.model)) return send(withoutIt)
+      if (info?.temperature === false || noTemperature.has(request.model) || thinks(request)) return send(withoutIt)
       return new RetryBeforeFirst(send(request), error => {
         if (!refusesTemperature(error)) return undefined
         noTemperature.add(request.model)
@@ -93,6 +112,43 @@ export async function openProvider(name: string, entry: AnthropicEntry, signal: 
     },
   }
   return { provider, close: () => upstream.close() }
+}
+
+interface KnownModel {
+  readonly info: ModelInfo
+  readonly traits: ModelTraits
+}
+
+const PROTOCOL = 'anthropic'
+const BETA = 'anthropic-beta'
+
+/** The beta features that the client and the entry ask for. No other header of a client passes. */
+function betaHeader(native: NativeRequest, { headers = {} }: UpstreamEntry): Record<string, string> {
+  const own = Object.entries(headers).flatMap(([header, value]) => (header.toLowerCase() === BETA ? value.split(',') : []))
+  const theirs = nativeHeaders(native, [BETA])[BETA]?.split(',') ?? []
+  const all = new Set([...own, ...theirs].map(beta => beta.trim()).filter(beta => beta !== ''))
+  return all.size === 0 ? {} : { [BETA]: [...all].join(',') }
+}
+
+/** The exact count of an original request, which the API counts without a bill. Any other count is an estimate, because chat counts often. */
+async function countTokens(
+  upstream: Pick<Upstream, 'json'>,
+  request: ModelRequest,
+  entry: UpstreamEntry,
+  ctx: CallContext
+): Promise<number> {
+  const native = nativeOf(request, PROTOCOL)
+  if (!native) return estimateTokens(request)
+  try {
+    const headers = betaHeader(native, entry)
+    const body = await upstream.json('POST', '/v1/messages/count_tokens', countBody(request, native), ctx, { headers })
+    return countIn(body, 'input_tokens') ?? estimateTokens(request)
+  } catch (error) {
+    // The request is wrong, or the call was aborted: no estimate is better.
+    const { kind, upstreamStatus } = ((error as { details?: unknown }).details ?? {}) as Partial<ModelFailure>
+    if (codeOf(error) !== 'MODEL_FAILED' || (kind === 'bad_request' && upstreamStatus === 400)) throw error
+    return estimateTokens(request)
+  }
 }
 
 function headersOf({ headers = {} }: UpstreamEntry, key: string | undefined): Record<string, string> {
@@ -153,8 +209,8 @@ function countsOf(message: string): Pick<ModelFailure, 'limit' | 'count'> {
 const MOST_PAGES = 10
 
 /** Reads the list of models, page by page. */
-async function readModels(upstream: Pick<Upstream, 'json'>, ctx: CallContext): Promise<ModelInfo[]> {
-  const models: ModelInfo[] = []
+async function readModels(upstream: Pick<Upstream, 'json'>, ctx: CallContext): Promise<ListedModel[]> {
+  const models: ListedModel[] = []
   let after = ''
   for (let page = 0; page < MOST_PAGES; page++) {
     const body = await upstream.json('GET', `/v1/models?limit=1000${after}`, undefined, ctx)
@@ -166,31 +222,23 @@ async function readModels(upstream: Pick<Upstream, 'json'>, ctx: CallContext): P
   return models
 }
 
-function infoOf(model: unknown): ModelInfo[] {
+interface ListedModel {
+  readonly info: ModelInfo
+  readonly capabilities: Tree
+}
+
+function infoOf(model: unknown): ListedModel[] {
   const id = textIn(model, 'id')
   if (!id) return []
   const [context, output] = [countIn(model, 'max_input_tokens', 1), countIn(model, 'max_tokens', 1)]
-  const can = treeIn(model, 'capabilities')
-  return [
-    {
-      id,
-      ...(context === undefined ? {} : { context }),
-      ...(output === undefined ? {} : { output }),
-      ...(supports(can, 'image_input') === false ? { features: { vision: false } } : {}),
-      ...(takesNoTemperature(treeIn(can, 'thinking')) ? { temperature: false } : {}),
-    },
-  ]
-}
-
-const supports = (from: Tree, capability: string): boolean | undefined => {
-  const { supported } = treeIn(from, capability)
-  return typeof supported === 'boolean' ? supported : undefined
-}
-
-/** Models with only adaptive thinking refuse a temperature. */
-function takesNoTemperature(thinking: Tree): boolean {
-  const types = treeIn(thinking, 'types')
-  return supports(types, 'adaptive') === true && supports(types, 'enabled') === false
+  const capabilities = treeIn(model, 'capabilities')
+  const info = {
+    id,
+    ...(context === undefined ? {} : { context }),
+    ...(output === undefined ? {} : { output }),
+    ...(supports(capabilities, 'image_input') === false ? { features: { vision: false } } : {}),
+  }
+  return [{ info, capabilities }]
 }
 
 type Events = AsyncIterableIterator<ModelEvent, undefined>

@@ -1,4 +1,4 @@
-import type { FinishReason, ModelEvent, Usage } from '@svc/core/contracts'
+import type { FinishReason, Json, ModelEvent, Usage } from '@svc/core/contracts'
 import {
   countIn,
   cutShort,
@@ -23,6 +23,12 @@ const FINISHES = new Map<string, FinishReason>([
   ['refusal', 'content_filter'],
 ])
 
+/** Options of a reader. */
+export interface ReaderOptions {
+  readonly deltas?: boolean
+  readonly isNative?: boolean
+}
+
 /** Reads the events of one streamed message, or one whole message. */
 export class MessageReader implements FrameReader {
   done = false
@@ -31,27 +37,33 @@ export class MessageReader implements FrameReader {
   readonly #calls: ToolCalls
   /** Open calls by index, with their initial arguments. Some servers send all arguments at once. */
   readonly #begun = new Map<number, string>()
+  readonly #isNative: boolean
   #usage: Tree = {}
   #stop: string | undefined
+  #stopText: string | undefined
   #refusal: string | undefined
   #thinks = false
   #hasText = false
 
-  constructor(provider: string, upstream: Pick<Upstream, 'failed'>) {
+  /** `isNative`: also returns the original events. */
+  constructor(provider: string, upstream: Pick<Upstream, 'failed'>, { deltas = false, isNative = false }: ReaderOptions = {}) {
     this.#provider = provider
     this.#upstream = upstream
-    this.#calls = new ToolCalls(provider)
+    this.#calls = new ToolCalls(provider, { deltas })
+    this.#isNative = isNative
   }
 
-  frame(data: string, _event: string, emit: Emit): void {
+  frame(data: string, event: string, emit: Emit): void {
     const frame = JSON.parse(data) as unknown
+    // An error fails the call, so it is not an event of the answer.
+    if (this.#isNative && isTree(frame) && frame.type !== 'error') emit({ type: 'native', event, data: frame as Json })
     switch (textIn(frame, 'type') ?? '') {
       case 'content_block_delta':
         return this.#delta(frame, treeIn(frame, 'delta'), emit)
       case 'content_block_start':
         return this.#start(countIn(frame, 'index') ?? 0, treeIn(frame, 'content_block'), emit)
       case 'content_block_stop':
-        return this.#stopBlock(countIn(frame, 'index') ?? 0)
+        return this.#stopBlock(countIn(frame, 'index') ?? 0, emit)
       case 'message_start':
         return this.#count(treeIn(treeIn(frame, 'message'), 'usage'))
       case 'message_delta':
@@ -71,10 +83,11 @@ export class MessageReader implements FrameReader {
   whole(body: unknown, emit: Emit): void {
     const { type, content } = isTree(body) ? body : {}
     if (type !== 'message' || !Array.isArray(content)) throw malformed(this.#provider)
-    for (const [index, block] of content.entries()) {
+    if (this.#isNative) emit({ type: 'native', data: body as Json })
+    for (const [index, block] of (content as unknown[]).entries()) {
       if (!isTree(block)) throw malformed(this.#provider)
       this.#start(index, block, emit)
-      this.#stopBlock(index)
+      this.#stopBlock(index, emit)
     }
     this.#ending(body, body)
   }
@@ -88,7 +101,8 @@ export class MessageReader implements FrameReader {
     if (called) this.#calls.emit(emit)
     const usage = usageOf(this.#usage)
     if (usage) emit({ type: 'usage', usage })
-    emit({ type: 'finish', reason: called ? 'tool_calls' : reason })
+    const stopped = reason === 'stop' && !called && this.#stopText !== undefined ? { stopText: this.#stopText } : {}
+    emit({ type: 'finish', reason: called ? 'tool_calls' : reason, ...stopped })
   }
 
   #delta(frame: unknown, delta: Tree, emit: Emit): void {
@@ -101,14 +115,18 @@ export class MessageReader implements FrameReader {
       case 'signature_delta':
         return this.#sign(textIn(delta, 'signature'), emit)
       case 'input_json_delta':
-        return this.#argue(countIn(frame, 'index') ?? 0, textIn(delta, 'partial_json') ?? '')
+        return this.#argue(countIn(frame, 'index') ?? 0, textIn(delta, 'partial_json') ?? '', emit)
+      case 'citations_delta':
+        return cite(delta.citation, emit)
     }
   }
 
   #start(index: number, block: Tree, emit: Emit): void {
     this.#thinks = block.type === 'thinking'
-    if (block.type === 'text') this.#say(block.text, emit)
-    else if (block.type === 'tool_use') this.#begin(index, block)
+    if (block.type === 'text') {
+      this.#say(block.text, emit)
+      if (Array.isArray(block.citations)) for (const citation of block.citations as unknown[]) cite(citation, emit)
+    } else if (block.type === 'tool_use') this.#begin(index, block, emit)
     else if (block.type === 'redacted_thinking')
       emit({ type: 'reasoning', text: '', providerData: { redacted: textIn(block, 'data') ?? '' } })
     else if (this.#thinks) {
@@ -133,26 +151,27 @@ export class MessageReader implements FrameReader {
     if (this.#thinks) emit({ type: 'reasoning', text: '' })
   }
 
-  #begin(index: number, block: Tree): void {
+  #begin(index: number, block: Tree, emit: Emit): void {
     this.#begun.set(index, argumentsOf(block.input))
-    this.#calls.add(index, { id: textIn(block, 'id') ?? '', tool: textIn(block, 'name') ?? '' })
+    this.#calls.add(index, { id: textIn(block, 'id') ?? '', tool: textIn(block, 'name') ?? '' }, emit)
   }
 
-  #argue(index: number, text: string): void {
+  #argue(index: number, text: string, emit: Emit): void {
     if (text === '' || !this.#begun.has(index)) return
     this.#begun.set(index, '')
-    this.#calls.add(index, { text })
+    this.#calls.add(index, { text }, emit)
   }
 
-  #stopBlock(index: number): void {
+  #stopBlock(index: number, emit: Emit): void {
     this.#thinks = false
     const text = this.#begun.get(index)
-    if (text) this.#calls.add(index, { text })
+    if (text) this.#calls.add(index, { text }, emit)
     this.#begun.delete(index)
   }
 
   #ending(frame: unknown, delta: unknown): void {
     this.#stop = textIn(delta, 'stop_reason') ?? this.#stop
+    if (this.#stop === 'stop_sequence') this.#stopText = textIn(delta, 'stop_sequence')
     this.#refusal = textIn(treeIn(delta, 'stop_details'), 'explanation')
     this.#count(treeIn(frame, 'usage'))
   }
@@ -162,6 +181,22 @@ export class MessageReader implements FrameReader {
     const counts = Object.entries(usage).filter(([, value]) => value !== null)
     this.#usage = { ...this.#usage, ...Object.fromEntries(counts) }
   }
+}
+
+/** A source of the text: a web page, a search result or a document. Its positions are those in the source, so they are left out. */
+function cite(citation: unknown, emit: Emit): void {
+  const url = textIn(citation, 'url') ?? textIn(citation, 'source')
+  const title = textIn(citation, 'title') ?? textIn(citation, 'document_title')
+  const quote = textIn(citation, 'cited_text')
+  if (url === undefined && title === undefined && quote === undefined) return
+  emit({
+    type: 'citation',
+    citation: {
+      ...(url === undefined ? {} : { url }),
+      ...(title === undefined ? {} : { title }),
+      ...(quote === undefined ? {} : { quote }),
+    },
+  })
 }
 
 /** The text of arguments that came at once. A string stays unchanged. */

@@ -1,41 +1,101 @@
 import type { JsonSchema } from '@svc/core'
 import type {
+  CacheHint,
   ContentPart,
+  FilePart,
   ImagePart,
   Json,
   MessagePart,
   ModelMessage,
   ModelRequest,
+  NativeRequest,
   ReasoningPart,
   TextPart,
   ToolResultPart,
   ToolSpec,
 } from '@svc/core/contracts'
 import { isTree, perTools, textIn, type Tree } from '@svc/provider-http'
+import { thinkingOf } from './thinking.ts'
+import { type ModelTraits, traitsByName } from './traits.ts'
 
 /** The API requires an output limit. This is the default if neither the request nor the model has one. */
 const DEFAULT_OUTPUT = 8192
 
-/** The body of `POST /v1/messages`. `output`: the output limit of the model, if known. `caches`: marks the parts of the prompt that repeat. */
-export function bodyOf(request: ModelRequest, output?: number, caches = false): Tree {
-  const { model, messages, temperature, maxTokens, responseSchema, gathered } = request
-  const system = systemOf(messages)
+/** What a body depends on besides the request. */
+export interface BodyOptions {
+  /** The output limit of the model, if known. */
+  readonly output?: number | undefined
+  /** Marks the parts of the prompt that repeat, unless the request has hints. */
+  readonly caches?: boolean
+  readonly traits?: ModelTraits
+}
+
+/** The body of `POST /v1/messages`. */
+export function bodyOf(request: ModelRequest, { output, caches = false, traits }: BodyOptions = {}): Tree {
+  const { model, messages, temperature, maxTokens, gathered } = request
+  const hinted = hasHints(request)
+  const marks = caches && !hinted
+  const max_tokens = maxTokens ?? output ?? DEFAULT_OUTPUT
+  const system = systemOf(messages, marks, hinted)
+  const { thinking, effort } = thinkingOf(request, traits ?? traitsByName(model), max_tokens)
   return {
     model,
-    max_tokens: maxTokens ?? output ?? DEFAULT_OUTPUT,
+    max_tokens,
     stream: gathered !== true,
-    ...(system === undefined ? {} : { system: caches ? [marked({ type: 'text', text: system })] : system }),
-    messages: caches ? withMarks(messagesOf(messages)) : messagesOf(messages),
-    ...toolsOf(request, caches),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(responseSchema === undefined
-      ? {}
-      : { output_config: { format: { type: 'json_schema', schema: replySchema(responseSchema) } } }),
+    ...(system === undefined ? {} : { system }),
+    messages: marks ? withMarks(messagesOf(messages)) : messagesOf(messages),
+    ...toolsOf(request, marks),
+    // A model that thinks takes no temperature but 1.
+    ...(temperature === undefined || thinking?.type === 'enabled' || thinking?.type === 'adaptive' ? {} : { temperature }),
+    ...samplingOf(request),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...outputOf(request, effort),
   }
 }
 
+/** The original body of a client, with the model and the kind of answer of this call. */
+export const originalBody = ({ model, gathered }: ModelRequest, { body }: NativeRequest): Tree => ({
+  ...body,
+  model,
+  stream: gathered !== true,
+})
+
+/** Fields of a message that `count_tokens` does not take. */
+const NOT_COUNTED = ['max_tokens', 'stream', 'temperature', 'top_p', 'top_k', 'stop_sequences', 'metadata', 'service_tier']
+
+/** The body of `POST /v1/messages/count_tokens`. */
+export const countBody = ({ model }: ModelRequest, { body }: NativeRequest): Tree => ({
+  ...Object.fromEntries(Object.entries(body).filter(([name]) => !NOT_COUNTED.includes(name))),
+  model,
+})
+
+const samplingOf = ({ stop, topP, topK }: ModelRequest): Tree => ({
+  ...(stop === undefined || stop.length === 0 ? {} : { stop_sequences: stop }),
+  ...(topP === undefined ? {} : { top_p: topP }),
+  ...(topK === undefined ? {} : { top_k: topK }),
+})
+
+function outputOf({ responseSchema }: ModelRequest, effort: string | undefined): Tree {
+  const format = responseSchema === undefined ? {} : { format: { type: 'json_schema', schema: replySchema(responseSchema) } }
+  const config = { ...(effort === undefined ? {} : { effort }), ...format }
+  return Object.keys(config).length === 0 ? {} : { output_config: config }
+}
+
+/** True if the caller decides what is cached. */
+const hasHints = ({ messages, tools = [] }: ModelRequest): boolean =>
+  tools.some(tool => tool.cacheHint) || messages.some(({ parts }) => parts.some(part => 'cacheHint' in part && part.cacheHint))
+
 /** Ends a part of the prompt that the API caches. It ignores the mark of a part that is too short. */
-const marked = <T extends object>(block: T) => ({ ...block, cache_control: { type: 'ephemeral' } })
+const marked = <T extends object>(block: T, { ttl }: CacheHint = {}) => ({
+  ...block,
+  cache_control: { type: 'ephemeral', ...(ttl === undefined ? {} : { ttl }) },
+})
+
+/** Marks the last block of a part with a hint. */
+function hinted(blocks: Block[], hint: CacheHint | undefined): Block[] {
+  const last = blocks.at(-1)
+  return hint === undefined || last === undefined ? blocks : [...blocks.slice(0, -1), marked(last, hint)]
+}
 
 const UNMARKED = new Set(['thinking', 'redacted_thinking'])
 
@@ -54,13 +114,13 @@ function withMarks(messages: Message[]): Message[] {
   return messages
 }
 
-function toolsOf({ tools = [], toolChoice = 'auto', messages }: ModelRequest, caches: boolean): Tree {
+function toolsOf({ tools = [], toolChoice = 'auto', parallelToolCalls, messages }: ModelRequest, caches: boolean): Tree {
   // The API requires the tools of earlier calls, even if the request offers none.
   if (tools.length === 0) {
     const called = calledTools(messages)
     return called.length === 0 ? {} : { tools: called.map(wireTool), tool_choice: { type: 'none' } }
   }
-  return { tools: caches ? markedTools(tools) : wireTools(tools), tool_choice: choiceOf(toolChoice) }
+  return { tools: caches ? markedTools(tools) : wireTools(tools), tool_choice: choiceOf(toolChoice, parallelToolCalls === false) }
 }
 
 const wireTools = perTools(tools => tools.map(wireTool))
@@ -68,8 +128,10 @@ const markedTools = perTools(tools => wireTools(tools).map((tool, at) => (at ===
 
 const CHOICES = { auto: { type: 'auto' }, none: { type: 'none' }, required: { type: 'any' } } as const
 
-const choiceOf = (choice: NonNullable<ModelRequest['toolChoice']>) =>
-  typeof choice === 'string' ? CHOICES[choice] : { type: 'tool', name: choice.tool }
+function choiceOf(choice: NonNullable<ModelRequest['toolChoice']>, single: boolean): Tree {
+  const made = typeof choice === 'string' ? CHOICES[choice] : { type: 'tool', name: choice.tool }
+  return single && choice !== 'none' ? { ...made, disable_parallel_tool_use: true } : made
+}
 
 function calledTools(messages: readonly ModelMessage[]): ToolSpec[] {
   const calls = messages.flatMap(message => message.parts.filter(part => part.type === 'tool_call'))
@@ -87,12 +149,13 @@ interface Message {
   readonly content: Block[]
 }
 
-/** The text of all system messages; `undefined` if they are empty. */
-function systemOf(messages: readonly ModelMessage[]): string | undefined {
-  const texts = messages
-    .filter(message => message.role === 'system')
-    .flatMap(message => message.parts.filter(isText).map(part => part.text))
-  return texts.join('\n\n') || undefined
+/** The text of all system messages; `undefined` if they are empty. With hints or a mark, it is a list of blocks. */
+function systemOf(messages: readonly ModelMessage[], marks: boolean, hasOwn: boolean): string | Block[] | undefined {
+  const parts = messages.filter(message => message.role === 'system').flatMap(message => message.parts.filter(isText))
+  if (parts.length === 0) return undefined
+  if (hasOwn) return parts.flatMap(part => hinted([{ type: 'text', text: part.text }], part.cacheHint))
+  const text = parts.map(part => part.text).join('\n\n')
+  return marks ? [marked({ type: 'text', text })] : text
 }
 
 /**
@@ -115,12 +178,24 @@ function messagesOf(messages: readonly ModelMessage[]): Message[] {
 
 const isText = (part: MessagePart): part is TextPart => part.type === 'text' && part.text !== ''
 
-function userBlocks(parts: readonly MessagePart[]): Block[] {
-  return parts.flatMap((part): Block[] => {
-    if (part.type === 'text') return textBlocks(part.text)
-    if (part.type === 'image') return imageBlocks(part)
-    return part.type === 'tool_result' ? [resultBlock(part)] : []
-  })
+const userBlocks = (parts: readonly MessagePart[]): Block[] =>
+  parts.flatMap(part => hinted(userBlock(part), 'cacheHint' in part ? part.cacheHint : undefined))
+
+function userBlock(part: MessagePart): Block[] {
+  if (part.type === 'text') return textBlocks(part.text)
+  if (part.type === 'image') return imageBlocks(part)
+  if (part.type === 'image_url') return [{ type: 'image', source: { type: 'url', url: part.url } }]
+  if (part.type === 'file') return [documentBlock(part)]
+  if (part.type === 'audio') return textBlocks(`[audio, ${part.mimeType}: it cannot be heard]`)
+  return part.type === 'tool_result' ? [resultBlock(part)] : []
+}
+
+/** A document: texts as text, anything else as base64. The API refuses other types than PDF. */
+function documentBlock({ data, mimeType, name }: FilePart): Block {
+  const source = /^text\//i.test(mimeType)
+    ? { type: 'text', media_type: 'text/plain', data: Buffer.from(data, 'base64').toString('utf8') }
+    : { type: 'base64', media_type: mimeType, data }
+  return { type: 'document', source, ...(name === undefined ? {} : { title: name }) }
 }
 
 function assistantBlocks(parts: readonly MessagePart[]): Block[] {
@@ -135,7 +210,7 @@ function assistantBlocks(parts: readonly MessagePart[]): Block[] {
       continue
     }
     thought = ''
-    if (part.type === 'text') blocks.push(...textBlocks(part.text))
+    if (part.type === 'text') blocks.push(...hinted(textBlocks(part.text), part.cacheHint))
     else if (part.type === 'tool_call')
       blocks.push({
         type: 'tool_use',
@@ -208,15 +283,21 @@ const noResult = (id: Json | undefined): Block => ({
 
 const ROOT_UNIONS = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const']
 
-/** A tool of the API. Its schema must be an object without unions at the top level; the description contains them instead. */
-function wireTool({ name, description, parameters }: ToolSpec): Tree {
-  const schema: Tree = isTree(parameters) ? parameters : {}
+/** A tool of the API. */
+function wireTool({ name, description, parameters, strict, cacheHint }: ToolSpec): Tree {
+  const tool = { ...described(description, isTree(parameters) ? parameters : {}), name }
+  // A strict schema has the limits of a reply schema.
+  const made = strict === true ? { ...tool, input_schema: narrow(tool.input_schema), strict } : tool
+  return cacheHint === undefined ? made : marked(made, cacheHint)
+}
+
+/** The schema must be an object without unions at the top level; the description contains them instead. */
+function described(description: string, schema: Tree): { readonly description: string; readonly input_schema: Tree } {
   const unions = ROOT_UNIONS.filter(word => Object.hasOwn(schema, word))
-  if (unions.length === 0) return { name, description, input_schema: { ...schema, type: 'object' } }
+  if (unions.length === 0) return { description, input_schema: { ...schema, type: 'object' } }
   const kept = Object.fromEntries(Object.entries(schema).filter(([word]) => !unions.includes(word)))
   const notes = JSON.stringify(Object.fromEntries(unions.map(word => [word, schema[word]])))
   return {
-    name,
     description: `${description}\n\nThe arguments must also fit this schema: ${notes}`.trim(),
     input_schema: { ...kept, type: 'object' },
   }

@@ -4,8 +4,11 @@ import { join } from 'node:path'
 import { formatError } from '@svc/core'
 import { ask, failureOf, testContext } from '@svc/testing'
 import { expect } from 'chai'
+import { SUPPORTS } from '../src/traits.ts'
 import { openAnthropic, openProviders, to, offered } from './support/anthropic.ts'
 import { KEY, openMessagesApi } from './support/messages-api.ts'
+
+const WITHOUT_SAMPLING = SUPPORTS.filter(feature => !['top_p', 'top_k'].includes(feature))
 
 describe('provider-anthropic, its models', () => {
   const page = (ids: readonly string[], has_more: boolean) => ({
@@ -36,7 +39,7 @@ describe('provider-anthropic, its models', () => {
     const capabilities = { image_input: { supported: false }, thinking: { supported: true, types } }
     const data = [{ id: 'a', max_input_tokens: 10, max_tokens: 5, capabilities }, { id: '' }, null, { id: 'b', max_tokens: null }]
     expect((await listing(() => ({ data, has_more: false }))).list.models).to.deep.equal([
-      { id: 'a', context: 10, output: 5, features: { vision: false }, temperature: false },
+      { id: 'a', context: 10, output: 5, features: { vision: false, supports: WITHOUT_SAMPLING }, temperature: false },
       { id: 'b' },
     ])
   })

@@ -23,7 +23,7 @@ describe('a request to the Messages API', () => {
 
   it('always has max_tokens: what was asked, else what the model can, else a default', () => {
     const limit = (more: Partial<ModelRequest>, output?: number) =>
-      (bodyOf({ model: 'm', messages: [user('hi')], ...more }, output) as { max_tokens: number }).max_tokens
+      (bodyOf({ model: 'm', messages: [user('hi')], ...more }, { output }) as { max_tokens: number }).max_tokens
     expect([limit({ maxTokens: 7 }, 9), limit({}, 9), limit({})]).to.deep.equal([7, 9, 8192])
   })
 
@@ -218,7 +218,7 @@ describe('the prompt cache of the Messages API', () => {
   const mark = { cache_control: { type: 'ephemeral' } }
   const spec = (name: string) => ({ name, description: 'd', parameters: { type: 'object' } })
   const cached = (messages: readonly ModelMessage[], more: Partial<ModelRequest> = {}) =>
-    bodyOf({ model: 'm', messages, ...more }, undefined, true) as {
+    bodyOf({ model: 'm', messages, ...more }, { caches: true }) as {
       system: unknown
       tools: object[]
       messages: { content: object[] }[]

@@ -1,4 +1,4 @@
-import type { FinishReason, ModelEvent, Usage } from '@svc/core/contracts'
+import type { FinishReason, Json, ModelEvent, TokenLogprob, Usage } from '@svc/core/contracts'
 import {
   countIn,
   cutShort,
@@ -27,34 +27,122 @@ const BROKEN = new Set(['UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS', 'MALFORME
 /** Patterns for the tool name in a message about a malformed call. */
 const WRITTEN = [/default_api\.([\w-]+)/, /call:\s*(?!print\()([\w-]+)/]
 
-/** Reads the frames of one streamed answer, or one whole response. Each frame is a response with the new parts. */
+/** Options of a reader. */
+export interface ReaderOptions {
+  /** Number of answers. */
+  readonly n?: number
+  /** Also returns the original responses. */
+  readonly isNative?: boolean
+}
+
+/** Reads the frames of one streamed call, or one whole response. Each frame is a response with the new parts of one answer, or of `n`. */
 export class AnswerReader implements FrameReader {
   readonly #provider: string
   readonly #upstream: Pick<Upstream, 'failed'>
-  readonly #calls: ToolCalls
+  readonly #first: CandidateReader
+  readonly #others: readonly CandidateReader[]
+  readonly #isNative: boolean
   #usage: Tree = {}
-  #finish: string | undefined
-  #words = ''
 
-  constructor(provider: string, upstream: Pick<Upstream, 'failed'>) {
+  constructor(provider: string, upstream: Pick<Upstream, 'failed'>, { n = 1, isNative = false }: ReaderOptions = {}) {
     this.#provider = provider
     this.#upstream = upstream
-    this.#calls = new ToolCalls(provider)
+    this.#isNative = isNative
+    const [first, ...others] = Array.from({ length: n }, () => new CandidateReader(provider))
+    this.#first = first!
+    this.#others = others
   }
 
   frame(data: string, _event: string, emit: Emit): void {
     const frame = JSON.parse(data) as unknown
     if (!isTree(frame)) return
     if (frame.error !== undefined) throw this.#upstream.failed(200, frame)
+    if (this.#isNative) emit({ type: 'native', data: frame as Json })
     this.#take(frame, emit)
   }
 
   whole(body: unknown, emit: Emit): void {
     if (!isTree(body) || !(Array.isArray(body.candidates) || isTree(body.promptFeedback))) throw malformed(this.#provider)
+    if (this.#isNative) emit({ type: 'native', data: body as Json })
     this.#take(body, emit)
   }
 
   end(emit: Emit): void {
+    if (this.#others.some(other => !other.begun)) throw tooFew(this.#provider, this.#others.length + 1)
+    for (const [at, other] of this.#others.entries()) {
+      const own = ofChoice(at + 1, emit)
+      own(other.end(own))
+    }
+    const finish = this.#first.end(emit)
+    const usage = usageOf(this.#usage)
+    if (usage) emit({ type: 'usage', usage })
+    emit(finish)
+  }
+
+  #take(frame: Tree, emit: Emit): void {
+    const candidates: readonly unknown[] = Array.isArray(frame.candidates) ? frame.candidates : []
+    if (candidates.length === 0) this.#checkBlocked(treeIn(frame, 'promptFeedback'))
+    if (this.#others.length === 0) {
+      if (candidates.length > 0) this.#first.read(candidates[0], emit)
+    } else for (const candidate of candidates) this.#takeOne(candidate, emit)
+    if (isTree(frame.usageMetadata)) this.#usage = frame.usageMetadata
+  }
+
+  #takeOne(candidate: unknown, emit: Emit): void {
+    const index = countIn(candidate, 'index') ?? 0
+    if (index > this.#others.length) throw malformed(this.#provider)
+    if (index === 0) this.#first.read(candidate, emit)
+    else this.#others[index - 1]!.read(candidate, ofChoice(index, emit))
+  }
+
+  #checkBlocked(feedback: Tree): void {
+    const reason = textIn(feedback, 'blockReason')
+    if (reason === undefined) return
+    const why = textIn(feedback, 'blockReasonMessage') ?? reason
+    throw modelFailure(this.#provider, { kind: 'content_refused' }, `the upstream blocked the messages: ${why}`)
+  }
+}
+
+const ofChoice =
+  (choice: number, emit: Emit): Emit =>
+  event =>
+    emit({ ...event, choice } as ModelEvent)
+
+const tooFew = (provider: string, n: number) =>
+  modelFailure(
+    provider,
+    { kind: 'bad_request' },
+    `the upstream gave fewer answers than the ${n} that were requested`,
+    'Request one answer, and repeat the call for more'
+  )
+
+/** Reads the pieces of one answer. */
+class CandidateReader {
+  readonly #provider: string
+  readonly #calls: ToolCalls
+  readonly #cited = new Set<string>()
+  #finish: string | undefined
+  #words = ''
+  begun = false
+
+  constructor(provider: string) {
+    this.#provider = provider
+    this.#calls = new ToolCalls(provider)
+  }
+
+  read(candidate: unknown, emit: Emit): void {
+    this.begun = true
+    const { parts } = treeIn(candidate, 'content')
+    if (Array.isArray(parts)) for (const part of parts) this.#part(part, emit)
+    const tokens = tokensOf(treeIn(candidate, 'logprobsResult'))
+    if (tokens.length > 0) emit({ type: 'logprobs', tokens })
+    for (const source of sourcesOf(candidate)) this.#cite(source, emit)
+    this.#finish = textIn(candidate, 'finishReason') ?? this.#finish
+    this.#words = textIn(candidate, 'finishMessage') ?? this.#words
+  }
+
+  /** Emits the calls, and returns the end. */
+  end(emit: Emit): ModelEvent {
     if (this.#finish === undefined) throw cutShort(this.#provider)
     if (this.#finish === 'MISSING_THOUGHT_SIGNATURE') throw unsigned(this.#provider)
     if (BROKEN.has(this.#finish) && !this.#rescue()) throw broken(this.#provider, this.#finish, this.#words)
@@ -62,23 +150,7 @@ export class AnswerReader implements FrameReader {
     // Each call comes whole, so the calls of a cut answer are valid. The calls of a filtered answer are dropped.
     const called = reason !== 'content_filter' && this.#calls.count > 0
     if (called) this.#calls.emit(emit)
-    const usage = usageOf(this.#usage)
-    if (usage) emit({ type: 'usage', usage })
-    emit({ type: 'finish', reason: called ? 'tool_calls' : reason })
-  }
-
-  #take(frame: Tree, emit: Emit): void {
-    const candidate: unknown = Array.isArray(frame.candidates) ? frame.candidates[0] : undefined
-    if (candidate === undefined) this.#checkBlocked(treeIn(frame, 'promptFeedback'))
-    else this.#read(candidate, emit)
-    if (isTree(frame.usageMetadata)) this.#usage = frame.usageMetadata
-  }
-
-  #read(candidate: unknown, emit: Emit): void {
-    const { parts } = treeIn(candidate, 'content')
-    if (Array.isArray(parts)) for (const part of parts) this.#part(part, emit)
-    this.#finish = textIn(candidate, 'finishReason') ?? this.#finish
-    this.#words = textIn(candidate, 'finishMessage') ?? this.#words
+    return { type: 'finish', reason: called ? 'tool_calls' : reason }
   }
 
   #part(part: unknown, emit: Emit): void {
@@ -111,12 +183,45 @@ export class AnswerReader implements FrameReader {
     return tool !== undefined
   }
 
-  #checkBlocked(feedback: Tree): void {
-    const reason = textIn(feedback, 'blockReason')
-    if (reason === undefined) return
-    const why = textIn(feedback, 'blockReasonMessage') ?? reason
-    throw modelFailure(this.#provider, { kind: 'content_refused' }, `the upstream blocked the messages: ${why}`)
+  /** Frames repeat the sources of the frames before. */
+  #cite(source: unknown, emit: Emit): void {
+    const [url, title] = [textIn(source, 'uri'), textIn(source, 'title')]
+    if (url === undefined || this.#cited.has(url) || this.#cited.size >= MOST_SOURCES) return
+    this.#cited.add(url)
+    emit({ type: 'citation', citation: { url, ...(title === undefined ? {} : { title }) } })
   }
+}
+
+const MOST_SOURCES = 1000
+
+/** The sources of an answer: of quotations, and of a search. */
+function sourcesOf(candidate: unknown): readonly unknown[] {
+  const { citationSources } = treeIn(candidate, 'citationMetadata')
+  const { groundingChunks } = treeIn(candidate, 'groundingMetadata')
+  return [
+    ...(Array.isArray(citationSources) ? (citationSources as unknown[]) : []),
+    ...(Array.isArray(groundingChunks) ? groundingChunks.map(chunk => treeIn(chunk, 'web')) : []),
+  ]
+}
+
+function tokensOf({ chosenCandidates, topCandidates }: Tree): TokenLogprob[] {
+  const tops: readonly unknown[] = Array.isArray(topCandidates) ? topCandidates : []
+  return (Array.isArray(chosenCandidates) ? (chosenCandidates as unknown[]) : []).flatMap((chosen, at) => {
+    const token = tokenOf(chosen)
+    const { candidates } = isTree(tops[at]) ? tops[at] : {}
+    const top = Array.isArray(candidates) ? candidates.flatMap(tokenOf) : []
+    return token.map(one => (top.length > 0 ? { ...one, top } : one))
+  })
+}
+
+/** JSON has no -Infinity. */
+const LEAST = -9999
+
+function tokenOf(wire: unknown): TokenLogprob[] {
+  const token = textIn(wire, 'token')
+  const { logProbability: value } = isTree(wire) ? wire : {}
+  if (token === undefined) return []
+  return [{ token, logprob: typeof value === 'number' && Number.isFinite(value) ? Math.min(value, 0) : LEAST }]
 }
 
 const thoughtOf = (text: string, thoughtSignature: string | undefined): ModelEvent =>

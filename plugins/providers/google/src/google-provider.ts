@@ -3,11 +3,14 @@ import type { ModelFailure, ModelFailureKind, ModelInfo, Provider } from '@svc/c
 import {
   countIn,
   createUpstream,
+  embeddingModel,
+  embeds,
   entryProblems,
   estimateTokens,
   isTree,
   modelInfo,
   modelList,
+  nativeOf,
   readKey,
   textIn,
   type Tree,
@@ -16,6 +19,8 @@ import {
   type UpstreamEntry,
 } from '@svc/provider-http'
 import { AnswerReader } from './answer-reader.ts'
+import { embedTexts } from './embeddings.ts'
+import { described, SUPPORTS } from './features.ts'
 import { bodyOf, modelPath } from './request.ts'
 
 export interface OpenProvider {
@@ -24,6 +29,14 @@ export interface OpenProvider {
 }
 
 const BASE_URL = 'https://generativelanguage.googleapis.com'
+
+const PROTOCOL = 'google'
+
+/** Models of the configuration are taken for models for embeddings by their names. */
+const describe = (model: ModelInfo): ModelInfo => {
+  if (embeds(model)) return model
+  return /embedding/i.test(model.id) ? embeddingModel(model) : described(model)
+}
 
 const VARIABLES = ['GEMINI_API_KEY', 'GOOGLE_API_KEY']
 
@@ -49,24 +62,31 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
     failureOf,
   })
   const configured = new Map<string, ModelInfo>(entry.models?.map(modelInfo).map(info => [info.id, info]))
-  const thinkers = new Set<string>()
+  /** Whether models can think, as far as the list has told. */
+  const thinkers = new Map<string, boolean>()
   const load: Parameters<typeof modelList>[0]['load'] = async ctx => {
     const models = await readModels(upstream, `${version}/models`, ctx)
-    for (const { info, thinking } of models) if (thinking) thinkers.add(info.id)
-    return models.map(({ info }) => info)
+    for (const { info, thinking } of models) if (thinking !== undefined) thinkers.set(info.id, thinking)
+    // Models for embeddings come last: the first model is the default.
+    const sorted = models.toSorted((a, b) => Number(embeds(a.info)) - Number(embeds(b.info)))
+    return sorted.map(({ info, thinking }) => (embeds(info) ? info : described(info, thinking)))
   }
   const provider: Provider = {
-    features: { tool_calling: true, streaming: true, vision: true },
-    models: modelList({ configured: entry.models, load, open: false, signal }),
+    features: { tool_calling: true, streaming: true, vision: true, supports: SUPPORTS, protocol: PROTOCOL },
+    models: modelList({ configured: entry.models, load, open: false, describe, signal }),
     countTokens: async request => estimateTokens(request),
     chat(request, ctx) {
       const { model } = request
-      const body = bodyOf(request, { ...configured.get(model), thinking: thinkers.has(model) })
-      const [path, reader] = [`${version}/${modelPath(model)}`, new AnswerReader(name, upstream)]
+      const native = nativeOf(request, PROTOCOL)
+      const traits = { ...configured.get(model), thinking: thinkers.get(model) === true }
+      const body = native ? native.body : bodyOf(request, traits)
+      const reader = new AnswerReader(name, upstream, { isNative: native !== undefined, ...(request.n ? { n: request.n } : {}) })
+      const path = `${version}/${modelPath(model)}`
       return request.gathered
         ? upstream.whole(`${path}:generateContent`, body, reader, ctx)
         : upstream.stream(`${path}:streamGenerateContent?alt=sse`, body, reader, ctx)
     },
+    embed: (request, ctx) => embedTexts({ provider: name, upstream, version }, request, ctx),
     async probe(ctx) {
       await upstream.json('GET', `${version}/models?pageSize=1`, undefined, ctx)
     },
@@ -136,13 +156,13 @@ function delayOf(details: readonly Tree[]): number | undefined {
 /** Maximum pages of the model list. */
 const MOST_PAGES = 10
 
-/** A model of the list. `thinking`: it can return its thoughts. */
+/** A model of the list. `thinking`: whether it can return its thoughts, if the list tells. */
 interface ListedModel {
   readonly info: ModelInfo
-  readonly thinking: boolean
+  readonly thinking: boolean | undefined
 }
 
-/** Reads the list of models page by page, and keeps the models that generate content. */
+/** Reads the list of models page by page, and keeps the models that generate content or make embeddings. */
 async function readModels(upstream: Pick<Upstream, 'json'>, path: string, ctx: CallContext): Promise<ListedModel[]> {
   const models: ListedModel[] = []
   let next = ''
@@ -158,12 +178,17 @@ async function readModels(upstream: Pick<Upstream, 'json'>, path: string, ctx: C
 
 function modelOf(model: unknown): ListedModel[] {
   const id = textIn(model, 'name')?.replace(/^models\//, '')
-  if (!id || !isTree(model) || !generates(model.supportedGenerationMethods)) return []
+  if (!id || !isTree(model)) return []
   const [context, output] = [countIn(model, 'inputTokenLimit', 1), countIn(model, 'outputTokenLimit', 1)]
   const info = { id, ...(context === undefined ? {} : { context }), ...(output === undefined ? {} : { output }) }
-  return [{ info, thinking: model.thinking === true }]
+  const { supportedGenerationMethods: methods, thinking } = model
+  if (generates(methods)) return [{ info, thinking: typeof thinking === 'boolean' ? thinking : undefined }]
+  return makesVectors(methods) ? [{ info: embeddingModel(info), thinking: undefined }] : []
 }
 
 /** True if a model generates content. Without a list of methods, the answer is yes. */
 const generates = (methods: unknown): boolean =>
   !Array.isArray(methods) || methods.includes('generateContent') || methods.includes('streamGenerateContent')
+
+const makesVectors = (methods: unknown): boolean =>
+  Array.isArray(methods) && (methods.includes('embedContent') || methods.includes('batchEmbedContents'))

@@ -9,6 +9,7 @@ import type {
   ToolResultPart,
 } from '@svc/core/contracts'
 import { isTree, perTools, textIn, type Tree } from '@svc/provider-http'
+import { isOlder, thinkingOf } from './features.ts'
 
 /** Traits of the requested model. */
 export interface ModelTraits {
@@ -17,8 +18,6 @@ export interface ModelTraits {
   readonly thinking?: boolean
 }
 
-const OLDER = /gemini-[12](\.|-|$)|gemma|learnlm/i
-
 /** The body of `generateContent` and `streamGenerateContent`. */
 export function bodyOf(request: ModelRequest, traits: ModelTraits = {}): Tree {
   const { model } = request
@@ -26,7 +25,7 @@ export function bodyOf(request: ModelRequest, traits: ModelTraits = {}): Tree {
   const systemInstruction = systemOf(described.messages)
   const generationConfig = settingsOf(described, traits)
   return {
-    contents: contentsOf(request.messages, !OLDER.test(model)),
+    contents: contentsOf(request.messages, !isOlder(model)),
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     ...toolsOf(request),
     ...(Object.keys(generationConfig).length === 0 ? {} : { generationConfig }),
@@ -36,24 +35,52 @@ export function bodyOf(request: ModelRequest, traits: ModelTraits = {}): Tree {
 /** Models before Gemini 3 accept no reply schema together with callable tools: a system message describes the schema. */
 function withSchema(request: ModelRequest): ModelRequest {
   const { responseSchema, tools = [], toolChoice, messages, model, ...rest } = request
-  if (responseSchema === undefined || tools.length === 0 || toolChoice === 'none' || !OLDER.test(model)) return request
+  if (responseSchema === undefined || tools.length === 0 || toolChoice === 'none' || !isOlder(model)) return request
   const text = `When you call no tool, answer with JSON, and nothing else, of this JSON Schema: ${JSON.stringify(responseSchema)}`
   return { ...rest, model, tools, messages: [{ role: 'system', parts: [{ type: 'text', text }] }, ...messages] }
 }
 
-function settingsOf({ temperature, maxTokens, responseSchema }: ModelRequest, traits: ModelTraits): Tree {
+function settingsOf(request: ModelRequest, traits: ModelTraits): Tree {
+  const { temperature, maxTokens, responseSchema, responseFormat } = request
+  const thinkingConfig = thinkingOf(request) ?? (traits.thinking === true ? { includeThoughts: true } : undefined)
+  const format = responseSchema === undefined ? {} : { responseJsonSchema: responseSchema }
+  const isJson = responseSchema !== undefined || responseFormat === 'json'
   return {
     ...(temperature === undefined || traits.temperature === false ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
-    ...(responseSchema === undefined ? {} : { responseMimeType: 'application/json', responseJsonSchema: responseSchema }),
-    ...(traits.thinking === true ? { thinkingConfig: { includeThoughts: true } } : {}),
+    ...samplingOf(request),
+    ...(isJson ? { responseMimeType: 'application/json', ...format } : {}),
+    ...(thinkingConfig === undefined ? {} : { thinkingConfig }),
+  }
+}
+
+/** Fields that select tokens. They are absent from most requests. */
+function samplingOf(request: ModelRequest): Tree {
+  const { stop, topP, topK, seed, n, frequencyPenalty, presencePenalty, logprobs } = request
+  return {
+    ...(stop === undefined || stop.length === 0 ? {} : { stopSequences: stop }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(topK === undefined ? {} : { topK }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(n === undefined || n === 1 ? {} : { candidateCount: n }),
+    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
+    ...(presencePenalty === undefined ? {} : { presencePenalty }),
+    ...(logprobs === undefined ? {} : { responseLogprobs: true, ...(logprobs > 0 ? { logprobs } : {}) }),
   }
 }
 
 function toolsOf({ tools = [], toolChoice = 'auto', responseSchema }: ModelRequest): Tree {
   // Many models accept no reply schema together with tools. The request omits tools that cannot be called.
   if (tools.length === 0 || (toolChoice === 'none' && responseSchema !== undefined)) return {}
-  return { tools: wireTools(tools), toolConfig: { functionCallingConfig: choiceOf(toolChoice) } }
+  return {
+    tools: wireTools(tools),
+    toolConfig: {
+      functionCallingConfig: choiceOf(
+        toolChoice,
+        tools.some(tool => tool.strict)
+      ),
+    },
+  }
 }
 
 const wireTools = perTools(tools => [
@@ -68,8 +95,11 @@ const wireTools = perTools(tools => [
 
 const MODES = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const
 
-const choiceOf = (choice: NonNullable<ModelRequest['toolChoice']>): Tree =>
-  typeof choice === 'string' ? { mode: MODES[choice] } : { mode: 'ANY', allowedFunctionNames: [choice.tool] }
+/** With `ANY` and `VALIDATED`, arguments always fit their schemas. */
+function choiceOf(choice: NonNullable<ModelRequest['toolChoice']>, strict: boolean): Tree {
+  if (typeof choice === 'object') return { mode: 'ANY', allowedFunctionNames: [choice.tool] }
+  return { mode: strict && choice === 'auto' ? 'VALIDATED' : MODES[choice] }
+}
 
 /** The path of a model. Each segment is escaped, so that an id from a caller cannot select another path. */
 export function modelPath(model: string): string {
@@ -149,7 +179,16 @@ function userPart(part: MessagePart, modern: boolean, ids: ReadonlyMap<string, s
 
 function simplePart(part: MessagePart): WirePart[] {
   if (part.type === 'text') return part.text === '' ? [] : [{ text: part.text }]
-  return part.type === 'image' ? [mediaPart(part)] : []
+  if (part.type === 'image_url') return [{ fileData: { mimeType: typeOf(part.url), fileUri: part.url } }]
+  return part.type === 'image' || part.type === 'file' || part.type === 'audio' ? [mediaPart(part)] : []
+}
+
+const TYPES: Readonly<Record<string, string>> = { png: 'png', webp: 'webp', heic: 'heic', heif: 'heif', gif: 'gif' }
+
+/** The API requires the type of an image at an address. Most addresses without a known ending lead to JPEG. */
+function typeOf(url: string): string {
+  const ending = /\.(\w+)$/.exec(URL.parse(url)?.pathname ?? '')?.[1]?.toLowerCase() ?? ''
+  return `image/${Object.hasOwn(TYPES, ending) ? TYPES[ending] : 'jpeg'}`
 }
 
 const mediaPart = ({ mimeType, data }: { readonly mimeType: string; readonly data: string }): WirePart => ({

@@ -16,11 +16,19 @@ describe('provider-google, its models', () => {
     return { list: await opened.provider.models(testContext()), paths: upstream.received.map(request => request.path) }
   }
 
-  it('are those that generate content, with their limits', async () => {
+  it('are those that generate content or make embeddings, with their limits', async () => {
     await using upstream = await openGeminiApi()
     await using opened = await openGoogle(upstream.url)
     expect(await opened.provider.models(testContext())).to.deep.equal({
-      models: [{ id: 'plain', context: 1_048_576, output: 65_536 }],
+      models: [
+        { id: 'plain', context: 1_048_576, output: 65_536 },
+        {
+          id: 'embedding-1',
+          context: 2048,
+          output: 1,
+          features: { tool_calling: false, streaming: false, vision: false, supports: ['embeddings'] },
+        },
+      ],
       open: false,
     })
   })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { FAILURE_KINDS, providerKit, weatherRound } from '@svc/testing'
 import { offered, openGoogle, to } from './support/google.ts'
-import { KEY, openGeminiApi } from './support/gemini-api.ts'
+import { KEY, NATIVE, openGeminiApi } from './support/gemini-api.ts'
 import { UNICODE } from './support/whole.ts'
 
 const tools = to('tools', { tools: offered })
@@ -14,7 +14,8 @@ describe('provider-google, by the provider kit', () => {
       await close()
       await upstream.close()
     }
-    return { provider, connections: upstream.open, close: closeBoth }
+    const sent = () => upstream.received.findLast(({ method }) => method === 'POST')?.body
+    return { provider, connections: upstream.open, sent, close: closeBoth }
   }
   const cases = providerKit(
     open,
@@ -37,12 +38,28 @@ describe('provider-google, by the provider kit', () => {
       stalled: to('stalled'),
       failures: Object.fromEntries(FAILURE_KINDS.map(kind => [kind, to(`fail-${kind}`)])),
       midway: { request: to('midway'), kind: 'overloaded' },
+      features: {
+        stop: { request: to('stop', { stop: [' there'] }), text: 'Hello' },
+        seed: to('plain', { seed: 7 }),
+        n: to('choices', { n: 3 }),
+        logprobs: to('logprobs', { logprobs: 2 }),
+        tool_choice: to('choice', { tools: [...offered, { ...offered[0]!, name: 'news' }], toolChoice: { tool: 'news' } }),
+        json: to('data', { responseFormat: 'json' }),
+        response_schema: to('data', {
+          responseSchema: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] },
+        }),
+        embeddings: { model: 'embedding-1', input: ['one', 'second text'], dimensions: 3 },
+      },
+      native: {
+        request: to('native', { native: { protocol: 'google', body: { contents: [{ parts: [{ text: 'hi' }] }] } } }),
+        events: NATIVE.map(data => ({ data: data as never })),
+      },
     },
     { secrets: [KEY], concurrent: 200 }
   )
   it('leaves nothing of the kit out but what its wire has not', () => {
     const leftOut = new Set(cases.flatMap(testCase => testCase.skipped ?? []))
-    expect([...leftOut]).to.deep.equal(['`pieces`'])
+    expect([...leftOut]).to.deep.equal(['`pieces`', '`features.tool_call_deltas`'])
   })
   for (const testCase of cases) if (testCase.skipped === undefined) it(testCase.title, testCase.run)
 })

@@ -1,5 +1,18 @@
-import type { FinishReason, Json, ModelEvent, Usage } from '@svc/core/contracts'
-import { cutShort, type FrameReader, isTree, malformed, textIn, ToolCalls, type Upstream } from '@svc/provider-http'
+import type { Citation, FinishReason, Json, ModelEvent, ModelRequest, TokenLogprob, Usage } from '@svc/core/contracts'
+import {
+  countIn,
+  cutShort,
+  type FrameReader,
+  isTree,
+  malformed,
+  modelFailure,
+  nativeOf,
+  textIn,
+  ToolCalls,
+  type Tree,
+  treeIn,
+  type Upstream,
+} from '@svc/provider-http'
 import type { Preset } from './presets.ts'
 
 interface WireCall {
@@ -15,18 +28,24 @@ interface WireDelta {
   readonly reasoning?: string | null
   readonly reasoning_details?: readonly Json[] | null
   readonly tool_calls?: readonly WireCall[] | null
+  readonly annotations?: unknown
 }
 interface WirePiece {
   readonly type?: string
   readonly text?: string
   readonly thinking?: readonly WirePiece[] | string
 }
+interface WireChoice {
+  readonly index?: unknown
+  readonly delta?: WireDelta | null
+  readonly message?: WireDelta | null
+  readonly finish_reason?: string | null
+  readonly logprobs?: unknown
+  /** vLLM: the text of `stop` at which the answer ended. */
+  readonly stop_reason?: unknown
+}
 interface WireChunk {
-  readonly choices?: readonly {
-    readonly delta?: WireDelta | null
-    readonly message?: WireDelta | null
-    readonly finish_reason?: string | null
-  }[]
+  readonly choices?: readonly WireChoice[]
   readonly usage?: WireUsage | null
   readonly x_groq?: { readonly usage?: WireUsage | null } | null
   readonly error?: unknown
@@ -46,23 +65,26 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
 /** Finish reasons that mean a server failure. */
 const BROKEN = new Set(['error', 'insufficient_system_resource'])
 
-/** Reads the chunks of one answer, or one whole answer. */
+/** Reads the chunks of one call, or one whole answer: one answer, or as many as `n` asks for. */
 export class ChunkReader implements FrameReader {
   readonly #provider: string
   readonly #failed: Upstream['failed']
-  readonly #calls: ToolCalls
-  readonly #details: ReasoningDetails | undefined
-  readonly #template = new TextTemplate()
+  readonly #first: ChoiceReader
+  readonly #others: readonly ChoiceReader[]
+  /** Undefined if chunks contain more than text: those of several answers, and original chunks. */
+  readonly #template: TextTemplate | undefined
+  readonly #isNative: boolean
   #usage: WireUsage | undefined
-  #reason: string | undefined
-  #refused = false
   done = false
 
-  constructor(provider: string, preset: Preset, upstream: Pick<Upstream, 'failed'>) {
+  constructor(provider: string, preset: Preset, upstream: Pick<Upstream, 'failed'>, request: ModelRequest) {
     this.#provider = provider
     this.#failed = (status, body) => upstream.failed(status, body)
-    this.#calls = new ToolCalls(provider)
-    this.#details = preset.reasoningDetails ? new ReasoningDetails() : undefined
+    const [first, ...others] = Array.from({ length: request.n ?? 1 }, () => new ChoiceReader(provider, preset, request))
+    this.#first = first!
+    this.#others = others
+    this.#isNative = nativeOf(request, preset.protocol) !== undefined
+    this.#template = this.#isNative || others.length > 0 ? undefined : new TextTemplate()
   }
 
   frame(data: string, event: string, emit: Emit): void {
@@ -70,42 +92,128 @@ export class ChunkReader implements FrameReader {
       this.done = true
       return
     }
-    const text = event === 'error' ? undefined : this.#template.read(data)
+    const text = event === 'error' ? undefined : this.#template?.read(data)
     if (text !== undefined) {
       if (text !== '') emit({ type: 'text', text })
       return
     }
     const chunk = JSON.parse(data) as WireChunk
     if (chunk.error || event === 'error') throw this.#failed(200, chunk)
+    if (this.#isNative) emit({ type: 'native', data: chunk as Json })
     this.#take(chunk, emit)
-    this.#template.learn(data, chunk)
+    this.#template?.learn(data, chunk)
   }
 
   whole(body: unknown, emit: Emit): void {
-    const message = (body as WireChunk | null)?.choices?.[0]?.message
-    if (typeof message !== 'object' || message === null) throw malformed(this.#provider)
-    if (message.tool_calls) this.#list(message.tool_calls)
-    this.#take(withPlaces(body as WireChunk, message), emit)
+    const { choices } = isTree(body) ? (body as WireChunk) : {}
+    if (!Array.isArray(choices) || !isTree(choices[0]?.message)) throw malformed(this.#provider)
+    if (this.#isNative) emit({ type: 'native', data: body as Json })
+    this.#take(body as WireChunk, emit)
   }
 
   end(emit: Emit): void {
-    const reason = this.#finish()
-    if (reason === 'tool_calls') this.#calls.emit(emit)
+    for (const [at, choice] of this.#others.entries()) this.#endChoice(choice, ofChoice(at + 1, emit))
+    const reason = this.#reasonOf(this.#first)
+    this.#first.emitCalls(reason, emit)
     if (this.#usage) emit({ type: 'usage', usage: usageOf(this.#usage) })
-    const details = this.#details?.gathered()
-    emit({ type: 'finish', reason, ...(details ? { providerData: { reasoning_details: details } } : {}) })
+    emit(this.#first.finish(reason))
+  }
+
+  #endChoice(choice: ChoiceReader, emit: Emit): void {
+    const reason = this.#reasonOf(choice)
+    choice.emitCalls(reason, emit)
+    emit(choice.finish(reason))
+  }
+
+  #reasonOf(choice: ChoiceReader): FinishReason {
+    if (!choice.begun && this.#others.length > 0) throw tooFew(this.#provider, this.#others.length + 1)
+    if (choice.reported === undefined && !this.done) throw cutShort(this.#provider)
+    if (BROKEN.has(choice.reported ?? ''))
+      throw this.#failed(200, { error: { message: 'the model stopped with an error', code: 'server_error' } })
+    return choice.reason()
   }
 
   #take(chunk: WireChunk, emit: Emit): void {
-    const choice = chunk.choices?.[0]
-    const delta = choice?.delta ?? choice?.message
-    if (delta) this.#piece(delta, emit)
-    if (choice?.finish_reason) this.#reason = choice.finish_reason
+    const choices = Array.isArray(chunk.choices) ? chunk.choices : []
+    if (this.#others.length === 0) {
+      if (isTree(choices[0])) this.#first.take(choices[0] as WireChoice, emit)
+    } else for (const choice of choices as readonly unknown[]) this.#takeOne(choice, emit)
     const usage = chunk.usage ?? chunk.x_groq?.usage
     if (usage) this.#usage = usage
   }
 
-  #piece(delta: WireDelta, emit: Emit): void {
+  #takeOne(choice: unknown, emit: Emit): void {
+    const index = countIn(choice, 'index') ?? 0
+    if (!isTree(choice) || index > this.#others.length) throw malformed(this.#provider)
+    if (index === 0) this.#first.take(choice as WireChoice, emit)
+    else this.#others[index - 1]!.take(choice as WireChoice, ofChoice(index, emit))
+  }
+}
+
+const ofChoice =
+  (choice: number, emit: Emit): Emit =>
+  event =>
+    emit({ ...event, choice } as ModelEvent)
+
+const tooFew = (provider: string, n: number) =>
+  modelFailure(
+    provider,
+    { kind: 'bad_request' },
+    `the upstream gave fewer answers than the ${n} that were requested`,
+    'Request one answer, and repeat the call for more'
+  )
+
+/** Reads the pieces of one answer. */
+class ChoiceReader {
+  readonly #provider: string
+  readonly #calls: ToolCalls
+  readonly #details: ReasoningDetails | undefined
+  readonly #stops: readonly string[]
+  #refused = false
+  #stopText: string | undefined
+  begun = false
+  /** The finish reason in the words of the server. */
+  reported: string | undefined
+
+  constructor(provider: string, preset: Preset, { toolCallDeltas, stop = [] }: ModelRequest) {
+    this.#provider = provider
+    this.#calls = new ToolCalls(provider, { deltas: toolCallDeltas === true })
+    this.#details = preset.reasoningDetails ? new ReasoningDetails() : undefined
+    this.#stops = stop
+  }
+
+  take(choice: WireChoice, emit: Emit): void {
+    this.begun = true
+    const delta = choice.delta ?? choice.message
+    if (delta) this.#piece(delta, choice.delta ? this.#pieces(delta) : this.#wholeCalls(delta), emit)
+    if (isTree(choice.logprobs)) this.#logprobs(choice.logprobs, emit)
+    if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '') this.reported = choice.finish_reason
+    if (typeof choice.stop_reason === 'string' && this.#stops.includes(choice.stop_reason)) this.#stopText = choice.stop_reason
+  }
+
+  /** The finish reason. Some servers report `stop` and call tools anyway. An answer that was cut has incomplete calls, which are dropped. */
+  reason(): FinishReason {
+    if (this.#refused) return 'content_filter'
+    const reported = Object.hasOwn(REASONS, this.reported ?? '') ? REASONS[this.reported ?? '']! : 'stop'
+    if (reported === 'length' || reported === 'content_filter') return reported
+    return this.#calls.count > 0 ? 'tool_calls' : 'stop'
+  }
+
+  emitCalls(reason: FinishReason, emit: Emit): void {
+    if (reason === 'tool_calls') this.#calls.emit(emit)
+  }
+
+  finish(reason: FinishReason): ModelEvent {
+    const details = this.#details?.gathered()
+    return {
+      type: 'finish',
+      reason,
+      ...(reason === 'stop' && this.#stopText !== undefined ? { stopText: this.#stopText } : {}),
+      ...(details ? { providerData: { reasoning_details: details } } : {}),
+    }
+  }
+
+  #piece(delta: WireDelta, calls: readonly WireCall[], emit: Emit): void {
     const { content, refusal } = delta
     const reasoning = delta.reasoning_content || delta.reasoning
     if (typeof reasoning === 'string' && reasoning !== '') emit({ type: 'reasoning', text: reasoning })
@@ -114,7 +222,17 @@ export class ChunkReader implements FrameReader {
       if (content !== '') emit({ type: 'text', text: content })
     } else if (content) takePieces(this.#list(content), emit)
     if (typeof refusal === 'string' && refusal !== '') this.#refuse(refusal, emit)
-    if (delta.tool_calls) for (const call of this.#list(delta.tool_calls)) this.#call(call)
+    for (const call of calls) this.#call(call, emit)
+    if (Array.isArray(delta.annotations)) for (const one of delta.annotations as unknown[]) cite(one, emit)
+  }
+
+  #pieces({ tool_calls: calls }: WireDelta): readonly WireCall[] {
+    return calls ? this.#list(calls) : []
+  }
+
+  /** Whole calls are identified by their position, not by their index. */
+  #wholeCalls(message: WireDelta): readonly WireCall[] {
+    return this.#pieces(message).map((call, index) => ({ ...call, index }))
   }
 
   /** The objects of a list. Throws MODEL_FAILED for anything else that a server sends in its place. */
@@ -126,28 +244,69 @@ export class ChunkReader implements FrameReader {
 
   #refuse(text: string, emit: Emit): void {
     this.#refused = true
-    emit({ type: 'text', text })
+    emit({ type: 'text', text, refusal: true })
   }
 
-  #call({ index, id, function: wanted }: WireCall): void {
+  #call({ index, id, function: wanted }: WireCall, emit: Emit): void {
     const args = wanted?.arguments
-    this.#calls.add(index ?? undefined, {
-      ...(typeof id === 'string' ? { id } : {}),
-      ...(typeof wanted?.name === 'string' ? { tool: wanted.name } : {}),
-      ...(args === undefined || args === null ? {} : { text: typeof args === 'string' ? args : JSON.stringify(args) }),
-    })
+    this.#calls.add(
+      typeof index === 'number' ? index : undefined,
+      {
+        ...(typeof id === 'string' ? { id } : {}),
+        ...(typeof wanted?.name === 'string' ? { tool: wanted.name } : {}),
+        ...(args === undefined || args === null ? {} : { text: typeof args === 'string' ? args : JSON.stringify(args) }),
+      },
+      emit
+    )
   }
 
-  /** The finish reason. Some servers report `stop` and call tools anyway. An answer that was cut has incomplete calls, which are dropped. */
-  #finish(): FinishReason {
-    if (this.#reason === undefined && !this.done) throw cutShort(this.#provider)
-    if (BROKEN.has(this.#reason ?? ''))
-      throw this.#failed(200, { error: { message: 'the model stopped with an error', code: 'server_error' } })
-    if (this.#refused) return 'content_filter'
-    const reported = Object.hasOwn(REASONS, this.#reason ?? '') ? REASONS[this.#reason ?? '']! : 'stop'
-    if (reported === 'length' || reported === 'content_filter') return reported
-    return this.#calls.count > 0 ? 'tool_calls' : 'stop'
+  /** A token of a refusal is a token of its text. */
+  #logprobs(logprobs: Tree, emit: Emit): void {
+    const lists = [logprobs.content, logprobs.refusal].filter(list => Array.isArray(list)) as unknown[][]
+    const tokens = lists.flat().map(one => tokenOf(one) ?? malformed(this.#provider))
+    for (const token of tokens) if (token instanceof Error) throw token
+    if (tokens.length > 0) emit({ type: 'logprobs', tokens: tokens as TokenLogprob[] })
   }
+}
+
+/** OpenAI writes the probability 0 as -9999. JSON has no -Infinity. */
+const LEAST = -9999
+
+function tokenOf(wire: unknown): TokenLogprob | undefined {
+  const one = plainToken(wire)
+  const alternatives = isTree(wire) && Array.isArray(wire.top_logprobs) ? wire.top_logprobs.map(plainToken) : []
+  const top = alternatives.filter(alternative => alternative !== undefined)
+  return one && (top.length > 0 ? { ...one, top } : one)
+}
+
+function plainToken(wire: unknown): Omit<TokenLogprob, 'top'> | undefined {
+  const token = textIn(wire, 'token')
+  const { logprob, bytes } = isTree(wire) ? wire : {}
+  if (token === undefined) return undefined
+  return {
+    token,
+    logprob: typeof logprob === 'number' && Number.isFinite(logprob) ? Math.min(logprob, 0) : LEAST,
+    ...(Array.isArray(bytes) && bytes.every(isByte) ? { bytes } : {}),
+  }
+}
+
+const isByte = (value: unknown): value is number => Number.isInteger(value) && Number(value) >= 0 && Number(value) < 256
+
+/** A source in the form of OpenAI and OpenRouter, or with its fields beside the type. */
+function cite(annotation: unknown, emit: Emit): void {
+  if (textIn(annotation, 'type') !== 'url_citation') return
+  const nested = treeIn(annotation, 'url_citation')
+  const source = Object.keys(nested).length > 0 ? nested : annotation
+  const [url, title, quote] = [textIn(source, 'url'), textIn(source, 'title'), textIn(source, 'content')]
+  const [start, end] = [countIn(source, 'start_index'), countIn(source, 'end_index')]
+  const citation: Citation = {
+    ...(url === undefined ? {} : { url }),
+    ...(title === undefined ? {} : { title }),
+    ...(quote === undefined ? {} : { quote }),
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
+  }
+  if (Object.keys(citation).length > 0) emit({ type: 'citation', citation })
 }
 
 /** Learned templates of a stream: its first chunk also has the role, and some servers send chunks that differ in more than their text. */
@@ -198,21 +357,14 @@ function parsedText(text: string): string | undefined {
 
 /** The text of a chunk that has nothing else for the reader. */
 function onlyTextOf({ choices, usage, x_groq, error }: WireChunk): string | undefined {
-  const { delta, message, finish_reason } = choices?.[0] ?? {}
-  if (usage || x_groq?.usage || error || finish_reason || message || !delta || hasMore(delta)) return undefined
+  const { delta, message, finish_reason, logprobs, stop_reason } = choices?.[0] ?? {}
+  if (usage || x_groq?.usage || error || finish_reason || message || logprobs || stop_reason) return undefined
+  if (!delta || hasMore(delta)) return undefined
   return typeof delta.content === 'string' ? delta.content : undefined
 }
 
-const hasMore = ({ refusal, reasoning, reasoning_content, reasoning_details, tool_calls }: WireDelta): boolean =>
-  Boolean(refusal || reasoning || reasoning_content || reasoning_details || tool_calls)
-
-/** Whole calls are identified by their position, not by their index. */
-const withPlaces = (body: WireChunk, message: WireDelta): WireChunk => ({
-  ...body,
-  choices: [
-    { ...body.choices?.[0], message: { ...message, tool_calls: message.tool_calls?.map((call, index) => ({ ...call, index })) } },
-  ],
-})
+const hasMore = ({ refusal, reasoning, reasoning_content, reasoning_details, tool_calls, annotations }: WireDelta): boolean =>
+  Boolean(refusal || reasoning || reasoning_content || reasoning_details || tool_calls || annotations)
 
 function takePieces(pieces: readonly WirePiece[], emit: Emit): void {
   for (const { type, text, thinking } of pieces) {
@@ -270,25 +422,36 @@ function joined(last: Detail, piece: Detail): Detail {
 const textOf = (value: Json | undefined) => (typeof value === 'string' ? value : '')
 const isDetail = (value: Json): value is Detail => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Usage in OpenAI's form, with DeepSeek's field for cached tokens. */
+/** Usage in OpenAI's form, with DeepSeek's field for cached tokens, and the fields of proxies for tokens written to a cache. */
 interface WireUsage {
   readonly prompt_tokens?: number | null
   readonly completion_tokens?: number | null
-  readonly prompt_tokens_details?: { readonly cached_tokens?: number | null } | null
+  readonly prompt_tokens_details?: {
+    readonly cached_tokens?: number | null
+    readonly cache_write_tokens?: number | null
+    readonly cache_creation_tokens?: number | null
+  } | null
   readonly prompt_cache_hit_tokens?: number | null
   readonly completion_tokens_details?: { readonly reasoning_tokens?: number | null } | null
 }
 
-function usageOf(wire: WireUsage): Usage {
+export function usageOf(wire: WireUsage): Usage {
   const [input, output] = [count(wire.prompt_tokens) ?? 0, count(wire.completion_tokens) ?? 0]
-  const cached = count(wire.prompt_tokens_details?.cached_tokens ?? wire.prompt_cache_hit_tokens)
+  const details = wire.prompt_tokens_details
+  const cached = count(details?.cached_tokens ?? wire.prompt_cache_hit_tokens)
+  const written = Math.min(
+    count(details?.cache_write_tokens ?? details?.cache_creation_tokens) ?? 0,
+    input - Math.min(cached ?? 0, input)
+  )
   const reasoning = count(wire.completion_tokens_details?.reasoning_tokens)
   return {
     input,
     output,
     ...(cached === undefined ? {} : { cached: Math.min(cached, input) }),
+    ...(written > 0 ? { cacheWrite: written } : {}),
     ...(reasoning === undefined ? {} : { reasoning: Math.min(reasoning, output) }),
   }
 }
 
-const count = (value: unknown): number | undefined => (typeof value === 'number' && value >= 0 ? Math.trunc(value) : undefined)
+const count = (value: unknown): number | undefined =>
+  typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? Math.trunc(value) : undefined

@@ -1,12 +1,23 @@
 import { codeOf, svcError } from '@svc/core'
-import type { ModelFailure, Provider } from '@svc/core/contracts'
-import { createUpstream, entryProblems, estimateTokens, modelList, readKey } from '@svc/provider-http'
+import type { ModelFailure, Provider, ProviderFeatures } from '@svc/core/contracts'
+import {
+  createUpstream,
+  EMBED_LIMITS,
+  entryProblems,
+  estimateTokens,
+  modelList,
+  nativeHeaders,
+  nativeOf,
+  readKey,
+} from '@svc/provider-http'
 import type { UpstreamEntry } from '@svc/provider-http/entry'
-import { bodyOf } from './request.ts'
 import { ChunkReader } from './chunk-reader.ts'
+import { embedBody, readEmbeddings } from './embeddings.ts'
+import { described } from './features.ts'
 import { failureOf } from './failure.ts'
 import { modelsOf } from './models.ts'
 import { type Preset, type PresetName, PRESETS } from './presets.ts'
+import { bodyOf } from './request.ts'
 
 /** The problems of an entry that its schema cannot find, such as a missing key. */
 export const checkEntry = (name: string, config: OpenAiConfig) => entryProblems(serverOf(name, config))
@@ -23,16 +34,23 @@ export async function openProvider(
     configured: config.models,
     load: async ctx => modelsOf(await upstream.json('GET', `/models${query}`, undefined, ctx), preset),
     open: true,
+    describe: model => described(model, preset),
     signal,
   })
   const provider: Provider = {
-    features: { tool_calling: true, streaming: true, vision: preset.vision },
+    features: featuresOf(preset),
     models,
     countTokens: async request => estimateTokens(request),
     chat: (request, ctx) => {
-      const reader = new ChunkReader(name, preset, upstream)
+      const reader = new ChunkReader(name, preset, upstream, request)
       const method = request.gathered ? 'whole' : 'stream'
-      return upstream[method](`/chat/completions${query}`, bodyOf(request, name, preset), reader, ctx)
+      const native = nativeOf(request, preset.protocol)
+      const options = native && { headers: nativeHeaders(native, NATIVE_HEADERS) }
+      return upstream[method](`/chat/completions${query}`, bodyOf(request, name, preset), reader, ctx, options)
+    },
+    async embed(request, ctx) {
+      const body = embedBody(request, preset)
+      return readEmbeddings(name, request, await upstream.json('POST', `/embeddings${query}`, body, ctx, EMBED_LIMITS))
     },
     async probe(ctx) {
       try {
@@ -45,6 +63,17 @@ export async function openProvider(
   }
   return { provider, close: () => upstream.close() }
 }
+
+/** Headers of a client that its server may see. Others select accounts, or belong to the connection. */
+const NATIVE_HEADERS = ['openai-beta', 'x-title', 'http-referer']
+
+const featuresOf = ({ vision, supports, protocol }: Preset): ProviderFeatures => ({
+  tool_calling: true,
+  streaming: true,
+  vision,
+  supports,
+  ...(protocol === undefined ? {} : { protocol }),
+})
 
 const NO_LIST = new Set<number | undefined>([404, 405, 501])
 

@@ -4,54 +4,107 @@ import type {
   MessagePart,
   ModelMessage,
   ModelRequest,
+  NativeRequest,
   ToolCallPart,
   ToolResultPart,
   ToolSpec,
 } from '@svc/core/contracts'
-import { perTools, type Tree } from '@svc/provider-http'
+import { isTree, nativeOf, perTools, type Tree } from '@svc/provider-http'
+import { isReasoningModel, refusesTemperature } from './features.ts'
 import type { Preset } from './presets.ts'
 
 /** The body of a chat completions call. */
 export function bodyOf(request: ModelRequest, provider: string, preset: Preset): Tree {
-  const { model, temperature, maxTokens, tools = [], toolChoice, responseSchema, cacheKey, gathered } = request
+  const native = nativeOf(request, preset.protocol)
+  if (native) return originalBody(request, native)
+  const { model, temperature, maxTokens, tools = [], cacheKey, gathered } = request
   return {
     model,
     messages: messagesOf(withSchema(request, preset), provider, preset),
     stream: gathered !== true,
     ...(preset.streamOptions && !gathered ? { stream_options: { include_usage: true } } : {}),
     ...(cacheKey === undefined || !preset.cacheKey ? {} : { prompt_cache_key: hashOf(cacheKey) }),
-    ...(temperature === undefined || preset.noTemperature?.test(model) ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { [preset.limitField]: maxTokens }),
-    ...(tools.length === 0 ? {} : { ...choiceOf(toolChoice, preset), tools: wireTools(tools) }),
-    ...(responseSchema === undefined ? {} : { response_format: formatOf(responseSchema, preset) }),
+    ...(temperature === undefined || refusesTemperature(model, preset) ? {} : { temperature }),
+    ...(maxTokens === undefined ? {} : { [limitField(model, preset)]: maxTokens }),
+    ...samplingOf(request, preset),
+    ...(tools.length === 0 ? {} : { ...choiceOf(request, preset), tools: wireTools(tools) }),
+    ...formatOf(request, preset),
   }
 }
+
+/** The original request of a client, with the model and the kind of answer of this call. */
+function originalBody({ model, gathered }: ModelRequest, { body }: NativeRequest): Tree {
+  const { stream_options: options, ...rest } = body
+  const stream_options = { ...(isTree(options) ? options : {}), include_usage: true }
+  return { ...rest, model, stream: gathered !== true, ...(gathered ? {} : { stream_options }) }
+}
+
+/** Proxies of OpenAI, which have no preset, need the newer name for its reasoning models. */
+const limitField = (model: string, { limitField: field }: Preset): Preset['limitField'] =>
+  isReasoningModel(model) ? 'max_completion_tokens' : field
+
+/** Fields that select tokens. They are absent from most requests. */
+function samplingOf(request: ModelRequest, preset: Preset): Tree {
+  const { stop, topP, topK, seed, n, frequencyPenalty, presencePenalty, logitBias, logprobs } = request
+  return {
+    ...(stop === undefined || stop.length === 0 ? {} : { stop }),
+    ...(topP === undefined ? {} : { top_p: topP }),
+    ...(topK === undefined ? {} : { top_k: topK }),
+    ...(seed === undefined ? {} : { [preset.seedField ?? 'seed']: seed }),
+    ...(n === undefined || n === 1 ? {} : { n }),
+    ...(frequencyPenalty === undefined ? {} : { frequency_penalty: frequencyPenalty }),
+    ...(presencePenalty === undefined ? {} : { presence_penalty: presencePenalty }),
+    ...(logitBias === undefined ? {} : { logit_bias: logitBias }),
+    ...(logprobs === undefined ? {} : { logprobs: true, ...(logprobs > 0 ? { top_logprobs: logprobs } : {}) }),
+    ...reasoningOf(request, preset),
+  }
+}
+
+function reasoningOf({ reasoningEffort: effort, reasoningTokens: tokens }: ModelRequest, preset: Preset): Tree {
+  if (tokens !== undefined && preset.reasoningTokens) return { reasoning: { max_tokens: tokens } }
+  // `xhigh` is the highest level of OpenAI.
+  if (effort !== undefined) return { reasoning_effort: effort === 'max' ? 'xhigh' : effort }
+  return tokens === undefined ? {} : { reasoning_effort: levelOf(tokens) }
+}
+
+/** The level nearest to a number of tokens. */
+const levelOf = (tokens: number) => (tokens < 1024 ? 'minimal' : tokens <= 4096 ? 'low' : tokens <= 16_384 ? 'medium' : 'high')
 
 /** The API accepts at most 64 characters. The key can be the id of a conversation, which no server needs to know. */
 const hashOf = (key: string) => createHash('sha256').update(key).digest('base64url')
 
 const wireTools = perTools(tools => tools.map(toolOf))
 
-type Schema = NonNullable<ModelRequest['responseSchema']>
-
-const toolOf = ({ name, description, parameters }: ToolSpec) => ({
+const toolOf = ({ name, description, parameters, strict }: ToolSpec) => ({
   type: 'function',
-  function: { name, description, parameters: typeof parameters === 'object' ? parameters : { type: 'object' } },
+  function: {
+    name,
+    description,
+    parameters: typeof parameters === 'object' ? parameters : { type: 'object' },
+    ...(strict === undefined ? {} : { strict }),
+  },
 })
 
-function choiceOf(choice: ModelRequest['toolChoice'], preset: Preset): object {
-  if (choice === undefined) return {}
-  if (typeof choice === 'object') return { tool_choice: { type: 'function', function: { name: choice.tool } } }
-  return { tool_choice: choice === 'required' ? preset.mustCall : choice }
+function choiceOf({ toolChoice: choice, parallelToolCalls: parallel }: ModelRequest, preset: Preset): Tree {
+  const parallels = parallel === undefined ? {} : { parallel_tool_calls: parallel }
+  if (choice === undefined) return parallels
+  if (typeof choice === 'object') return { ...parallels, tool_choice: { type: 'function', function: { name: choice.tool } } }
+  return { ...parallels, tool_choice: choice === 'required' ? preset.mustCall : choice }
 }
 
-const formatOf = (schema: Schema, preset: Preset): object =>
-  preset.schema === 'prompt'
-    ? { type: 'json_object' }
-    : {
-        type: 'json_schema',
-        json_schema: { name: 'reply', schema: typeof schema === 'object' ? schema : {}, strict: isStrict(schema) },
-      }
+const NAME = /^[\w-]{1,64}$/
+
+function formatOf(request: ModelRequest, preset: Preset): Tree {
+  const { responseFormat, responseSchema: schema, responseSchemaName: name = '', responseSchemaStrict } = request
+  if (schema === undefined) return responseFormat === 'json' ? { response_format: { type: 'json_object' } } : {}
+  if (preset.schema === 'prompt') return { response_format: { type: 'json_object' } }
+  const json_schema = {
+    name: NAME.test(name) ? name : 'reply',
+    schema: typeof schema === 'object' ? schema : {},
+    strict: responseSchemaStrict ?? isStrict(schema),
+  }
+  return { response_format: { type: 'json_schema', json_schema } }
+}
 
 /** True if a schema is valid in strict mode: each object is closed and requires all its properties. */
 function isStrict(schema: unknown): boolean {
@@ -77,7 +130,7 @@ function withSchema({ messages, responseSchema }: ModelRequest, preset: Preset):
 }
 
 type Wire = Readonly<Record<string, unknown>>
-interface Image {
+interface Media {
   readonly data: string
   readonly mimeType: string
 }
@@ -90,40 +143,75 @@ function messagesOf(messages: readonly ModelMessage[], provider: string, preset:
   return messages.flatMap((message): readonly Wire[] => {
     if (message.role === 'assistant') return [assistantOf(message, provider, preset, reasons)]
     if (message.role === 'tool') return resultsOf(message.parts, preset)
-    return [{ role: message.role, content: contentOf(message.parts) }]
+    return [{ role: message.role, content: contentOf(message.parts, preset) }]
   })
 }
 
 const textsOf = (parts: readonly MessagePart[]) => parts.flatMap(part => (part.type === 'text' ? part.text : [])).join('\n')
-const imageOf = ({ data, mimeType }: Image): Wire => ({
-  type: 'image_url',
-  image_url: { url: `data:${mimeType};base64,${data}` },
-})
+
+const dataUrl = ({ data, mimeType }: Media) => `data:${mimeType};base64,${data}`
+const imageOf = (image: Media): Wire => ({ type: 'image_url', image_url: { url: dataUrl(image) } })
 
 /** A string if the parts are only text, because some servers do not accept a list. */
-function contentOf(parts: readonly MessagePart[]): string | Wire[] {
-  if (!parts.some(part => part.type === 'image')) return textsOf(parts)
-  return parts.flatMap((part): readonly Wire[] => {
-    if (part.type === 'image') return [imageOf(part)]
-    return part.type === 'text' ? [{ type: 'text', text: part.text }] : []
-  })
+function contentOf(parts: readonly MessagePart[], preset: Preset): string | Wire[] {
+  const isText = (part: MessagePart) => part.type === 'text' && !(preset.cacheControl && part.cacheHint)
+  return parts.every(isText) ? textsOf(parts) : parts.flatMap(part => partOf(part, preset))
+}
+
+function partOf(part: MessagePart, preset: Preset): Wire[] {
+  const made = wirePart(part)
+  const hint = 'cacheHint' in part ? part.cacheHint : undefined
+  return hint && preset.cacheControl ? made.map(one => ({ ...one, cache_control: { type: 'ephemeral', ...hint } })) : made
+}
+
+function wirePart(part: MessagePart): Wire[] {
+  switch (part.type) {
+    case 'text':
+      return [{ type: 'text', text: part.text }]
+    case 'image':
+      return [imageOf(part)]
+    case 'image_url':
+      return [{ type: 'image_url', image_url: { url: part.url } }]
+    case 'file':
+      return [{ type: 'file', file: { filename: part.name ?? fileName(part.mimeType), file_data: dataUrl(part) } }]
+    case 'audio':
+      return [{ type: 'input_audio', input_audio: { data: part.data, format: soundFormat(part.mimeType) } }]
+    case 'reasoning':
+    case 'tool_call':
+    case 'tool_result':
+      return []
+  }
+}
+
+/** The API requires a name with the extension of the type. */
+const fileName = (mimeType: string) => `file.${/^[\w-]+\/([\w-]+)$/.exec(mimeType)?.[1] ?? 'bin'}`
+
+const SOUNDS: Readonly<Record<string, string>> = { mpeg: 'mp3', wave: 'wav', 'x-wav': 'wav', 'vnd.wave': 'wav', mp4: 'm4a' }
+
+function soundFormat(mimeType: string): string {
+  const type = mimeType
+    .toLowerCase()
+    .replace(/^audio\//, '')
+    .replace(/;.*/s, '')
+  return Object.hasOwn(SOUNDS, type) ? SOUNDS[type]! : type
 }
 
 function assistantOf({ parts, providerData, provider }: ModelMessage, self: string, preset: Preset, reasons: boolean): Wire {
-  const text = textsOf(parts)
+  const refusal = preset.refusals ? parts.filter(part => part.type === 'text' && part.refusal) : []
+  const text = textsOf(refusal.length === 0 ? parts : parts.filter(part => !refusal.includes(part)))
   const calls = parts.filter(part => part.type === 'tool_call')
   const details = provider === self && preset.reasoningDetails ? detailsOf(providerData) : undefined
   return {
     role: 'assistant',
-    content: text === '' && calls.length > 0 ? null : text,
-    ...(reasons && preset.reasoningField ? { [preset.reasoningField]: reasoningOf(parts) } : {}),
+    content: text === '' && calls.length + refusal.length > 0 ? null : text,
+    ...(refusal.length === 0 ? {} : { refusal: textsOf(refusal) }),
+    ...(reasons && preset.reasoningField ? { [preset.reasoningField]: thoughtsOf(parts) } : {}),
     ...(details === undefined ? {} : { reasoning_details: details }),
     ...(calls.length === 0 ? {} : { tool_calls: calls.map(call => callOf(call, preset)) }),
   }
 }
 
-const reasoningOf = (parts: readonly MessagePart[]) =>
-  parts.flatMap(part => (part.type === 'reasoning' ? part.text : [])).join('')
+const thoughtsOf = (parts: readonly MessagePart[]) => parts.flatMap(part => (part.type === 'reasoning' ? part.text : [])).join('')
 const detailsOf = (data: ModelMessage['providerData']): unknown =>
   (data as { reasoning_details?: unknown } | null | undefined)?.reasoning_details
 

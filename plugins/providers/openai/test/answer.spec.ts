@@ -15,7 +15,9 @@ const shown = (events: readonly ModelEvent[]) =>
   events.map(event => {
     if (event.type === 'tool_call') return `${event.tool}(${event.invalid ?? JSON.stringify(event.arguments)})`
     if (event.type === 'finish') return `<${event.reason}>`
-    return event.type === 'usage' ? `${event.usage.input}+${event.usage.output}` : `${event.type}:${event.text}`
+    return event.type === 'usage'
+      ? `${event.usage.input}+${event.usage.output}`
+      : `${event.type}:${'text' in event ? event.text : JSON.stringify(event)}`
   })
 
 describe('an answer, as other servers write it', () => {

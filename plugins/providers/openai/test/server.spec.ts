@@ -10,6 +10,8 @@ import { asks } from './support/requests.ts'
 import { ask, failing, KEY, KEY_ENV, openRig, startPlugin } from './support/rig.ts'
 import { speak } from './support/wire.ts'
 
+const VECTORS = { tool_calling: false, streaming: false, vision: false, supports: ['embeddings'] }
+
 describe('the servers of provider-openai', () => {
   it('are distinct: each entry has an address, a key and models of its own', async () => {
     process.env[KEY_ENV] = KEY
@@ -47,7 +49,7 @@ describe('the servers of provider-openai', () => {
     }
   })
 
-  it('tell what their models can do, each in its way, and only those that chat', async () => {
+  it('tell what their models can do, each in its way, and only those that chat or make embeddings', async () => {
     const data = [
       { id: 'text-embedding-3-small' },
       { id: 'whisper-1' },
@@ -71,13 +73,36 @@ describe('the servers of provider-openai', () => {
       expect(await rig.provider.models(testContext())).to.deep.equal({
         models: [
           { id: 'a', context: 100, output: 10 },
-          { id: 'b', context: 200, features: { tool_calling: true, vision: true }, temperature: false },
+          {
+            id: 'b',
+            context: 200,
+            // The lists of this server name all that the model supports, but for what they have no word for.
+            features: { tool_calling: true, vision: true, supports: ['n', 'strict_tools', 'tool_call_deltas', 'image_urls'] },
+            temperature: false,
+          },
           { id: 'c', context: 300, features: { tool_calling: false, vision: false } },
           { id: 'd', context: 400 },
+          { id: 'text-embedding-3-small', features: VECTORS },
+          { id: 'bge', features: VECTORS },
         ],
         open: true,
       })
     }
+  })
+
+  it('tell of reasoning models by their names, where those are known', async () => {
+    await using rig = await openRig({
+      preset: 'openai',
+      models: ['o3', 'gpt-4.1', 'gpt-audio', 'text-embedding-3-large', { id: 'mine', embeddings: true }],
+    })
+    const { models } = await rig.provider.models(testContext())
+    const supports = (id: string) => models.find(model => model.id === id)?.features?.supports
+    const shown = ['reasoning_effort', 'stop', 'logprobs'] as const
+    expect(shown.map(feature => supports('o3')?.includes(feature))).to.deep.equal([true, false, false])
+    expect(supports('gpt-4.1')).to.equal(undefined)
+    expect(shown.map(feature => rig.provider.features.supports?.includes(feature))).to.deep.equal([false, true, true])
+    expect(supports('gpt-audio')).to.include('audio')
+    expect([supports('text-embedding-3-large'), supports('mine')]).to.deep.equal([['embeddings'], ['embeddings']])
   })
 
   it('begin their list with the model that is to be the default', async () => {

@@ -11,7 +11,7 @@ const shown = (events: readonly ModelEvent[]) =>
   events.map(event => {
     if (event.type === 'tool_call') return `${event.id} ${event.tool}(${event.invalid ?? JSON.stringify(event.arguments)})`
     if (event.type === 'finish') return `<${event.reason}>`
-    return event.type === 'usage' ? event.usage : `${event.type}:${event.text}`
+    return event.type === 'usage' ? event.usage : `${event.type}:${'text' in event ? event.text : JSON.stringify(event)}`
   })
 const rigOf = (body: unknown, entry: ConfigTree = {}) => openRig(entry, (_, reply) => reply.json(200, body))
 const eventsOf = async (body: unknown, entry: ConfigTree = {}) => {

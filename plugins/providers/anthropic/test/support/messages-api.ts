@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Json } from '@svc/core/contracts'
 import { type FakeUpstream, openUpstream, type Received, type Reply } from '@svc/testing'
 import { UNICODE, WHOLE } from './whole.ts'
 
@@ -11,6 +12,8 @@ type Body = {
   readonly max_tokens?: unknown
   readonly messages: readonly { readonly role: string; readonly content: readonly { readonly [key: string]: unknown }[] }[]
   readonly tools?: readonly unknown[]
+  readonly stop_sequences?: unknown
+  readonly tool_choice?: unknown
 }
 
 /** A frame of the stream. */
@@ -45,6 +48,37 @@ export const tool = (index: number, id: string, name: string, ...json: string[])
     { type: 'tool_use', id, name, input: {} },
     ...['', ...json].map(partial_json => ({ type: 'input_json_delta', partial_json }))
   )
+
+/** The events of an original answer, also those that svc does not read. */
+export const NATIVE: readonly {
+  readonly event: string
+  readonly data: { readonly type: string; readonly [key: string]: Json }
+}[] = [
+  {
+    event: 'message_start',
+    data: { type: 'message_start', message: { id: 'msg_1', container: null, usage: { input_tokens: 5 } } },
+  },
+  { event: 'ping', data: { type: 'ping' } },
+  { event: 'content_block_start', data: { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } } },
+  { event: 'content_block_delta', data: { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello' } } },
+  {
+    event: 'content_block_delta',
+    data: { type: 'content_block_delta', index: 0, delta: { type: 'compaction_delta', content: 'x' } },
+  },
+  { event: 'content_block_stop', data: { type: 'content_block_stop', index: 0 } },
+  { event: 'later_event', data: { type: 'later_event', huge: 1e21 } },
+  {
+    event: 'message_delta',
+    data: {
+      type: 'message_delta',
+      delta: { stop_reason: 'end_turn', stop_sequence: null },
+      usage: { output_tokens: 7 },
+      context_management: { applied_edits: [] },
+    },
+  },
+  { event: 'message_stop', data: { type: 'message_stop' } },
+]
+const stopOf = (body: Body) => String((body.stop_sequences as string[])[0])
 
 /** Answers by the name of the model. */
 const ANSWERS: { readonly [model: string]: (reply: Reply, body: Body) => unknown } = {
@@ -83,6 +117,14 @@ const ANSWERS: { readonly [model: string]: (reply: Reply, body: Body) => unknown
         text(1, 'Hi') +
         ended('end_turn')
     ),
+  stop: (reply, body) => {
+    const said = 'Hello there'.split(stopOf(body))[0]!
+    reply.end(started() + text(0, said) + ended('stop_sequence', { stop_sequence: stopOf(body) }))
+  },
+  choice: (reply, { tool_choice }) =>
+    reply.end(started() + tool(0, 'toolu_1', (tool_choice as { name: string }).name, '{"city":', '"Ulm"}') + ended('tool_use')),
+  data: reply => reply.end(started() + text(0, '{"a":', '"b"}') + ended('end_turn')),
+  native: reply => reply.end(NATIVE.map(({ event, data }) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join('')),
   filtered: reply => reply.end(started() + text(0, 'Hel', 'lo') + ended('refusal')),
   async cut(reply) {
     await reply.write(started() + text(0, 'Hi'))
@@ -120,6 +162,7 @@ export function openMessagesApi(answers: typeof ANSWERS = {}): Promise<FakeUpstr
     if (fault) return reply.json(...fault)
     if (received.method === 'GET') return reply.json(200, { data: MODELS, has_more: false, last_id: 'plain' })
     const body = received.body as Body
+    if (received.path.endsWith('/count_tokens')) return reply.json(200, { input_tokens: 4711 })
     const whole = body.stream === true ? undefined : WHOLE[body.model]
     const answer = answers[body.model] ?? whole ?? ANSWERS[body.model]
     return answer ? answer(reply, body) : reply.json(404, failure('not_found_error', `model: ${body.model}`))
@@ -134,6 +177,8 @@ function faultOf({ method, path, headers, body }: Received): [number, object] | 
   if (headers['anthropic-version'] !== '2023-06-01') return wrong('anthropic-version: header is required')
   if (path.includes(KEY)) return wrong('the key is in the address')
   if (method === 'GET') return path.startsWith('/v1/models?') ? undefined : [404, failure('not_found_error', path)]
+  if (path === '/v1/messages/count_tokens')
+    return Object.hasOwn(body as object, 'max_tokens') ? wrong('max_tokens: Extra inputs are not permitted') : undefined
   if (path !== '/v1/messages') return [404, failure('not_found_error', path)]
   const { max_tokens, messages } = body as Body
   if (!Number.isInteger(max_tokens)) return wrong('max_tokens: Field required')

@@ -42,6 +42,8 @@ export const WHOLE: { readonly [model: string]: Whole } = {
     reply.end()
   },
   reasoning: says([{ type: 'thinking', thinking: 'Let me see.', signature: 'sig-1' }, words('Hi')]),
+  stop: says([words('Hello')], 'stop_sequence', { stop_sequence: ' there' }),
+  native: says([words('Hello'), { type: 'later_block' }], 'end_turn', { context_management: { applied_edits: [] } }),
   filtered: says([words('Hello')], 'refusal'),
   async cut(reply) {
     reply.begin({ 'content-type': 'application/json' })

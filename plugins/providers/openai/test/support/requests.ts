@@ -1,6 +1,7 @@
-import type { ModelMessage, ModelRequest } from '@svc/core/contracts'
+import type { Json, ModelMessage, ModelRequest } from '@svc/core/contracts'
 import { FAILURE_KINDS, type ProviderRequests, weatherRound } from '@svc/testing'
 import { UNICODE } from './whole.ts'
+import { NATIVE } from './wire.ts'
 
 export const user = (text: string): ModelMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
 export const asks = (model: string, more: Partial<ModelRequest> = {}): ModelRequest => ({
@@ -37,4 +38,21 @@ export const REQUESTS: ProviderRequests = {
   cut: asks('cut'),
   endsEarly: asks('endsEarly'),
   malformed: asks('malformed'),
+  features: {
+    stop: { request: asks('stop', { stop: [' wo'] }), text: 'Hello,' },
+    seed: asks('plain', { seed: 7 }),
+    n: asks('choices', { n: 3 }),
+    logprobs: asks('logprobs', { logprobs: 2 }),
+    tool_choice: asks('choice', { tools: offered('weather', 'news'), toolChoice: { tool: 'news' } }),
+    tool_call_deltas: asks('pieces', { tools: offered('weather', 'news') }),
+    json: asks('data', { responseFormat: 'json' }),
+    response_schema: asks('data', {
+      responseSchema: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] },
+    }),
+    embeddings: { model: 'text-embedding-3', input: ['one', 'second text'], dimensions: 3 },
+  },
+  native: {
+    request: asks('native', { native: { protocol: 'openai-chat', body: { messages: [], service_tier: 'flex' } } }),
+    events: NATIVE.map(text => ({ data: JSON.parse(text.slice('data: '.length)) as Json })),
+  },
 }

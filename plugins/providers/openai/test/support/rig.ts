@@ -11,6 +11,7 @@ export interface Rig extends AsyncDisposable {
   readonly host: RunningHost
   readonly upstream: FakeUpstream
   connections(): number
+  sent(): unknown
   close(): Promise<void>
 }
 
@@ -36,6 +37,7 @@ export async function openRig(entry: ConfigTree = {}, by: Answerer = speak, log:
     host,
     upstream,
     connections: () => upstream.open(),
+    sent: () => upstream.received.findLast(({ method }) => method === 'POST')?.body,
     close,
     [Symbol.asyncDispose]: close,
   }

@@ -64,5 +64,26 @@ export const WHOLE: Readonly<Record<string, Whole>> = {
   },
   endsEarly: says({ content: 'Once ' }, null),
   malformed: reply => reply.raw(200, 'application/json', HALF),
+  stop: (reply, { stop }) => reply.json(200, completion({ content: 'Hello, world'.split((stop as string[])[0]!)[0] })),
+  choices: (reply, { n }) => {
+    const whole = completion({})
+    const choices = Array.from({ length: Number(n) }, (_, index) => ({
+      ...whole.choices[0],
+      index,
+      message: { role: 'assistant', content: `Hello ${index}` },
+    }))
+    reply.json(200, { ...whole, choices })
+  },
+  logprobs: reply => {
+    const whole = completion({ content: 'Hello!' })
+    const content = ['Hel', 'lo', '!'].map(token => ({
+      token,
+      logprob: -0.5,
+      bytes: null,
+      top_logprobs: [{ token, logprob: -0.5 }],
+    }))
+    reply.json(200, { ...whole, choices: [{ ...whole.choices[0], logprobs: { content, refusal: null } }] })
+  },
+  native: reply => reply.json(200, { ...completion({ content: 'Hello, world' }), service_tier: 'flex' }),
   midway: reply => reply.json(200, { error: { message: 'Overloaded', type: 'server_error' } }),
 }

@@ -29,6 +29,32 @@ const begun = (then: (reply: Reply) => unknown) => async (_: Asked, reply: Reply
 }
 const end = (reason: string) => finish(reason) + usage() + DONE
 
+/** A piece of one of several answers. */
+export const ofChoice = (index: number, delta: object, finish_reason: string | null = null) =>
+  chunk({}, { choices: [{ index, delta, finish_reason }] })
+const token = (text: string) => ({
+  token: text,
+  logprob: -0.5,
+  bytes: [...Buffer.from(text)],
+  top_logprobs: [
+    { token: text, logprob: -0.5, bytes: null },
+    { token: 'x', logprob: -3 },
+  ],
+})
+export const logprobs = (...texts: string[]) =>
+  chunk(
+    {},
+    { choices: [{ index: 0, delta: { content: texts.join('') }, logprobs: { content: texts.map(token) }, finish_reason: null }] }
+  )
+
+/** The stream of an original request: chunks with fields that no other server has. */
+export const NATIVE = [
+  chunk({ role: 'assistant', content: '', audio: null }, { system_fingerprint: 'fp_1', obfuscation: 'a1' }),
+  chunk({ content: 'Hello, world' }, { service_tier: 'flex' }),
+  finish('stop'),
+  usage(),
+]
+
 /** What a server does with a request, by the name of its model: it answers well, or with one of the faults. */
 const ANSWERS: Readonly<Record<string, (asked: Asked, reply: Reply) => unknown>> = {
   plain: async (asked, reply) => {
@@ -81,14 +107,54 @@ const ANSWERS: Readonly<Record<string, (asked: Asked, reply: Reply) => unknown>>
     "This model's maximum context length is 10 tokens. However, your messages resulted in 11 tokens."
   ),
   content_refused: failing(400, 'content_filter', 'The response was filtered'),
+  stop: ({ stop }, reply) => {
+    const said = 'Hello, world'.split(String((stop as string[])[0]))[0]!
+    const choice = { index: 0, delta: {}, finish_reason: 'stop', stop_reason: (stop as string[])[0] }
+    reply.end(says(said) + chunk({}, { choices: [choice] }) + usage() + DONE)
+  },
+  choices: ({ n }, reply) =>
+    reply.end(
+      Array.from({ length: Number(n) }, (_, at) => ofChoice(at, { role: 'assistant', content: `Hello ` })).join('') +
+        Array.from({ length: Number(n) }, (_, at) => ofChoice(at, { content: `${at}` })).join('') +
+        Array.from({ length: Number(n) }, (_, at) => ofChoice(at, {}, 'stop')).join('') +
+        usage() +
+        DONE
+    ),
+  logprobs: (_, reply) => reply.end(logprobs('Hel', 'lo') + says('') + logprobs('!') + end('stop')),
+  choice: ({ tool_choice }, reply) => {
+    const { name } = (tool_choice as { function: { name: string } }).function
+    reply.end(call(0, { id: 'call_1', name, arguments: '{}' }) + end('tool_calls'))
+  },
+  data: (_, reply) => reply.end(says('{"a":') + says('"b"}') + end('stop')),
+  native: (_, reply) => reply.end(NATIVE.join('') + DONE),
   network: (_, reply) => reply.cut(),
   timeout: failing(504, 'gateway_timeout', 'upstream'),
+}
+
+interface AskedVectors {
+  readonly input: readonly (string | number[])[]
+  readonly dimensions?: number
+  readonly output_dimension?: number
+  readonly encoding_format?: string
+}
+
+/** Vectors of a text: its length and its characters. The server sends them in any order. */
+function embed({ input, dimensions, output_dimension = dimensions ?? 4, encoding_format }: AskedVectors, reply: Reply): unknown {
+  const vectors = input.map(text => Array.from({ length: output_dimension }, (_, at) => (at === 0 ? text.length : at / 8)))
+  const shown = (vector: number[]) =>
+    encoding_format === 'base64' ? Buffer.from(new Float32Array(vector).buffer).toString('base64') : vector
+  const data = vectors.map((vector, index) => ({ object: 'embedding', index, embedding: shown(vector) })).toReversed()
+  return reply.json(200, { object: 'list', data, usage: { prompt_tokens: 9, total_tokens: 9 } })
 }
 
 /** A server that speaks chat completions. */
 export function speak({ path, body, headers }: Received, reply: Reply): unknown {
   if (path.startsWith('/v1/models'))
-    return reply.json(200, { object: 'list', data: Object.keys(ANSWERS).map(id => ({ id, object: 'model' })) })
+    return reply.json(200, {
+      object: 'list',
+      data: [...Object.keys(ANSWERS), 'text-embedding-3'].map(id => ({ id, object: 'model' })),
+    })
+  if (path.startsWith('/v1/embeddings')) return embed(body as AskedVectors, reply)
   if (!path.startsWith('/v1/chat/completions')) return reply.json(404, { error: { message: `no ${path}` } })
   const asked = body as Asked
   const answer = ANSWERS[asked.model]
