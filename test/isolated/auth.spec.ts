@@ -34,6 +34,7 @@ proved(
     scheme: host.slot(AuthSchemes).get('api_key')!,
     good: { header: 'x-api-key', value: KEY, id: 'api-key', scopes: ['*'] },
     bad: { another: 'another-key' },
+    passesOn: true,
   })
 )
 

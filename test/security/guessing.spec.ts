@@ -86,10 +86,23 @@ describe('guessing a credential', function () {
     expect((await ask({})).status, 'nothing shown is no guess').to.equal(401)
   })
 
-  it('is seen where the key is tried as a token, which says when it is right', async () => {
-    const { guess, statuses } = newAddress()
-    await guess('authorization')
-    expect(await statuses({ authorization: `Bearer ${KEY}` })).to.deep.equal([429])
+  it('is seen in each of the headers for keys and tokens, and in all of them together', async () => {
+    for (const header of ['authorization', 'x-goog-api-key']) {
+      const { guess, statuses } = newAddress()
+      await guess(header)
+      for (const headers of [{ authorization: `Bearer ${KEY}` }, { 'x-api-key': KEY }, { 'x-goog-api-key': KEY }])
+        expect(await statuses(headers as Record<string, string>)).to.deep.equal([429])
+    }
+  })
+
+  it('does not stop who was seen there with the same credential in another header', async () => {
+    const { ask, guess, statuses } = newAddress()
+    expect((await ask({ 'x-api-key': KEY })).status).to.equal(200)
+    await guess('x-goog-api-key')
+    await until(
+      () => statuses({ authorization: `Bearer ${KEY}` }),
+      all => all.length === 1 && all[0] === 200
+    )
   })
 
   it('does not stop who was seen there with a good credential, whichever worker has seen it', async () => {
@@ -116,7 +129,7 @@ describe('guessing a credential', function () {
     expect(await statuses({ 'x-api-key': KEY })).to.deep.equal([200])
     for (let n = 0; n < LIMIT; n++)
       expect((await ask({ 'x-api-key': KEY, authorization: `Bearer wrong-${n}` })).status).to.equal(401)
-    expect(await statuses({ 'x-api-key': KEY, authorization: `Bearer ${KEY}` })).to.deep.equal([429])
+    expect(await statuses({ 'x-api-key': KEY, authorization: 'Bearer another' })).to.deep.equal([429])
     expect(await statuses({ 'x-api-key': KEY })).to.deep.equal([200])
   })
 

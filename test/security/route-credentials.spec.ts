@@ -8,7 +8,7 @@ import { describeWith } from '../support/needs.ts'
 const KEY = 'the-key-of-this-server-and-no-other'
 const SECRETS = {
   'x-api-key': KEY,
-  'x-goog-api-key': 'a-key-for-gemini-clients',
+  'x-goog-api-key': KEY,
   cookie: 'session=secret-of-the-session',
   'proxy-authorization': 'Basic c2VjcmV0LW9mLXRoZS1wcm94eQ==',
   'x-ticket': 'ticket-of-a-guest',

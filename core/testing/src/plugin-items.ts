@@ -5,6 +5,7 @@ import {
   type AuthScheme,
   AuthSchemes,
   Counts,
+  ErrorFormats,
   type Json,
   type ModelRequest,
   type Provider,
@@ -19,6 +20,7 @@ import {
 } from '@svc/core/contracts'
 import { assertHeaders, authKit } from './auth-kit.ts'
 import { countsKit } from './counts-kit.ts'
+import { errorFormatCases } from './error-format-cases.ts'
 import {
   abortable,
   assertPlain,
@@ -62,6 +64,7 @@ export function itemCases(found: PluginPackage, options: PluginKitOptions, host:
     ...each(WorkflowNodes, ofNode),
     ...each(AuthSchemes, ofAuth),
     ...each(Routes, routeCases),
+    ...each(ErrorFormats, errorFormatCases),
     ...(found.plugin?.provides?.name === Store.name ? ofStore(found, options) : []),
   ]
 }

@@ -56,6 +56,40 @@ export default definePlugin({ requires: ${services}, setup() {} })`
     }
   })
 
+  it('checks formats of errors as the server does', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-dialect-'))
+    const svc = { api: 1, kind: 'routes', contributes: { error_formats: { good: { path: '/v1' }, bad: { path: '/v2' } } } }
+    const code = `import { definePlugin } from '@svc/core'
+import { ErrorFormats } from '@svc/core/contracts'
+const body = ({ record }) => ({ error: { message: record.error } })
+export default definePlugin({ setup(scope) {
+  scope.add(ErrorFormats, 'good', { path: '/v1', format: async failed => ({ body: body(failed), headers: { 'Request-Id': failed.requestId } }) })
+  scope.add(ErrorFormats, 'bad', { path: '/v2', format: async failed => ({ body: body(failed), headers: { 'set-cookie': 'a=1' } }) })
+} })`
+    try {
+      await symlink(fileURLToPath(new URL('../../../node_modules', import.meta.url)), join(folder, 'node_modules'))
+      const file = { name: 'svc-plugin-dialect', version: '1.0.0', type: 'module', main: 'index.js', svc }
+      await writeFile(join(folder, 'package.json'), JSON.stringify(file))
+      await writeFile(join(folder, 'index.js'), code)
+      const cases = (await pluginKit(folder)).filter(({ title }) => title.startsWith('error_formats '))
+      const results = cases.map(async ({ title, run }) => [
+        title,
+        await run.call(undefined).then(
+          () => 'passed',
+          (error: Error) => error.message.split('\n')[0]
+        ),
+      ])
+      expect(Object.fromEntries(await Promise.all(results))).to.deep.equal({
+        'error_formats good: formats an error of each kind': 'passed',
+        'error_formats good: formats a long text': 'passed',
+        'error_formats bad: formats an error of each kind': 'it has headers that the server leaves out: set-cookie',
+        'error_formats bad: formats a long text': 'it has headers that the server leaves out: set-cookie',
+      })
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
   it('leaves the svc home of the user alone', async () => {
     const [outer, home] = [process.env.SVC_HOME, join(tmpdir(), `svc-untouched-${process.pid}`)]
     process.env.SVC_HOME = home

@@ -45,6 +45,17 @@ describe('auth-bearer', () => {
     for (const testCase of authKit(open)) it(testCase.title, testCase.run)
   })
 
+  for (const header of ['x-api-key', 'x-goog-api-key'])
+    describe(`in the header ${header}, by the kit`, () => {
+      const alone = (value: string) => value.slice('Bearer '.length)
+      const openAlone = async () => {
+        const { good, bad, ...opened } = await openDirect()
+        const others = Object.entries(bad).map(([what, value]) => [what, alone(value)])
+        return { ...opened, good: { ...good, header, value: alone(good.value) }, bad: Object.fromEntries(others) }
+      }
+      for (const testCase of authKit(openAlone)) it(testCase.title, testCase.run)
+    })
+
   it('takes the word Bearer in any letters, as HTTP has it, and the token to the letter', async () => {
     const opened = await open()
     const token = opened.good.value.slice('Bearer '.length)

@@ -58,6 +58,15 @@ describe('auth-oidc', () => {
     for (const testCase of authKit(() => subject(issuer, schemeOf(issuer)))) it(testCase.title, testCase.run)
   })
 
+  for (const header of ['x-api-key', 'x-goog-api-key'])
+    describe(`in the header ${header}, by the kit`, () => {
+      const open = async () => {
+        const { good, ...others } = await subject(issuer, schemeOf(issuer))
+        return { ...others, good: { ...good, header, value: await issuer.token() }, bad: await badTokens(issuer) }
+      }
+      for (const testCase of authKit(open)) it(testCase.title, testCase.run)
+    })
+
   describe('through the strict host, by the kit', () => {
     const open = async () => {
       const host = await testHost([OWN], { config: configOf(issuer) })

@@ -76,27 +76,43 @@ function createValueCounter(separators: Separators): (chunk: Uint8Array) => numb
   return separators === 'form' ? chunk => chunk.reduce((count, byte) => (byte === AND ? count + 1 : count), 0) : () => 0
 }
 
+/** Characters of a string without a quote or backslash after which a native search for the next quote is faster. */
+const PLAIN = 64
+
+/** Whether an odd number of backslashes is before this index. */
+function isOddRun(chunk: Uint8Array, end: number): boolean {
+  let first = end
+  while (first > 0 && chunk[first - 1] === BACKSLASH) first--
+  return (end - first) % 2 === 1
+}
+
 /** Counts commas and opening brackets outside of strings. */
 function createJsonCounter(): (chunk: Uint8Array) => number {
   let isInString = false
   /** The next character is escaped. */
   let isEscaped = false
 
-  /** Returns the index after the string, or after the chunk. */
+  /** Returns the index after the string, or the length of the chunk. Local variables are several times faster than those of the closure. */
   const skipString = (chunk: Uint8Array, start: number): number => {
-    for (let at = start; ; ) {
-      const quote = chunk.indexOf(QUOTE, at)
-      const end = quote < 0 ? chunk.length : quote
-      let first = end
-      while (first > at && chunk[first - 1] === BACKSLASH) first--
-      const isOdd = (end - first + (first === at && isEscaped ? 1 : 0)) % 2 === 1
-      isEscaped = quote < 0 && isOdd
-      if (quote < 0) return chunk.length
-      at = quote + 1
-      if (isOdd) continue
-      isInString = false
-      return at
+    const { length } = chunk
+    let escaped = isEscaped
+    let plain = 0
+    let at = start
+    for (; isInString && at < length; at++) {
+      const byte = chunk[at]
+      if (escaped) escaped = false
+      else if (byte === BACKSLASH) escaped = true
+      else if (byte === QUOTE) isInString = false
+      else if (++plain === PLAIN) {
+        plain = 0
+        const quote = chunk.indexOf(QUOTE, at)
+        const end = quote < 0 ? length : quote
+        escaped = isOddRun(chunk, end)
+        at = end - 1
+      }
     }
+    isEscaped = escaped
+    return at
   }
   return chunk => {
     let count = 0

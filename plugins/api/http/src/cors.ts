@@ -5,7 +5,7 @@ import { corsCredentials, originForbidden } from './errors.ts'
 
 /** Answer headers that web pages of other origins can read. */
 const EXPOSED =
-  'X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Allow, WWW-Authenticate, Mcp-Session-Id'
+  'X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Should-Retry, Request-Id, Allow, WWW-Authenticate, Mcp-Session-Id'
 const LOOPBACK = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
 const REMEMBERED = 256
 

@@ -25,6 +25,8 @@ export interface Formatted {
 
 /** Asks plugins for the format of error responses. */
 export interface ErrorFormatting {
+  /** Takes note of the current formats, routes and mounts. */
+  update(): void
   /** Returns `undefined` if no format applies, or if the format fails or is late. Never throws. */
   format(ctx: Context, answer: Answer): Promise<Formatted | undefined>
 }
@@ -46,8 +48,14 @@ interface BoundFormat {
   readonly isTrusted: boolean
   /** No other plugin serves a path below the path of the format. */
   readonly isAlone: boolean
+  readonly state: FormatState
+}
+
+/** What the server remembers of a format while slots change. */
+interface FormatState {
   /** Calls that have not ended, among them late ones. */
   running: number
+  isReported: boolean
 }
 
 /** Milliseconds for a call. */
@@ -59,13 +67,21 @@ const LONGEST_PATH = 2_000
 export function createErrorFormatting(options: ErrorFormattingOptions): ErrorFormatting {
   const { formats, routes, mounts, log } = options
   const due = createLogThrottle()
+  const paths = createOwnedPaths(options)
   let version = -1
   let bound: readonly BoundFormat[] = []
-  const current = () => {
+  const states = new WeakMap<ErrorFormat, FormatState>()
+  const stateOf = (format: ErrorFormat): FormatState => {
+    const state = states.get(format) ?? { running: 0, isReported: false }
+    states.set(format, state)
+    return state
+  }
+  const update = () => {
     const now = formats.version + routes.version + mounts.version // the sum is unique, because all versions only grow
-    if (version !== now) bound = bindAll(options, bound)
+    if (version === now) return
     version = now
-    return bound
+    paths.update()
+    bound = bindAll({ ...options, isAlone: paths.isAlone, stateOf })
   }
   const failed = ({ name, plugin }: BoundFormat, err: unknown) => {
     const left_out = due(name)
@@ -73,9 +89,11 @@ export function createErrorFormatting(options: ErrorFormattingOptions): ErrorFor
       log.warn({ err, of: plugin, format: name, left_out }, 'a format of errors failed: the server sent its own record')
   }
   return {
+    update,
     async format(ctx, answer) {
-      const found = current().find(one => isMatch(one.format, ctx) && isAllowed(one, ctx))
-      if (!found || found.running >= MOST_RUNNING) return undefined
+      update()
+      const found = bound.find(one => isMatch(one.format, ctx) && isAllowed(one, ctx))
+      if (!found || found.state.running >= MOST_RUNNING) return undefined
       try {
         return checked(await call(found, failedRequest(ctx, answer)))
       } catch (err) {
@@ -89,12 +107,12 @@ export function createErrorFormatting(options: ErrorFormattingOptions): ErrorFor
 /** Calls a format without the rights of the caller of the request, and without its signal: the request can have been aborted already. */
 async function call(bound: BoundFormat, failed: FailedRequest): Promise<FormattedError> {
   const work = async (signal: AbortSignal): Promise<FormattedError> => {
-    bound.running++
+    bound.state.running++
     const context: CallContext = { signal, principal: NOBODY, requestId: failed.requestId, deadline: Date.now() + FORMAT_MS }
     try {
       return await bound.format.format(failed, context)
     } finally {
-      bound.running--
+      bound.state.running--
     }
   }
   return withTimeout(FORMAT_MS, work, { late: () => formattedInvalid(`nothing within ${FORMAT_MS} ms`) })
@@ -126,21 +144,25 @@ function isAllowed({ plugin, isTrusted, isAlone }: BoundFormat, { state: { route
   return mount === undefined && isAlone
 }
 
-/** Binds the current formats, the most specific first. Formats of the same object keep their count of calls. */
-function bindAll(options: ErrorFormattingOptions, before: readonly BoundFormat[]): readonly BoundFormat[] {
-  const { formats, isIsolated, log } = options
+interface BindOptions extends Pick<ErrorFormattingOptions, 'formats' | 'isIsolated' | 'log'> {
+  readonly isAlone: (path: string, plugin: string | undefined) => boolean
+  readonly stateOf: (format: ErrorFormat) => FormatState
+}
+
+/** Binds the current formats, the most specific first. */
+function bindAll({ formats, isIsolated, isAlone, stateOf, log }: BindOptions): readonly BoundFormat[] {
   const seen = new Map<string, string>()
   const all = formats.entries().flatMap(([name, format]): BoundFormat[] => {
     const plugin = formats.owner(name)
     const isTrusted = !isIsolated(plugin)
+    const state = stateOf(format)
     const problem = problemOf(format, isTrusted) ?? twinOf(name, format, seen)
     if (problem !== undefined) {
-      if (!before.some(one => one.format === format))
-        log.error({ err: errorFormatInvalid(name, plugin, problem) }, 'a format of errors is not used')
+      if (!state.isReported) log.error({ err: errorFormatInvalid(name, plugin, problem) }, 'a format of errors is not used')
+      state.isReported = true
       return []
     }
-    const running = before.find(one => one.format === format)?.running ?? 0
-    return [{ name, plugin, format, isTrusted, isAlone: isTrusted || isAloneBelow(format.path, plugin, options), running }]
+    return [{ name, plugin, format, isTrusted, isAlone: isTrusted || isAlone(format.path, plugin), state }]
   })
   return all.toSorted((a, b) => b.format.path.length - a.format.path.length || Number(hasHeader(b)) - Number(hasHeader(a)))
 }
@@ -166,13 +188,34 @@ function twinOf(name: string, { path, header = '' }: ErrorFormat, seen: Map<stri
   return first === undefined ? undefined : `is for the same requests as ${first}`
 }
 
-/** Whether no other plugin has a route or a mount that can be below this path. */
-function isAloneBelow(path: string, plugin: string | undefined, { routes, mounts }: ErrorFormattingOptions): boolean {
-  const isOther = <T>(slot: SlotView<T>, name: string) => slot.owner(name) !== plugin
-  return (
-    routes.entries().every(([name, route]) => !isOther(routes, name) || !canBeBelow(route.path, path)) &&
-    mounts.entries().every(([name, mount]) => !isOther(mounts, name) || !(isBelow(mount.path, path) || isBelow(path, mount.path)))
-  )
+/** A path that a plugin serves. */
+interface OwnedPath {
+  readonly plugin: string | undefined
+  /** Whether a path below `above` can be below this one. */
+  readonly canMeet: (above: string) => boolean
+}
+/** Limit of remembered paths. */
+const MOST_PATHS = 10_000
+
+/**
+ * Remembers the paths of all routes and mounts until the server ends: while the process of a plugin restarts, its routes are gone, and a format of another plugin
+ * must not take its paths.
+ */
+function createOwnedPaths({ routes, mounts }: Pick<ErrorFormattingOptions, 'routes' | 'mounts'>) {
+  const owned = new Map<string, OwnedPath>()
+  const note = (plugin: string | undefined, path: string, canMeet: OwnedPath['canMeet']) => {
+    if (owned.size < MOST_PATHS) owned.set(`${plugin} ${path}`, { plugin, canMeet })
+  }
+  return {
+    update() {
+      for (const [name, { path }] of routes.entries()) note(routes.owner(name), path, above => canBeBelow(path, above))
+      for (const [name, { path }] of mounts.entries())
+        note(mounts.owner(name), path, above => isBelow(path, above) || isBelow(above, path))
+    },
+    /** Whether no other plugin has a path below this one. */
+    isAlone: (path: string, plugin: string | undefined) =>
+      owned.size < MOST_PATHS && [...owned.values()].every(one => one.plugin === plugin || !one.canMeet(path)),
+  }
 }
 
 /** Whether a route with this template can serve a path below `above`. A parameter matches every segment. */

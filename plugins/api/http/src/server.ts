@@ -98,7 +98,8 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
   const life: Life = { draining: false, ending: false, streams: new Set() }
   const journal = createJournal(log, parts.hooks, parts.lasting)
   const isolated = createIsolated(parts.host)
-  const refusal = createRefusal(log, createErrorFormatting({ ...parts, isIsolated: isolated.has }))
+  const formatting = createErrorFormatting({ ...parts, isIsolated: isolated.has })
+  const refusal = createRefusal(log, formatting)
   const access = createAccess(parts)
   const concurrency = createConcurrencyLimit(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
@@ -122,6 +123,7 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
     },
     async open(callContext) {
       await isolated.learn(callContext)
+      formatting.update()
       await access.authentication.prepare(callContext)
       const isLimited = await allowance.prepare(callContext)
       await listener.listen({ isLimited }, callContext)

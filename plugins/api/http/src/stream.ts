@@ -258,7 +258,7 @@ function createOutlet(res: ServerResponse, { heartbeatMs, stallMs, heartbeat }: 
       if (bytes.length > 0 && !res.destroyed) buffer.write(bytes)
       await (buffer.blocked() ?? turn())
     },
-    end: buffer.end,
+    end: () => buffer.end(),
     endWith(event) {
       if (!tail.isBetweenEvents()) return false
       buffer.add(event)

@@ -40,7 +40,14 @@ interface CountOptions {
 describe('the memory of bodies', () => {
   it('counts values outside of strings, wherever the chunks end', () => {
     // 1,000 commas in a string cost 2,000 bytes; 1,000 values cost 64,000 more
-    const texts = [',['.repeat(500), '\\",'.repeat(500), '\\\\\\"{,'.repeat(300), `${'\\\\'.repeat(400)}`]
+    const texts = [
+      `${'y'.repeat(150)}\\\\\\",{`.repeat(19),
+      `${'y'.repeat(150)}\\\\`.repeat(20),
+      ',['.repeat(500),
+      '\\",'.repeat(500),
+      '\\\\\\"{,'.repeat(300),
+      `${'\\\\'.repeat(400)}`,
+    ]
     for (const text of texts)
       for (const size of [1, 2, 3, 5, 64, 100_000]) {
         const inString = `{"a":"${text}","b":"${','.repeat(500)}"}`

@@ -6,7 +6,7 @@ const twice = (line: string, other = line) =>
 const expected = refused(401, 'AUTHENTICATION_FAILED')
 
 export default exchange({
-  rule: 'refuses two credentials that differ, one good beside one bad, and the same header twice',
+  rule: 'takes one credential in any of three headers; refuses two that differ, and the same header twice',
   source: 'decisions.md 1, bearer tokens: wrong, expired, revoked or two different credentials: 401',
   together: 'auth',
   env: { SVC_API_KEY: 'the-key' },
@@ -20,5 +20,8 @@ export default exchange({
     { request: with_({ authorization: 'the-key' }), expect: expected },
     { request: with_({ authorization: 'Basic dGhlLWtleQ==' }), expect: expected },
     { request: with_({ 'x-api-key': 'the-key' }), expect: ok() },
+    { request: with_({ authorization: 'Bearer the-key' }), expect: ok() },
+    { request: with_({ 'x-goog-api-key': 'the-key' }), expect: ok() },
+    { request: with_({ 'x-api-key': 'the-key', authorization: 'Bearer the-key', 'x-goog-api-key': 'the-key' }), expect: ok() },
   ],
 })
