@@ -132,6 +132,9 @@ const FAILURES: Readonly<Record<ModelFailureKind, number>> = {
   timeout: 504,
 }
 
+/** Statuses of a model server for a bad request that say more than 400. */
+const KEPT: ReadonlySet<number> = new Set([404, 413])
+
 /** The failure of a model call; `undefined` for another error. */
 export function modelFailureOf(error: unknown): (Partial<ModelFailure> & { readonly kind: ModelFailureKind }) | undefined {
   if (codeOf(error) !== 'MODEL_FAILED') return undefined
@@ -143,9 +146,9 @@ export function modelFailureOf(error: unknown): (Partial<ModelFailure> & { reado
 export function modelError(error: unknown): WireError | undefined {
   const failure = modelFailureOf(error)
   if (!failure) return undefined
-  const { kind, retryable, retryAfterMs } = failure
+  const { kind, retryable, retryAfterMs, upstreamStatus = 0 } = failure
   return {
-    status: FAILURES[kind],
+    status: kind === 'bad_request' && KEPT.has(upstreamStatus) ? upstreamStatus : FAILURES[kind],
     message: kind === 'context_too_long' ? tooLong(failure, messageOf(error)) : messageOf(error),
     retry: retryable === true,
     ...(Number.isFinite(retryAfterMs) ? { retryAfterMs: Number(retryAfterMs) } : {}),

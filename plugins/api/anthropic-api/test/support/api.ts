@@ -23,11 +23,6 @@ const PLUGINS = [
   'tools-time',
 ]
 
-const PROFILES = `profiles:
-  default: {}
-  coder: { provider: local, model: local-1, system_prompt: Be brief., tools: [current_time] }
-`
-
 export type Body = { readonly [field: string]: unknown }
 
 /** What a test configures. */
@@ -35,13 +30,15 @@ export interface ApiOptions {
   readonly plugins?: readonly string[]
   readonly config?: ConfigTree
   readonly give?: readonly Fixture[]
+  readonly profiles?: object
 }
 
 /** A server with the Messages API, the local provider, and more. */
-export async function serveApi({ plugins = [], config = {}, give = [] }: ApiOptions = {}) {
+export async function serveApi({ plugins = [], config = {}, give = [], profiles = {} }: ApiOptions = {}) {
   const home = await mkdtemp(join(tmpdir(), 'svc-messages-'))
   const profiles_file = join(home, 'profiles.yaml')
-  await writeFile(profiles_file, PROFILES)
+  // JSON is YAML
+  await writeFile(profiles_file, JSON.stringify({ profiles: { default: {}, ...profiles } }))
   const { providers, server, ...rest } = config as { providers?: object; server?: object }
   const host = await testHost([...PLUGINS, ...plugins].map(pluginFolder), {
     give,
