@@ -51,6 +51,9 @@ export function textAt(value: Json | undefined, path: string): string {
   return value
 }
 
+/** The `type` of a block or another object. */
+export const kindAt = ({ type }: Fields, path: string): string => textAt(type, `${path}.type`)
+
 /** A string that is not empty and not longer than this. */
 export function nameAt(value: Json | undefined, path: string, longest = 256): string {
   const name = textAt(value, path)

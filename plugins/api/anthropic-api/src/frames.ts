@@ -87,17 +87,12 @@ export class MessageFrames {
   }
 
   #say(event: ModelEvent): string {
-    switch (event.type) {
-      case 'text':
-        if (event.refusal) this.#isRefused = true
-        return event.text === '' ? '' : `${this.#into('text')}${this.#delta('text_delta', 'text', event.text)}`
-      case 'reasoning':
-        return this.#for.thinking === 'none' ? '' : this.#think(event.text, event.providerData)
-      case 'citation':
-        return this.#cite(event.citation)
-      default:
-        return ''
+    if (event.type === 'text') {
+      if (event.refusal) this.#isRefused = true
+      return event.text === '' ? '' : `${this.#into('text')}${this.#delta('text_delta', 'text', event.text)}`
     }
+    if (event.type === 'reasoning') return this.#for.thinking === 'none' ? '' : this.#think(event.text, event.providerData)
+    return event.type === 'citation' ? this.#cite(event.citation) : ''
   }
 
   /** A block without pieces. */

@@ -9,7 +9,19 @@ import type {
   ToolResultPart,
 } from '@svc/core/contracts'
 import { invalid } from './errors.ts'
-import { cacheHintOf, type Fields, flagAt, given, isFields, listAt, type Losses, nameAt, objectAt, textAt } from './fields.ts'
+import {
+  cacheHintOf,
+  type Fields,
+  flagAt,
+  given,
+  isFields,
+  kindAt,
+  listAt,
+  type Losses,
+  nameAt,
+  objectAt,
+  textAt,
+} from './fields.ts'
 import { type Opaque, opaqueOf, readOpaque } from './opaque.ts'
 
 /** The messages of a request, and the system prompt before them. Throws INVALID_VALUE. */
@@ -117,7 +129,8 @@ class MessagesReader {
     const parts = blocks.flatMap((item, at): Parts => {
       const path = `${place}.${at}`
       const block = objectAt(item, path)
-      switch (block.type) {
+      const kind = kindAt(block, path)
+      switch (kind) {
         case 'text':
           return textBlock(block, path, this.#losses)
         case 'thinking':
@@ -126,7 +139,7 @@ class MessagesReader {
         case 'tool_use':
           return [this.#call(block, path, own)]
         default:
-          this.#dropBlock(block, path)
+          this.#dropBlock(kind, path)
           return []
       }
     })
@@ -150,8 +163,7 @@ class MessagesReader {
     return { type: 'tool_call', id, tool, arguments: args, ...(providerData === undefined ? {} : { providerData }) }
   }
 
-  #dropBlock({ type }: Fields, path: string): void {
-    const kind = textAt(type, `${path}.type`)
+  #dropBlock(kind: string, path: string): void {
     if (OF_SERVER_TOOLS.test(kind)) this.#losses.drop(kind)
     else this.#losses.refuse(`${path}.type`, `"${shown(kind)}" is not supported in a message of the assistant`)
   }
@@ -196,7 +208,7 @@ const filled = (message: ModelMessage): ModelMessage[] => (message.parts.length 
 function thought(block: Fields, path: string, opaque: Opaque | undefined, losses: Losses): readonly ReasoningPart[] {
   const written = block.type === 'redacted_thinking' ? '' : textAt(block.thinking, `${path}.thinking`)
   if (!opaque) {
-    losses.drop(String(block.type))
+    losses.drop(block.type === 'thinking' ? 'thinking' : 'redacted_thinking')
     return []
   }
   const { data, text = written } = opaque
@@ -206,7 +218,8 @@ function thought(block: Fields, path: string, opaque: Opaque | undefined, losses
 
 /** The parts of a block in a message of the user. */
 function userParts(block: Fields, path: string, losses: Losses): Parts {
-  switch (block.type) {
+  const kind = kindAt(block, path)
+  switch (kind) {
     case 'text':
       return textBlock(block, path, losses)
     case 'image':
@@ -215,12 +228,10 @@ function userParts(block: Fields, path: string, losses: Losses): Parts {
       return documentParts(block, path, losses)
     case 'search_result':
       return [{ type: 'text', text: searchText(block, path, losses), ...cacheHintOf(block, path) }]
-    default: {
-      const kind = textAt(block.type, `${path}.type`)
+    default:
       if (OF_SERVER_TOOLS.test(kind)) losses.drop(kind)
       else losses.refuse(`${path}.type`, `"${shown(kind)}" is not supported by this model`)
       return []
-    }
   }
 }
 

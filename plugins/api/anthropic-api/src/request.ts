@@ -32,7 +32,7 @@ export interface Translated {
 }
 
 type Part = { -readonly [K in keyof OpenRequest]?: OpenRequest[K] }
-type Take = (value: Json, body: Fields, losses: Losses) => Part | undefined
+type Take = (value: Json, losses: Losses) => Part
 
 /** Fields that `translate` reads itself. */
 const OTHERS = new Set([
@@ -47,24 +47,46 @@ const OTHERS = new Set([
   'cache_control',
 ])
 
+const NOTHING: Part = {}
+
+/** A field that changes the answer, and that only servers of this API have. */
+const refused =
+  (field: string): Take =>
+  (_value, losses) => {
+    losses.refuse(field, 'is not supported by this model')
+    return NOTHING
+  }
+
 /** The other fields, by their names. Each returns what it adds to the request. */
 const TAKERS: Readonly<Record<string, Take>> = {
   temperature: value => ({ temperature: shareAt(value, 'temperature') }),
-  top_p: value => (value === 0 ? topPZero() : { topP: shareAt(value, 'top_p') }),
+  top_p: topPOf,
   // 0 was the default of the first version of this API
-  top_k: value => (value === 0 ? undefined : { topK: integerAt(value, 'top_k', 1) }),
+  top_k: value => (value === 0 ? NOTHING : { topK: integerAt(value, 'top_k', 1) }),
   stop_sequences: stopOf,
   metadata: metadataOf,
-  output_config: (value, _body, losses) => outputConfig(objectAt(value, 'output_config'), losses),
+  output_config: (value, losses) => outputConfig(objectAt(value, 'output_config'), losses),
   output_format: value => formatOf(value, 'output_format'),
-  service_tier: (value, _body, losses) => (value === 'auto' ? undefined : void losses.drop('service_tier')),
-  mcp_servers: (value, _body, losses) => void checkServers(value, losses),
-  container: (_value, _body, losses) => void losses.refuse('container', 'is not supported by this model'),
-  inference_geo: (_value, _body, losses) => void losses.refuse('inference_geo', 'is not supported by this model'),
+  service_tier: tierOf,
+  mcp_servers: serversOf,
+  container: refused('container'),
+  inference_geo: refused('inference_geo'),
 }
 
-const topPZero = (): never => {
-  throw invalid('top_p', 'must be above 0')
+function topPOf(value: Json): Part {
+  const topP = shareAt(value, 'top_p')
+  if (topP === 0) throw invalid('top_p', 'must be above 0')
+  return { topP }
+}
+
+function tierOf(value: Json, losses: Losses): Part {
+  if (value !== 'auto') losses.drop('service_tier')
+  return NOTHING
+}
+
+function serversOf(value: Json, losses: Losses): Part {
+  checkServers(value, losses)
+  return NOTHING
 }
 
 /** Fields that a model can lack: it still answers, and the header of the response lists them. */
@@ -81,19 +103,19 @@ export function translate(body: Fields, purpose: Purpose): Translated {
   const stream = given(body, 'stream')
   const isStream = purpose === 'answer' && stream !== undefined && flagAt(stream, 'stream')
   const thinking = thinkingOf(body, maxTokens, losses)
-  const taken: Part[] = []
+  const taken: Part = {}
   for (const field in body) {
     const value = given(body, field)
     if (value === undefined || OTHERS.has(field)) continue
     const take = Object.hasOwn(TAKERS, field) ? TAKERS[field] : undefined
-    const part = take ? take(value, body, losses) : void losses.drop(field)
-    if (part) taken.push(part)
+    if (take) Object.assign(taken, take(value, losses))
+    else losses.drop(field)
   }
   const request: OpenRequest = {
     messages: hinted(messagesOf(body, losses), body),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...toolsOf(body, losses),
-    ...(Object.assign({}, ...taken) as Part),
+    ...taken,
     ...thinking.request,
     ...(isStream ? { toolCallDeltas: true } : { gathered: true }),
   }
@@ -129,18 +151,18 @@ export function lackedNames({ request }: Translated, body: Fields, dropped: read
 /** Maximum texts that models of svc take. */
 const MOST_STOPS = 4
 
-function stopOf(value: Json, _body: Fields, losses: Losses): Part | undefined {
+function stopOf(value: Json, losses: Losses): Part {
   const stop = listAt(value, 'stop_sequences').map((item, at) => nameAt(item, `stop_sequences.${at}`, 10_000))
   if (stop.length > MOST_STOPS) losses.refuse('stop_sequences', `must have at most ${MOST_STOPS} texts for this model`)
-  return stop.length === 0 ? undefined : { stop: stop.slice(0, MOST_STOPS) }
+  return stop.length === 0 ? NOTHING : { stop: stop.slice(0, MOST_STOPS) }
 }
 
 /** The id of the client's user or session: requests with the same one are likely to begin with the same messages. */
-function metadataOf(value: Json, _body: Fields, losses: Losses): Part | undefined {
+function metadataOf(value: Json, losses: Losses): Part {
   const metadata = objectAt(value, 'metadata')
   losses.dropUnknown(metadata, METADATA, 'metadata')
   const user = given(metadata, 'user_id')
-  return user === undefined ? undefined : { cacheKey: nameAt(user, 'metadata.user_id', 1_000) }
+  return user === undefined ? NOTHING : { cacheKey: nameAt(user, 'metadata.user_id', 1_000) }
 }
 
 const METADATA = new Set(['user_id'])

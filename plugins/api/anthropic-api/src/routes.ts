@@ -1,8 +1,8 @@
 import type { CallContext, JsonSchema } from '@svc/core'
-import type { ErrorFormat, Http, NamedModels, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
+import type { ErrorFormat, Route, RouteReply, RouteRequest } from '@svc/core/contracts'
 import { prepare } from './call.ts'
 import { errorReply, formatError, modelError } from './errors.ts'
-import { reply, stream } from './stream.ts'
+import { type ApiServices, respond } from './respond.ts'
 
 /** Bytes. Long conversations have many images. */
 const BODY_LIMIT = 32 * 1024 * 1024
@@ -39,14 +39,8 @@ const bodyOf = (properties: Readonly<Record<string, JsonSchema>>, required: read
   required,
 })
 
-/** What the routes call. */
-export interface ApiServices {
-  readonly models: NamedModels
-  readonly http: Http
-}
-
 /** The routes of the Messages API. */
-export function createRoutes({ models, http }: ApiServices): Record<string, Route> {
+export function createRoutes(services: ApiServices): Record<string, Route> {
   return {
     anthropic_messages: {
       method: 'POST',
@@ -59,7 +53,7 @@ export function createRoutes({ models, http }: ApiServices): Record<string, Rout
       responses: { '200': { description: 'The message, or with stream its events.', schema: ANY } },
       streams: 'text/event-stream',
       heartbeat: PING,
-      stream: (request, ctx) => answer(models, http, request, ctx),
+      stream: (request, ctx) => respond(services, request, ctx),
     },
     anthropic_count_tokens: {
       method: 'POST',
@@ -69,24 +63,12 @@ export function createRoutes({ models, http }: ApiServices): Record<string, Rout
       body: bodyOf(COUNTED, ['model', 'messages']),
       bodyLimit: BODY_LIMIT,
       responses: { '200': { description: 'The number of tokens.', schema: ANY } },
-      handle: (request, ctx) => count(models, request, ctx),
+      handle: (request, ctx) => count(services, request, ctx),
     },
   }
 }
 
-async function* answer(
-  models: NamedModels,
-  http: Http,
-  request: RouteRequest,
-  ctx: CallContext
-): AsyncGenerator<RouteStreamItem, void> {
-  const prepared = await prepare(models, request, 'answer', ctx)
-  const events = models.stream(prepared.call, ctx)
-  if (prepared.translated.isStream) yield* stream(events, prepared, http, ctx)
-  else yield await reply(events, prepared, ctx)
-}
-
-async function count(models: NamedModels, request: RouteRequest, ctx: CallContext): Promise<RouteReply> {
+async function count({ models }: ApiServices, request: RouteRequest, ctx: CallContext): Promise<RouteReply> {
   const { call } = await prepare(models, request, 'count', ctx)
   try {
     const headers = { 'request-id': ctx.requestId }

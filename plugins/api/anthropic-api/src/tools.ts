@@ -1,6 +1,18 @@
 import type { Json, ModelRequest, ToolSpec } from '@svc/core/contracts'
 import { invalid } from './errors.ts'
-import { cacheHintOf, type Fields, flagAt, given, isFields, listAt, type Losses, nameAt, objectAt, textAt } from './fields.ts'
+import {
+  cacheHintOf,
+  type Fields,
+  flagAt,
+  given,
+  isFields,
+  kindAt,
+  listAt,
+  type Losses,
+  nameAt,
+  objectAt,
+  textAt,
+} from './fields.ts'
 
 type ToolFields = Pick<ModelRequest, 'tools' | 'toolChoice' | 'parallelToolCalls'>
 
@@ -74,8 +86,8 @@ function choiceOf(body: Fields, offered: Offered): ToolFields {
 
 const CHOICE = new Set(['type', 'name', 'disable_parallel_tool_use'])
 
-function chosen({ type, name }: Fields, { tools, hosted, losses }: Offered): ModelRequest['toolChoice'] {
-  switch (type) {
+function chosen(choice: Fields, { tools, hosted, losses }: Offered): ModelRequest['toolChoice'] {
+  switch (kindAt(choice, 'tool_choice')) {
     case 'auto':
       return undefined
     case 'none':
@@ -85,7 +97,7 @@ function chosen({ type, name }: Fields, { tools, hosted, losses }: Offered): Mod
       if (tools.length === 0) losses.refuse('tool_choice', `is "any", but this model has no tool of ${hosted.join(', ')}`)
       return 'required'
     case 'tool': {
-      const tool = nameAt(name, 'tool_choice.name')
+      const tool = nameAt(choice.name, 'tool_choice.name')
       if (hosted.includes(tool)) losses.refuse('tool_choice.name', `names "${tool}", which this model does not have`)
       else if (!tools.some(one => one.name === tool)) throw invalid('tool_choice.name', `must be one of the tools, was "${tool}"`)
       return { tool }

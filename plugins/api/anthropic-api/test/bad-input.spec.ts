@@ -198,8 +198,9 @@ describe('a client', () => {
     })
     const nothing = await api.ask({ messages: [user('hi')] })
     expect([nothing.status, nothing.body.error.type]).to.deep.equal([401, 'authentication_error'])
-    for (const headers of [{ 'x-api-key': 'k'.repeat(40) }, { authorization: `Bearer ${'k'.repeat(40)}` }]) {
-      const { status, text } = await api.ask({ messages: [user('hi')] }, headers as Record<string, string>)
+    const credentials: Record<string, string>[] = [{ 'x-api-key': 'k'.repeat(40) }, { authorization: `Bearer ${'k'.repeat(40)}` }]
+    for (const headers of credentials) {
+      const { status, text } = await api.ask({ messages: [user('hi')] }, headers)
       expect(status, text).to.equal(200)
     }
     const both = await api.ask({ messages: [user('hi')] }, { 'x-api-key': 'k'.repeat(40), authorization: 'Bearer other' })

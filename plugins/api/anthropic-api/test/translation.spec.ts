@@ -1,7 +1,7 @@
 import { type ModelEvent, Providers } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { assistant, type Body, serveApi, user } from './support/api.ts'
+import { type Any, assistant, type Body, serveApi, user } from './support/api.ts'
 import { CALLS, chunk, lastChunk, scripted, serveBefore, STOP, USAGE } from './support/upstreams.ts'
 
 const TOOL = { name: 'weather', description: 'the weather', input_schema: { type: 'object' } }
@@ -23,8 +23,8 @@ async function serveScripted(answers: readonly (readonly (ModelEvent | Error)[])
 const ANSWER: readonly ModelEvent[] = [{ type: 'text', text: 'ok' }, USAGE, STOP]
 
 /** The blocks of a stream as a client assembles them. Fails if a block begins before the last one has ended. */
-function blocksOf(data: readonly any[]) {
-  const blocks: any[] = []
+function blocksOf(data: readonly Any[]) {
+  const blocks: Any[] = []
   let open = false
   for (const { type, index, content_block, delta } of data) {
     const block = blocks[index]

@@ -94,7 +94,7 @@ export async function serveApi({ plugins = [], config = {}, give = [], profiles 
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- tests read any part of an answer
-type Any = any
+export type Any = any
 
 const parsed = (text: string): Any => {
   try {

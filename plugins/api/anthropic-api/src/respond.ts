@@ -5,23 +5,21 @@ import type {
   ModelCallBegun,
   ModelCallEvent,
   ModelEvent,
+  NamedModels,
   RequestField,
   RouteReply,
+  RouteRequest,
   RouteStreamItem,
 } from '@svc/core/contracts'
 import { refusedMessage, wholeMessage } from './answer.ts'
-import type { PreparedCall } from './call.ts'
+import { prepare, type PreparedCall } from './call.ts'
 import { beganTwice, callCut, errorEvent, errorReply, modelError, modelFailureOf, recordError, type WireError } from './errors.ts'
 import { MessageFrames } from './frames.ts'
 
 type Native = Extract<ModelEvent, { type: 'native' }>
 
 /** The response to a call without a stream. */
-export async function reply(
-  events: AsyncIterable<ModelCallEvent>,
-  prepared: PreparedCall,
-  ctx: CallContext
-): Promise<RouteReply> {
+async function reply(events: AsyncIterable<ModelCallEvent>, prepared: PreparedCall, ctx: CallContext): Promise<RouteReply> {
   let start: ModelCallBegun | undefined
   let native: Native | undefined
   const head = () => headOf(prepared, start?.dropped, native !== undefined, ctx)
@@ -66,13 +64,27 @@ const headOf = (prepared: PreparedCall, dropped: ModelCallBegun['dropped'], isNa
  */
 const HOLD_MS = 15_000
 
-/** The response to a call with a stream: events, or one whole reply for a call that fails before them. */
-export async function* stream(
-  events: AsyncIterable<ModelCallEvent>,
-  prepared: PreparedCall,
-  http: Http,
+/** What the routes call. */
+export interface ApiServices {
+  readonly models: NamedModels
+  readonly http: Http
+}
+
+/**
+ * The response to `POST /v1/messages`: one whole reply, or the events of a stream. A call that fails before them has a whole reply,
+ * too.
+ */
+export async function* respond(
+  { models, http }: ApiServices,
+  request: RouteRequest,
   ctx: CallContext
 ): AsyncGenerator<RouteStreamItem, void> {
+  const prepared = await prepare(models, request, 'answer', ctx)
+  const events = models.stream(prepared.call, ctx)
+  if (!prepared.translated.isStream) {
+    yield await reply(events, prepared, ctx)
+    return
+  }
   const source = new AnswerEvents(events[Symbol.asyncIterator]())
   const head = (isNative: boolean) => ({ headers: headOf(prepared, source.dropped, isNative, ctx) })
   let isSent = false
@@ -118,13 +130,14 @@ async function wireError(error: unknown, http: Http, ctx: CallContext): Promise<
 
 /** Whether a promise settles in this time. */
 async function settlesIn(ms: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>(resolve => {
-    timer = setTimeout(resolve, ms, false)
-  })
-  const done = () => true
+  const late = Promise.withResolvers<boolean>()
+  const timer = setTimeout(() => late.resolve(false), ms)
+  const settled = async () => {
+    await work.catch(() => {})
+    return true
+  }
   try {
-    return await Promise.race([work.then(done, done), late])
+    return await Promise.race([settled(), late.promise])
   } finally {
     clearTimeout(timer)
   }
