@@ -13,7 +13,7 @@ export const isFields = (value: unknown): value is Fields => typeof value === 'o
 export class Losses {
   /** Fields and kinds of content that are left out. */
   readonly dropped = new Set<string>()
-  /** The first field that can be neither carried nor left out. */
+  /** The first field that can be neither carried nor left out, or whose value only such a server can know. */
   refusal: Error | undefined = undefined
 
   drop(name: string): void {
@@ -22,6 +22,7 @@ export class Losses {
 
   refuse(field: string, reason: string): void {
     this.refusal ??= invalid(field, reason)
+    this.drop(field)
   }
 
   /** Drops the fields of an object that are not known, in the name of their place. */
@@ -78,12 +79,13 @@ export function flagAt(value: Json | undefined, path: string): boolean {
 }
 
 /** The hint of a `cache_control`, as a property to spread. */
-export function cacheHintOf(fields: Fields, path: string): { readonly cacheHint?: CacheHint } {
+export function cacheHintOf(fields: Fields, path: string, losses: Losses): { readonly cacheHint?: CacheHint } {
   const value = given(fields, 'cache_control')
   if (value === undefined) return {}
   const { type, ttl } = objectAt(value, `${path}.cache_control`)
-  if (type !== 'ephemeral') throw invalid(`${path}.cache_control.type`, 'must be "ephemeral"')
+  if (type !== 'ephemeral') losses.refuse(`${path}.cache_control.type`, 'must be "ephemeral" for this model')
   if (ttl === undefined || ttl === null) return { cacheHint: {} }
-  if (ttl !== '5m' && ttl !== '1h') throw invalid(`${path}.cache_control.ttl`, 'must be "5m" or "1h"')
-  return { cacheHint: { ttl } }
+  if (ttl === '5m' || ttl === '1h') return { cacheHint: { ttl } }
+  losses.refuse(`${path}.cache_control.ttl`, 'must be "5m" or "1h" for this model')
+  return {}
 }

@@ -1,6 +1,7 @@
 import type {
   CacheHint,
   ContentPart,
+  ImagePart,
   Json,
   MessagePart,
   ModelMessage,
@@ -30,7 +31,24 @@ export function messagesOf(body: Fields, losses: Losses): ModelMessage[] {
   if (list.length === 0) throw invalid('messages', 'must have at least one message')
   const reader = new MessagesReader(losses)
   const system = systemOf(body.system, losses)
-  return [...(system ? [system] : []), ...list.flatMap((item, at) => reader.read(item, `messages.${at}`))]
+  const messages = list.flatMap((item, at) => reader.read(item, `messages.${at}`))
+  return [...(system ? [system] : []), ...withUserLast(messages)]
+}
+
+/**
+ * Puts a system message that follows one of the user before it: agents, and many model servers, take no system message at the end.
+ * After results of tools, it becomes a message of the user. All messages are treated alike, not only the last, so that the next
+ * request begins with the same messages.
+ */
+function withUserLast(messages: readonly ModelMessage[]): ModelMessage[] {
+  const ordered: ModelMessage[] = []
+  for (const message of messages) {
+    const before = ordered.at(-1)?.role
+    if (message.role !== 'system' || (before !== 'user' && before !== 'tool')) ordered.push(message)
+    else if (before === 'user') ordered.splice(-1, 0, message)
+    else ordered.push({ ...message, role: 'user' })
+  }
+  return ordered
 }
 
 /**
@@ -55,11 +73,14 @@ const TEXT = new Set(['type', 'text', 'cache_control', 'citations'])
 
 /** A text block; nothing if it is empty. */
 function textBlock(block: Fields, path: string, losses: Losses): readonly TextPart[] {
-  if (block.type !== 'text') throw invalid(`${path}.type`, 'must be "text"')
+  if (block.type !== 'text') {
+    losses.refuse(`${path}.type`, 'must be "text"')
+    return []
+  }
   const text = textAt(block.text, `${path}.text`)
   losses.dropUnknown(block, TEXT, 'text')
   if (given(block, 'citations') !== undefined) losses.drop('text.citations')
-  return text === '' ? [] : [{ type: 'text', text, ...cacheHintOf(block, path) }]
+  return text === '' ? [] : [{ type: 'text', text, ...cacheHintOf(block, path, losses) }]
 }
 
 type Parts = readonly MessagePart[]
@@ -88,7 +109,8 @@ class MessagesReader {
     if (role === 'assistant') return filled(this.#assistant(blocks, place))
     if (role === 'user') return this.#user(blocks, place)
     if (role === 'system') return filled({ role, parts: this.#parts(blocks, place) })
-    throw invalid(`${path}.role`, 'must be "user", "assistant" or "system"')
+    this.#losses.refuse(`${path}.role`, 'must be "user", "assistant" or "system"')
+    return []
   }
 
   /** Results of tools, then the other parts: a model sees the results next to the calls. */
@@ -121,7 +143,7 @@ class MessagesReader {
     const failed = given(block, 'is_error')
     const isError = failed !== undefined && flagAt(failed, `${path}.is_error`)
     const content = resultContent(block.content, `${path}.content`, this.#losses)
-    return { type: 'tool_result', id, tool, content, isError, ...cacheHintOf(block, path) }
+    return { type: 'tool_result', id, tool, content, isError, ...cacheHintOf(block, path, this.#losses) }
   }
 
   #assistant(blocks: readonly Json[], place: string): ModelMessage {
@@ -227,12 +249,21 @@ function userParts(block: Fields, path: string, losses: Losses): Parts {
     case 'document':
       return documentParts(block, path, losses)
     case 'search_result':
-      return [{ type: 'text', text: searchText(block, path, losses), ...cacheHintOf(block, path) }]
+      return [{ type: 'text', text: searchText(block, path, losses), ...cacheHintOf(block, path, losses) }]
     default:
-      if (OF_SERVER_TOOLS.test(kind)) losses.drop(kind)
-      else losses.refuse(`${path}.type`, `"${shown(kind)}" is not supported by this model`)
+      if (!OF_SERVER_TOOLS.test(kind)) return leftOut(losses, `${path}.type`, `"${shown(kind)}" is not supported by this model`)
+      losses.drop(kind)
       return []
   }
+}
+
+/**
+ * A note in place of content that is refused. A model sees it only where it answers in place of a server of this API that could not:
+ * such a server gets the content itself.
+ */
+function leftOut(losses: Losses, field: string, reason: string): readonly TextPart[] {
+  losses.refuse(field, reason)
+  return [{ type: 'text', text: '[content was left out: the model cannot read it]' }]
 }
 
 const IMAGE = new Set(['type', 'source', 'cache_control'])
@@ -240,19 +271,17 @@ const URL_TEXT = /^https?:\/\/\S{1,8000}$/i
 
 function imageParts(block: Fields, path: string, losses: Losses): Parts {
   losses.dropUnknown(block, IMAGE, 'image')
-  const hint = cacheHintOf(block, path)
+  const hint = cacheHintOf(block, path, losses)
   const source = objectAt(block.source, `${path}.source`)
   if (source.type === 'base64') {
-    const image = imageOf(source, `${path}.source`, losses)
-    return image ? [{ type: 'image', ...image, ...hint }] : []
+    return imageOf(source, `${path}.source`, losses).map(part => ({ ...part, ...hint }))
   }
   if (source.type === 'url') {
     const url = textAt(source.url, `${path}.source.url`)
     if (!URL_TEXT.test(url)) throw invalid(`${path}.source.url`, 'must be an http or https address')
     return [{ type: 'image_url', url, ...hint }]
   }
-  losses.refuse(`${path}.source.type`, 'must be "base64" or "url" for this model')
-  return []
+  return leftOut(losses, `${path}.source.type`, 'must be "base64" or "url" for this model')
 }
 
 /** How the base64 of each type begins. */
@@ -265,15 +294,14 @@ const IMAGE_STARTS = new Map([
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /** A checked image. A model gets no bytes that are no image of their type. */
-function imageOf({ media_type, data }: Fields, path: string, losses: Losses): { data: string; mimeType: string } | undefined {
+function imageOf({ media_type, data }: Fields, path: string, losses: Losses): readonly (ImagePart | TextPart)[] {
   const mimeType = textAt(media_type, `${path}.media_type`)
   const base64 = textAt(data, `${path}.data`)
   const start = IMAGE_STARTS.get(mimeType)
-  if (start === undefined) losses.refuse(`${path}.media_type`, `must be one of ${[...IMAGE_STARTS.keys()].join(', ')}`)
-  else if (!BASE64.test(base64)) losses.refuse(`${path}.data`, 'must be base64')
-  else if (!base64.startsWith(start)) losses.refuse(`${path}.data`, `is not an image of the type ${mimeType}`)
-  else return { data: base64, mimeType }
-  return undefined
+  if (start === undefined) return leftOut(losses, `${path}.media_type`, `must be one of ${[...IMAGE_STARTS.keys()].join(', ')}`)
+  if (!BASE64.test(base64)) return leftOut(losses, `${path}.data`, 'must be base64')
+  if (!base64.startsWith(start)) return leftOut(losses, `${path}.data`, `is not an image of the type ${mimeType}`)
+  return [{ type: 'image', data: base64, mimeType }]
 }
 
 const DOCUMENT = new Set(['type', 'source', 'title', 'context', 'citations', 'cache_control'])
@@ -281,7 +309,7 @@ const DOCUMENT = new Set(['type', 'source', 'title', 'context', 'citations', 'ca
 function documentParts(block: Fields, path: string, losses: Losses): Parts {
   losses.dropUnknown(block, DOCUMENT, 'document')
   if (isFields(block.citations) && block.citations.enabled === true) losses.drop('document.citations')
-  const hint = cacheHintOf(block, path)
+  const hint = cacheHintOf(block, path, losses)
   const source = objectAt(block.source, `${path}.source`)
   const [title, context] = [noteAt(block, 'title', path), noteAt(block, 'context', path)]
   const place = `${path}.source`
@@ -296,8 +324,7 @@ function documentParts(block: Fields, path: string, losses: Losses): Parts {
   if (source.type === 'text')
     return [{ type: 'text', text: [...head, textAt(source.data, `${place}.data`)].join('\n\n'), ...hint }]
   if (source.type === 'content') return contentSource(source, head, { place, hint, losses })
-  losses.refuse(`${place}.type`, 'must be "base64", "text" or "content" for this model')
-  return []
+  return leftOut(losses, `${place}.type`, 'must be "base64", "text" or "content" for this model')
 }
 
 interface SourcePlace {
@@ -351,18 +378,13 @@ function resultContent(content: Json | undefined, path: string, losses: Losses):
     }
     return userParts(block, place, losses).flatMap((part): readonly ContentPart[] => {
       if (part.type === 'text') return [{ type: 'text', text: part.text }]
-      losses.refuse(`${place}.source.type`, 'must be "text" in a tool_result for this model')
-      return []
+      return leftOut(losses, `${place}.source.type`, 'must be "text" in a tool_result for this model')
     })
   })
 }
 
 function resultImage(block: Fields, path: string, losses: Losses): readonly ContentPart[] {
   const source = objectAt(block.source, `${path}.source`)
-  if (source.type !== 'base64') {
-    losses.refuse(`${path}.source.type`, 'must be "base64" in a tool_result for this model')
-    return []
-  }
-  const image = imageOf(source, `${path}.source`, losses)
-  return image ? [{ type: 'image', ...image }] : []
+  if (source.type === 'base64') return imageOf(source, `${path}.source`, losses)
+  return leftOut(losses, `${path}.source.type`, 'must be "base64" in a tool_result for this model')
 }

@@ -66,7 +66,7 @@ const TAKERS: Readonly<Record<string, Take>> = {
   stop_sequences: stopOf,
   metadata: metadataOf,
   output_config: (value, losses) => outputConfig(objectAt(value, 'output_config'), losses),
-  output_format: value => formatOf(value, 'output_format'),
+  output_format: (value, losses) => formatOf(value, 'output_format', losses),
   service_tier: tierOf,
   mcp_servers: serversOf,
   container: refused('container'),
@@ -89,8 +89,11 @@ function serversOf(value: Json, losses: Losses): Part {
   return NOTHING
 }
 
-/** Fields that a model can lack: it still answers, and the header of the response lists them. */
-const DEFAULTS: readonly RequestField[] = ['reasoningEffort', 'reasoningTokens']
+/**
+ * Fields that a model can lack: it still answers, and the header of the response lists them. Clients must send `max_tokens`, so many send
+ * one number for all models: the limit of the model counts.
+ */
+const DEFAULTS: readonly RequestField[] = ['maxTokens', 'reasoningEffort', 'reasoningTokens']
 
 /** Whether the body is for an answer, or only to count its tokens. */
 export type Purpose = 'answer' | 'count'
@@ -112,7 +115,7 @@ export function translate(body: Fields, purpose: Purpose): Translated {
     else losses.drop(field)
   }
   const request: OpenRequest = {
-    messages: hinted(messagesOf(body, losses), body),
+    messages: hinted(messagesOf(body, losses), body, losses),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...toolsOf(body, losses),
     ...taken,
@@ -130,8 +133,8 @@ function maxTokensOf(body: Fields, purpose: Purpose): number | undefined {
 }
 
 /** A `cache_control` of the request marks the end of its last message. */
-function hinted(messages: ModelMessage[], body: Fields): ModelMessage[] {
-  const hint = cacheHintOf(body, 'request')
+function hinted(messages: ModelMessage[], body: Fields, losses: Losses): ModelMessage[] {
+  const hint = cacheHintOf(body, 'request', losses)
   const last = messages.at(-1)
   const part = last?.parts.at(-1)
   if (!hint.cacheHint || !last || !part || part.type === 'reasoning' || part.type === 'tool_call') return messages
@@ -180,21 +183,23 @@ function outputConfig(config: Fields, losses: Losses): Part {
   losses.dropUnknown(config, OUTPUT, 'output_config')
   const [effort, format] = [given(config, 'effort'), given(config, 'format')]
   return {
-    ...(effort === undefined ? {} : { reasoningEffort: effortOf(effort) }),
-    ...(format === undefined ? {} : formatOf(format, 'output_config.format')),
+    ...(effort === undefined ? {} : effortOf(effort, losses)),
+    ...(format === undefined ? {} : formatOf(format, 'output_config.format', losses)),
   }
 }
 
-function effortOf(value: Json): ReasoningEffort {
+function effortOf(value: Json, losses: Losses): Part {
   const effort = typeof value === 'string' && Object.hasOwn(EFFORTS, value) ? EFFORTS[value] : undefined
-  if (effort === undefined) throw invalid('output_config.effort', `must be one of ${Object.keys(EFFORTS).join(', ')}`)
-  return effort
+  if (effort !== undefined) return { reasoningEffort: effort }
+  losses.refuse('output_config.effort', `must be one of ${Object.keys(EFFORTS).join(', ')}`)
+  return NOTHING
 }
 
-function formatOf(value: Json, path: string): Part {
+function formatOf(value: Json, path: string, losses: Losses): Part {
   const format = objectAt(value, path)
-  if (format.type !== 'json_schema') throw invalid(`${path}.type`, 'must be "json_schema"')
-  return { responseSchema: objectAt(format.schema, `${path}.schema`) }
+  if (format.type === 'json_schema') return { responseSchema: objectAt(format.schema, `${path}.schema`) }
+  losses.refuse(`${path}.type`, 'must be "json_schema"')
+  return NOTHING
 }
 
 interface ThinkingFields {
@@ -226,6 +231,7 @@ function thinkingOf(body: Fields, maxTokens: number | undefined, losses: Losses)
       return { request: { reasoningTokens }, shown }
     }
     default:
-      throw invalid('thinking.type', 'must be "enabled", "adaptive" or "disabled"')
+      losses.refuse('thinking.type', 'must be "enabled", "adaptive" or "disabled"')
+      return { request: {}, shown }
   }
 }

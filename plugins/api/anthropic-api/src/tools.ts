@@ -40,11 +40,11 @@ const OWN = new Set(['type', 'name', 'description', 'input_schema', 'cache_contr
 
 function ownTool(tool: Fields, path: string, seen: Set<string>, losses: Losses): ToolSpec {
   const name = textAt(tool.name, `${path}.name`)
-  if (!NAME.test(name)) throw invalid(`${path}.name`, 'must have 1 to 128 letters, digits, "_" or "-"')
+  if (!NAME.test(name)) losses.refuse(`${path}.name`, 'must have 1 to 128 letters, digits, "_" or "-"')
   if (seen.has(name)) throw invalid(`${path}.name`, `must be unique, but "${name}" is the name of another tool`)
   seen.add(name)
   const parameters = objectAt(tool.input_schema, `${path}.input_schema`)
-  if (parameters.type !== 'object') throw invalid(`${path}.input_schema.type`, 'must be "object"')
+  if (parameters.type !== 'object') losses.refuse(`${path}.input_schema.type`, 'must be "object"')
   losses.dropUnknown(tool, OWN, 'tools')
   const strict = given(tool, 'strict')
   const description = given(tool, 'description')
@@ -53,7 +53,7 @@ function ownTool(tool: Fields, path: string, seen: Set<string>, losses: Losses):
     description: description === undefined ? '' : textAt(description, `${path}.description`),
     parameters,
     ...(strict === undefined ? {} : { strict: flagAt(strict, `${path}.strict`) }),
-    ...cacheHintOf(tool, path),
+    ...cacheHintOf(tool, path, losses),
   }
 }
 
@@ -98,12 +98,14 @@ function chosen(choice: Fields, { tools, hosted, losses }: Offered): ModelReques
       return 'required'
     case 'tool': {
       const tool = nameAt(choice.name, 'tool_choice.name')
-      if (hosted.includes(tool)) losses.refuse('tool_choice.name', `names "${tool}", which this model does not have`)
-      else if (!tools.some(one => one.name === tool)) throw invalid('tool_choice.name', `must be one of the tools, was "${tool}"`)
-      return { tool }
+      if (tools.some(one => one.name === tool)) return { tool }
+      if (!hosted.includes(tool)) throw invalid('tool_choice.name', `must be one of the tools, was "${tool}"`)
+      losses.refuse('tool_choice.name', `names "${tool}", which this model does not have`)
+      return undefined
     }
     default:
-      throw invalid('tool_choice.type', 'must be "auto", "any", "tool" or "none"')
+      losses.refuse('tool_choice.type', 'must be "auto", "any", "tool" or "none"')
+      return undefined
   }
 }
 

@@ -156,9 +156,24 @@ describe('a request for a model behind another protocol', () => {
           },
         ],
       },
-      { role: 'user', parts: [{ type: 'text', text: 'and' }] },
       { role: 'system', parts: [{ type: 'text', text: 'two' }] },
+      { role: 'user', parts: [{ type: 'text', text: 'and' }] },
     ])
+  })
+
+  it('has no system message at its end', async () => {
+    await using api = await serveScripted([ANSWER])
+    const call = assistant([{ type: 'tool_use', id: 't1', name: 'weather', input: {} }])
+    const result = user([{ type: 'tool_result', tool_use_id: 't1', content: 'sunny' }])
+    const system = { role: 'system', content: 'now' }
+    const roles = async (messages: object[]) => {
+      expect((await api.ask({ messages })).status).to.equal(200)
+      return api.requests.at(-1)!.messages.map(({ role }) => role)
+    }
+    expect(await roles([user('hi'), system])).to.deep.equal(['system', 'user'])
+    expect(await roles([user('hi'), system, call, result])).to.deep.equal(['system', 'user', 'assistant', 'tool'])
+    expect(await roles([user('hi'), call, result, system])).to.deep.equal(['user', 'assistant', 'tool', 'user'])
+    expect(await roles([system, user('hi')])).to.deep.equal(['system', 'user'])
   })
 
   it('is refused by the name of a field that the model does not support', async () => {
@@ -194,6 +209,7 @@ describe('a request for a model behind another protocol', () => {
     expect(await dropped({ thinking: { type: 'enabled', budget_tokens: 1024 } })).to.equal('thinking.budget_tokens')
     expect(await dropped({ output_config: { effort: 'max' } })).to.equal('output_config.effort')
     expect(await dropped({ thinking: { type: 'disabled' } })).to.equal(null)
+    expect(await dropped({ max_tokens: 32_000 })).to.equal('max_tokens')
     expect(await dropped({ service_tier: 'standard_only' })).to.equal('service_tier')
     expect(await dropped({ service_tier: 'auto', stop_sequences: [], top_k: 0, mcp_servers: [] })).to.equal(null)
     const streamed = await api.stream({ system: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] })

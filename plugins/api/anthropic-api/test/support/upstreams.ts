@@ -46,7 +46,7 @@ export function scripted(
   return {
     requests,
     features: { tool_calling: true, streaming: true, vision: true, ...features },
-    models: async () => ({ models: [{ id: 'm' }], open: false }),
+    models: async () => ({ models: [{ id: 'm', output: 10_000 }], open: false }),
     countTokens: async () => 42,
     async *chat(request) {
       requests.push(request)
