@@ -1,0 +1,12 @@
+import { definePlugin } from '@svc/core'
+import { ErrorFormats, Http, NamedModels, Routes } from '@svc/core/contracts'
+import { createRoutes, ERROR_FORMATS } from './routes.ts'
+
+/** The Messages API of Anthropic for clients. */
+export default definePlugin({
+  requires: { models: NamedModels, http: Http },
+  setup(scope, services) {
+    for (const [name, route] of Object.entries(createRoutes(services))) scope.add(Routes, name, route)
+    for (const [name, format] of Object.entries(ERROR_FORMATS)) scope.add(ErrorFormats, name, format)
+  },
+})
