@@ -343,9 +343,10 @@ type ModulePlugin<M> = M extends { default: infer P } ? P : M
 // A plugin without a section adds nothing to the type. `never` would make the whole configuration impossible.
 type SectionOf<P> =
   P extends Plugin<infer S, infer C, string, string> ? ([S] extends [never] ? object : Nest<S, DeepPartial<C>>) : object
-type SectionsOf<M extends readonly unknown[]> = M extends readonly [infer First, ...infer Rest]
-  ? SectionOf<ModulePlugin<First>> & SectionsOf<Rest>
-  : object
+// With an accumulator the recursion is a tail call, which TypeScript allows for more than 50 plugins.
+type SectionsOf<M extends readonly unknown[], All = object> = M extends readonly [infer First, ...infer Rest]
+  ? SectionsOf<Rest, All & SectionOf<ModulePlugin<First>>>
+  : All
 
 type PathOf<P> = P extends Plugin<string, unknown, infer I, string> ? I : never
 type EntryOf<P, Path> =

@@ -1,7 +1,16 @@
 import { type Bail, type CallContext, defineService, type Series } from '@svc/core'
 import type { PublicError } from './chat.ts'
 import type { StoredMessage } from './conversations.ts'
-import type { EmbedReply, EmbedRequest, FinishReason, ModelEvent, ModelFailure, ModelRequest, Usage } from './provider.ts'
+import type {
+  EmbedReply,
+  EmbedRequest,
+  FinishReason,
+  ModelEvent,
+  ModelFailure,
+  ModelRequest,
+  RequestField,
+  Usage,
+} from './provider.ts'
 import type { Selected, SelectionRequest } from './selection.ts'
 
 /** A provider and one of its models. */
