@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type Log } from '@svc/core'
+import { type CallContext, codeOf, type Log, redactText } from '@svc/core'
 import type { CacheStats, Json, Space, Store, StoreOp } from '@svc/core/contracts'
 import { type Area, bytesOf, digest } from './area.ts'
 import type { Entries } from './cache.ts'
@@ -96,7 +96,8 @@ export class StoredEntries implements Entries {
   async #put(area: Area, key: string, text: string, ctx: CallContext): Promise<boolean> {
     const bytes = bytesOf(key, text)
     const at = keyOf(area, key)
-    if (bytes > area.maxBytes) {
+    // the store keeps no secret in clear
+    if (bytes > area.maxBytes || redactText(text) !== text) {
       await this.#remove([at], ctx) // an earlier value would be wrong
       return false
     }

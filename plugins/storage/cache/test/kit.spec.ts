@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { codeOf, definePlugin, svcError, systemContext } from '@svc/core'
+import { codeOf, definePlugin, registerSecret, svcError, systemContext } from '@svc/core'
 import { Cache, CacheAreas, Store } from '@svc/core/contracts'
 import { cacheKit, type CacheSubject, item, KIT_CACHES, testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -115,6 +115,23 @@ describe('a cache', () => {
     const left = async (collection: string) => (await store.range(collection, { limit: 100 }, ctx)).records.length
     for (const collection of ['cache_entries', 'cache_values']) while ((await left(collection)) > 1) await setTimeout(5)
     expect(await Promise.all(['cache_entries', 'cache_values'].map(left))).to.deep.equal([1, 1])
+  })
+
+  it('keeps no secret in the store in clear', async () => {
+    await using memory = await openStore('store-memory')
+    const store = memory.service(Store)
+    await using host = await testHost([PLUGIN], { give: [given(store), ...AREAS], ...IN_STORE })
+    const cache = host.service(Cache)
+    const secret = 'canary-of-the-cache-7f3a91c0'
+    const forget = registerSecret(secret)
+    try {
+      await cache.put('kit', 'a', 1, ctx)
+      expect(await cache.put('kit', 'a', { token: secret }, ctx)).to.equal(false)
+      expect(await cache.get('kit', 'a', ctx)).to.equal(undefined)
+      expect(JSON.stringify(await store.range('cache_values', { limit: 9 }, ctx))).to.not.include(secret)
+    } finally {
+      forget()
+    }
   })
 
   it('needs a store where the configuration says so', async () => {

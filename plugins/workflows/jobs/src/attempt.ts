@@ -1,4 +1,4 @@
-import { type CallContext, createYielder, type Log, pause } from '@svc/core'
+import { type CallContext, createYielder, type Log, pause, redactData, redactText } from '@svc/core'
 import type { Fence, JobKind, JobLogLevel, JobState, JobStep, Json, Store, StoreOp } from '@svc/core/contracts'
 import type { LeaseHold } from '@svc/storage-kit'
 import { interrupted, stepInvalid, stuck, timedOut, tooLarge, toPublicError } from './errors.ts'
@@ -176,11 +176,13 @@ export class Attempt {
     if (step.type === 'progress') this.#writer.report(progressOf(step))
     else if (step.type === 'log') {
       if (!LEVELS.includes(step.level)) throw stepInvalid('the level of a log entry must be debug, info, warning or error')
-      const message = String(step.message).toWellFormed().slice(0, LONGEST_TEXT)
+      const message = redactText(String(step.message)).toWellFormed().slice(0, LONGEST_TEXT)
       await this.#writer.log({ at: Date.now(), attempt: attempts, level: step.level, message })
-    } else if (step.type === 'checkpoint')
-      await this.#writer.write(record => record, [putData(this.id, 'checkpoint', dataOf('checkpoint', step.value))])
-    else if (step.type === 'result') return dataOf('result', step.value)
+    } else if (step.type === 'checkpoint') {
+      const value = dataOf('checkpoint', step.value)
+      if (hasSecret(value)) throw stepInvalid('a checkpoint must not contain a secret: read it again in the next attempt')
+      await this.#writer.write(record => record, [putData(this.id, 'checkpoint', value)])
+    } else if (step.type === 'result') return redactData(dataOf('result', step.value))
     else throw stepInvalid('its type must be progress, log, checkpoint or result')
     return undefined
   }
@@ -210,7 +212,7 @@ export class Attempt {
 
   async #failed(error: unknown): Promise<void> {
     const { kinds } = this.#options
-    const shown = toPublicError(error)
+    const shown = redactData(toPublicError(error))
     await this.#writer.write(record => afterFailure(record, shown, kinds, this.#options.keepMs))
   }
 
@@ -249,8 +251,14 @@ function progressOf(step: Extract<JobStep, { type: 'progress' }>): NonNullable<J
   return {
     progress,
     ...(Number.isFinite(total) ? { total: total! } : {}),
-    ...(typeof message === 'string' ? { message: message.toWellFormed().slice(0, LONGEST_NAME) } : {}),
+    ...(typeof message === 'string' ? { message: redactText(message).toWellFormed().slice(0, LONGEST_NAME) } : {}),
   }
+}
+
+/** Whether data contains the value of a secret, which the store must not keep in clear. */
+export function hasSecret(value: Json): boolean {
+  const hidden = redactData(value)
+  return hidden !== value && JSON.stringify(hidden) !== JSON.stringify(value)
 }
 
 /** Checks the size of data for the store. Throws JOB_TOO_LARGE. */

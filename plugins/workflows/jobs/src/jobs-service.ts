@@ -17,7 +17,7 @@ import type {
   StoreRecord,
 } from '@svc/core/contracts'
 import { timelyId } from '@svc/storage-kit'
-import { dataOf, final } from './attempt.ts'
+import { dataOf, final, hasSecret } from './attempt.ts'
 import { invalid, jobUnknown, queueFull, wrongState } from './errors.ts'
 import type { Kinds } from './kinds.ts'
 import {
@@ -194,6 +194,7 @@ export class JobsService implements Jobs {
     if (!Number.isSafeInteger(due) || due < 0) throw invalid('due', 'must be a time in Unix milliseconds')
     if (schedule !== undefined) checkSchedule(schedule)
     const input = await kinds.check(kind, dataOf('input', request.input), ctx.principal)
+    if (hasSecret(input)) throw invalid('input', 'must not contain a secret: the job can read it itself')
     await this.#checkQueue(ctx)
     const [id, now] = [timelyId(), Date.now()]
     const { id: owner, scopes } = ctx.principal

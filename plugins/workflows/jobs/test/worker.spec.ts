@@ -86,12 +86,14 @@ describe('a worker of jobs', () => {
 
   it('prefers the settings of the operator to those of the plugin', async () => {
     await using own = await open({ grace_s: 1, kinds: { slow: { timeout_s: 1, attempts: 1 } } })
+    const release = Promise.withResolvers<void>()
     own.add(
       'slow',
-      kind(() => sleep(3_000), { timeoutMs: 60_000, attempts: 7 })
+      kind(() => release.promise, { timeoutMs: 60_000, attempts: 7 })
     )
     const { id } = await own.jobs.add({ kind: 'slow' }, ctx)
     const failed = await own.jobs.settled(id, 10_000, ctx)
+    release.resolve()
     expect([failed.maxAttempts, failed.error?.code]).to.deep.equal([1, 'JOB_STUCK'])
   })
 
