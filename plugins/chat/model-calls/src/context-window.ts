@@ -37,6 +37,8 @@ export async function fitContextWindow(
 
 /** The request for a caller who sends the whole conversation. Throws MODEL_FAILED (context_too_long). */
 async function checkContextWindow(request: ModelRequest, at: ModelCandidate, ctx: CallContext): Promise<ModelRequest> {
+  // the server judges its own protocol; a count can be a request of its own
+  if (request.native) return request
   const isForeign = ({ role, provider }: ModelMessage) => role === 'assistant' && provider !== at.provider
   const seen = request.messages.some(isForeign)
     ? { ...request, messages: request.messages.map(message => forProvider(message, at.provider)) }
@@ -178,10 +180,11 @@ export async function countTokens(
   const said = answer.parts.map(textOfPart).join('')
   const estimate = { input: estimated(JSON.stringify(request.messages)), output: estimated(said) }
   if (!provider) return estimate
+  const { native: _native, ...counted } = request
   const count = async (signal: AbortSignal): Promise<Usage> => {
     const ask = (modelRequest: ModelRequest) => provider.countTokens(modelRequest, { ...ctx, signal })
     const alone = (text: string) => ask({ model: request.model, messages: [userSays(text)] })
-    const [input, whole, found] = await Promise.all([ask(request), alone(said), alone(ONE)])
+    const [input, whole, found] = await Promise.all([ask(counted), alone(said), alone(ONE)])
     return { input, output: Math.max(0, whole - found + 1) }
   }
   return withTimeout(LIMIT_MS, count, ctx).catch(() => estimate)
