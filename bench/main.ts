@@ -12,6 +12,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   stream: async () => (await import('./src/stream.ts')).stream,
   start: async () => (await import('./src/start.ts')).startUp,
   help: async () => (await import('./src/help.ts')).help,
+  endpoints: async () => (await import('./src/endpoints.ts')).endpoints,
   providers: async () => (await import('./src/providers.ts')).providers,
   route: async () => (await import('./src/route.ts')).route,
   gates: async () => (await import('./src/gates.ts')).gates,

@@ -1,6 +1,6 @@
 import { schema } from '@svc/core'
 
-interface CacheConfig {
+export interface CacheConfig {
   in: 'memory' | 'store'
   max_bytes: number
 }
