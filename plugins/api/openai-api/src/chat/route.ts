@@ -18,7 +18,7 @@ export function createChatRoute(named: NamedModels, http: Http): Route {
     path: '/v1/chat/completions',
     summary: 'Create a chat completion',
     description:
-      'The model decides who answers: a model gets the request as it is; in an agent (profile:<name>), the tools of svc run.',
+      'The model decides who answers: a model gets the request as it is; in an agent, such as profile:default, the tools of svc run.',
     scope: 'chat',
     bodyLimit: LARGEST_BODY,
     body: BODY,
