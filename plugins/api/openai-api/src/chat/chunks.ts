@@ -26,7 +26,7 @@ export interface ChunkOptions {
   readonly hasLogprobs: boolean
 }
 
-export const DONE = 'data: [DONE]\n\n'
+const DONE = 'data: [DONE]\n\n'
 
 /** Writes the events of a call as frames of a chat completion stream. */
 export class ChunkWriter {
