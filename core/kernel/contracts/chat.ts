@@ -1,5 +1,6 @@
 import { type Bail, defineService, type JsonSchema, type Series, type CallContext, type Waterfall } from '@svc/core'
 import type { StoredMessage, TurnStatus } from './conversations.ts'
+import type { RequestField } from './model-calls.ts'
 import type { FinishReason, ModelMessage, ModelRequest, ToolCallPart, ToolSpec } from './provider.ts'
 import type { Json } from './store.ts'
 import type { Effect, ToolResult } from './tool.ts'
@@ -36,6 +37,8 @@ export interface TurnRequest {
   readonly clientTools?: readonly ToolSpec[]
   /** Parameters of the model. The caller asks for them: a model that does not support one fails with INVALID_VALUE. */
   readonly parameters?: ModelParameters
+  /** Fields of this turn that its caller does not insist on, as in `ModelCallOrder`. */
+  readonly defaults?: readonly RequestField[]
   readonly conversationId?: string
   readonly provider?: string
   readonly model?: string

@@ -87,7 +87,7 @@ async function* streamTurn(
   const messages = await hidden.inserted(request.messages, ctx)
   const { tools, responseSchema, maxTokens } = request
   const parameters = Object.fromEntries(
-    PARAMETERS.filter(name => request[name] !== undefined && !defaults?.includes(name)).map(name => [name, request[name]])
+    PARAMETERS.filter(name => request[name] !== undefined).map(name => [name, request[name]])
   ) as ModelParameters
   const turn: TurnRequest = {
     message: '',
@@ -97,7 +97,8 @@ async function* streamTurn(
     parameters,
     ...(tools ? { clientTools: tools } : {}),
     ...(responseSchema === undefined ? {} : { responseSchema }),
-    ...(maxTokens === undefined || defaults?.includes('maxTokens') ? {} : { maxTokens }),
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(defaults ? { defaults } : {}),
     ...(limits?.timeoutMs === undefined ? {} : { timeoutMs: limits.timeoutMs }),
   }
   let failure: SvcError | undefined
