@@ -37,7 +37,7 @@ export interface TurnRequest {
   readonly clientTools?: readonly ToolSpec[]
   /** Parameters of the model. The caller asks for them: a model that does not support one fails with INVALID_VALUE. */
   readonly parameters?: ModelParameters
-  /** Fields of this turn that its caller does not insist on, as in `ModelCallOrder`. */
+  /** Fields that the caller can do without, as in `ModelCallOrder`. */
   readonly defaults?: readonly RequestField[]
   readonly conversationId?: string
   readonly provider?: string
