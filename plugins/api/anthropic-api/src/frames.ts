@@ -1,4 +1,4 @@
-import type { Json, ModelCallEnd, ModelEvent, ToolCallPart } from '@svc/core/contracts'
+import type { Json, ModelCallEnd, ModelEvent, ToolCallPart, Usage } from '@svc/core/contracts'
 import {
   type AnswerFor,
   type Block,
@@ -8,12 +8,19 @@ import {
   messageData,
   newId,
   NO_USAGE,
+  type Stop,
   stopOf,
   usageOf,
 } from './answer.ts'
 import { writeOpaque } from './opaque.ts'
 
-const frame = (type: string, rest: string) => `event: ${type}\ndata: {"type":"${type}"${rest}}\n\n`
+const frame = (type: string, rest: string): string => `event: ${type}\ndata: {"type":"${type}"${rest}}\n\n`
+
+const endFrames = (stop: Stop, usage: Usage): string =>
+  `${frame('message_delta', `,"delta":${JSON.stringify(stop)},"usage":${JSON.stringify(usageOf(usage))}`)}${frame('message_stop', '')}`
+
+/** The end of an answer that the model refuses to give, after events of its server. */
+export const refusalFrames = (): string => endFrames(stopOf('content_filter', undefined), NO_USAGE)
 
 /** A tool call of the answer. */
 interface CallFrames {
@@ -82,8 +89,7 @@ export class MessageFrames {
     // the arguments of a call that was cut stay as they are
     for (const call of this.#calls) call.isDone = true
     const rest = `${this.#nextCalls()}${this.#close()}${this.#messageData(message?.providerData)}`
-    const delta = JSON.stringify(stopOf(this.#isRefused ? 'content_filter' : finish, stopText))
-    return `${rest}${frame('message_delta', `,"delta":${delta},"usage":${JSON.stringify(usageOf(usage))}`)}${frame('message_stop', '')}`
+    return rest + endFrames(stopOf(this.#isRefused ? 'content_filter' : finish, stopText), usage)
   }
 
   /** The end of an answer that the model refuses to give. */

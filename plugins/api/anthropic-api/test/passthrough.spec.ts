@@ -245,6 +245,18 @@ describe('a server of the Messages API behind svc', () => {
     expect(odd.requests[0]).to.not.have.property('native')
   })
 
+  it('can send much before its first part', async () => {
+    const found = (index: number) =>
+      frame('content_block_start', {
+        index,
+        content_block: { type: 'web_search_tool_result', tool_use_id: 's1', content: [{ text: 'x'.repeat(1_500_000) }] },
+      }) + frame('content_block_stop', { index })
+    const whole = [EVENTS[0], ...[0, 1, 2, 3].map(found), ...EVENTS.slice(8)].join('')
+    await using api = await serveBefore('anthropic', (_received, reply) => reply.end(whole))
+    const response = await api.post('/v1/messages', AGENT_BODY)
+    expect(wires(await response.text())).to.deep.equal(wires(whole))
+  })
+
   it('knows values that svc does not know', async () => {
     await using api = await serveBefore('anthropic', (_received, reply) => reply.end(EVENTS.join('')))
     const future = {
