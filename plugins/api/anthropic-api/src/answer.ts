@@ -20,7 +20,7 @@ const STOPS: Readonly<Record<FinishReason, string>> = {
 }
 
 /** Why an answer ended. */
-interface Stop {
+export interface Stop {
   readonly stop_reason: string
   readonly stop_sequence: string | null
 }

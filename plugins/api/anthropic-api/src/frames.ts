@@ -1,4 +1,4 @@
-import type { Json, ModelCallEnd, ModelEvent, ToolCallPart } from '@svc/core/contracts'
+import type { Json, ModelCallEnd, ModelEvent, ToolCallPart, Usage } from '@svc/core/contracts'
 import {
   type AnswerFor,
   type Block,
@@ -8,12 +8,19 @@ import {
   messageData,
   newId,
   NO_USAGE,
+  type Stop,
   stopOf,
   usageOf,
 } from './answer.ts'
 import { writeOpaque } from './opaque.ts'
 
-const frame = (type: string, rest: string) => `event: ${type}\ndata: {"type":"${type}"${rest}}\n\n`
+const frame = (type: string, rest: string): string => `event: ${type}\ndata: {"type":"${type}"${rest}}\n\n`
+
+const endFrames = (stop: Stop, usage: Usage): string =>
+  `${frame('message_delta', `,"delta":${JSON.stringify(stop)},"usage":${JSON.stringify(usageOf(usage))}`)}${frame('message_stop', '')}`
+
+/** The end of an answer that the model refuses to give, after events of its server. */
+export const refusalFrames = (): string => endFrames(stopOf('content_filter', undefined), NO_USAGE)
 
 /** A tool call of the answer. */
 interface CallFrames {
@@ -42,6 +49,8 @@ export class MessageFrames {
   #index = -1
   /** The kind of the open block, except a tool call. */
   #open: 'text' | 'thinking' | undefined
+  /** The beginning of the frames of the open block of text. */
+  #textHead = ''
   /** The text of reasoning that is left out. */
   #thought = ''
   #isRefused = false
@@ -66,6 +75,9 @@ export class MessageFrames {
 
   /** The frames of an event; an empty text if there are none. */
   take(event: ModelEvent): string {
+    // most events are pieces of text, so this is the hot path
+    if (event.type === 'text' && this.#open === 'text' && !event.refusal && event.text !== '')
+      return `${this.#textHead}${JSON.stringify(event.text)}}}\n\n`
     if (event.type === 'tool_call_delta') return this.#piece(event)
     if (event.type === 'tool_call') return this.#call(event)
     if (this.#calls.length === 0) return this.#say(event)
@@ -77,8 +89,7 @@ export class MessageFrames {
     // the arguments of a call that was cut stay as they are
     for (const call of this.#calls) call.isDone = true
     const rest = `${this.#nextCalls()}${this.#close()}${this.#messageData(message?.providerData)}`
-    const delta = JSON.stringify(stopOf(this.#isRefused ? 'content_filter' : finish, stopText))
-    return `${rest}${frame('message_delta', `,"delta":${delta},"usage":${JSON.stringify(usageOf(usage))}`)}${frame('message_stop', '')}`
+    return rest + endFrames(stopOf(this.#isRefused ? 'content_filter' : finish, stopText), usage)
   }
 
   /** The end of an answer that the model refuses to give. */
@@ -116,7 +127,10 @@ export class MessageFrames {
     if (this.#open === kind) return ''
     const closed = this.#close()
     this.#open = kind
-    return closed + this.#start(kind === 'text' ? { type: kind, text: '' } : { type: kind, thinking: '', signature: '' })
+    if (kind === 'thinking') return closed + this.#start({ type: kind, thinking: '', signature: '' })
+    const started = this.#start({ type: kind, text: '' })
+    this.#textHead = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":{"type":"text_delta","text":`
+    return closed + started
   }
 
   /** Ends the open block of text or reasoning. */

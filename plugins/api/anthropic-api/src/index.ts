@@ -6,7 +6,7 @@ import { createRoutes, ERROR_FORMATS } from './routes.ts'
 export default definePlugin({
   requires: { models: NamedModels, http: Http },
   setup(scope, services) {
-    for (const [name, route] of Object.entries(createRoutes(services))) scope.add(Routes, name, route)
+    for (const [name, route] of Object.entries(createRoutes({ ...services, log: scope.log }))) scope.add(Routes, name, route)
     for (const [name, format] of Object.entries(ERROR_FORMATS)) scope.add(ErrorFormats, name, format)
   },
 })

@@ -1,4 +1,4 @@
-import { type CallContext, codeOf } from '@svc/core'
+import { type CallContext, codeOf, type Log } from '@svc/core'
 import { toPublicError } from '@svc/api-types'
 import type {
   Http,
@@ -14,7 +14,7 @@ import type {
 import { refusedMessage, wholeMessage } from './answer.ts'
 import { prepare, type PreparedCall } from './call.ts'
 import { beganTwice, callCut, errorEvent, errorReply, modelError, modelFailureOf, recordError, type WireError } from './errors.ts'
-import { MessageFrames } from './frames.ts'
+import { MessageFrames, refusalFrames } from './frames.ts'
 
 type Native = Extract<ModelEvent, { type: 'native' }>
 
@@ -68,6 +68,7 @@ const HOLD_MS = 15_000
 export interface ApiServices {
   readonly models: NamedModels
   readonly http: Http
+  readonly log: Log
 }
 
 /**
@@ -75,10 +76,11 @@ export interface ApiServices {
  * too.
  */
 export async function* respond(
-  { models, http }: ApiServices,
+  services: ApiServices,
   request: RouteRequest,
   ctx: CallContext
 ): AsyncGenerator<RouteStreamItem, void> {
+  const { models } = services
   const prepared = await prepare(models, request, 'answer', ctx)
   const events = models.stream(prepared.call, ctx)
   if (!prepared.translated.isStream) {
@@ -109,7 +111,7 @@ export async function* respond(
     if (isRefusal(error)) {
       if (!isSent) yield head(source.isNative)
       yield refusalOf(writer, source, prepared)
-    } else if (isSent) yield (writer ?? NO_WRITER).fail(errorEvent(await wireError(error, http, ctx), ctx.requestId))
+    } else if (isSent) yield (writer ?? NO_WRITER).fail(errorEvent(await wireError(error, services, ctx), ctx.requestId))
     else yield failed(error, ctx)
   } finally {
     source.close()
@@ -121,10 +123,12 @@ const isGone = ({ signal }: CallContext) => signal.aborted && codeOf(signal.reas
 
 const isRefusal = (error: unknown) => modelFailureOf(error)?.kind === 'content_refused'
 
-async function wireError(error: unknown, http: Http, ctx: CallContext): Promise<WireError> {
+/** An error inside a stream. The server does not see it, so an internal error is logged here. */
+async function wireError(error: unknown, { http, log }: ApiServices, ctx: CallContext): Promise<WireError> {
   const known = modelError(error)
   if (known) return known
   const { record, status } = await http.explain(toPublicError(error), ctx)
+  if (record.error_code === 'INTERNAL_ERROR') log.error({ err: error, request_id: ctx.requestId }, 'a stream failed')
   return recordError(record, status)
 }
 
@@ -154,7 +158,6 @@ class AnswerEvents {
   readonly #events: AsyncIterator<ModelCallEvent>
   #start: ModelCallBegun | undefined
   #natives: Native[] = []
-  #others: ModelEvent[] = []
   #held = 0
 
   constructor(events: AsyncIterator<ModelCallEvent>) {
@@ -171,13 +174,9 @@ class AnswerEvents {
   get natives(): readonly Native[] {
     return this.#natives
   }
-  /** The other events before the first part. */
-  get others(): readonly ModelEvent[] {
-    return this.#others
-  }
   /** Whether the server of the model speaks this API. */
   get isNative(): boolean {
-    return this.#natives.length > 0
+    return this.#held > 0
   }
 
   /** Reads up to the first part of the answer, or its end, and returns it. */
@@ -189,8 +188,7 @@ class AnswerEvents {
       if (event.type === 'start') this.#restart(event)
       else if (event.type === 'native') {
         if (this.#hold(event)) return event
-      } else if (isPart(event)) return event
-      else this.#others.push(event as ModelEvent)
+      } else if (isPart(event)) return event // other events before a part have no frames
     }
   }
 
@@ -206,7 +204,6 @@ class AnswerEvents {
   #restart(start: ModelCallBegun): void {
     this.#start = start
     this.#natives = []
-    this.#others = []
     this.#held = 0
   }
 
@@ -242,10 +239,10 @@ const NO_WRITER: Pick<Writer, 'fail'> = { fail: event => event }
 const writerOf = (source: AnswerEvents, prepared: PreparedCall): Writer =>
   source.isNative ? new NativeFrames(source.natives) : translating(source, prepared)
 
-function translating({ provider, others }: AnswerEvents, prepared: PreparedCall): Writer {
+function translating({ provider }: AnswerEvents, prepared: PreparedCall): Writer {
   const frames = new MessageFrames(answerFor(prepared), provider)
   return {
-    begin: () => frames.begin() + others.map(event => frames.take(event)).join(''),
+    begin: () => frames.begin(),
     take(event) {
       if (event.type === 'start') throw beganTwice()
       if (event.type !== 'end') return frames.take(event)
@@ -286,9 +283,9 @@ class NativeFrames implements Writer {
     return nativeFrame(event)
   }
 
-  /** The server has sent the refusal itself. */
+  /** Most servers have sent the whole refusal. */
   refuse(): string {
-    return ''
+    return LAST.has(this.#last) ? '' : refusalFrames()
   }
 
   fail(event: string): string {
