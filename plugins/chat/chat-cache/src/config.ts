@@ -1,7 +1,7 @@
 import { schema } from '@svc/core'
 
 /** The section `chat.cache`. */
-interface CacheConfig {
+export interface CacheConfig {
   enabled: boolean
   ttl_s: number
   max_entries: number

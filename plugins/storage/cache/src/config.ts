@@ -1,6 +1,7 @@
 import { schema } from '@svc/core'
 
-interface CacheConfig {
+/** The section `cache`. */
+export interface CacheConfig {
   in: 'memory' | 'store'
   max_bytes: number
 }
