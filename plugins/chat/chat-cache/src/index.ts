@@ -30,3 +30,5 @@ export default definePlugin({
     scope.add(MetricSources, 'chat-cache', { read: ctx => counts.families(ctx) })
   },
 })
+
+export type { CacheConfig } from './config.ts'

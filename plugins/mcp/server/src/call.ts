@@ -44,7 +44,7 @@ export interface CallLimits {
   readonly resultBytes: number
 }
 
-/** From `decisions.md` section 2. */
+/** The limits of calls in each worker. */
 export const CALL_LIMITS: CallLimits = { atOnce: 64, perTool: 8, waiting: 1_024, timeoutMs: 60_000, resultBytes: 10 * 1_048_576 }
 
 /** A step that a tool sends before its result. */

@@ -15,7 +15,7 @@ interface ToolSchemaRecord {
   readonly parameters: JsonSchema
 }
 
-/** Bytes of the request body (`decisions.md` section 2, limits). */
+/** Maximum bytes of the request body. */
 const BODY_LIMIT = 4 * 1_048_576
 /** Maximum timeout of a call, in seconds. */
 const MAX_TIMEOUT_S = 3_600

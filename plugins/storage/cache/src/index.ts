@@ -37,3 +37,5 @@ async function openStored(
   stored.begin()
   return stored
 }
+
+export type { CacheConfig } from './config.ts'
