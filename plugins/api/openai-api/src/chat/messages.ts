@@ -28,14 +28,13 @@ export function readMessages(value: Json | undefined, leftovers: Leftovers): rea
   for (const [at, item] of items.entries()) {
     const param = `messages[${at}]`
     const message = objectIn(item, param)
-    const role = wordIn(message.role, `${param}.role`, ROLES)
-    READERS[role](message, param, reading)
+    const role = textIn(message.role, `${param}.role`)
+    if (Object.hasOwn(READERS, role)) READERS[role]!(message, param, reading)
+    else addName(leftovers.foreign, `${param}.role`)
   }
   return reading.messages
 }
 
-const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
-type Role = (typeof ROLES)[number]
 type Reader = (message: Wire, param: string, reading: Reading) => void
 
 const instruct: Reader = ({ role: _role, content, ...rest }, param, { messages, leftovers }) => {
@@ -43,7 +42,7 @@ const instruct: Reader = ({ role: _role, content, ...rest }, param, { messages, 
   messages.push({ role: 'system', parts: partsOf(content, `${param}.content`, TEXT_ONLY, leftovers) })
 }
 
-const READERS: Readonly<Record<Role, Reader>> = {
+const READERS: Readonly<Record<string, Reader>> = {
   system: instruct,
   developer: instruct,
   user({ role: _role, content, ...rest }, param, { messages, leftovers }) {
@@ -52,9 +51,6 @@ const READERS: Readonly<Record<Role, Reader>> = {
   },
   assistant: readAssistant,
   tool: readResult,
-  function(_message, param, { leftovers }) {
-    addName(leftovers.foreign, `${param}.role`)
-  },
 }
 
 /** Notes the fields of a message that svc has no use for. Empty lists are in messages that clients send back. */
@@ -71,12 +67,9 @@ function readAssistant(
   { messages, leftovers, calls: known }: Reading
 ): void {
   noteRest(rest, leftovers)
-  const opaque = opaqueIn(reasoning_details, leftovers)
-  const calls = isSet(tool_calls)
-    ? listIn(tool_calls, `${param}.tool_calls`).flatMap((call, at) =>
-        callOf(call, `${param}.tool_calls[${at}]`, opaque, leftovers)
-      )
-    : []
+  const written = isSet(tool_calls) ? listIn(tool_calls, `${param}.tool_calls`) : []
+  const opaque = opaqueIn(reasoning_details, written, leftovers)
+  const calls = written.flatMap((call, at) => callOf(call, `${param}.tool_calls[${at}]`, opaque, leftovers))
   for (const { id, tool } of calls) known.set(id, tool)
   const thoughts = reasoningOf(opaque, isSet(reasoning_content) ? reasoning_content : reasoning)
   const text = isSet(content) ? partsOf(content, `${param}.content`, ASSISTANT_PARTS, leftovers) : []
@@ -92,14 +85,27 @@ function readAssistant(
   })
 }
 
-/** The data of a provider in `reasoning_details`. Those of other servers are only for a server of the same kind. */
-function opaqueIn(details: Json | undefined, { dropped }: Leftovers): OpaqueData[] {
-  if (!Array.isArray(details)) return []
-  const found = details.map(detail => decodeOpaque(isObject(detail) ? detail.data : undefined))
-  if (found.includes(undefined)) addName(dropped, 'messages.reasoning_details')
-  const own = found.filter(one => one !== undefined)
+/** The data of a provider in a message and its calls. That of other servers is only for a server of the same kind. */
+function opaqueIn(details: Json | undefined, calls: readonly Json[], { dropped }: Leftovers): readonly OpaqueData[] {
+  const packed = new Set<Json | undefined>()
+  for (const detail of Array.isArray(details) ? details : []) packed.add(isObject(detail) ? detail.data : undefined)
+  const inDetails = packed.size
+  for (const call of calls) if (isObject(call) && isSet(call.extra_content)) packed.add(signatureIn(call.extra_content))
+  const found: OpaqueData[] = []
+  let at = 0
+  for (const text of packed) {
+    const data = decodeOpaque(text)
+    if (data) found.push(...data)
+    else addName(dropped, at < inDetails ? 'messages.reasoning_details' : 'messages.tool_calls.extra_content')
+    at++
+  }
   // a message has one author
-  return own.filter(({ provider }) => provider === own[0]!.provider)
+  return found.filter(({ provider }) => provider === found[0]!.provider)
+}
+
+function signatureIn(extra: Json): Json | undefined {
+  const google = isObject(extra) ? extra.google : undefined
+  return isObject(google) ? google.thought_signature : undefined
 }
 
 function reasoningOf(opaque: readonly OpaqueData[], text: Json | undefined): ReasoningPart[] {
@@ -110,15 +116,15 @@ function reasoningOf(opaque: readonly OpaqueData[], text: Json | undefined): Rea
 }
 
 /** Reads a call; other calls than those of functions are left to the server of the model. */
-function callOf(value: Json, param: string, opaque: OpaqueData[], leftovers: Leftovers): ToolCallPart[] {
-  const { id, type, function: called, index: _index, extra_content, ...rest } = objectIn(value, param)
+function callOf(value: Json, param: string, opaque: readonly OpaqueData[], leftovers: Leftovers): ToolCallPart[] {
+  const { id, type, function: called, index: _index, extra_content: _extra, ...rest } = objectIn(value, param)
   noteRest(rest, leftovers, 'messages.tool_calls')
   if (isSet(type) && type !== 'function') {
     addName(leftovers.foreign, `${param}.type`)
     return []
   }
   const { name, arguments: written } = objectIn(called, `${param}.function`)
-  const own = opaqueOfCall(extra_content, opaque, leftovers)
+  const own = opaque.find(({ of, call }) => of === 'call' && call === id)
   return [
     {
       type: 'tool_call',
@@ -136,19 +142,6 @@ function argumentsOf(written: Json | undefined, param: string): Pick<ToolCallPar
   if (text.trim() === '') return { arguments: {} }
   const value = parsedJson(text)
   return isObject(value) ? { arguments: value } : { arguments: {}, invalid: text }
-}
-
-/** The data of a call where clients keep the signature of a call. */
-function opaqueOfCall(extra: Json | undefined, opaque: OpaqueData[], { dropped }: Leftovers): OpaqueData | undefined {
-  if (!isSet(extra)) return undefined
-  const google = isObject(extra) ? extra.google : undefined
-  const own = decodeOpaque(isObject(google) ? google.thought_signature : undefined)
-  if (!own || own.of !== 'call' || (opaque.length > 0 && opaque[0]!.provider !== own.provider)) {
-    addName(dropped, 'messages.tool_calls.extra_content')
-    return undefined
-  }
-  opaque.push(own)
-  return own
 }
 
 /** Adds a result. Those of one step are one message. */
@@ -182,7 +175,7 @@ function contentPart(part: MessagePart): ContentPart[] {
   return part.type === 'image' ? [{ type: 'image', data: part.data, mimeType: part.mimeType }] : []
 }
 
-type PartReader = (part: Wire, param: string, leftovers: Leftovers) => MessagePart | undefined
+type PartReader = (part: Wire, param: string, leftovers: Leftovers) => MessagePart
 type PartReaders = Readonly<Record<string, PartReader>>
 
 const text: PartReader = ({ text: said, type: _type, cache_control, ...rest }, param, leftovers) => {
@@ -205,10 +198,7 @@ const image: PartReader = ({ image_url, type: _type, cache_control, ...rest }, p
 const file: PartReader = ({ file: given, type: _type, cache_control, ...rest }, param, leftovers) => {
   noteRest(rest, leftovers, 'messages.content')
   const { file_data, filename, file_id } = objectIn(given, `${param}.file`)
-  if (isSet(file_id) && !isSet(file_data)) {
-    addName(leftovers.foreign, `${param}.file.file_id`)
-    return undefined
-  }
+  if (isSet(file_id) && !isSet(file_data)) return leftOut(`${param}.file.file_id`, 'file_id', leftovers)
   const { data, mimeType } = dataUrl(textIn(file_data, `${param}.file.file_data`), `${param}.file.file_data`)
   const name = isSet(filename) ? { name: textIn(filename, `${param}.file.filename`) } : {}
   return { type: 'file', data, mimeType, ...name, ...hintOf(cache_control, param) }
@@ -243,14 +233,19 @@ function partsOf(content: Json | undefined, param: string, readers: PartReaders,
     const place = `${param}[${at}]`
     const part = objectIn(item, place)
     const type = textIn(part.type, `${place}.type`)
-    const read = Object.hasOwn(readers, type) ? readers[type]!(part, place, leftovers) : undefined
-    if (read) parts.push(read)
-    else if (!Object.hasOwn(readers, type)) addName(leftovers.foreign, `${place}.type`)
+    if (Object.hasOwn(readers, type)) parts.push(readers[type]!(part, place, leftovers))
+    else parts.push(leftOut(`${place}.type`, type, leftovers))
   }
   return parts
 }
 
 const TIMES = ['5m', '1h'] as const
+
+/** A note in place of a part that only a server of the protocol understands, for a model that answers in place of such a server. */
+function leftOut(place: string, what: string, { foreign }: Leftovers): MessagePart {
+  addName(foreign, place)
+  return { type: 'text', text: `(content of the type ${what.slice(0, 100)} was left out)` }
+}
 
 /** `cache_control` as Anthropic and its proxies take it. */
 export function hintOf(control: Json | undefined, param: string): { readonly cacheHint?: CacheHint } {
