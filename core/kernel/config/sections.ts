@@ -343,9 +343,10 @@ type ModulePlugin<M> = M extends { default: infer P } ? P : M
 // A plugin without a section adds nothing to the type. `never` would make the whole configuration impossible.
 type SectionOf<P> =
   P extends Plugin<infer S, infer C, string, string> ? ([S] extends [never] ? object : Nest<S, DeepPartial<C>>) : object
-type SectionsOf<M extends readonly unknown[]> = M extends readonly [infer First, ...infer Rest]
-  ? SectionOf<ModulePlugin<First>> & SectionsOf<Rest>
-  : object
+// Tail recursion: the compiler follows other recursive types for less than 50 modules.
+type SectionsOf<M extends readonly unknown[], Before = object> = M extends readonly [infer First, ...infer Rest]
+  ? SectionsOf<Rest, Before & SectionOf<ModulePlugin<First>>>
+  : Before
 
 type PathOf<P> = P extends Plugin<string, unknown, infer I, string> ? I : never
 type EntryOf<P, Path> =

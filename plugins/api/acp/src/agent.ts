@@ -56,7 +56,7 @@ export async function serveEditor(services: AcpServices, streams: EditorStreams,
   }
 }
 
-/** What svc offers. Chat takes no images and no audio, and connects to no MCP servers of an editor. */
+/** What svc offers. Chat takes no images and no audio. Of the MCP servers of an editor, svc uses the local ones. */
 const CAPABILITIES = {
   loadSession: true,
   promptCapabilities: { image: false, audio: false, embeddedContext: true },

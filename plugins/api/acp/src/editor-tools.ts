@@ -24,11 +24,7 @@ export function editorTools(
     ...(fs?.readTextFile ? [[READ, readTool(modes, find)] as const] : []),
     ...(fs?.writeTextFile ? [[WRITE, writeTool(modes, find)] as const] : []),
     ...(terminal
-      ? [
-          [RUN, runTool(modes, find)] as const,
-          [OUTPUT, outputTool(modes, find)] as const,
-          [STOP, stopTool(modes, find)] as const,
-        ]
+      ? [[RUN, runTool(modes, find)] as const, [OUTPUT, outputTool(modes, find)] as const, [STOP, stopTool(modes, find)] as const]
       : []),
   ]
 }
@@ -69,7 +65,12 @@ async function askEditor(
 
 // Files
 
-const PATH = { type: 'string', minLength: 1, maxLength: 4096, description: 'Path, absolute or relative to the folder of the project' }
+const PATH = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 4096,
+  description: 'Path, absolute or relative to the folder of the project',
+}
 const FROM_1 = { type: 'integer', minimum: 1 }
 
 /**
@@ -307,10 +308,9 @@ const outputTool = (modes: readonly string[], find: FindTurn): Tool =>
     effects: ['read'],
     modes,
     timeoutMs: CALL_MS,
-    parameters: objectOf(
-      { id: TERMINAL, wait_s: { ...WAIT_S, default: 0, description: 'Seconds to wait for the end first' } },
-      ['wait_s']
-    ),
+    parameters: objectOf({ id: TERMINAL, wait_s: { ...WAIT_S, default: 0, description: 'Seconds to wait for the end first' } }, [
+      'wait_s',
+    ]),
     async call({ id, wait_s: waitS = 0 }, ctx) {
       const turn = turnOf(find, ctx)
       mustRun(turn, id)

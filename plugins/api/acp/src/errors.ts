@@ -9,8 +9,7 @@ const INTERNAL = -32_603
 
 export const sessionUnknown = (sessionId: string) => RequestError.sessionNotFound(sessionId)
 
-export const paramInvalid = (field: string, reason: string) =>
-  RequestError.invalidParams({ field, reason }, `${field} ${reason}`)
+export const paramInvalid = (field: string, reason: string) => RequestError.invalidParams({ field, reason }, `${field} ${reason}`)
 
 export const promptRunning = (sessionId: string) =>
   new RequestError(INVALID_REQUEST, 'Invalid request: a prompt of this session is running; cancel it, or wait for its end', {
@@ -56,6 +55,8 @@ export const terminalsFull = (limit: number) =>
   svcError('TERMINALS_FULL', `${limit} commands of this session are running`, {
     hint: 'Stop one with editor_stop_command',
   })
+
+export const serverSilent = (tool: string) => svcError('EDITOR_FAILED', `the MCP server of "${tool}" returned no result`)
 
 // Errors of the start
 

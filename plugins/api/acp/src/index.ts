@@ -1,15 +1,5 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
-import {
-  Chat,
-  Conversations,
-  Modes,
-  Pipes,
-  ProtectedPaths,
-  Providers,
-  Selection,
-  Store,
-  Tools,
-} from '@svc/core/contracts'
+import { Chat, Conversations, Modes, Pipes, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { ACP_CONFIG } from './settings.ts'
 
 /** Serves code editors over the Agent Client Protocol. `svc acp` connects the pipe to its standard input and output. */

@@ -7,7 +7,7 @@ import type {
   ToolCallContent,
   ToolCallUpdate,
 } from '@agentclientprotocol/sdk'
-import { codeOf, isTree, svcError, type CallContext, type SlotView } from '@svc/core'
+import { codeOf, isTree, svcError, type CallContext, type SlotView, withTimeout } from '@svc/core'
 import type { Provider, ToolAnswer, TurnEnd, TurnEvent, TurnRequest } from '@svc/core/contracts'
 import { definedOf } from '@svc/plugin-kit'
 import { requestErrorOf } from './errors.ts'
@@ -29,6 +29,9 @@ interface OpenCall {
 
 /** Milliseconds after a cancellation until the prompt is answered, even if the turn has not ended. */
 const GRACE_MS = 1_000
+
+/** Longer than a server of a session can take to connect or to fail. */
+const READY_MS = 60_000
 
 /** One prompt: a turn of chat whose events the editor shows. */
 export class PromptTurn implements RunningTurn {
@@ -93,6 +96,7 @@ export class PromptTurn implements RunningTurn {
   async #run(message: string): Promise<StopReason> {
     const ctx = { ...this.editor.own, signal: this.#stop.signal, requestId: this.requestId }
     try {
+      await this.#untilReady()
       return await this.#follow(message, ctx)
     } catch (error) {
       if (this.#stop.signal.aborted) return 'cancelled'
@@ -102,6 +106,19 @@ export class PromptTurn implements RunningTurn {
     } finally {
       await this.#closeCalls()
     }
+  }
+
+  /** Waits for the MCP servers of the session, and tells the user which are not used. */
+  async #untilReady(): Promise<void> {
+    const { session, editor } = this
+    const { signal } = this.#stop
+    await withTimeout(READY_MS, () => session.ready, { signal })
+    const { notice } = session
+    session.notice = undefined
+    // the log has it too
+    if (notice === undefined || !editor.capabilities.session?.notices) return
+    const title = 'Some MCP servers of the editor are not used'
+    await this.#show({ sessionUpdate: 'notice', severity: 'warning', title, description: notice })
   }
 
   async #follow(message: string, ctx: CallContext): Promise<StopReason> {
@@ -299,9 +316,7 @@ function stopReasonOfFailure(error: unknown): StopReason | undefined {
 function modelOf(name: string | undefined, providers: SlotView<Provider>): Pick<TurnRequest, 'provider' | 'model'> {
   if (name === undefined) return {}
   const at = name.indexOf('/')
-  return at > 0 && providers.has(name.slice(0, at))
-    ? { provider: name.slice(0, at), model: name.slice(at + 1) }
-    : { model: name }
+  return at > 0 && providers.has(name.slice(0, at)) ? { provider: name.slice(0, at), model: name.slice(at + 1) } : { model: name }
 }
 
 /** Stores the session, from its first turn on. The turn goes on without it. */

@@ -11,7 +11,9 @@ export function* replayOf(
   cwd: string
 ): Generator<SessionUpdate> {
   for (const [at, turn] of turns.entries()) {
-    const results = new Map(turn.flatMap(({ parts }) => parts.flatMap(part => (part.type === 'tool_result' ? [[part.id, part]] : []))))
+    const results = new Map(
+      turn.flatMap(({ parts }) => parts.flatMap(part => (part.type === 'tool_result' ? [[part.id, part]] : [])))
+    )
     for (const { role, parts } of turn)
       for (const part of parts) {
         if (part.type === 'text' && part.text !== '') {

@@ -2,7 +2,7 @@ import type { CallContext } from '@svc/core'
 import type { Json, Space, Store } from '@svc/core/contracts'
 
 /** What the store keeps of a session. The conversation keeps its messages. */
-export interface SessionRecord {
+interface SessionRecord {
   readonly id: string
   readonly owner: string
   readonly conversation: string
@@ -25,7 +25,7 @@ export interface SessionRecords {
   delete(id: string, ctx: CallContext): Promise<void>
 }
 
-export const COLLECTION = 'acp_sessions'
+const COLLECTION = 'acp_sessions'
 export const SPACE: Space = {
   name: 'acp',
   version: 1,

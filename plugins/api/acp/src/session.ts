@@ -21,6 +21,7 @@ import type {
   ToolCall,
   ToolVerdict,
 } from '@svc/core/contracts'
+import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { openRoots, type Roots } from '@svc/safe-fs'
 import { paramInvalid } from './errors.ts'
 import type { SessionRecords } from './session-records.ts'
@@ -58,8 +59,16 @@ export interface Editor {
   readonly own: CallContext
   /** Running turns by their request id, which their tool calls carry. */
   readonly turns: Map<string, RunningTurn>
+  /** Tools of MCP servers of the sessions. */
+  readonly serverTools: Map<string, SharedTool>
   /** What a call of a tool of the editor would change, for the question to the user. */
   readonly preview: (turn: RunningTurn, tool: string, args: Arguments, signal: AbortSignal) => Promise<ToolCallContent[]>
+}
+
+/** A tool in the slot, and the sessions whose servers have it. */
+interface SharedTool {
+  readonly sessions: Set<Session>
+  readonly remove: () => void
 }
 
 export type Arguments = { readonly [name: string]: Json | undefined }
@@ -78,7 +87,7 @@ export interface RunningTurn {
 }
 
 /** A tool call that the editor shows. */
-export interface ShownCall {
+interface ShownCall {
   /** Its id for the editor. */
   readonly toolCallId: string
 }
@@ -101,7 +110,12 @@ export interface Session {
   /** Running commands in terminals of the editor. */
   readonly terminals: Set<string>
   turn: RunningTurn | undefined
-  /** Told to the user with the next prompt. */
+  /** The MCP servers that the editor has named, and their tools by name. */
+  readonly clients: Set<McpClient>
+  readonly serverTools: Map<string, { readonly client: McpClient; readonly tool: string }>
+  /** Settled when these servers have answered or failed. */
+  ready: Promise<void>
+  /** For the user, with the next prompt. */
   notice: string | undefined
 }
 
@@ -124,11 +138,7 @@ export const allows = (mode: Mode, effects: Tool['effects']) => effects.every(ef
 const MAX_FOLDERS = 64
 
 /** The folders in which the tools of the editor work. Throws invalid params. */
-export async function foldersOf(
-  cwd: string,
-  more: readonly string[],
-  protectedPaths: SlotView<ProtectedPaths>
-): Promise<Roots> {
+export async function foldersOf(cwd: string, more: readonly string[], protectedPaths: SlotView<ProtectedPaths>): Promise<Roots> {
   if (more.length >= MAX_FOLDERS) throw paramInvalid('additionalDirectories', `must have less than ${MAX_FOLDERS} folders`)
   const named = [['cwd', cwd] as const, ...more.map((path, at) => [`additionalDirectories[${at}]`, path] as const)]
   for (const [field, path] of named)

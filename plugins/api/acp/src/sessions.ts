@@ -18,6 +18,7 @@ import { codeOf, withTimeout, type CallContext } from '@svc/core'
 import type { Conversation, StoredMessage, ToolCall, ToolVerdict } from '@svc/core/contracts'
 import { definedOf, oneLine } from '@svc/plugin-kit'
 import { editorTools, previewOf } from './editor-tools.ts'
+import { connectServers, leaveServers } from './mcp-servers.ts'
 import { paramInvalid, promptRunning, requestErrorOf, sessionUnknown, tooManySessions } from './errors.ts'
 import { messageOf } from './prompt.ts'
 import { keepSession, PromptTurn } from './prompt-turn.ts'
@@ -38,8 +39,8 @@ export class Sessions {
   readonly #open = new Map<string, Session>()
   #undo: (() => void)[] = []
 
-  constructor(parts: Omit<Editor, 'capabilities' | 'turns' | 'preview'>) {
-    this.#editor = { ...parts, capabilities: {}, turns: new Map(), preview: previewOf }
+  constructor(parts: Omit<Editor, 'capabilities' | 'turns' | 'preview' | 'serverTools'>) {
+    this.#editor = { ...parts, capabilities: {}, turns: new Map(), serverTools: new Map(), preview: previewOf }
   }
 
   /** Offers the tools of the editor. A repeated call replaces them. */
@@ -74,6 +75,8 @@ export class Sessions {
     const past = await this.#past(sessionId, conversationId)
     const known = record && services.modes.has(record.mode) ? record.mode : undefined
     const mode = known ?? (await this.#firstMode())
+    const before = this.#open.get(sessionId)
+    if (before) await this.#leave(before)
     const session = this.#add({ id: sessionId, cwd, roots, mode, mcpServers })
     Object.assign(session, { conversationId, isKept: true, title: record?.title ?? '', turns: past.count })
     if (isShown) for (const update of past.updates(cwd)) await sendUpdate(this.#editor, session, update)
@@ -100,7 +103,6 @@ export class Sessions {
     const onAbort = () => turn.cancel()
     signal.addEventListener('abort', onAbort, { once: true })
     try {
-      await this.#tellNotice(session)
       return await turn.response()
     } finally {
       signal.removeEventListener('abort', onAbort)
@@ -134,9 +136,7 @@ export class Sessions {
     const session = this.#session(sessionId)
     session.turn?.cancel()
     this.#open.delete(sessionId)
-    const { client } = this.#editor
-    for (const terminalId of session.terminals)
-      await client.request('terminal/release', { sessionId, terminalId }).catch(() => {})
+    await this.#leave(session)
     return {}
   }
 
@@ -170,6 +170,19 @@ export class Sessions {
       log.warn({ err, turns: running.length }, 'turns did not end after the editor has gone')
     }
     this.#removeTools()
+    // the process of a local server ends with its session
+    await Promise.all([...this.#open.values()].map(session => leaveServers(this.#editor, session)))
+  }
+
+  /** Ends the commands and the MCP servers of a session. */
+  async #leave(session: Session): Promise<void> {
+    const { client } = this.#editor
+    const cancellationSignal = AbortSignal.timeout(END_MS)
+    const options = { cancellationSignal, stopWaitingOnCancel: true }
+    const released = [...session.terminals].map(terminalId =>
+      client.request('terminal/release', { sessionId: session.id, terminalId }, options).catch(() => {})
+    )
+    await Promise.all([...released, leaveServers(this.#editor, session)])
   }
 
   #removeTools(): void {
@@ -184,9 +197,6 @@ export class Sessions {
 
   #add({ mcpServers, ...parts }: Pick<Session, 'id' | 'cwd' | 'roots' | 'mode'> & { mcpServers: readonly McpServer[] }): Session {
     if (!this.#open.has(parts.id) && this.#open.size >= MAX_SESSIONS) throw tooManySessions(MAX_SESSIONS)
-    const names = mcpServers.map(({ name }) => oneLine(name, 60))
-    if (names.length > 0)
-      this.#editor.services.log.warn({ servers: names.slice(0, 20) }, 'svc does not connect to MCP servers of the editor')
     const session: Session = {
       ...parts,
       conversationId: undefined,
@@ -196,23 +206,15 @@ export class Sessions {
       allowed: new Set(),
       terminals: new Set(),
       turn: undefined,
-      notice: names.length > 0 ? names.slice(0, 20).join(', ') : undefined,
+      clients: new Set(),
+      serverTools: new Map(),
+      ready: Promise.resolve(),
+      notice: undefined,
     }
     this.#open.set(session.id, session)
+    if (mcpServers.length > 0 && this.#editor.services.config.mcp_servers)
+      session.ready = connectServers(this.#editor, session, mcpServers)
     return session
-  }
-
-  /** Tells the user once which MCP servers are not used. An editor that shows no notices has only the log. */
-  async #tellNotice(session: Session): Promise<void> {
-    const { notice } = session
-    session.notice = undefined
-    if (notice === undefined || !this.#editor.capabilities.session?.notices) return
-    await sendUpdate(this.#editor, session, {
-      sessionUpdate: 'notice',
-      severity: 'warning',
-      title: 'svc does not connect to the MCP servers of the editor',
-      description: `Add them to mcp.clients of the configuration of svc: ${notice}`,
-    })
   }
 
   async #firstMode(): Promise<string> {

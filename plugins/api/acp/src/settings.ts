@@ -7,6 +7,7 @@ export interface AcpConfig {
   model?: string
   turn_timeout_ms: number
   editor_tools: boolean
+  mcp_servers: boolean
 }
 
 const text = (description: string) => ({ type: 'string', minLength: 1, description })
@@ -28,6 +29,11 @@ export const ACP_CONFIG = schema<AcpConfig>({
       type: 'boolean',
       default: true,
       description: 'Offer the files and terminals of the editor to the model as tools',
+    },
+    mcp_servers: {
+      type: 'boolean',
+      default: true,
+      description: 'Connect to the local MCP servers that the editor names, with the rights of svc',
     },
   },
 })

@@ -10,7 +10,7 @@ export interface EditorStreams {
 }
 
 /** Maximum size of a message, in bytes. */
-export const MESSAGE_BYTES = 10 * 1_048_576
+const MESSAGE_BYTES = 10 * 1_048_576
 /** Maximum levels of a message. */
 export const DEEPEST = 100
 /** Messages that can wait, and messages that svc handles while the editor does not read the answers. */
@@ -137,12 +137,15 @@ function readLine(line: string): ReadLine {
   const id = isId(message.id) ? message.id : null
   if (message.jsonrpc !== '2.0') return refusal(RPC.invalidRequest, '"jsonrpc" must be "2.0"', id)
   if (deeper(message, DEEPEST)) return refusal(RPC.invalidRequest, `nested deeper than ${DEEPEST} levels`, id)
-  if (!isCall(message) && !isAnswer(message)) return refusal(RPC.invalidRequest, 'not a message of JSON-RPC 2.0', id)
-  return { message: message as unknown as AnyMessage }
+  return isMessage(message) ? { message } : refusal(RPC.invalidRequest, 'not a message of JSON-RPC 2.0', id)
 }
 
 const isId = (id: unknown): id is string | number => typeof id === 'string' || Number.isSafeInteger(id)
-type Tree = Readonly<Record<string, unknown>>
-const isCall = ({ method, id }: Tree) => typeof method === 'string' && (id === undefined || id === null || isId(id))
-const isAnswer = ({ method, id, ...rest }: Tree) =>
-  method === undefined && (id === null || isId(id)) && ('result' in rest || 'error' in rest)
+
+/** A request, a notification or a response. */
+function isMessage(message: unknown): message is AnyMessage {
+  if (!isTree(message)) return false
+  const { method, id, ...rest } = message
+  if (method !== undefined) return typeof method === 'string' && (id === undefined || id === null || isId(id))
+  return (id === null || isId(id)) && ('result' in rest || 'error' in rest)
+}

@@ -30,8 +30,7 @@ const DEFAULTS = { ask_timeout_ms: 600_000, max_rounds: 64 }
 /** Settings of chat that the configuration does not have. */
 async function editorDefaults(command: CommandContext): Promise<ConfigTree> {
   const chat: ConfigTree = {}
-  for (const [key, value] of Object.entries(DEFAULTS))
-    if ((await command.setting('chat', key)) === undefined) chat[key] = value
+  for (const [key, value] of Object.entries(DEFAULTS)) if ((await command.setting('chat', key)) === undefined) chat[key] = value
   return { chat }
 }
 

@@ -10,7 +10,9 @@ describe('an editor that breaks the protocol', () => {
   it('hears what is wrong with each line, and is served on', async () => {
     await using project = await makeProject()
     const wire = openWire(project)
-    expect((await wire.ask('session/new', { cwd: project.folder, mcpServers: [] })).error, 'before initialize').to.include({ code: -32600 })
+    expect((await wire.ask('session/new', { cwd: project.folder, mcpServers: [] })).error, 'before initialize').to.include({
+      code: -32600,
+    })
     await wire.ask('initialize', INITIALIZE)
     const deep = `{"jsonrpc":"2.0","id":8,"method":"session/new","params":${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}}`
     const bad: [line: string, code: number, id: number | string | null][] = [
@@ -34,7 +36,9 @@ describe('an editor that breaks the protocol', () => {
     expect((await wire.ask('session/steal', {})).error).to.include({ code: -32601 })
     expect((await wire.ask('session/new', { cwd: 7 })).error).to.include({ code: -32602 })
     expect((await wire.ask('session/prompt', { sessionId: 'sess_none', prompt: [] })).error).to.include({ code: -32002 })
-    expect((await wire.ask('session/prompt', { sessionId: 'sess_none', prompt: [{ type: 'smell' }] })).error).to.include({ code: -32602 })
+    expect((await wire.ask('session/prompt', { sessionId: 'sess_none', prompt: [{ type: 'smell' }] })).error).to.include({
+      code: -32602,
+    })
     expect((await wire.ask('session/set_mode', { sessionId: '__proto__', modeId: 'build' })).error).to.include({ code: -32002 })
     wire.write('\n\r\n')
     wire.send({ method: 'unknown/notification', params: {} })
@@ -51,7 +55,9 @@ describe('an editor that breaks the protocol', () => {
     await wire.ask('initialize', INITIALIZE)
     const { result } = await wire.ask('session/new', { cwd: project.folder, mcpServers: [] })
     const prompt = (text: string) => ({ sessionId: result!.sessionId, prompt: [{ type: 'text', text }] })
-    expect((await wire.ask('session/prompt', prompt('x'.repeat(9_000_000)))).error, 'longer than a message of chat').to.include({ code: -32602 })
+    expect((await wire.ask('session/prompt', prompt('x'.repeat(9_000_000)))).error, 'longer than a message of chat').to.include({
+      code: -32602,
+    })
     const before = wire.lines.length
     wire.send({ id: 70, method: 'session/prompt', params: prompt('x'.repeat(11 * 1_048_576)) })
     const tooLong = await wire.find(item => wire.lines.indexOf(item) >= before)

@@ -29,7 +29,8 @@ describe('svc acp', () => {
 
   it('answers a prompt in pieces, and writes only the protocol to its output', async () => {
     await using project = await makeProject({
-      'loud.ts': "console.log('loud')\nexport default { requires: {}, optional: {}, setup() { process.stdout.write('loud\\n') } }\n",
+      'loud.ts':
+        "console.log('loud')\nexport default { requires: {}, optional: {}, setup() { process.stdout.write('loud\\n') } }\n",
       'svc.config.yaml': 'plugins: [./loud.ts]\n',
     })
     const editor = await openEditor(project, { args: ['--debug'] })
@@ -83,7 +84,9 @@ describe('svc acp', () => {
     expect(await reasonOf(script([TEXT, finish('length')]))).to.equal('max_tokens')
     expect(await reasonOf(script([TEXT, finish('content_filter')]))).to.equal('refusal')
     expect(await reasonOf(script([{ type: 'fail', kind: 'content_refused' }]))).to.equal('refusal')
-    expect(await reasonOf(script([callOf('facts'), finish('tool_calls')])), 'a model that never stops').to.equal('max_turn_requests')
+    expect(await reasonOf(script([callOf('facts'), finish('tool_calls')])), 'a model that never stops').to.equal(
+      'max_turn_requests'
+    )
     const failed = await errorOf(editor.prompt(sessionId, script([{ type: 'fail', kind: 'bad_request' }])))
     expect(failed).to.include({ code: -32603 })
     expect(failed.message).to.contain('as the script says')
@@ -199,7 +202,8 @@ describe('svc acp', () => {
   it('uses the profile, mode and model of its flags', async () => {
     await using project = await makeProject({
       'svc.config.yaml': `${SCRIPTED['svc.config.yaml']}selection: { profiles_file: profiles.yaml }\n`,
-      'profiles.yaml': 'default: other\nprofiles:\n  other: {}\n  coder: { provider: scripted, model: two, mode: review, system_prompt: Be a coder }\n',
+      'profiles.yaml':
+        'default: other\nprofiles:\n  other: {}\n  coder: { provider: scripted, model: two, mode: review, system_prompt: Be a coder }\n',
     })
     const editor = await openEditor(project, { args: ['--profile', 'coder'] })
     const { sessionId, modes } = await editor.newSession()

@@ -16,7 +16,7 @@ import {
   type RequestPermissionResponse,
   type SessionUpdate,
 } from '@agentclientprotocol/sdk'
-import { COMPILED, SVC } from '../../../../../test/support/entry.ts'
+import { COMPILED, SVC } from '../../support/entry.ts'
 
 /** A home and a project folder. */
 export interface Project extends AsyncDisposable {
@@ -158,7 +158,7 @@ export async function openEditor(project: Project, { args = [], capabilities = {
   }
 }
 
-export type OpenEditor = Awaited<ReturnType<typeof openEditor>>
+export type Editor = Awaited<ReturnType<typeof openEditor>>
 
 /** The error of a request: code, message and data. */
 export async function errorOf(request: Promise<unknown>): Promise<{ code: number; message: string; data?: unknown }> {

@@ -3,12 +3,12 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ClientApp, methods, RequestError, type RequestPermissionRequest } from '@agentclientprotocol/sdk'
 import { expect } from 'chai'
-import { makeProject, openEditor, type OpenEditor } from './support/editor.ts'
+import { makeProject, openEditor, type Editor } from './support/editor.ts'
 
 const FILES = { fs: { readTextFile: true, writeTextFile: true } }
 const allow = async () => ({ outcome: { outcome: 'selected' as const, optionId: 'allow_once' } })
 const call = (tool: string, args: object) => `/tool ${tool} ${JSON.stringify(args)}`
-const lastText = (editor: OpenEditor, sessionId: string, at: number) =>
+const lastText = (editor: Editor, sessionId: string, at: number) =>
   JSON.stringify(editor.updates.call(sessionId, at).last.content)
 
 /** An editor with buffers that are not saved. */
@@ -21,7 +21,12 @@ function withFiles(buffers: Map<string, string>) {
         const text = buffers.get(path) ?? (await readFile(path, 'utf8').catch(() => undefined))
         if (text === undefined) throw RequestError.resourceNotFound(path)
         const from = (line ?? 1) - 1
-        return { content: text.split('\n').slice(from, limit == null ? undefined : from + limit).join('\n') }
+        return {
+          content: text
+            .split('\n')
+            .slice(from, typeof limit === 'number' ? from + limit : undefined)
+            .join('\n'),
+        }
       })
       .onRequest(methods.client.fs.writeTextFile, async ({ params: { path, content } }) => {
         asked.push(path)
@@ -125,7 +130,16 @@ describe('the files of the editor', () => {
     const files = withFiles(new Map())
     const editor = await openEditor(project, { capabilities: FILES, serve: files.serve, permit: allow })
     const { sessionId } = await editor.newSession(inside)
-    const outside = ['../out.txt', join(project.folder, 'out.txt'), 'link.txt', 'up/out.txt', '/etc/passwd', '../in2/x', '../more/m.txt', 'a\u0000.txt']
+    const outside = [
+      '../out.txt',
+      join(project.folder, 'out.txt'),
+      'link.txt',
+      'up/out.txt',
+      '/etc/passwd',
+      '../in2/x',
+      '../more/m.txt',
+      'a\u0000.txt',
+    ]
     let at = 0
     for (const path of outside)
       for (const tool of [call('editor_read_file', { path }), call('editor_write_file', { path, content: 'x' })]) {
@@ -155,9 +169,17 @@ describe('the files of the editor', () => {
   it('are not written in a mode that only reads', async () => {
     await using project = await makeProject({ 'a.txt': 'old' })
     const files = withFiles(new Map())
-    const editor = await openEditor(project, { args: ['--mode', 'plan'], capabilities: { ...FILES, terminal: true }, serve: files.serve, permit: allow })
+    const editor = await openEditor(project, {
+      args: ['--mode', 'plan'],
+      capabilities: { ...FILES, terminal: true },
+      serve: files.serve,
+      permit: allow,
+    })
     const { sessionId } = await editor.newSession()
-    await editor.prompt(sessionId, `${call('editor_write_file', { path: 'a.txt', content: 'x' })}\n${call('editor_run_command', { command: 'ls' })}`)
+    await editor.prompt(
+      sessionId,
+      `${call('editor_write_file', { path: 'a.txt', content: 'x' })}\n${call('editor_run_command', { command: 'ls' })}`
+    )
     expect(editor.updates.of(sessionId, 'tool_call'), 'they are not offered').to.deep.equal([])
     expect(files.asked).to.deep.equal([])
     await editor.prompt(sessionId, call('editor_read_file', { path: 'a.txt' }))
@@ -196,7 +218,9 @@ describe('the files of the editor', () => {
     ]
     for (const [at, [next, pattern]] of answers.entries()) {
       answer = next
-      expect(await editor.prompt(sessionId, call('editor_read_file', { path: 'a.txt' }))).to.deep.equal({ stopReason: 'end_turn' })
+      expect(await editor.prompt(sessionId, call('editor_read_file', { path: 'a.txt' }))).to.deep.equal({
+        stopReason: 'end_turn',
+      })
       expect(lastText(editor, sessionId, at)).to.match(pattern)
     }
     await editor.end()
@@ -238,7 +262,9 @@ describe('the terminals of the editor', () => {
     const editor = await openEditor(project, { capabilities: { terminal: true }, serve, permit: allow })
     const { sessionId } = await editor.newSession()
     await editor.prompt(sessionId, call('editor_run_command', { command: 'serve', wait_s: 0 }))
-    expect(JSON.stringify(editor.updates.call(sessionId, 0).last.rawOutput)).to.contain('still running').and.contain('term_0')
+    expect(JSON.stringify(editor.updates.call(sessionId, 0).last.rawOutput))
+      .to.contain('still running')
+      .and.contain('term_0')
     terminals[0]!.output = 'listening, one request'
     await editor.prompt(sessionId, call('editor_command_output', { id: 'term_0' }))
     expect(lastText(editor, sessionId, 1)).to.contain('one request')

@@ -194,11 +194,7 @@ describe('a cancelled prompt', () => {
     const { sessionId } = await editor.newSession()
     const stop = new AbortController()
     const prompt = [{ type: 'text' as const, text: script([callOf('wait_for', { name: 'never' }), finish('tool_calls')]) }]
-    const turn = editor.agent.request(
-      methods.agent.session.prompt,
-      { sessionId, prompt },
-      { cancellationSignal: stop.signal }
-    )
+    const turn = editor.agent.request(methods.agent.session.prompt, { sessionId, prompt }, { cancellationSignal: stop.signal })
     await editor.updates.until(() => editor.updates.of(sessionId, 'tool_call').length === 1)
     stop.abort()
     expect(await turn).to.deep.equal({ stopReason: 'cancelled' })
