@@ -6,6 +6,7 @@ const CURATED = [
   '@svc/plugin-rest',
   '@svc/plugin-openai-api',
   '@svc/plugin-docs-page',
+  '@svc/plugin-acp',
   '@svc/plugin-mcp-server',
   '@svc/plugin-mcp-bridge',
   '@svc/plugin-mcp-client',
@@ -62,6 +63,7 @@ const CURATED = [
 /** The plugins with commands. Help reads only their package.json. */
 export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-chat',
+  '@svc/plugin-acp',
   '@svc/plugin-mcp-client',
   '@svc/plugin-auth-bearer',
   '@svc/plugin-workflows',
@@ -78,6 +80,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-rest'),
   typeof import('@svc/plugin-openai-api'),
   typeof import('@svc/plugin-docs-page'),
+  typeof import('@svc/plugin-acp'),
   typeof import('@svc/plugin-mcp-server'),
   typeof import('@svc/plugin-mcp-bridge'),
   typeof import('@svc/plugin-mcp-client'),

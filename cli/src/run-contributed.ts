@@ -72,11 +72,12 @@ export class CommandRunner implements AsyncDisposable {
     // some commands of svc create no home, and some handle Ctrl-C themselves
     if (plugin !== MANAGER) void [interrupted(), ensureHome()]
     let started: Promise<RunningHost> | undefined
-    const start = async ({ debug, settings, only }: CommandHostOptions) => {
+    const start = async ({ debug, log, settings, only, surfaces }: CommandHostOptions) => {
       interrupted()
       const config = await this.#settings(debug, settings)
-      const log = debug ? WHOLE_LOG : REFUSALS
-      return this.#stack.use(await startInnerHost(config, ensureHome(), log, only ? { only } : {})).host
+      const output = debug || log ? WHOLE_LOG : REFUSALS
+      const which = { ...(only ? { only } : {}), ...(surfaces ? { kept: surfaces } : {}) }
+      return this.#stack.use(await startInnerHost(config, ensureHome(), output, which)).host
     }
     return {
       get signal() {

@@ -1,4 +1,4 @@
-import { Writable } from 'node:stream'
+import type { Writable } from 'node:stream'
 import { type LogOptions, type RunningHost, systemContext } from '@svc/core'
 import { type Pipe, Pipes } from '@svc/core/contracts'
 import { ensureHome } from '@svc/runtime'
@@ -6,6 +6,7 @@ import { pipeMissing } from './errors.ts'
 import { startInnerHost } from './inner-host.ts'
 import { openLog } from './log-output.ts'
 import { printError } from './command/errors.ts'
+import { takeOutput, untilSignal } from './command/protocol-streams.ts'
 import type { ServeOptions } from './serve-flags.ts'
 import { findSettings } from './settings.ts'
 
@@ -41,20 +42,4 @@ function pipeOf(host: RunningHost): Pipe {
   const pipe = host.slot(Pipes).get(SPOKEN)
   if (!pipe) throw pipeMissing(SPOKEN)
   return pipe
-}
-
-/** Reserves the standard output for one writer. All other output goes to the standard error stream from now on. */
-function takeOutput(): Writable {
-  const write = process.stdout.write.bind(process.stdout)
-  process.stdout.write = process.stderr.write.bind(process.stderr)
-  return new Writable({ write: (chunk: Buffer, _encoding, done) => void write(chunk, error => done(error)) })
-}
-
-/** Aborts at SIGTERM or SIGINT. */
-function untilSignal(): { readonly signal: AbortSignal } & Disposable {
-  const controller = new AbortController()
-  const end = () => controller.abort()
-  const taken = ['SIGTERM', 'SIGINT'] as const
-  for (const signal of taken) process.on(signal, end)
-  return { signal: controller.signal, [Symbol.dispose]: () => taken.forEach(signal => process.off(signal, end)) }
 }

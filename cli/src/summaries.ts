@@ -34,6 +34,7 @@ const OWN_WORDS: readonly string[] = [
 export const RESERVED_WORDS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(OWN_WORDS.map(words => [words, 'svc'])),
   ...Object.fromEntries(['build', 'config', 'doctor', 'plugins', 'status'].map(word => [word, MANAGER])),
+  acp: '@svc/plugin-acp',
   chat: '@svc/plugin-chat',
   providers: '@svc/plugin-chat',
   tools: '@svc/plugin-chat',

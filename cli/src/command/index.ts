@@ -9,6 +9,8 @@ export { INTERRUPTED, usageError } from './errors.ts'
 // The terminal: questions and text
 export { hiddenQuestion, passingPerson, type TerminalUser, personAt } from './person.ts'
 export { clipped, counted, milliseconds, named, oneLine, table, visible, visibleLines, wrapped } from './text.ts'
+// A protocol over standard input and output
+export { takeOutput, untilSignal } from './protocol-streams.ts'
 // Variables of plugins
 export { UNSET_HINT, unsetIn, unsetText } from './unset-variables.ts'
 // Tests

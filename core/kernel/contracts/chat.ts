@@ -145,7 +145,7 @@ export interface TurnEnd {
   readonly toolsUsed: readonly ToolUse[]
   /** The reply as data, when `responseSchema` was set and the turn has completed. */
   readonly data?: Json
-  /** Why the model ended its last answer, for a turn with `messages`. */
+  /** Why the model ended its last answer. `tool_calls` without `calls`: the turn had no step left to run them. */
   readonly finish?: FinishReason
   /** Calls of `clientTools`, which the caller runs. */
   readonly calls?: readonly ToolCallPart[]

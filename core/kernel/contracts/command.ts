@@ -54,6 +54,10 @@ export interface CommandHostOptions {
    * shown.
    */
   readonly debug?: boolean
+  /** Writes the log of the host to standard error, at the configured level. */
+  readonly log?: boolean
+  /** Sections whose plugins start although they are of kind `surface`, which the host of a command leaves out. */
+  readonly surfaces?: readonly string[]
   /** Starts only the plugins that provide these services, and those that they need. Default: all. */
   readonly only?: readonly string[]
 }

@@ -273,7 +273,7 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
     toolsUsed: turn.toolsUsed,
     ...(turn.data === undefined || status !== 'completed' ? {} : { data: turn.data }),
     ...(turn.asked.messages ? { made: turn.made } : {}),
-    ...(turn.finish === undefined || !turn.asked.messages ? {} : { finish: turn.finish }),
+    ...(turn.finish === undefined ? {} : { finish: turn.finish }),
     ...(turn.clientCalls.length > 0 ? { calls: turn.clientCalls } : {}),
   }
 }

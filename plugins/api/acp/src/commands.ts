@@ -1,0 +1,3 @@
+import { Acp } from './commands/acp.ts'
+
+export const COMMANDS = { acp: Acp }
