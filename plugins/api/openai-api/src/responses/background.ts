@@ -48,17 +48,18 @@ export function createResponseJobs(services: ResponseServices): JobKind {
   return {
     description: 'Makes a response of the OpenAI API in the background',
     input: { type: 'object', required: ['response'], properties: { response: { type: 'string' } }, additionalProperties: false },
+    scope: 'chat',
     run: (task, ctx) => make(task, services, ctx),
   }
 }
 
-async function* make({ input, fence }: JobTask, services: ResponseServices, ctx: CallContext): AsyncGenerator<JobStep, void> {
+async function* make({ id, input, fence }: JobTask, services: ResponseServices, ctx: CallContext): AsyncGenerator<JobStep, void> {
   const { responses } = services
   const hex = isObject(input) ? String(input.response) : ''
   const found = await responses.find(hex, ctx)
   const { body } = found ? await responses.data(found, ctx) : {}
-  // deleted, or cancelled before its worker died
-  if (!found || isFinal(found.record) || !isObject(body)) return
+  // deleted, cancelled before its worker died, or a job that another plugin has added
+  if (found?.record.job !== id || isFinal(found.record) || !isObject(body)) return
   using writer = new EventWriter(hex, await responses.countEvents(hex, ctx), fence, services, ctx)
   const createdAt = Math.floor(found.record.createdAt / 1000)
   const prepared = await prepareAgain(body, { hex, createdAt }, found, services, ctx)

@@ -310,36 +310,31 @@ export class Output {
   }
 
   #say(reasoning: Item & { text: string }, text: string): void {
-    const { summary } = this.#options.shows
-    const place = this.#reasoningPlace(reasoning)
-    if (reasoning.text === '') {
-      if (summary) this.#emit('response.reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } })
-      else this.#emit('response.content_part.added', { ...place, part: { type: 'reasoning_text', text: '' } })
-    }
+    const place = this.#summaryPlace(reasoning)
+    if (reasoning.text === '')
+      this.#emit('response.reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } })
     reasoning.text += text
-    this.#emit(`response.reasoning_${summary ? 'summary_' : ''}text.delta`, { ...place, delta: text })
+    this.#emit('response.reasoning_summary_text.delta', { ...place, delta: text })
   }
 
-  #reasoningPlace({ wire, at }: Item): Fields {
-    return { item_id: wire.id, output_index: at, [this.#options.shows.summary ? 'summary_index' : 'content_index']: 0 }
+  #summaryPlace({ wire, at }: Item): Fields {
+    return { item_id: wire.id, output_index: at, summary_index: 0 }
   }
 
+  /**
+   * Reasoning is a summary, also for clients that ask for none: only the events of summaries have the same names in the API of
+   * OpenAI and in Open Responses.
+   */
   #endReasoning(): void {
     const reasoning = this.#reasoning
     this.#reasoning = undefined
     if (!reasoning) return
     const { wire, text } = reasoning
-    const place = this.#reasoningPlace(reasoning)
-    if (text !== '' && this.#options.shows.summary) {
-      const part = { type: 'summary_text', text }
+    if (text !== '') {
+      const [place, part] = [this.#summaryPlace(reasoning), { type: 'summary_text', text }]
       wire.summary = [part]
       this.#emit('response.reasoning_summary_text.done', { ...place, text })
       this.#emit('response.reasoning_summary_part.done', { ...place, part })
-    } else if (text !== '') {
-      const part = { type: 'reasoning_text', text }
-      wire.content = [part]
-      this.#emit('response.reasoning_text.done', { ...place, text })
-      this.#emit('response.content_part.done', { ...place, part })
     }
     this.#done(reasoning)
   }
@@ -414,8 +409,7 @@ export function visible(items: readonly Json[], { encrypted }: Pick<Shown, 'encr
   if (encrypted) return items.map(item => ({ ...(item as object) }) as Json)
   return items.flatMap(item => {
     const { encrypted_content, ...shown }: Fields = { ...(item as object) }
-    const isHidden =
-      encrypted_content !== undefined && shown.content === undefined && (shown.summary as Json[] | undefined)?.length === 0
+    const isHidden = encrypted_content !== undefined && (shown.summary as Json[] | undefined)?.length === 0
     return isHidden ? [] : [shown as Json]
   })
 }

@@ -6,7 +6,6 @@ import {
   booleanIn,
   createLeftovers,
   integerIn,
-  isObject,
   isSet,
   type Leftovers,
   listIn,
@@ -43,8 +42,6 @@ export interface Shown {
   /** The data of the provider, encoded. */
   readonly encrypted: boolean
   readonly logprobs: boolean
-  /** Reasoning as a summary; otherwise as its content. */
-  readonly summary: boolean
 }
 
 /** Fields that a model can lack without a change of meaning. An answer that ends at the model's own limit says so. */
@@ -110,7 +107,6 @@ export function readResponse(body: Wire): AskedResponse {
     shows: {
       encrypted: include.has(ENCRYPTED),
       logprobs: request.logprobs !== undefined,
-      summary: isObject(body.reasoning) && (isSet(body.reasoning.summary) || isSet(body.reasoning.generate_summary)),
     },
     tools,
     echo,

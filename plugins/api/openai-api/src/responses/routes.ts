@@ -259,7 +259,7 @@ async function* retrieve(
     }
     if (found.record.job === undefined) throw notInBackground('streamed again')
     events = storedEvents(found, after(), services, ctx)
-    yield {}
+    yield { headers: {} }
   } catch (error) {
     yield replyOf(await failureOf(error, services.http, ctx))
     return
