@@ -127,7 +127,9 @@ describe('a stored response', () => {
     const first = await stored({ input: 'one' })
     const second = await stored({ input: 'two', previous_response_id: first.id })
     await api.remove(first.id)
-    expect((await missing(api.respond({ input: 'x', previous_response_id: second.id })))[1]).to.equal('previous_response_not_found')
+    expect((await missing(api.respond({ input: 'x', previous_response_id: second.id })))[1]).to.equal(
+      'previous_response_not_found'
+    )
     for (const previous_response_id of ['resp_x', `resp_${'0'.repeat(32)}`, '', '__proto__'])
       expect((await missing(api.respond({ input: 'x', previous_response_id })))[1]).to.equal('previous_response_not_found')
   })

@@ -102,12 +102,19 @@ describe('a response', () => {
       says('system', 'a'),
       { role: 'developer', content: [{ type: 'input_text', text: 'b' }] },
       says('user', 'one'),
-      says('assistant', [{ type: 'output_text', text: 'two', annotations: [] }, { type: 'refusal', refusal: 'no' }]),
+      says('assistant', [
+        { type: 'output_text', text: 'two', annotations: [] },
+        { type: 'refusal', refusal: 'no' },
+      ]),
       says('user', [
         { type: 'input_text', text: 'see' },
         { type: 'input_image', image_url: data, detail: 'auto' },
         { type: 'input_image', image_url: 'https://x.example/a.png' },
-        { type: 'input_file', filename: 'a.pdf', file_data: `data:application/pdf;base64,${Buffer.from('%PDF').toString('base64')}` },
+        {
+          type: 'input_file',
+          filename: 'a.pdf',
+          file_data: `data:application/pdf;base64,${Buffer.from('%PDF').toString('base64')}`,
+        },
       ]),
     ]
     expect(await said({ input, instructions: 'be brief' })).to.equal(
@@ -129,7 +136,8 @@ describe('a response', () => {
     ])
     const stream = await api.stream({ input, tools })
     for (const { item, output_index } of stream.of('response.output_item.done')) {
-      const own = (type: string) => stream.of(`response.function_call_arguments.${type}`).filter(event => event.item_id === item.id)
+      const own = (type: string) =>
+        stream.of(`response.function_call_arguments.${type}`).filter(event => event.item_id === item.id)
       const pieces = own('delta')
         .map(({ delta }) => delta)
         .join('')
@@ -160,7 +168,12 @@ describe('a response', () => {
   })
 
   it('calls custom tools with a text', async () => {
-    const patch = { type: 'custom', name: 'patch', description: 'd', format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' } }
+    const patch = {
+      type: 'custom',
+      name: 'patch',
+      description: 'd',
+      format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' },
+    }
     const input = [says('user', '/tool patch {"input":"*** Begin\\nx"}')]
     const { of, response } = await api.stream({ input, tools: [patch] })
     expect(response.output[0]).to.include({ type: 'custom_tool_call', name: 'patch', input: '*** Begin\nx', status: 'completed' })
@@ -186,7 +199,9 @@ describe('a response', () => {
   it('honours tool_choice', async () => {
     const tools = [fn('a'), fn('b')]
     const called = async (tool_choice: unknown) =>
-      (await ok({ input: 'x', tools, tool_choice })).output.flatMap(({ type, name }: Tree) => (type === 'function_call' ? [name] : []))
+      (await ok({ input: 'x', tools, tool_choice })).output.flatMap(({ type, name }: Tree) =>
+        type === 'function_call' ? [name] : []
+      )
     expect(await called('auto')).to.deep.equal([])
     expect(await called('none')).to.deep.equal([])
     expect(await called('required')).to.deep.equal(['a'])
@@ -197,7 +212,11 @@ describe('a response', () => {
 
   it('honours max_output_tokens: the response is incomplete, and says why', async () => {
     const body = await ok({ input: 'one two three', max_output_tokens: 2 })
-    expect(body).to.deep.include({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, completed_at: null })
+    expect(body).to.deep.include({
+      status: 'incomplete',
+      incomplete_details: { reason: 'max_output_tokens' },
+      completed_at: null,
+    })
     expect([textOf(body), body.output[0].status]).to.deep.equal(['You said', 'incomplete'])
     const { types, response, isDone } = await api.stream({ input: 'one two three', max_output_tokens: 2 })
     expect([types.at(-1), textOf(response), isDone]).to.deep.equal(['response.incomplete', 'You said', true])
@@ -257,7 +276,14 @@ describe('a response', () => {
     expect(await dropped({ text: { verbosity: 'low' } })).to.equal('text.verbosity')
     expect(await dropped({ include: ['web_search_call.results'] })).to.equal('include.web_search_call.results')
     expect(await dropped({ stream_options: { include_obfuscation: true } })).to.equal('stream_options.include_obfuscation')
-    const nothing = { truncation: 'disabled', service_tier: 'auto', metadata: {}, user: null, tools: [], parallel_tool_calls: true }
+    const nothing = {
+      truncation: 'disabled',
+      service_tier: 'auto',
+      metadata: {},
+      user: null,
+      tools: [],
+      parallel_tool_calls: true,
+    }
     expect(await dropped({ ...nothing, include: ['reasoning.encrypted_content'], prompt_cache_key: 'k' })).to.equal(null)
   })
 
@@ -324,7 +350,11 @@ describe('a response of another server', () => {
       await reply.write(`${chunk({}, 'stop')}data: [DONE]\n\n`)
       return reply.end()
     }
-    await using api = await startResponses({ upstream, plugins: ['chat-policy'], config: { chat: { policy: { backoff_ms: 1 } } } })
+    await using api = await startResponses({
+      upstream,
+      plugins: ['chat-policy'],
+      config: { chat: { policy: { backoff_ms: 1 } } },
+    })
     const { types, response } = await api.stream({ model: 'up/m', input: 'hi' })
     expect([attempts, textOf(response), types.filter(type => type === 'response.created').length]).to.deep.equal([2, 'ok', 1])
   })
@@ -408,7 +438,12 @@ describe('data of a provider in a response', () => {
     await using api = await startResponses({ give: [item(Providers, 'think', thinker())] })
     const { text, response, of } = await api.stream(first)
     expect(text).to.not.include('encrypted_content')
-    expect(response.output.map(({ type }: Tree) => type)).to.deep.equal(['reasoning', 'message', 'function_call', 'function_call'])
+    expect(response.output.map(({ type }: Tree) => type)).to.deep.equal([
+      'reasoning',
+      'message',
+      'function_call',
+      'function_call',
+    ])
     expect(of('response.output_item.added').map(({ output_index }) => output_index)).to.deep.equal([0, 1, 2, 3])
     expect(of('response.output_item.done').map(({ item: done }) => done)).to.deep.equal(response.output)
   })
