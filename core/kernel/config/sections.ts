@@ -343,9 +343,9 @@ type ModulePlugin<M> = M extends { default: infer P } ? P : M
 // A plugin without a section adds nothing to the type. `never` would make the whole configuration impossible.
 type SectionOf<P> =
   P extends Plugin<infer S, infer C, string, string> ? ([S] extends [never] ? object : Nest<S, DeepPartial<C>>) : object
-type SectionsOf<M extends readonly unknown[]> = M extends readonly [infer First, ...infer Rest]
-  ? SectionOf<ModulePlugin<First>> & SectionsOf<Rest>
-  : object
+// The parameter of a union of functions is the intersection of theirs. A recursive type would end at 50 plugins.
+type SectionTakers<M extends readonly unknown[]> = { [I in keyof M]: (section: SectionOf<ModulePlugin<M[I]>>) => void }[number]
+type SectionsOf<M extends readonly unknown[]> = SectionTakers<M> extends (section: infer S) => void ? S : object
 
 type PathOf<P> = P extends Plugin<string, unknown, infer I, string> ? I : never
 type EntryOf<P, Path> =

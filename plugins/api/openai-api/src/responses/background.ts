@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, codeOf } from '@svc/core'
 import type { Fence, JobKind, Jobs, JobStep, Json, JobTask } from '@svc/core/contracts'
 import { isObject, type Wire } from '../fields.ts'
-import { Opening } from '../opening.ts'
+import { AnswerStart } from '../answer-start.ts'
 import { responseError, responseNotFound } from './errors.ts'
 import { outputOf, type Prepared, prepare, recordOf, type ResponseServices, storedInput, storeOps } from './making.ts'
 import { type Output, type ResponseEvent, resourceOf, visible } from './output.ts'
@@ -106,9 +106,9 @@ async function tell(
 ): Promise<void> {
   const events = named.stream(call, ctx)[Symbol.asyncIterator]()
   try {
-    const opening = new Opening(events)
-    const first = await opening.read()
-    if (opening.start) output.take(opening.start)
+    const begin = new AnswerStart(events)
+    const first = await begin.read()
+    if (begin.start) output.take(begin.start)
     if (first) await writer.add(output.take(first))
     for (let step = await events.next(); !step.done; step = await events.next()) {
       // after the end of a call that failed, its error follows

@@ -53,6 +53,7 @@ export const RESPONSES_SCHEMA = {
 export interface ResponsesOptions {
   readonly http: Http
   readonly named: NamedModels
+  readonly holdMs: number
   readonly store: Store
   readonly conversations: Conversations | undefined
   readonly jobs: Jobs | undefined
@@ -66,7 +67,7 @@ const SWEEP_MS = 10 * MINUTE_MS
 
 /** Responses: opens their space, and deletes expired ones until `lasting.signal` aborts. */
 export async function createResponses(
-  { http, named, store, conversations, jobs, lasting, log }: ResponsesOptions,
+  { http, named, holdMs, store, conversations, jobs, lasting, log }: ResponsesOptions,
   config: ResponsesConfig
 ) {
   await store.open(SPACE, lasting)
@@ -79,7 +80,7 @@ export async function createResponses(
   const services = { named, http, responses, limits }
   void sweeping(responses, lasting, log)
   return {
-    routes: createResponseRoutes({ ...services, jobs }),
+    routes: createResponseRoutes({ ...services, holdMs, jobs }),
     kind: { name: KIND, job: createResponseJobs(services) },
     format: RESPONSES_FORMAT,
   }

@@ -2,7 +2,7 @@ import type { CallContext } from '@svc/core'
 import type { Jobs, Json, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
 import { integerIn, isSet, type Wire, wordIn } from '../fields.ts'
 import { invalidParam } from '../errors.ts'
-import { Opening, settledIn } from '../opening.ts'
+import { AnswerStart, settledIn } from '../answer-start.ts'
 import { cancelled, queue, reconciled, shownResponse, storedEvents } from './background.ts'
 import { backgroundUnavailable, failureOf, notInBackground, replyOf, responseError } from './errors.ts'
 import { headersOf, outputOf, type Prepared, prepare, type ResponseServices, storeOps } from './making.ts'
@@ -11,10 +11,10 @@ import { readResponse } from './request.ts'
 import { idOf } from './store.ts'
 
 const LARGEST_BODY = 32 * 1024 * 1024
-/** Milliseconds for which the head of a stream waits for the first part, so that a failure gets its status. Then heartbeats begin. */
-const HOLD_MS = 15_000
 
 export interface RouteServices extends ResponseServices {
+  /** Milliseconds for which the head of a stream waits for the first part, so that a failure gets its status. Then heartbeats begin. */
+  readonly holdMs: number
   readonly jobs: Jobs | undefined
 }
 
@@ -163,18 +163,18 @@ async function keep(
 async function* whole(prepared: Prepared, services: RouteServices, ctx: CallContext): AsyncGenerator<RouteStreamItem, void> {
   const { asked, call } = prepared
   const output = outputOf(prepared)
-  let opening: Opening | undefined
+  let begin: AnswerStart | undefined
   const events = services.named.stream(call, ctx)[Symbol.asyncIterator]()
   try {
-    opening = new Opening(events)
-    const first = await opening.read()
-    if (opening.start) output.take(opening.start)
+    begin = new AnswerStart(events)
+    const first = await begin.read()
+    if (begin.start) output.take(begin.start)
     if (first) output.take(first)
     for (let step = await events.next(); !step.done; step = await events.next())
       if (step.value.type !== 'end' || step.value.status === 'completed') output.take(step.value)
     const { response } = output.finish()
     await keep(prepared, { response, output }, services, ctx)
-    yield { headers: await headersOf(opening.start, asked, services.named, ctx), body: response }
+    yield { headers: await headersOf(begin.start, asked, services.named, ctx), body: response }
   } catch (error) {
     yield replyOf(await failureOf(error, services.http, ctx))
   } finally {
@@ -189,14 +189,14 @@ async function* streamed(prepared: Prepared, services: RouteServices, ctx: CallC
   const events = named.stream(call, ctx)[Symbol.asyncIterator]()
   let isOpen = false
   try {
-    const opening = new Opening(events)
-    const reading = opening.read()
-    await settledIn(HOLD_MS, reading)
-    yield { headers: await headersOf(opening.start, asked, named, ctx) }
+    const begin = new AnswerStart(events)
+    const reading = begin.read()
+    await settledIn(services.holdMs, reading)
+    yield { headers: await headersOf(begin.start, asked, named, ctx) }
     isOpen = true
     yield frames(output.begin())
     const first = await reading
-    if (opening.start) output.take(opening.start)
+    if (begin.start) output.take(begin.start)
     if (first) yield* framesOf(output.take(first))
     for (let step = await events.next(); !step.done; step = await events.next()) {
       // after the end of a call that failed, its error follows
