@@ -188,7 +188,7 @@ describeWith('bubblewrap', 'the format of errors of an isolated plugin', functio
     await service.seen(/\/.well-known, which isolated plugins cannot use.*a format of errors is not used/)
   })
 
-  it('that hangs or dies costs its requests half a second, and nobody else anything', async () => {
+  it('that hangs or dies costs only its own requests, and those half a second', async () => {
     const began = performance.now()
     const hanging = ask('/hanging/hang')
     const other = await ask('/fine/nothing')

@@ -90,8 +90,8 @@ describe('guessing a credential', function () {
     for (const header of ['authorization', 'x-goog-api-key']) {
       const { guess, statuses } = newAddress()
       await guess(header)
-      for (const headers of [{ authorization: `Bearer ${KEY}` }, { 'x-api-key': KEY }, { 'x-goog-api-key': KEY }])
-        expect(await statuses(headers as Record<string, string>)).to.deep.equal([429])
+      const each: Record<string, string>[] = [{ authorization: `Bearer ${KEY}` }, { 'x-api-key': KEY }, { 'x-goog-api-key': KEY }]
+      for (const headers of each) expect(await statuses(headers)).to.deep.equal([429])
     }
   })
 

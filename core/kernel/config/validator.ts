@@ -37,6 +37,8 @@ function makeAjv(options: Options): Ajv {
     validateSchema: false,
     useDefaults: true,
     addUsedSchema: false,
+    // ajv writes each format that it does not know to the console.
+    logger: false,
     ...options,
   })
   return ajv.removeKeyword('uniqueItems').addKeyword(uniqueItems(loaded))

@@ -295,7 +295,10 @@ export type ModelEvent =
     } & OfChoice)
   | ({ readonly type: 'logprobs'; readonly tokens: readonly TokenLogprob[] } & OfChoice)
   | ({ readonly type: 'citation'; readonly citation: Citation } & OfChoice)
-  /** An event (or the whole answer, with `gathered`) of the server, for `ModelRequest.native`, before the events made of it. */
+  /**
+   * An event (or the whole answer, with `gathered`) of the server, for `ModelRequest.native`, before the events made of it. An error is
+   * none: it fails the call.
+   */
   | { readonly type: 'native'; readonly event?: string; readonly data: Json }
   | { readonly type: 'usage'; readonly usage: Usage }
   | ({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { codeOf, messageOf } from '@svc/core'
-import type { ModelFailure, ModelFailureKind, ModelRequest, Provider } from '@svc/core/contracts'
+import type { ModelEvent, ModelFailure, ModelFailureKind, ModelRequest, Provider } from '@svc/core/contracts'
 import { abortable, assertPlain, atOnce, becomes, type KitCase, outcome, skipped } from './kit-case.ts'
 import {
   checkOrder,
@@ -59,14 +59,17 @@ const failsAfterPieces =
   }
 
 /** Returns the events before a failure, and the failure. */
-export async function readUntilFailure(subject: ProviderSubject, request: ModelRequest) {
+export async function readUntilFailure(
+  subject: ProviderSubject,
+  request: ModelRequest
+): Promise<{ readonly events: readonly ModelEvent[]; readonly error: unknown }> {
   const { value, error } = await outcome(collect(subject.provider, request))
   await nobodyServed(subject)
   return error === undefined ? { events: value!.events, error: value!.error } : assert.fail(messageOf(error))
 }
 
 async function collect(provider: Provider, request: ModelRequest) {
-  const events = []
+  const events: ModelEvent[] = []
   try {
     for await (const event of provider.chat(request, abortable().ctx)) events.push(event)
   } catch (error) {

@@ -256,11 +256,11 @@ const CHANGES: { readonly [F in ModelFeature]?: Change } = {
 }
 const WITH_TOOLS: ReadonlySet<ModelFeature> = new Set(['parallel_tool_calls', 'strict_tools', 'tool_choice'])
 
-/** Compares what the upstream receives with a feature, and without it. Answers do not matter here. */
+/** Compares what the upstream receives with a feature, and without it. A call that fails does not ignore the feature in silence. */
 async function sendsAll(subject: ProviderSubject, plain: ModelRequest, supported: readonly ModelFeature[]): Promise<void> {
   const sent = async (request: ModelRequest) => {
-    await outcome(readAll(subject.provider, request))
-    return JSON.stringify(subject.sent!())
+    const { failed } = await outcome(readAll(subject.provider, request))
+    return failed ? undefined : JSON.stringify(subject.sent!())
   }
   const [bare, tools] = [await sent(plain), await sent({ ...plain, tools: TOOLS })]
   const ignored: string[] = []

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { type CallContext, type Log, redactText, show, type SlotView, withTimeout } from '@svc/core'
 import {
   type ErrorFormat,
@@ -8,7 +9,7 @@ import {
   type Route,
   ROUTE_HEADERS,
 } from '@svc/core/contracts'
-import type { Context } from './context.ts'
+import type { RequestState } from './context.ts'
 import { type Answer, errorFormatInvalid, formattedInvalid } from './errors.ts'
 import { createLogThrottle } from './log-throttle.ts'
 import { isReserved } from './routing.ts'
@@ -28,7 +29,14 @@ export interface ErrorFormatting {
   /** Takes note of the current formats, routes and mounts. */
   update(): void
   /** Returns `undefined` if no format applies, or if the format fails or is late. Never throws. */
-  format(ctx: Context, answer: Answer): Promise<Formatted | undefined>
+  format(target: FormatTarget, answer: Answer): Promise<Formatted | undefined>
+}
+
+/** The request whose error gets a format. */
+export interface FormatTarget extends Pick<RequestState, 'requestId' | 'route' | 'mount'> {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
 }
 
 interface ErrorFormattingOptions {
@@ -90,12 +98,12 @@ export function createErrorFormatting(options: ErrorFormattingOptions): ErrorFor
   }
   return {
     update,
-    async format(ctx, answer) {
+    async format(target, answer) {
       update()
-      const found = bound.find(one => isMatch(one.format, ctx) && isAllowed(one, ctx))
+      const found = bound.find(one => isMatch(one.format, target) && isAllowed(one, target))
       if (!found || found.state.running >= MOST_RUNNING) return undefined
       try {
-        return checked(await call(found, failedRequest(ctx, answer)))
+        return checked(await call(found, failedRequest(target, answer)))
       } catch (err) {
         failed(found, err)
         return undefined
@@ -121,24 +129,24 @@ async function call(bound: BoundFormat, failed: FailedRequest): Promise<Formatte
 const NOBODY = Object.freeze({ id: 'anonymous', scopes: Object.freeze([]) })
 
 /** The failed request as plain data. Details of an error in this process can be anything, and can contain secrets. */
-function failedRequest(ctx: Context, { status, record, retryAfter }: Answer): FailedRequest {
+function failedRequest({ requestId, method, path }: FormatTarget, { status, record, retryAfter }: Answer): FailedRequest {
   return {
     record: JSON.parse(redactText(JSON.stringify(record))) as ErrorRecord,
     status,
     ...(retryAfter === undefined ? {} : { retryAfter }),
-    requestId: ctx.state.requestId,
-    method: ctx.method,
-    path: ctx.path.slice(0, LONGEST_PATH),
+    requestId,
+    method,
+    path: path.slice(0, LONGEST_PATH),
   }
 }
 
 const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`)
 
-const isMatch = ({ path, header }: ErrorFormat, ctx: Context) =>
-  isBelow(ctx.path, path) && (header === undefined || Object.hasOwn(ctx.req.headers, header))
+const isMatch = ({ path, header }: ErrorFormat, target: FormatTarget) =>
+  isBelow(target.path, path) && (header === undefined || Object.hasOwn(target.headers, header))
 
 /** Whether the plugin can format an error of this request. */
-function isAllowed({ plugin, isTrusted, isAlone }: BoundFormat, { state: { route, mount } }: Context): boolean {
+function isAllowed({ plugin, isTrusted, isAlone }: BoundFormat, { route, mount }: FormatTarget): boolean {
   if (isTrusted) return true
   if (route) return route.plugin === plugin
   return mount === undefined && isAlone

@@ -166,7 +166,7 @@ export function begin(common: Readonly<Record<string, string>>, life: Life): Mid
 }
 
 /** Returns path and query of a request target, which can be an absolute URL. `#` and white space count as part of the path. */
-function originForm(url: string): string {
+export function originForm(url: string): string {
   const target = url.startsWith('/') ? url : (/^https?:\/\/[^/?#]*([^#]*)/i.exec(url)?.[1] ?? url)
   const rooted = target.startsWith('/') ? target : `/${target}`
   return /[#\s]/.test(rooted) ? rooted.replaceAll(/[#\s]/g, encodeURIComponent) : rooted

@@ -1,13 +1,13 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Log, redactText } from '@svc/core'
 import type { PublicError } from '@svc/core/contracts'
 import { peerOf } from './listener.ts'
 import { JSON_TYPE } from './answer.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import type { ErrorFormatting, Formatted } from './error-formats.ts'
+import type { ErrorFormatting, Formatted, FormatTarget } from './error-formats.ts'
 import { type Answer, explainThrown } from './errors.ts'
-import type { Journal } from './journal.ts'
+import { type Journal, originForm } from './journal.ts'
 import { createLogThrottle } from './log-throttle.ts'
 
 /** Reports failures: to the client as the error record, to the log with the internal error. */
@@ -75,8 +75,8 @@ export function createRefusal(log: Log, formatting: ErrorFormatting): Refusal {
     state.refused = answer.record.error_code
     if (isCutOff) notes.cutOff(state, error, answer)
     else notes.failed(state, error, answer)
-    if (!ctx.headerSent) return send(ctx, answer, await formatting.format(ctx, answer))
-    const event = state.endStream && (await formatting.format(ctx, answer))?.event
+    if (!ctx.headerSent) return send(ctx, answer, await formatting.format(targetOf(ctx), answer))
+    const event = state.endStream && (await formatting.format(targetOf(ctx), answer))?.event
     if (event !== undefined && state.endStream?.(event)) return
     setImmediate(() => ctx.res.destroy()) // sends the text written so far, then closes the connection, so that the answer does not look complete
   }
@@ -95,6 +95,15 @@ export function createRefusal(log: Log, formatting: ErrorFormatting): Refusal {
     },
   }
 }
+
+const targetOf = ({ method, path, req, state: { requestId, route, mount } }: Context): FormatTarget => ({
+  method,
+  path,
+  headers: req.headers,
+  requestId,
+  route,
+  mount,
+})
 
 /** Sends the error record, or what a format made of it. */
 function sendError(ctx: Context, { status, record, retryAfter }: Answer, formatted: Formatted | undefined): void {
@@ -122,25 +131,48 @@ const sourceOf = ({ route, mount }: RequestState) =>
 
 const REASONS: Readonly<Record<number, string>> = { 400: 'Bad Request', 405: 'Method Not Allowed', 413: 'Content Too Large' }
 
-/** Answers a malformed request or a CONNECT on its raw socket, because there is no response object. */
-export function createMalformed(journal: Pick<Journal, 'malformed'>, headers: Readonly<Record<string, string>>) {
-  const common = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  return (answer: Answer, socket: Socket): void => {
-    const { status, record } = answer
-    const requestId = crypto.randomUUID()
-    journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isAnswering(socket) })
-    const body = redactText(JSON.stringify(record))
+interface MalformedOptions {
+  readonly journal: Pick<Journal, 'malformed'>
+  readonly formatting: ErrorFormatting
+  /** Headers of every answer. */
+  readonly common: Readonly<Record<string, string>>
+}
+
+/** Answers a malformed request or a CONNECT on its raw socket, because there is no response object, or Node no longer reads its request. */
+export function createMalformed({ journal, formatting, common }: MalformedOptions) {
+  const write = (socket: Socket, { status, record }: Answer, requestId: string, formatted?: Formatted) => {
+    const body = redactText(formatted?.body ?? JSON.stringify(record))
     const head = [
       `HTTP/1.1 ${status} ${REASONS[status]}`,
       'Connection: close',
-      ...common,
+      ...Object.entries({ ...common, ...formatted?.headers }).map(([name, value]) => `${name}: ${value}`),
       `X-Request-Id: ${requestId}`,
       `Content-Type: ${JSON_TYPE}`,
       `Content-Length: ${Buffer.byteLength(body)}`,
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
   }
+  return async (answer: Answer, socket: Socket): Promise<void> => {
+    const { status, record } = answer
+    const requestId = crypto.randomUUID()
+    journal.malformed({ status, code: record.error_code, requestId, address: peerOf({ socket }), counted: isAnswering(socket) })
+    const response = responseOn(socket)
+    if (!response || response.headersSent) return write(socket, answer, requestId)
+    // the headers of the request were valid, but its body is not, or came too slowly
+    const formatted = await formatting.format(brokenTarget(response.req, requestId), answer)
+    if (response.headersSent || !socket.writable) socket.destroy()
+    else write(socket, answer, requestId, formatted)
+  }
 }
+
+const brokenTarget = ({ method = '', url = '', headers }: IncomingMessage, requestId: string): FormatTarget => ({
+  method,
+  path: originForm(url).split('?', 1)[0]!,
+  headers,
+  requestId,
+  route: undefined,
+  mount: undefined,
+})
 
 const responseOn = (socket: Socket) => (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
 /** Whether a request on this connection has no whole answer yet. */

@@ -108,7 +108,7 @@ export async function createServer(parts: ServerDependencies): Promise<Server> {
   const app = createApp({ ...parts, ...access, life, journal, refusal, concurrency, allowance, common, isIsolated: isolated.has })
   const socket = await createSocket(parts)
   const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
-  attend(listener, app.callback(), createMalformed(journal, common))
+  attend(listener, app.callback(), createMalformed({ journal, formatting, common }))
 
   const metrics = createServerMetrics(journal, parts.peers)
   return {
@@ -219,14 +219,14 @@ function attend(listener: Listener, handle: ReturnType<Koa['callback']>, malform
   server.on('request', serve).on('checkExpectation', serve)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable || !OF_HTTP.test(error.code ?? '')) socket.destroy()
-    else if (!answersFirst(socket as Socket)) malformed(explainMalformed(error.code), socket as Socket)
+    else if (!answersFirst(socket as Socket)) void malformed(explainMalformed(error.code), socket as Socket)
   })
   // a client that has read everything waits for an answer that is not ready yet, so its connection stays open
   server.on(
     'timeout',
     (socket: Socket) => void (socket.writableLength === 0 && isAnswering(socket) ? undefined : socket.destroy())
   )
-  server.on('connect', (_req, socket) => malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
+  server.on('connect', (_req, socket) => void malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
 }
 
 /** The documented limits, counted by the provider of `Limits`. */

@@ -182,6 +182,23 @@ describe('the format of errors below a path', () => {
     expect([status, body.success]).to.deep.equal([400, false])
   })
 
+  it('is that of its plugin for a body that is broken, or too slow', async () => {
+    const start =
+      'POST /v1/chat HTTP/1.1\r\nHost: localhost\r\nX-Key: good\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
+    const broken = await raw(url, `${start}2\r\n{"\r\nxyz\r\n`)
+    expect([broken.status, errorOf(broken.body).code, errorOf(broken.body).message]).to.deep.equal([
+      400,
+      'INVALID_VALUE',
+      'the request is not valid HTTP',
+    ])
+    expect(broken.head).to.match(/\r\nrequest-id: [\w-]{36}\r\n/)
+    await using quick = await serveFormats({ openai }, { headers_timeout_ms: 200, request_timeout_ms: 400 })
+    const slow = await raw(quick.url, `${start}2\r\n{"\r\n`)
+    expect([slow.status, errorOf(slow.body).message]).to.deep.equal([400, 'the request did not come in time'])
+    await using hanging = await serveFormats({ one: { path: '/v1', format: () => new Promise(() => {}) } })
+    expect((await raw(hanging.url, `${start}2\r\n{"\r\nxyz\r\n`)).body).to.include({ success: false })
+  })
+
   it('gets plain data without the caller of the request', async () => {
     const seen: { failed?: FailedRequest; principal?: unknown; keys?: string[] } = {}
     const spy: ErrorFormat = {

@@ -36,7 +36,7 @@ export const CONFIG = {
     models: {
       ...ENTRY.models,
       description:
-        'Models of this entry: an id, or `{id, context, output, tool_calling, vision, temperature}`. The first is the default. Without this key, any id is accepted.',
+        'Models of this entry: an id, or `{id, context, output, tool_calling, vision, temperature, embeddings}`. The first is the default. Without this key, any id is accepted.',
     },
   },
   required: ['package'],

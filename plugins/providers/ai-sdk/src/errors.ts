@@ -99,6 +99,31 @@ export const badTarget = (provider: string): SvcError =>
 export const packageFailed = (provider: string, name: string): SvcError =>
   modelFailure(provider, { kind: 'bad_request' }, `its package failed: ${name}; the log has the details`)
 
+/** A field of a request that the package does not apply. An answer without it would be another answer. */
+export const fieldIgnored = (provider: string, field: string): SvcError =>
+  modelFailure(
+    provider,
+    { kind: 'bad_request', requestOnly: true },
+    `its package does not support ${field} for this model`,
+    `Leave out ${field}, or use another model`
+  )
+
+/** An image at an address, for a package that only takes data. */
+export const noAddresses = (provider: string): SvcError =>
+  modelFailure(
+    provider,
+    { kind: 'bad_request', requestOnly: true },
+    'its package does not take images at an address',
+    'Send the data of the image'
+  )
+
+/** An image at something that is no address. */
+export const badAddress = (provider: string): SvcError =>
+  modelFailure(provider, { kind: 'bad_request', requestOnly: true }, 'the address of an image is not a valid URL')
+
+export const noEmbeddings = (provider: string): SvcError =>
+  modelFailure(provider, { kind: 'bad_request', requestOnly: true }, 'its package has no models for embeddings')
+
 export const noKey = (provider: string): SvcError =>
   modelFailure(
     provider,

@@ -1,10 +1,11 @@
-import type { FinishReason, Json, ModelEvent, ReasoningPart, ToolCallPart, Usage } from '@svc/core/contracts'
+import type { Citation, FinishReason, Json, ModelEvent, ReasoningPart, ToolCallPart, Usage } from '@svc/core/contracts'
 import {
   mergeMetadata,
   type Metadata,
   plainMetadata,
   type SdkFinish,
   type SdkUsage,
+  type Source,
   type StreamPart,
   type Warning,
   writeTextData,
@@ -18,6 +19,10 @@ export interface EventsOptions {
   readonly failureOf: (error: unknown) => Error
   /** Creates the failure of an answer that ends early. */
   readonly cut: () => Error
+  /** Also emits the arguments of tool calls while they arrive. */
+  readonly deltas?: boolean
+  /** The texts of `stop`. */
+  readonly stops?: readonly string[]
 }
 
 /** Turns the stream parts of one answer into events. */
@@ -30,9 +35,9 @@ export interface Events {
 
 type Takers = { readonly [T in StreamPart['type']]: (part: Extract<StreamPart, { type: T }>) => void }
 
-/** Creates the events of one answer. Parts of unknown types (sources, files, raw chunks) are ignored. */
-export function createEvents({ emit, warn, failureOf, cut }: EventsOptions): Events {
-  const [calls, reasoning, texts] = [new Calls(), new Reasoning(), new Texts()]
+/** Creates the events of one answer. Parts of unknown types (files, raw chunks) are ignored. */
+export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops = [] }: EventsOptions): Events {
+  const [calls, reasoning, texts] = [new Calls(deltas), new Reasoning(), new Texts()]
   let finished = false
   const other = (event: ModelEvent) => {
     texts.close()
@@ -52,12 +57,16 @@ export function createEvents({ emit, warn, failureOf, cut }: EventsOptions): Eve
     'reasoning-end': part => reasoning.take(part.id, part, true, other),
     'tool-input-start': part => calls.begin(part.id, part.toolName, part.providerExecuted ?? false),
     'tool-input-delta': part => {
-      calls.add(part.id, part.delta)
-      emit(ALIVE)
+      if (!calls.add(part.id, part.delta, other)) emit(ALIVE)
     },
     'tool-input-end': () => {},
     'tool-call': part => calls.whole(part, other),
-    finish({ finishReason, usage }) {
+    source(part) {
+      const citation = citationOf(part)
+      // A source between two pieces of a text does not end the text.
+      if (citation) emit({ type: 'citation', citation })
+    },
+    finish({ finishReason, usage, providerMetadata }) {
       const word = wordOf(finishReason)
       if (CUT.has(word)) throw cut()
       reasoning.end(other)
@@ -66,7 +75,13 @@ export function createEvents({ emit, warn, failureOf, cut }: EventsOptions): Eve
       if (tokens) emit({ type: 'usage', usage: tokens })
       const data = texts.data()
       const reason = calls.any ? 'tool_calls' : (REASONS[word] ?? 'stop')
-      emit({ type: 'finish', reason, ...(data === undefined ? {} : { providerData: data }) })
+      const stopText = reason === 'stop' ? stops.find(stop => stop === stopSequenceIn(providerMetadata)) : undefined
+      emit({
+        type: 'finish',
+        reason,
+        ...(stopText === undefined ? {} : { stopText }),
+        ...(data === undefined ? {} : { providerData: data }),
+      })
       finished = true
     },
     error: part => {
@@ -81,6 +96,16 @@ export function createEvents({ emit, warn, failureOf, cut }: EventsOptions): Eve
       if (!finished) throw cut()
     },
   }
+}
+
+/** Anthropic's package names the text at which the answer ended. */
+const stopSequenceIn = (metadata: Metadata | undefined): unknown => metadata?.anthropic?.stopSequence
+
+/** A package can pass anything on that its upstream sends. */
+function citationOf(source: Source): Citation | undefined {
+  const { url, title } = source as { readonly url?: unknown; readonly title?: unknown }
+  const citation = { ...(typeof url === 'string' ? { url } : {}), ...(typeof title === 'string' ? { title } : {}) }
+  return Object.keys(citation).length > 0 ? citation : undefined
 }
 
 /** Shows activity while a model writes long arguments. */
@@ -169,11 +194,12 @@ class Reasoning {
   }
 }
 
-type EmitCall = (call: ToolCallPart) => void
+type EmitCall = (event: ModelEvent) => void
 type WholeCall = Extract<StreamPart, { type: 'tool-call' }>
 
 interface Begun {
   readonly tool: string
+  readonly index: number
   text: string
   whole?: ToolCallPart
 }
@@ -182,7 +208,12 @@ interface Begun {
 class Calls {
   readonly #begun = new Map<string, Begun>()
   readonly #foreign = new Set<string>()
+  readonly #deltas: boolean
   #emitted = 0
+
+  constructor(deltas: boolean) {
+    this.#deltas = deltas
+  }
 
   get any(): boolean {
     return this.#emitted > 0
@@ -190,18 +221,26 @@ class Calls {
 
   begin(id: string, tool: string, isForeign: boolean): void {
     if (isForeign) this.#foreign.add(id)
-    else this.#begun.set(id, { tool, text: '' })
+    else this.#begun.set(id, { tool, text: '', index: this.#emitted + this.#begun.size })
   }
 
-  add(id: string, delta: string): void {
+  /** Adds a piece of the arguments. Returns true if it emitted the piece. */
+  add(id: string, delta: string, emit: EmitCall): boolean {
     const call = this.#begun.get(id)
-    if (call) call.text += delta
+    if (!call) return false
+    call.text += delta
+    if (!this.#deltas || delta === '') return false
+    emit({ type: 'tool_call_delta', index: call.index, id, tool: call.tool, text: delta })
+    return true
   }
 
   whole(part: WholeCall, emit: EmitCall): void {
     const id = part.toolCallId || `call_${this.#emitted + this.#begun.size + 1}`
     if (part.providerExecuted || this.#foreign.has(id)) return
-    const call = this.#begun.get(id) ?? { tool: part.toolName, text: '' }
+    const call = this.#begun.get(id) ?? { tool: part.toolName, text: '', index: this.#emitted + this.#begun.size }
+    // The package sent no pieces, so there is one.
+    if (this.#deltas && call.text === '' && part.input !== '')
+      emit({ type: 'tool_call_delta', index: call.index, id, tool: call.tool, text: part.input })
     const data = plainMetadata(part.providerMetadata)
     call.whole = { ...toCall(id, part.toolName, part.input), ...(data === undefined ? {} : { providerData: data }) }
     this.#begun.set(id, call)
@@ -241,10 +280,18 @@ function readObject(text: string): ToolCallPart['arguments'] | undefined {
 
 /** Converts the usage of any version; `undefined` if the upstream reported none. */
 function toUsage(usage: SdkUsage | undefined): Usage | undefined {
-  const { input, output, cached, reasoning } = flat(usage ?? { inputTokens: undefined, outputTokens: undefined })
+  const { input, output, cached, cacheWrite, reasoning } = flat(usage ?? { inputTokens: undefined, outputTokens: undefined })
   if (count(input) === undefined && count(output) === undefined) return undefined
   const [whole, written] = [count(input) ?? 0, count(output) ?? 0]
-  return { input: whole, output: written, ...part('cached', cached, whole), ...part('reasoning', reasoning, written) }
+  const read = count(cached) ?? 0
+  const stored = Math.min(count(cacheWrite) ?? 0, Math.max(whole - read, 0))
+  return {
+    input: whole,
+    output: written,
+    ...part('cached', cached, whole),
+    ...(stored > 0 ? { cacheWrite: stored } : {}),
+    ...part('reasoning', reasoning, written),
+  }
 }
 
 function flat(usage: SdkUsage) {
@@ -256,6 +303,7 @@ function flat(usage: SdkUsage) {
     input: input ? input.total : inputTokens,
     output: output ? output.total : outputTokens,
     cached: input ? input.cacheRead : old?.cachedInputTokens,
+    cacheWrite: input?.cacheWrite,
     reasoning: output ? output.reasoning : old?.reasoningTokens,
   }
 }

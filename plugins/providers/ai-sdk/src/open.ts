@@ -1,4 +1,4 @@
-import { type CallContext, type Log, SECRET, type SvcError, traceHeaders } from '@svc/core'
+import { type CallContext, type Log, SECRET, type SvcError } from '@svc/core'
 import type { ModelRequest, Provider, ToolSpec } from '@svc/core/contracts'
 import {
   type ConfiguredModel,
@@ -12,24 +12,27 @@ import {
   secretsOf,
 } from '@svc/provider-http'
 import type { AiSdkConfig } from './config.ts'
-import { packageMissing, secretOption } from './errors.ts'
+import { embedTexts, headersOf } from './embeddings.ts'
+import { badAddress, fieldIgnored, noAddresses, noEmbeddings, packageMissing, secretOption } from './errors.ts'
 import { createEvents, type Events } from './events.ts'
 import { createFailures, type Failures } from './failure.ts'
 import { createGuardedFetch, type GuardedFetch } from './fetch.ts'
-import { findPackage, openPackage, type Packages } from './package.ts'
+import { ignoredField, optionsOf, supportsOf } from './features.ts'
+import { findPackage, openPackage, type PackageModels, type Packages } from './package.ts'
 import { toPrompt } from './prompt.ts'
-import type {
-  CallOptions,
-  FunctionTool,
-  Generated,
-  GeneratedPart,
-  LanguageModel,
-  Metadata,
-  Streamed,
-  StreamPart,
-  ToolChoice,
-  Version,
-  Warning,
+import {
+  type CallOptions,
+  type FunctionTool,
+  type Generated,
+  type GeneratedPart,
+  type LanguageModel,
+  mergeMetadata,
+  type Metadata,
+  type Streamed,
+  type StreamPart,
+  type ToolChoice,
+  type Version,
+  type Warning,
 } from './sdk.ts'
 
 /** Finds problems that the schema cannot find: secrets in options, a missing package, a missing key. */
@@ -85,11 +88,11 @@ export async function openProvider(parts: OpenOptions): Promise<Opened> {
   }
   const first = models?.[0]
   const model = typeof first === 'object' ? first.id : first
-  const makeModel = await openPackage({ package: config.package, export: config.export, options, model, hide }, packages)
+  const made = await openPackage({ package: config.package, export: config.export, options, model, hide }, packages)
   const note = (words: string) => log.warn({ provider: name, words }, 'the package of a provider failed')
   const failures = createFailures({ provider: name, hide, note })
   const warn = createWarn(name, log, hide)
-  const provider = createAiSdkProvider({ name, models, providerOptions, upstream, signal, makeModel, failures, warn })
+  const provider = createAiSdkProvider({ name, models, providerOptions, upstream, signal, made, failures, warn })
   return { provider, close: () => upstream.close() }
 }
 
@@ -103,39 +106,78 @@ interface AiSdkOptions {
   readonly upstream: GuardedFetch
   /** The signal of the plugin. */
   readonly signal: AbortSignal
-  readonly makeModel: (id: string) => LanguageModel
+  readonly made: PackageModels
   readonly failures: Failures
   readonly warn: (warnings: readonly Warning[]) => void
 }
 
 /** Adapts the models of an AI SDK package to `Provider`. */
 function createAiSdkProvider(parts: AiSdkOptions): Provider {
-  const { name, models, providerOptions, upstream, signal, makeModel, failures, warn } = parts
+  const { name, models, upstream, signal, made, failures } = parts
+  // Without a list of models, any id can be that of a model for embeddings.
+  const supports = supportsOf(made.trial, made.makeEmbedding !== undefined && models === undefined)
   return {
-    features: { tool_calling: true, streaming: true, vision: true },
+    features: { tool_calling: true, streaming: true, vision: true, supports },
     models: modelList({ configured: models, load: async () => [], open: true, signal }),
     async countTokens(request, ctx) {
       ctx.signal.throwIfAborted()
       return estimateTokens(request)
     },
-    chat(request: ModelRequest, ctx) {
-      const events = new EventStream(ctx.signal)
-      const converter = createEvents({ emit: events.push, warn, failureOf: failures.streamed, cut: () => cutShort(name) })
-      const ask = async (ending: AbortSignal) => {
-        const model = makeModel(request.model)
-        const call = { version: model.specificationVersion, provider: name, providerOptions, signal: ending }
-        const options = toCallOptions(request, call, ctx)
-        return request.gathered && model.doGenerate ? toStream(await model.doGenerate(options)) : model.doStream(options)
+    chat: (request, ctx) => chat(parts, request, ctx),
+    async embed(request, ctx) {
+      ctx.signal.throwIfAborted()
+      if (!made.makeEmbedding) throw noEmbeddings(name)
+      try {
+        return await embedTexts({ ...parts, makeEmbedding: made.makeEmbedding }, request, ctx)
+      } catch (error) {
+        ctx.signal.throwIfAborted()
+        throw failures.thrown(error)
       }
-      return events.from(new Answer({ events, converter, ask, failureOf: failures.thrown }))
     },
     probe: ctx => upstream.probe(ctx.signal),
   }
 }
 
+function chat(parts: AiSdkOptions, request: ModelRequest, ctx: CallContext): EventStream {
+  const { name, made, failures, warn, providerOptions } = parts
+  const events = new EventStream(ctx.signal)
+  const warned = (warnings: readonly Warning[]) => {
+    warn(warnings)
+    const ignored = (warnings ?? []).map(warning => ignoredField(request, warning)).find(field => field !== undefined)
+    if (ignored !== undefined) throw fieldIgnored(name, ignored)
+  }
+  const converter = createEvents({
+    emit: events.push,
+    warn: warned,
+    failureOf: failures.streamed,
+    cut: () => cutShort(name),
+    deltas: request.toolCallDeltas === true,
+    stops: request.stop ?? [],
+  })
+  const ask = async (ending: AbortSignal) => {
+    const model = made.makeModel(request.model)
+    const addresses = addressesIn(request)
+    if (!addresses.every(address => URL.canParse(address))) throw badAddress(name)
+    if (addresses.length > 0 && !(await takesAddresses(model))) throw noAddresses(name)
+    const options = toCallOptions(request, { model, provider: name, providerOptions, signal: ending }, ctx)
+    return request.gathered && model.doGenerate ? toStream(await model.doGenerate(options)) : model.doStream(options)
+  }
+  return events.from(new Answer({ events, converter, ask, failureOf: failures.thrown }))
+}
+
+const addressesIn = ({ messages }: ModelRequest) =>
+  messages.flatMap(({ parts }) => parts.flatMap(part => (part.type === 'image_url' ? part.url : [])))
+
+/** Whether a package passes images at an address on. A package that does not tell may fail by itself. */
+async function takesAddresses({ supportedUrls }: LanguageModel): Promise<boolean> {
+  const supported = await supportedUrls
+  if (supported === undefined) return true
+  return Object.keys(supported).some(type => type.startsWith('image/') || type === '*' || type === '*/*')
+}
+
 /** Arguments of a call besides the request. */
 interface CallSettings {
-  readonly version: Version
+  readonly model: LanguageModel
   /** Name of the entry. It identifies the messages of this provider. */
   readonly provider: string
   /** Options for each call, by the name of the provider in the SDK. */
@@ -149,24 +191,49 @@ function toCallOptions(
   parts: CallSettings,
   ctx: Pick<CallContext, 'requestId' | 'trace' | 'traceState'>
 ): CallOptions {
-  const { temperature, maxTokens, tools = [], toolChoice, responseSchema } = request
+  const { temperature, maxTokens, tools = [], toolChoice } = request
+  const { specificationVersion: version } = parts.model
+  const { reasoning, providerOptions: own } = optionsOf(request, parts.model)
+  const providerOptions = mergeMetadata(own, parts.providerOptions)
   return {
-    prompt: toPrompt(request.messages, parts.version, parts.provider),
+    prompt: toPrompt(request.messages, version, parts.provider),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxTokens === undefined ? {} : { maxOutputTokens: maxTokens }),
-    ...(tools.length === 0 ? {} : { tools: tools.map(toTool), toolChoice: toChoice(toolChoice) }),
-    ...(responseSchema === undefined ? {} : { responseFormat: { type: 'json', schema: responseSchema, name: 'reply' } }),
-    ...(parts.providerOptions === undefined ? {} : { providerOptions: parts.providerOptions }),
-    headers: { 'x-request-id': ctx.requestId, ...traceHeaders(ctx) },
+    ...samplingOf(request),
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(tools.length === 0 ? {} : { tools: tools.map(tool => toTool(tool, version)), toolChoice: toChoice(toolChoice) }),
+    ...formatOf(request),
+    ...(providerOptions === undefined ? {} : { providerOptions }),
+    headers: headersOf(ctx),
     abortSignal: parts.signal,
   }
 }
 
-const toTool = ({ name, description, parameters }: ToolSpec): FunctionTool => ({
+function samplingOf({ stop, topP, topK, seed, frequencyPenalty, presencePenalty }: ModelRequest): Partial<CallOptions> {
+  return {
+    ...(stop === undefined || stop.length === 0 ? {} : { stopSequences: [...stop] }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(topK === undefined ? {} : { topK }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
+    ...(presencePenalty === undefined ? {} : { presencePenalty }),
+  }
+}
+
+function formatOf({ responseFormat, responseSchema, responseSchemaName }: ModelRequest): Partial<CallOptions> {
+  if (responseSchema === undefined) return responseFormat === 'json' ? { responseFormat: { type: 'json' } } : {}
+  const name = NAME.test(responseSchemaName ?? '') ? responseSchemaName! : 'reply'
+  return { responseFormat: { type: 'json', schema: responseSchema, name } }
+}
+
+const NAME = /^[\w-]{1,64}$/
+
+const toTool = ({ name, description, parameters, strict }: ToolSpec, version: Version): FunctionTool => ({
   type: 'function',
   name,
   description,
   inputSchema: parameters,
+  ...(strict === undefined || version === 'v2' ? {} : { strict }),
 })
 
 const toChoice = (choice: ModelRequest['toolChoice'] = 'auto'): ToolChoice =>
@@ -181,9 +248,9 @@ const partsOf = ({ content, finishReason, usage, warnings }: Generated): StreamP
   { type: 'finish', finishReason, usage },
 ]
 
-/** Stream parts of one part. Unknown types (sources, files) are ignored. */
+/** Stream parts of one part. Unknown types (files) are ignored. */
 function pieces(part: GeneratedPart, id: string): StreamPart[] {
-  if (part.type === 'tool-call') return [part]
+  if (part.type === 'tool-call' || part.type === 'source') return [part]
   if (part.type !== 'text' && part.type !== 'reasoning') return []
   const { type, text, ...rest } = part
   return [

@@ -3,7 +3,7 @@ import { findPackageJSON } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { messageOf } from '@svc/core'
 import { badExport, factoryFailed, noFactory, packageBroken, packageMissing, versionUnknown } from './errors.ts'
-import { type LanguageModel, VERSIONS } from './sdk.ts'
+import { type EmbeddingModel, type LanguageModel, VERSIONS } from './sdk.ts'
 
 /** Look-up and import of packages. */
 export interface Packages {
@@ -63,8 +63,17 @@ export interface PackageRequest {
   readonly hide: (text: string) => string
 }
 
-/** Loads a package, creates its provider and returns the function that creates models. Throws PROVIDER_PACKAGE. */
-export async function openPackage(request: PackageRequest, packages: Packages): Promise<(id: string) => LanguageModel> {
+/** The models of a package. */
+export interface PackageModels {
+  readonly makeModel: (id: string) => LanguageModel
+  /** Creates models for embeddings, if the package has any. */
+  readonly makeEmbedding?: (id: string) => EmbeddingModel
+  /** A model, if the package makes one for any id. */
+  readonly trial?: LanguageModel
+}
+
+/** Loads a package, creates its provider and returns the functions that create models. Throws PROVIDER_PACKAGE. */
+export async function openPackage(request: PackageRequest, packages: Packages): Promise<PackageModels> {
   const resolved = findPackage(request.package, packages.places)
   if (resolved === undefined) throw packageMissing(request.package)
   const { place, version } = resolved
@@ -80,8 +89,23 @@ export async function openPackage(request: PackageRequest, packages: Packages): 
     if (isSupported(reported) && typeof (made as { doStream?: unknown }).doStream === 'function') return made as LanguageModel
     throw versionUnknown(request.package, version, reported)
   }
-  tryOut(provider, makeModel, checked, request.model, spoken => versionUnknown(request.package, version, spoken))
-  return id => checked(makeModel(id))
+  const trial = tryOut(provider, makeModel, checked, request.model, spoken => versionUnknown(request.package, version, spoken))
+  const makeEmbedding = embeddingMaker(provider)
+  return { makeModel: id => checked(makeModel(id)), ...(makeEmbedding ? { makeEmbedding } : {}), ...(trial ? { trial } : {}) }
+}
+
+/** The method that creates models for embeddings. Packages without such models have it too, and throw. */
+function embeddingMaker(provider: unknown): ((id: string) => EmbeddingModel) | undefined {
+  const methods = provider as Record<string, unknown> | null | undefined
+  const name = ['embeddingModel', 'textEmbeddingModel'].find(candidate => typeof methods?.[candidate] === 'function')
+  if (name === undefined) return undefined
+  const makeEmbedding = (id: string) => (methods as Record<string, MakeModel>)[name]!(id) as EmbeddingModel
+  try {
+    const made = makeEmbedding('any')
+    return isSupported(made?.specificationVersion) && typeof made.doEmbed === 'function' ? makeEmbedding : undefined
+  } catch {
+    return undefined
+  }
 }
 
 async function load(name: string, place: string, packages: Packages): Promise<Record<string, unknown>> {
@@ -134,14 +158,14 @@ function tryOut(
   checked: (made: unknown) => LanguageModel,
   model: string | undefined,
   unknown: (version: unknown) => Error
-): void {
+): LanguageModel | undefined {
   const spoken = (provider as { specificationVersion?: unknown }).specificationVersion
   if (spoken !== undefined && !isSupported(spoken)) throw unknown(spoken)
   let made: unknown
   try {
     made = makeModel(model ?? 'any')
   } catch {
-    return
+    return undefined
   }
-  checked(made)
+  return checked(made)
 }

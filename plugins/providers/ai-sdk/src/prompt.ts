@@ -53,10 +53,15 @@ const textsOf = (parts: readonly MessagePart[]) => parts.filter(part => part.typ
 
 function userPart(part: MessagePart, version: Version): (PromptText | PromptFile)[] {
   if (part.type === 'text') return [{ type: 'text', text: part.text }]
-  return part.type === 'image' ? [toFile(part, version)] : []
+  if (part.type === 'image_url') return [{ type: 'file', mediaType: 'image/*', data: toAddress(part.url, version) }]
+  if (part.type === 'file') return [{ ...toFile(part, version), ...(part.name === undefined ? {} : { filename: part.name }) }]
+  return part.type === 'image' || part.type === 'audio' ? [toFile(part, version)] : []
 }
 
-const toFile = ({ data, mimeType }: ImagePart, version: Version): PromptFile => ({
+const toAddress = (url: string, version: Version): FileData =>
+  version === 'v4' ? { type: 'url', url: new URL(url) } : new URL(url)
+
+const toFile = ({ data, mimeType }: Pick<ImagePart, 'data' | 'mimeType'>, version: Version): PromptFile => ({
   type: 'file',
   mediaType: mimeType,
   data: toData(data, version),

@@ -1,7 +1,7 @@
 // The part of the AI SDK's provider interface that this plugin uses, in the versions 2, 3 and 4. The types are repeated here, so that the SDK is not
 // needed at run time. `test/sdk.test-d.ts` compares them with the SDK's own types.
 import type { JsonSchema } from '@svc/core'
-import type { Json } from '@svc/core/contracts'
+import type { Json, ReasoningEffort } from '@svc/core/contracts'
 
 /** The supported versions of the interface. */
 export const VERSIONS = ['v4', 'v3', 'v2'] as const
@@ -13,8 +13,34 @@ export type Metadata = { readonly [provider: string]: { readonly [key: string]: 
 /** A model of any supported version. */
 export interface LanguageModel {
   readonly specificationVersion: Version
+  /** Name of its provider in the SDK, with the kind of its API: `openai.chat`. */
+  readonly provider?: string
+  /** Addresses that the package passes on, by media type. It fails for others. */
+  readonly supportedUrls?: PromiseLike<SupportedUrls> | SupportedUrls
   doStream(options: CallOptions): PromiseLike<Streamed>
   doGenerate?(options: CallOptions): PromiseLike<Generated>
+}
+
+type SupportedUrls = { readonly [mediaType: string]: readonly RegExp[] }
+
+/** A model for embeddings of any supported version. */
+export interface EmbeddingModel {
+  readonly specificationVersion: Version
+  readonly provider?: string
+  readonly maxEmbeddingsPerCall?: PromiseLike<number | undefined> | number | undefined
+  doEmbed(options: EmbedOptions): PromiseLike<Embedded>
+}
+interface EmbedOptions {
+  readonly values: string[]
+  /** Version 4. Older packages have options of their own. */
+  readonly dimensions?: number
+  readonly providerOptions?: Metadata
+  readonly headers: Readonly<Record<string, string>>
+  readonly abortSignal: AbortSignal
+}
+interface Embedded {
+  readonly embeddings: readonly (readonly number[])[]
+  readonly usage?: { readonly tokens: number } | undefined
 }
 
 export interface Streamed {
@@ -34,7 +60,15 @@ export interface CallOptions {
   readonly temperature?: number
   readonly tools?: readonly FunctionTool[]
   readonly toolChoice?: ToolChoice
-  readonly responseFormat?: { readonly type: 'json'; readonly schema: JsonSchema; readonly name: string }
+  readonly stopSequences?: string[]
+  readonly topP?: number
+  readonly topK?: number
+  readonly seed?: number
+  readonly frequencyPenalty?: number
+  readonly presencePenalty?: number
+  /** Version 4. Older packages have options of their own. */
+  readonly reasoning?: ReasoningEffort
+  readonly responseFormat?: { readonly type: 'json'; readonly schema?: JsonSchema; readonly name?: string }
   readonly providerOptions?: Metadata
   readonly headers: Readonly<Record<string, string>>
   readonly abortSignal: AbortSignal
@@ -44,6 +78,8 @@ export interface FunctionTool {
   readonly name: string
   readonly description: string
   readonly inputSchema: JsonSchema
+  /** From version 3 on. */
+  readonly strict?: boolean
 }
 export type ToolChoice = { readonly type: 'auto' | 'none' | 'required' } | { readonly type: 'tool'; readonly toolName: string }
 
@@ -51,9 +87,18 @@ interface WithOptions {
   readonly providerOptions?: Metadata
 }
 export type PromptText = { readonly type: 'text'; readonly text: string } & WithOptions
-/** Base64: a string in versions 2 and 3, a tagged object in version 4. */
-export type FileData = string | { readonly type: 'data'; readonly data: string }
-export type PromptFile = { readonly type: 'file'; readonly mediaType: string; readonly data: FileData } & WithOptions
+/** Base64 or an address: untagged in versions 2 and 3, a tagged object in version 4. */
+export type FileData =
+  | string
+  | URL
+  | { readonly type: 'data'; readonly data: string }
+  | { readonly type: 'url'; readonly url: URL }
+export type PromptFile = {
+  readonly type: 'file'
+  readonly mediaType: string
+  readonly data: FileData
+  readonly filename?: string
+} & WithOptions
 export type PromptReasoning = { readonly type: 'reasoning'; readonly text: string } & WithOptions
 export type PromptToolCall = {
   readonly type: 'tool-call'
@@ -90,7 +135,7 @@ interface Foreign {
   /** The provider runs this tool itself. */
   readonly providerExecuted?: boolean | undefined
 }
-/** The stream parts that this plugin reads. It ignores other types (sources, files, raw chunks). */
+/** The stream parts that this plugin reads. It ignores other types (files, raw chunks). */
 export type StreamPart =
   | { readonly type: 'stream-start'; readonly warnings: readonly Warning[] }
   | Border<'text-start'>
@@ -106,11 +151,19 @@ export type StreamPart =
       WithMetadata)
   | ({ readonly type: 'finish'; readonly usage: SdkUsage; readonly finishReason: SdkFinish } & WithMetadata)
   | { readonly type: 'error'; readonly error: unknown }
+  | Source
+
+/** A source of the answer: a web page or a document. */
+export type Source = { readonly type: 'source' } & (
+  | { readonly sourceType: 'url'; readonly url: string; readonly title?: string | undefined }
+  | { readonly sourceType: 'document'; readonly title: string }
+)
 
 /** The parts of a whole answer that this plugin reads. */
 export type GeneratedPart =
   | ({ readonly type: 'text' | 'reasoning'; readonly text: string } & WithMetadata)
   | Extract<StreamPart, { type: 'tool-call' }>
+  | Source
 
 /** An option that the model could not apply. */
 export interface Warning {
@@ -134,7 +187,7 @@ export type SdkUsage =
       readonly cachedInputTokens?: Count
     }
   | {
-      readonly inputTokens: { readonly total: Count; readonly cacheRead: Count }
+      readonly inputTokens: { readonly total: Count; readonly cacheRead: Count; readonly cacheWrite?: Count }
       readonly outputTokens: { readonly total: Count; readonly reasoning: Count }
     }
 

@@ -1,14 +1,35 @@
 import { expect } from 'chai'
 import type { ModelFailureKind } from '@svc/core/contracts'
-import { type ProviderRequests, providerKit, weatherRound } from '@svc/testing'
+import { type FeatureSamples, type ProviderRequests, providerKit, weatherRound } from '@svc/testing'
 import { MESSAGES } from './support/anthropic-wire.ts'
 import { DIALECTS } from './support/dialects.ts'
-import { CHAT } from './support/openai-wires.ts'
+import { CHAT, RESPONSES } from './support/openai-wires.ts'
 import { behaving, CANARY, type Dialect, openRig, says, UNICODE, WEATHER } from './support/rig.ts'
 
 const round = weatherRound(says('tools', { tools: [WEATHER] }), 'mine')
 
-const requestsOf = ({ wire }: Dialect): ProviderRequests => ({
+const NEWS = { ...WEATHER, name: 'news' }
+const SCHEMA = {
+  type: 'object',
+  properties: { a: { type: 'string' } },
+  required: ['a'],
+  additionalProperties: false,
+}
+
+/** The features that a wire has, and its package carries. */
+const featuresOf = ({ wire }: Dialect): FeatureSamples => ({
+  ...(wire === RESPONSES ? {} : { stop: { request: says('stop', { stop: [' there'] }), text: 'Hello' } }),
+  ...(wire === CHAT ? { seed: says('plain', { seed: 7 }) } : {}),
+  tool_choice: says('choice', { tools: [WEATHER, NEWS], toolChoice: { tool: 'news' } }),
+  tool_call_deltas: says('tools', { tools: [WEATHER] }),
+  ...(wire === MESSAGES ? {} : { json: says('data', { responseFormat: 'json' }) }),
+  response_schema: says(wire === MESSAGES ? 'claude-sonnet-4-5-data' : 'data', { responseSchema: SCHEMA }),
+  ...(wire === MESSAGES ? {} : { embeddings: { model: 'text-embedding-3-small', input: ['one', 'second text'], dimensions: 3 } }),
+})
+
+const requestsOf = (dialect: Dialect): ProviderRequests => ({ ...baseOf(dialect), features: featuresOf(dialect) })
+
+const baseOf = ({ wire }: Dialect): ProviderRequests => ({
   plain: says('plain'),
   endless: says('endless'),
   silent: says('silent'),
@@ -32,16 +53,19 @@ const requestsOf = ({ wire }: Dialect): ProviderRequests => ({
 })
 
 /** What a wire has no words for, in those of the kit. */
+const missing = (...features: readonly string[]) => [...features.map(feature => `\`features.${feature}\``), '`native`']
 const LACKS = new Map([
-  [CHAT, ['`reasoning`']],
-  [MESSAGES, ['`failures.content_refused`']],
+  [CHAT, ['`reasoning`', ...missing('n', 'logprobs')]],
+  [RESPONSES, missing('stop', 'seed', 'n', 'logprobs')],
+  [MESSAGES, ['`failures.content_refused`', ...missing('seed', 'n', 'logprobs', 'json', 'embeddings')]],
 ])
 
 for (const dialect of DIALECTS)
   describe(`provider-ai-sdk by the provider kit, ${dialect.title}`, () => {
     const open = async () => {
       const { provider, upstream, close } = await openRig(dialect, behaving(dialect.wire))
-      return { provider, connections: () => upstream.open(), close }
+      const sent = () => upstream.received.findLast(({ method }) => method === 'POST')?.body
+      return { provider, connections: () => upstream.open(), sent, close }
     }
     const cases = providerKit(open, requestsOf(dialect), { secrets: [CANARY], concurrent: 200 })
     it('leaves nothing of the kit out but what its wire has not', () => {

@@ -31,6 +31,7 @@ describe('an answer of provider-ai-sdk that is not streamed', () => {
     expect(await ask(rig.provider, GATHERED)).to.deep.equal([
       { type: 'reasoning', text: 'Hm' },
       { type: 'reasoning', text: '', providerData: { p: { signature: 's' } } },
+      { type: 'citation', citation: { url: 'https://example.org' } },
       { type: 'text', text: 'Hi' },
       { type: 'tool_call', id: 'a', tool: 'weather', arguments: { city: 'Ulm' } },
       { type: 'tool_call', id: 'b', tool: 'weather', arguments: {}, invalid: '{"city": ' },

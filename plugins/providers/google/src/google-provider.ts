@@ -62,7 +62,7 @@ export async function openProvider(name: string, entry: UpstreamEntry, signal: A
     failureOf,
   })
   const configured = new Map<string, ModelInfo>(entry.models?.map(modelInfo).map(info => [info.id, info]))
-  /** Whether models can think, as far as the list has told. */
+  /** Whether models can think, as far as the list says. */
   const thinkers = new Map<string, boolean>()
   const load: Parameters<typeof modelList>[0]['load'] = async ctx => {
     const models = await readModels(upstream, `${version}/models`, ctx)

@@ -110,12 +110,15 @@ const SAMPLES: Readonly<Record<string, (schema: Keywords, where: Where) => Json>
     const properties = isObject(schema.properties) ? schema.properties : {}
     const required = new Set(Array.isArray(schema.required) ? schema.required.filter(name => typeof name === 'string') : [])
     const made: Record<string, Json> = {}
-    for (const name of [...required, ...Object.keys(properties)].slice(0, MOST)) {
+    let count = 0
+    for (const name of [...Object.keys(properties), ...required]) {
       // A schema that refers to itself ends where it can.
-      const isLate = where.depth > DEEPEST - MARGIN || where.budget.left < MARGIN
+      const isLate = where.depth > DEEPEST - MARGIN || where.budget.left < MARGIN || count >= MOST
       if (Object.hasOwn(made, name) || (isLate && !required.has(name))) continue
       const value = sample(Object.hasOwn(properties, name) ? properties[name] : schema.additionalProperties, where)
+      // A property can have any name, `__proto__` too.
       Object.defineProperty(made, name, { value, enumerable: true, configurable: true, writable: true })
+      count++
     }
     return made
   },
@@ -158,9 +161,9 @@ const FORMATS: Readonly<Record<string, string>> = {
 }
 
 function itemAt(at: number, schema: Keywords, first: readonly unknown[], where: Where): Json {
-  const item = sample(first[at] ?? schema.items ?? {}, where)
-  if (schema.uniqueItems !== true || at === 0) return item
-  return typeof item === 'number' ? item + at : typeof item === 'string' ? `${item} ${at + 1}` : item
+  const isUnique = schema.uniqueItems === true && at > 0
+  const item = sample(first[at] ?? schema.items ?? {}, isUnique ? { ...where, text: `${at + 1} ${where.text}` } : where)
+  return isUnique && typeof item === 'number' ? item + at : item
 }
 
 /** The first multiple that is not lower. */

@@ -435,7 +435,7 @@ interface WireUsage {
   readonly completion_tokens_details?: { readonly reasoning_tokens?: number | null } | null
 }
 
-export function usageOf(wire: WireUsage): Usage {
+function usageOf(wire: WireUsage): Usage {
   const [input, output] = [count(wire.prompt_tokens) ?? 0, count(wire.completion_tokens) ?? 0]
   const details = wire.prompt_tokens_details
   const cached = count(details?.cached_tokens ?? wire.prompt_cache_hit_tokens)

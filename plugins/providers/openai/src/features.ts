@@ -47,10 +47,7 @@ const REASONING_MODELS = /^(o\d|gpt-[5-9](?!.*chat))/
 export const isReasoningModel = (model: string): boolean => REASONING_MODELS.test(model)
 
 /** What the reasoning models of OpenAI support. */
-export const REASONING: readonly ModelFeature[] = [
-  ...CHAT.filter(feature => !NOT_REASONING.includes(feature)),
-  'reasoning_effort',
-]
+const REASONING: readonly ModelFeature[] = [...CHAT.filter(feature => !NOT_REASONING.includes(feature)), 'reasoning_effort']
 
 /** Names of models that make embeddings. */
 const EMBEDS = /embed|minilm|(^|[-/])(bge|gte|e5)([-_.:]|$)/i

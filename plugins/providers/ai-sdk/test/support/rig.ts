@@ -58,9 +58,14 @@ const ENDS: { readonly [model: string]: 'length' | 'content_filter' | undefined 
 export function behaving(wire: Wire): Answerer {
   return async ({ method, path, body, text }, reply) => {
     if (method === 'HEAD') return reply.raw(404, 'text/plain', '')
+    if (path === '/v1/embeddings') return embed(body as AskedVectors, reply)
     if (path !== `/v1${wire.path}`) return reply.raw(599, 'text/plain', `no such path ${path}`)
     const { model, stream } = body as { model: string; stream?: boolean }
     if (model === 'silent') return reply.silence()
+    const answer = featured(model, body as Readonly<Record<string, never>>)
+    if (answer && !stream) return reply.json(200, wire.whole({ end: 'stop', usage: USAGE, ...answer }))
+    if (answer?.calls) return reply.end(wire.begin() + wire.calls(answer.calls) + wire.end('tool_calls', USAGE))
+    if (answer) return reply.end(wire.begin() + wire.text(answer.text ?? '') + wire.end('stop', USAGE))
     if (model === 'fail-network') return reply.cut()
     const refusal = wire.refusals(CANARY)[model.replace('fail-', '') as ModelFailure['kind']]
     if (refusal) return reply.json(refusal.status, refusal.body, refusal.headers)
@@ -78,6 +83,29 @@ export function behaving(wire: Wire): Answerer {
     if (model === 'malformed') return reply.end('data: {"broken\n\n')
     reply.end(wire.end(ENDS[model] ?? 'stop', USAGE))
   }
+}
+
+/** How models answer that show a feature. */
+function featured(model: string, body: Readonly<Record<string, unknown>>): Partial<WireAnswer> | undefined {
+  if (model.endsWith('data')) return { text: '{"a":"b"}' }
+  if (model === 'stop') return { text: 'Hello there'.split(((body.stop ?? body.stop_sequences) as string[])[0]!)[0]! }
+  if (model !== 'choice') return undefined
+  const choice = body.tool_choice as { readonly name?: string; readonly function?: { readonly name: string } }
+  const name = choice.name ?? choice.function?.name ?? ''
+  return { calls: [{ id: 'call_a', name, json: '{"city":"Ulm"}' }], end: 'tool_calls' }
+}
+
+interface AskedVectors {
+  readonly input: readonly string[]
+  readonly dimensions?: number
+}
+function embed({ input, dimensions = 4 }: AskedVectors, reply: Reply): void {
+  const data = input.map((text, index) => ({
+    object: 'embedding',
+    index,
+    embedding: Array.from({ length: dimensions }, (_, at) => (at === 0 ? text.length : at / 8)),
+  }))
+  reply.json(200, { object: 'list', data, model: 'm', usage: { prompt_tokens: 9, total_tokens: 9 } })
 }
 
 async function answerWhole(wire: Wire, model: string, asked: string, reply: Reply) {

@@ -41,7 +41,7 @@ export const NATIVE = [
   },
 ]
 const settings = (body: Body) => body.generationConfig ?? {}
-export const tokens = (...all: string[]) => ({
+const tokens = (...all: string[]) => ({
   chosenCandidates: all.map(token => ({ token, tokenId: 1, logProbability: -0.5 })),
   topCandidates: all.map(token => ({
     candidates: [
