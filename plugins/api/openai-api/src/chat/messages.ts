@@ -136,7 +136,7 @@ function callOf(value: Json, param: string, opaque: readonly OpaqueData[], lefto
   ]
 }
 
-function argumentsOf(written: Json | undefined, param: string): Pick<ToolCallPart, 'arguments' | 'invalid'> {
+export function argumentsOf(written: Json | undefined, param: string): Pick<ToolCallPart, 'arguments' | 'invalid'> {
   if (isObject(written)) return { arguments: written }
   const text = isSet(written) ? textIn(written, param) : ''
   if (text.trim() === '') return { arguments: {} }
@@ -257,7 +257,7 @@ export function hintOf(control: Json | undefined, param: string): { readonly cac
 const DATA_URL = /^data:([\w.+-]{1,100}\/[\w.+-]{1,100})(?:;[\w.+=-]{1,100})*;base64$/i
 
 /** The parts of a base64 data URL. Throws INVALID_VALUE. */
-function dataUrl(url: string, param: string): { data: string; mimeType: string; bytes: Buffer } {
+export function dataUrl(url: string, param: string): { data: string; mimeType: string; bytes: Buffer } {
   const comma = url.slice(0, 500).indexOf(',')
   const [, mimeType] = DATA_URL.exec(url.slice(0, Math.max(0, comma))) ?? []
   if (mimeType === undefined) throw invalidParam(param, 'must be an http or https address, or a data URL with base64')
@@ -282,7 +282,7 @@ const MAGIC: Readonly<Record<string, (head: string) => boolean>> = {
   'image/webp': head => head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP',
 }
 
-function isImage(mimeType: string, bytes: Buffer): boolean {
+export function isImage(mimeType: string, bytes: Buffer): boolean {
   if (!mimeType.startsWith('image/')) return false
   if (!Object.hasOwn(MAGIC, mimeType)) return true
   const head = bytes.subarray(0, 16).toString('latin1')
