@@ -219,16 +219,16 @@ const MARK = '\u0000svc text\u0000'
 
 /** Most chunks of a server differ from the one before only in their text. Writes such a chunk without the rest of its JSON. */
 class TextTemplate {
-  #like: Wire | undefined
+  #chunk: Fields | undefined
+  #choice: Fields | undefined
   #before = ''
   #after = ''
   #learned = 0
 
   write(chunk: Wire): string | undefined {
-    const like = this.#like
-    if (!like || !isSame(chunk, like, CHUNK_KEYS)) return undefined
-    const [choice, model] = [onlyChoice(chunk), onlyChoice(like)!]
-    if (!choice || !isSame(choice, model, CHOICE_KEYS)) return undefined
+    if (!this.#chunk || !isLike(chunk, this.#chunk)) return undefined
+    const choice = onlyChoice(chunk)
+    if (!choice || !isLike(choice, this.#choice!)) return undefined
     const text = onlyText(choice)
     return text === undefined ? undefined : this.#before + JSON.stringify(text) + this.#after
   }
@@ -243,21 +243,38 @@ class TextTemplate {
     if (before === undefined || after === undefined || more.length > 0) return
     this.#before = `data: ${before}`
     this.#after = `${after}\n\n`
-    this.#like = chunk
+    this.#chunk = fieldsOf(chunk, CHUNK_KEYS)
+    this.#choice = fieldsOf(choice, CHOICE_KEYS)
   }
 }
 
 /** Keys whose values are not compared: those that svc replaces, and that are compared apart. */
-const CHUNK_KEYS: ReadonlySet<string> = new Set(['id', 'created', 'model', 'object', 'choices'])
-const CHOICE_KEYS: ReadonlySet<string> = new Set(['delta'])
+const CHUNK_KEYS: readonly string[] = ['id', 'created', 'model', 'object', 'choices']
+const CHOICE_KEYS: readonly string[] = ['delta']
 
-/** Whether the values of both are the same, and plain. */
-function isSame(object: Wire, other: Wire, skipped: ReadonlySet<string>): boolean {
-  for (const key in object) {
-    const value = object[key]
-    if (!skipped.has(key) && (value !== other[key] || (typeof value === 'object' && value !== null))) return false
+/** The keys of an object in order, with their values. */
+interface Fields {
+  readonly keys: readonly string[]
+  readonly values: readonly unknown[]
+}
+/** In place of a value that can differ. */
+const ANY = Symbol('any')
+
+const fieldsOf = (object: Wire, varying: readonly string[]): Fields => ({
+  keys: Object.keys(object),
+  values: Object.entries(object).map(([key, value]) => (varying.includes(key) ? ANY : value)),
+})
+
+/** Whether an object has the same keys in the same order, and the same plain values. This is the hot path. */
+function isLike(object: Wire, { keys, values }: Fields): boolean {
+  const own = Object.keys(object)
+  if (own.length !== keys.length) return false
+  for (let at = 0; at < own.length; at++) {
+    if (own[at] !== keys[at]) return false
+    const value = values[at]
+    // two objects are never the same
+    if (value !== ANY && value !== object[own[at]!]) return false
   }
-  for (const key in other) if (!(key in object)) return false
   return true
 }
 
@@ -267,8 +284,7 @@ const onlyChoice = ({ choices }: Wire): Wire | undefined =>
 function onlyText({ delta, finish_reason }: Wire): string | undefined {
   if (finish_reason !== null && finish_reason !== undefined) return undefined
   if (!isObject(delta) || typeof delta.content !== 'string') return undefined
-  for (const key in delta) if (key !== 'content') return undefined
-  return delta.content
+  return Object.keys(delta).length === 1 ? delta.content : undefined
 }
 
 /** More than any server gives. */
