@@ -42,6 +42,8 @@ export class MessageFrames {
   #index = -1
   /** The kind of the open block, except a tool call. */
   #open: 'text' | 'thinking' | undefined
+  /** The beginning of the frames of the open block of text. */
+  #textHead = ''
   /** The text of reasoning that is left out. */
   #thought = ''
   #isRefused = false
@@ -66,6 +68,9 @@ export class MessageFrames {
 
   /** The frames of an event; an empty text if there are none. */
   take(event: ModelEvent): string {
+    // most events are pieces of text, so this is the hot path
+    if (event.type === 'text' && this.#open === 'text' && !event.refusal && event.text !== '')
+      return `${this.#textHead}${JSON.stringify(event.text)}}}\n\n`
     if (event.type === 'tool_call_delta') return this.#piece(event)
     if (event.type === 'tool_call') return this.#call(event)
     if (this.#calls.length === 0) return this.#say(event)
@@ -116,7 +121,10 @@ export class MessageFrames {
     if (this.#open === kind) return ''
     const closed = this.#close()
     this.#open = kind
-    return closed + this.#start(kind === 'text' ? { type: kind, text: '' } : { type: kind, thinking: '', signature: '' })
+    if (kind === 'thinking') return closed + this.#start({ type: kind, thinking: '', signature: '' })
+    const started = this.#start({ type: kind, text: '' })
+    this.#textHead = `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},"delta":{"type":"text_delta","text":`
+    return closed + started
   }
 
   /** Ends the open block of text or reasoning. */

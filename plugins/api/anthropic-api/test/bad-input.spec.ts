@@ -190,6 +190,17 @@ describe('a client', () => {
     expect([late.status, late.body.error.type]).to.deep.equal([529, 'overloaded_error'])
   })
 
+  it('gets the head of a stream after a while, pings, and then an error event', async () => {
+    await using api = await serveApi({
+      config: { server: { heartbeat_ms: 200 }, chat: { policy: { attempts: 1, breaker_failures: 0 } } },
+    })
+    const { status, events, data } = await api.stream({ messages: [user('/delay 16500\n/fail overloaded')] })
+    expect(status).to.equal(200)
+    expect(events.length).to.be.greaterThan(3)
+    expect(new Set(events.slice(0, -1).map(({ event }) => event))).to.deep.equal(new Set(['ping']))
+    expect(data.at(-1)).to.have.nested.property('error.type', 'overloaded_error')
+  })
+
   it('without a credential, or with the wrong scope, gets the error of the API', async () => {
     process.env.SVC_TEST_API_KEY = 'k'.repeat(40)
     await using api = await serveApi({

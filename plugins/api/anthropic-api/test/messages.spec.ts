@@ -144,7 +144,16 @@ describe('POST /v1/messages', () => {
       profiles: { clerk: { provider: 'two', model: 'm', tools: ['current_time'] } },
     })
     const question = user('weather?')
-    const first = await api.stream({ model: 'profile:clerk', tools: [WEATHER], messages: [question] })
+    const order = {
+      model: 'profile:clerk',
+      max_tokens: 32_000,
+      thinking: { type: 'adaptive' },
+      tools: [WEATHER],
+      messages: [question],
+    }
+    const first = await api.stream(order)
+    // the limit of the model counts
+    expect(two.requests[0]).to.include({ maxTokens: 10_000 })
     const starts = first.data.filter(({ type }) => type === 'content_block_start').map(event => event.content_block)
     expect(starts.map(({ type, name }) => [type, name])).to.deep.equal([['tool_use', 'weather']])
     const call = { ...starts[0], input: { city: 'Ulm' } }
@@ -155,6 +164,7 @@ describe('POST /v1/messages', () => {
       messages: [question, assistant([call]), user([result])],
     })
     expect(last.body.content).to.deep.equal([{ type: 'text', text: 'sunny at noon' }])
+    expect(two.requests[2]).to.include({ maxTokens: 1000 })
     expect(two.requests[2]!.messages.filter(({ role }) => role === 'tool')).to.have.length(2)
   })
 })

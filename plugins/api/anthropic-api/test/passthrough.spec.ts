@@ -1,7 +1,9 @@
-import type { Received } from '@svc/testing'
+import { definePlugin } from '@svc/core'
+import { ModelCalls, Providers } from '@svc/core/contracts'
+import { item, type Received } from '@svc/testing'
 import { expect } from 'chai'
 import { assistant, serveApi, user } from './support/api.ts'
-import { frame, KEY, serveBefore } from './support/upstreams.ts'
+import { frame, KEY, scripted, serveBefore, STOP, USAGE } from './support/upstreams.ts'
 
 const BETAS = 'claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27'
 
@@ -217,6 +219,50 @@ describe('a server of the Messages API behind svc', () => {
     const response = await api.post('/v1/messages', AGENT_BODY)
     expect(wires(await response.text())).to.deep.equal(wires(EVENTS.join('')))
     expect(tries).to.equal(2)
+  })
+
+  it('is replaced by a model behind another protocol, which gets the translation', async () => {
+    const odd = scripted([[{ type: 'text', text: 'ok' }, USAGE, STOP]])
+    const plugin = definePlugin({
+      setup: scope => void scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'odd', model: 'm' })),
+    })
+    const failing = EVENTS[0] + frame('error', { error: { type: 'overloaded_error', message: 'Overloaded' } })
+    await using api = await serveBefore('anthropic', (_received, reply) => reply.end(failing), {
+      ...{ config: NO_RETRY },
+      give: [item(Providers, 'odd', odd), { name: 'test:fallback', use: plugin }],
+    })
+    const file = user([{ type: 'image', source: { type: 'file', file_id: 'file_1' } }])
+    const { status, headers, data } = await api.stream({ ...AGENT_BODY, messages: [file] })
+    expect(status).to.equal(200)
+    expect(data[0].message.model).to.equal('up/m')
+    expect(data.map(event => event.delta?.text ?? '').join('')).to.equal('ok')
+    expect(headers.get('x-svc-dropped')!.split(', ')).to.include.members([
+      'context_management',
+      'tool_choice.name',
+      'messages.0.content.0.source.type',
+    ])
+    expect(JSON.stringify(odd.requests[0]!.messages)).to.contain('content was left out')
+    expect(odd.requests[0]).to.not.have.property('native')
+  })
+
+  it('knows values that svc does not know', async () => {
+    await using api = await serveBefore('anthropic', (_received, reply) => reply.end(EVENTS.join('')))
+    const future = {
+      ...AGENT_BODY,
+      thinking: { type: 'future' },
+      output_config: { effort: 'future', format: { type: 'future' } },
+      tool_choice: { type: 'future' },
+      system: [{ type: 'future' }],
+      messages: [{ role: 'future', content: [] }, user([{ type: 'future', cache_control: { type: 'x', ttl: 'y' } }])],
+    }
+    const { status } = await api.stream(future)
+    expect(status).to.equal(200)
+    expect(asked(api.upstream.received)[0]!.body).to.deep.equal({ ...future, model: 'm' })
+    const other = await api.stream({ ...future, model: 'local/local-1' })
+    expect([other.status, other.body.error.message]).to.deep.equal([
+      400,
+      'thinking.type must be "enabled", "adaptive" or "disabled"',
+    ])
   })
 
   it('refuses: the client gets a message with the stop reason', async () => {
