@@ -83,6 +83,28 @@ export const refused = (status: number, error_code: string, details: unknown = {
   body: exactRecord(error_code, details),
 })
 
+/** The refusal of a request: below paths with a format of errors, in that format. */
+export const refusedAt = ({ path }: Request, status: number, error_code: string, details: unknown = {}): Expectation =>
+  path.startsWith('/v1/messages') ? messagesRefused(status) : refused(status, error_code, details)
+
+const MESSAGES_ERRORS: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+}
+
+/** An error of the Messages API. */
+export const messagesRefused = (status: number): Expectation => ({
+  status,
+  headers: { 'content-type': JSON_TYPE, 'request-id': any('text') },
+  body: exact({
+    type: 'error',
+    error: exact({ type: MESSAGES_ERRORS[status], message: any('text') }),
+    request_id: any('text'),
+  }),
+})
+
 const JSON_TYPE = matching(/^application\/json/)
 const exactRecord = (error_code: string, details: unknown) => exact({ success: false, error: any('text'), error_code, details })
 
@@ -147,6 +169,9 @@ export const beside = (file: string, sample: string): string => fileURLToPath(ne
 /** What is open to everybody. */
 export const OPEN_ROUTES: readonly string[] = ['/health', '/health/live', '/health/ready']
 
+/** A body of the Messages API. */
+export const MESSAGES_BODY = { model: 'local/local-1', max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] } as const
+
 const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
 
 /** A request to every route that asks for a credential, by the scope that it needs; the pages and the tool protocol are no routes. */
@@ -156,6 +181,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     get('/api/v1/conversations'),
     get('/api/v1/conversations/c'),
     remove('/api/v1/conversations/c'),
+    ...['/v1/messages', '/v1/messages/count_tokens'].map(path => post(path, MESSAGES_BODY)),
   ],
   read: READ_ROUTES.filter(path => !OPEN_ROUTES.includes(path) && path !== '/api/v1/conversations')
     .concat('/api/v1/capabilities/recommend?task_type=code')

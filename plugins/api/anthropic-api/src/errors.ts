@@ -37,7 +37,7 @@ export interface WireError {
 }
 
 /** The JSON of an error. */
-export const errorBody = ({ status, message }: WireError, requestId: string) => ({
+const errorBody = ({ status, message }: WireError, requestId: string) => ({
   type: 'error',
   error: { type: TYPES[status] ?? 'api_error', message },
   request_id: requestId,
@@ -49,7 +49,7 @@ export const errorEvent = (error: WireError, requestId: string): string =>
 
 const SECOND = 1_000
 
-export const errorHeaders = ({ retry, retryAfterMs }: WireError, requestId: string): Record<string, string> => ({
+const errorHeaders = ({ retry, retryAfterMs }: WireError, requestId: string): Record<string, string> => ({
   'request-id': requestId,
   ...(retry === undefined ? {} : { 'x-should-retry': String(retry) }),
   ...(retryAfterMs === undefined

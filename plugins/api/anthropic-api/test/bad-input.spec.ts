@@ -201,6 +201,17 @@ describe('a client', () => {
     expect(data.at(-1)).to.have.nested.property('error.type', 'overloaded_error')
   })
 
+  it('that sends too many requests gets the error of the API', async () => {
+    await using api = await serveApi({
+      plugins: ['rate-limit'],
+      config: { server: { rate_limit: { enabled: true, requests_per_minute: 1 } } },
+    })
+    await api.ask({ messages: [user('hi')] })
+    const { status, headers, body } = await api.ask({ messages: [user('hi')] })
+    expect([status, body.error.type, headers.get('x-should-retry')]).to.deep.equal([429, 'rate_limit_error', 'true'])
+    expect(Number(headers.get('retry-after'))).to.be.greaterThan(0)
+  })
+
   it('without a credential, or with the wrong scope, gets the error of the API', async () => {
     process.env.SVC_TEST_API_KEY = 'k'.repeat(40)
     await using api = await serveApi({

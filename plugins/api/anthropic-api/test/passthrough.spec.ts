@@ -228,7 +228,7 @@ describe('a server of the Messages API behind svc', () => {
     })
     const failing = EVENTS[0] + frame('error', { error: { type: 'overloaded_error', message: 'Overloaded' } })
     await using api = await serveBefore('anthropic', (_received, reply) => reply.end(failing), {
-      ...{ config: NO_RETRY },
+      config: NO_RETRY,
       give: [item(Providers, 'odd', odd), { name: 'test:fallback', use: plugin }],
     })
     const file = user([{ type: 'image', source: { type: 'file', file_id: 'file_1' } }])

@@ -371,6 +371,14 @@ describe('the stream of a model behind another protocol', () => {
     }
   })
 
+  it('keeps arguments that are not JSON', async () => {
+    const call: ModelEvent = { type: 'tool_call', id: 't', tool: 'weather', arguments: {}, invalid: '{"a' }
+    await using api = await serveScripted([[call, USAGE, CALLS]])
+    const input = { invalid_json: '{"a' }
+    expect((await api.ask({ tools: [TOOL] })).body.content[0].input).to.deep.equal(input)
+    expect(blocksOf((await api.stream({ tools: [TOOL] })).data)[0].input).to.deep.equal(input)
+  })
+
   it('ends a call that the limit of tokens cuts', async () => {
     const cut: ModelEvent = { type: 'tool_call_delta', index: 0, id: 't0', tool: 'weather', text: '{"a": "b' }
     await using api = await serveScripted([[cut, USAGE, { type: 'finish', reason: 'length' }]], {
@@ -387,6 +395,19 @@ describe('the stream of a model behind another protocol', () => {
       'message_stop',
     ])
     expect(data.at(-2).delta.stop_reason).to.equal('max_tokens')
+  })
+
+  it('has the sources of the model', async () => {
+    const citation: ModelEvent = { type: 'citation', citation: { url: 'https://x.test', title: 'X', quote: 'q' } }
+    await using api = await serveScripted([[{ type: 'text', text: 'ok' }, citation, USAGE, STOP]])
+    const { data } = await api.stream({})
+    expect(data.find(({ delta }) => delta?.type === 'citations_delta').delta.citation).to.deep.equal({
+      type: 'web_search_result_location',
+      url: 'https://x.test',
+      title: 'X',
+      cited_text: 'q',
+      encrypted_index: '',
+    })
   })
 
   it('says a refusal as the stop reason', async () => {

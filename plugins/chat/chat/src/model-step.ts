@@ -60,7 +60,7 @@ function orderOf(services: ChatServices, turn: Turn, round: number, withTools: b
   }
 }
 
-/** Fields that the profile, the mode or a tool has set, and not the caller, and those that the caller does not insist on. */
+/** Fields that the profile, the mode or a tool has set, and not the caller. */
 function defaultsOf({ asked }: Turn): readonly RequestField[] {
   const fields: RequestField[] = ['images', ...(asked.defaults ?? [])]
   if (!asked.tools && !asked.clientTools) fields.push('tools')

@@ -1,4 +1,16 @@
-import { absent, any, exchange, get, GUARDED_MOUNTS, GUARDED_ROUTES, ok, OPEN_ROUTES, post, refused } from '../../exchange.ts'
+import {
+  absent,
+  any,
+  exchange,
+  get,
+  GUARDED_MOUNTS,
+  GUARDED_ROUTES,
+  ok,
+  OPEN_ROUTES,
+  post,
+  refused,
+  refusedAt,
+} from '../../exchange.ts'
 
 /** The sample `scopes` holds these against /openapi.json. */
 const GUARDED = [
@@ -7,7 +19,8 @@ const GUARDED = [
   get('/nowhere'),
   post('/health', {}),
 ]
-const expected = { ...refused(401, 'AUTHENTICATION_FAILED'), headers: { 'www-authenticate': any('text') } }
+const challenge = { headers: { 'www-authenticate': any('text') } }
+const expected = { ...refused(401, 'AUTHENTICATION_FAILED'), ...challenge }
 const key = (value: string) => ({ headers: { 'x-api-key': value } })
 
 export default exchange({
@@ -21,7 +34,7 @@ export default exchange({
       { request: get(path), expect: ok(undefined, { 'www-authenticate': absent }) },
       { request: { ...get(path), ...key('wrong') }, expect: ok() },
     ]),
-    ...GUARDED.map(request => ({ request, expect: expected })),
+    ...GUARDED.map(request => ({ request, expect: { ...refusedAt(request, 401, 'AUTHENTICATION_FAILED'), ...challenge } })),
     { request: { ...get('/api/v1/status'), ...key('wrong') }, expect: expected },
     { request: { ...get('/api/v1/status'), ...key('the-key') }, expect: ok(undefined, { 'www-authenticate': absent }) },
     { request: { ...get('/metrics'), ...key('the-key') }, expect: ok() },

@@ -9,7 +9,7 @@ import {
   not,
   ok,
   type post,
-  refused,
+  refusedAt,
 } from '../../exchange.ts'
 
 /** What each scope lets in. */
@@ -42,7 +42,7 @@ export default exchange({
             expect:
               other === 'admin' && reads(request, scope)
                 ? { status: not(403) }
-                : refused(403, 'FORBIDDEN', exact({ scope, reason: 'the scope is missing' })),
+                : refusedAt(request, 403, 'FORBIDDEN', exact({ scope, reason: 'the scope is missing' })),
           })),
         { request: as(scope, request), expect: { status: not(403) } },
         { request: as('*', request), expect: { status: not(403) } },
