@@ -148,6 +148,18 @@ describe('an error', () => {
     }
   })
 
+  it('of a model that is late is a frame: the head of the stream and heartbeats go before', async () => {
+    const config = { server: { heartbeat_ms: 50 }, api: { openai: { hold_ms: 100 } } }
+    await using api = await startApi({ config })
+    const late = await api.stream({ user: 'u', messages: [user('hello\n/delay 500')] })
+    expect([late.status, late.content, late.isDone]).to.deep.equal([200, 'You said: hello', true])
+    expect(late.headers.get('x-svc-dropped')).to.equal('user')
+    expect(late.text.startsWith(':\n\n')).to.equal(true)
+    const failed = await api.stream({ messages: [user('hello\n/delay 500\n/fail rate_limited')] })
+    expect([failed.status, failed.isDone, failed.chunks.length]).to.deep.equal([200, false, 1])
+    expect(failed.chunks[0]!.error.code).to.equal('rate_limit_exceeded')
+  })
+
   it('of a server that stops in the middle of a stream is a frame, too', async () => {
     await using api = await startApi({ config: { server: { shutdown_timeout: 0.1 } } })
     const response = await send(`${api.url}/v1/chat/completions`, {

@@ -91,7 +91,7 @@ describe('a model of a server with the same protocol', () => {
     })
   })
 
-  it('is mended where clients would fail: role, index of calls, finish reason, and usage in a last chunk', async () => {
+  it('gets what clients need and it left out: role, index of calls, finish reason, and usage in a last chunk', async () => {
     const call = (id: string | undefined, args: string) => ({
       tool_calls: [{ ...(id ? { id, type: 'function' } : {}), function: { ...(id ? { name: 'edit' } : {}), arguments: args } }],
     })

@@ -60,16 +60,16 @@ const PARAMETERS = [
   'responseFormat',
 ] as const satisfies readonly (keyof ModelParameters)[]
 
-/** Fields that no agent can use, as its answer is made of several calls of a model, with their values that change nothing. */
+/** Fields that no agent can use, as its answer is made of several calls of a model, with the values that it can use. */
 const UNUSABLE = [
   ['n', 1],
   ['logprobs', undefined],
-  ['toolChoice', 'auto'],
-] as const satisfies readonly (readonly [keyof OpenRequest, unknown])[]
+  ['toolChoice', 'auto', 'none'],
+] as const satisfies readonly (readonly [keyof OpenRequest, ...unknown[]])[]
 
 function checkFields(request: OpenRequest, { kind }: Agent): void {
-  for (const [name, neutral] of UNUSABLE)
-    if (request[name] !== undefined && request[name] !== neutral)
+  for (const [name, ...usable] of UNUSABLE)
+    if (request[name] !== undefined && !(usable as readonly unknown[]).includes(request[name]))
       throw agentLacks(
         name.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`),
         kind
@@ -96,7 +96,7 @@ async function* streamTurn(
     keep: false,
     profile: agent.agent,
     parameters,
-    ...(tools ? { clientTools: tools } : {}),
+    ...(request.toolChoice === 'none' ? { tools: [] } : tools ? { clientTools: tools } : {}),
     ...(responseSchema === undefined ? {} : { responseSchema }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(defaults ? { defaults } : {}),

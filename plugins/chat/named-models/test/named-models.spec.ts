@@ -12,6 +12,8 @@ import {
   type Provider,
   Providers,
   type ToolSpec,
+  type WorkflowDefinition,
+  WorkflowDefinitions,
 } from '@svc/core/contracts'
 import { item, testContext, testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -200,5 +202,36 @@ describe('a profile called as a model', () => {
     expect(
       (await thrownBy(host.named.embed({ name: 'profile:default', request: { input: ['a'] } }, testContext()))).code
     ).to.equal('INVALID_VALUE')
+  })
+
+  it('calls no tool at all with toolChoice none, and caps an answer at the limit of its model', async () => {
+    const two = provider(['m2'], [says('x')])
+    await using host = await startNamed([item(Providers, 'two', two)])
+    const request = { messages: [user('when?')], tools: [tool('edit')], toolChoice: 'none', maxTokens: 7 } as const
+    await heard(host.named, { name: 'profile:coder', request })
+    expect(two.requests[0]!.tools ?? []).to.deep.equal([])
+    expect(two.requests[0]!.maxTokens).to.equal(7)
+    const capped = { name: 'profile:default', request: { messages: [user('x')], maxTokens: 100_000 } }
+    expect((await thrownBy(heard(host.named, capped))).code).to.equal('INVALID_VALUE')
+    const events = await heard(host.named, { ...capped, defaults: ['maxTokens'] })
+    expect(events.at(-1)).to.include({ type: 'end', status: 'completed' })
+  })
+})
+
+describe('a workflow or team called as a model', () => {
+  it('reports the fields that it drops, and refuses those without which its answer is another', async () => {
+    const echo: WorkflowDefinition = { name: 'echo', nodes: { a: { type: 'transform', value: 'done: ${{ input.task }}' } } }
+    await using host = await startNamed([item(WorkflowDefinitions, 'echo', echo)])
+    const name = 'workflow:echo'
+    const [start, text] = await heard(host.named, {
+      name,
+      request: { messages: [user('hi')], temperature: 1, maxTokens: 5, gathered: true },
+    })
+    expect(text).to.deep.equal({ type: 'text', text: 'done: hi' })
+    expect(start).to.deep.include({ type: 'start', dropped: ['temperature', 'maxTokens'] })
+    for (const more of [{ stop: ['x'] }, { responseFormat: 'json' as const }, { tools: [tool('x')] }])
+      expect((await thrownBy(heard(host.named, { name, request: { messages: [user('x')], ...more } }))).code).to.equal(
+        'INVALID_VALUE'
+      )
   })
 })

@@ -26,7 +26,7 @@ export interface ChunkOptions {
   readonly hasLogprobs: boolean
 }
 
-export const DONE = 'data: [DONE]\n\n'
+const DONE = 'data: [DONE]\n\n'
 
 /** Writes the events of a call as frames of a chat completion stream. */
 export class ChunkWriter {
@@ -194,20 +194,20 @@ export class ChunkWriter {
     if (isObject(usage)) this.#nativeUsage = usage
     const choices = Array.isArray(chunk.choices) ? chunk.choices : []
     if (choices.length === 0 && usage !== undefined && usage !== null) return ''
-    const mended = choices.map(choice => (isObject(choice) ? this.#mended(choice) : choice))
-    const own = { id: this.#id, object: 'chat.completion.chunk', created: this.#created, model: this.#model, choices: mended }
+    const repaired = choices.map(choice => (isObject(choice) ? this.#repaired(choice) : choice))
+    const own = { id: this.#id, object: 'chat.completion.chunk', created: this.#created, model: this.#model, choices: repaired }
     const sent = { ...rest, ...own }
-    if (mended[0] === choices[0]) this.#template.learn(chunk, sent)
+    if (repaired[0] === choices[0]) this.#template.learn(chunk, sent)
     return `data: ${JSON.stringify(sent)}\n\n`
   }
 
   /** Adds what clients need and some servers leave out: the first role, the index of tool calls, and their finish reason. */
-  #mended(wire: Wire): Wire {
+  #repaired(wire: Wire): Wire {
     const choice = this.#choice(indexOf(wire))
     const calls = callsIn(wire)
     const isMisnamed = wire.finish_reason === 'stop' && choice.calls + calls.length > 0
     if (choice.hasRole && calls.length === 0 && !isMisnamed) return wire
-    const delta = isObject(wire.delta) ? { delta: mendedDelta(wire.delta, calls, choice) } : {}
+    const delta = isObject(wire.delta) ? { delta: repairedDelta(wire.delta, calls, choice) } : {}
     choice.hasRole = true
     return { ...wire, ...delta, ...(isMisnamed ? { finish_reason: 'tool_calls' } : {}) }
   }
@@ -298,7 +298,7 @@ function callsIn({ delta }: Wire): readonly Json[] {
   return isObject(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls : NO_CALLS
 }
 
-const mendedDelta = (delta: Wire, calls: readonly Json[], choice: Choice): Wire => ({
+const repairedDelta = (delta: Wire, calls: readonly Json[], choice: Choice): Wire => ({
   ...(choice.hasRole || delta.role !== undefined ? {} : { role: 'assistant' }),
   ...delta,
   ...(calls.length === 0 ? {} : { tool_calls: calls.map(call => withIndex(call, choice)) }),

@@ -2,23 +2,27 @@ import type { CallContext } from '@svc/core'
 import type { Http, ModelCallBegun, NamedCall, NamedModels, Route, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
 import { errorFrame, modelFailure, renamed } from '../errors.ts'
 import { droppedBy, droppedHeader, nativeRequest, refuseForeign, type Wire } from '../fields.ts'
-import { Opening, settledIn } from '../opening.ts'
+import { AnswerStart, settledIn } from '../answer-start.ts'
 import { ChunkWriter } from './chunks.ts'
 import { type AskedChat, DEFAULTS, PROTOCOL, readChat } from './request.ts'
 import { WholeAnswer } from './whole.ts'
 
 const LARGEST_BODY = 32 * 1024 * 1024
-/** Milliseconds for which the head of a stream waits for the first part, so that a failure gets its status. Then heartbeats begin. */
-const HOLD_MS = 15_000
+interface Services {
+  readonly named: NamedModels
+  readonly http: Http
+  /** Milliseconds for which the head of a stream waits for the first part, so that a failure gets its status. Then heartbeats begin. */
+  readonly holdMs: number
+}
 
 /** `POST /v1/chat/completions`. */
-export function createChatRoute(named: NamedModels, http: Http): Route {
+export function createChatRoute(services: Services): Route {
   return {
     method: 'POST',
     path: '/v1/chat/completions',
     summary: 'Create a chat completion',
     description:
-      'The model decides who answers: a model gets the request as it is; in an agent (profile:<name>), the tools of svc run.',
+      'The model decides who answers: a model gets the request as it is; in an agent, such as profile:default, the tools of svc run.',
     scope: 'chat',
     bodyLimit: LARGEST_BODY,
     body: BODY,
@@ -26,7 +30,7 @@ export function createChatRoute(named: NamedModels, http: Http): Route {
       '200': { description: 'The completion, or with stream its chunks as server-sent events.', schema: { type: 'object' } },
     },
     streams: 'text/event-stream',
-    stream: (request, ctx) => answer(request, { named, http }, ctx),
+    stream: (request, ctx) => answer(request, services, ctx),
   }
 }
 
@@ -36,16 +40,11 @@ const BODY = {
   required: ['model', 'messages'],
   properties: {
     model: { description: 'A name of GET /v1/models.' },
-    messages: { description: 'The conversation: messages of the roles system, developer, user, assistant and tool.' },
+    messages: { description: 'The messages so far, of the roles system, developer, user, assistant and tool.' },
     stream: { description: 'Send the answer in pieces.' },
     tools: { description: 'Functions of the client that the model can call, at most 1024.' },
   },
 } as const
-
-interface Services {
-  readonly named: NamedModels
-  readonly http: Http
-}
 
 async function* answer(request: RouteRequest, services: Services, ctx: CallContext): AsyncGenerator<RouteStreamItem, void> {
   const body = request.body as Wire
@@ -79,21 +78,21 @@ async function* whole(call: NamedCall, asked: AskedChat, { named, http }: Servic
 async function* streamed(
   call: NamedCall,
   asked: AskedChat,
-  { named, http }: Services,
+  { named, http, holdMs }: Services,
   ctx: CallContext
 ): AsyncGenerator<RouteStreamItem, void> {
   const events = named.stream(call, ctx)[Symbol.asyncIterator]()
   const chunks = new ChunkWriter({ ...asked, hasLogprobs: asked.request.logprobs !== undefined })
   let isOpen = false
   try {
-    const opening = new Opening(events)
-    const reading = opening.read()
-    await settledIn(HOLD_MS, reading)
-    yield { headers: await headersFor(opening.start, asked, named, ctx) }
+    const begin = new AnswerStart(events)
+    const reading = begin.read()
+    await settledIn(holdMs, reading)
+    yield { headers: await headersFor(begin.start, asked, named, ctx) }
     isOpen = true
     const first = await reading
-    if (opening.start) chunks.take(opening.start)
-    const held = opening.early.map(event => chunks.take(event)).join('') + (first ? chunks.take(first) : '')
+    if (begin.start) chunks.take(begin.start)
+    const held = begin.early.map(event => chunks.take(event)).join('') + (first ? chunks.take(first) : '')
     if (held !== '') yield held
     for (let step = await events.next(); !step.done; step = await events.next()) {
       // after the end of a call that failed, its error follows

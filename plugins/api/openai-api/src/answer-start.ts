@@ -7,7 +7,7 @@ const MOST_HELD = 1_048_576
  * The beginning of an answer. Until its first part, another attempt can replace it, so nothing of it must reach the client.
  * `read` returns the first part. Then `early` has the original events before it, and the reader goes on with the events.
  */
-export class Opening {
+export class AnswerStart {
   readonly #events: AsyncIterator<ModelCallEvent>
   #held = 0
   /** The model of the last attempt. */
