@@ -5,6 +5,7 @@ const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
   '@svc/plugin-openai-api',
+  '@svc/plugin-connect',
   '@svc/plugin-docs-page',
   '@svc/plugin-mcp-server',
   '@svc/plugin-mcp-bridge',
@@ -62,6 +63,7 @@ const CURATED = [
 /** The plugins with commands. Help reads only their package.json. */
 export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-chat',
+  '@svc/plugin-connect',
   '@svc/plugin-mcp-client',
   '@svc/plugin-auth-bearer',
   '@svc/plugin-workflows',
