@@ -5,6 +5,7 @@ const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
   '@svc/plugin-openai-api',
+  '@svc/plugin-connect',
   '@svc/plugin-docs-page',
   '@svc/plugin-acp',
   '@svc/plugin-mcp-server',

@@ -104,9 +104,11 @@ async function textOf(body: AsyncIterable<Uint8Array> | null, url: string): Prom
 /** The server may not be svc, so the record is read with defaults. */
 async function refusal(response: Response, url: string) {
   const { error, error_code, details } = recordOf(await textOf(response.body, url))
+  // the model endpoints answer with errors of other APIs: an object
+  const message: unknown = typeof error === 'object' ? Object(error).message : error
   const record = {
-    error: error ?? `the server answered ${response.status}`,
-    error_code: error_code ?? `HTTP_${response.status}`,
+    error: typeof message === 'string' ? message : `the server answered ${response.status}`,
+    error_code: error_code ?? (response.status === 401 ? 'AUTHENTICATION_FAILED' : `HTTP_${response.status}`),
     details: details ?? {},
   }
   return errorFromRecord(record, { where: url })

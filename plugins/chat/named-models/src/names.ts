@@ -62,9 +62,10 @@ export function createNames(sources: NameSources): Names {
     const target = await resolve(name, ctx)
     if ('agent' in target) return (await agents(ctx)).find(({ id }) => id === `${target.kind}:${target.agent}`)!
     const { provider, model } = target.model
-    const info = (await models.read(ctx)).find(list => list.provider === provider)?.infos.get(model)
+    const listed = (await models.read(ctx)).find(list => list.provider === provider)
+    const info = listed?.infos.get(model)
     const source = sources.providers.get(provider)
-    if (!source) throw notFound(name)
+    if (!source || (listed?.isComplete && !info)) throw notFound(name)
     // the id is that of the request, so that a client finds what it asked for
     return { ...modelOf(provider, info ?? { id: model }, source.features), id: name, kind: target.kind }
   }
@@ -140,6 +141,8 @@ interface ProviderModels {
   readonly provider: string
   readonly features: ProviderFeatures
   readonly infos: ReadonlyMap<string, ModelInfo>
+  /** Whether the provider has no other models. */
+  readonly isComplete: boolean
 }
 
 /** Milliseconds for which the lists of all providers are used again. A provider caches its own list for longer. */
@@ -154,12 +157,13 @@ function createModelLists({ providers, log }: Pick<NameSources, 'providers' | 'l
   const listOf = async ([provider, source]: readonly [string, Provider], ctx: CallContext): Promise<ProviderModels> => {
     const list = async (signal: AbortSignal) => source.models({ ...ctx, signal })
     try {
-      const { models } = await withTimeout(LIST_MS, list)
-      return { provider, features: source.features, infos: new Map(models.map(info => [info.id, info])) }
+      const { models, open } = await withTimeout(LIST_MS, list)
+      const infos = new Map(models.map(info => [info.id, info]))
+      return { provider, features: source.features, infos, isComplete: !open }
     } catch (error) {
       // its health check reports why a provider fails; other errors break the contract
       if (codeOf(error) !== 'MODEL_FAILED') log.warn({ err: error, provider }, 'a provider did not list its models')
-      return { provider, features: source.features, infos: new Map() }
+      return { provider, features: source.features, infos: new Map(), isComplete: false }
     }
   }
   return {
