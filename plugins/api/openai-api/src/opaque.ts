@@ -16,7 +16,8 @@ export interface OpaqueData {
 
 const PREFIX = 'svc1.'
 
-const encode = (list: readonly OpaqueData[]): string => PREFIX + Buffer.from(JSON.stringify(list)).toString('base64url')
+export const encodeOpaque = (list: readonly OpaqueData[]): string =>
+  PREFIX + Buffer.from(JSON.stringify(list)).toString('base64url')
 
 /** Reads a text of a client. Returns `undefined` for a text that svc did not make. The data is as trustworthy as the client. */
 export function decodeOpaque(text: unknown): readonly OpaqueData[] | undefined {
@@ -53,6 +54,6 @@ export class OpaquePacker {
     const list = [...this.#waiting]
     if (of && of.data !== undefined) list.push({ ...of, data: of.data })
     this.#waiting = []
-    return list.length === 0 ? undefined : encode(list)
+    return list.length === 0 ? undefined : encodeOpaque(list)
   }
 }

@@ -56,7 +56,7 @@ describe('a response in the background', () => {
     expect((await api.get(id)).body).to.deep.equal(stream.response)
   })
 
-  it('is told to a reader while it is made', async () => {
+  it('can be read while it is made', async () => {
     const { id } = await queued({ input: SLOW.replace('60000', '100') })
     await until(id, ({ status }) => status === 'in_progress')
     const { events, response } = await api.again(id)

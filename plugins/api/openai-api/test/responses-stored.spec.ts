@@ -174,7 +174,7 @@ describe('stored responses', () => {
         const unknown = `resp_${'1'.repeat(32)}`
         const same = async (ask: (id: string) => Promise<{ status: number; body: Tree }>) => {
           const [other, none] = [await ask(id), await ask(unknown)]
-          expect(other.status, `${who} ${ask} ${JSON.stringify(other.body).slice(0, 300)}`).to.equal(404)
+          expect(other.status, `${who} ${String(ask)} ${JSON.stringify(other.body).slice(0, 300)}`).to.equal(404)
           expect(JSON.stringify(other.body).replaceAll(id, unknown)).to.equal(JSON.stringify(none.body))
         }
         await same(it => api.get(it, '', as(who)))

@@ -89,7 +89,7 @@ describe('a response', () => {
     expect(of('response.output_item.added')[0]!.item).to.deep.include({ status: 'in_progress', content: [] })
     expect(of('response.output_item.done')[0]!.item).to.deep.equal(response.output[0])
     const whole = await ok({ input: 'hello "you"\n\u2028', store: false })
-    const timeless = ({ id: _, created_at, completed_at, output, ...rest }: Tree) => ({
+    const timeless = ({ id: _id, created_at: _created, completed_at: _completed, output, ...rest }: Tree) => ({
       ...rest,
       output: output.map(({ id: own, ...more }: Tree) => [own.split('_')[2], more]),
     })

@@ -55,7 +55,7 @@ export function createResponseJobs(services: ResponseServices): JobKind {
 
 async function* make({ id, input, fence }: JobTask, services: ResponseServices, ctx: CallContext): AsyncGenerator<JobStep, void> {
   const { responses } = services
-  const hex = isObject(input) ? String(input.response) : ''
+  const hex = isObject(input) && typeof input.response === 'string' ? input.response : ''
   const found = await responses.find(hex, ctx)
   const { body } = found ? await responses.data(found, ctx) : {}
   // deleted, cancelled before its worker died, or a job that another plugin has added
@@ -129,7 +129,7 @@ class EventWriter {
   #writtenAt = performance.now()
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<unknown> = Promise.resolve()
-  #failure: unknown
+  #failure: Error | undefined
   /** The number of the next event. */
   readonly next: number
 
@@ -175,7 +175,7 @@ class EventWriter {
     try {
       await responses.write([...responses.eventOps(this.#hex, events), ...ops], { fence: this.#fence }, this.#ctx)
     } catch (error) {
-      this.#failure = error
+      this.#failure = error instanceof Error ? error : new Error('failed to store events', { cause: error })
       throw error
     }
   }

@@ -1,5 +1,4 @@
-import { codeOf, messageOf, type SvcError, svcError } from '@svc/core'
-import type { CallContext } from '@svc/core'
+import { type CallContext, codeOf, messageOf, type SvcError, svcError } from '@svc/core'
 import type { Http, RouteReply } from '@svc/core/contracts'
 import { type ApiError, type ApiFailure, ERROR_FORMAT, modelFailure, renamed } from '../errors.ts'
 import { NAMES } from './request.ts'

@@ -72,15 +72,16 @@ function readReasoning(item: Wire, param: string, reading: Reading): void {
     ...textsIn(item.content, `${param}.content`, 'reasoning_text'),
     ...textsIn(item.summary, `${param}.summary`, 'summary_text'),
   ]
-  const { parts, opaque } = answerOf(reading)
+  const answer = answerOf(reading)
   const own = decodeOpaque(item.encrypted_content)
   // a message has one author
-  const isUsable = own !== undefined && (opaque.length === 0 || opaque[0]!.provider === own.provider)
-  if (isSet(item.encrypted_content) && !isUsable) addName(reading.leftovers.dropped, 'input.encrypted_content')
-  if (own && isUsable) opaque.push(own)
-  const text = own?.text ?? texts.join('\n\n')
-  if (own && isUsable && own.of === 'reasoning') parts.push({ type: 'reasoning', text, providerData: own.data })
-  else if (texts.length > 0 && (own === undefined || own.of === 'reasoning')) parts.push({ type: 'reasoning', text })
+  const usable = own?.filter(({ provider }) => provider === (answer.opaque[0] ?? own[0])!.provider) ?? []
+  if (isSet(item.encrypted_content) && (usable.length === 0 || usable.length < own!.length))
+    addName(reading.leftovers.dropped, 'input.encrypted_content')
+  answer.opaque.push(...usable)
+  const kept = usable.filter(({ of }) => of === 'reasoning')
+  for (const { text = texts.join('\n\n'), data } of kept) answer.parts.push({ type: 'reasoning', text, providerData: data })
+  if (kept.length === 0 && texts.length > 0) answer.parts.push({ type: 'reasoning', text: texts.join('\n\n') })
 }
 
 function textsIn(value: Json | undefined, param: string, type: string): string[] {
@@ -131,9 +132,9 @@ function answerOf(reading: Reading): Answer {
 function endAnswer(reading: Reading): void {
   const { answer } = reading
   reading.answer = undefined
-  if (!answer || (answer.parts.length === 0 && answer.opaque.length === 0)) return
+  if (!answer || answer.parts.length === 0) return
   const { parts, opaque } = answer
-  const ofCalls = new Map(opaque.filter(({ of }) => of === 'call').map(({ text, data }) => [text, data]))
+  const ofCalls = new Map(opaque.filter(({ of }) => of === 'call').map(({ call, data }) => [call, data]))
   const whole = opaque.find(({ of }) => of === 'message')
   reading.messages.push({
     role: 'assistant',

@@ -3,12 +3,12 @@ import type { CallContext } from '@svc/core'
 import type { Http, Json, ModelCallBegun, ModelMessage, NamedCall, NamedModels, StoreOp } from '@svc/core/contracts'
 import { nowSeconds } from '../chat/wire.ts'
 import { unsupportedParam } from '../errors.ts'
-import { droppedBy, droppedHeader } from '../fields.ts'
+import { droppedBy, droppedHeader, textIn } from '../fields.ts'
 import { inputTooLarge } from './errors.ts'
 import { readItems } from './items.ts'
 import { Output } from './output.ts'
 import { type AskedResponse, DEFAULTS, NAMES } from './request.ts'
-import type { Kept, ResponseStore, StoredResponse } from './store.ts'
+import type { Retention, ResponseStore, StoredResponse } from './store.ts'
 
 /** What the routes and the background job work with. */
 export interface ResponseServices {
@@ -37,7 +37,7 @@ export interface Prepared {
   readonly input: readonly Json[]
   /** The messages of these items. */
   readonly turn: readonly ModelMessage[]
-  readonly kept: Kept | undefined
+  readonly kept: Retention | undefined
   readonly echo: AskedResponse['echo']
 }
 
@@ -84,7 +84,7 @@ const turnOf = (history: readonly ModelMessage[]) => history.slice(history.findL
 function keptOf(
   { store, input, instructions = '', echo }: AskedResponse,
   { keepItemsMs, maxSize }: ResponseLimits
-): Kept | undefined {
+): Retention | undefined {
   if (store === false || (store === undefined && keepItemsMs === 0)) return undefined
   const size = JSON.stringify(input).length + JSON.stringify(echo).length + instructions.length
   if (store === undefined) return size > Math.min(LARGEST_UNASKED, maxSize) ? undefined : 'items'
@@ -134,7 +134,7 @@ export function recordOf(
     createdAt: createdAt * 1000,
     expires: Date.now() + (kept === 'response' ? limits.keepMs : limits.keepItemsMs),
     response: head,
-    status: String(response.status),
+    status: textIn(response.status, 'status'),
     shows: asked.shows,
     size,
     ...(asked.previous === undefined || kept !== 'response' ? {} : { previous: asked.previous }),

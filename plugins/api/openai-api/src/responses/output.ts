@@ -44,6 +44,7 @@ interface Message extends Item {
   logprobs: TokenLogprob[]
 }
 interface Call extends Item {
+  readonly callId: string
   readonly isCustom: boolean
   text: string
 }
@@ -98,21 +99,10 @@ export class Output {
 
   /** The events that an event of the call causes. */
   take(event: ModelCallEvent): ResponseEvent[] {
-    switch (event.type) {
-      case 'start':
-        this.#provider = event.provider
-        break
-      case 'native':
-        break
-      case 'usage':
-        this.#usage = event.usage
-        break
-      case 'end':
-        this.#usage ??= event.usage
-        break
-      default:
-        if (!event.choice) this.#part(event)
-    }
+    if (event.type === 'start') this.#provider = event.provider
+    else if (event.type === 'usage') this.#usage = event.usage
+    else if (event.type === 'end') this.#usage ??= event.usage
+    else if (event.type !== 'native' && !event.choice) this.#part(event)
     return this.#taken()
   }
 
@@ -305,7 +295,7 @@ export class Output {
     const reasoning = this.#reasoning
     if (text !== '') this.#say(reasoning, text)
     if (data === undefined) return
-    reasoning.wire.encrypted_content = encodeOpaque({ provider: this.#provider, of: 'reasoning', text: reasoning.text, data })
+    reasoning.wire.encrypted_content = encodeOpaque([{ provider: this.#provider, of: 'reasoning', text: reasoning.text, data }])
     this.#endReasoning()
   }
 
@@ -341,7 +331,7 @@ export class Output {
 
   /** Keeps data of the provider in an item of its own. Only clients that want the data see it. */
   #keep(opaque: OpaqueData): void {
-    const wire = { type: 'reasoning', summary: [], encrypted_content: encodeOpaque(opaque) }
+    const wire = { type: 'reasoning', summary: [], encrypted_content: encodeOpaque([opaque]) }
     this.#done(this.#add<Item>('rs', wire, this.#options.shows.encrypted, {}))
   }
 
@@ -351,15 +341,10 @@ export class Output {
     this.#close('completed')
     const { name, namespace, isCustom } = this.#options.tools.byName.get(tool) ?? { name: tool, isCustom: false }
     const named = { call_id: id, ...(namespace === undefined ? {} : { namespace }), name }
+    const state = { callId: id, isCustom, text: '' }
     const call = isCustom
-      ? this.#add<Call>('ctc', { type: 'custom_tool_call', status: 'in_progress', ...named, input: '' }, true, {
-          isCustom,
-          text: '',
-        })
-      : this.#add<Call>('fc', { type: 'function_call', status: 'in_progress', ...named, arguments: '' }, true, {
-          isCustom,
-          text: '',
-        })
+      ? this.#add<Call>('ctc', { type: 'custom_tool_call', status: 'in_progress', ...named, input: '' }, true, state)
+      : this.#add<Call>('fc', { type: 'function_call', status: 'in_progress', ...named, arguments: '' }, true, state)
     this.#calls.set(id, call)
     return call
   }
@@ -393,11 +378,11 @@ export class Output {
     }
     this.#endCall(call, 'completed')
     if (event.providerData !== undefined)
-      this.#keep({ provider: this.#provider, of: 'call', text: event.id, data: event.providerData })
+      this.#keep({ provider: this.#provider, of: 'call', call: event.id, data: event.providerData })
   }
 
   #endCall(call: Call, status: 'completed' | 'incomplete'): void {
-    this.#calls.delete(String(call.wire.call_id))
+    this.#calls.delete(call.callId)
     if (!call.isCustom) call.wire.arguments = call.text
     call.wire.status = status
     this.#done(call)

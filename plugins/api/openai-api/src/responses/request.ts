@@ -75,43 +75,51 @@ type FieldReader = (value: Json, reading: Reading) => void
 /** Reads the body of a request. Fields that are null, or have the value that changes nothing, are as if absent. Throws INVALID_VALUE. */
 export function readResponse(body: Wire): AskedResponse {
   const leftovers = createLeftovers()
-  const request: Request = {}
   const model = textIn(body.model, 'model')
-  const reading: Reading = { body, request, leftovers, echo: { ...ECHO, model }, include: new Set() }
+  const reading: Reading = { body, request: {}, leftovers, echo: { ...ECHO, model }, include: new Set() }
   for (const name in body) {
     const value = body[name]
     if (!isSet(value)) continue
     if (Object.hasOwn(FIELDS, name)) FIELDS[name]!(value, reading)
     else addName(leftovers.foreign, name)
   }
-  const { echo, include } = reading
+  const { request, echo, include } = reading
+  const tools = addTools(reading, model)
+  if (include.has(LOGPROBS)) request.logprobs ??= 0
+  const { stream = false, background = false, store } = flagsIn(body)
+  if (background && store === false) throw invalidParam('background', 'needs store: true')
+  const textOrAbsent = (name: string) => (isSet(body[name]) ? textIn(body[name], name) : undefined)
+  const previous = textOrAbsent('previous_response_id')
+  return {
+    model,
+    request: { ...request, ...(stream || background ? { toolCallDeltas: true } : { gathered: true }) },
+    instructions: textOrAbsent('instructions'),
+    input: inputOf(body.input, previous !== undefined),
+    previous,
+    store: background ? true : store,
+    stream,
+    background,
+    shows: { encrypted: include.has(ENCRYPTED), logprobs: request.logprobs !== undefined },
+    tools,
+    echo,
+    leftovers,
+  }
+}
+
+/** Reads the tools, and which of them the model can or must call. */
+function addTools({ body, request, echo, leftovers }: Reading, model: string): ClientTools {
   const tools = readTools(body.tools, leftovers)
   const { choice, specs, wire } = readToolChoice(body.tool_choice, tools, model)
   if (specs.length > 0) request.tools = specs
   if (choice !== undefined) request.toolChoice = choice
   if (body.parallel_tool_calls === false && specs.length > 0) request.parallelToolCalls = false
-  if (include.has(LOGPROBS)) request.logprobs ??= 0
   Object.assign(echo, { tools: tools.wire, tool_choice: wire })
-  const flag = (name: string) => (isSet(body[name]) ? booleanIn(body[name], name) : undefined)
-  const [stream = false, background = false, store] = [flag('stream'), flag('background'), flag('store')]
-  if (background && store === false) throw invalidParam('background', 'needs store: true')
-  return {
-    model,
-    request: { ...request, ...(stream || background ? { toolCallDeltas: true } : { gathered: true }) },
-    instructions: isSet(body.instructions) ? textIn(body.instructions, 'instructions') : undefined,
-    input: inputOf(body.input, isSet(body.previous_response_id)),
-    previous: isSet(body.previous_response_id) ? textIn(body.previous_response_id, 'previous_response_id') : undefined,
-    store: background ? true : store,
-    stream,
-    background,
-    shows: {
-      encrypted: include.has(ENCRYPTED),
-      logprobs: request.logprobs !== undefined,
-    },
-    tools,
-    echo,
-    leftovers,
-  }
+  return tools
+}
+
+function flagsIn(body: Wire): { readonly stream?: boolean; readonly background?: boolean; readonly store?: boolean } {
+  const names = ['stream', 'background', 'store'].filter(name => isSet(body[name]))
+  return Object.fromEntries(names.map(name => [name, booleanIn(body[name], name)]))
 }
 
 /** The values of fields that the request does not have. */

@@ -18,41 +18,50 @@ export interface RouteServices extends ResponseServices {
   readonly jobs: Jobs | undefined
 }
 
+const STREAMED = { description: 'The response, or with stream its events.' }
+
 /** The routes of responses, by name. */
-export function createResponseRoutes(services: RouteServices): Readonly<Record<string, Route>> {
+export const createResponseRoutes = (services: RouteServices): Readonly<Record<string, Route>> => ({
+  openai_responses: {
+    method: 'POST',
+    path: '/v1/responses',
+    summary: 'Create a response',
+    description:
+      'The model decides who answers: a model gets the request as it is; in an agent (profile:<name>), the tools of svc run.',
+    scope: 'chat',
+    bodyLimit: LARGEST_BODY,
+    body: BODY,
+    responses: { '200': { ...STREAMED, schema: RESPONSE } },
+    streams: 'text/event-stream',
+    stream: (request, ctx) => create(request, services, ctx),
+  },
+  openai_response: {
+    method: 'GET',
+    path: '/v1/responses/:id',
+    summary: 'Get a stored response',
+    description: 'With stream, the events of a response that was made in the background, from starting_after on.',
+    scope: 'chat',
+    responses: { '200': { ...STREAMED, schema: RESPONSE } },
+    streams: 'text/event-stream',
+    stream: (request, ctx) => retrieve(request, services, ctx),
+  },
+  ...createStoredRoutes(services),
+})
+
+type Handle = NonNullable<Route['handle']>
+
+/** The routes of stored responses that answer at once. */
+function createStoredRoutes(services: RouteServices): Readonly<Record<string, Route>> {
   const handled =
-    (handle: (request: RouteRequest, ctx: CallContext) => Promise<RouteReply>): NonNullable<Route['handle']> =>
+    (handle: (request: RouteRequest, services: RouteServices, ctx: CallContext) => Promise<RouteReply>): Handle =>
     async (request, ctx) => {
       try {
-        return await handle(request, ctx)
+        return await handle(request, services, ctx)
       } catch (error) {
         return replyOf(await failureOf(error, services.http, ctx))
       }
     }
   return {
-    openai_responses: {
-      method: 'POST',
-      path: '/v1/responses',
-      summary: 'Create a response',
-      description:
-        'The model decides who answers: a model gets the request as it is; in an agent (profile:<name>), the tools of svc run.',
-      scope: 'chat',
-      bodyLimit: LARGEST_BODY,
-      body: BODY,
-      responses: { '200': { description: 'The response, or with stream its events.', schema: RESPONSE } },
-      streams: 'text/event-stream',
-      stream: (request, ctx) => create(request, services, ctx),
-    },
-    openai_response: {
-      method: 'GET',
-      path: '/v1/responses/:id',
-      summary: 'Get a stored response',
-      description: 'With stream, the events of a response that was made in the background, from starting_after on.',
-      scope: 'chat',
-      responses: { '200': { description: 'The response, or with stream its events.', schema: RESPONSE } },
-      streams: 'text/event-stream',
-      stream: (request, ctx) => retrieve(request, services, ctx),
-    },
     openai_response_delete: {
       method: 'DELETE',
       path: '/v1/responses/:id',
@@ -60,7 +69,7 @@ export function createResponseRoutes(services: RouteServices): Readonly<Record<s
       description: 'Cancels a response in the background. The last response of a conversation deletes the conversation.',
       scope: 'chat',
       responses: { '200': { description: 'The response is deleted.', schema: { type: 'object' } } },
-      handle: handled((request, ctx) => remove(request, services, ctx)),
+      handle: handled(remove),
     },
     openai_response_cancel: {
       method: 'POST',
@@ -68,12 +77,7 @@ export function createResponseRoutes(services: RouteServices): Readonly<Record<s
       summary: 'Cancel a response in the background',
       scope: 'chat',
       responses: { '200': { description: 'The response. One that has ended is unchanged.', schema: RESPONSE } },
-      handle: handled(async ({ params }, ctx) => {
-        const found = await services.responses.read(params.id!, ctx)
-        if (found.record.job === undefined) throw notInBackground('cancelled')
-        const ended = await cancelled(found, services, ctx)
-        return { body: await shownResponse(ended, ended.record.shows, services, ctx) }
-      }),
+      handle: handled(cancel),
     },
     openai_response_items: {
       method: 'GET',
@@ -81,7 +85,7 @@ export function createResponseRoutes(services: RouteServices): Readonly<Record<s
       summary: 'List the input items of a stored response',
       scope: 'chat',
       responses: { '200': { description: 'The items, newest first.', schema: { type: 'object' } } },
-      handle: handled((request, ctx) => inputItems(request, services, ctx)),
+      handle: handled(inputItems),
     },
   }
 }
@@ -266,6 +270,13 @@ async function* retrieve(
   }
   for await (const event of events) yield frame(event)
   yield DONE
+}
+
+async function cancel({ params }: RouteRequest, services: RouteServices, ctx: CallContext): Promise<RouteReply> {
+  const found = await services.responses.read(params.id!, ctx)
+  if (found.record.job === undefined) throw notInBackground('cancelled')
+  const ended = await cancelled(found, services, ctx)
+  return { body: await shownResponse(ended, ended.record.shows, services, ctx) }
 }
 
 async function remove({ params }: RouteRequest, services: RouteServices, ctx: CallContext): Promise<RouteReply> {

@@ -12,6 +12,7 @@ import type {
   StoreOp,
 } from '@svc/core/contracts'
 import { chainTooLong, itemNotFound, previousNotFound, responseNotFound, tooManyStored } from './errors.ts'
+import { textIn } from '../fields.ts'
 import type { PlacedItem } from './items.ts'
 import { type ResponseEvent, responseId } from './output.ts'
 import type { Shown } from './request.ts'
@@ -37,12 +38,12 @@ export const SPACE: Space = {
 }
 
 /** `response`: the client asked to store it. `items`: only references to its items find it, for a while. */
-export type Kept = 'response' | 'items'
+export type Retention = 'response' | 'items'
 
 /** A stored response without its items. Times are Unix milliseconds. */
 export interface StoredResponse {
   readonly owner: string
-  readonly kept: Kept
+  readonly kept: Retention
   readonly createdAt: number
   readonly expires: number
   /** The response, without its output. */
@@ -156,7 +157,9 @@ export class ResponseStore {
     const resolved: Json[] = []
     for (const [at, item] of items.entries()) {
       const { type, id } = item as { readonly type?: Json; readonly id?: Json }
-      resolved.push(type === 'item_reference' ? await this.#item(String(id), `input[${at}].id`, known, ctx) : item)
+      resolved.push(
+        type === 'item_reference' ? await this.#item(textIn(id, `input[${at}].id`), `input[${at}].id`, known, ctx) : item
+      )
     }
     return resolved
   }

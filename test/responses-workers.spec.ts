@@ -1,12 +1,12 @@
 // Not a unit test: starts servers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
-import { inNewHome, type Service, startService } from '../../../../test/support/service.ts'
-import { EACH, post, startTwo, workersOf } from '../../../../test/support/two-workers.ts'
-import { createClient } from '../../../../test/support/client.ts'
-import type { Tree } from './support/api.ts'
-import { streamProblems } from './support/open-responses.ts'
-import { readEvents, textOf } from './support/responses.ts'
+import { inNewHome, type Service, startService } from './support/service.ts'
+import { EACH, post, startTwo, workersOf } from './support/two-workers.ts'
+import { createClient } from './support/client.ts'
+import type { Tree } from '../plugins/api/openai-api/test/support/api.ts'
+import { streamProblems } from '../plugins/api/openai-api/test/support/open-responses.ts'
+import { readEvents, textOf } from '../plugins/api/openai-api/test/support/responses.ts'
 
 const model = 'local/local-1'
 
