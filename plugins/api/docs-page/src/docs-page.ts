@@ -81,4 +81,4 @@ const takesGzip = ({ headers }: IncomingMessage) =>
 const fileUnknown = (path: string) => svcError('NOT_FOUND', `the page has no file ${path.slice(0, 200)}`)
 
 const methodNotAllowed = (method: string, allowed: readonly string[]) =>
-  svcError('METHOD_NOT_ALLOWED', `${method} is not allowed here`, { details: { allowed } })
+  svcError('METHOD_NOT_ALLOWED', `the page does not support ${method}; use ${allowed.join(' or ')}`, { details: { allowed } })

@@ -44,7 +44,7 @@ function positionIn(cursor: string): Position {
 const cursorInvalid = (): SvcError =>
   svcError('CURSOR_INVALID', 'the position is not a cursor of this feed', {
     where: 'after',
-    hint: 'Pass the cursor of the last event, or leave it out to begin with new events',
+    hint: 'Pass the cursor of the last event. To get only new events, pass no cursor',
   })
 
 /** One reader: it walks through the ring, and waits at its end. */

@@ -85,7 +85,7 @@ export const routeUnknown = (method: string, path: string, guides: readonly stri
 }
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
-  svcError('METHOD_NOT_ALLOWED', `${method} is not allowed here`, { details: { allowed } })
+  svcError('METHOD_NOT_ALLOWED', `the path does not support ${method}; use ${allowed.join(' or ')}`, { details: { allowed } })
 
 export const authenticationFailed = (message = 'a credential is needed') => svcError('AUTHENTICATION_FAILED', message)
 
@@ -145,12 +145,16 @@ export const noScheme = () =>
   })
 
 export const schemeFailed = (name: string, plugin: string | undefined, cause: unknown) =>
-  svcError('SCHEME_FAILED', `the credentials of "${name}" (${plugin}) cannot be checked: ${messageOf(cause)}`, {
-    cause,
-    where: prepareOf(name),
-    ...(plugin === undefined ? {} : { plugin }),
-    hint: `Fix this plugin, disable it (${howToDisable(plugin)}), or set server.auth.enabled to false`,
-  })
+  svcError(
+    'SCHEME_FAILED',
+    `the credential scheme "${name}"${plugin === undefined ? '' : ` of ${plugin}`} cannot start: ${messageOf(cause)}`,
+    {
+      cause,
+      where: prepareOf(name),
+      ...(plugin === undefined ? {} : { plugin }),
+      hint: `Fix this plugin, disable it (${howToDisable(plugin)}), or set server.auth.enabled to false`,
+    }
+  )
 
 export const schemeInvalid = (name: string, plugin: string | undefined, what: string) =>
   svcError('SCHEME_INVALID', `the credential scheme "${name}" ${what}`, {

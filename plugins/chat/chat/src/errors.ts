@@ -23,7 +23,9 @@ export const toolForbidden = (tool: string, mode: string, allowed: readonly stri
 
 /** The text is the same for an unknown question and for a question of another principal. */
 export const questionUnknown = ({ requestId, callId }: { requestId: string; callId: string }) =>
-  svcError('QUESTION_UNKNOWN', 'there is no such question', { details: { requestId: clip(requestId), callId: clip(callId) } })
+  svcError('QUESTION_UNKNOWN', 'no open question has this request id and call id', {
+    details: { requestId: clip(requestId), callId: clip(callId) },
+  })
 
 export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
   svcError('ANSWER_INVALID', `the model ${model} returned a reply that does not match the schema twice: ${reason}`, {

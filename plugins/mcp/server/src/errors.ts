@@ -44,7 +44,7 @@ export const callsWaiting = (limit: number) =>
   })
 
 export const parameterMismatch = (header: string, path: readonly string[], what: string) =>
-  svcError('MCP_HEADER_MISMATCH', `the header ${header}, which repeats arguments.${path.join('.')}, ${what}`, {
+  svcError('MCP_HEADER_MISMATCH', `the header ${header} must equal arguments.${path.join('.')}, but ${what}`, {
     details: { header, field: `arguments.${path.join('.')}` },
   })
 

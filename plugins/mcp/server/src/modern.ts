@@ -82,10 +82,11 @@ function checkParameterHeaders(declared: readonly ParamHeader[], args: unknown, 
     if (expected === undefined) continue
     const header = `Mcp-Param-${name}`
     const given = headers[header.toLowerCase()]
-    if (given === undefined) throw parameterMismatch(header, path, 'is missing')
+    if (given === undefined) throw parameterMismatch(header, path, 'it is missing')
     const decoded = decodeHeader(given)
-    if (decoded === undefined) throw parameterMismatch(header, path, 'is not Base64 of UTF-8 text')
-    if (decoded !== expected && !isSameNumber(decoded, expected)) throw parameterMismatch(header, path, 'has a different value')
+    if (decoded === undefined) throw parameterMismatch(header, path, 'it is not Base64 of UTF-8 text')
+    if (decoded !== expected && !isSameNumber(decoded, expected))
+      throw parameterMismatch(header, path, 'it has a different value')
   }
 }
 

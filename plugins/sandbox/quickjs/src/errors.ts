@@ -36,7 +36,10 @@ export const callTimedOut = ({ message, details }: SvcError): SvcError =>
   svcError('TIMEOUT', message, { details, hint: 'Split the work' })
 
 export const threadLost = (why: string): SvcError =>
-  svcError('SANDBOX_FAILED', `the thread that ran the code ended: ${why}`, { details: { reason: 'the sandbox stopped' } })
+  svcError('SANDBOX_FAILED', `the thread that ran the code ended: ${why}`, {
+    details: { reason: 'the sandbox stopped' },
+    hint: 'Run the code again. If it fails again, process less data at once',
+  })
 
 export const sandboxClosed = (): SvcError =>
   svcError('SANDBOX_CLOSED', 'the sandbox was closed', { hint: 'Do not run code after the server starts to close' })

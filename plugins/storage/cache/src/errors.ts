@@ -14,7 +14,7 @@ export const areaInvalid = (name: string, reason: string): SvcError =>
 
 export const keyInvalid = (reason: string): SvcError =>
   svcError('CACHE_INVALID', `the key of a cache entry is not valid: ${reason}`, {
-    hint: 'Use 1 to 1024 bytes of UTF-8 without U+0000, for example a digest of a longer text',
+    hint: 'Use 1 to 1024 bytes of UTF-8 without U+0000. For a longer text, use its digest',
   })
 
 export const valueInvalid = (cause?: unknown): SvcError =>

@@ -21,7 +21,7 @@ export const secretUnknown = (name: string) =>
 export const sourceMissing = (name: string, what: string) =>
   svcError('SECRET_UNREADABLE', `the secret "${name}" has no value: ${what}`, {
     details: { name, reason: 'missing' },
-    hint: `Provide it, or change secrets.sources.${name} in the configuration`,
+    hint: `Provide the value, or change secrets.sources.${name} in the configuration`,
   })
 
 export const secretUnreadable = (name: string, keyId: string, known: readonly string[]) =>
@@ -47,8 +47,8 @@ export const secretConfigured = (name: string, source: string) =>
 const CREATE = 'openssl rand -base64 32 > secrets.key && chmod 600 secrets.key'
 
 export const keyMissing = () =>
-  svcError('SECRETS_KEY_MISSING', 'there is no key to seal secrets with', {
-    hint: `Create a key (${CREATE}), keep a copy of it apart from the backups of the store, and set secrets.key_file to the path of the file. Or set SVC_SECRETS_KEY to the key`,
+  svcError('SECRETS_KEY_MISSING', 'there is no key that encrypts the secrets', {
+    hint: `Create a key file (${CREATE}), and set secrets.key_file to its path. Or set SVC_SECRETS_KEY to the key. Do not keep the key with the backups of the store`,
   })
 
 /** No part of the text: it can be most of a key. */

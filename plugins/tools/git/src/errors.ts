@@ -3,9 +3,11 @@ import { type SvcError, svcError } from '@svc/core'
 export const gitMissing = (): SvcError =>
   svcError('GIT_MISSING', 'git is not installed, or not in PATH', { hint: 'Install git and restart svc' })
 export const gitTimeout = (ms: number): SvcError =>
-  svcError('GIT_TIMEOUT', `git exceeded its time limit of ${ms} ms and was terminated`)
+  svcError('GIT_TIMEOUT', `git exceeded its time limit of ${ms} ms and was terminated`, {
+    hint: 'Limit the call to fewer files or commits, or ask the operator to increase tools.git.timeout_ms',
+  })
 export const noRepository = (path: string): SvcError =>
-  svcError('GIT_NO_REPOSITORY', `"${path}" is not in a git repository within the folders that tools can use`, {
+  svcError('GIT_NO_REPOSITORY', `"${path}" is in no git repository that tools can use`, {
     details: { path },
   })
 export const outsideRepository = (path: string): SvcError =>

@@ -146,9 +146,7 @@ withGit('git_log and git_show', () => {
 withGit('tools-git', () => {
   it('says that a folder is in no repository, or in one that has no files', async () => {
     await using files = await openGit()
-    expect((await refusal(files.status({}))).message).to.equal(
-      '"." is not in a git repository within the folders that tools can use'
-    )
+    expect((await refusal(files.status({}))).message).to.equal('"." is in no git repository that tools can use')
     await mkdir(files.at('root', 'bare'))
     await files.git('init', '--quiet', '--bare', 'bare')
     expect((await refusal(files.status({ repository: 'bare' }))).code).to.be.oneOf(['GIT_BARE', 'GIT_NO_REPOSITORY'])

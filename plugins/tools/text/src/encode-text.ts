@@ -79,11 +79,12 @@ function bytesOf(base64: string): Buffer {
   const odd = /[^A-Za-z0-9+/_-]/.exec(bare)
   if (odd) throw base64Invalid(`it contains ${JSON.stringify(odd[0])} at position ${odd.index}`)
   if (/[+/]/.test(bare) && /[_-]/.test(bare)) throw base64Invalid('it mixes the two alphabets')
-  if (bare.length % 4 === 1 || (bare !== base64 && base64.length % 4 !== 0)) throw base64Invalid('its length is impossible')
+  if (bare.length % 4 === 1 || (bare !== base64 && base64.length % 4 !== 0))
+    throw base64Invalid(`its length of ${base64.length} characters is impossible`)
   const bytes = Buffer.from(bare, 'base64url')
   // leftover bits mean truncated or hidden data
   if (bytes.toString('base64url') !== bare.replaceAll('+', '-').replaceAll('/', '_'))
-    throw base64Invalid('it ends with leftover bits')
+    throw base64Invalid('its last character has leftover bits, so it was cut or changed')
   return bytes
 }
 

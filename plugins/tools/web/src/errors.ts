@@ -23,7 +23,7 @@ export const pageBinary = (url: string, type: string) =>
 
 export const pageTooHard = (url: string) =>
   svcError('PAGE_UNREADABLE', `${url} cannot be converted to Markdown: its HTML is too large or nested too deeply`, {
-    hint: 'Request it with format "source"',
+    hint: 'Request the page with format "source"',
   })
 
 export const searchStatus = (status: number) =>

@@ -151,7 +151,7 @@ describe('fetch_page', () => {
     await using server = await pages({ '/': ['text/html', deep] })
     await using web = await openWeb({ convert_timeout_ms: 500 })
     const { code, hint } = await refusal(web.fetch({ url: server.url }))
-    expect({ code, hint }).to.deep.equal({ code: 'PAGE_UNREADABLE', hint: 'Request it with format "source"' })
+    expect({ code, hint }).to.deep.equal({ code: 'PAGE_UNREADABLE', hint: 'Request the page with format "source"' })
     expect((await web.fetch({ url: server.url, format: 'source' })).characters).to.equal(deep.length)
   })
 

@@ -19,9 +19,9 @@ export const serverSilent = (url: string) =>
   })
 
 export const pathRefused = (path: string) =>
-  svcError('INVALID_VALUE', `"${path.slice(0, 200)}" is not a workflow file below a configured root`, {
-    details: { field: 'workflow', value: path.slice(0, 200), reason: 'not a workflow file below a configured root' },
-    hint: 'Use a name from `svc workflows list`, or the path of a file below a folder of workflows.roots',
+  svcError('INVALID_VALUE', `"${path.slice(0, 200)}" is not a workflow file in a folder of workflows.roots`, {
+    details: { field: 'workflow', value: path.slice(0, 200), reason: 'not a workflow file in a folder of workflows.roots' },
+    hint: 'Use a name from `svc workflows list`, or the path of a file in such a folder',
   })
 
 export const workflowInvalid = (name: string, problems: readonly WorkflowProblem[]) =>

@@ -144,7 +144,7 @@ describe('what workflows name', () => {
           () => undefined,
           ({ code, message }) => `${code}: ${message}`
         )
-        expect(reported).to.equal(`INVALID_VALUE: "${bad}" is not a workflow file below a configured root`)
+        expect(reported).to.equal(`INVALID_VALUE: "${bad}" is not a workflow file in a folder of workflows.roots`)
       }
     }))
 

@@ -22,7 +22,7 @@ export default exchange({
       expect: refused(
         400,
         'INVALID_VALUE',
-        exact({ field: 'workflow', value: workflow, reason: 'not a workflow file below a configured root' })
+        exact({ field: 'workflow', value: workflow, reason: 'not a workflow file in a folder of workflows.roots' })
       ),
     })),
     { request: post(RUN, { workflow: 'sum' }), expect: refused(400, 'INVALID_VALUE', { field: 'input.a', reason: any('text') }) },

@@ -138,9 +138,9 @@ export const pluginLinked = (plugin: string): SvcError =>
   })
 
 export const configScattered = (file: string, needs: string): SvcError =>
-  svcError('BUILD_CONFIG_SCATTERED', `${file} imports ${needs}, which lies outside its folder`, {
+  svcError('BUILD_CONFIG_SCATTERED', `${file} imports ${needs}, which is outside the folder of the configuration`, {
     where: file,
-    hint: 'Move it below the folder of the configuration',
+    hint: 'Move the imported file into the folder of the configuration',
   })
 
 export const configTwice = (files: readonly string[]): SvcError =>

@@ -144,7 +144,7 @@ function kindOf({ type, enum: words, items }: { readonly [word: string]: unknown
 
 function keyUnknown(key: string, known: readonly string[]): SvcError {
   const near = nearest(key, known)
-  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}\`svc config show\` lists the set keys, docs/reference/configuration.md all keys`
+  const hint = `${near === undefined ? '' : `did you mean "${near}"? `}Run \`svc config show\` to list the keys that are set. See docs/reference/configuration.md for all keys`
   return svcError('CONFIG_UNKNOWN_KEY', `${key} is not a key of this configuration`, { hint })
 }
 
