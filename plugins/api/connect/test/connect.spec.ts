@@ -262,12 +262,7 @@ describe('svc connect', () => {
     ['cannot be read', '.claude/settings.json', 'claude-code', Buffer.from([0x7b, 0xff, 0x7d])],
     ['without changing others', '.claude/settings.json', 'claude-code', '{"env": {"A": "1"}, "env": {"B": "2"}}'],
     ['not valid TOML', '.codex/config.toml', 'codex', 'model = '],
-    [
-      'without changing others',
-      '.codex/config.toml',
-      'codex',
-      "model_provider = 'svc'\na = '''\nmodel = 1\n'''\nmodel = 'b'\n",
-    ],
+    ['without changing others', '.codex/config.toml', 'codex', "model_provider = 'svc'\na = '''\nmodel = 1\n'''\nmodel = 'b'\n"],
     ['not valid YAML', '.continue/config.yaml', 'continue', 'a: [\n'],
     ['not valid YAML', '.continue/config.yaml', 'continue', 'a: 1\na: 2\n'],
     ['not valid YAML', '.continue/config.yaml', 'continue', bomb],
