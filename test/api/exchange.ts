@@ -85,7 +85,18 @@ export const refused = (status: number, error_code: string, details: unknown = {
 
 /** The refusal of a request: below paths with a format of errors, in that format. */
 export const refusedAt = ({ path }: Request, status: number, error_code: string, details: unknown = {}): Expectation =>
-  path.startsWith('/v1/messages') ? messagesRefused(status) : refused(status, error_code, details)
+  path.startsWith('/v1/messages')
+    ? messagesRefused(status)
+    : path.startsWith('/v1/')
+      ? endpointRefused(status)
+      : refused(status, error_code, details)
+
+/** An error of the endpoints of OpenAI. */
+const endpointRefused = (status: number): Expectation => ({
+  status,
+  headers: { 'content-type': JSON_TYPE },
+  body: exact({ error: exact({ message: any('text'), type: any('text'), code: any('text'), param: null }) }),
+})
 
 const MESSAGES_ERRORS: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
@@ -182,6 +193,12 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     get('/api/v1/conversations/c'),
     remove('/api/v1/conversations/c'),
     ...['/v1/messages', '/v1/messages/count_tokens'].map(path => post(path, MESSAGES_BODY)),
+    post('/v1/chat/completions', { model: 'local/local-1', messages: [{ role: 'user', content: 'hi' }] }),
+    post('/v1/embeddings', { model: 'local/local-1', input: 'hi' }),
+    post('/v1/responses', { model: 'local/local-1', input: 'hi', store: false }),
+    ...['/v1/models', '/v1/models/m', '/v1/responses/r', '/v1/responses/r/input_items'].map(get),
+    remove('/v1/responses/r'),
+    post('/v1/responses/r/cancel', undefined),
   ],
   read: READ_ROUTES.filter(path => !OPEN_ROUTES.includes(path) && path !== '/api/v1/conversations')
     .concat('/api/v1/capabilities/recommend?task_type=code')
@@ -209,6 +226,8 @@ const templateOf = (path: string) =>
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
     .replace('/tools/t', '/tools/{name}')
+    .replace('/models/m', '/models/{id}')
+    .replace('/responses/r', '/responses/{id}')
 
 /** The paths of /openapi.json: those above with their scopes, and no others. */
 export function describedRoutes(): unknown {
