@@ -1,5 +1,14 @@
-import { type CallContext, codeOf, messageOf, type SvcError, svcError } from '@svc/core'
-import type { ErrorFormat, FailedRequest, Http, ModelFailure, ModelFailureKind, RequestField } from '@svc/core/contracts'
+import { type CallContext, codeOf, type JsonSchema, messageOf, type SvcError, svcError } from '@svc/core'
+import type {
+  ErrorFormat,
+  FailedRequest,
+  Http,
+  ModelFailure,
+  ModelFailureKind,
+  RequestField,
+  Route,
+  RouteResponse,
+} from '@svc/core/contracts'
 
 /** The error of a response, as the clients of the API read it. */
 export interface ApiError {
@@ -174,3 +183,38 @@ function paramIn(
   }
   return typeof field === 'string' ? field : null
 }
+
+const text = { type: 'string' } as const
+const textOrNull = { type: ['string', 'null'] } as const
+const ERROR_SCHEMA: JsonSchema = {
+  title: 'ModelApiError',
+  type: 'object',
+  properties: {
+    error: {
+      type: 'object',
+      properties: { message: text, type: text, code: textOrNull, param: textOrNull },
+      required: ['message', 'type', 'code', 'param'],
+    },
+  },
+  required: ['error'],
+}
+
+/** The errors of all routes by their status, for the OpenAPI document. */
+const ERROR_RESPONSES: Readonly<Record<string, RouteResponse>> = Object.fromEntries(
+  Object.entries({
+    400: 'The request is not valid, or the model does not support it.',
+    401: 'The credential is missing or not valid.',
+    403: 'The credential does not have the scope.',
+    404: 'The model or the response does not exist.',
+    413: 'The body is too large.',
+    415: 'The body is not JSON.',
+    429: 'A limit of svc or of the model is reached.',
+    500: 'svc failed.',
+    502: 'The server of the model failed.',
+    503: 'The model or svc is overloaded.',
+    504: 'The model did not answer in time.',
+  }).map(([status, description]) => [status, { description, schema: ERROR_SCHEMA }])
+)
+
+/** A route of the API, with its errors. */
+export const withErrors = (route: Route): Route => ({ ...route, responses: { ...ERROR_RESPONSES, ...route.responses } })

@@ -2,7 +2,7 @@ import { definePlugin, schema, systemContext } from '@svc/core'
 import { Conversations, ErrorFormats, Http, JobKinds, Jobs, Mounts, NamedModels, Routes, Store } from '@svc/core/contracts'
 import { createChatRoute } from './chat/route.ts'
 import { createEmbeddingsRoute } from './embeddings.ts'
-import { ERROR_FORMAT } from './errors.ts'
+import { ERROR_FORMAT, withErrors } from './errors.ts'
 import { createModelRoutes } from './models.ts'
 import { createResponses, RESPONSES_SCHEMA, type ResponsesConfig } from './responses/responses.ts'
 
@@ -35,15 +35,15 @@ export default definePlugin({
     const { enabled, hold_ms: holdMs, responses } = scope.config
     if (!enabled) return
     const { list, one, nested } = createModelRoutes(named)
-    scope.add(Routes, 'openai_models', list)
-    scope.add(Routes, 'openai_model', one)
+    scope.add(Routes, 'openai_models', withErrors(list))
+    scope.add(Routes, 'openai_model', withErrors(one))
     scope.add(Mounts, 'openai_models', nested)
-    scope.add(Routes, 'openai_chat', createChatRoute({ named, http, holdMs }))
-    scope.add(Routes, 'openai_embeddings', createEmbeddingsRoute(named, http))
+    scope.add(Routes, 'openai_chat', withErrors(createChatRoute({ named, http, holdMs })))
+    scope.add(Routes, 'openai_embeddings', withErrors(createEmbeddingsRoute(named, http)))
     scope.add(ErrorFormats, 'openai', ERROR_FORMAT)
     const lasting = systemContext(scope.signal, 'openai api')
     const made = await createResponses({ http, named, holdMs, ...stores, lasting, log: scope.log }, responses)
-    for (const [name, route] of Object.entries(made.routes)) scope.add(Routes, name, route)
+    for (const [name, route] of Object.entries(made.routes)) scope.add(Routes, name, withErrors(route))
     scope.add(ErrorFormats, 'openai_responses', made.format)
     if (stores.jobs) scope.add(JobKinds, made.kind.name, made.kind.job)
   },
