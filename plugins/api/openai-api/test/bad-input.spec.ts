@@ -38,7 +38,7 @@ describe('a bad request', () => {
       frequency_penalty: { frequency_penalty: 3 },
       'logit_bias.5': { logit_bias: { 5: 101 } },
       top_logprobs: { top_logprobs: 3 },
-      reasoning_effort: { reasoning_effort: 'much' },
+      reasoning_effort: { reasoning_effort: 'much' }, // only a server of the protocol can know it
       tools: { tools: {} },
       'tools[0].function': { tools: [{ type: 'function' }] },
       'tools[0].function.name': { tools: [tool('')] },

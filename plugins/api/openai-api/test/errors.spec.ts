@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { AuthSchemes } from '@svc/core/contracts'
-import { type Answerer, item } from '@svc/testing'
+import { AuthSchemes, Limits } from '@svc/core/contracts'
+import { type Answerer, item, service } from '@svc/testing'
 import { send, startApi, type Tree, user } from './support/api.ts'
 
 const KEYS: Readonly<Record<string, readonly string[]>> = { good: ['chat'], reader: ['read'] }
@@ -72,6 +72,22 @@ describe('an error', () => {
       'model',
     ])
     expect(await shape(api.get('/v1/models/nope', good))).to.deep.equal([404, 'model_not_found', 'model'])
+  })
+
+  it('of a limit of svc tells when to try again', async () => {
+    const limits: Limits = {
+      isActive: async () => true,
+      take: async () => ({ allowed: false, limit: 1, window: 60, remaining: 0, reset: 1, retryAfter: 9 }),
+    }
+    await using api = await startApi({ give: [service(Limits, limits)] })
+    const { status, headers, body } = await api.chat({ messages: [user('x')] })
+    expect([status, body.error.code, headers.get('retry-after'), headers.get('x-should-retry')]).to.deep.equal([
+      429,
+      'rate_limit_exceeded',
+      '9',
+      'true',
+    ])
+    expect(headers.get('x-ratelimit-limit')).to.equal('1')
   })
 
   const FAILURES: Readonly<

@@ -1,4 +1,6 @@
 import { expect } from 'chai'
+import { definePlugin } from '@svc/core'
+import { ModelCalls } from '@svc/core/contracts'
 import type { Answerer } from '@svc/testing'
 import { startApi, tool, type Tree, user } from './support/api.ts'
 
@@ -124,6 +126,39 @@ describe('a model of a server with the same protocol', () => {
     const { chunks, content, isDone } = await api.stream(M)
     expect([attempts, content, isDone]).to.deep.equal([2, 'ok', true])
     expect(new Set(chunks.map(({ id }) => id))).to.deep.equal(new Set(['second']))
+  })
+
+  it('gets values that svc does not know', async () => {
+    await using api = await startApi({ upstream: answers() })
+    const body = {
+      ...M,
+      reasoning_effort: 'ultra',
+      messages: [{ role: 'critic', content: 5 }, user([{ type: 'x' }])],
+      tools: [{ type: 'custom', custom: { name: 'x' } }],
+      tool_choice: { type: 'custom', custom: { name: 'x' } },
+      response_format: { type: 'grammar' },
+    }
+    expect((await api.chat(body)).status).to.equal(200)
+    expect(api.upstream.received[0]!.body).to.deep.equal({ ...body, model: 'm', stream: false })
+  })
+
+  it('can be replaced by a model of another protocol, which gets the translation', async () => {
+    const plugin = definePlugin({
+      setup: scope => void scope.tap(ModelCalls.hooks.modelFailed, () => ({ provider: 'local', model: 'local-1' })),
+    })
+    await using api = await startApi({
+      upstream: (_, reply) => reply.json(503, { error: { message: 'busy' } }),
+      give: [{ name: 'test:fallback', use: plugin }],
+    })
+    const body = { ...M, messages: [user([{ type: 'text', text: 'see' }, { type: 'video_url' }])], verbosity: 'low', user: 'u' }
+    for (const stream of [false, true]) {
+      const got = await (stream ? api.stream(body) : api.chat(body))
+      expect(got.status).to.equal(200)
+      expect(got.headers.get('x-svc-dropped')!.split(', ')).to.have.members(['messages[0].content[1].type', 'verbosity', 'user'])
+      expect(got.text).to.include('up/m')
+    }
+    const { body: whole } = await api.chat(body)
+    expect(whole.choices[0].message.content).to.equal('You said: see\n(content of the type video_url was left out)')
   })
 
   it('is not asked for a foreign field if another model answers: 400, with the name of the field', async () => {

@@ -28,14 +28,13 @@ export function readMessages(value: Json | undefined, leftovers: Leftovers): rea
   for (const [at, item] of items.entries()) {
     const param = `messages[${at}]`
     const message = objectIn(item, param)
-    const role = wordIn(message.role, `${param}.role`, ROLES)
-    READERS[role](message, param, reading)
+    const role = textIn(message.role, `${param}.role`)
+    if (Object.hasOwn(READERS, role)) READERS[role]!(message, param, reading)
+    else addName(leftovers.foreign, `${param}.role`)
   }
   return reading.messages
 }
 
-const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
-type Role = (typeof ROLES)[number]
 type Reader = (message: Wire, param: string, reading: Reading) => void
 
 const instruct: Reader = ({ role: _role, content, ...rest }, param, { messages, leftovers }) => {
@@ -43,7 +42,7 @@ const instruct: Reader = ({ role: _role, content, ...rest }, param, { messages, 
   messages.push({ role: 'system', parts: partsOf(content, `${param}.content`, TEXT_ONLY, leftovers) })
 }
 
-const READERS: Readonly<Record<Role, Reader>> = {
+const READERS: Readonly<Record<string, Reader>> = {
   system: instruct,
   developer: instruct,
   user({ role: _role, content, ...rest }, param, { messages, leftovers }) {
@@ -52,9 +51,6 @@ const READERS: Readonly<Record<Role, Reader>> = {
   },
   assistant: readAssistant,
   tool: readResult,
-  function(_message, param, { leftovers }) {
-    addName(leftovers.foreign, `${param}.role`)
-  },
 }
 
 /** Notes the fields of a message that svc has no use for. Empty lists are in messages that clients send back. */
@@ -179,7 +175,7 @@ function contentPart(part: MessagePart): ContentPart[] {
   return part.type === 'image' ? [{ type: 'image', data: part.data, mimeType: part.mimeType }] : []
 }
 
-type PartReader = (part: Wire, param: string, leftovers: Leftovers) => MessagePart | undefined
+type PartReader = (part: Wire, param: string, leftovers: Leftovers) => MessagePart
 type PartReaders = Readonly<Record<string, PartReader>>
 
 const text: PartReader = ({ text: said, type: _type, cache_control, ...rest }, param, leftovers) => {
@@ -202,10 +198,7 @@ const image: PartReader = ({ image_url, type: _type, cache_control, ...rest }, p
 const file: PartReader = ({ file: given, type: _type, cache_control, ...rest }, param, leftovers) => {
   noteRest(rest, leftovers, 'messages.content')
   const { file_data, filename, file_id } = objectIn(given, `${param}.file`)
-  if (isSet(file_id) && !isSet(file_data)) {
-    addName(leftovers.foreign, `${param}.file.file_id`)
-    return undefined
-  }
+  if (isSet(file_id) && !isSet(file_data)) return leftOut(`${param}.file.file_id`, 'file_id', leftovers)
   const { data, mimeType } = dataUrl(textIn(file_data, `${param}.file.file_data`), `${param}.file.file_data`)
   const name = isSet(filename) ? { name: textIn(filename, `${param}.file.filename`) } : {}
   return { type: 'file', data, mimeType, ...name, ...hintOf(cache_control, param) }
@@ -240,14 +233,19 @@ function partsOf(content: Json | undefined, param: string, readers: PartReaders,
     const place = `${param}[${at}]`
     const part = objectIn(item, place)
     const type = textIn(part.type, `${place}.type`)
-    const read = Object.hasOwn(readers, type) ? readers[type]!(part, place, leftovers) : undefined
-    if (read) parts.push(read)
-    else if (!Object.hasOwn(readers, type)) addName(leftovers.foreign, `${place}.type`)
+    if (Object.hasOwn(readers, type)) parts.push(readers[type]!(part, place, leftovers))
+    else parts.push(leftOut(`${place}.type`, type, leftovers))
   }
   return parts
 }
 
 const TIMES = ['5m', '1h'] as const
+
+/** A note in place of a part that only a server of the protocol understands, for a model that answers in place of such a server. */
+function leftOut(place: string, what: string, { foreign }: Leftovers): MessagePart {
+  addName(foreign, place)
+  return { type: 'text', text: `(content of the type ${what.slice(0, 100)} was left out)` }
+}
 
 /** `cache_control` as Anthropic and its proxies take it. */
 export function hintOf(control: Json | undefined, param: string): { readonly cacheHint?: CacheHint } {

@@ -168,8 +168,10 @@ const FIELDS: Readonly<Record<string, FieldReader>> = {
     if (integerIn(value, 'top_logprobs', 0, 20) > 0 && body.logprobs !== true)
       throw invalidParam('top_logprobs', 'needs logprobs: true')
   },
-  reasoning_effort(value, { request }) {
-    request.reasoningEffort = wordIn(value, 'reasoning_effort', EFFORTS)
+  reasoning_effort(value, { request, leftovers }) {
+    const effort = EFFORTS.find(word => word === textIn(value, 'reasoning_effort'))
+    if (effort) request.reasoningEffort = effort
+    else addName(leftovers.foreign, 'reasoning_effort')
   },
   tools: readTools,
   tool_choice: readToolChoice,
