@@ -3,7 +3,7 @@ import type { CallContext } from '@svc/core'
 import type { Http, Json, ModelCallBegun, ModelMessage, NamedCall, NamedModels, StoreOp } from '@svc/core/contracts'
 import { nowSeconds } from '../chat/wire.ts'
 import { unsupportedParam } from '../errors.ts'
-import { droppedBy, droppedHeader, textIn } from '../fields.ts'
+import { createLeftovers, droppedBy, droppedHeader, textIn } from '../fields.ts'
 import { inputTooLarge } from './errors.ts'
 import { readItems } from './items.ts'
 import { Output } from './output.ts'
@@ -69,14 +69,11 @@ export async function prepare(
     ...id,
     call: { name: model, request: { ...asked.request, messages: [...system, ...history] }, defaults: DEFAULTS },
     input,
-    turn: turnOf(history),
+    turn: kept === 'response' ? history.slice(readItems(before, createLeftovers()).length) : [],
     kept,
     echo: { ...asked.echo, store: kept === 'response' },
   }
 }
-
-/** The messages after the last one of the model. */
-const turnOf = (history: readonly ModelMessage[]) => history.slice(history.findLastIndex(({ role }) => role === 'assistant') + 1)
 
 /** How the response is kept. Throws if the client wants it stored and it is too large. */
 function keptOf(
