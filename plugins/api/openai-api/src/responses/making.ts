@@ -23,7 +23,7 @@ export interface ResponseLimits {
   readonly keepMs: number
   /** Milliseconds for which the items of other responses are kept. */
   readonly keepItemsMs: number
-  /** Maximum characters of a request whose response is stored. */
+  /** Maximum bytes of a request whose response is stored. */
   readonly maxSize: number
 }
 
@@ -82,7 +82,7 @@ function keptOf(
 ): Retention | undefined {
   if (store === undefined) return keepItemsMs === 0 ? undefined : 'items'
   if (!store) return undefined
-  if (JSON.stringify(input).length + JSON.stringify(echo).length + instructions.length > maxSize) throw inputTooLarge(maxSize)
+  if (Buffer.byteLength(JSON.stringify([input, echo, instructions])) > maxSize) throw inputTooLarge(maxSize)
   return 'response'
 }
 

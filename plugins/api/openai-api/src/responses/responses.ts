@@ -45,7 +45,7 @@ export const RESPONSES_SCHEMA = {
       minimum: 1024,
       maximum: 8_388_608,
       default: 8_388_608,
-      description: 'Maximum characters of a request whose response is stored',
+      description: 'Maximum bytes of a request whose response is stored',
     },
   },
 } as const

@@ -1,5 +1,5 @@
 import type { CallContext, Log } from '@svc/core'
-import type { Jobs, Json, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
+import type { Jobs, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
 import { integerIn, isSet, type Wire, wordIn } from '../fields.ts'
 import { invalidParam } from '../errors.ts'
 import { AnswerStart, settledIn } from '../answer-start.ts'
@@ -126,12 +126,12 @@ async function* create(request: RouteRequest, services: RouteServices, ctx: Call
     return
   }
   const { background, stream } = prepared.asked
-  if (background) yield* inBackground(request.body!, prepared, services, ctx)
+  if (background) yield* inBackground(request.body as Wire, prepared, services, ctx)
   else yield* stream ? streamed(prepared, services, ctx) : whole(prepared, services, ctx)
 }
 
 async function* inBackground(
-  body: Json,
+  body: Wire,
   prepared: Prepared,
   services: RouteServices,
   ctx: CallContext

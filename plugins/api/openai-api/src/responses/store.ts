@@ -62,7 +62,7 @@ export interface StoredResponse {
 export interface ResponseData {
   readonly input: readonly Json[]
   readonly output: readonly Json[]
-  /** The request of a background response that is not made yet. */
+  /** The request of a background response that is not made yet, without its input. */
   readonly body?: Json
 }
 
