@@ -3,7 +3,7 @@ import { systemContext } from '@svc/core'
 import { Jobs } from '@svc/core/contracts'
 import { expect } from 'chai'
 import type { Tree } from './support/api.ts'
-import { fn, startResponses, textOf } from './support/responses.ts'
+import { fn, says, startResponses, textOf } from './support/responses.ts'
 
 type Started = Awaited<ReturnType<typeof startResponses>>
 const SLOW = 'one two three four five six seven eight nine ten\n/pace 60000'
@@ -39,6 +39,19 @@ describe('a response in the background', () => {
     const next = await api.respond({ input: 'more', previous_response_id: made.id })
     expect(textOf(next.body)).to.equal('You said: more (turn 2)')
     expect((await api.get(made.id, '/input_items')).body.data).to.have.length(1)
+  })
+
+  it('continues another one, and takes references to items', async () => {
+    const first = (await api.respond({ input: '/tool f {"a":"x"}', tools: [fn('f')], store: true })).body
+    const [call] = first.output
+    const result = { type: 'function_call_output', call_id: call.call_id, output: 'done' }
+    const chained = await ended((await queued({ input: [result], tools: [fn('f')], previous_response_id: first.id })).id)
+    expect([chained.error, textOf(chained)]).to.deep.equal([null, 'f answered: done\nDone.'])
+    const input = [says('user', '/tool f {"a":"x"}'), { type: 'item_reference', id: call.id }, result]
+    const { id } = await queued({ input, tools: [fn('f')] })
+    expect(textOf(await ended(id))).to.equal(textOf(chained))
+    const items = (await api.get(id, '/input_items?order=asc')).body.data
+    expect(items.map(({ type }: Tree) => type)).to.deep.equal(['message', 'function_call', 'function_call_output'])
   })
 
   it('streams its events, and again from any of them', async () => {

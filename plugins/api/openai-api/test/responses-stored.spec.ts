@@ -1,6 +1,7 @@
 import { systemContext } from '@svc/core'
 import { Conversations, type Json, Store } from '@svc/core/contracts'
 import { expect } from 'chai'
+import { ResponseStore } from '../src/responses/store.ts'
 import type { Tree } from './support/api.ts'
 import { as, principals } from './support/principals.ts'
 import { fn, says, startResponses, textOf } from './support/responses.ts'
@@ -206,16 +207,40 @@ describe('stored responses', () => {
     expect((await api.respond({ input: 'x', store: false }, as('ann'))).status).to.equal(200)
   })
 
-  it('expire', async () => {
+  it('expire, and are then deleted with their conversations', async () => {
     await using api = await startResponses()
     const { body } = await api.respond({ input: 'x', store: true })
+    await api.respond({ input: 'x' })
     const store = api.host.service(Store)
-    const hex = body.id.slice('resp_'.length)
-    const found = (await store.get('openai_responses', hex, ctx))!
-    const { expires } = found.value as { readonly expires: number }
-    expect(Math.abs(expires - Date.now() - 30 * 86_400_000)).to.be.lessThan(60_000)
-    const value = { ...(found.value as object), expires: Date.now() - 1 } as Json
-    await store.batch([{ op: 'put', collection: 'openai_responses', key: hex, value }], {}, ctx)
+    const conversations = api.host.service(Conversations)
+    const { records } = await store.range('openai_responses', { limit: 10 }, ctx)
+    const left = records.map(({ value }) => Math.round(((value as { expires: number }).expires - Date.now()) / 60_000))
+    expect(left.toSorted((a, b) => a - b)).to.deep.equal([60, 30 * 24 * 60])
+    for (const { key, value } of records) {
+      const expired = { ...(value as object), expires: Date.now() - 1 } as Json
+      await store.batch([{ op: 'put', collection: 'openai_responses', key, value: expired }], {}, ctx)
+    }
     expect((await api.get(body.id)).status).to.equal(404)
+    const responses = new ResponseStore({ store, conversations, maxStored: 1, lasting: ctx })
+    expect(await responses.sweep()).to.equal(true)
+    for (const collection of ['openai_responses', 'openai_response_data', 'openai_conversations', 'conversations'])
+      expect((await store.range(collection, { limit: 10 }, ctx)).records).to.deep.equal([])
+  })
+})
+
+describe('a store that is full', () => {
+  it('fails responses that are to be stored, never after they were said to be complete; others are answered', async () => {
+    await using api = await startResponses({ config: { store: { max_bytes: 1_048_576, evict: false } } })
+    const input = 'x'.repeat(400_000)
+    let status = 200
+    while (status === 200) status = (await api.respond({ input, store: true })).status
+    expect(status).to.be.greaterThan(499)
+    const { types, response, events, isDone } = await api.stream({ input, store: true })
+    expect([types.at(-1), response.status, isDone]).to.deep.equal(['response.failed', 'failed', true])
+    expect(response.error).to.have.keys('code', 'message')
+    expect(types).to.not.include('response.completed')
+    expect(events.map(({ sequence_number }) => sequence_number)).to.deep.equal(events.map((_, at) => at))
+    expect((await api.respond({ input })).status).to.equal(200)
+    expect((await api.respond({ input, store: false })).status).to.equal(200)
   })
 })

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { type Answerer, item } from '@svc/testing'
 import { type ModelEvent, type ModelRequest, type Provider, Providers } from '@svc/core/contracts'
-import { type Tree, WEATHER } from './support/api.ts'
-import { fn, says, startResponses, textOf } from './support/responses.ts'
+import { send, type Tree, WEATHER } from './support/api.ts'
+import { fn, readEvents, says, startResponses, textOf } from './support/responses.ts'
 
 type Started = Awaited<ReturnType<typeof startResponses>>
 
@@ -317,6 +317,24 @@ describe('a response', () => {
     ])
     expect([textOf(response), response.output[0].status]).to.deep.equal(['You said', 'incomplete'])
     expect(events.map(({ sequence_number }) => sequence_number)).to.deep.equal(events.map((_, at) => at))
+  })
+})
+
+describe('a stream of a response', () => {
+  it('does not just end when the server stops', async () => {
+    const api = await startResponses({ config: { server: { shutdown_timeout: 1 } } })
+    // the head is there with the first piece
+    const response = await send(`${api.url}/v1/responses`, {
+      model: 'local/local-1',
+      stream: true,
+      input: 'one two\n/pace 60000',
+    })
+    const reading = readEvents(response)
+    await api[Symbol.asyncDispose]()
+    const { events } = await reading
+    const last = events.at(-1)!
+    expect(['response.failed', 'error']).to.include(last.type)
+    expect(last.type === 'error' ? last.message : last.response.error.message).to.be.a('string')
   })
 })
 

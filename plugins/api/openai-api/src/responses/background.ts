@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, codeOf } from '@svc/core'
-import type { Fence, JobKind, Jobs, JobStep, Json, JobTask } from '@svc/core/contracts'
+import type { Fence, JobKind, Jobs, JobStep, JobTask } from '@svc/core/contracts'
 import { isObject, type Wire } from '../fields.ts'
 import { AnswerStart } from '../answer-start.ts'
 import { responseError, responseNotFound } from './errors.ts'
@@ -24,7 +24,7 @@ const CANCELLED_WAIT_MS = 10_000
 /** Adds a response that a job makes, with its first events. Resolves when it is stored. */
 export async function queue(
   prepared: Prepared,
-  body: Json,
+  body: Wire,
   services: ResponseServices & { readonly jobs: Jobs },
   ctx: CallContext
 ): Promise<Wire> {
@@ -32,7 +32,9 @@ export async function queue(
   const { responses, limits, jobs } = services
   const response = resourceOf({ hex, echo, createdAt, status: 'queued' }, {})
   const { id: job, ops } = await jobs.prepare({ kind: KIND, input: { response: hex } }, ctx)
-  const data = { input: storedInput(hex, prepared.input), output: [], body }
+  // the input is stored once
+  const { input: _, ...rest } = body
+  const data = { input: storedInput(hex, prepared.input), output: [], body: rest }
   const record = { ...recordOf(prepared, response, JSON.stringify(data).length, ctx.principal.id, limits), job }
   const events = [
     { type: 'response.created', sequence_number: 0, response },
@@ -57,12 +59,12 @@ async function* make({ id, input, fence }: JobTask, services: ResponseServices, 
   const { responses } = services
   const hex = isObject(input) && typeof input.response === 'string' ? input.response : ''
   const found = await responses.find(hex, ctx)
-  const { body } = found ? await responses.data(found, ctx) : {}
+  const { body, input: items } = found ? await responses.data(found, ctx) : {}
   // deleted, cancelled before its worker died, or a job that another plugin has added
   if (found?.record.job !== id || isFinal(found.record) || !isObject(body)) return
   using writer = new EventWriter(hex, await responses.countEvents(hex, ctx), fence, services, ctx)
   const createdAt = Math.floor(found.record.createdAt / 1000)
-  const prepared = await prepareAgain(body, { hex, createdAt }, found, services, ctx)
+  const prepared = await prepareAgain({ ...body, input: items }, { hex, createdAt }, found, services, ctx)
   const output = outputOf(prepared.value, writer.next)
   const before = await writer.began(found, output)
   try {
@@ -78,7 +80,7 @@ async function* make({ id, input, fence }: JobTask, services: ResponseServices, 
   yield { type: 'result', value: null }
 }
 
-/** What the response continues can be gone when its job begins. */
+/** Prepares the response with its stored input. What it continues can be gone when its job begins. */
 async function prepareAgain(
   body: Wire,
   id: { hex: string; createdAt: number },

@@ -32,7 +32,7 @@ export const chainTooLong = () =>
   refusal(400, 'context_length_exceeded', 'the stored responses before this one are too long together', 'previous_response_id')
 
 export const inputTooLarge = (limit: number) =>
-  refusal(400, 'input_too_large', `a request of more than ${limit} characters cannot be stored: send store: false`, 'input')
+  refusal(400, 'input_too_large', `a request of more than ${limit} bytes cannot be stored: send store: false`, 'input')
 
 export const tooManyStored = (limit: number) =>
   refusal(

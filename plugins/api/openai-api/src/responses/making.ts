@@ -3,7 +3,7 @@ import type { CallContext } from '@svc/core'
 import type { Http, Json, ModelCallBegun, ModelMessage, NamedCall, NamedModels, StoreOp } from '@svc/core/contracts'
 import { nowSeconds } from '../chat/wire.ts'
 import { unsupportedParam } from '../errors.ts'
-import { droppedBy, droppedHeader, textIn } from '../fields.ts'
+import { createLeftovers, droppedBy, droppedHeader, textIn } from '../fields.ts'
 import { inputTooLarge } from './errors.ts'
 import { readItems } from './items.ts'
 import { Output } from './output.ts'
@@ -23,7 +23,7 @@ export interface ResponseLimits {
   readonly keepMs: number
   /** Milliseconds for which the items of other responses are kept. */
   readonly keepItemsMs: number
-  /** Maximum characters of a request whose response is stored. */
+  /** Maximum bytes of a request whose response is stored. */
   readonly maxSize: number
 }
 
@@ -43,8 +43,6 @@ export interface Prepared {
 
 /** The protocol among providers. */
 const PROTOCOL = 'openai-responses'
-/** Maximum characters of a request whose items are kept without being asked for. */
-const LARGEST_UNASKED = 1024 * 1024
 
 /** Reads all that the request refers to. Throws INVALID_VALUE, MODEL_NOT_FOUND. */
 export async function prepare(
@@ -71,24 +69,20 @@ export async function prepare(
     ...id,
     call: { name: model, request: { ...asked.request, messages: [...system, ...history] }, defaults: DEFAULTS },
     input,
-    turn: turnOf(history),
+    turn: kept === 'response' ? history.slice(readItems(before, createLeftovers()).length) : [],
     kept,
     echo: { ...asked.echo, store: kept === 'response' },
   }
 }
-
-/** The messages after the last one of the model. */
-const turnOf = (history: readonly ModelMessage[]) => history.slice(history.findLastIndex(({ role }) => role === 'assistant') + 1)
 
 /** How the response is kept. Throws if the client wants it stored and it is too large. */
 function keptOf(
   { store, input, instructions = '', echo }: AskedResponse,
   { keepItemsMs, maxSize }: ResponseLimits
 ): Retention | undefined {
-  if (store === false || (store === undefined && keepItemsMs === 0)) return undefined
-  const size = JSON.stringify(input).length + JSON.stringify(echo).length + instructions.length
-  if (store === undefined) return size > Math.min(LARGEST_UNASKED, maxSize) ? undefined : 'items'
-  if (size > maxSize) throw inputTooLarge(maxSize)
+  if (store === undefined) return keepItemsMs === 0 ? undefined : 'items'
+  if (!store) return undefined
+  if (Buffer.byteLength(JSON.stringify([input, echo, instructions])) > maxSize) throw inputTooLarge(maxSize)
   return 'response'
 }
 
@@ -146,7 +140,7 @@ export interface Finished {
   readonly output: Output
 }
 
-/** The operations that store a response that is made. `version`: of its record, 0 if there is none. */
+/** The operations that store a response that is made. `before`: its record, if there is one. */
 export async function storeOps(
   prepared: Prepared,
   { response, output }: Finished,
@@ -154,24 +148,27 @@ export async function storeOps(
   ctx: CallContext,
   before?: { readonly version: number; readonly record: StoredResponse }
 ): Promise<StoreOp[]> {
-  const { hex, turn, kept, asked } = prepared
+  const { hex, turn, asked } = prepared
   const data = { input: storedInput(hex, prepared.input), output: output.items }
-  const size = JSON.stringify(data).length
-  const answer =
-    kept === 'response'
-      ? readItems(
-          output.items.map(item => ({ item, param: 'output' })),
-          asked.leftovers
-        )
-      : []
-  const isTurn = kept === 'response' && response.status !== 'failed'
-  const { conversation, ops } = isTurn
-    ? await responses.keepTurn(hex, asked.previous, [...turn, ...answer], ctx)
-    : { conversation: undefined, ops: [] }
+  const answer = readItems(
+    output.items.map(item => ({ item, param: 'output' })),
+    asked.leftovers
+  )
+  const { conversation, ops } =
+    response.status === 'failed'
+      ? { conversation: undefined, ops: [] }
+      : await responses.keepTurn(hex, asked.previous, [...turn, ...answer], ctx)
   const record = {
-    ...recordOf(prepared, response, size, ctx.principal.id, limits),
+    ...recordOf(prepared, response, JSON.stringify(data).length, ctx.principal.id, limits),
     ...(before?.record.job === undefined ? {} : { job: before.record.job }),
     ...(conversation === undefined ? {} : { conversation }),
   }
   return [...responses.ops(hex, before?.version ?? 0, record, data), ...ops]
+}
+
+/** The operations that keep only the items of the output, for references to them. */
+export function itemOps(prepared: Prepared, { output }: Finished, { responses, limits }: ResponseServices, ctx: CallContext) {
+  const data = { input: [], output: output.items }
+  const record = recordOf(prepared, { status: 'completed' }, 0, ctx.principal.id, limits)
+  return responses.ops(prepared.hex, 0, record, data)
 }

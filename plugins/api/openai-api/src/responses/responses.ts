@@ -31,7 +31,7 @@ export const RESPONSES_SCHEMA = {
       maximum: 1440,
       default: 60,
       description:
-        'Minutes for which svc keeps the items of requests without store, for clients that then send references to them. 0: none',
+        'Minutes for which svc keeps the output items of responses to requests without store, for clients that send references to them. 0: none',
     },
     max_stored: {
       type: 'integer',
@@ -45,7 +45,7 @@ export const RESPONSES_SCHEMA = {
       minimum: 1024,
       maximum: 8_388_608,
       default: 8_388_608,
-      description: 'Maximum characters of a request whose response is stored',
+      description: 'Maximum bytes of a request whose response is stored',
     },
   },
 } as const
@@ -80,7 +80,7 @@ export async function createResponses(
   const services = { named, http, responses, limits }
   void sweeping(responses, lasting, log)
   return {
-    routes: createResponseRoutes({ ...services, holdMs, jobs }),
+    routes: createResponseRoutes({ ...services, holdMs, jobs, log }),
     kind: { name: KIND, job: createResponseJobs(services) },
     format: RESPONSES_FORMAT,
   }

@@ -1,11 +1,11 @@
-import type { CallContext } from '@svc/core'
-import type { Jobs, Json, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
+import type { CallContext, Log } from '@svc/core'
+import type { Jobs, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
 import { integerIn, isSet, type Wire, wordIn } from '../fields.ts'
 import { invalidParam } from '../errors.ts'
 import { AnswerStart, settledIn } from '../answer-start.ts'
 import { cancelled, queue, reconciled, shownResponse, storedEvents } from './background.ts'
 import { backgroundUnavailable, failureOf, notInBackground, replyOf, responseError } from './errors.ts'
-import { headersOf, outputOf, type Prepared, prepare, type ResponseServices, storeOps } from './making.ts'
+import { headersOf, itemOps, outputOf, type Prepared, prepare, type ResponseServices, storeOps } from './making.ts'
 import type { Output, ResponseEvent } from './output.ts'
 import { readResponse } from './request.ts'
 import { idOf } from './store.ts'
@@ -16,6 +16,7 @@ export interface RouteServices extends ResponseServices {
   /** Milliseconds for which the head of a stream waits for the first part, so that a failure gets its status. Then heartbeats begin. */
   readonly holdMs: number
   readonly jobs: Jobs | undefined
+  readonly log: Log
 }
 
 const STREAMED = { description: 'The response, or with stream its events.' }
@@ -125,12 +126,12 @@ async function* create(request: RouteRequest, services: RouteServices, ctx: Call
     return
   }
   const { background, stream } = prepared.asked
-  if (background) yield* inBackground(request.body!, prepared, services, ctx)
+  if (background) yield* inBackground(request.body as Wire, prepared, services, ctx)
   else yield* stream ? streamed(prepared, services, ctx) : whole(prepared, services, ctx)
 }
 
 async function* inBackground(
-  body: Json,
+  body: Wire,
   prepared: Prepared,
   services: RouteServices,
   ctx: CallContext
@@ -160,8 +161,15 @@ async function keep(
   services: RouteServices,
   ctx: CallContext
 ): Promise<void> {
-  if (prepared.kept === undefined) return
-  await services.responses.write(await storeOps(prepared, finished, services, ctx), {}, ctx)
+  const { responses, log } = services
+  if (prepared.kept === 'response') await responses.write(await storeOps(prepared, finished, services, ctx), {}, ctx)
+  if (prepared.kept !== 'items') return
+  try {
+    await responses.write(itemOps(prepared, finished, services, ctx), {}, ctx)
+  } catch (err) {
+    // the client has not asked for it
+    log.warn({ err, request_id: ctx.requestId }, 'failed to keep the items of a response')
+  }
 }
 
 async function* whole(prepared: Prepared, services: RouteServices, ctx: CallContext): AsyncGenerator<RouteStreamItem, void> {

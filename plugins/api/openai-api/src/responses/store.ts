@@ -62,7 +62,7 @@ export interface StoredResponse {
 export interface ResponseData {
   readonly input: readonly Json[]
   readonly output: readonly Json[]
-  /** The request of a background response that is not made yet. */
+  /** The request of a background response that is not made yet, without its input. */
   readonly body?: Json
 }
 
@@ -293,17 +293,10 @@ export class ResponseStore {
   }
 
   /** Deletes a response, and its conversation if no other response belongs to it. */
-  async remove({ hex, record: { conversation } }: FoundResponse): Promise<void> {
+  async remove(found: FoundResponse): Promise<void> {
     const { store, lasting } = this.#options
-    await store.batch(
-      [
-        { op: 'delete', collection: RESPONSES, key: hex },
-        { op: 'delete', collection: DATA, key: hex },
-        { op: 'drop', log: EVENTS, id: hex },
-      ],
-      {},
-      lasting
-    )
+    await store.batch(removalOps(found), {}, lasting)
+    const { conversation } = found.record
     if (conversation !== undefined) await this.#removeConversation(conversation)
   }
 
@@ -323,10 +316,26 @@ export class ResponseStore {
   async sweep(): Promise<boolean> {
     const { store, lasting } = this.#options
     const { records } = await store.range(RESPONSES, { index: 'by_expiry', to: Date.now(), limit: SWEPT }, lasting)
-    for (const { key, version, value } of records)
-      await this.remove({ hex: key, version, record: value as unknown as StoredResponse })
+    const expired = records.map(({ key, version, value }) => ({
+      hex: key,
+      version,
+      record: value as unknown as StoredResponse,
+    }))
+    // most have no conversation
+    const [some, plain] = [
+      expired.filter(({ record }) => record.conversation),
+      expired.filter(({ record }) => !record.conversation),
+    ]
+    if (plain.length > 0) await store.batch(plain.flatMap(removalOps), {}, lasting)
+    for (const found of some) await this.remove(found)
     return records.length < SWEPT
   }
 }
+
+const removalOps = ({ hex }: FoundResponse): StoreOp[] => [
+  { op: 'delete', collection: RESPONSES, key: hex },
+  { op: 'delete', collection: DATA, key: hex },
+  { op: 'drop', log: EVENTS, id: hex },
+]
 
 export const idOf = ({ hex }: FoundResponse): string => responseId(hex)

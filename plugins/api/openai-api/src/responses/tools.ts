@@ -5,7 +5,7 @@ import { invalidParam, unsupportedParam } from '../errors.ts'
 import { addName, booleanIn, isSet, type Leftovers, listIn, objectIn, textIn, type Wire, wordIn } from '../fields.ts'
 
 /** A tool as the client knows it. */
-export interface ClientTool {
+interface ClientTool {
   readonly name: string
   /** The group of tools that it is in. */
   readonly namespace?: string
