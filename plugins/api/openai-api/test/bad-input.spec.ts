@@ -122,8 +122,17 @@ describe('a bad request', () => {
 
   it('has opaque data that svc did not make', async () => {
     const of = (value: unknown) => `svc1.${Buffer.from(JSON.stringify(value)).toString('base64url')}`
-    const texts = ['svc1.', 'svc1.!!!', 'other', of(null), of([]), of({ provider: 5 }), of({ provider: 'up', of: 'x', data: 1 })]
-    const deep = `svc1.${Buffer.from(`{"provider":"local","of":"message","data":${'['.repeat(9_000)}${']'.repeat(9_000)}}`).toString('base64url')}`
+    const texts = [
+      'svc1.',
+      'svc1.!!!',
+      'other',
+      of(null),
+      of({}),
+      of([{ provider: 5 }]),
+      of([{ provider: 'up', of: 'x', data: 1 }]),
+      of([5]),
+    ]
+    const deep = `svc1.${Buffer.from(`[{"provider":"local","of":"message","data":${'['.repeat(9_000)}${']'.repeat(9_000)}}]`).toString('base64url')}`
     for (const data of [...texts, deep]) {
       const message = { role: 'assistant', content: 'x', reasoning_details: [{ data }, null, 5] }
       const { status, headers } = await api.chat({ messages: [user('x'), message, user('y')] })

@@ -80,6 +80,29 @@ describe('data of a provider', () => {
       ])
     })
 
+  it('also comes back from clients that keep it only with tool calls, in one field or the other', async () => {
+    const provider = thinker()
+    await using api = await startApi({ give: [item(Providers, 'think', provider)] })
+    const first = { model: 'think/t', messages: [user('go')], tools: [tool('edit')] }
+    const whole = joined((await api.stream(first)).choices)
+    const results = ['c1', 'c2'].map(id => ({ role: 'tool', tool_call_id: id, content: 'ok' }))
+    const plain = whole.tool_calls.map((call: Tree) => ({ ...call, extra_content: undefined }))
+    const ofCalls = whole.reasoning_details.filter(({ id }: Tree) => id !== undefined)
+    for (const kept of [{ tool_calls: whole.tool_calls }, { tool_calls: plain, reasoning_details: ofCalls }]) {
+      const message = { role: 'assistant', content: whole.content, ...kept }
+      expect((await api.chat({ ...first, messages: [user('go'), message, ...results] })).headers.get('x-svc-dropped')).to.equal(
+        null
+      )
+      const sent = provider.requests.at(-1)!.messages[1]!
+      expect(sent.provider).to.equal('think')
+      expect(sent.parts.filter(part => 'providerData' in part).map(part => part.type)).to.deep.equal([
+        'reasoning',
+        'reasoning',
+        'tool_call',
+      ])
+    }
+  })
+
   it('is only for that provider, which the message names', async () => {
     const [provider, other] = [thinker(), thinker()]
     await using api = await startApi({ give: [item(Providers, 'think', provider), item(Providers, 'other', other)] })

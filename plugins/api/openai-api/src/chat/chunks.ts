@@ -1,6 +1,7 @@
 import type { Json, ModelCallEvent, ToolCallPart, Usage } from '@svc/core/contracts'
 import { isObject, type Wire } from '../fields.ts'
-import { argumentsText, callDataWire, citationWire, detailWire, logprobWire, newId, nowSeconds, usageWire } from './wire.ts'
+import { OpaquePacker } from '../opaque.ts'
+import { argumentsText, callDataWire, citationWire, detailsWire, logprobWire, newId, nowSeconds, usageWire } from './wire.ts'
 
 type Part = Exclude<ModelCallEvent, { type: 'start' | 'native' | 'usage' | 'end' }>
 type Of<T extends Part['type']> = Extract<Part, { type: T }>
@@ -12,8 +13,7 @@ class Choice {
   readonly begun = new Set<number>()
   /** Number of whole calls. */
   calls = 0
-  details = 0
-  thought = ''
+  readonly packer = new OpaquePacker()
   /** Text that waits for its log probabilities. */
   pending: Wire | undefined
 }
@@ -141,45 +141,36 @@ export class ChunkWriter {
     return pending ? this.#delta(index, choice, pending) : ''
   }
 
-  #reasoning({ text, providerData: data }: Of<'reasoning'>, index: number, choice: Choice): string {
-    choice.thought += text
-    const said = text === '' ? '' : this.#delta(index, choice, { reasoning_content: text })
-    if (data === undefined) return said
-    const detail = detailWire({ provider: this.#provider, of: 'reasoning', text: choice.thought, data }, choice.details++)
-    choice.thought = ''
-    return said + this.#delta(index, choice, { reasoning_details: [detail] })
+  #reasoning(event: Of<'reasoning'>, index: number, choice: Choice): string {
+    choice.packer.reasoning(this.#provider, event)
+    return event.text === '' ? '' : this.#delta(index, choice, { reasoning_content: event.text })
   }
 
   #callPiece({ index: at, id, tool, text }: Of<'tool_call_delta'>, index: number, choice: Choice): string {
     if (choice.begun.has(at)) return this.#delta(index, choice, { tool_calls: [{ index: at, function: { arguments: text } }] })
     choice.begun.add(at)
     const call = { index: at, id, type: 'function', function: { name: tool, arguments: text } }
-    return this.#delta(index, choice, { tool_calls: [call] })
+    return this.#call(call, choice.packer.take(), index, choice)
   }
 
   /** A call whose pieces were sent has only its data left. */
-  #wholeCall(call: ToolCallPart, index: number, choice: Choice): string {
+  #wholeCall(event: ToolCallPart, index: number, choice: Choice): string {
     const at = choice.calls++
-    const data = callDataWire(call, this.#provider)
-    if (choice.begun.has(at)) {
-      if (call.providerData === undefined) return ''
-      return this.#delta(index, choice, { tool_calls: [{ index: at, ...data }] })
+    const { id, tool: name, providerData: data } = event
+    const packed = choice.packer.take({ provider: this.#provider, of: 'call', call: id, data })
+    if (!choice.begun.has(at)) {
+      const call = { index: at, id, type: 'function', function: { name, arguments: argumentsText(event) } }
+      return this.#call(call, packed, index, choice)
     }
-    const whole = {
-      index: at,
-      id: call.id,
-      type: 'function',
-      function: { name: call.tool, arguments: argumentsText(call) },
-      ...data,
-    }
-    return this.#delta(index, choice, { tool_calls: [whole] })
+    return packed === undefined ? '' : this.#call({ index: at, id, function: { arguments: '' } }, packed, index, choice)
+  }
+
+  #call(call: Wire & { readonly id: string }, data: string | undefined, index: number, choice: Choice): string {
+    return this.#delta(index, choice, { tool_calls: [{ ...call, ...callDataWire(data) }], ...detailsWire(data, call.id) })
   }
 
   #finish({ reason, providerData: data }: Of<'finish'>, index: number, choice: Choice): string {
-    const details =
-      data === undefined
-        ? {}
-        : { reasoning_details: [detailWire({ provider: this.#provider, of: 'message', data }, choice.details++)] }
+    const details = detailsWire(choice.packer.take({ provider: this.#provider, of: 'message', data }))
     const first = choice.hasRole ? '' : this.#delta(index, choice, { content: '' })
     return first + this.#chunk({ index, delta: details, logprobs: null, finish_reason: reason })
   }

@@ -71,12 +71,9 @@ function readAssistant(
   { messages, leftovers, calls: known }: Reading
 ): void {
   noteRest(rest, leftovers)
-  const opaque = opaqueIn(reasoning_details, leftovers)
-  const calls = isSet(tool_calls)
-    ? listIn(tool_calls, `${param}.tool_calls`).flatMap((call, at) =>
-        callOf(call, `${param}.tool_calls[${at}]`, opaque, leftovers)
-      )
-    : []
+  const written = isSet(tool_calls) ? listIn(tool_calls, `${param}.tool_calls`) : []
+  const opaque = opaqueIn(reasoning_details, written, leftovers)
+  const calls = written.flatMap((call, at) => callOf(call, `${param}.tool_calls[${at}]`, opaque, leftovers))
   for (const { id, tool } of calls) known.set(id, tool)
   const thoughts = reasoningOf(opaque, isSet(reasoning_content) ? reasoning_content : reasoning)
   const text = isSet(content) ? partsOf(content, `${param}.content`, ASSISTANT_PARTS, leftovers) : []
@@ -92,14 +89,27 @@ function readAssistant(
   })
 }
 
-/** The data of a provider in `reasoning_details`. Those of other servers are only for a server of the same kind. */
-function opaqueIn(details: Json | undefined, { dropped }: Leftovers): OpaqueData[] {
-  if (!Array.isArray(details)) return []
-  const found = details.map(detail => decodeOpaque(isObject(detail) ? detail.data : undefined))
-  if (found.includes(undefined)) addName(dropped, 'messages.reasoning_details')
-  const own = found.filter(one => one !== undefined)
+/** The data of a provider in a message and its calls. That of other servers is only for a server of the same kind. */
+function opaqueIn(details: Json | undefined, calls: readonly Json[], { dropped }: Leftovers): readonly OpaqueData[] {
+  const packed = new Set<Json | undefined>()
+  for (const detail of Array.isArray(details) ? details : []) packed.add(isObject(detail) ? detail.data : undefined)
+  const inDetails = packed.size
+  for (const call of calls) if (isObject(call) && isSet(call.extra_content)) packed.add(signatureIn(call.extra_content))
+  const found: OpaqueData[] = []
+  let at = 0
+  for (const text of packed) {
+    const data = decodeOpaque(text)
+    if (data) found.push(...data)
+    else addName(dropped, at < inDetails ? 'messages.reasoning_details' : 'messages.tool_calls.extra_content')
+    at++
+  }
   // a message has one author
-  return own.filter(({ provider }) => provider === own[0]!.provider)
+  return found.filter(({ provider }) => provider === found[0]!.provider)
+}
+
+function signatureIn(extra: Json): Json | undefined {
+  const google = isObject(extra) ? extra.google : undefined
+  return isObject(google) ? google.thought_signature : undefined
 }
 
 function reasoningOf(opaque: readonly OpaqueData[], text: Json | undefined): ReasoningPart[] {
@@ -110,15 +120,15 @@ function reasoningOf(opaque: readonly OpaqueData[], text: Json | undefined): Rea
 }
 
 /** Reads a call; other calls than those of functions are left to the server of the model. */
-function callOf(value: Json, param: string, opaque: OpaqueData[], leftovers: Leftovers): ToolCallPart[] {
-  const { id, type, function: called, index: _index, extra_content, ...rest } = objectIn(value, param)
+function callOf(value: Json, param: string, opaque: readonly OpaqueData[], leftovers: Leftovers): ToolCallPart[] {
+  const { id, type, function: called, index: _index, extra_content: _extra, ...rest } = objectIn(value, param)
   noteRest(rest, leftovers, 'messages.tool_calls')
   if (isSet(type) && type !== 'function') {
     addName(leftovers.foreign, `${param}.type`)
     return []
   }
   const { name, arguments: written } = objectIn(called, `${param}.function`)
-  const own = opaqueOfCall(extra_content, opaque, leftovers)
+  const own = opaque.find(({ of, call }) => of === 'call' && call === id)
   return [
     {
       type: 'tool_call',
@@ -130,25 +140,12 @@ function callOf(value: Json, param: string, opaque: OpaqueData[], leftovers: Lef
   ]
 }
 
-function argumentsOf(written: Json | undefined, param: string): Pick<ToolCallPart, 'arguments' | 'invalid'> {
+export function argumentsOf(written: Json | undefined, param: string): Pick<ToolCallPart, 'arguments' | 'invalid'> {
   if (isObject(written)) return { arguments: written }
   const text = isSet(written) ? textIn(written, param) : ''
   if (text.trim() === '') return { arguments: {} }
   const value = parsedJson(text)
   return isObject(value) ? { arguments: value } : { arguments: {}, invalid: text }
-}
-
-/** The data of a call where clients keep the signature of a call. */
-function opaqueOfCall(extra: Json | undefined, opaque: OpaqueData[], { dropped }: Leftovers): OpaqueData | undefined {
-  if (!isSet(extra)) return undefined
-  const google = isObject(extra) ? extra.google : undefined
-  const own = decodeOpaque(isObject(google) ? google.thought_signature : undefined)
-  if (!own || own.of !== 'call' || (opaque.length > 0 && opaque[0]!.provider !== own.provider)) {
-    addName(dropped, 'messages.tool_calls.extra_content')
-    return undefined
-  }
-  opaque.push(own)
-  return own
 }
 
 /** Adds a result. Those of one step are one message. */
@@ -262,7 +259,7 @@ export function hintOf(control: Json | undefined, param: string): { readonly cac
 const DATA_URL = /^data:([\w.+-]{1,100}\/[\w.+-]{1,100})(?:;[\w.+=-]{1,100})*;base64$/i
 
 /** The parts of a base64 data URL. Throws INVALID_VALUE. */
-function dataUrl(url: string, param: string): { data: string; mimeType: string; bytes: Buffer } {
+export function dataUrl(url: string, param: string): { data: string; mimeType: string; bytes: Buffer } {
   const comma = url.slice(0, 500).indexOf(',')
   const [, mimeType] = DATA_URL.exec(url.slice(0, Math.max(0, comma))) ?? []
   if (mimeType === undefined) throw invalidParam(param, 'must be an http or https address, or a data URL with base64')
@@ -287,7 +284,7 @@ const MAGIC: Readonly<Record<string, (head: string) => boolean>> = {
   'image/webp': head => head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP',
 }
 
-function isImage(mimeType: string, bytes: Buffer): boolean {
+export function isImage(mimeType: string, bytes: Buffer): boolean {
   if (!mimeType.startsWith('image/')) return false
   if (!Object.hasOwn(MAGIC, mimeType)) return true
   const head = bytes.subarray(0, 16).toString('latin1')

@@ -1,19 +1,23 @@
 import type { ModelCallEvent, TokenLogprob, Usage } from '@svc/core/contracts'
 import { isObject, type Wire } from '../fields.ts'
-import { argumentsText, callDataWire, citationWire, detailWire, logprobWire, newId, nowSeconds, usageWire } from './wire.ts'
+import { OpaquePacker } from '../opaque.ts'
+import { argumentsText, callDataWire, citationWire, detailsWire, logprobWire, newId, nowSeconds, usageWire } from './wire.ts'
 
 /** One answer while it is gathered. */
 class Choice {
   text = ''
   refusal = ''
   reasoning = ''
-  /** The reasoning since the last one with data. */
-  thought = ''
   finish = 'stop'
+  readonly packer = new OpaquePacker()
   readonly details: object[] = []
   readonly calls: object[] = []
   readonly citations: object[] = []
   readonly logprobs: TokenLogprob[] = []
+
+  keep(data: string | undefined, call?: string): void {
+    this.details.push(...(detailsWire(data, call).reasoning_details ?? []))
+  }
 
   wire(index: number, hasLogprobs: boolean) {
     const { text, refusal, reasoning, details, calls, citations, logprobs } = this
@@ -89,16 +93,13 @@ export class WholeAnswer {
         break
       case 'reasoning':
         choice.reasoning += event.text
-        choice.thought += event.text
-        if (event.providerData === undefined) break
-        choice.details.push(
-          detailWire({ provider, of: 'reasoning', text: choice.thought, data: event.providerData }, choice.details.length)
-        )
-        choice.thought = ''
+        choice.packer.reasoning(provider, event)
         break
       case 'tool_call': {
+        const data = choice.packer.take({ provider, of: 'call', call: event.id, data: event.providerData })
         const called = { name: event.tool, arguments: argumentsText(event) }
-        choice.calls.push({ id: event.id, type: 'function', function: called, ...callDataWire(event, provider) })
+        choice.calls.push({ id: event.id, type: 'function', function: called, ...callDataWire(data) })
+        choice.keep(data, event.id)
         break
       }
       case 'logprobs':
@@ -109,8 +110,7 @@ export class WholeAnswer {
         break
       case 'finish':
         choice.finish = event.reason
-        if (event.providerData !== undefined)
-          choice.details.push(detailWire({ provider, of: 'message', data: event.providerData }, choice.details.length))
+        choice.keep(choice.packer.take({ provider, of: 'message', data: event.providerData }))
         break
       case 'tool_call_delta':
         // the whole call follows

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { Citation, TokenLogprob, ToolCallPart, Usage } from '@svc/core/contracts'
-import { encodeOpaque, type OpaqueData } from '../opaque.ts'
 
 export const newId = () => `chatcmpl-${randomUUID().replaceAll('-', '')}`
 
@@ -35,14 +34,12 @@ export const citationWire = ({ url = '', title = '', quote, start = 0, end = 0 }
 
 export const argumentsText = ({ arguments: args, invalid }: ToolCallPart) => invalid ?? JSON.stringify(args)
 
-/** Data of a provider in an entry of `reasoning_details`, which clients of OpenRouter send back. */
-export const detailWire = (opaque: OpaqueData, index: number) => ({
-  type: 'reasoning.encrypted',
-  format: 'svc-1',
-  index,
-  data: encodeOpaque(opaque),
-})
+/** Packed data of a provider in a message: clients of OpenRouter send `reasoning_details` back, some only those of a tool call. */
+export const detailsWire = (data: string | undefined, call?: string) =>
+  data === undefined
+    ? {}
+    : { reasoning_details: [{ type: 'reasoning.encrypted', format: 'svc-1', ...(call === undefined ? {} : { id: call }), data }] }
 
-/** Data of a tool call where clients of Gemini keep its signature. */
-export const callDataWire = ({ providerData: data }: ToolCallPart, provider: string) =>
-  data === undefined ? {} : { extra_content: { google: { thought_signature: encodeOpaque({ provider, of: 'call', data }) } } }
+/** The same in a tool call: other clients keep the signature of a call as Gemini has it. */
+export const callDataWire = (data: string | undefined) =>
+  data === undefined ? {} : { extra_content: { google: { thought_signature: data } } }
