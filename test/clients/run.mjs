@@ -35,7 +35,16 @@ function install() {
 const reason = install()
 if (reason !== undefined) console.error(`test:clients: skipped: ${reason}`)
 else {
-  const options = ['--no-config', '--node-option', 'conditions=svc-source', '--require', 'test/support/leftovers.ts', '--timeout', '600000', '--exit']
+  const options = [
+    '--no-config',
+    '--node-option',
+    'conditions=svc-source',
+    '--require',
+    'test/support/leftovers.ts',
+    '--timeout',
+    '600000',
+    '--exit',
+  ]
   const files = globSync('test/clients/*.spec.ts', { cwd: ROOT }).sort()
   const mocha = [fileURLToPath(import.meta.resolve('mocha/bin/mocha.js')), ...options, ...process.argv.slice(2), ...files]
   const { status } = spawnSync(process.execPath, mocha, { cwd: ROOT, stdio: 'inherit' })

@@ -44,7 +44,11 @@ const chat: Wire = {
     reply.cut()
   },
   limited: reply =>
-    reply.json(429, { error: { message: 'slow down', type: 'rate_limit_error', code: 'rate_limit_exceeded' } }, { 'retry-after': '1' }),
+    reply.json(
+      429,
+      { error: { message: 'slow down', type: 'rate_limit_error', code: 'rate_limit_exceeded' } },
+      { 'retry-after': '1' }
+    ),
   tooLong: reply =>
     reply.json(400, {
       error: {
@@ -58,7 +62,15 @@ const chat: Wire = {
 
 const frame = (type: string, rest: object = {}) => `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`
 const START = frame('message_start', {
-  message: { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: null, usage: { input_tokens: 9, output_tokens: 1 } },
+  message: {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    content: [],
+    stop_reason: null,
+    usage: { input_tokens: 9, output_tokens: 1 },
+  },
 })
 const stop = (reason: string) =>
   frame('content_block_stop', { index: 0 }) +
@@ -136,14 +148,17 @@ export function shellCall(offered: readonly Offered[], command: string): { reado
   const tool = offered.find(({ name }) => SHELL.test(name))
   if (!tool) throw new Error(`no tool runs commands: ${offered.map(({ name }) => name).join(', ')}`)
   const { properties = {}, required = [] } = tool.schema
-  const input = Object.fromEntries(required.map((key: string) => [key, valueOf(properties[key], /^(command|cmd)s?$/.test(key) ? command : 'a command')]))
+  const input = Object.fromEntries(
+    required.map((key: string) => [key, valueOf(properties[key], /^(command|cmd)s?$/.test(key) ? command : 'a command')])
+  )
   return { name: tool.name, input }
 }
 
 function valueOf(schema: Tree, words: string): unknown {
   const { type, anyOf } = Object(schema) as { type?: string; anyOf?: Tree[] }
   if (anyOf?.[0]) return valueOf(anyOf[0], words)
-  if (type === 'array') return Object(schema.items).type === 'string' || !schema.items?.type ? [words] : [valueOf(schema.items, words)]
+  if (type === 'array')
+    return Object(schema.items).type === 'string' || !schema.items?.type ? [words] : [valueOf(schema.items, words)]
   if (type === 'boolean') return false
   return type === 'number' || type === 'integer' ? 60_000 : words
 }
