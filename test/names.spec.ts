@@ -3,11 +3,11 @@ import { blanked, filesBelow, textOf } from './support/source.ts'
 
 const NAMES = /openai|anthropic|claude|\bgpt-|gemini|ai-sdk|azure|ollama|lmstudio|\bvllm\b|\bgroq\b|mistral|deepseek|openrouter/i
 /**
- * Where they may stand: in their own plugins, in the endpoints of their protocols, in the list of the curated build, in the
+ * Where they may stand: in their own plugins, in the endpoints of their protocols and the settings of their clients, in the list of the curated build, in the
  * examples of a command, and in the names of headers that clients of these protocols send.
  */
 const OWN =
-  /^plugins\/providers\/|^plugins\/api\/(openai|anthropic|gemini)-api\/|^core\/kernel\/contracts\/http\.ts:|^plugins\/api\/http\/src\/config\.ts:|^cli\/src\/curated\.ts:|^plugins\/chat\/chat\/src\/commands\/providers(-test)?\.ts:/
+  /^plugins\/providers\/|^plugins\/api\/((openai|anthropic|gemini)-api|connect)\/|^core\/kernel\/contracts\/http\.ts:|^plugins\/api\/http\/src\/config\.ts:|^cli\/src\/curated\.ts:|^plugins\/chat\/chat\/src\/commands\/providers(-test)?\.ts:/
 
 /** Code and texts that name a provider; comments may. */
 const naming = ['core', 'libs', 'plugins', 'cli']

@@ -26,7 +26,8 @@ function install() {
     stdio: ['ignore', 'inherit', 'pipe'],
     encoding: 'utf8',
   })
-  if (status === 0) return void writeFileSync(STAMP, want)
+  if (status === 0) writeFileSync(STAMP, want)
+  if (status === 0) return undefined
   if (UNREACHABLE.test(stderr)) return 'the package registry cannot be reached'
   console.error(stderr)
   process.exit(status ?? 1)

@@ -86,7 +86,7 @@ async function langchain() {
   const configuration = { baseURL }
   const model = new ChatOpenAI({ model: MODEL, apiKey: key, configuration, maxRetries: 0 })
   let streamed = ''
-  for await (const part of await model.stream(HELLO)) streamed += part.content
+  for await (const part of await model.stream(HELLO)) streamed += part.text
   const call = await model
     .bindTools([{ type: 'function', function: { name: 'get_weather', description: 'the weather', parameters: CITY } }])
     .invoke(WEATHER)

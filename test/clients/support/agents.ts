@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { stripVTControlCharacters } from 'node:util'
 import { fileURLToPath } from 'node:url'
 
 const MODULES = fileURLToPath(new URL('../node_modules', import.meta.url))
@@ -96,7 +97,7 @@ export async function agentHome() {
       const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
       try {
         const [out, err, [code, signal]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
-        const all = `${out}\n${err}`.replaceAll(/\u001B\[[\d;?]*[A-Za-z]/g, '')
+        const all = stripVTControlCharacters(`${out}\n${err}`)
         if (signal === 'SIGKILL') throw new Error(`${agent.title} did not end within ${LIMIT_MS} ms:\n${all.slice(-2000)}`)
         return { code: code as number | null, out: all }
       } finally {

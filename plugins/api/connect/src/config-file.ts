@@ -86,7 +86,10 @@ const firstLine = (text: string) => text.split('\n', 1)[0]!
 export async function writeFile({ path, target, before, after }: PlannedFile): Promise<string | undefined> {
   const where = shownPath(path)
   if ((await textOf(target, where)) !== before) throw fileChanged(where)
-  if (before === undefined) return void (await replaceFile(target, after))
+  if (before === undefined) {
+    await replaceFile(target, after)
+    return undefined
+  }
   const backup = `${target}.${new Date().toISOString().replaceAll(/[-:.]/g, '')}.bak`
   await copyFile(target, backup, constants.COPYFILE_EXCL)
   const { mode } = await stat(target)

@@ -103,7 +103,7 @@ export class ResponseStore {
     this.#options = options
   }
 
-  /** The record of a response, whoever owns it. */
+  /** The record of a response of any owner. */
   async find(hex: string, ctx: CallContext): Promise<FoundResponse | undefined> {
     const found = await this.#options.store.get(RESPONSES, hex, ctx)
     const record = found?.value as unknown as StoredResponse | undefined
