@@ -83,15 +83,17 @@ ${provider('ant', 'anthropic')}
         it(`runs its tool for a model behind ${name === 'oai' ? 'chat completions' : 'messages'}, and sends the result`, async () => {
           const requests = upstreams[name].script(callShell, repeatResult)
           const { code, out } = await ask(client, `${name}/m`, 'run the command')
-          expect(out, JSON.stringify(requests.at(-1)?.messages).slice(-1500)).to.include(`the tool said ${PROOF}`)
+          expect(out, JSON.stringify(requests.at(-1) ?? {}).slice(-1500)).to.include(`the tool said ${PROOF}`)
           expect(code).to.equal(0)
         })
 
-      it('asks again or reports an error after a stream that breaks', async () => {
+      it('asks again or reports an error after a stream that breaks', async function () {
         const requests = upstreams.oai.script((wire, reply) => wire.cut(reply, 'half an ans'), say('whole again'))
         const { code, out } = await ask(client, 'oai/m', 'say something')
-        const isReported = code !== 0 || /error|fail|interrupt|broke|closed/i.test(out)
-        expect(isReported || out.includes('whole again'), `${requests.length} requests, code ${code}: ${out}`).to.equal(true)
+        expect(requests, out).to.not.have.length(0)
+        const isAgain = requests.length > 1 && out.includes('whole again')
+        this.test!.title += isAgain ? ' (asks again)' : ` (ends with ${code})`
+        expect(isAgain || code !== 0 || /error|fail|interrupt|broke|closed|ended/i.test(out), out).to.equal(true)
       })
 
       it('asks again after a 429', async () => {
@@ -101,11 +103,13 @@ ${provider('ant', 'anthropic')}
         expect(code).to.equal(0)
       })
 
-      // Claude Code and opencode shorten the conversation and ask again
-      it('reports a context that is too long, or shortens it', async () => {
+      // some ask for a summary and go on
+      it('reports a context that is too long, or shortens it', async function () {
         const requests = upstreams.oai.script((wire, reply) => wire.tooLong(reply), say('shorter now'))
         const { out } = await ask(client, 'oai/m', 'say something')
-        expect(out, `${requests.length} requests`).to.match(/context|too long|maximum|shorter now/i)
+        expect(requests, out).to.not.have.length(0)
+        this.test!.title += requests.length > 1 ? ' (shortens it)' : ' (reports it)'
+        expect(requests.length > 1 || /context|too long|maximum/i.test(out), out).to.equal(true)
       })
     })
   }

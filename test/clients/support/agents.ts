@@ -18,6 +18,7 @@ export interface Agent {
   readonly program: string
   /** Its command line for one prompt without questions. */
   args(prompt: string): readonly string[]
+  readonly variables?: Readonly<Record<string, string>>
 }
 
 /** The agents by the names that `svc connect` has for them. */
@@ -37,7 +38,13 @@ export const AGENTS: Readonly<Record<string, Agent>> = {
   cline: { title: 'Cline', program: `@cline/cli-${PLATFORM}/bin/cline`, args: prompt => [prompt] },
   continue: { title: 'Continue', program: '@continuedev/cli/dist/cn.js', args: prompt => ['-p', prompt, '--auto'] },
   pi: { title: 'pi', program: '@mariozechner/pi-coding-agent/dist/cli.js', args: prompt => ['-p', prompt] },
-  qwen: { title: 'Qwen Code', program: '@qwen-code/qwen-code/cli.js', args: prompt => ['-p', prompt, '--yolo'] },
+  qwen: {
+    title: 'Qwen Code',
+    program: '@qwen-code/qwen-code/cli.js',
+    args: prompt => ['-p', prompt, '--yolo'],
+    // it sends requests to loopback addresses through a proxy as well
+    variables: { HTTP_PROXY: '', HTTPS_PROXY: '' },
+  },
 }
 
 /** Why this machine cannot run the agent. */
@@ -87,6 +94,7 @@ export async function agentHome() {
         cwd: work,
         env: {
           ...OFFLINE,
+          ...agent.variables,
           ...variables,
           PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
           HOME: home,

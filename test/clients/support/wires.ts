@@ -4,13 +4,13 @@ import { type Answerer, type FakeUpstream, openUpstream, type Received, type Rep
 type Tree = ReturnType<typeof JSON.parse>
 
 /** A tool that a request offers. */
-export interface Offered {
+interface Offered {
   readonly name: string
   readonly schema: Tree
 }
 
 /** How an upstream of a wire reads requests and writes answers. */
-export interface Wire {
+interface Wire {
   tools(body: Tree): readonly Offered[]
   /** The results of tools in the request, as JSON. */
   results(body: Tree): string
@@ -109,7 +109,7 @@ const messages: Wire = {
 const failed = (type: string, message: string) => ({ type: 'error', error: { type, message }, request_id: 'req_1' })
 
 /** The providers of the server by their names, with the wire of their upstream. */
-export const WIRES = { oai: chat, ant: messages } as const
+const WIRES = { oai: chat, ant: messages } as const
 export type WireName = keyof typeof WIRES
 
 /** What an upstream does with the requests of the agent itself, in order; the last goes on. Requests without tools, for titles, are aside. */

@@ -4,17 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { codeOf, isTree, messageOf, shownPath } from '@svc/core'
 import { replaceFile } from '@svc/runtime/home-files'
 import { fileChanged, fileInvalid, fileUnreadable, settingsConflict } from './errors.ts'
-import { FORMATS, type Format } from './formats.ts'
-
-/** One value to set. */
-export interface Setting {
-  readonly keys: readonly (string | number)[]
-  readonly value: unknown
-  /** Whether an earlier run wrote the other value that is there. Without it, another value is a conflict. */
-  readonly isOurs?: boolean
-  /** Keeps a value that is there. */
-  readonly isDefault?: boolean
-}
+import { FORMATS, type Format, type Setting } from './formats.ts'
 
 /** A file of a client, and the settings that it needs. They depend on what the file has: `tree`, an object. */
 export interface ConfigFile {
