@@ -53,6 +53,7 @@ const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 
 /** Files with their own script: `npm test` skips them, `.ci/run` runs them all. */
 const PARTS = {
+  clients: /^test\/clients\//,
   conformance: /^test\/conformance\//,
   plugins: /^(test\/plugins|plugins\/admin\/plugin-manager\/test\/set)\//,
   security: /^test\/security\//,

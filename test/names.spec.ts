@@ -3,7 +3,7 @@ import { blanked, filesBelow, textOf } from './support/source.ts'
 
 const NAMES = /openai|anthropic|claude|\bgpt-|gemini|ai-sdk|azure|ollama|lmstudio|\bvllm\b|\bgroq\b|mistral|deepseek|openrouter/i
 /**
- * Where they may stand: in their own plugins, in the endpoints of their protocols, in the list of the curated build, in the
+ * Where they may stand: in their own plugins, in the endpoints of their protocols and the settings of their clients, in the list of the curated build, in the
  * examples of a command, and in the names of headers that clients of these protocols send.
  */
 const OWN =

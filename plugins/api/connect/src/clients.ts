@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isTree } from '@svc/core'
-import { type ConfigFile, type Setting, type Tree, valueAt } from './config-file.ts'
+import { type ConfigFile, type Tree, valueAt } from './config-file.ts'
+import type { Setting } from './formats.ts'
 
 /** What a client is to use. */
 export interface Connection {

@@ -4,17 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { codeOf, isTree, messageOf, shownPath } from '@svc/core'
 import { replaceFile } from '@svc/runtime/home-files'
 import { fileChanged, fileInvalid, fileUnreadable, settingsConflict } from './errors.ts'
-import { FORMATS, type Format } from './formats.ts'
-
-/** One value to set. */
-export interface Setting {
-  readonly keys: readonly (string | number)[]
-  readonly value: unknown
-  /** Whether an earlier run wrote the other value that is there. Without it, another value is a conflict. */
-  readonly isOurs?: boolean
-  /** Keeps a value that is there. */
-  readonly isDefault?: boolean
-}
+import { FORMATS, type Format, type Setting } from './formats.ts'
 
 /** A file of a client, and the settings that it needs. They depend on what the file has: `tree`, an object. */
 export interface ConfigFile {
@@ -86,7 +76,10 @@ const firstLine = (text: string) => text.split('\n', 1)[0]!
 export async function writeFile({ path, target, before, after }: PlannedFile): Promise<string | undefined> {
   const where = shownPath(path)
   if ((await textOf(target, where)) !== before) throw fileChanged(where)
-  if (before === undefined) return void (await replaceFile(target, after))
+  if (before === undefined) {
+    await replaceFile(target, after)
+    return undefined
+  }
   const backup = `${target}.${new Date().toISOString().replaceAll(/[-:.]/g, '')}.bak`
   await copyFile(target, backup, constants.COPYFILE_EXCL)
   const { mode } = await stat(target)

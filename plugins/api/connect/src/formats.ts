@@ -1,8 +1,17 @@
 import { isTree } from '@svc/core'
 import type { ParseError } from 'jsonc-parser'
-import type { Setting } from './config-file.ts'
 
 export type Format = 'json' | 'toml' | 'yaml'
+
+/** One value to set. */
+export interface Setting {
+  readonly keys: readonly (string | number)[]
+  readonly value: unknown
+  /** Whether an earlier run wrote the other value that is there. Without it, another value is a conflict. */
+  readonly isOurs?: boolean
+  /** Keeps a value that is there. */
+  readonly isDefault?: boolean
+}
 
 /** Reads and edits text. `edit` keeps comments and the order of what is there. */
 interface FormatTools {

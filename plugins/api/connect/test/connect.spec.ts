@@ -2,13 +2,12 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { runCommand } from '@svc/cli/command'
-import { systemContext } from '@svc/core'
-import { Http, Routes } from '@svc/core/contracts'
+import { svcError, systemContext } from '@svc/core'
+import { Http, Routes, type ServerClient } from '@svc/core/contracts'
 import { item, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { parse as parseToml } from 'smol-toml'
 import { parse as parseYaml } from 'yaml'
-import { createServerClient } from '../../../../cli/src/server-client.ts'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 import { Connect } from '../src/commands.ts'
 
@@ -39,8 +38,14 @@ const MOVES = [
 ]
 const KEY = 'sk-canary-of-connect'
 
-/** Routes of other plugins: Responses for Codex, and the API of Gemini. */
-const OTHERS = { responses: '/v1/responses', gemini: '/v1beta/models' }
+/** A route that svc does not have. */
+const GEMINI = {
+  method: 'GET',
+  path: '/v1beta/models',
+  summary: 'of another plugin',
+  scope: 'chat',
+  handle: async () => ({ body: {} }),
+} as const
 
 type Tree = ReturnType<typeof JSON.parse>
 
@@ -58,10 +63,25 @@ const put = async (path: string, content: string | Uint8Array) => {
 }
 const filesIn = async (path: string) => (await readdir(join(home, path))).sort()
 
-/** Runs the command with the client of svc for the server. */
+/** A client of the server, with the error codes of svc's own, which only `cli` has. */
+const clientOf = (address: string): ServerClient => ({
+  url: address,
+  async request<T>(method: string, path: string) {
+    const response = await fetch(address + path, { method }).catch((cause: unknown) => {
+      throw svcError('SERVER_UNREACHABLE', 'nothing listens there', { cause })
+    })
+    if (!response.ok) throw svcError(`HTTP_${response.status}`, await response.text())
+    return (await response.json()) as T
+  },
+  stream: () => {
+    throw new Error('the command streams nothing')
+  },
+})
+
+/** Runs the command. */
 async function connect(...argv: readonly string[]) {
   try {
-    const { out, err } = await runCommand(Connect, argv, { server: async () => createServerClient(url, signal) })
+    const { out, err } = await runCommand(Connect, argv, { server: async () => clientOf(url) })
     return { code: 0, out: out.join('\n'), err: err.join('\n'), hint: '' }
   } catch (error) {
     const { code, message, hint = '' } = error as { code: string; message: string; hint?: string }
@@ -127,10 +147,8 @@ const CHECKS: Readonly<Record<string, (out: string) => void>> = {
 
 describe('svc connect', () => {
   before(async () => {
-    const route = (path: string) =>
-      ({ method: 'GET', path, summary: 'of another plugin', scope: 'chat', handle: async () => ({ body: {} }) }) as const
     host = await testHost(PLUGINS.map(pluginFolder), {
-      give: Object.entries(OTHERS).map(([name, path]) => item(Routes, name, route(path))),
+      give: [item(Routes, 'gemini', GEMINI)],
       config: {
         server: { port: 0 },
         providers: { local: {} },
@@ -253,7 +271,10 @@ describe('svc connect', () => {
       expect(await filesIn(dirname(path))).to.have.length(1)
     })
 
-  const bomb = `a: &a [x]\n${[...'bcdefghi'].map((key, at) => `${key}: &${key} [${`*${'abcdefgh'[at]},`.repeat(9)}]`).join('\n')}\n`
+  const bomb = `a: &a [x]\n${'bcdefghi'
+    .split('')
+    .map((key, at) => `${key}: &${key} [${`*${'abcdefgh'[at]},`.repeat(9)}]`)
+    .join('\n')}\n`
   for (const [reason, path, client, content] of [
     ['not valid JSON', '.claude/settings.json', 'claude-code', '{"env": '],
     ['not an object', '.claude/settings.json', 'claude-code', '[1]'],
@@ -323,7 +344,7 @@ describe('svc connect', () => {
     try {
       url = (await plain.service(Http).address(systemContext(signal)))!.url
       expect((await connect('claude-code')).err).to.equal('the server does not serve /v1/messages, which Claude Code needs')
-      expect(await connect('codex')).to.include({ code: 'ENDPOINT_MISSING' })
+      expect(await connect('gemini')).to.include({ code: 'ENDPOINT_MISSING' })
       url = 'http://127.0.0.1:1'
       expect(await connect('pi')).to.include({ code: 'SERVER_UNREACHABLE' })
     } finally {

@@ -1,0 +1,81 @@
+// The conformance suite llmprobe against a server with provider-local, directly and behind an upstream of each wire: a second svc.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { makeWorkspace, type Workspace } from '../../cli/test/support/svc.ts'
+
+const PROBE = fileURLToPath(new URL('node_modules/.bin/llmprobe', import.meta.url))
+
+/** The surfaces that the suite must find. */
+const SURFACES = ['models', 'chat', 'responses', 'messages', 'count-tokens']
+
+interface Report {
+  readonly conformance: {
+    readonly passed: number
+    readonly total: number
+    readonly bySurface: readonly { readonly surface: string; readonly passed: number; readonly total: number }[]
+    readonly failures?: readonly unknown[]
+  }
+}
+
+/** Runs the suite in a home of its own; it sends nothing to other machines. */
+async function probe(
+  url: string,
+  model: string
+): Promise<{ readonly code: number; readonly report: Report; readonly err: string }> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-probe-'))
+  try {
+    const words = [PROBE, `${url}/v1`, '-m', model, '-k', 'any', '--no-save', '--no-bench', '--json']
+    const child = spawn(process.execPath, words, {
+      env: { PATH: process.env.PATH, HOME: home },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+    return { code: code as number, report: JSON.parse(out) as Report, err }
+  } finally {
+    await rm(home, { recursive: true, force: true })
+  }
+}
+
+describe('llmprobe', () => {
+  let space: Workspace
+  let url: string
+
+  before(async () => {
+    space = await makeWorkspace()
+    const behind = await space.serve([], { env: { SVC_HOME: join(space.home, 'behind') } })
+    const config = await space.write(
+      'svc.config.yaml',
+      `chat: { policy: { attempts: 1, breaker_failures: 0 } }
+providers:
+  local: {}
+  oai: { type: openai, base_url: ${behind.url}/v1, api_key_env: UPSTREAM_KEY }
+  ant: { type: anthropic, base_url: ${behind.url}/v1, api_key_env: UPSTREAM_KEY }
+`
+    )
+    url = (await space.serve(['--config', config], { env: { UPSTREAM_KEY: 'sk-upstream' } })).url
+  })
+  after(() => space?.[Symbol.asyncDispose]())
+
+  for (const [title, model, surfaces] of [
+    ['provider-local', 'local/local-1', [...SURFACES, 'embeddings']],
+    ['an upstream of chat completions', 'oai/local/local-1', SURFACES],
+    ['an upstream of messages', 'ant/local/local-1', SURFACES],
+  ] as const)
+    it(`finds no failed MUST with ${title}`, async () => {
+      const { code, report, err } = await probe(url, model)
+      const { conformance } = report
+      expect(
+        conformance.bySurface.filter(({ passed, total }) => passed < total),
+        JSON.stringify(conformance).slice(0, 3000)
+      ).to.deep.equal([])
+      expect(conformance.bySurface.map(({ surface }) => surface)).to.include.members([...surfaces])
+      expect(conformance.total).to.be.above(100)
+      expect(code, err).to.equal(0)
+    })
+})
