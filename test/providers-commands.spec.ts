@@ -31,7 +31,7 @@ describe('svc providers list', () => {
     for (const way of [['--local'], []]) {
       const { code, out } = await workspace.svc(['providers', 'list', ...way])
       expect(code).to.equal(0)
-      expect(out).to.match(/^local +healthy +tool_calling, streaming +local-1, local-small$/m)
+      expect(out).to.match(/^local +healthy +tool_calling, streaming, vision +local-1, local-small$/m)
       expect(out)
         .to.match(/^sick +unhealthy +sick-1, sick-2, sick-3, 2 more$/m)
         .and.match(/^sick: the line is dead$/m)

@@ -278,15 +278,15 @@ for (const { where, args, skip } of WAYS)
     if (args.length === 0)
       it('are refused a server, and so the credential, a host and the list of plugins', async () => {
         for (const [what, ...way] of [
-          ['a server'],
-          ['the host', '--only', 'host'],
-          ['the installed plugins', '--only', 'unconfigured'],
+          ['sends requests to a server, for which an isolated command needs a permission'],
+          ['asks for the host, which an isolated command cannot reach', '--only', 'host'],
+          ['asks for the installed plugins, which an isolated command cannot reach', '--only', 'unconfigured'],
         ] as const) {
           const { code, out, err } = await workspace.svc(['report', 'ask', ...way])
           expect([code, out]).to.deep.equal([1, ''])
           expect(err)
             .to.match(/^COMMAND_ISOLATED/)
-            .and.contain(`"report ask" asks for ${what}, which an isolated command cannot reach`)
+            .and.contain(`"report ask" ${what}`)
             .and.contain('--isolation in-process --trust')
         }
       })
