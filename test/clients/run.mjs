@@ -20,7 +20,7 @@ function install() {
     .update(readFileSync(join(FOLDER, 'package-lock.json')))
     .digest('hex')
   if (existsSync(STAMP) && readFileSync(STAMP, 'utf8') === want) return undefined
-  console.error('test:clients: installing the clients (1.7 GB) …')
+  console.error('test:clients: installing the clients (1.9 GB) …')
   const { status, stderr } = spawnSync('npm', ['ci', '--ignore-scripts', '--loglevel=error'], {
     cwd: FOLDER,
     stdio: ['ignore', 'inherit', 'pipe'],
