@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { systemContext } from '@svc/core'
 import { Jobs } from '@svc/core/contracts'
 import { expect } from 'chai'
-import type { Tree } from './support/api.ts'
+import { startApi, type Tree } from './support/api.ts'
 import { fn, says, startResponses, textOf } from './support/responses.ts'
 
 type Started = Awaited<ReturnType<typeof startResponses>>
@@ -134,4 +134,11 @@ describe('a response in the background', () => {
     const result = { type: 'function_call_output', call_id: 'c', output: '' }
     expect(await refused({ input: [result] })).to.deep.equal([400, 'invalid_value', 'input[0].call_id'])
   })
+})
+
+it('a server without jobs refuses background responses by name', async () => {
+  await using api = await startApi()
+  const { status, body } = await api.post('/v1/responses', { model: 'local/local-1', input: 'x', background: true })
+  expect([status, body.error.code, body.error.param]).to.deep.equal([400, 'unsupported_parameter', 'background'])
+  expect((await api.post('/v1/responses', { model: 'local/local-1', input: 'x', store: true })).status).to.equal(200)
 })

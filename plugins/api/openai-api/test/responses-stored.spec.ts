@@ -192,6 +192,18 @@ describe('stored responses', () => {
     expect((await api.get(body.id)).body.error.code).to.equal('invalid_api_key')
   })
 
+  it('are continued in a chain of 200, all in one conversation', async () => {
+    await using api = await startResponses()
+    let previous_response_id: string | undefined
+    for (let turn = 1; turn <= 200; turn++) {
+      const { body } = await api.respond({ input: 'more', store: true, previous_response_id })
+      if (turn > 1) expect(textOf(body)).to.equal(`You said: more (turn ${turn})`)
+      previous_response_id = body.id
+    }
+    const { conversations } = await api.host.service(Conversations).list({ limit: 10 }, ctx)
+    expect(conversations.map(({ messageCount }) => messageCount)).to.deep.equal([400])
+  })
+
   it('are limited in number and size', async () => {
     await using api = await startResponses({
       ...AUTH,

@@ -228,16 +228,13 @@ export async function reconciled(
 ): Promise<FoundResponse> {
   const { job } = found.record
   if (isFinal(found.record) || job === undefined || !jobs) return found
-  const state = await jobs.get(job, ctx).then(
-    ended => ended.state,
-    (error: unknown) => {
-      if (codeOf(error) === 'JOB_UNKNOWN') return 'failed' as const
-      throw error
-    }
-  )
-  if (state === 'queued' || state === 'running') return found
-  const isCancelled = state === 'cancelled'
-  const error = isCancelled ? null : { code: 'server_error', message: 'the job of the response failed' }
+  const ended = await jobs.get(job, ctx).catch((error: unknown) => {
+    if (codeOf(error) !== 'JOB_UNKNOWN') throw error
+    return undefined
+  })
+  if (ended?.state === 'queued' || ended?.state === 'running') return found
+  const isCancelled = ended?.state === 'cancelled'
+  const error = isCancelled ? null : { code: 'server_error', message: ended?.error?.message ?? 'the job of the response failed' }
   return settle(found.hex, isCancelled ? 'cancelled' : 'failed', error, services, ctx)
 }
 

@@ -112,13 +112,24 @@ export class ResponseStore {
 
   /** A response that the client asked to store. Throws if there is none, for this principal. */
   async read(id: string, ctx: CallContext): Promise<FoundResponse> {
+    const found = await this.#stored(id, new Set(), ctx)
+    if (!found) throw responseNotFound(id)
+    return found
+  }
+
+  /** As `read`. `known`: conversations that exist. */
+  async #stored(id: string, known: Set<string>, ctx: CallContext): Promise<FoundResponse | undefined> {
     const found = await this.#own(ID.exec(id)?.[1], ctx)
-    if (found?.record.kept !== 'response') throw responseNotFound(id)
+    if (found?.record.kept !== 'response') return undefined
     const { conversation } = found.record
-    if (conversation === undefined || (await this.#hasConversation(conversation, ctx))) return found
+    if (conversation === undefined || known.has(conversation)) return found
+    if (await this.#hasConversation(conversation, ctx)) {
+      known.add(conversation)
+      return found
+    }
     // its owner has deleted the conversation
     await this.remove(found)
-    throw responseNotFound(id)
+    return undefined
   }
 
   async data({ hex }: FoundResponse, ctx: CallContext): Promise<ResponseData> {
@@ -129,9 +140,11 @@ export class ResponseStore {
   /** The items of a response and of all before it, oldest first. */
   async chain(id: string, ctx: CallContext): Promise<PlacedItem[]> {
     const turns: (readonly Json[])[] = []
+    const known = new Set<string>()
     let size = 0
     for (let next: string | undefined = id; next !== undefined; ) {
-      const found = await this.#previous(next, id, ctx)
+      const found = await this.#stored(next, known, ctx)
+      if (!found || (found.record.status !== 'completed' && found.record.status !== 'incomplete')) throw previousNotFound(id)
       size += found.record.size
       if (turns.length >= LONGEST_CHAIN || size > LARGEST_CHAIN) throw chainTooLong()
       const { input, output } = await this.data(found, ctx)
@@ -139,16 +152,6 @@ export class ResponseStore {
       next = found.record.previous
     }
     return turns.reverse().flatMap(items => items.map(item => ({ item, param: 'previous_response_id' })))
-  }
-
-  async #previous(id: string, asked: string, ctx: CallContext): Promise<FoundResponse> {
-    try {
-      const found = await this.read(id, ctx)
-      if (found.record.status === 'completed' || found.record.status === 'incomplete') return found
-    } catch (error) {
-      if (codeOf(error) !== 'RESPONSE_REFUSED') throw error
-    }
-    throw previousNotFound(asked)
   }
 
   /** Replaces references by the items that they name. */
