@@ -66,6 +66,7 @@ const CURATED = [
 export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-chat',
   '@svc/plugin-acp',
+  '@svc/plugin-connect',
   '@svc/plugin-mcp-client',
   '@svc/plugin-auth-bearer',
   '@svc/plugin-workflows',

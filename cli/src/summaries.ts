@@ -36,6 +36,7 @@ export const RESERVED_WORDS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['build', 'config', 'doctor', 'plugins', 'status'].map(word => [word, MANAGER])),
   acp: '@svc/plugin-acp',
   chat: '@svc/plugin-chat',
+  connect: '@svc/plugin-connect',
   providers: '@svc/plugin-chat',
   tools: '@svc/plugin-chat',
 }
