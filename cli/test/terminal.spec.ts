@@ -56,7 +56,9 @@ describe('svc on a terminal', () => {
     const first = await tty.sees('every 0.2 s, by calls; Ctrl-C ends it')
     expect(tty.seen()).to.not.contain('tools-time')
     const body = JSON.stringify({ message: '/tool current_time {}' })
-    await fetch(`${server.url}/api/v1/chat`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    // often enough for a place among the first: a terminal shows 24 lines
+    for (let times = 0; times < 20; times++)
+      await fetch(`${server.url}/api/v1/chat`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
     const shown = await tty.sees('tools-time', await tty.sees('BUSY', first))
     tty.type('\u0003')
     await tty.sees('\u001b[?25h\u001b[?1049l', shown)

@@ -92,10 +92,10 @@ export const refusedAt = ({ path }: Request, status: number, error_code: string,
       : refused(status, error_code, details)
 
 /** An error of the endpoints of OpenAI. */
-const endpointRefused = (status: number): Expectation => ({
+export const endpointRefused = (status: number): Expectation => ({
   status,
   headers: { 'content-type': JSON_TYPE },
-  body: exact({ error: exact({ message: any('text'), type: any('text'), code: any('text'), param: null }) }),
+  body: exact({ error: { message: any('text'), type: any('text'), code: any('text') } }),
 })
 
 const MESSAGES_ERRORS: Readonly<Record<number, string>> = {

@@ -63,6 +63,7 @@ const BESIDE = [
   'modes',
   'model-calls',
   'chat-policy',
+  'cache',
   'chat-cache',
   'models',
   'provider-local',
