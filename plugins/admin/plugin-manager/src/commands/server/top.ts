@@ -20,8 +20,20 @@ export async function top(options: TopOptions): Promise<number> {
   if (options.json || options.once || !process.stdout.isTTY) return await once(options)
   using live = openLiveScreen(process.stdout)
   const foot = `every ${options.interval} s, by ${options.sort}; Ctrl-C ends it`
-  const show = (now: StatusSample, before: StatusSample | undefined) => live.draw(`${pictureOf(options, now, before)}\n\n${foot}`)
+  const show = (now: StatusSample, before: StatusSample | undefined) =>
+    live.draw(`${fitted(pictureOf(options, now, before))}\n\n${foot}`)
   return await untilEnded(signal => lookAgain(options, signal, show))
+}
+
+/** Lines below the table: an empty one, the foot, and the one on which the cursor stands. */
+const FOOT_LINES = 3
+
+/** The first lines of a table that fit on the terminal above the foot, and the number of the others. */
+function fitted(table: string): string {
+  const lines = table.split('\n')
+  const room = Math.max(2, (process.stdout.rows || 24) - FOOT_LINES)
+  if (lines.length <= room) return table
+  return [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more: svc plugins top --once`].join('\n')
 }
 
 async function once(options: TopOptions): Promise<number> {
