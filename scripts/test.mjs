@@ -55,10 +55,12 @@ const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 const PARTS = {
   clients: /^test\/clients\//,
   conformance: /^test\/conformance\//,
+  endpoints:
+    /^(plugins\/api\/(acp|anthropic-api|connect|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
   plugins: /^(test\/plugins|plugins\/admin\/plugin-manager\/test\/set)\//,
   security: /^test\/security\//,
   services:
-    /^(core\/testing\/test\/engines|plugins\/workflows\/(jobs|schedules)\/test|plugins\/storage\/(bus-store|secrets|settings)\/test)\/|^test\/(isolated\/(jobs|services)|jobs|servers)\.spec/,
+    /^(core\/testing\/test\/engines|plugins\/workflows\/(jobs|schedules)\/test|plugins\/storage\/(bus-store|cache|secrets|settings)\/test)\/|^test\/(isolated\/(jobs|services)|jobs|servers)\.spec/,
 }
 
 /** Hundreds of processes read the same sources, so they share a compile cache. No other user can write to this folder. */
