@@ -38,7 +38,7 @@ describeWith('bubblewrap', 'svc build', function () {
   after(() => rm(folder, { recursive: true, force: true }))
 
   it('writes the same bytes each time, with the configured plugins and no others, and starts with npm start', async () => {
-    expect(KEPT.length).to.be.within(20, 30)
+    expect(KEPT.length).to.be.within(20, 40)
     for (const name of ['one', 'two']) {
       const { code, out, err } = await svc(CURATED, 'build', join(folder, name), '--json')
       expect(code, err).to.equal(0)
