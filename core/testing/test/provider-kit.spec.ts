@@ -213,7 +213,11 @@ describe('the provider kit', () => {
       { deltas: [ANSWERS.deltas![0]!, call('x'), end('tool_calls')] },
       'reports the arguments of tool calls while they arrive',
     ],
-    ['reports deltas that nobody wants', { pieces: ANSWERS.deltas! }, 'reports the arguments of tool calls while they arrive'],
+    [
+      'reports deltas without a request for them',
+      { pieces: ANSWERS.deltas! },
+      'reports the arguments of tool calls while they arrive',
+    ],
     ['answers text for data', { data: [text('well'), end()] }, 'answers a JSON object', 'answers JSON of the schema'],
     ['answers other data', { data: [text('{"a":2}'), end()] }, 'answers JSON of the schema'],
     [

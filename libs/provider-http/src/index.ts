@@ -10,6 +10,7 @@ export {
   type UpstreamOptions,
 } from './upstream.ts'
 export type { FrameReader } from './answers.ts'
+export { ofChoice, tooFewAnswers } from './choices.ts'
 export { cutShort, type FailureDetails, isMistake, malformed, modelFailure, type ReadFailure } from './failure.ts'
 export { parseArguments, type ToolCallPiece, ToolCalls } from './tool-calls.ts'
 export { estimateTokens } from './tokens.ts'

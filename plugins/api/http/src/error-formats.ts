@@ -116,7 +116,7 @@ export function createErrorFormatting(options: ErrorFormattingOptions): ErrorFor
 async function call(bound: BoundFormat, failed: FailedRequest): Promise<FormattedError> {
   const work = async (signal: AbortSignal): Promise<FormattedError> => {
     bound.state.running++
-    const context: CallContext = { signal, principal: NOBODY, requestId: failed.requestId, deadline: Date.now() + FORMAT_MS }
+    const context: CallContext = { signal, principal: ANONYMOUS, requestId: failed.requestId, deadline: Date.now() + FORMAT_MS }
     try {
       return await bound.format.format(failed, context)
     } finally {
@@ -126,7 +126,7 @@ async function call(bound: BoundFormat, failed: FailedRequest): Promise<Formatte
   return withTimeout(FORMAT_MS, work, { late: () => formattedInvalid(`nothing within ${FORMAT_MS} ms`) })
 }
 
-const NOBODY = Object.freeze({ id: 'anonymous', scopes: Object.freeze([]) })
+const ANONYMOUS = Object.freeze({ id: 'anonymous', scopes: Object.freeze([]) })
 
 /** The failed request as plain data. Details of an error in this process can be anything, and can contain secrets. */
 function failedRequest({ requestId, method, path }: FormatTarget, { status, record, retryAfter }: ErrorAnswer): FailedRequest {

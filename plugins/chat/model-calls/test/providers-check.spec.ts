@@ -6,7 +6,7 @@ import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { type CallsHost, startCallsHost } from './calls-host.ts'
 
-/** A provider that answers whoever asks how it is like this. */
+/** A provider with this probe. */
 const provider = (probe: Provider['probe']) =>
   item<Provider>(Providers, 'other', {
     features: { tool_calling: false, streaming: true, vision: false },

@@ -11,6 +11,8 @@ import {
   type Tree,
   treeIn,
   type Upstream,
+  ofChoice,
+  tooFewAnswers,
 } from '@svc/provider-http'
 
 type Emit = (event: ModelEvent) => void
@@ -68,7 +70,7 @@ export class AnswerReader implements FrameReader {
   }
 
   end(emit: Emit): void {
-    if (this.#others.some(other => !other.begun)) throw tooFew(this.#provider, this.#others.length + 1)
+    if (this.#others.some(other => !other.begun)) throw tooFewAnswers(this.#provider, this.#others.length + 1)
     for (const [at, other] of this.#others.entries()) {
       const own = ofChoice(at + 1, emit)
       own(other.end(own))
@@ -102,19 +104,6 @@ export class AnswerReader implements FrameReader {
     throw modelFailure(this.#provider, { kind: 'content_refused' }, `the upstream blocked the messages: ${why}`)
   }
 }
-
-const ofChoice =
-  (choice: number, emit: Emit): Emit =>
-  event =>
-    emit({ ...event, choice } as ModelEvent)
-
-const tooFew = (provider: string, n: number) =>
-  modelFailure(
-    provider,
-    { kind: 'bad_request' },
-    `the upstream gave fewer answers than the ${n} that were requested`,
-    'Request one answer, and repeat the call for more'
-  )
 
 /** Reads the pieces of one answer. */
 class CandidateReader {

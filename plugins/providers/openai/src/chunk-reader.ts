@@ -5,13 +5,14 @@ import {
   type FrameReader,
   isTree,
   malformed,
-  modelFailure,
   nativeOf,
   textIn,
   ToolCalls,
   type Tree,
   treeIn,
   type Upstream,
+  ofChoice,
+  tooFewAnswers,
 } from '@svc/provider-http'
 import type { Preset } from './presets.ts'
 
@@ -126,7 +127,7 @@ export class ChunkReader implements FrameReader {
   }
 
   #reasonOf(choice: ChoiceReader): FinishReason {
-    if (!choice.begun && this.#others.length > 0) throw tooFew(this.#provider, this.#others.length + 1)
+    if (!choice.begun && this.#others.length > 0) throw tooFewAnswers(this.#provider, this.#others.length + 1)
     if (choice.reported === undefined && !this.done) throw cutShort(this.#provider)
     if (BROKEN.has(choice.reported ?? ''))
       throw this.#failed(200, { error: { message: 'the model stopped with an error', code: 'server_error' } })
@@ -149,19 +150,6 @@ export class ChunkReader implements FrameReader {
     else this.#others[index - 1]!.take(choice as WireChoice, ofChoice(index, emit))
   }
 }
-
-const ofChoice =
-  (choice: number, emit: Emit): Emit =>
-  event =>
-    emit({ ...event, choice } as ModelEvent)
-
-const tooFew = (provider: string, n: number) =>
-  modelFailure(
-    provider,
-    { kind: 'bad_request' },
-    `the upstream gave fewer answers than the ${n} that were requested`,
-    'Request one answer, and repeat the call for more'
-  )
 
 /** Reads the pieces of one answer. */
 class ChoiceReader {
