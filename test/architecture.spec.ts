@@ -69,6 +69,13 @@ const declared = (folder: string) => {
   const { dependencies, peerDependencies, optionalDependencies } = packageOf(folder)
   return new Set(Object.keys({ ...dependencies, ...peerDependencies, ...optionalDependencies }))
 }
+/** The projects that the build of this one refers to, over others too. */
+const referencesOf = (file: string, seen = new Set<string>()): readonly string[] => {
+  const { references = [] } = JSON.parse(textOf(file)) as { readonly references?: readonly { readonly path: string }[] }
+  for (const path of references.map(reference => join(dirname(file), reference.path)))
+    if (!seen.has(path)) referencesOf(path, seen.add(path))
+  return [...seen]
+}
 const undeclared = (folder: string) => {
   const known = declared(folder)
   const { name } = packageOf(folder)
@@ -186,6 +193,20 @@ describe('the architecture', () => {
 
   it('has packages that declare what they import', () => {
     expect([...LIBS, 'cli'].flatMap(undeclared)).to.deep.equal([])
+  })
+
+  it('builds a package after those that it depends on', () => {
+    const folders = [...packagesBelow('core'), ...LIBS, ...PLUGINS, 'cli'].filter(folder =>
+      existsSync(join(ROOT, folder, 'tsconfig.build.json'))
+    )
+    const folderOf = new Map(folders.map(folder => [packageOf(folder).name, folder]))
+    const missing = folders.flatMap(folder => {
+      const built = referencesOf(`${folder}/tsconfig.build.json`)
+      return [...declared(folder)]
+        .filter(name => folderOf.has(name) && !built.some(file => file.startsWith(`${folderOf.get(name)}/`)))
+        .map(name => `${folder}/tsconfig.build.json does not refer to ${name}`)
+    })
+    expect(missing).to.deep.equal([])
   })
 
   it('has koa and the table from code to status in plugins/api/http alone', () => {
