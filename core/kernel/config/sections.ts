@@ -3,9 +3,9 @@ import type { SvcError } from '../src/errors.ts'
 import { type Config, type ConfigTree, get, isTree, type PluginRef } from './config.ts'
 import { configInvalid, configUnknownKey, referenceInvalid, reservedNeedsPlugin } from './errors.ts'
 import { nearest } from './nearest.ts'
-import { canBeOfReference, type ConfigReference, referencesIn, withSecrets } from './references.ts'
 import { pathOf, schema, type Schema, type SchemaProblem, show } from './schema.ts'
 import type { JsonSchema } from './validator.ts'
+import { SECRET_NAME } from './redaction.ts'
 
 /**
  * A documented section of the configuration that possibly has no owner. It is validated, and rejected where it asks for work
@@ -371,4 +371,57 @@ export type ConfigFor<M extends readonly unknown[]> = { plugins?: readonly Plugi
 /** Types a `svc.config.ts` and returns its argument. */
 export function defineConfig<M extends readonly unknown[] = []>(config: ConfigFor<M>): ConfigTree {
   return config as ConfigTree
+}
+
+/** A reference in a value of the configuration, such as `${secret:db_password}`. */
+export interface ConfigReference {
+  /** The place of the value, below the section. */
+  readonly keys: readonly string[]
+  /** The name. Absent: what follows `${secret:` is not a name and a brace. */
+  readonly name?: string
+}
+
+/** `$${secret:` stands for the text `${secret:`. */
+const REFERENCE = /(\$?)\$\{secret:(?:([^}]*)\})?/g
+
+/** Lists the references in all texts of a value. */
+export function referencesIn(value: unknown, keys: readonly string[] = []): ConfigReference[] {
+  if (typeof value === 'string') return value.includes('${secret:') ? inText(value, keys) : []
+  if (Array.isArray(value)) return value.flatMap((item, at) => referencesIn(item, [...keys, String(at)]))
+  return isTree(value) ? Object.entries(value).flatMap(([key, item]) => referencesIn(item, [...keys, key])) : []
+}
+
+const inText = (text: string, keys: readonly string[]): ConfigReference[] =>
+  [...text.matchAll(REFERENCE)].flatMap(([, escape, name]) => {
+    if (escape === '$') return []
+    return [name !== undefined && SECRET_NAME.test(name) ? { keys, name } : { keys }]
+  })
+
+/** Keywords that report a problem of an inner value at a value around it. */
+const AROUND: readonly string[] = ['oneOf', 'anyOf', 'allOf', 'not', 'contains']
+
+/** Whether a problem can be due to a reference that is not resolved yet. */
+export const canBeOfReference = ({ keys, keyword }: SchemaProblem, references: readonly ConfigReference[]): boolean =>
+  references.some(reference => {
+    const isWithin = keys.every((key, at) => key === reference.keys[at])
+    return isWithin && (keys.length === reference.keys.length || AROUND.includes(keyword))
+  })
+
+/** Copies a value with the secrets in place of the references. A secret is not searched for references. */
+export function withSecrets(value: unknown, secrets: ReadonlyMap<string, string>): unknown {
+  if (typeof value === 'string')
+    return value.replace(REFERENCE, (whole: string, escape: string, name?: string) =>
+      escape === '$' ? whole.slice(1) : (secrets.get(name ?? '') ?? whole)
+    )
+  if (Array.isArray(value)) return value.map(item => withSecrets(item, secrets))
+  if (!isTree(value)) return value
+  const tree: ConfigTree = {}
+  for (const [key, item] of Object.entries(value))
+    Object.defineProperty(tree, key, {
+      value: withSecrets(item, secrets),
+      enumerable: true,
+      writable: true,
+      configurable: true,
+    })
+  return tree
 }

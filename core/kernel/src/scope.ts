@@ -6,12 +6,11 @@ import {
   type SvcError,
   undeclaredContribution,
 } from './errors.ts'
-import type { CallCounter } from './call-stats.ts'
+import { type CallCounter, grantedChange, type Slot } from './slot.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
 import { declares, detailsOf, grantedItems, type Manifest, matchesPattern } from '../loading/manifest.ts'
 import type { Scope, TapOptions } from './plugin.ts'
-import { grantedChange, type Slot } from './slot.ts'
 import type { AnyHook, AnyService, AnySlot, CallContext, SlotChange } from './token.ts'
 import { withTimeout } from './scheduling.ts'
 

@@ -1,5 +1,5 @@
 export { API_CODES, type ApiCode, type Explained, explain, explained, toPublicError } from './explain.ts'
-export { type ChatEvent, endEvent, errorEvent, eventOf, type PlainEvent } from './events.ts'
+export { type ChatEvent, endEvent, errorEvent, eventOf, type PlainEvent } from './turn.ts'
 export { type AnswerBody, answerOf, type ChatBody, replyOf, turnOf } from './turn.ts'
 export { type ToolRecord, toolRecord } from './tool-record.ts'
 export {

@@ -13,17 +13,17 @@ import type {
   ResumeSessionRequest,
   SessionUpdate,
   SetSessionModeRequest,
+  ContentBlock,
 } from '@agentclientprotocol/sdk'
-import { codeOf, withTimeout, type CallContext } from '@svc/core'
-import type { Conversation, StoredMessage, ToolCall, ToolVerdict } from '@svc/core/contracts'
-import { definedOf, oneLine } from '@svc/plugin-kit'
+import { codeOf, withTimeout, type CallContext, type SlotView } from '@svc/core'
+import type { Conversation, StoredMessage, ToolCall, ToolVerdict, Tool, ToolResultPart } from '@svc/core/contracts'
+import { definedOf, oneLine, contentText } from '@svc/plugin-kit'
 import { editorTools, previewOf } from './editor-tools.ts'
 import { connectServers, leaveServers } from './mcp-servers.ts'
 import { paramInvalid, promptRunning, requestErrorOf, sessionUnknown, tooManySessions } from './errors.ts'
-import { messageOf } from './prompt.ts'
 import { keepSession, PromptTurn } from './prompt-turn.ts'
-import { replayMessages, replayOf } from './replay.ts'
 import { allows, type Editor, foldersOf, modeState, sendUpdate, type Session } from './session.ts'
+import { resultView, viewOf } from './tool-view.ts'
 
 /** Maximum open sessions of an editor. */
 const MAX_SESSIONS = 256
@@ -276,4 +276,93 @@ async function storedTurns(
     if (['CONVERSATION_BUSY', 'CONVERSATION_FULL'].includes(codeOf(error) ?? '')) return undefined
     throw error
   }
+}
+
+/**
+ * The message of a prompt. Links and resources stand as links in the text; the content of embedded resources follows at the end.
+ * Throws invalid params for images and audio, which chat does not take.
+ */
+export function messageOf(prompt: readonly ContentBlock[]): string {
+  const parts = prompt.map(partOf)
+  const text = parts.map(part => part.text).join('')
+  return [text, ...parts.flatMap(part => part.context ?? [])].join('\n\n')
+}
+
+/** The text of a block, and what follows at the end of the message. */
+interface MessagePart {
+  readonly text: string
+  readonly context?: string
+}
+
+function partOf(block: ContentBlock, at: number): MessagePart {
+  if (block.type === 'text') return { text: block.text }
+  if (block.type === 'resource_link') return { text: linkOf(block.uri, block.title ?? block.name) }
+  if (block.type === 'resource') {
+    const { resource } = block
+    const text = linkOf(resource.uri)
+    if ('text' in resource) return { text, context: `Content of ${resource.uri}:\n${fenced(resource.text)}` }
+    return { text, context: `The content of ${resource.uri} (${resource.mimeType ?? 'binary'}) is not text and is left out.` }
+  }
+  throw paramInvalid(`prompt[${at}]`, `is of type ${block.type}, which svc does not accept: see promptCapabilities`)
+}
+
+const linkOf = (uri: string, name?: string) => {
+  const shown = name ?? decodedName(uri)
+  return shown === uri ? uri : `[${shown}](${uri})`
+}
+
+/** The last part of a URI. */
+function decodedName(uri: string): string {
+  const last = uri.split('/').at(-1) ?? ''
+  try {
+    return decodeURIComponent(last) || uri
+  } catch {
+    return last || uri
+  }
+}
+
+/** Text in a fence that it cannot close. */
+function fenced(text: string): string {
+  let longest = 2
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length)
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}\n${text.endsWith('\n') ? text : `${text}\n`}${fence}`
+}
+
+/** The updates that show past turns again: messages of the user and of the agent, and tool calls with their results. */
+export function* replayOf(
+  turns: readonly (readonly StoredMessage[])[],
+  tools: SlotView<Tool>,
+  cwd: string
+): Generator<SessionUpdate> {
+  for (const [at, turn] of turns.entries()) {
+    const results = new Map(
+      turn.flatMap(({ parts }) => parts.flatMap(part => (part.type === 'tool_result' ? [[part.id, part]] : [])))
+    )
+    for (const { role, parts } of turn)
+      for (const part of parts) {
+        if (part.type === 'text' && part.text !== '') {
+          if (role === 'user' || role === 'assistant') yield chunk(role, part.text)
+        } else if (part.type === 'tool_call') {
+          const view = viewOf(part.tool, tools.get(part.tool), part.arguments, cwd)
+          yield { sessionUpdate: 'tool_call', toolCallId: `${at + 1}/${part.id}`, ...view, ...outcomeOf(results.get(part.id)) }
+        }
+      }
+  }
+}
+
+/** The same for a conversation of which only the messages can be read. */
+export function* replayMessages({ messages }: Pick<Conversation, 'messages'>): Generator<SessionUpdate> {
+  for (const { role, content } of messages) if (content !== '') yield chunk(role, content)
+}
+
+const chunk = (role: 'user' | 'assistant', text: string): SessionUpdate => ({
+  sessionUpdate: role === 'user' ? 'user_message_chunk' : 'agent_message_chunk',
+  content: { type: 'text', text },
+})
+
+/** A call without a result belongs to a turn that was cancelled. */
+function outcomeOf(result: ToolResultPart | undefined) {
+  if (!result) return { status: 'failed' as const }
+  return { status: result.isError ? ('failed' as const) : ('completed' as const), ...resultView(contentText(result.content)) }
 }

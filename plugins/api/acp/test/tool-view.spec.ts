@@ -1,6 +1,6 @@
 import type { Tool } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { messageOf } from '../src/prompt.ts'
+import { messageOf } from '../src/sessions.ts'
 import { resultView, viewOf } from '../src/tool-view.ts'
 
 const tool = (effects: Tool['effects'], title?: string): Tool => ({

@@ -2,8 +2,7 @@ import { definePlugin, Host, schema } from '@svc/core'
 import { ModelCalls, Http, MetricSources, Peers, Routes } from '@svc/core/contracts'
 import { createExposition, createMetricsCollector } from './metrics-collector.ts'
 import { collectNodeMetrics, hostMetrics } from './host-metrics.ts'
-import { createModelCounts } from './model-counts.ts'
-import { createRequestCounts } from './request-counts.ts'
+import { createModelCounts, createRequestCounts } from './counts.ts'
 
 export interface MetricsConfig {
   node: boolean

@@ -1,7 +1,7 @@
 import { type CallContext, type Host, type Log, messageOf, type SlotView, svcError } from '@svc/core'
 import type { Http, MetricFamily, MetricSource, PeerMessage, Peers, Route, Sample, WorkerMetrics } from '@svc/core/contracts'
 import { metricFamily } from '@svc/plugin-kit'
-import { withPointedBounds } from './model-counts.ts'
+import { withPointedBounds } from './counts.ts'
 
 /** Collects the metrics of this worker and of all workers. */
 export interface MetricsCollector {

@@ -1,6 +1,5 @@
 import type { CallContext } from '@svc/core'
 import type { ModelCallEnd, ModelCallEvent, ModelCallOrder, ModelMessage, OpenRequest, RequestField } from '@svc/core/contracts'
-import { systemMessages } from './messages.ts'
 import { offeredTools } from './tool-list.ts'
 import type { ChatServices, Turn } from './turn.ts'
 
@@ -94,4 +93,10 @@ function requestOf(services: ChatServices, turn: Turn, withTools: boolean): Open
     ...(open.conversationId === '' ? {} : { cacheKey: open.conversationId }),
     ...(gathered ? { gathered } : {}),
   }
+}
+
+/** The system message: the prompt of the turn or profile, then the prompt of the mode. */
+function systemMessages(prompt: string | undefined, modePrompt: string | undefined): ModelMessage[] {
+  const text = [prompt, modePrompt].filter(Boolean).join('\n\n')
+  return text === '' ? [] : [{ role: 'system', parts: [{ type: 'text', text }] }]
 }

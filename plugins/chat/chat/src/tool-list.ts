@@ -1,8 +1,7 @@
 import type { SlotView } from '@svc/core'
-import type { Json, Mode, StoredMessage, Tool, ToolCallPart, ToolSpec } from '@svc/core/contracts'
+import type { Json, Mode, StoredMessage, Tool, ToolCallPart, ToolResult, ToolSpec } from '@svc/core/contracts'
 import { answerOf, stripWords } from '@svc/plugin-kit'
 import { toolForbidden, toolUnknown } from './errors.ts'
-import { failure } from './messages.ts'
 
 /** The tools of a turn: by name, and as the model sees them. */
 export interface TurnTools {
@@ -254,3 +253,6 @@ function listOf(entries: readonly (readonly [string, Tool])[], inline = Number.P
 }
 
 const specOf = (name: string, { description, parameters }: Tool): ToolSpec => ({ name, description, parameters })
+
+/** An error result with a text for the model. */
+export const failure = (text: string): ToolResult => ({ content: [{ type: 'text', text }], isError: true })

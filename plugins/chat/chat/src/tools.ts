@@ -1,5 +1,6 @@
 import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, redactData, redactText, withTimeout } from '@svc/core'
 import type {
+  ContentPart,
   Tool,
   ToolCall,
   ToolCallPart,
@@ -9,12 +10,11 @@ import type {
   ToolVerdict,
   TurnEvent,
 } from '@svc/core/contracts'
-import { contentText, isWithin, logToolFailure } from '@svc/plugin-kit'
+import { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWithin, logToolFailure } from '@svc/plugin-kit'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
 import type { PersonAnswer } from './questions.ts'
-import { boundedResult, failure } from './messages.ts'
-import { addCalled, toolIn } from './tool-list.ts'
+import { addCalled, failure, toolIn } from './tool-list.ts'
 import type { ChatServices, Turn } from './turn.ts'
 
 /** The last model step, and a step after the tool budget is used up, cannot call tools. */
@@ -329,3 +329,21 @@ async function madeFor(name: string, tool: Tool, log: Log): Promise<ParametersCh
 }
 
 const problemText = ({ path, message }: SchemaProblem) => `${(path || 'the value').slice(0, 200)} ${message.slice(0, 500)}`
+
+/** Checks the result of a tool, which is untrusted, and cuts it to `limit` characters. Throws TypeError for an invalid result. */
+function boundedResult(answer: unknown, limit: number): ToolResult {
+  const { content, structured, isError } = (answer ?? {}) as Partial<ToolResult>
+  if (!Array.isArray(content) || !content.slice(0, CONTENT_PARTS).every(isPart))
+    throw new TypeError('the tool did not return { content: [{ type: "text", text }] }')
+  const kept = cutContent(content as readonly ContentPart[], limit)
+  const failed = isError === true ? { isError } : {}
+  if (structured === undefined) return { content: kept, ...failed }
+  const json = boundedJson(structured, limit)
+  if (json === undefined) return { content: [...kept, contentNote(`[data left out: more than ${limit} characters]`)], ...failed }
+  return { content: kept.length > 0 ? kept : [{ type: 'text', text: json }], structured, ...failed }
+}
+
+function isPart(part: unknown): boolean {
+  const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown }
+  return typeof type === 'string' && (type !== 'text' || typeof text === 'string')
+}

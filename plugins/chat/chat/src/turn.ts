@@ -33,7 +33,6 @@ import type {
 } from '@svc/core/contracts'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { answerInvalid, invalid } from './errors.ts'
-import { userMessage } from './messages.ts'
 import type { Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
 import { addCalled, type TurnTools } from './tool-list.ts'
@@ -372,3 +371,5 @@ function jsonIn(text: string): Json | undefined {
     return undefined
   }
 }
+
+export const userMessage = (text: string): StoredMessage => ({ role: 'user', parts: [{ type: 'text', text }] })

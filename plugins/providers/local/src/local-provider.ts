@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { ModelEvent, ModelFeature, ModelRequest, Provider } from '@svc/core/contracts'
 import { unknownModel } from './errors.ts'
-import { type LocalTurn, readTurn } from './directives.ts'
+import { type LocalTurn, readTurn } from './reply.ts'
 import { embedTexts } from './embeddings.ts'
 import { type LocalModel, type ReplyPlan, planReply } from './plan.ts'
 import { countInput, loadTokens, type TextTokenizer } from './tokens.ts'

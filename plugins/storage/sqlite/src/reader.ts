@@ -7,8 +7,7 @@ import { fileGone, readError } from './errors.ts'
 import { isBusy, isFileError, parsed } from './file-errors.ts'
 import { NOW, openForReading, STREAM } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
-import { entriesIn } from './rows.ts'
-import type { Tails } from './tails.ts'
+import { entriesIn, type Tails } from './rows.ts'
 import { matchExpression, searchIn } from './text-tables.ts'
 
 /** Reads on the calling thread, through a separate connection that no write blocks. */

@@ -1,10 +1,63 @@
-import type { MetricFamily, ModelDone, ModelRef, Sample } from '@svc/core/contracts'
+import type { MetricFamily, ModelDone, ModelRef, RequestDone, Sample } from '@svc/core/contracts'
 import { counter, createDistribution, createModelNames, type Distribution, histogram } from '@svc/plugin-kit'
+
+/** Histogram bounds: seconds to the end of an answer. */
+const ANSWER_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+interface RequestSeries {
+  readonly labels: { readonly method: string; readonly route: string; readonly status: number }
+  readonly seconds: Distribution
+}
+
+/** Counts answers by method, route and status. Callers cannot create new label values. */
+export interface RequestCounts {
+  count(done: RequestDone): void
+  read(): MetricFamily[]
+}
+
+export function createRequestCounts(): RequestCounts {
+  const all = new Map<string, RequestSeries>()
+  const seriesOf = ({ method, route, status }: Omit<RequestDone, 'seconds'>) => {
+    const key = `${method} ${status} ${route}`
+    let series = all.get(key)
+    if (!series)
+      all.set(
+        key,
+        (series = {
+          labels: { method: method || 'none', route: route || 'none', status },
+          seconds: createDistribution(ANSWER_BOUNDS),
+        })
+      )
+    return series
+  }
+  // the series of /metrics starts with 0, otherwise Prometheus would not count its first request
+  seriesOf({ method: 'GET', route: '/metrics', status: 200 })
+  return {
+    count(done) {
+      seriesOf(done).seconds.add(done.seconds)
+    },
+    read() {
+      const series = [...all.values()]
+      return [
+        counter(
+          'svc_requests_total',
+          'Requests answered.',
+          series.map(({ labels, seconds }) => ({ labels, value: seconds.count }))
+        ),
+        histogram(
+          'svc_request_duration_seconds',
+          'Seconds from a request to the end of its answer.',
+          series.map(({ labels, seconds }) => [labels, seconds] as const)
+        ),
+      ]
+    },
+  }
+}
 
 /** Histogram bounds: seconds to the first event. */
 const FIRST_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-interface Series {
+interface ModelSeries {
   readonly provider: string
   readonly model: string
   readonly outcomes: Map<string, number>
@@ -16,7 +69,7 @@ interface Series {
   reasoning: number
 }
 
-const newSeries = (provider: string, model: string): Series => ({
+const newSeries = (provider: string, model: string): ModelSeries => ({
   provider,
   model,
   outcomes: new Map(),
@@ -35,7 +88,7 @@ export interface ModelCounts {
 }
 
 export function createModelCounts(): ModelCounts {
-  const all = new Map<string, Series>()
+  const all = new Map<string, ModelSeries>()
   const nameOf = createModelNames()
   const seriesOf = (ref: ModelRef) => {
     const { provider, model } = nameOf(ref)
@@ -52,7 +105,7 @@ export function createModelCounts(): ModelCounts {
   }
 }
 
-function addTo(series: Series, { usage, durationMs, firstMs, failure, events }: ModelDone) {
+function addTo(series: ModelSeries, { usage, durationMs, firstMs, failure, events }: ModelDone) {
   // a call without failure and without events was cancelled by its caller
   const outcome = failure?.kind ?? (events ? 'ok' : 'cancelled')
   series.outcomes.set(outcome, (series.outcomes.get(outcome) ?? 0) + 1)
@@ -65,10 +118,10 @@ function addTo(series: Series, { usage, durationMs, firstMs, failure, events }: 
   if (firstMs > 0) series.first.add(firstMs / 1000)
 }
 
-const labelsOf = ({ provider, model }: Series) => ({ provider, model })
+const labelsOf = ({ provider, model }: ModelSeries) => ({ provider, model })
 
-function familiesOf(series: readonly Series[]): MetricFamily[] {
-  const each = (pick: (series: Series) => number) => series.map(item => ({ labels: labelsOf(item), value: pick(item) }))
+function familiesOf(series: readonly ModelSeries[]): MetricFamily[] {
+  const each = (pick: (series: ModelSeries) => number) => series.map(item => ({ labels: labelsOf(item), value: pick(item) }))
   const calls = series.flatMap(item =>
     [...item.outcomes].map(([outcome, value]) => ({ labels: { ...labelsOf(item), outcome }, value }))
   )
