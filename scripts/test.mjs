@@ -54,13 +54,19 @@ const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 /** Files with their own script: `npm test` skips them, `.ci/run` runs all but the clients, which are 1.9 GB. */
 const PARTS = {
   clients: /^test\/clients\//,
+  // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
+  commands:
+    /^(test\/(chat|mcp|providers|tools|workflow)-command(s|-tools)?|test\/chat-terminal|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
   conformance: /^test\/conformance\//,
   endpoints:
     /^(plugins\/api\/(acp|anthropic-api|connect|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
-  plugins: /^(test\/plugins|plugins\/admin\/plugin-manager\/test\/set)\//,
+  plugins:
+    /^test\/plugins\/|^plugins\/admin\/plugin-manager\/test\/(set\/|(ask|author|isolated-kit|list)\.spec)|^cli\/test\/(isolated-server|plugin-commands)\.spec/,
+  // several workers, crashes and reloads; `test/crash.spec.ts` and `test/cluster.spec.ts` stay in `npm test`
+  processes: /^test\/(cluster-ends|mcp-owner|mcp-workers|reload|workflows-(crash|many|takeover|workers))\.spec/,
   security: /^test\/security\//,
   services:
-    /^(core\/testing\/test\/engines|plugins\/workflows\/(jobs|schedules)\/test|plugins\/storage\/(bus-store|cache|secrets|settings)\/test)\/|^test\/(isolated\/(jobs|services)|jobs|servers)\.spec/,
+    /^(core\/testing\/test\/engines|plugins\/workflows\/(jobs|schedules)\/test|plugins\/storage\/(bus-store|cache|secrets|settings)\/test)\/|^test\/(isolated\/(jobs|services)|jobs|jobs-commands|servers)\.spec/,
 }
 
 /** Hundreds of processes read the same sources, so they share a compile cache. No other user can write to this folder. */
