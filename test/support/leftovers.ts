@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { config } from 'chai'
@@ -7,6 +8,14 @@ config.truncateThreshold = 0
 
 const settle = 3_000
 let before: Map<string, number>
+
+const children = new Set<ChildProcess>()
+
+/** Kills this process at the end of the file that started it: a test that ran out of time ends nothing itself. */
+export function endWithFile(child: ChildProcess): void {
+  children.add(child)
+  child.once('exit', () => children.delete(child))
+}
 
 /** Fails the run, or the file where files run side by side, when a test leaves a server, socket, child process or timer behind that keeps Node alive. */
 export const mochaHooks = {
@@ -18,6 +27,7 @@ export const mochaHooks = {
 
   async afterAll(this: Mocha.Context): Promise<void> {
     this.timeout(0)
+    for (const child of children) child.kill('SIGKILL')
     const end = Date.now() + settle
     await sleep(1)
     while (leftovers().length > 0 && Date.now() < end) await sleep(50)

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { endWithFile } from '../../../test/support/leftovers.ts'
 import { SVC } from './entry.ts'
 
 const quoted = (words: readonly string[]) => words.map(word => `'${word}'`).join(' ')
@@ -14,6 +15,7 @@ export async function terminal(place: { readonly home: string; readonly folder: 
     cwd: place.folder,
     env: { ...env, SHELL: '/bin/sh', SVC_HOME: place.home, TERM: 'xterm' },
   })
+  endWithFile(child)
   let seen = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (seen += chunk))
   const ended = once(child, 'close')

@@ -74,13 +74,13 @@ describe('a setup that fails', () => {
 
 describe('a setup in a process of its own', () => {
   /** What the start says of a plugin whose module has this setup, below a blank line. */
-  const problemWith = async (setup: string) => {
+  const problemWith = async (setup: string, setup_timeout_ms = 50_000) => {
     await using dir = await folder({
       'node_modules/lost/package.json': { type: 'module' },
       'node_modules/lost/src/index.js': `\nexport default {\n${setup} }`,
     })
     const plugin = await isolate({ name: 'lost', module: new URL('node_modules/lost/src/index.js', dir.url).href })
-    return await problemOf({ plugins: [entry('lost', plugin)], config: { host: { setup_timeout_ms: 2000 } } })
+    return await problemOf({ plugins: [entry('lost', plugin)], config: { host: { setup_timeout_ms } } })
   }
 
   it('is reported by the line of the plugin where it throws, as one in this process, or by none', async () => {
@@ -95,9 +95,9 @@ describe('a setup in a process of its own', () => {
   })
 
   it('tells nothing of this process where it waits for something of its own', async () => {
-    const { code, details } = await problemWith('setup: () => new Promise(() => {})')
+    const { code, details } = await problemWith('setup: () => new Promise(() => {})', 6_000)
     expect(code).to.equal('SETUP_TIMEOUT')
-    expect(details).to.deep.equal({ ms: 2000, waited: 'its own work in its own process' })
+    expect(details).to.deep.equal({ ms: 6_000, waited: 'its own work in its own process' })
   })
 })
 
