@@ -14,3 +14,4 @@ export {
   stepRecord,
   type WaitingRecord,
 } from './run.ts'
+export { AnswerEvents, beganTwice, callCut, type NativeEvent, nativeText, settlesIn } from './answer-events.ts'

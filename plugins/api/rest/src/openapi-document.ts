@@ -33,7 +33,7 @@ export function openApiDocument({ version, routes, codes, schemes }: DocumentOpt
   }
 }
 
-const templateOf = (path: string) => path.replaceAll(/:([^/]+)/g, '{$1}')
+const templateOf = (path: string) => path.replaceAll(/[:*]([^/]+)/g, '{$1}')
 
 /** Describes a route. If a plugin's schema is invalid, only its own description is reduced, not the whole document. */
 function described(name: string, route: Route, publish: Publish, security: Security): Tree {
@@ -75,10 +75,10 @@ function requestBody({ body, accepts = 'json' }: Route, publish: Publish): Tree 
   return { requestBody: { required: true, content: { [MEDIA_TYPES[accepts]]: media } } }
 }
 
-const tagOf = (path: string) => path.split('/').find(part => part !== '' && part !== 'api' && part !== 'v1') ?? 'service'
+const tagOf = (path: string) => path.split('/').find(part => part !== '' && part !== 'api' && part !== 'v1' && part !== 'v1beta') ?? 'service'
 
 const pathParameters = (path: string) =>
-  [...path.matchAll(/:([^/]+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
+  [...path.matchAll(/[:*]([^/]+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
 
 function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[] {
   const { properties = {}, required = [] } = (typeof query === 'object' ? query : {}) as {
@@ -116,7 +116,7 @@ function errorRefs(route: Route): Tree {
 
 /** Whether the path, the body or a required query parameter can name something that does not exist. */
 const namesSomething = ({ path, body, query }: Route) =>
-  path.includes(':') ||
+  /[:*]/.test(path) ||
   body !== undefined ||
   (typeof query === 'object' && Array.isArray(query.required) && query.required.length > 0)
 
