@@ -96,8 +96,11 @@ export function recordError(record: ErrorRecord, status: number, retryAfter?: nu
   }
 }
 
-/** The format of all errors below the path of the API: of credentials, limits, unknown paths, invalid bodies. */
-export const ERROR_FORMAT: ErrorFormat = { path: '/v1beta', format: async failed => formatError(failed) }
+/** The formats of errors: of all requests below the path of the API, and of those below /v1/models that SDKs of Google send. */
+export const ERROR_FORMATS: Readonly<Record<string, ErrorFormat>> = {
+  gemini: { path: '/v1beta', format: async failed => formatError(failed) },
+  gemini_v1: { path: '/v1/models', header: 'x-goog-api-client', format: async failed => formatError(failed) },
+}
 
 function formatError({ record, status, retryAfter }: FailedRequest): FormattedError {
   const error = recordError(record, status, retryAfter)

@@ -14,6 +14,7 @@ const BODY_LIMIT = 32 * 1024 * 1024
 /** The routes of the Gemini API. */
 export function createRoutes(services: ApiServices): Record<string, Route> {
   const { models } = services
+  const call = callRoute(services)
   return {
     gemini_models: {
       method: 'GET',
@@ -33,21 +34,24 @@ export function createRoutes(services: ApiServices): Record<string, Route> {
       responses: MODEL_RESPONSES,
       handle: async ({ params }, ctx) => ({ body: modelWire(await models.find(params.name!, ctx)) }),
     },
-    gemini_call: {
-      method: 'POST',
-      path: '/v1beta/models/*name',
-      summary: 'Call a model or an agent (Gemini API)',
-      description:
-        'The path ends with :generateContent, :streamGenerateContent, :countTokens, :embedContent or :batchEmbedContents. Errors have the form of the API of Google, too.',
-      scope: 'chat',
-      body: CALL_BODY,
-      bodyLimit: BODY_LIMIT,
-      responses: CALL_RESPONSES,
-      streams: 'text/event-stream',
-      stream: (request, ctx) => called(services, request, ctx),
-    },
+    gemini_call: call,
+    gemini_call_v1: { ...call, path: '/v1/models/*name', summary: 'Call a model or an agent (Gemini API, version 1)' },
   }
 }
+
+const callRoute = (services: ApiServices): Route => ({
+  method: 'POST',
+  path: '/v1beta/models/*name',
+  summary: 'Call a model or an agent (Gemini API)',
+  description:
+    'The path ends with :generateContent, :streamGenerateContent, :countTokens, :embedContent or :batchEmbedContents. Errors have the form of the API of Google, too.',
+  scope: 'chat',
+  body: CALL_BODY,
+  bodyLimit: BODY_LIMIT,
+  responses: CALL_RESPONSES,
+  streams: 'text/event-stream',
+  stream: (request, ctx) => called(services, request, ctx),
+})
 
 /** The methods of a model. Each returns a whole reply. */
 const METHODS: Readonly<

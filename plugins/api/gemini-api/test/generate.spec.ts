@@ -1,7 +1,7 @@
 import { Providers } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
-import { LOCAL, model, partsOf, scripted, serveApi, STOP, textOf, USAGE, user } from './support/api.ts'
+import { type Any, LOCAL, model, partsOf, scripted, serveApi, STOP, textOf, USAGE, user } from './support/api.ts'
 
 const WEATHER = {
   name: 'weather',
@@ -283,6 +283,30 @@ describe('names of models', () => {
     const { status, body, text } = await api.ask({ contents, ...TOOLS }, 'profile:plain')
     expect(status, text).to.equal(200)
     expect(JSON.stringify(body.candidates)).to.contain('rain')
+  })
+})
+
+describe('version 1 of the API', () => {
+  it('has the methods of models too, and its errors for clients that name an SDK of Google', async () => {
+    await using api = await serveApi({ plugins: ['openai-api'], config: { api: { openai: { enabled: true } } } as never })
+    const call = async (name: string, headers: Record<string, string> = {}) => {
+      const response = await fetch(`${api.url}/v1/models/${name}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ contents: [user('hello')] }),
+      })
+      return { status: response.status, body: (await response.json()) as Any }
+    }
+    const { status, body } = await call(`${LOCAL}:generateContent`)
+    expect([status, textOf(body.candidates[0].content.parts)]).to.deep.equal([200, 'You said: hello'])
+    const sdk = { 'x-goog-api-client': 'google-genai-sdk/3.3.0' }
+    expect((await call('local/none:generateContent', sdk)).body.error).to.include({ code: 404, status: 'NOT_FOUND' })
+    expect((await call('local/none:generateContent')).body.error.code).to.equal('model_not_found')
+    for (const [path, type] of [
+      ['/v1/models/local/local-1', 'model'],
+      ['/v1/models', 'list'],
+    ] as const)
+      expect((await api.get(path)).body.object).to.equal(type)
   })
 })
 

@@ -1,6 +1,4 @@
-import type { CallContext } from '@svc/core'
-import type { Mount, NamedModel, NamedModels, Route } from '@svc/core/contracts'
-import { methodNotAllowed, modelNotFound } from './errors.ts'
+import type { NamedModel, NamedModels, Route } from '@svc/core/contracts'
 
 /** No model has a date of creation. Clients read the epoch as unknown. */
 const CREATED = 0
@@ -40,9 +38,8 @@ const MODEL = {
   },
 } as const
 
-/** `GET /v1/models` and `GET /v1/models/{id}`. The mount serves ids with slashes that are not percent-encoded. */
-export function createModelRoutes(named: NamedModels): { readonly list: Route; readonly one: Route; readonly nested: Mount } {
-  const find = async (id: string, ctx: CallContext) => ({ body: modelWire(await named.find(id, ctx)) })
+/** `GET /v1/models` and `GET /v1/models/{id}`. */
+export function createModelRoutes(named: NamedModels): { readonly list: Route; readonly one: Route } {
   return {
     list: {
       method: 'GET',
@@ -55,34 +52,13 @@ export function createModelRoutes(named: NamedModels): { readonly list: Route; r
     },
     one: {
       method: 'GET',
-      path: '/v1/models/:id',
+      path: '/v1/models/*id',
       summary: 'Get a model or agent',
       description: 'An id can contain slashes and colons, also without percent-encoding.',
       scope: 'chat',
       responses: { '200': { description: 'The model.', schema: MODEL } },
-      handle: ({ params }, ctx) => find(params.id!, ctx),
+      handle: async ({ params }, ctx) => ({ body: modelWire(await named.find(params.id!, ctx)) }),
     },
-    nested: {
-      path: MODELS_PATH,
-      scope: 'chat',
-      async answer({ method = '', url = '' }, ctx) {
-        if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method, ['GET'])
-        return find(idIn(url), ctx)
-      },
-    },
-  }
-}
-
-const MODELS_PATH = '/v1/models'
-
-/** The id in a path below that of the models. Throws MODEL_NOT_FOUND for one that is not valid percent-encoding. */
-function idIn(url: string): string {
-  const [path = ''] = url.split('?', 1)
-  const id = path.slice(MODELS_PATH.length + 1)
-  try {
-    return decodeURIComponent(id)
-  } catch {
-    throw modelNotFound(id)
   }
 }
 
