@@ -56,7 +56,7 @@ const PARTS = {
   clients: /^test\/clients\//,
   conformance: /^test\/conformance\//,
   endpoints:
-    /^(plugins\/api\/(acp|anthropic-api|connect|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
+    /^(plugins\/api\/(acp|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
   plugins: /^(test\/plugins|plugins\/admin\/plugin-manager\/test\/set)\//,
   security: /^test\/security\//,
   services:

@@ -101,7 +101,7 @@ const ERRORS: Readonly<Record<string, RouteResponse>> = Object.fromEntries(
 export const CALL_RESPONSES: Readonly<Record<string, RouteResponse>> = {
   '200': {
     description: 'The response. streamGenerateContent: events with alt=sse, otherwise a JSON array of responses.',
-    schema: answer,
+    schema: { oneOf: [answer, { type: 'array', items: answer }] },
   },
   ...ERRORS,
 }

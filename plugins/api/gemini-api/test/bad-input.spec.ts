@@ -202,8 +202,12 @@ describe('credentials', () => {
     process.env.SVC_API_KEY = KEY
     try {
       await using api = await serveApi({ plugins: ['auth-api-key'], config: { server: { auth: { enabled: true } } } as never })
-      for (const headers of [{ 'x-goog-api-key': KEY }, { authorization: `Bearer ${KEY}` }, { 'x-api-key': KEY }])
-        expect((await api.get('/v1beta/models', headers as Record<string, string>)).status).to.equal(200)
+      for (const [header, value] of [
+        ['x-goog-api-key', KEY],
+        ['authorization', `Bearer ${KEY}`],
+        ['x-api-key', KEY],
+      ] as const)
+        expect((await api.get('/v1beta/models', { [header]: value })).status).to.equal(200)
       const refused: [string, Record<string, string>][] = [
         ['/v1beta/models', {}],
         [`/v1beta/models?key=${KEY}`, {}],

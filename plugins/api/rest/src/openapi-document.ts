@@ -57,7 +57,9 @@ function operation(name: string, route: Route, publish: Publish, security: Secur
     ...requestBody(route, publish),
     responses: {
       ...errorRefs(route),
-      ...Object.fromEntries(Object.entries(route.responses ?? {}).map(([status, item]) => [status, response(item, publish)])),
+      ...Object.fromEntries(
+        Object.entries(route.responses ?? {}).map(([status, item]) => [status, response(item, publish, streamOf(route, status))])
+      ),
     },
   }
 }
@@ -75,10 +77,17 @@ function requestBody({ body, accepts = 'json' }: Route, publish: Publish): Tree 
   return { requestBody: { required: true, content: { [MEDIA_TYPES[accepts]]: media } } }
 }
 
-const tagOf = (path: string) => path.split('/').find(part => part !== '' && part !== 'api' && part !== 'v1' && part !== 'v1beta') ?? 'service'
+const tagOf = (path: string) =>
+  path.split('/').find(part => part !== '' && part !== 'api' && part !== 'v1' && part !== 'v1beta') ?? 'service'
 
 const pathParameters = (path: string) =>
-  [...path.matchAll(/[:*]([^/]+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
+  [...path.matchAll(/([:*])([^/]+)/g)].map(([, mark, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    ...(mark === '*' ? { description: 'The rest of the path: it can contain slashes' } : {}),
+    schema: { type: 'string' },
+  }))
 
 function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[] {
   const { properties = {}, required = [] } = (typeof query === 'object' ? query : {}) as {
@@ -93,8 +102,19 @@ function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[
   }))
 }
 
-function response({ description, schema, contentType = 'application/json' }: RouteResponse, publish: Publish): Tree {
-  return { description, ...(schema === undefined ? {} : { content: { [contentType]: { schema: publish(schema) } } }) }
+/** The media type of a route that decides per request between a whole reply, which is described, and a stream. */
+const streamOf = ({ stream, streams }: Route, status: string) => (stream && status === '200' ? streams : undefined)
+
+const EVENTS = { schema: { type: 'string', description: 'The events of a stream' } }
+
+function response(
+  { description, schema, contentType = 'application/json' }: RouteResponse,
+  publish: Publish,
+  stream: string | undefined
+): Tree {
+  if (schema === undefined) return { description }
+  const streamed = stream === undefined || stream === contentType ? {} : { [stream]: EVENTS }
+  return { description, content: { [contentType]: { schema: publish(schema) }, ...streamed } }
 }
 
 /** Returns the error responses of a route, derived from its input. */
