@@ -6,7 +6,7 @@ import { errorReply, invalid, methodUnknown, modelError } from './errors.ts'
 import { type Fields, given, objectAt } from './fields.ts'
 import { modelsPage, modelWire } from './models.ts'
 import { type ApiServices, createArray, createEvents, reply, stream } from './respond.ts'
-import { CALL_BODY, CALL_RESPONSES, LIST_QUERY, LIST_RESPONSES, MODEL_RESPONSES } from './schemas.ts'
+import { CALL_BODY, CALL_RESPONSES, CALL_RESPONSES_V1, LIST_QUERY, LIST_RESPONSES, MODEL_RESPONSES } from './schemas.ts'
 
 /** Bytes. Long conversations have many images. */
 const BODY_LIMIT = 32 * 1024 * 1024
@@ -35,7 +35,12 @@ export function createRoutes(services: ApiServices): Record<string, Route> {
       handle: async ({ params }, ctx) => ({ body: modelWire(await models.find(params.name!, ctx)) }),
     },
     gemini_call: call,
-    gemini_call_v1: { ...call, path: '/v1/models/*name', summary: 'Call a model or an agent (Gemini API, version 1)' },
+    gemini_call_v1: {
+      ...call,
+      path: '/v1/models/*name',
+      summary: 'Call a model or an agent (Gemini API, version 1)',
+      responses: CALL_RESPONSES_V1,
+    },
   }
 }
 

@@ -82,21 +82,26 @@ const error = object(
   ['error']
 )
 
+/** Below /v1, the error has the form of OpenAI for clients that name no SDK of Google. */
+const anyError = object('GeminiOrOpenAiError', { error: TREE }, ['error'])
+
 /** The errors of all routes by their status. */
-const ERRORS: Readonly<Record<string, RouteResponse>> = Object.fromEntries(
-  Object.entries({
-    400: 'INVALID_ARGUMENT',
-    401: 'UNAUTHENTICATED',
-    403: 'PERMISSION_DENIED',
-    404: 'NOT_FOUND',
-    413: 'INVALID_ARGUMENT',
-    415: 'INVALID_ARGUMENT',
-    429: 'RESOURCE_EXHAUSTED',
-    500: 'INTERNAL',
-    503: 'UNAVAILABLE',
-    504: 'DEADLINE_EXCEEDED',
-  }).map(([status, description]) => [status, { description, schema: error }])
-)
+const errorsOf = (schema: JsonSchema): Readonly<Record<string, RouteResponse>> =>
+  Object.fromEntries(Object.entries(STATUSES).map(([status, description]) => [status, { description, schema }]))
+
+const STATUSES = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  413: 'INVALID_ARGUMENT',
+  415: 'INVALID_ARGUMENT',
+  429: 'RESOURCE_EXHAUSTED',
+  500: 'INTERNAL',
+  503: 'UNAVAILABLE',
+  504: 'DEADLINE_EXCEEDED',
+}
+const ERRORS = errorsOf(error)
 
 export const CALL_RESPONSES: Readonly<Record<string, RouteResponse>> = {
   '200': {
@@ -105,6 +110,8 @@ export const CALL_RESPONSES: Readonly<Record<string, RouteResponse>> = {
   },
   ...ERRORS,
 }
+/** The same for version 1 of the API. */
+export const CALL_RESPONSES_V1: Readonly<Record<string, RouteResponse>> = { ...CALL_RESPONSES, ...errorsOf(anyError) }
 export const LIST_RESPONSES: Readonly<Record<string, RouteResponse>> = {
   '200': { description: 'The models, then the agents.', schema: models },
   ...ERRORS,
