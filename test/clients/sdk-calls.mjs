@@ -74,7 +74,8 @@ async function google() {
   const lister = new GoogleGenAI({ apiKey: key, apiVersion: 'v1beta', httpOptions })
   const whole = await client.models.generateContent({ model: MODEL, contents: HELLO })
   let streamed = ''
-  for await (const part of await client.models.generateContentStream({ model: MODEL, contents: HELLO })) streamed += part.text ?? ''
+  for await (const part of await client.models.generateContentStream({ model: MODEL, contents: HELLO }))
+    streamed += part.text ?? ''
   const functionDeclarations = [{ name: 'get_weather', description: 'the weather', parametersJsonSchema: CITY }]
   const chat = client.chats.create({ model: MODEL, config: { tools: [{ functionDeclarations }] } })
   const { functionCalls } = await chat.sendMessage({ message: WEATHER })

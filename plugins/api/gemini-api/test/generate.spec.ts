@@ -1,4 +1,4 @@
-import { Providers } from '@svc/core/contracts'
+import { type ModelEvent, Providers } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { type Any, LOCAL, model, partsOf, scripted, serveApi, STOP, textOf, USAGE, user } from './support/api.ts'
@@ -270,6 +270,40 @@ describe('names of models', () => {
       expect(body.candidates[0].content.parts.some((part: object) => 'functionCall' in part)).to.equal(false)
       expect(body.candidates[0].finishReason).to.equal('STOP')
     }
+  })
+
+  it('of agents show the reasoning of their model, and list what it does not get', async () => {
+    const thinking: ModelEvent[] = [
+      { type: 'reasoning', text: 'Let me' },
+      { type: 'reasoning', text: ' see.', providerData: { signature: 'x' } },
+      { type: 'text', text: 'yes' },
+      USAGE,
+      STOP,
+    ]
+    const provider = scripted([thinking], { supports: [] })
+    await using api = await serveApi({
+      give: [item(Providers, 'scripted', provider)],
+      profiles: { own: { provider: 'scripted', model: 'm', tools: [] } },
+    })
+    const order = {
+      contents: [user('hi')],
+      safetySettings: [{}],
+      generationConfig: { topK: 4, thinkingConfig: { includeThoughts: true, thinkingLevel: 'LOW' } },
+    }
+    const whole = await api.ask(order, 'profile:own')
+    expect(whole.body.candidates[0].content.parts, whole.text).to.deep.equal([
+      { text: 'Let me see.', thought: true },
+      { text: 'yes' },
+    ])
+    const { chunks, headers } = await api.stream(order, 'profile:own')
+    const thoughts = partsOf(chunks).filter(({ thought }) => thought)
+    expect(thoughts.map(({ text }) => text).join('')).to.equal('Let me see.')
+    for (const got of [whole.headers, headers])
+      expect(got.get('x-svc-dropped')!.split(', ').toSorted()).to.deep.equal([
+        'generationConfig.thinkingConfig',
+        'generationConfig.topK',
+        'safetySettings',
+      ])
   })
 
   it('of agents: calls of the client come out, and the hidden steps are kept for the next request', async () => {

@@ -230,9 +230,7 @@ function createOwnedPaths({ routes, mounts }: Pick<ErrorFormattingOptions, 'rout
 function canBeBelow(template: string, above: string): boolean {
   const segments = template.split('/')
   const rest = segments.at(-1)!.startsWith('*') ? segments.length - 1 : Infinity
-  return above
-    .split('/')
-    .every((segment, at) => at >= rest || segments[at] === segment || segments[at]?.startsWith(':') === true)
+  return above.split('/').every((segment, at) => at >= rest || segments[at] === segment || segments[at]?.startsWith(':') === true)
 }
 
 const MEMBERS: readonly string[] = ['body', 'headers', 'event'] satisfies (keyof FormattedError)[]

@@ -226,7 +226,10 @@ describe('an answer of provider-openai with the Responses API', () => {
   it('that fails in the middle has the kind of its error', async () => {
     await using rig = await rigOf()
     expect(await failing(ask(rig.provider, asks('midway-error')))).to.have.nested.property('details.kind', 'rate_limited')
-    expect(await failing(ask(rig.provider, asks('midway-error', { gathered: true })))).to.have.nested.property('details.kind', 'rate_limited')
+    expect(await failing(ask(rig.provider, asks('midway-error', { gathered: true })))).to.have.nested.property(
+      'details.kind',
+      'rate_limited'
+    )
   })
 
   it('is read from odd servers: whole items without pieces, a response at the end, tools of the server', async () => {
