@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import type { FinishReason, Json, ModelCallEnd, ModelEvent, TokenLogprob, ToolCallPart, Usage } from '@svc/core/contracts'
+import type {
+  FinishReason,
+  Json,
+  ModelCallEnd,
+  ModelEvent,
+  ReasoningPart,
+  TextPart,
+  TokenLogprob,
+  ToolCallPart,
+  Usage,
+} from '@svc/core/contracts'
 import { OpaquePacker } from './opaque.ts'
 
 /** What an answer is written for. */
@@ -71,26 +81,30 @@ class AnswerParts {
     this.#hasThoughts = hasThoughts
   }
 
+  /** The part of an event; `undefined` if it has none. */
   take(event: ModelEvent): WirePart | undefined {
-    switch (event.type) {
-      case 'text':
-        if (event.refusal) this.isRefused = true
-        return event.text === '' ? undefined : { text: event.text, ...this.#packer.take(this.#provider) }
-      case 'reasoning':
-        this.#packer.reasoning(event.text, event.providerData)
-        return event.text === '' || !this.#hasThoughts ? undefined : { text: event.text, thought: true }
-      case 'tool_call':
-        return { functionCall: this.#callOf(event), ...this.#packer.take(this.#provider, 'call', event.providerData) }
-      case 'citation':
-        if (event.citation.url !== undefined) this.sources.push(event.citation)
-        return undefined
-      case 'finish': {
-        const signed = this.#packer.take(this.#provider, 'message', event.providerData)
-        return signed.thoughtSignature === undefined ? undefined : { text: '', thought: true, ...signed }
-      }
-      default:
-        return undefined
-    }
+    if (event.type === 'text') return this.#say(event)
+    if (event.type === 'reasoning') return this.#think(event)
+    if (event.type === 'tool_call')
+      return { functionCall: this.#callOf(event), ...this.#packer.take(this.#provider, 'call', event.providerData) }
+    if (event.type === 'citation' && event.citation.url !== undefined) this.sources.push(event.citation)
+    return event.type === 'finish' ? this.#finish(event) : undefined
+  }
+
+  #say({ text, refusal }: TextPart): WirePart | undefined {
+    if (refusal) this.isRefused = true
+    return text === '' ? undefined : { text, ...this.#packer.take(this.#provider) }
+  }
+
+  #think({ text, providerData }: ReasoningPart): WirePart | undefined {
+    this.#packer.reasoning(text, providerData)
+    return text === '' || !this.#hasThoughts ? undefined : { text, thought: true }
+  }
+
+  /** The data that is left goes with an empty thought. */
+  #finish({ providerData }: Extract<ModelEvent, { type: 'finish' }>): WirePart | undefined {
+    const signed = this.#packer.take(this.#provider, 'message', providerData)
+    return signed.thoughtSignature === undefined ? undefined : { text: '', thought: true, ...signed }
   }
 
   /** A tool call. Arguments that are not JSON stay readable: the client's check of them fails. */

@@ -23,9 +23,10 @@ function systemOf(value: Json | undefined, losses: Losses): readonly ModelMessag
   losses.dropUnknown(content, CONTENT, path)
   const parts = partsIn(content, path).flatMap((item, at): readonly TextPart[] => {
     const place = `${path}.parts[${at}]`
-    const text = given(objectAt(item, place), 'text')
-    if (text === undefined) return leftOut(losses, place, 'must have a text')
-    return textAt(text, `${place}.text`) === '' ? [] : [{ type: 'text', text: String(text) }]
+    const value = given(objectAt(item, place), 'text')
+    if (value === undefined) return leftOut(losses, place, 'must have a text')
+    const text = textAt(value, `${place}.text`)
+    return text === '' ? [] : [{ type: 'text', text }]
   })
   return parts.length === 0 ? [] : [{ role: 'system', parts }]
 }

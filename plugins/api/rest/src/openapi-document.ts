@@ -103,7 +103,7 @@ function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[
 }
 
 /** The media type of a route that decides per request between a whole reply, which is described, and a stream. */
-const streamOf = ({ stream, streams }: Route, status: string) => (stream && status === '200' ? streams : undefined)
+const streamOf = (route: Route, status: string) => ('stream' in route && status === '200' ? route.streams : undefined)
 
 const EVENTS = { schema: { type: 'string', description: 'The events of a stream' } }
 

@@ -77,21 +77,13 @@ function checkFields(request: OpenRequest, { kind }: Agent): void {
       )
 }
 
-/** A turn of chat that is not stored. Calls of client tools end it. */
-async function* streamTurn(
-  { chat, hidden }: AgentServices,
-  agent: Agent,
-  { request, defaults, limits }: NamedCall,
-  ctx: CallContext
-): AsyncGenerator<ModelCallEvent, void> {
-  if (!chat) throw notFound(`${agent.kind}:${agent.agent}`)
-  checkFields(request, agent)
-  const messages = await hidden.inserted(request.messages, ctx)
+/** The turn of a profile, which is not stored. */
+function turnOf(agent: Agent, { request, defaults, limits }: NamedCall, messages: readonly ModelMessage[]): TurnRequest {
   const { tools, responseSchema, maxTokens } = request
   const parameters = Object.fromEntries(
     PARAMETERS.filter(name => request[name] !== undefined).map(name => [name, request[name]])
   ) as ModelParameters
-  const turn: TurnRequest = {
+  return {
     message: '',
     messages,
     keep: false,
@@ -104,6 +96,19 @@ async function* streamTurn(
     ...(defaults ? { defaults } : {}),
     ...(limits?.timeoutMs === undefined ? {} : { timeoutMs: limits.timeoutMs }),
   }
+}
+
+/** A turn of chat. Calls of client tools end it. */
+async function* streamTurn(
+  { chat, hidden }: AgentServices,
+  agent: Agent,
+  call: NamedCall,
+  ctx: CallContext
+): AsyncGenerator<ModelCallEvent, void> {
+  if (!chat) throw notFound(`${agent.kind}:${agent.agent}`)
+  const { request } = call
+  checkFields(request, agent)
+  const turn = turnOf(agent, call, await hidden.inserted(request.messages, ctx))
   let failure: SvcError | undefined
   for await (const event of chat.stream(turn, ctx)) {
     if (event.type === 'start')

@@ -81,19 +81,20 @@ export class ResponseReader implements FrameReader {
   }
 
   #piece(type: string, frame: Tree, index: number, emit: Emit): void {
+    const delta = textIn(frame, 'delta') ?? ''
     switch (type) {
       case 'response.output_text.delta':
-        this.#say(textIn(frame, 'delta') ?? '', index, emit)
+        this.#say(delta, index, emit)
         return this.#logprobs(frame.logprobs, emit)
       case 'response.refusal.delta':
-        return this.#refuse(textIn(frame, 'delta') ?? '', index, emit)
+        return this.#refuse(delta, index, emit)
       case 'response.reasoning_summary_text.delta':
       case 'response.reasoning_text.delta':
-        return this.#think(textIn(frame, 'delta') ?? '', index, emit)
+        return this.#think(delta, index, emit)
       case 'response.reasoning_summary_part.added':
-        return this.#said.has(index) ? this.#think(PARAGRAPH, index, emit) : undefined
+        return this.#think(this.#said.has(index) ? PARAGRAPH : '', index, emit)
       case 'response.function_call_arguments.delta':
-        return this.#argue(textIn(frame, 'delta') ?? '', index, emit)
+        return this.#argue(delta, index, emit)
       case 'response.output_text.annotation.added':
         return cite(frame.annotation, emit)
       case 'response.output_item.added':

@@ -86,20 +86,14 @@ function itemsOf({ role, parts, provider }: ModelMessage, self: string, preset: 
 
 /** Only reasoning that this server has encrypted goes back, as it came: without it, the server reasons anew. */
 function assistantItem(part: MessagePart, isOwn: boolean, preset: Preset): Item[] {
-  switch (part.type) {
-    case 'text':
-      if (part.refusal) return [{ type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: part.text }] }]
-      return part.text === '' ? [] : [{ type: 'message', role: 'assistant', content: part.text }]
-    case 'reasoning':
-      return isOwn && isReasoningItem(part.providerData) ? [part.providerData] : []
-    case 'tool_call': {
-      const { id, tool, arguments: args, invalid } = part
-      const written = JSON.stringify(invalid === undefined ? args : { invalid_json: invalid })
-      return [{ type: 'function_call', call_id: callId(id, preset), name: tool, arguments: written }]
-    }
-    default:
-      return []
+  if (part.type === 'reasoning') return isOwn && isReasoningItem(part.providerData) ? [part.providerData] : []
+  if (part.type === 'tool_call') {
+    const { id, tool, arguments: args, invalid } = part
+    const written = JSON.stringify(invalid === undefined ? args : { invalid_json: invalid })
+    return [{ type: 'function_call', call_id: callId(id, preset), name: tool, arguments: written }]
   }
+  if (part.type !== 'text' || part.text === '') return []
+  return [{ type: 'message', role: 'assistant', content: part.refusal ? [{ type: 'refusal', refusal: part.text }] : part.text }]
 }
 
 const isReasoningItem = (data: unknown): data is Item => isTree(data) && data.type === 'reasoning'
@@ -111,18 +105,11 @@ function contentOf(parts: readonly MessagePart[]): string | Item[] {
 }
 
 function partOf(part: MessagePart | ContentPart): Item[] {
-  switch (part.type) {
-    case 'text':
-      return [{ type: 'input_text', text: part.text }]
-    case 'image':
-      return [{ type: 'input_image', image_url: dataUrl(part), detail: 'auto' }]
-    case 'image_url':
-      return [{ type: 'input_image', image_url: part.url, detail: 'auto' }]
-    case 'file':
-      return [{ type: 'input_file', filename: part.name ?? fileName(part.mimeType), file_data: dataUrl(part) }]
-    default:
-      return []
-  }
+  if (part.type === 'text') return [{ type: 'input_text', text: part.text }]
+  if (part.type === 'image') return [{ type: 'input_image', image_url: dataUrl(part), detail: 'auto' }]
+  if (part.type === 'image_url') return [{ type: 'input_image', image_url: part.url, detail: 'auto' }]
+  if (part.type !== 'file') return []
+  return [{ type: 'input_file', filename: part.name ?? fileName(part.mimeType), file_data: dataUrl(part) }]
 }
 
 function resultItem({ id, content, isError }: ToolResultPart, preset: Preset): Item {
