@@ -50,11 +50,13 @@ const SECOND = 1_000
 const TYPES = 'type.googleapis.com/google.rpc.'
 
 /** The JSON of an error. */
-export function errorBody({ status, message, reason, field, retryAfterMs }: WireError) {
+export function errorBody({ status, message, reason, field, retry, retryAfterMs }: WireError) {
   const details = [
     ...(reason === undefined ? [] : [{ '@type': `${TYPES}ErrorInfo`, reason, domain: 'svc' }]),
     ...(field === undefined ? [] : [{ '@type': `${TYPES}BadRequest`, fieldViolations: [{ field, description: message }] }]),
-    ...(retryAfterMs === undefined ? [] : [{ '@type': `${TYPES}RetryInfo`, retryDelay: `${retryAfterMs / SECOND}s` }]),
+    ...(retryAfterMs === undefined || retry === false
+      ? []
+      : [{ '@type': `${TYPES}RetryInfo`, retryDelay: `${retryAfterMs / SECOND}s` }]),
   ]
   return {
     error: { code: status, message, status: STATUSES[status] ?? 'INTERNAL', ...(details.length === 0 ? {} : { details }) },
