@@ -184,7 +184,8 @@ const JSON_TYPE = 'application/json'
 
 function formatOf(config: Fields, losses: Losses): Part {
   // older SDKs write the name of the field with a leading underscore
-  const fields = config._responseJsonSchema === undefined ? config : { ...config, responseJsonSchema: config._responseJsonSchema }
+  const older = given(config, '_responseJsonSchema')
+  const fields = older === undefined ? config : { ...config, responseJsonSchema: older }
   const type = given(config, 'responseMimeType') ?? 'text/plain'
   const path = 'generationConfig.responseMimeType'
   const mimeType = textAt(type, path)

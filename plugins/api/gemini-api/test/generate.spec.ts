@@ -177,6 +177,17 @@ describe('generateContent', () => {
     expect(chunks.at(-1).candidates[0].groundingMetadata).to.deep.equal(candidate.groundingMetadata)
   })
 
+  it('answers with JSON of a schema, in each of its fields', async () => {
+    await using api = await serveApi()
+    const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+    for (const field of ['responseSchema', 'responseJsonSchema', '_responseJsonSchema', 'response_json_schema']) {
+      const generationConfig = { responseMimeType: 'application/json', [field]: schema }
+      const { body, headers, text } = await api.ask({ contents: [user('hi')], generationConfig })
+      expect(JSON.parse(textOf(body.candidates[0].content.parts)), `${field}: ${text}`).to.have.property('n')
+      expect(headers.has('x-svc-dropped')).to.equal(false)
+    }
+  })
+
   it('ends with MAX_TOKENS at the limit', async () => {
     await using api = await serveApi()
     const { body } = await api.ask({ contents: [user('a b c d e f g')], generationConfig: { maxOutputTokens: 2 } })

@@ -55,7 +55,7 @@ function toolsOf({ tools = [], toolChoice, parallelToolCalls }: ModelRequest): T
 
 const wireTools = perTools(tools => tools.map(toolOf))
 
-/** Unlike chat completions, this API enforces the schema of a function unless it is told not to. */
+/** Unlike chat completions, this API enforces the schema of a function by default. */
 const toolOf = ({ name, description, parameters, strict = false }: ToolSpec) => ({
   type: 'function',
   name,
