@@ -27,7 +27,7 @@ const LONGEST = 4 * 1024 * 1024
 const LONGEST_NAME = 200
 const KINDS: readonly unknown[] = ['reasoning', 'call', 'message'] satisfies OpaqueEntry['of'][]
 
-export const writeOpaque = (opaque: Opaque): string => Buffer.from(MARK + JSON.stringify(opaque)).toString('base64')
+const writeOpaque = (opaque: Opaque): string => Buffer.from(MARK + JSON.stringify(opaque)).toString('base64')
 
 /** Whether a signature is of svc, valid or not. Other signatures are of model servers. */
 export const isOpaque = (signature: unknown): signature is string =>

@@ -6,7 +6,7 @@ import { speak } from './wire.ts'
 type Asked = any
 type Item = { readonly type: string; readonly [name: string]: unknown }
 
-export const USAGE = {
+const USAGE = {
   input_tokens: 12,
   input_tokens_details: { cached_tokens: 5 },
   output_tokens: 7,
@@ -56,7 +56,7 @@ export const response = (output: readonly Item[], rest: object = {}): object => 
 const halves = (text: string): string[] => [text.slice(0, text.length / 2), text.slice(text.length / 2)]
 
 /** The events of an item, in pieces. */
-export function itemEvents(item: Item, output_index: number): string {
+function itemEvents(item: Item, output_index: number): string {
   const at = { output_index, item_id: item.id }
   const begun = event('response.output_item.added', { output_index, item: { ...item, content: [], summary: [], arguments: '' } })
   const pieces = (type: string, text: string) =>
@@ -121,7 +121,7 @@ const PIECES = [call('call_1', 'weather', '{"city": "Ülm"}'), call('call_2', 'n
 const OVERLOADED = { code: 'server_error', message: 'Overloaded' }
 
 /** Answers by the name of the model. */
-export const ANSWERS: Readonly<Record<string, Answerer>> = {
+const ANSWERS: Readonly<Record<string, Answerer>> = {
   plain: (asked, reply) => answer(asked, reply, [said(`Hello, world${hasResults(asked) ? '!' : ''}`)]),
   endless: (_, reply) => reply.endless(at => event('response.output_text.delta', { output_index: 0, delta: `${at} ` })),
   silent: (_, reply) => reply.silence(),
