@@ -70,8 +70,6 @@ async function anthropic() {
 async function google() {
   const httpOptions = { baseUrl: url, retryOptions: { attempts: 1 } }
   const client = new GoogleGenAI({ apiKey: key, httpOptions })
-  // version 1 has the list of OpenAI
-  const lister = new GoogleGenAI({ apiKey: key, apiVersion: 'v1beta', httpOptions })
   const whole = await client.models.generateContent({ model: MODEL, contents: HELLO })
   let streamed = ''
   for await (const part of await client.models.generateContentStream({ model: MODEL, contents: HELLO }))
@@ -83,7 +81,7 @@ async function google() {
   const answer = await chat.sendMessage({ message: { functionResponse: { id, name, response: { output: 'sunny' } } } })
   const { embeddings } = await client.models.embedContent({ model: MODEL, contents: ['a', 'b'] })
   const models = []
-  for await (const model of await lister.models.list({ config: { pageSize: 2 } })) models.push(model.name)
+  for await (const model of await client.models.list({ config: { pageSize: 2 } })) models.push(model.name)
   return {
     text: whole.text,
     streamed,

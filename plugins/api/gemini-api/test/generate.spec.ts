@@ -352,6 +352,10 @@ describe('version 1 of the API', () => {
       ['/v1/models', 'list'],
     ] as const)
       expect((await api.get(path)).body.object).to.equal(type)
+    expect((await api.get('/v1/models')).body.models).to.deep.equal([])
+    const wanted = { name: 'models/local/local-1', displayName: LOCAL, inputTokenLimit: 1_048_576, outputTokenLimit: 4096 }
+    expect((await api.get('/v1/models', sdk)).body.models[0]).to.include(wanted)
+    expect((await api.get('/v1/models/local/local-1', sdk)).body).to.include(wanted)
   })
 })
 

@@ -1,4 +1,4 @@
-import type { NamedModel, NamedModels, Route } from '@svc/core/contracts'
+import type { NamedModel, NamedModels, Route, RouteRequest } from '@svc/core/contracts'
 
 /** No model has a date of creation. Clients read the epoch as unknown. */
 const CREATED = 0
@@ -19,6 +19,19 @@ const modelWire = ({ id, kind, owner, description, context, output }: NamedModel
   ...(description === undefined ? {} : { description }),
   ...(context === undefined ? {} : { context_length: context, max_input_tokens: context }),
   ...(output === undefined ? {} : { max_tokens: output }),
+})
+
+/** SDKs of Google use this path too, and read other fields. They send this header. */
+const GOOGLE_HEADER = 'x-goog-api-client'
+
+const wireFor = ({ headers }: RouteRequest) => (headers[GOOGLE_HEADER] === undefined ? modelWire : googleWire)
+
+const googleWire = (model: NamedModel) => ({
+  ...modelWire(model),
+  name: `models/${model.id}`,
+  displayName: model.id,
+  ...(model.context === undefined ? {} : { inputTokenLimit: model.context }),
+  ...(model.output === undefined ? {} : { outputTokenLimit: model.output }),
 })
 
 const MODEL = {
@@ -48,7 +61,7 @@ export function createModelRoutes(named: NamedModels): { readonly list: Route; r
       description: 'The list has the fields of the OpenAI API, of the Anthropic API, and an empty list for Codex.',
       scope: 'chat',
       responses: { '200': { description: 'The models, then the agents.', schema: LIST } },
-      handle: async (_request, ctx) => ({ body: listWire(await named.list(ctx)) }),
+      handle: async (request, ctx) => ({ body: listWire(await named.list(ctx), request) }),
     },
     one: {
       method: 'GET',
@@ -57,7 +70,7 @@ export function createModelRoutes(named: NamedModels): { readonly list: Route; r
       description: 'An id can contain slashes and colons, also without percent-encoding.',
       scope: 'chat',
       responses: { '200': { description: 'The model.', schema: MODEL } },
-      handle: async ({ params }, ctx) => ({ body: modelWire(await named.find(params.id!, ctx)) }),
+      handle: async (request, ctx) => ({ body: wireFor(request)(await named.find(request.params.id!, ctx)) }),
     },
   }
 }
@@ -74,12 +87,12 @@ const LIST = {
   },
 } as const
 
-const listWire = (models: readonly NamedModel[]) => ({
+const listWire = (models: readonly NamedModel[], request: RouteRequest) => ({
   object: 'list',
-  data: models.map(modelWire),
+  data: models.map(wireFor(request)),
   has_more: false,
   first_id: models[0]?.id ?? null,
   last_id: models.at(-1)?.id ?? null,
   // Codex needs the list. An entry would replace its own instructions for a model, so the list is empty.
-  models: [],
+  models: request.headers[GOOGLE_HEADER] === undefined ? [] : models.map(googleWire),
 })
