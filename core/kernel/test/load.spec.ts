@@ -213,7 +213,7 @@ describe('the report of a host', () => {
     const read = async (path: string) => {
       const svc = { api: 1, kind: 'routes', contributes: { routes: { one: { method: 'GET', path } } } }
       await using dir = await folder(packageFiles('svc-plugin-paths', svc, ''))
-      return readManifest(dir.file('node_modules/svc-plugin-paths/package.json')).then(
+      return await readManifest(dir.file('node_modules/svc-plugin-paths/package.json')).then(
         () => 'taken',
         (error: Error) => error.message
       )
