@@ -9,7 +9,10 @@ describe('svc connect with a server', () => {
   it('finds the server of its home, with its key, and reports what is wrong', async () => {
     await using space = await makeWorkspace()
     const env = { HOME: space.folder, SVC_API_KEY: KEY }
-    const config = await space.write('svc.config.yaml', 'server: { auth: { enabled: true } }\n')
+    const config = await space.write(
+      'svc.config.yaml',
+      'server: { auth: { enabled: true } }\nplugins: [{ use: "@svc/plugin-anthropic-api", enabled: false }]\n'
+    )
     const none = await space.svc(['connect', 'pi'], { env })
     expect(none.code).to.equal(1)
     expect(none.err).to.match(/^SERVER_NONE\n/)
@@ -26,8 +29,11 @@ describe('svc connect with a server', () => {
     expect(refused.err).to.match(/^AUTHENTICATION_FAILED\n(?!.*\[object)/)
     const unknown = await space.svc(['connect', 'pi', '--model', 'local/lcoal-1'], { env })
     expect(unknown.err).to.match(/^MODEL_UNKNOWN\n[\s\S]*did you mean "local\/local-1"\?/)
-    const missing = await space.svc(['connect', 'gemini'], { env })
-    expect(missing.err).to.match(/^ENDPOINT_MISSING\n[\s\S]*\/v1beta\/models/)
+    const gemini = await space.svc(['connect', 'gemini'], { env })
+    expect(gemini.code, gemini.err).to.equal(0)
+    expect(gemini.out).to.include(`GOOGLE_GEMINI_BASE_URL='${url}'`)
+    const missing = await space.svc(['connect', 'claude-code'], { env })
+    expect(missing.err).to.match(/^ENDPOINT_MISSING\n[\s\S]*\/v1\/messages/)
   })
 
   it('has help, and suggestions for typing errors', async () => {

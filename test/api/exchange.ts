@@ -85,11 +85,13 @@ export const refused = (status: number, error_code: string, details: unknown = {
 
 /** The refusal of a request: below paths with a format of errors, in that format. */
 export const refusedAt = ({ path }: Request, status: number, error_code: string, details: unknown = {}): Expectation =>
-  path.startsWith('/v1/messages')
-    ? messagesRefused(status)
-    : path.startsWith('/v1/')
-      ? endpointRefused(status)
-      : refused(status, error_code, details)
+  path.startsWith('/v1beta')
+    ? geminiRefused(status)
+    : path.startsWith('/v1/messages')
+      ? messagesRefused(status)
+      : path.startsWith('/v1/')
+        ? endpointRefused(status)
+        : refused(status, error_code, details)
 
 /** An error of the endpoints of OpenAI. */
 export const endpointRefused = (status: number): Expectation => ({
@@ -113,6 +115,23 @@ export const messagesRefused = (status: number): Expectation => ({
     type: 'error',
     error: exact({ type: MESSAGES_ERRORS[status], message: any('text') }),
     request_id: any('text'),
+  }),
+})
+
+const GEMINI_ERRORS: Readonly<Record<number, string>> = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  405: 'UNIMPLEMENTED',
+}
+
+/** An error of the Gemini API. */
+export const geminiRefused = (status: number): Expectation => ({
+  status,
+  headers: { 'content-type': JSON_TYPE },
+  body: exact({
+    error: exact({ code: status, status: GEMINI_ERRORS[status], message: any('text'), details: any('array') }),
   }),
 })
 
@@ -180,6 +199,9 @@ export const beside = (file: string, sample: string): string => fileURLToPath(ne
 /** What is open to everybody. */
 export const OPEN_ROUTES: readonly string[] = ['/health', '/health/live', '/health/ready']
 
+/** A body of the Gemini API. */
+export const GEMINI_BODY = { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] } as const
+
 /** A body of the Messages API. */
 export const MESSAGES_BODY = { model: 'local/local-1', max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] } as const
 
@@ -193,6 +215,9 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     get('/api/v1/conversations/c'),
     remove('/api/v1/conversations/c'),
     ...['/v1/messages', '/v1/messages/count_tokens'].map(path => post(path, MESSAGES_BODY)),
+    ...['/v1beta', '/v1'].map(version => post(`${version}/models/local/local-1:generateContent`, GEMINI_BODY)),
+    get('/v1beta/models'),
+    get('/v1beta/models/local/local-1'),
     post('/v1/chat/completions', { model: 'local/local-1', messages: [{ role: 'user', content: 'hi' }] }),
     post('/v1/embeddings', { model: 'local/local-1', input: 'hi' }),
     post('/v1/responses', { model: 'local/local-1', input: 'hi', store: false }),
@@ -226,6 +251,7 @@ const templateOf = (path: string) =>
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
     .replace('/tools/t', '/tools/{name}')
+    .replace(/^(\/v1(?:beta)?)\/models\/local\/.*$/, '$1/models/{name}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 

@@ -3,6 +3,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { GoogleGenAI } from '@google/genai'
 import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai'
 import { embed, generateText, jsonSchema, streamText, tool } from 'ai'
 import * as ai6 from 'ai-6'
@@ -65,6 +66,36 @@ async function anthropic() {
   }
 }
 
+/** As `anthropic`, with a chat session that sends the result of its function, embeddings and the list of models. */
+async function google() {
+  const httpOptions = { baseUrl: url, retryOptions: { attempts: 1 } }
+  const client = new GoogleGenAI({ apiKey: key, httpOptions })
+  const whole = await client.models.generateContent({ model: MODEL, contents: HELLO })
+  let streamed = ''
+  for await (const part of await client.models.generateContentStream({ model: MODEL, contents: HELLO }))
+    streamed += part.text ?? ''
+  const functionDeclarations = [{ name: 'get_weather', description: 'the weather', parametersJsonSchema: CITY }]
+  const chat = client.chats.create({ model: MODEL, config: { tools: [{ functionDeclarations }] } })
+  const { functionCalls } = await chat.sendMessage({ message: WEATHER })
+  const { id, name, args } = functionCalls[0]
+  const answer = await chat.sendMessage({ message: { functionResponse: { id, name, response: { output: 'sunny' } } } })
+  const { embeddings } = await client.models.embedContent({ model: MODEL, contents: ['a', 'b'] })
+  const models = []
+  for await (const model of await client.models.list({ config: { pageSize: 2 } })) models.push(model.name)
+  return {
+    text: whole.text,
+    streamed,
+    tool: args,
+    response: answer.text,
+    vectors: embeddings.map(({ values }) => values.length),
+    models: models.length,
+    tokens: (await client.models.countTokens({ model: MODEL, contents: HELLO })).totalTokens,
+    error: await client.models
+      .generateContent({ model: 'local/none', contents: HELLO })
+      .catch(error => [error.status, JSON.parse(error.message).error.status]),
+  }
+}
+
 async function aiSdk({ generateText, streamText, tool, jsonSchema }, model) {
   const { text } = await generateText({ model, prompt: HELLO, maxRetries: 0 })
   let streamed = ''
@@ -105,6 +136,7 @@ const calls = {
   'openai 7': () => openai(OpenAI),
   'openai 6': () => openai(OpenAI6),
   '@anthropic-ai/sdk': anthropic,
+  '@google/genai': google,
   'ai 7, openai-compatible': () => aiSdk(seven, createOpenAICompatible(options)(MODEL)),
   'ai 7, openai chat': () => aiSdk(seven, createOpenAI(options).chat(MODEL)),
   'ai 7, openai responses': () => aiSdk(seven, createOpenAI(options)(MODEL)),

@@ -37,6 +37,7 @@ describe('SDKs', () => {
     'openai 7',
     'openai 6',
     '@anthropic-ai/sdk',
+    '@google/genai',
     'ai 7, openai-compatible',
     'ai 7, openai chat',
     'ai 7, openai responses',
@@ -68,8 +69,17 @@ describe('SDKs', () => {
     expect(error).to.deep.equal([404, 'not_found_error'])
   })
 
+  it('@google/genai sends the result of a function, lists models, counts tokens, and gets an error with its status', () => {
+    const { response, models, tokens, error } = results['@google/genai']!
+    expect(response).to.contain('sunny')
+    expect(models).to.be.above(2)
+    expect(tokens).to.be.above(0)
+    expect(error).to.deep.equal([404, 'NOT_FOUND'])
+  })
+
   for (const [name, count] of [
     ['ai 7, embeddings', 1],
+    ['@google/genai', 2],
     ['@langchain/openai', 2],
   ] as const)
     it(`${name}: vectors of one length`, () => {

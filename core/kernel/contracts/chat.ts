@@ -38,6 +38,8 @@ export interface TurnRequest {
   readonly parameters?: ModelParameters
   /** Fields that the caller can do without, as in `ModelCallOrder`. */
   readonly defaults?: readonly RequestField[]
+  /** Also send `reasoning` events. */
+  readonly reasoning?: boolean
   readonly conversationId?: string
   readonly provider?: string
   readonly model?: string
@@ -104,8 +106,12 @@ export type TurnEvent =
       readonly conversationId: string
       readonly provider: string
       readonly model: string
+      /** Fields that the model does not support and the request can do without, as far as they are known when the turn starts. */
+      readonly dropped?: readonly RequestField[]
     }
   | { readonly type: 'token'; readonly content: string; readonly index: number }
+  /** A piece of the reasoning of the model, for a turn with `reasoning`. */
+  | { readonly type: 'reasoning'; readonly content: string }
   | {
       readonly type: 'tool_call'
       readonly tool: string

@@ -114,7 +114,8 @@ export interface RouteResponse {
 }
 
 /**
- * A route: plain data in, data or a stream out. Path parameters are written `:id`. A route has either `handle` or `stream`. A
+ * A route: plain data in, data or a stream out. Path parameters are written `:id`; the last segment can be `*rest`, which is the rest of
+ * the path with its slashes. A route has either `handle` or `stream`. A
  * stream yields text and bytes as they are sent, after an optional reply. An error before its first item becomes an ordinary error
  * record.
  */

@@ -98,8 +98,8 @@ const closed = (properties: object, required: string[] = []) => ({
   required,
   additionalProperties: false,
 })
-/** Each segment is a word or a parameter. Other forms would slow down the router. */
-const PATH = '^/(?:(?::[A-Za-z_]\\w*|[\\w.-]+)(?:/|$))*$'
+/** Each segment is a word or a parameter; the last can be the rest of the path. Other forms would slow down the router. */
+const PATH = '^/(?:(?::[A-Za-z_]\\w*|[\\w.-]+)(?:/|$))*(?:(?<=/)\\*[A-Za-z_]\\w*)?$'
 const route = closed(
   {
     method: { type: 'string', pattern: '^[A-Z]+$', patternHint: 'must be a method like GET' },

@@ -209,6 +209,20 @@ describe('the report of a host', () => {
     expect(fileURLToPath(dir.url)).to.equal(`${dir.path}/`)
   })
 
+  it('takes the rest of the path as the last segment of a route, and no other form of it', async () => {
+    const read = async (path: string) => {
+      const svc = { api: 1, kind: 'routes', contributes: { routes: { one: { method: 'GET', path } } } }
+      await using dir = await folder(packageFiles('svc-plugin-paths', svc, ''))
+      return await readManifest(dir.file('node_modules/svc-plugin-paths/package.json')).then(
+        () => 'taken',
+        (error: Error) => error.message
+      )
+    }
+    for (const path of ['/a/*rest', '/*rest', '/a/:id/*rest', '/a/:id', '/']) expect(await read(path), path).to.equal('taken')
+    for (const path of ['/a/*', '/a*rest', '/a/*rest/b', '/a/*rest*more', '/a/**rest', '*rest', '/a/:id*rest', '/a/*1'])
+      expect(await read(path), path).to.include('must be a path like /notes/:id')
+  })
+
   it('never lets a secret into the log', async () => {
     const lines: string[] = []
     const facts = {

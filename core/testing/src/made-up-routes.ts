@@ -25,7 +25,7 @@ export function routeCases({ name, seen, options, permissions, open }: ItemUnder
   const isAlone = (permissions.network?.length ?? 0) === 0
   return [
     make('has a path, a summary, and either an answer or a stream', async ({ item }) => {
-      assert.match(item.path, /^\/[\w\-./:]*$/)
+      assert.match(item.path, /^\/[\w\-./:]*(?:\*\w+)?$/)
       assert.ok(item.summary.trim() !== '', 'it has no summary')
       assert.notEqual(item.handle === undefined, item.stream === undefined, 'a route has `handle` or `stream`, never both')
       for (const json of [item.query, item.body]) if (json !== undefined) compileSchema(json, 'its schema')
@@ -57,7 +57,7 @@ const textsOf = (query: Json) =>
   Object.fromEntries(Object.entries(Object(query) as object).map(([key, value]) => [key, String(value)]))
 
 async function ask(route: Route, { expect: _expect, ...given }: RouteSample): Promise<Json | string | undefined> {
-  const params = Object.fromEntries([...route.path.matchAll(/:(\w+)/g)].map(([, key]) => [key, 'sample']))
+  const params = Object.fromEntries([...route.path.matchAll(/[:*](\w+)/g)].map(([, key]) => [key, 'sample']))
   const rawBody = route.rawBody ? { rawBody: rawOf(given.body) } : {}
   const request = frozen({ params, query: {}, headers: {}, body: undefined, ...rawBody, ...given })
   const what = `${route.method} ${route.path} ${JSON.stringify(given)}`

@@ -1,6 +1,16 @@
 export { API_CODES, type ApiCode, type Explained, explain, explained, toPublicError } from './explain.ts'
-export { type ChatEvent, endEvent, errorEvent, eventOf, type PlainEvent } from './turn.ts'
-export { type AnswerBody, answerOf, type ChatBody, replyOf, turnOf } from './turn.ts'
+export {
+  type AnswerBody,
+  answerOf,
+  type ChatBody,
+  type ChatEvent,
+  endEvent,
+  errorEvent,
+  eventOf,
+  type PlainEvent,
+  replyOf,
+  turnOf,
+} from './turn.ts'
 export { type ToolRecord, toolRecord } from './tool-record.ts'
 export {
   eventRecord,
@@ -14,3 +24,4 @@ export {
   stepRecord,
   type WaitingRecord,
 } from './run.ts'
+export { AnswerEvents, beganTwice, callCut, type NativeEvent, nativeText, settlesIn } from './answer-events.ts'

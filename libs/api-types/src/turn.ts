@@ -116,8 +116,8 @@ export type ChatEvent =
       readonly duration_ms: number
     }
 
-/** All events of a turn except errors, which `explain` translates. */
-export type PlainEvent = Exclude<TurnEvent, { type: 'error' }>
+/** All events of a turn except errors, which `explain` translates, and those that only a turn with `reasoning` has. */
+export type PlainEvent = Exclude<TurnEvent, { type: 'error' | 'reasoning' }>
 
 /** Converts an event of a turn to the data of a stream event. */
 export function eventOf(event: PlainEvent): ChatEvent {

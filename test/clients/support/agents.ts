@@ -45,6 +45,12 @@ export const AGENTS: Readonly<Record<string, Agent>> = {
     // it sends requests to loopback addresses through a proxy as well
     variables: { HTTP_PROXY: '', HTTPS_PROXY: '' },
   },
+  gemini: {
+    title: 'Gemini CLI',
+    program: '@google/gemini-cli/bundle/gemini.js',
+    args: prompt => ['--yolo', '-p', prompt],
+    variables: { GEMINI_CLI_TRUST_WORKSPACE: 'true', GEMINI_TELEMETRY_ENABLED: 'false' },
+  },
 }
 
 /** Why this machine cannot run the agent. */

@@ -108,8 +108,49 @@ const messages: Wire = {
 
 const failed = (type: string, message: string) => ({ type: 'error', error: { type, message }, request_id: 'req_1' })
 
+const part = (one: object, rest: object = {}) =>
+  `data: ${JSON.stringify({ candidates: [{ content: { role: 'model', parts: [one] }, index: 0, ...rest }] })}\n\n`
+const ENDED = `data: ${JSON.stringify({
+  candidates: [{ finishReason: 'STOP', index: 0 }],
+  usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 5, totalTokenCount: 14 },
+})}\n\n`
+
+const gemini: Wire = {
+  tools: ({ tools = [] }) =>
+    tools
+      .flatMap(({ functionDeclarations = [] }: Tree) => functionDeclarations)
+      .map(({ name, parameters, parametersJsonSchema: schema = parameters }: Tree) => ({ name, schema })),
+  results: body =>
+    JSON.stringify(
+      body.contents.flatMap(({ parts = [] }: Tree) => parts).filter(({ functionResponse }: Tree) => functionResponse)
+    ),
+  async say(reply, words) {
+    await reply.write(part({ text: words }))
+    reply.end(ENDED)
+  },
+  async call(reply, name, args) {
+    await reply.write(part({ functionCall: { name, args }, thoughtSignature: 'CpQB+/8=' }))
+    reply.end(ENDED)
+  },
+  async cut(reply, words) {
+    await reply.write(part({ text: words }))
+    await sleep(200)
+    reply.cut()
+  },
+  limited: reply =>
+    reply.json(429, { error: { code: 429, message: 'slow down', status: 'RESOURCE_EXHAUSTED' } }, { 'retry-after': '1' }),
+  tooLong: reply =>
+    reply.json(400, {
+      error: {
+        code: 400,
+        message: 'The input token count (2000) exceeds the maximum number of tokens allowed (1000).',
+        status: 'INVALID_ARGUMENT',
+      },
+    }),
+}
+
 /** The providers of the server by their names, with the wire of their upstream. */
-const WIRES = { oai: chat, ant: messages } as const
+const WIRES = { oai: chat, ant: messages, goo: gemini } as const
 export type WireName = keyof typeof WIRES
 
 /** What an upstream does with the requests of the agent itself, in order; the last goes on. Requests without tools, for titles, are aside. */
@@ -129,7 +170,8 @@ export async function openScripted(name: WireName): Promise<Scripted> {
     script(...steps) {
       const own: Tree[] = []
       const by: Answerer = ({ body, path }: Received, reply: Reply) => {
-        if (path.includes('/models')) return reply.json(200, { data: [{ id: 'm', object: 'model', type: 'model' }] })
+        if (path.endsWith('/models') || path.includes('/models?'))
+          return reply.json(200, { data: [{ id: 'm', object: 'model', type: 'model' }] })
         if (wire.tools(body).length === 0) return wire.say(reply, 'A title')
         own.push(body)
         return steps[Math.min(own.length, steps.length) - 1]!(wire, reply, body)

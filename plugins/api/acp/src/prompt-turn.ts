@@ -156,6 +156,7 @@ export class PromptTurn implements RunningTurn {
       message,
       mode,
       interactive: true,
+      reasoning: true,
       timeoutMs: config.turn_timeout_ms,
       ...modelOf(config.model, providers),
       ...definedOf({ conversationId, profile: config.profile }),
@@ -168,6 +169,8 @@ export class PromptTurn implements RunningTurn {
         return this.#start(event.conversationId)
       case 'token':
         return this.#show({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: event.content } })
+      case 'reasoning':
+        return this.#show({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: event.content } })
       case 'tool_call':
         return this.#showCall(event)
       case 'ask':

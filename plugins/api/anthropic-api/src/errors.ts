@@ -5,12 +5,6 @@ import type { ErrorRecord, FailedRequest, FormattedError, ModelFailure, ModelFai
 export const invalid = (field: string, reason: string) =>
   svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason } })
 
-/** The stream of a model call ended without its last event. */
-export const callCut = () => svcError('MODEL_CALL_CUT', 'the model call ended without an end event')
-
-/** An event of the model came in an order that cannot be sent to the client any more. */
-export const beganTwice = () => svcError('MODEL_CALL_REPEATED', 'the model began a second answer after the first was sent')
-
 /** The type of an error by the status of its response. */
 const TYPES: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',

@@ -1,27 +1,23 @@
 import { type CallContext, codeOf, type Log } from '@svc/core'
-import { toPublicError } from '@svc/api-types'
+import { AnswerEvents, beganTwice, callCut, type NativeEvent, nativeText, settlesIn, toPublicError } from '@svc/api-types'
 import type {
   Http,
   ModelCallBegun,
   ModelCallEvent,
-  ModelEvent,
   NamedModels,
-  RequestField,
   RouteReply,
   RouteRequest,
   RouteStreamItem,
 } from '@svc/core/contracts'
 import { refusedMessage, wholeMessage } from './answer.ts'
 import { prepare, type PreparedCall } from './call.ts'
-import { beganTwice, callCut, errorEvent, errorReply, modelError, modelFailureOf, recordError, type WireError } from './errors.ts'
+import { errorEvent, errorReply, modelError, modelFailureOf, recordError, type WireError } from './errors.ts'
 import { MessageFrames, refusalFrames } from './frames.ts'
-
-type Native = Extract<ModelEvent, { type: 'native' }>
 
 /** The response to a call without a stream. */
 async function reply(events: AsyncIterable<ModelCallEvent>, prepared: PreparedCall, ctx: CallContext): Promise<RouteReply> {
   let start: ModelCallBegun | undefined
-  let native: Native | undefined
+  let native: NativeEvent | undefined
   const head = () => headOf(prepared, start?.dropped, native !== undefined, ctx)
   try {
     for await (const event of events) {
@@ -42,7 +38,7 @@ async function reply(events: AsyncIterable<ModelCallEvent>, prepared: PreparedCa
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
 
 /** A whole answer of a server that speaks this API: JSON, parsed or as text. */
-const contentOf = ({ data }: Native): RouteReply => (typeof data === 'string' ? { text: data } : { body: data })
+const contentOf = ({ data }: NativeEvent): RouteReply => (typeof data === 'string' ? { text: data } : { body: data })
 
 /** The response to a call that failed before its answer. Throws errors that are not of a model: the server formats and logs them. */
 function failed(error: unknown, { requestId }: CallContext): RouteReply {
@@ -87,7 +83,7 @@ export async function* respond(
     yield await reply(events, prepared, ctx)
     return
   }
-  const source = new AnswerEvents(events[Symbol.asyncIterator]())
+  const source = new AnswerEvents(events)
   const head = (isNative: boolean) => ({ headers: headOf(prepared, source.dropped, isNative, ctx) })
   let isSent = false
   let writer: Writer | undefined
@@ -132,97 +128,6 @@ async function wireError(error: unknown, { http, log }: ApiServices, ctx: CallCo
   return recordError(record, status)
 }
 
-/** Whether a promise settles in this time. */
-async function settlesIn(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const late = Promise.withResolvers<boolean>()
-  const timer = setTimeout(() => late.resolve(false), ms)
-  const settled = async () => {
-    await work.catch(() => {})
-    return true
-  }
-  try {
-    return await Promise.race([settled(), late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/** Maximum characters of original events that wait for the first part of the answer. */
-const MOST_HELD = 4 * 1024 * 1024
-
-/**
- * The events of a call. Until the first part of an answer, another model can begin it again: the events before are held back, and
- * those of an abandoned answer are left out.
- */
-class AnswerEvents {
-  readonly #events: AsyncIterator<ModelCallEvent>
-  #start: ModelCallBegun | undefined
-  #natives: Native[] = []
-  #held = 0
-
-  constructor(events: AsyncIterator<ModelCallEvent>) {
-    this.#events = events
-  }
-
-  get provider(): string {
-    return this.#start?.provider ?? ''
-  }
-  get dropped(): readonly RequestField[] {
-    return this.#start?.dropped ?? []
-  }
-  /** The original events before the first part. */
-  get natives(): readonly Native[] {
-    return this.#natives
-  }
-  /** Whether the server of the model speaks this API. */
-  get isNative(): boolean {
-    return this.#held > 0
-  }
-
-  /** Reads up to the first part of the answer, or its end, and returns it. */
-  async open(): Promise<ModelCallEvent> {
-    for (;;) {
-      const event = await this.next()
-      if (!event) throw callCut()
-      if (event.type === 'end' && event.status !== 'completed') continue // the stream throws next
-      if (event.type === 'start') this.#restart(event)
-      else if (event.type === 'native') {
-        if (this.#hold(event)) return event
-      } else if (isPart(event)) return event // other events before a part have no frames
-    }
-  }
-
-  async next(): Promise<ModelCallEvent | undefined> {
-    const { done, value } = await this.#events.next()
-    return done ? undefined : value
-  }
-
-  close(): void {
-    void this.#events.return?.().catch(() => {})
-  }
-
-  #restart(start: ModelCallBegun): void {
-    this.#start = start
-    this.#natives = []
-    this.#held = 0
-  }
-
-  /** Holds an original event back. Returns true if there are too many to hold: then the event counts as a part. */
-  #hold(event: Native): boolean {
-    this.#held += nativeFrame(event).length
-    if (this.#held > MOST_HELD) return true
-    this.#natives.push(event)
-    return false
-  }
-}
-
-/** Whether an event is a part of an answer, or its end. After one, the call does not begin again. */
-function isPart(event: ModelCallEvent): boolean {
-  if (event.type === 'text') return event.text !== ''
-  if (event.type === 'reasoning') return event.text !== '' || event.providerData !== undefined
-  return event.type === 'tool_call' || event.type === 'tool_call_delta' || event.type === 'end'
-}
-
 /** Writes the frames of an answer. */
 interface Writer {
   begin(): string
@@ -253,21 +158,18 @@ function translating({ provider }: AnswerEvents, prepared: PreparedCall): Writer
   }
 }
 
-/** An event as its server sent it: its data is JSON, parsed or as text. */
-function nativeFrame({ event, data }: Native): string {
-  const json = typeof data === 'string' ? data : JSON.stringify(data)
-  return event === undefined ? `data: ${json}\n\n` : `event: ${event}\ndata: ${json}\n\n`
-}
+const nativeFrame = (event: NativeEvent): string =>
+  `${event.event === undefined ? '' : `event: ${event.event}\n`}data: ${nativeText(event)}\n\n`
 
 /** Events after which a server sends no other. */
 const LAST: ReadonlySet<string | undefined> = new Set(['message_stop', 'error'])
 
 /** Passes on the events of a server that speaks this API. */
 class NativeFrames implements Writer {
-  readonly #held: readonly Native[]
+  readonly #held: readonly NativeEvent[]
   #last: string | undefined
 
-  constructor(held: readonly Native[]) {
+  constructor(held: readonly NativeEvent[]) {
     this.#held = held
     this.#last = held.at(-1)?.event
   }

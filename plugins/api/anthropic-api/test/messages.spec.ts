@@ -133,6 +133,26 @@ describe('POST /v1/messages', () => {
     expect(await count([user('hello'), assistant('hi'), user('how are you?')])).to.be.greaterThan(5)
   })
 
+  it('shows the reasoning of agents, and lists what their model does not get', async () => {
+    await using api = await serveApi({ profiles: { own: {} } })
+    const order = { model: 'profile:own', max_tokens: 2000, messages: [user('why?')], thinking: { type: 'adaptive' } }
+    const { body } = await api.ask(order)
+    expect(body.content.map(({ type }: { type: string }) => type)).to.deep.equal(['thinking', 'text'])
+    const { data } = await api.stream(order)
+    const thought = data.map(event => event.delta?.thinking ?? '').join('')
+    expect(thought).to.equal(body.content[0].thinking).and.not.equal('')
+    const hidden = await api.ask({ ...order, thinking: undefined })
+    expect(hidden.body.content.map(({ type }: { type: string }) => type)).to.deep.equal(['text'])
+
+    const plain = scripted([[{ type: 'text', text: 'yes' }, USAGE, STOP]], { supports: [] })
+    await using other = await serveApi({
+      give: [item(Providers, 'plain', plain)],
+      profiles: { own: { provider: 'plain', model: 'm', tools: [] } },
+    })
+    const { headers } = await other.ask({ ...order, max_tokens: 20_000, context_management: {} })
+    expect(headers.get('x-svc-dropped')!.split(', ').toSorted()).to.deep.equal(['context_management', 'max_tokens', 'thinking'])
+  })
+
   it('calls agents: their tools run inside, and the client runs its own', async () => {
     const two = scripted([
       [{ type: 'tool_call', id: 'c1', tool: 'current_time', arguments: {} }, CALLS],

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { runCommand } from '@svc/cli/command'
 import { svcError, systemContext } from '@svc/core'
-import { Http, Routes, type ServerClient } from '@svc/core/contracts'
-import { item, testHost } from '@svc/testing'
+import { Http, type ServerClient } from '@svc/core/contracts'
+import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { parse as parseToml } from 'smol-toml'
 import { parse as parseYaml } from 'yaml'
@@ -16,6 +16,7 @@ const PLUGINS = [
   'rest',
   'openai-api',
   'anthropic-api',
+  'gemini-api',
   'store-memory',
   'conversations',
   'selection',
@@ -37,15 +38,6 @@ const MOVES = [
   'PI_CODING_AGENT_DIR',
 ]
 const KEY = 'sk-canary-of-connect'
-
-/** A route that svc does not have. */
-const GEMINI = {
-  method: 'GET',
-  path: '/v1beta/models',
-  summary: 'of another plugin',
-  scope: 'chat',
-  handle: async () => ({ body: {} }),
-} as const
 
 type Tree = ReturnType<typeof JSON.parse>
 
@@ -148,7 +140,6 @@ const CHECKS: Readonly<Record<string, (out: string) => void>> = {
 describe('svc connect', () => {
   before(async () => {
     host = await testHost(PLUGINS.map(pluginFolder), {
-      give: [item(Routes, 'gemini', GEMINI)],
       config: {
         server: { port: 0 },
         providers: { local: {} },
@@ -337,14 +328,16 @@ describe('svc connect', () => {
   })
 
   it('reports a server that does not serve the API of the client, and one that is not there', async () => {
-    const plain = await testHost(PLUGINS.filter(name => name !== 'anthropic-api').map(pluginFolder), {
+    const plain = await testHost(PLUGINS.filter(name => !['anthropic-api', 'gemini-api'].includes(name)).map(pluginFolder), {
       config: { server: { port: 0 }, providers: { local: {} } },
     })
     const kept = url
     try {
       url = (await plain.service(Http).address(systemContext(signal)))!.url
       expect((await connect('claude-code')).err).to.equal('the server does not serve /v1/messages, which Claude Code needs')
-      expect(await connect('gemini')).to.include({ code: 'ENDPOINT_MISSING' })
+      const { code, err } = await connect('gemini')
+      expect(code).to.equal('ENDPOINT_MISSING')
+      expect(err).to.equal('the server does not serve /v1beta/models, which Gemini CLI needs')
       url = 'http://127.0.0.1:1'
       expect(await connect('pi')).to.include({ code: 'SERVER_UNREACHABLE' })
     } finally {

@@ -226,10 +226,11 @@ function createOwnedPaths({ routes, mounts }: Pick<ErrorFormattingOptions, 'rout
   }
 }
 
-/** Whether a route with this template can serve a path below `above`. A parameter matches every segment. */
+/** Whether a route with this template can serve a path below `above`. A parameter matches every segment, the rest all that follow. */
 function canBeBelow(template: string, above: string): boolean {
   const segments = template.split('/')
-  return above.split('/').every((segment, at) => segments[at] === segment || segments[at]?.startsWith(':') === true)
+  const rest = segments.at(-1)!.startsWith('*') ? segments.length - 1 : Infinity
+  return above.split('/').every((segment, at) => at >= rest || segments[at] === segment || segments[at]?.startsWith(':') === true)
 }
 
 const MEMBERS: readonly string[] = ['body', 'headers', 'event'] satisfies (keyof FormattedError)[]

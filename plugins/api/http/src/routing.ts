@@ -150,7 +150,7 @@ const methodsOf = (ctx: Context) => [...new Set([...matchedOf(ctx).flatMap(({ me
 function withoutTwins(all: readonly Bound[], log: Log): Bound[] {
   const seen = new Map<string, string>()
   return all.filter(({ name, plugin, route, isIsolated }) => {
-    const pattern = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`
+    const pattern = `${route.method} ${route.path.replaceAll(/([:*])[^/]+/g, '$1')}`
     const first = seen.get(pattern)
     const isLost = isIsolated && isReserved(route.path)
     if (first || isLost)

@@ -54,6 +54,28 @@ describe('routes', () => {
     expect(lines.map(line => JSON.parse(line)).find(line => line.route === 'two')).to.include({ level: 50, first: 'one' })
   })
 
+  it('can take the rest of the path, with its slashes, decoded; other routes win', async () => {
+    const route = (text: string, path: string, method: Route['method'] = 'GET'): Route => ({
+      method,
+      path,
+      summary: 'One',
+      handle: async ({ params }) => ({ text: `${text} ${params.rest ?? params.a ?? ''}` }),
+    })
+    await using served = await serve({
+      rest: route('rest', '/t/*rest'),
+      put: route('put', '/t/*rest', 'PUT'),
+      exact: route('exact', '/t/exact'),
+      below: route('below', '/t/x/:a/y'),
+    })
+    const get = async (path: string) => (await call(`${served.url}${path}`)).text
+    expect(await get('/t/a/b:c/d')).to.equal('rest a/b:c/d')
+    expect(await get('/t/a%2Fb%3Ac')).to.equal('rest a/b:c')
+    expect(await get('/t/exact')).to.equal('exact ')
+    expect((await call(`${served.url}/t/a/b`, { method: 'PUT' })).text).to.equal('put a/b')
+    expect((await call(`${served.url}/t/a/b`, { method: 'DELETE' })).status).to.equal(405)
+    expect((await call(`${served.url}/t`)).status).to.equal(404)
+  })
+
   it('that are literal win over those with parameters', async () => {
     const route = (text: string, path: string): Route => ({ method: 'GET', path, summary: 'One', handle: async () => ({ text }) })
     await using served = await serve({ any: route('any', '/t/:a'), exact: route('exact', '/t/exact') })

@@ -38,14 +38,6 @@ export const invalidParam = (param: string, reason: string, more: Readonly<Recor
 export const unsupportedParam = (param: string, model: string): SvcError =>
   invalidParam(param, `is not supported for the model ${model.slice(0, 200)}`, { unsupported: true })
 
-export const methodNotAllowed = (method: string, allowed: readonly string[]): SvcError =>
-  svcError('METHOD_NOT_ALLOWED', `${method.slice(0, 20)} is not allowed here`, { details: { allowed } })
-
-export const modelNotFound = (name: string): SvcError =>
-  svcError('MODEL_NOT_FOUND', `there is no model "${name.slice(0, 200)}"`, {
-    details: { provider: null, model: name.slice(0, 200) },
-  })
-
 /** The names of fields in the requests of an API, by their names in `OpenRequest`. */
 export type FieldNames = Readonly<Partial<Record<RequestField, string>>>
 

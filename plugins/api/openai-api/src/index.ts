@@ -1,5 +1,5 @@
 import { definePlugin, schema, systemContext } from '@svc/core'
-import { Conversations, ErrorFormats, Http, JobKinds, Jobs, Mounts, NamedModels, Routes, Store } from '@svc/core/contracts'
+import { Conversations, ErrorFormats, Http, JobKinds, Jobs, NamedModels, Routes, Store } from '@svc/core/contracts'
 import { createChatRoute } from './chat/route.ts'
 import { createEmbeddingsRoute } from './embeddings.ts'
 import { ERROR_FORMAT, withErrors } from './errors.ts'
@@ -34,10 +34,9 @@ export default definePlugin({
   async setup(scope, { http, named, ...stores }) {
     const { enabled, hold_ms: holdMs, responses } = scope.config
     if (!enabled) return
-    const { list, one, nested } = createModelRoutes(named)
+    const { list, one } = createModelRoutes(named)
     scope.add(Routes, 'openai_models', withErrors(list))
     scope.add(Routes, 'openai_model', withErrors(one))
-    scope.add(Mounts, 'openai_models', nested)
     scope.add(Routes, 'openai_chat', withErrors(createChatRoute({ named, http, holdMs })))
     scope.add(Routes, 'openai_embeddings', withErrors(createEmbeddingsRoute(named, http)))
     scope.add(ErrorFormats, 'openai', ERROR_FORMAT)

@@ -1,6 +1,4 @@
-import type { CallContext } from '@svc/core'
-import type { Mount, NamedModel, NamedModels, Route } from '@svc/core/contracts'
-import { methodNotAllowed, modelNotFound } from './errors.ts'
+import type { NamedModel, NamedModels, Route, RouteRequest } from '@svc/core/contracts'
 
 /** No model has a date of creation. Clients read the epoch as unknown. */
 const CREATED = 0
@@ -23,6 +21,19 @@ const modelWire = ({ id, kind, owner, description, context, output }: NamedModel
   ...(output === undefined ? {} : { max_tokens: output }),
 })
 
+/** SDKs of Google use this path too, and read other fields. They send this header. */
+const GOOGLE_HEADER = 'x-goog-api-client'
+
+const wireFor = ({ headers }: RouteRequest) => (headers[GOOGLE_HEADER] === undefined ? modelWire : googleWire)
+
+const googleWire = (model: NamedModel) => ({
+  ...modelWire(model),
+  name: `models/${model.id}`,
+  displayName: model.id,
+  ...(model.context === undefined ? {} : { inputTokenLimit: model.context }),
+  ...(model.output === undefined ? {} : { outputTokenLimit: model.output }),
+})
+
 const MODEL = {
   type: 'object',
   properties: {
@@ -40,9 +51,8 @@ const MODEL = {
   },
 } as const
 
-/** `GET /v1/models` and `GET /v1/models/{id}`. The mount serves ids with slashes that are not percent-encoded. */
-export function createModelRoutes(named: NamedModels): { readonly list: Route; readonly one: Route; readonly nested: Mount } {
-  const find = async (id: string, ctx: CallContext) => ({ body: modelWire(await named.find(id, ctx)) })
+/** `GET /v1/models` and `GET /v1/models/{id}`. */
+export function createModelRoutes(named: NamedModels): { readonly list: Route; readonly one: Route } {
   return {
     list: {
       method: 'GET',
@@ -51,38 +61,17 @@ export function createModelRoutes(named: NamedModels): { readonly list: Route; r
       description: 'The list has the fields of the OpenAI API, of the Anthropic API, and an empty list for Codex.',
       scope: 'chat',
       responses: { '200': { description: 'The models, then the agents.', schema: LIST } },
-      handle: async (_request, ctx) => ({ body: listWire(await named.list(ctx)) }),
+      handle: async (request, ctx) => ({ body: listWire(await named.list(ctx), request) }),
     },
     one: {
       method: 'GET',
-      path: '/v1/models/:id',
+      path: '/v1/models/*id',
       summary: 'Get a model or agent',
       description: 'An id can contain slashes and colons, also without percent-encoding.',
       scope: 'chat',
       responses: { '200': { description: 'The model.', schema: MODEL } },
-      handle: ({ params }, ctx) => find(params.id!, ctx),
+      handle: async (request, ctx) => ({ body: wireFor(request)(await named.find(request.params.id!, ctx)) }),
     },
-    nested: {
-      path: MODELS_PATH,
-      scope: 'chat',
-      async answer({ method = '', url = '' }, ctx) {
-        if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method, ['GET'])
-        return find(idIn(url), ctx)
-      },
-    },
-  }
-}
-
-const MODELS_PATH = '/v1/models'
-
-/** The id in a path below that of the models. Throws MODEL_NOT_FOUND for one that is not valid percent-encoding. */
-function idIn(url: string): string {
-  const [path = ''] = url.split('?', 1)
-  const id = path.slice(MODELS_PATH.length + 1)
-  try {
-    return decodeURIComponent(id)
-  } catch {
-    throw modelNotFound(id)
   }
 }
 
@@ -98,12 +87,12 @@ const LIST = {
   },
 } as const
 
-const listWire = (models: readonly NamedModel[]) => ({
+const listWire = (models: readonly NamedModel[], request: RouteRequest) => ({
   object: 'list',
-  data: models.map(modelWire),
+  data: models.map(wireFor(request)),
   has_more: false,
   first_id: models[0]?.id ?? null,
   last_id: models.at(-1)?.id ?? null,
   // Codex needs the list. An entry would replace its own instructions for a model, so the list is empty.
-  models: [],
+  models: request.headers[GOOGLE_HEADER] === undefined ? [] : models.map(googleWire),
 })

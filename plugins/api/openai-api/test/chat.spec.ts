@@ -226,6 +226,11 @@ describe('a chat completion', () => {
     const capped = await api.chat({ model: 'profile:coder', messages: [user('one two three four')], max_tokens: 2 })
     expect(capped.body.choices[0]).to.nested.include({ finish_reason: 'length', 'message.content': 'You said' })
     const large = await api.chat({ model: 'profile:coder', messages: [user('x')], max_tokens: 100_000 })
-    expect(large.status).to.equal(200)
+    expect([large.status, large.headers.get('x-svc-dropped')]).to.deep.equal([200, 'max_tokens'])
+    const order = { model: 'profile:coder', messages: [user('why?')], reasoning_effort: 'low' }
+    const { reasoning_content: thought } = (await api.chat(order)).body.choices[0].message
+    expect(thought).to.be.a('string').and.not.equal('')
+    const streamed = (await api.stream(order)).choices.map(({ delta }) => (delta.reasoning_content ?? '') as string)
+    expect(streamed.join('')).to.equal(thought)
   })
 })

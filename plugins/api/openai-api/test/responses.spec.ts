@@ -489,3 +489,47 @@ describe('data of a provider in a response', () => {
     expect([got.status, got.headers.get('x-svc-dropped')]).to.deep.equal([200, 'input.encrypted_content'])
   })
 })
+
+describe('a response of a server that speaks the Responses API', () => {
+  const thought = {
+    id: 'rs_1',
+    type: 'reasoning',
+    summary: [{ type: 'summary_text', text: 'Hm.' }],
+    encrypted_content: 'gAAAA+/==',
+  }
+  const call = { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'edit', arguments: '{"a":"x"}', status: 'completed' }
+  const usage = { input_tokens: 9, output_tokens: 4, input_tokens_details: { cached_tokens: 2 } }
+  const answerOf = (output: object[]) => ({ id: 'resp_9', object: 'response', status: 'completed', output, usage })
+  const event = (type: string, rest: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`
+  const eventsOf = (output: object[]) =>
+    output.map((done, output_index) => event('response.output_item.done', { output_index, item: done })).join('') +
+    event('response.completed', { response: answerOf(output) })
+
+  for (const stream of [false, true])
+    it(`has encrypted reasoning that goes back byte for byte (${stream ? 'stream' : 'whole'})`, async () => {
+      await using api = await startResponses({
+        upstream: ({ body }, reply) =>
+          (body as Tree).stream ? reply.end(eventsOf([thought, call])) : reply.json(200, answerOf([thought, call])),
+      })
+      const { url } = api.api.upstream
+      const providers = { up: { type: 'openai', preset: 'openai', api: 'responses', base_url: `${url}/v1`, models: ['gpt-5'] } }
+      await using own = await startResponses({
+        config: { providers: { local: {}, up: { ...providers.up, api_key_env: 'SVC_TEST_OPENAI_API_KEY' } } },
+      })
+      const input = [says('user', 'go')]
+      const asked = { model: 'up/gpt-5', input, tools: [fn('edit')], include: ['reasoning.encrypted_content'], store: false }
+      const { output } = stream ? (await own.stream(asked)).response : (await own.respond(asked)).body
+      expect(output[0].summary).to.deep.equal(thought.summary)
+      const result = { type: 'function_call_output', call_id: 'c1', output: 'ok' }
+      const next = await own.respond({ ...asked, input: [...input, ...output, result] })
+      expect(next.status, next.text).to.equal(200)
+      const sent = api.api.upstream.received.findLast(({ method }) => method === 'POST')!.body as Tree
+      expect(sent.input).to.deep.equal([
+        { type: 'message', role: 'user', content: 'go' },
+        thought,
+        { type: 'function_call', call_id: 'c1', name: 'edit', arguments: '{"a":"x"}' },
+        result,
+      ])
+      expect(sent).to.deep.include({ store: false, include: ['reasoning.encrypted_content'] })
+    })
+})

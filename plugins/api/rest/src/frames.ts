@@ -17,6 +17,7 @@ export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, ctx: 
         yield tokenFrame(++id, event)
         continue
       }
+      if (event.type === 'reasoning') continue // no route asks for it
       if (event.type === 'start') start = event
       if (event.type === 'end' && event.status === 'cancelled' && isCut(ctx)) {
         ended = true

@@ -33,7 +33,7 @@ export function openApiDocument({ version, routes, codes, schemes }: DocumentOpt
   }
 }
 
-const templateOf = (path: string) => path.replaceAll(/:([^/]+)/g, '{$1}')
+const templateOf = (path: string) => path.replaceAll(/[:*]([^/]+)/g, '{$1}')
 
 /** Describes a route. If a plugin's schema is invalid, only its own description is reduced, not the whole document. */
 function described(name: string, route: Route, publish: Publish, security: Security): Tree {
@@ -57,7 +57,9 @@ function operation(name: string, route: Route, publish: Publish, security: Secur
     ...requestBody(route, publish),
     responses: {
       ...errorRefs(route),
-      ...Object.fromEntries(Object.entries(route.responses ?? {}).map(([status, item]) => [status, response(item, publish)])),
+      ...Object.fromEntries(
+        Object.entries(route.responses ?? {}).map(([status, item]) => [status, response(item, publish, streamOf(route, status))])
+      ),
     },
   }
 }
@@ -75,10 +77,17 @@ function requestBody({ body, accepts = 'json' }: Route, publish: Publish): Tree 
   return { requestBody: { required: true, content: { [MEDIA_TYPES[accepts]]: media } } }
 }
 
-const tagOf = (path: string) => path.split('/').find(part => part !== '' && part !== 'api' && part !== 'v1') ?? 'service'
+const tagOf = (path: string) =>
+  path.split('/').find(part => part !== '' && part !== 'api' && part !== 'v1' && part !== 'v1beta') ?? 'service'
 
 const pathParameters = (path: string) =>
-  [...path.matchAll(/:([^/]+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }))
+  [...path.matchAll(/([:*])([^/]+)/g)].map(([, mark, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    ...(mark === '*' ? { description: 'The rest of the path: it can contain slashes' } : {}),
+    schema: { type: 'string' },
+  }))
 
 function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[] {
   const { properties = {}, required = [] } = (typeof query === 'object' ? query : {}) as {
@@ -93,8 +102,19 @@ function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[
   }))
 }
 
-function response({ description, schema, contentType = 'application/json' }: RouteResponse, publish: Publish): Tree {
-  return { description, ...(schema === undefined ? {} : { content: { [contentType]: { schema: publish(schema) } } }) }
+/** The media type of a route that decides per request between a whole reply, which is described, and a stream. */
+const streamOf = (route: Route, status: string) => ('stream' in route && status === '200' ? route.streams : undefined)
+
+const EVENTS = { schema: { type: 'string', description: 'The events of a stream' } }
+
+function response(
+  { description, schema, contentType = 'application/json' }: RouteResponse,
+  publish: Publish,
+  stream: string | undefined
+): Tree {
+  if (schema === undefined) return { description }
+  const streamed = stream === undefined || stream === contentType ? {} : { [stream]: EVENTS }
+  return { description, content: { [contentType]: { schema: publish(schema) }, ...streamed } }
 }
 
 /** Returns the error responses of a route, derived from its input. */
@@ -116,7 +136,7 @@ function errorRefs(route: Route): Tree {
 
 /** Whether the path, the body or a required query parameter can name something that does not exist. */
 const namesSomething = ({ path, body, query }: Route) =>
-  path.includes(':') ||
+  /[:*]/.test(path) ||
   body !== undefined ||
   (typeof query === 'object' && Array.isArray(query.required) && query.required.length > 0)
 

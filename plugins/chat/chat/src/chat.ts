@@ -151,10 +151,13 @@ class TurnRun {
   take(event: ModelCallEvent): TurnEvent | undefined {
     if (event.type === 'start') {
       this.#turn.who = { provider: event.provider, model: event.model }
+      this.#turn.dropped = event.dropped ?? []
       return undefined
     }
     if (event.type === 'end') return this.#closeStep(event)
     this.#started = true
+    if (event.type === 'reasoning' && event.text !== '' && this.#isShown && this.#turn.asked.reasoning)
+      return { type: 'reasoning', content: event.text }
     if (event.type !== 'text') return undefined
     this.#turn.said += event.text
     return this.#isShown && !this.#turn.form ? { type: 'token', content: event.text, index: this.#turn.tokens++ } : undefined

@@ -20,6 +20,7 @@ import type {
   ModelCalls,
   ModelRef,
   OpenTurn,
+  RequestField,
   Selected,
   Selection,
   StoredMessage,
@@ -93,6 +94,8 @@ export interface Turn {
   finish: FinishReason | undefined
   /** Calls of client tools that end the turn. */
   clientCalls: readonly ToolCallPart[]
+  /** Fields that the model of the last step does not get. */
+  dropped: readonly RequestField[]
   /** The messages of this turn that the conversation will store. */
   readonly made: StoredMessage[]
   /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
@@ -150,6 +153,7 @@ export async function beginTurn(
     clientTools: new Set(asked.clientTools?.map(tool => tool.name)),
     finish: undefined,
     clientCalls: [],
+    dropped: [],
     made: given ? [] : [userMessage(asked.message)],
     aside: undefined,
     usage: { input: 0, output: 0, cached: 0 },
@@ -254,6 +258,7 @@ export function startEvent(turn: Turn, ctx: CallContext): TurnEvent {
     timestamp: timestamp(),
     conversationId: turn.open.conversationId,
     ...turn.who,
+    ...(turn.dropped.length === 0 ? {} : { dropped: turn.dropped }),
   }
 }
 

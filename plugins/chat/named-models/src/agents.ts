@@ -2,6 +2,7 @@ import { type CallContext, codeOf, type SvcError, svcError } from '@svc/core'
 import type {
   Chat,
   Json,
+  MessagePart,
   ModelCallEnd,
   ModelCallEvent,
   ModelMessage,
@@ -76,35 +77,43 @@ function checkFields(request: OpenRequest, { kind }: Agent): void {
       )
 }
 
-/** A turn of chat that is not stored. Calls of client tools end it. */
-async function* streamTurn(
-  { chat, hidden }: AgentServices,
-  agent: Agent,
-  { request, defaults, limits }: NamedCall,
-  ctx: CallContext
-): AsyncGenerator<ModelCallEvent, void> {
-  if (!chat) throw notFound(`${agent.kind}:${agent.agent}`)
-  checkFields(request, agent)
-  const messages = await hidden.inserted(request.messages, ctx)
+/** The turn of a profile, which is not stored. */
+function turnOf(agent: Agent, { request, defaults, limits }: NamedCall, messages: readonly ModelMessage[]): TurnRequest {
   const { tools, responseSchema, maxTokens } = request
   const parameters = Object.fromEntries(
     PARAMETERS.filter(name => request[name] !== undefined).map(name => [name, request[name]])
   ) as ModelParameters
-  const turn: TurnRequest = {
+  return {
     message: '',
     messages,
     keep: false,
     profile: agent.agent,
     parameters,
+    reasoning: true,
     ...(request.toolChoice === 'none' ? { tools: [] } : tools ? { clientTools: tools } : {}),
     ...(responseSchema === undefined ? {} : { responseSchema }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(defaults ? { defaults } : {}),
     ...(limits?.timeoutMs === undefined ? {} : { timeoutMs: limits.timeoutMs }),
   }
+}
+
+/** A turn of chat. Calls of client tools end it. */
+async function* streamTurn(
+  { chat, hidden }: AgentServices,
+  agent: Agent,
+  call: NamedCall,
+  ctx: CallContext
+): AsyncGenerator<ModelCallEvent, void> {
+  if (!chat) throw notFound(`${agent.kind}:${agent.agent}`)
+  const { request } = call
+  checkFields(request, agent)
+  const turn = turnOf(agent, call, await hidden.inserted(request.messages, ctx))
   let failure: SvcError | undefined
   for await (const event of chat.stream(turn, ctx)) {
-    if (event.type === 'start') yield { type: 'start', provider: event.provider, model: event.model }
+    if (event.type === 'start')
+      yield { type: 'start', provider: event.provider, model: event.model, ...droppedOf(request, event.dropped) }
+    else if (event.type === 'reasoning') yield { type: 'reasoning', text: event.content }
     else if (event.type === 'token') yield { type: 'text', text: event.content }
     else if (event.type === 'error') {
       const { code, message, details } = event.error
@@ -116,6 +125,25 @@ async function* streamTurn(
   }
 }
 
+/** The fields of the request that the model does not get. The profile can have set others. */
+function droppedOf(request: OpenRequest, fields: readonly RequestField[] = []) {
+  const isAsked = (field: RequestField) => {
+    if (field === 'strictTools') return request.tools?.some(({ strict }) => strict === true) === true
+    return CONTENT.has(field) || request[field as keyof OpenRequest] !== undefined
+  }
+  const dropped = fields.filter(isAsked)
+  return dropped.length === 0 ? {} : { dropped }
+}
+
+/** Kinds of content, which are in messages. */
+const CONTENT: ReadonlySet<RequestField> = new Set(['cacheHints', 'images', 'imageUrls', 'files', 'audio'])
+
+/** The text and the reasoning of the model. Its opaque data stays with the steps that svc keeps. */
+const shownPart = (part: MessagePart): readonly MessagePart[] => {
+  if (part.type === 'text') return [part]
+  return part.type === 'reasoning' && part.text !== '' ? [{ type: 'reasoning', text: part.text }] : []
+}
+
 /** The last events of a turn as events of a model call. */
 async function endOfTurn(
   end: TurnEnd,
@@ -124,9 +152,7 @@ async function endOfTurn(
   ctx: CallContext
 ): Promise<ModelCallEvent[]> {
   const calls = end.calls && end.status === 'completed' ? await hidden.keep(end.calls, end.made ?? [], ctx) : []
-  const text = (end.made ?? [])
-    .filter(({ role }) => role === 'assistant')
-    .flatMap(({ parts }) => parts.filter(part => part.type === 'text'))
+  const said = (end.made ?? []).filter(({ role }) => role === 'assistant').flatMap(({ parts }) => parts.flatMap(shownPart))
   const { input, output, cached } = end.usage
   const usage = { input, output, ...(cached === undefined ? {} : { cached }) }
   const finish = calls.length > 0 ? 'tool_calls' : end.finish === 'tool_calls' ? 'stop' : (end.finish ?? 'stop')
@@ -135,7 +161,7 @@ async function endOfTurn(
     status: end.status,
     provider: end.provider,
     model: end.model,
-    message: { role: 'assistant', parts: [...text, ...calls] },
+    message: { role: 'assistant', parts: [...said, ...calls] },
     finish,
     usage,
     tried: [],

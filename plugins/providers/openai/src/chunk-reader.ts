@@ -260,7 +260,7 @@ class ChoiceReader {
 /** OpenAI writes the probability 0 as -9999. JSON has no -Infinity. */
 const LEAST = -9999
 
-function tokenOf(wire: unknown): TokenLogprob | undefined {
+export function tokenOf(wire: unknown): TokenLogprob | undefined {
   const one = plainToken(wire)
   const alternatives = isTree(wire) && Array.isArray(wire.top_logprobs) ? wire.top_logprobs.map(plainToken) : []
   const top = alternatives.filter(alternative => alternative !== undefined)
@@ -281,7 +281,7 @@ function plainToken(wire: unknown): Omit<TokenLogprob, 'top'> | undefined {
 const isByte = (value: unknown): value is number => Number.isInteger(value) && Number(value) >= 0 && Number(value) < 256
 
 /** A source in the form of OpenAI and OpenRouter, or with its fields beside the type. */
-function cite(annotation: unknown, emit: Emit): void {
+export function cite(annotation: unknown, emit: Emit): void {
   if (textIn(annotation, 'type') !== 'url_citation') return
   const nested = treeIn(annotation, 'url_citation')
   const source = Object.keys(nested).length > 0 ? nested : annotation

@@ -7,6 +7,8 @@ export interface ServerFeatures {
   readonly supports: readonly ModelFeature[]
   /** True if its models have OpenAI's names, which tell whether they reason and so refuse some fields. */
   readonly reasoningModels?: boolean
+  /** The API of the server that the provider uses. Default: chat completions. */
+  readonly api?: 'responses'
 }
 
 /** What chat completions of OpenAI support. */
@@ -49,6 +51,26 @@ export const isReasoningModel = (model: string): boolean => REASONING_MODELS.tes
 /** What the reasoning models of OpenAI support. */
 const REASONING: readonly ModelFeature[] = [...CHAT.filter(feature => !NOT_REASONING.includes(feature)), 'reasoning_effort']
 
+/** What the Responses API has. https://platform.openai.com/docs/api-reference/responses/create */
+const RESPONSES: ReadonlySet<ModelFeature> = new Set([
+  'top_p',
+  'logprobs',
+  'reasoning_effort',
+  'parallel_tool_calls',
+  'strict_tools',
+  'tool_choice',
+  'json',
+  'response_schema',
+  'high_temperature',
+  'image_urls',
+  'files',
+  'tool_call_deltas',
+])
+
+/** Those of the features that the Responses API has. */
+export const inResponses = (features: readonly ModelFeature[]): readonly ModelFeature[] =>
+  features.filter(feature => RESPONSES.has(feature))
+
 /** Names of models that make embeddings. */
 const EMBEDS = /embed|minilm|(^|[-/])(bge|gte|e5)([-_.:]|$)/i
 
@@ -63,10 +85,10 @@ export function described(model: ModelInfo, server: ServerFeatures): ModelInfo {
 }
 
 /** The features of a model, if they differ from those of its server. */
-function supportsOf(id: string, { reasoningModels, supports }: ServerFeatures): readonly ModelFeature[] | undefined {
+function supportsOf(id: string, { reasoningModels, supports, api }: ServerFeatures): readonly ModelFeature[] | undefined {
   if (reasoningModels !== true) return undefined
-  if (isReasoningModel(id)) return REASONING
-  return /(^|-)audio(-|$)/.test(id) ? [...supports, 'audio'] : undefined
+  if (isReasoningModel(id)) return api === 'responses' ? inResponses(REASONING) : REASONING
+  return api === undefined && /(^|-)audio(-|$)/.test(id) ? [...supports, 'audio'] : undefined
 }
 
 /** The features that a server names in `supported_parameters` of a model. */

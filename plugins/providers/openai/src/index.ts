@@ -14,6 +14,16 @@ const api_version = {
   pattern: '^[\\w.-]+$',
   description: 'For `azure`: value of the query `api-version`, if the server requires it.',
 }
+const api = {
+  enum: ['chat_completions', 'responses'],
+  description:
+    'API of the server: `chat_completions` (default), or `responses`, which returns encrypted reasoning between the steps of a turn.',
+}
+const reasoning_summary = {
+  enum: ['auto', 'concise', 'detailed'],
+  description:
+    'For `api: responses`: ask for a summary of the reasoning. OpenAI requires a verified organization for some models.',
+}
 const prompt_cache = {
   type: 'boolean',
   description:
@@ -25,7 +35,7 @@ export default definePlugin({
   type: 'openai',
   config: schema<OpenAiConfig>({
     type: 'object',
-    properties: { preset, ...ENTRY, api_version, prompt_cache },
+    properties: { preset, ...ENTRY, api_version, prompt_cache, api, reasoning_summary },
     additionalProperties: false,
   }),
   async check(config, name = 'openai') {

@@ -13,11 +13,13 @@ import {
 import type { UpstreamEntry } from '@svc/provider-http/entry'
 import { ChunkReader } from './chunk-reader.ts'
 import { embedBody, readEmbeddings } from './embeddings.ts'
-import { described } from './features.ts'
+import { described, inResponses } from './features.ts'
 import { failureOf } from './failure.ts'
 import { modelsOf } from './models.ts'
 import { type Preset, type PresetName, PRESETS } from './presets.ts'
 import { bodyOf } from './request.ts'
+import { ResponseReader } from './response-reader.ts'
+import { responsesBody } from './responses-request.ts'
 
 /** The problems of an entry that its schema cannot find, such as a missing key. */
 export const checkEntry = (name: string, config: OpenAiConfig) => entryProblems(serverOf(name, config))
@@ -42,8 +44,12 @@ export async function openProvider(
     models,
     countTokens: async request => estimateTokens(request),
     chat: (request, ctx) => {
-      const reader = new ChunkReader(name, preset, upstream, request)
       const method = request.gathered ? 'whole' : 'stream'
+      if (preset.api === 'responses') {
+        const body = responsesBody(request, name, preset, { summary: config.reasoning_summary })
+        return upstream[method](`/responses${query}`, body, new ResponseReader(name, upstream, request), ctx)
+      }
+      const reader = new ChunkReader(name, preset, upstream, request)
       const native = nativeOf(request, preset.protocol)
       const options = native && { headers: nativeHeaders(native, NATIVE_HEADERS) }
       return upstream[method](`/chat/completions${query}`, bodyOf(request, name, preset), reader, ctx, options)
@@ -86,6 +92,8 @@ export interface OpenAiConfig extends UpstreamEntry {
   readonly preset?: PresetName
   readonly api_version?: string
   readonly prompt_cache?: boolean
+  readonly api?: 'chat_completions' | 'responses'
+  readonly reasoning_summary?: 'auto' | 'concise' | 'detailed'
 }
 
 /** The server of an entry: its address, dialect and credentials. */
@@ -100,7 +108,7 @@ interface Server {
 
 /** Resolves the server of an entry and reads its key. Throws PROVIDER_CONFIG, PROVIDER_KEY. */
 async function serverOf(name: string, config: OpenAiConfig): Promise<Server> {
-  const base: Preset = PRESETS[presetOf(name, config)]
+  const base = withApi(PRESETS[presetOf(name, config)], name, config)
   const preset: Preset = config.prompt_cache === undefined ? base : { ...base, cacheKey: config.prompt_cache }
   const baseUrl = config.base_url ?? preset.baseUrl
   if (baseUrl === undefined) throw noBaseUrl(name)
@@ -121,6 +129,16 @@ async function serverOf(name: string, config: OpenAiConfig): Promise<Server> {
   }
 }
 
+/** A server as the API of the entry shows it. Original requests are those of chat completions. */
+function withApi(preset: Preset, name: string, { api, reasoning_summary }: OpenAiConfig): Preset {
+  if (api === 'responses') {
+    const { protocol: _, ...rest } = preset
+    return { ...rest, api, supports: inResponses(preset.supports) }
+  }
+  if (reasoning_summary !== undefined) throw noSummary(name)
+  return preset
+}
+
 function presetOf(name: string, { preset, base_url }: OpenAiConfig): PresetName {
   if (preset !== undefined) return preset
   if (name !== 'openai' && isPreset(name)) return name
@@ -136,6 +154,12 @@ const noBaseUrl = (name: string) =>
   svcError('PROVIDER_CONFIG', `providers.${name} needs a base_url`, {
     where: `providers.${name}`,
     hint: `Write for example base_url: https://<resource>.openai.azure.com/openai/v1`,
+  })
+
+const noSummary = (name: string) =>
+  svcError('PROVIDER_CONFIG', `providers.${name}.reasoning_summary is for the Responses API only`, {
+    where: `providers.${name}.reasoning_summary`,
+    hint: 'Remove reasoning_summary, or set api: responses',
   })
 
 const noVersion = (name: string) =>

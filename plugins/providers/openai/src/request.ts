@@ -60,18 +60,24 @@ function samplingOf(request: ModelRequest, preset: Preset): Tree {
   }
 }
 
-function reasoningOf({ reasoningEffort: effort, reasoningTokens: tokens }: ModelRequest, preset: Preset): Tree {
+function reasoningOf(request: ModelRequest, preset: Preset): Tree {
+  const { reasoningTokens: tokens } = request
   if (tokens !== undefined && preset.reasoningTokens) return { reasoning: { max_tokens: tokens } }
-  // `xhigh` is the highest level of OpenAI.
-  if (effort !== undefined) return { reasoning_effort: effort === 'max' ? 'xhigh' : effort }
-  return tokens === undefined ? {} : { reasoning_effort: levelOf(tokens) }
+  const effort = effortOf(request)
+  return effort === undefined ? {} : { reasoning_effort: effort }
+}
+
+/** The effort in the words of OpenAI, whose highest level is `xhigh`. */
+export function effortOf({ reasoningEffort: effort, reasoningTokens: tokens }: ModelRequest): string | undefined {
+  if (effort !== undefined) return effort === 'max' ? 'xhigh' : effort
+  return tokens === undefined ? undefined : levelOf(tokens)
 }
 
 /** The level nearest to a number of tokens. */
 const levelOf = (tokens: number) => (tokens < 1024 ? 'minimal' : tokens <= 4096 ? 'low' : tokens <= 16_384 ? 'medium' : 'high')
 
 /** The API accepts at most 64 characters. The key can be the id of a conversation, which no server needs to know. */
-const hashOf = (key: string) => createHash('sha256').update(key).digest('base64url')
+export const hashOf = (key: string) => createHash('sha256').update(key).digest('base64url')
 
 const wireTools = perTools(tools => tools.map(toolOf))
 
@@ -92,7 +98,7 @@ function choiceOf({ toolChoice: choice, parallelToolCalls: parallel }: ModelRequ
   return { ...parallels, tool_choice: choice === 'required' ? preset.mustCall : choice }
 }
 
-const NAME = /^[\w-]{1,64}$/
+export const NAME = /^[\w-]{1,64}$/
 
 function formatOf(request: ModelRequest, preset: Preset): Tree {
   const { responseFormat, responseSchema: schema, responseSchemaName: name = '', responseSchemaStrict } = request
@@ -107,7 +113,7 @@ function formatOf(request: ModelRequest, preset: Preset): Tree {
 }
 
 /** True if a schema is valid in strict mode: each object is closed and requires all its properties. */
-function isStrict(schema: unknown): boolean {
+export function isStrict(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.every(isStrict)
   if (typeof schema !== 'object' || schema === null) return true
   const { properties, required, additionalProperties } = schema as {
@@ -149,7 +155,7 @@ function messagesOf(messages: readonly ModelMessage[], provider: string, preset:
 
 const textsOf = (parts: readonly MessagePart[]) => parts.flatMap(part => (part.type === 'text' ? part.text : [])).join('\n')
 
-const dataUrl = ({ data, mimeType }: Media) => `data:${mimeType};base64,${data}`
+export const dataUrl = ({ data, mimeType }: Media) => `data:${mimeType};base64,${data}`
 const imageOf = (image: Media): Wire => ({ type: 'image_url', image_url: { url: dataUrl(image) } })
 
 /** A string if the parts are only text, because some servers do not accept a list. */
@@ -184,7 +190,7 @@ function wirePart(part: MessagePart): Wire[] {
 }
 
 /** The API requires a name with the extension of the type. */
-const fileName = (mimeType: string) => `file.${/^[\w-]+\/([\w-]+)$/.exec(mimeType)?.[1] ?? 'bin'}`
+export const fileName = (mimeType: string) => `file.${/^[\w-]+\/([\w-]+)$/.exec(mimeType)?.[1] ?? 'bin'}`
 
 const SOUNDS: Readonly<Record<string, string>> = { mpeg: 'mp3', wave: 'wav', 'x-wav': 'wav', 'vnd.wave': 'wav', mp4: 'm4a' }
 
@@ -247,7 +253,7 @@ function imagesOf({ tool, content }: ToolResultPart): Wire[] {
 }
 
 /** A part of a tool result as text. `imagesOf` and `resultOf` send the images. */
-function wordsOf(part: ContentPart): string | readonly [] {
+export function wordsOf(part: ContentPart): string | readonly [] {
   if (part.type === 'text') return part.text
   if (part.type === 'image') return []
   if (part.type === 'audio') return `(audio, ${part.mimeType})`
@@ -260,7 +266,7 @@ const LONGEST = 40
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
 /** A tool call id that the server accepts. A valid id stays unchanged; any other id always gives the same short id. */
-function callId(id: string, { callIdLength }: Preset): string {
+export function callId(id: string, { callIdLength }: Preset): string {
   if (callIdLength === undefined) return id.length <= LONGEST ? id : shortened(id, LONGEST)
   return id.length === callIdLength && /^[A-Za-z0-9]+$/.test(id) ? id : shortened(id, callIdLength)
 }

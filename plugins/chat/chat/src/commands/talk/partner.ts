@@ -34,8 +34,10 @@ export async function localPartner(command: CommandContext, options: CommandHost
     async *ask(ask: ChatBody, signal: AbortSignal): AsyncGenerator<ChatEvent> {
       const ctx = systemContext(signal, randomUUID())
       try {
-        for await (const event of chat.stream(turnOf(ask), ctx))
-          yield event.type === 'error' ? errorEvent(explain(event.error, ctx.requestId).record) : eventOf(event)
+        for await (const event of chat.stream(turnOf(ask), ctx)) {
+          if (event.type === 'error') yield errorEvent(explain(event.error, ctx.requestId).record)
+          else if (event.type !== 'reasoning') yield eventOf(event)
+        }
       } catch (error) {
         throw signal.aborted ? error : refusal(error, ctx.requestId)
       }
