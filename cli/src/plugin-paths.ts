@@ -121,7 +121,10 @@ function ownPackages(): string[] {
   const top = upward(own).find(folder => existsSync(join(folder, 'node_modules', '@svc')))
   if (top === undefined) return [own]
   const scope = join(top, 'node_modules', '@svc')
-  const linked = readdirSync(scope).map(name => realpathSync(join(scope, name)))
+  const linked = readdirSync(scope)
+    .map(name => join(scope, name))
+    .filter(existsSync) // a package of another branch leaves its link behind
+    .map(path => realpathSync(path))
   const start = ['node_modules', 'package.json', 'package-lock.json', '.npmrc', 'scripts'].map(name => join(top, name))
   return [own, ...start, ...linked.filter(folder => folder.startsWith(top + sep))]
 }
