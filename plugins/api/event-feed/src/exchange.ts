@@ -1,6 +1,6 @@
 import type { BusEvent, CallContext, Events, Log } from '@svc/core'
 import type { Json, Peers } from '@svc/core/contracts'
-import type { EventRing, NumberedEvent } from './ring.ts'
+import { type EventRing, type NumberedEvent, OPENED } from './ring.ts'
 
 /** The topic between the workers. */
 export const TOPIC = 'event-feed'
@@ -18,6 +18,8 @@ interface ExchangeOptions {
   readonly ring: EventRing
   readonly events: Events
   readonly peers: Peers | undefined
+  /** Milliseconds after the last reader of any worker for which this one collects events. */
+  readonly lingerMs: number
   readonly log: Log
   readonly lasting: CallContext
 }
@@ -26,13 +28,23 @@ interface ExchangeOptions {
 export interface Exchange extends Disposable {
   /** Asks the others for the events that they keep. */
   begin(): undefined
-  /** Takes events of another worker, or the name of one that starts and asks for those so far. */
+  /** A reader begins: all workers collect events until it is disposed, and some time longer. */
+  reader(): Disposable
+  /**
+   * Takes events of another worker, `true` from one with a reader, or the name of one that starts and asks for those so far.
+   */
   take(message: Json): Promise<void>
 }
 
-export function createExchange({ worker, ring, events, peers, log, lasting }: ExchangeOptions): Exchange {
+/** Without a reader, it does not read the bus: an event then costs next to nothing. */
+export function createExchange({ worker, ring, events, peers, lingerMs, log, lasting }: ExchangeOptions): Exchange {
   const outgoing: NumberedEvent[] = []
   let timer: NodeJS.Timeout | undefined
+  let readers = 0
+  let reminder: NodeJS.Timeout | undefined
+  let sleeping: NodeJS.Timeout | undefined
+  /** Ends the collection. Undefined: this worker collects nothing. */
+  let following: AbortController | undefined
   const broadcast = (message: Json) =>
     peers
       ?.broadcast(TOPIC, message, lasting)
@@ -42,30 +54,69 @@ export function createExchange({ worker, ring, events, peers, log, lasting }: Ex
     for (const some of messagesOf(outgoing.splice(0, MOST_AT_ONCE))) void broadcast(some as unknown as Json)
     if (outgoing.length > 0) timer = setTimeout(send, SEND_MS).unref()
   }
-  const follow = async () => {
-    let seq = 0
-    for await (const event of events.subscribe({}, lasting)) {
-      seq += 1 + event.lost
-      const numbered = { worker, seq, ...plain(event) }
+  const follow = async (signal: AbortSignal) => {
+    for await (const event of events.subscribe({}, { ...lasting, signal })) {
+      const numbered = { worker, ...plain(event) }
       ring.add(numbered)
       if (!peers) continue
       outgoing.push(numbered)
       timer ??= setTimeout(send, SEND_MS).unref()
     }
   }
-  const sendAll = async (to: string, through: Peers) => {
-    for (const some of messagesOf(ring.all()))
-      for await (const _ of through.ask(to, TOPIC, some as unknown as Json, lasting)) break
+  const tell = async (to: string, message: Json, through: Peers) => {
+    for await (const _ of through.ask(to, TOPIC, message, lasting)) break
   }
-  void follow()
+  const sendAll = async (to: string, through: Peers) => {
+    for (const some of messagesOf(ring.all())) await tell(to, some as unknown as Json, through)
+  }
+  const sleep = () => {
+    following?.abort()
+    following = undefined
+  }
+  /** Collects events for the next `lingerMs`. */
+  const stayAwake = () => {
+    clearTimeout(sleeping)
+    if (lasting.signal.aborted) return
+    sleeping = setTimeout(() => (readers > 0 ? stayAwake() : sleep()), lingerMs).unref()
+    if (following) return
+    following = new AbortController()
+    void follow(AbortSignal.any([lasting.signal, following.signal]))
+    void events.publish(OPENED, {}, lasting)
+  }
+  const remind = () => void broadcast(true)
   return {
     begin: () => void broadcast(worker),
+    reader() {
+      readers += 1
+      stayAwake()
+      if (readers === 1) {
+        remind()
+        reminder = setInterval(remind, lingerMs / 3).unref()
+      }
+      return {
+        [Symbol.dispose]() {
+          readers -= 1
+          if (readers === 0) clearInterval(reminder)
+          stayAwake()
+        },
+      }
+    },
     async take(message) {
+      if (message === true) stayAwake()
       if (Array.isArray(message))
         for (const event of message as unknown as NumberedEvent[]) if (event.worker !== worker) ring.add(event)
-      if (typeof message === 'string' && message !== worker && peers) await sendAll(message, peers)
+      if (typeof message !== 'string' || message === worker || !peers || !following) return
+      // tells the new worker the number of this one, even if it has sent no event
+      void events.publish(OPENED, {}, lasting)
+      await sendAll(message, peers)
+      await tell(message, true, peers)
     },
-    [Symbol.dispose]: () => clearTimeout(timer),
+    [Symbol.dispose]() {
+      sleep()
+      clearInterval(reminder)
+      clearTimeout(sleeping)
+      clearTimeout(timer)
+    },
   }
 }
 
@@ -83,8 +134,8 @@ function messagesOf(events: readonly NumberedEvent[]): NumberedEvent[][] {
   return lists
 }
 
-function plain({ category, type, data, timestamp }: BusEvent): Omit<NumberedEvent, 'worker' | 'seq'> {
+function plain({ data, lost: _, ...event }: BusEvent): Omit<NumberedEvent, 'worker'> {
   const text = JSON.stringify(data)
   const fits = Buffer.byteLength(text) <= MOST_DATA
-  return { category, type, data: fits ? (JSON.parse(text) as NumberedEvent['data']) : { too_large: text.length }, timestamp }
+  return { ...event, data: fits ? (JSON.parse(text) as NumberedEvent['data']) : { too_large: text.length } }
 }

@@ -1,6 +1,17 @@
 import { resolve } from 'node:path'
-import { definePlugin, Host, schema, systemContext } from '@svc/core'
-import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
+import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
+import {
+  ConfigChanged,
+  ModelAliases,
+  Modes,
+  Peers,
+  ProtectedPaths,
+  Providers,
+  Selection,
+  Store,
+  Tools,
+} from '@svc/core/contracts'
+import { type Change, publishChange } from '@svc/plugin-kit'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
 import { CHANGED, changeOf, createSelection, openSession, type ServerSelection } from './selection.ts'
 
@@ -18,10 +29,10 @@ export default definePlugin({
     },
   }),
   check: config => checkProfiles(profilesPlace(config), config.profile),
-  requires: { store: Store, host: Host, providers: Providers, aliases: ModelAliases, modes: Modes, tools: Tools },
+  requires: { store: Store, host: Host, events: Events, providers: Providers, aliases: ModelAliases, modes: Modes, tools: Tools },
   optional: { peers: Peers },
   provides: Selection,
-  async setup(scope, { host, providers, aliases, modes, tools, ...shared }) {
+  async setup(scope, { host, events, providers, aliases, modes, tools, ...shared }) {
     const { profiles_file: _file, ...begin } = scope.config
     const profiles = await readProfiles(profilesPlace(scope.config))
     scope.add(ProtectedPaths, 'profiles', {
@@ -39,6 +50,16 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
-    return createSelection({ profiles, session, sources: { providers, aliases }, modes, begin })
+    return createSelection({
+      profiles,
+      session,
+      sources: { providers, aliases },
+      modes,
+      begin,
+      switched(before, after, ctx) {
+        const change = { type: ConfigChanged.type, subject: 'selection', before: { ...before }, after: { ...after } }
+        publishChange(events, scope.log, change as unknown as Change, ctx)
+      },
+    })
   },
 })

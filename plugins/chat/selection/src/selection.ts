@@ -28,6 +28,8 @@ export interface SelectionOptions {
   readonly session: ServerSelection
   readonly sources: ModelSources
   readonly modes: SlotView<Mode>
+  /** Called after a switch, with the state before and after it. */
+  readonly switched: (before: SessionState, after: SessionState, ctx: CallContext) => void
   /** The profile and mode of the command line. */
   readonly begin: { readonly profile?: string; readonly mode?: string }
 }
@@ -56,6 +58,11 @@ export function createSelection(parts: SelectionOptions): Selection {
   const profileNow = () => currentProfile(parts)
   const modeNow = () => currentMode(parts)
   const recent = createRecentChoices(parts)
+  const change = async (wanted: Partial<SessionState>, ctx: CallContext) => {
+    const before = session.now
+    await session.change(wanted, ctx)
+    parts.switched(before, { ...before, ...wanted }, ctx)
+  }
   const current = () => [
     ...(session.now.override ? [choiceOf(session.now.override, 'override')] : []),
     preferenceOf(profileNow()),
@@ -103,19 +110,19 @@ export function createSelection(parts: SelectionOptions): Selection {
 
     async switchProfile(name, ctx) {
       profileOf(name)
-      await session.change({ profile: name, override: null }, ctx)
+      await change({ profile: name, override: null }, ctx)
       return effective(ctx)
     },
 
     async switchModel(provider, model, ctx) {
       const real = await choose([choiceOf({ provider, model }, 'override')], sources, ctx)
-      await session.change({ override: { provider: real.provider, model: real.model } }, ctx)
+      await change({ override: { provider: real.provider, model: real.model } }, ctx)
       return effective(ctx)
     },
 
     async switchMode(mode, ctx) {
       mustBeMode(mode)
-      await session.change({ mode }, ctx)
+      await change({ mode }, ctx)
       return effective(ctx)
     },
   }

@@ -6,6 +6,7 @@ import {
   RunEnded,
   type RunEvent,
   type RunQueue,
+  RunStarted,
   type Store,
   type WorkflowDefinition,
   type WorkflowNode,
@@ -84,7 +85,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     ended(id, record) {
       counts.ended(record)
       readers.notify(id, undefined, record)
-      void parts.events.publish(RunEnded, endedOf(id, record), lasting)
+      void parts.events.publish(RunEnded, endedOf(id, record), { ...lasting, principal: { id: record.owner, scopes: [] } })
     },
     log,
     lasting,
@@ -92,7 +93,16 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
-  const starting = new RunStarter({ store, queue, library, definitions, loader, reading, worker })
+  const starting = new RunStarter({
+    started: ({ id: run, workflow }, ctx) => void parts.events.publish(RunStarted, { run, workflow }, ctx),
+    store,
+    queue,
+    library,
+    definitions,
+    loader,
+    reading,
+    worker,
+  })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
   const maintenance = new RunMaintenance({ store, queue, worker: parts.worker, retentionMs, maxAgeMs, log, lasting })
