@@ -14,7 +14,7 @@ export interface NumberedEvent {
   readonly timestamp: number
 }
 
-/** A worker begins to send its events. Readers do not see this event; it tells the number of the worker. */
+/** A worker begins to send its events. Readers do not see events of this category; this one tells the number of the worker. */
 export const OPENED = { category: 'FEED', type: 'feed_opened' } as const
 const isOpening = ({ category, type }: NumberedEvent) => category === OPENED.category && type === OPENED.type
 
@@ -144,7 +144,7 @@ export class EventRing {
         // a new reader does not miss what happened before its worker began to send
         if (!isNew || !isOpening(event)) lost += seq - known - 1
         position.set(worker, seq)
-        if (isOpening(event) || !isWanted(event, filter)) continue
+        if (event.category === OPENED.category || !isWanted(event, filter)) continue
         yield { ...event, cursor: cursorOf(this.#prefix, position), lost }
         lost = 0
       }
