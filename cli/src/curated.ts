@@ -14,6 +14,7 @@ const CURATED = [
   '@svc/plugin-mcp-client',
   '@svc/plugin-event-feed',
   '@svc/plugin-webhooks',
+  '@svc/plugin-logs',
   '@svc/plugin-metrics',
   '@svc/plugin-rate-limit',
   '@svc/plugin-auth-api-key',
