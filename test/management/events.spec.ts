@@ -117,6 +117,51 @@ describe('GET /api/v1/events', () => {
       await back.leave()
     }))
 
+  it('names what happens in CloudEvents without content, changes with their difference, and counts what a client has missed', () =>
+    inNewHome(async home => {
+      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ events: { keep: 20 } }))
+      await using service = await startService({ home })
+      const { url } = service
+      const stream = await openEvents(url)
+      await stream.next()
+      const content = 'a sentence that no event may contain'
+      const message = `/tool get_current_time {} ${content}`
+      const headers = { 'x-request-id': 'the-turn', 'content-type': 'application/json' }
+      const answer = await fresh(url).send({ method: 'POST', path: '/api/v1/chat', headers, body: { message } })
+      expect(answer.status, answer.text).to.equal(200)
+      await fresh(url).post('/api/v1/mode/switch', { mode: 'plan' })
+      const records: EventRecord[] = []
+      let last: string | undefined
+      while (records.at(-1)?.type !== 'svc.config_changed') {
+        const event = await nextOf(stream)
+        last = event.id
+        records.push(recordOf(event))
+      }
+      await stream.leave()
+      const types = records.map(({ type }) => type)
+      expect(types[0]).to.equal('svc.turn_started')
+      expect(types).to.include.members(['svc.model_completed', 'svc.turn_completed'])
+      expect(JSON.stringify(records)).to.not.include(content)
+      const completed = records.find(({ type }) => type === 'svc.turn_completed')!
+      expect(completed).to.deep.include({ specversion: '1.0', datacontenttype: 'application/json', principal: 'anonymous' })
+      expect(completed)
+        .to.have.property('subject')
+        .that.matches(/^conversations\//)
+      expect(completed.requestid).to.equal('the-turn')
+      expect(completed.data).to.include.keys(['turn', 'conversation_id', 'provider', 'model', 'duration_ms', 'output_tokens'])
+      const { data } = records.at(-1)!
+      expect(data).to.deep.equal({ subject: 'selection', before: { mode: null }, after: { mode: 'plan' } })
+
+      for (let at = 0; at < 30; at++) await say(url, 'more')
+      const back = await openEvents(url, '?types=turn_completed', { 'last-event-id': last! })
+      let lost: SentEvent | undefined
+      while (lost?.event !== 'svc.events_lost') lost = await back.next()
+      expect(lost.id ?? '').to.equal('')
+      // each turn has at least three events, and 20 are kept
+      expect((lost.data as unknown as { data: { count: number } }).data.count).to.be.at.least(70)
+      await back.leave()
+    }))
+
   it('shows callers their own events, and all to the scope admin', () =>
     inNewHome(async home => {
       await configure(home)

@@ -24,99 +24,110 @@ interface ExchangeOptions {
   readonly lasting: CallContext
 }
 
-/** Fills the ring: with the events of this worker, which it sends to the others, and with theirs. */
-export interface Exchange extends Disposable {
-  /** Asks the others for the events that they keep. */
-  begin(): undefined
-  /** A reader begins: all workers collect events until it is disposed, and some time longer. */
-  reader(): Disposable
-  /**
-   * Takes events of another worker, `true` from one with a reader, or the name of one that starts and asks for those so far.
-   */
-  take(message: Json): Promise<void>
-}
-
-/** Without a reader, it does not read the bus: an event then costs next to nothing. */
-export function createExchange({ worker, ring, events, peers, lingerMs, log, lasting }: ExchangeOptions): Exchange {
-  const outgoing: NumberedEvent[] = []
-  let timer: NodeJS.Timeout | undefined
-  let readers = 0
-  let reminder: NodeJS.Timeout | undefined
-  let sleeping: NodeJS.Timeout | undefined
+/**
+ * Fills the ring: with the events of this worker, which it sends to the others, and with theirs. Without a reader, it does not read the bus: an event then costs
+ * next to nothing.
+ */
+export class Exchange implements Disposable {
+  readonly #options: ExchangeOptions
+  readonly #outgoing: NumberedEvent[] = []
+  #sending: NodeJS.Timeout | undefined
+  #readers = 0
+  #reminding: NodeJS.Timeout | undefined
+  #sleeping: NodeJS.Timeout | undefined
   /** Ends the collection. Undefined: this worker collects nothing. */
-  let following: AbortController | undefined
-  const broadcast = (message: Json) =>
-    peers
-      ?.broadcast(TOPIC, message, lasting)
-      .catch((err: unknown) => log.debug({ err }, 'some workers did not get the events of this one'))
-  const send = () => {
-    timer = undefined
-    for (const some of messagesOf(outgoing.splice(0, MOST_AT_ONCE))) void broadcast(some as unknown as Json)
-    if (outgoing.length > 0) timer = setTimeout(send, SEND_MS).unref()
+  #following: AbortController | undefined
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options
   }
-  const follow = async (signal: AbortSignal) => {
+
+  /** Asks the others for the events that they keep. */
+  begin(): undefined {
+    this.#broadcast(this.#options.worker)
+  }
+
+  /** A reader begins: all workers collect events until it is disposed, and some time longer. */
+  reader(): Disposable {
+    this.#readers += 1
+    this.#stayAwake()
+    if (this.#readers === 1) {
+      const remind = () => this.#broadcast(true)
+      remind()
+      this.#reminding = setInterval(remind, this.#options.lingerMs / 3).unref()
+    }
+    return { [Symbol.dispose]: () => this.#readerLeft() }
+  }
+
+  /** Takes events of another worker, `true` from one with a reader, or the name of one that starts and asks for those so far. */
+  async take(message: Json): Promise<void> {
+    const { worker, ring, events, peers, lasting } = this.#options
+    if (message === true) this.#stayAwake()
+    if (Array.isArray(message))
+      for (const event of message as unknown as NumberedEvent[]) if (event.worker !== worker) ring.add(event)
+    if (typeof message !== 'string' || message === worker || !peers || !this.#following) return
+    // tells the new worker the number of this one, even if it has sent no event
+    void events.publish(OPENED, {}, lasting)
+    for (const some of messagesOf(ring.all())) await this.#tell(message, some as unknown as Json, peers)
+    await this.#tell(message, true, peers)
+  }
+
+  [Symbol.dispose](): void {
+    this.#following?.abort()
+    clearInterval(this.#reminding)
+    clearTimeout(this.#sleeping)
+    clearTimeout(this.#sending)
+  }
+
+  #readerLeft(): void {
+    this.#readers -= 1
+    if (this.#readers === 0) clearInterval(this.#reminding)
+    this.#stayAwake()
+  }
+
+  /** Collects events for the next `lingerMs`. */
+  #stayAwake(): void {
+    const { lingerMs, events, lasting } = this.#options
+    clearTimeout(this.#sleeping)
+    if (lasting.signal.aborted) return
+    this.#sleeping = setTimeout(() => (this.#readers > 0 ? this.#stayAwake() : this.#sleep()), lingerMs).unref()
+    if (this.#following) return
+    this.#following = new AbortController()
+    void this.#follow(AbortSignal.any([lasting.signal, this.#following.signal]))
+    void events.publish(OPENED, {}, lasting)
+  }
+
+  #sleep(): void {
+    this.#following?.abort()
+    this.#following = undefined
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { worker, ring, events, peers, lasting } = this.#options
     for await (const event of events.subscribe({}, { ...lasting, signal })) {
       const numbered = { worker, ...plain(event) }
       ring.add(numbered)
       if (!peers) continue
-      outgoing.push(numbered)
-      timer ??= setTimeout(send, SEND_MS).unref()
+      this.#outgoing.push(numbered)
+      this.#sending ??= setTimeout(() => this.#send(), SEND_MS).unref()
     }
   }
-  const tell = async (to: string, message: Json, through: Peers) => {
-    for await (const _ of through.ask(to, TOPIC, message, lasting)) break
+
+  #send(): void {
+    this.#sending = undefined
+    for (const some of messagesOf(this.#outgoing.splice(0, MOST_AT_ONCE))) this.#broadcast(some as unknown as Json)
+    if (this.#outgoing.length > 0) this.#sending = setTimeout(() => this.#send(), SEND_MS).unref()
   }
-  const sendAll = async (to: string, through: Peers) => {
-    for (const some of messagesOf(ring.all())) await tell(to, some as unknown as Json, through)
+
+  #broadcast(message: Json): void {
+    const { peers, log, lasting } = this.#options
+    peers
+      ?.broadcast(TOPIC, message, lasting)
+      .catch((err: unknown) => log.debug({ err }, 'some workers did not get the events of this one'))
   }
-  const sleep = () => {
-    following?.abort()
-    following = undefined
-  }
-  /** Collects events for the next `lingerMs`. */
-  const stayAwake = () => {
-    clearTimeout(sleeping)
-    if (lasting.signal.aborted) return
-    sleeping = setTimeout(() => (readers > 0 ? stayAwake() : sleep()), lingerMs).unref()
-    if (following) return
-    following = new AbortController()
-    void follow(AbortSignal.any([lasting.signal, following.signal]))
-    void events.publish(OPENED, {}, lasting)
-  }
-  const remind = () => void broadcast(true)
-  return {
-    begin: () => void broadcast(worker),
-    reader() {
-      readers += 1
-      stayAwake()
-      if (readers === 1) {
-        remind()
-        reminder = setInterval(remind, lingerMs / 3).unref()
-      }
-      return {
-        [Symbol.dispose]() {
-          readers -= 1
-          if (readers === 0) clearInterval(reminder)
-          stayAwake()
-        },
-      }
-    },
-    async take(message) {
-      if (message === true) stayAwake()
-      if (Array.isArray(message))
-        for (const event of message as unknown as NumberedEvent[]) if (event.worker !== worker) ring.add(event)
-      if (typeof message !== 'string' || message === worker || !peers || !following) return
-      // tells the new worker the number of this one, even if it has sent no event
-      void events.publish(OPENED, {}, lasting)
-      await sendAll(message, peers)
-      await tell(message, true, peers)
-    },
-    [Symbol.dispose]() {
-      sleep()
-      clearInterval(reminder)
-      clearTimeout(sleeping)
-      clearTimeout(timer)
-    },
+
+  async #tell(to: string, message: Json, peers: Peers): Promise<void> {
+    for await (const _ of peers.ask(to, TOPIC, message, this.#options.lasting)) break
   }
 }
 
@@ -134,8 +145,9 @@ function messagesOf(events: readonly NumberedEvent[]): NumberedEvent[][] {
   return lists
 }
 
-function plain({ data, lost: _, ...event }: BusEvent): Omit<NumberedEvent, 'worker'> {
+function plain({ category, type, data, timestamp, seq, principal, requestId }: BusEvent): Omit<NumberedEvent, 'worker'> {
   const text = JSON.stringify(data)
   const fits = Buffer.byteLength(text) <= MOST_DATA
-  return { ...event, data: fits ? (JSON.parse(text) as NumberedEvent['data']) : { too_large: text.length } }
+  const shown = fits ? (JSON.parse(text) as NumberedEvent['data']) : { too_large: text.length }
+  return { category, type, data: shown, timestamp, seq, principal, requestId }
 }

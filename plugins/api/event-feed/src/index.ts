@@ -1,6 +1,6 @@
 import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
 import { EventFeed, PeerAnswers, Peers, Routes } from '@svc/core/contracts'
-import { createExchange, TOPIC } from './exchange.ts'
+import { Exchange, TOPIC } from './exchange.ts'
 import { EventRing } from './ring.ts'
 import { createEventsRoute } from './route.ts'
 
@@ -40,7 +40,7 @@ export default definePlugin({
     // servers with another identity have other cursors; a restarted server accepts those from before
     const ring = new EventRing(config.keep, clusterId === serverId ? nodeId : clusterId)
     const lingerMs = config.linger_s * 1000
-    const exchange = scope.use(createExchange({ worker, ring, events, peers, lingerMs, log, lasting }))
+    const exchange = scope.use(new Exchange({ worker, ring, events, peers, lingerMs, log, lasting }))
     scope.tap(Peers.hooks.message, ({ topic, message }) => (topic === TOPIC ? exchange.take(message).catch(() => {}) : undefined))
     scope.add(PeerAnswers, TOPIC, {
       async *answer(message) {

@@ -140,7 +140,7 @@ const shortened = ({ level, time, plugin, request_id, principal, msg }: WorkerLi
   plugin,
   request_id,
   principal,
-  msg: String(msg ?? '').slice(0, MOST_CHARACTERS / 2),
+  msg: textOf(msg).slice(0, MOST_CHARACTERS / 2),
   shortened: true,
 })
 
@@ -149,7 +149,7 @@ function isWanted(record: WorkerLine['record'], { level, requestId, since, text,
     Number(record.level) >= level &&
     (requestId === undefined || record.request_id === requestId) &&
     (principal === undefined || record.principal === principal) &&
-    (since === undefined || Date.parse(String(record.time)) >= since) &&
+    (since === undefined || Date.parse(textOf(record.time)) >= since) &&
     (text === undefined || JSON.stringify(record).toLowerCase().includes(text))
   )
 }
@@ -170,8 +170,11 @@ function divided(lines: readonly WorkerLine[]): WorkerLine[][] {
   return lists
 }
 
+/** A field as text; a plugin can log any value. */
+export const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : JSON.stringify(value ?? ''))
+
 const byTime = (a: WorkerLine, b: WorkerLine) => {
-  const [one, other] = [String(a.record.time), String(b.record.time)]
+  const [one, other] = [textOf(a.record.time), textOf(b.record.time)]
   if (one !== other) return one < other ? -1 : 1
   return a.worker === b.worker ? a.seq - b.seq : a.worker < b.worker ? -1 : 1
 }

@@ -1,7 +1,7 @@
 import { type CallContext, type JsonSchema, pause, svcError } from '@svc/core'
 import type { Json, Route } from '@svc/core/contracts'
 import { HEARTBEAT, plainFrame, retryField } from '@svc/provider-http/sse'
-import type { Gathering, LogFilter, LogPosition, WorkerLine } from './gathering.ts'
+import { type Gathering, type LogFilter, type LogPosition, textOf, type WorkerLine } from './gathering.ts'
 
 const [PAGE, MOST] = [100, 1_000]
 /** How often a stream asks the workers for new lines. */
@@ -126,11 +126,11 @@ function timeOf(text: string): number {
 function shown({ worker, record }: WorkerLine): Json {
   const { time, level, plugin, msg, request_id, principal, ...fields } = record
   return {
-    time: String(time),
-    level: NAMES.get(Number(level)) ?? String(level),
+    time: textOf(time),
+    level: NAMES.get(Number(level)) ?? textOf(level),
     worker,
     plugin: plugin ?? null,
-    message: String(msg ?? ''),
+    message: msg === undefined ? '' : textOf(msg),
     request_id: request_id ?? null,
     principal: principal ?? null,
     fields,

@@ -2,8 +2,8 @@ import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
 import { Http, JobKinds, Jobs, MetricSources, Peers, Routes, Secrets, Store } from '@svc/core/contracts'
 import { createGuardedFetch, fetchKeys } from '@svc/safe-fetch'
 import { openSpace } from '@svc/storage-kit'
-import { createCollector } from './collector.ts'
-import { createDeliveries, KIND } from './deliveries.ts'
+import { Collector } from './collector.ts'
+import { Deliveries, KIND } from './deliveries.ts'
 import { createRoutes } from './routes.ts'
 import { SPACE, Webhooks } from './webhooks.ts'
 
@@ -58,12 +58,12 @@ export default definePlugin({
     )
     const webhooks = new Webhooks({ store, secrets, events, log })
     const delaysMs = config.retry_delays_s.map(seconds => seconds * 1000)
-    const deliveries = createDeliveries({ webhooks, jobs, web, worker, delaysMs, timeoutMs: config.timeout_ms })
-    scope.add(JobKinds, KIND, deliveries.kind)
+    const deliveries = new Deliveries({ webhooks, jobs, web, worker, delaysMs, timeoutMs: config.timeout_ms })
+    scope.add(JobKinds, KIND, deliveries.kind())
     for (const [name, route] of Object.entries(createRoutes(webhooks, deliveries))) scope.add(Routes, name, route)
     if (peers === undefined && http === undefined) return
-    const collector = createCollector({ webhooks, deliveries, events, worker, log, lasting })
-    scope.add(MetricSources, 'webhooks', collector.metrics)
+    const collector = new Collector({ webhooks, deliveries, events, worker, log, lasting })
+    scope.add(MetricSources, 'webhooks', { read: async () => collector.metrics() })
     scope.tap(Host.hooks.ready, () => collector.begin())
     scope.tap(Host.hooks.closing, () => collector.drain(DRAIN_MS), { stage: AFTER_SERVING, limitMs: 2 * DRAIN_MS })
   },

@@ -75,10 +75,10 @@ const responds = (description: string, schema: JsonSchema, status = '200') => ({
 
 /** The routes of webhooks. */
 export function createRoutes(webhooks: Webhooks, deliveries: Deliveries): Record<string, Route> {
-  return { ...settingsRoutes(webhooks), ...deliveryRoutes(deliveries) }
+  return { ...readRoutes(webhooks), ...changeRoutes(webhooks), ...deliveryRoutes(deliveries) }
 }
 
-const settingsRoutes = (webhooks: Webhooks): Record<string, Route> => ({
+const readRoutes = (webhooks: Webhooks): Record<string, Route> => ({
   webhooks: {
     method: 'GET',
     path: PATH,
@@ -88,6 +88,18 @@ const settingsRoutes = (webhooks: Webhooks): Record<string, Route> => ({
     responses: responds('The webhooks, oldest first.', open({ webhooks: { type: 'array', items: WEBHOOK } })),
     handle: async (_request, ctx) => ({ body: { webhooks: (await webhooks.all(ctx)).map(shown) } }),
   },
+  webhook: {
+    method: 'GET',
+    path: `${PATH}/:id`,
+    summary: 'Read a webhook',
+    scope: 'admin',
+    query: NO_QUERY,
+    responses: responds('The webhook.', WEBHOOK),
+    handle: async ({ params }, ctx) => ({ body: shown(await webhooks.get(params.id!, ctx)) }),
+  },
+})
+
+const changeRoutes = (webhooks: Webhooks): Record<string, Route> => ({
   webhook_add: {
     method: 'POST',
     path: PATH,
@@ -106,15 +118,6 @@ const settingsRoutes = (webhooks: Webhooks): Record<string, Route> => ({
       const { webhook, secret } = await webhooks.add({ url: urlOf(url), name, types, enabled }, ctx)
       return { status: 201, body: { webhook: shown(webhook), secret } }
     },
-  },
-  webhook: {
-    method: 'GET',
-    path: `${PATH}/:id`,
-    summary: 'Read a webhook',
-    scope: 'admin',
-    query: NO_QUERY,
-    responses: responds('The webhook.', WEBHOOK),
-    handle: async ({ params }, ctx) => ({ body: shown(await webhooks.get(params.id!, ctx)) }),
   },
   webhook_change: {
     method: 'PATCH',

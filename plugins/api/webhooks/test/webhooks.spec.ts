@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { Webhook } from 'standardwebhooks'
 import { createClient } from '../../../../test/support/client.ts'
+import { runSvc } from '../../../../test/support/command.ts'
 import { inNewHome, startService } from '../../../../test/support/service.ts'
 import { startTwo, workersOf } from '../../../../test/support/two-workers.ts'
 
@@ -201,6 +202,38 @@ describe('webhooks', () => {
       const delivered = () => new Set(receiver.got.map(({ event }) => event.requestid))
       await until('all are delivered', () => ids.every(id => delivered().has(id)), 90_000)
     })).timeout(150_000)
+
+  it('are added, listed, tested and removed by svc webhooks', () =>
+    inNewHome(async home => {
+      let status = 204
+      using receiver = await startReceiver(response => void response.writeHead(status).end())
+      await configure(home)
+      const svc = (...args: string[]) => runSvc(['webhooks', ...args], { home, share: true })
+      const none = await svc('list')
+      expect(none.code).to.not.equal(0)
+      expect(none.err).to.match(/svc serve/)
+      await using _service = await startService({ home, env })
+      const added = await svc('add', receiver.url, '--name', 'ours', '--event', 'run_*', '--event', 'turn_failed', '--json')
+      expect(added.code, added.err).to.equal(0)
+      const { webhook, secret } = JSON.parse(added.out) as Added
+      expect((await svc('list')).out)
+        .to.include(webhook.id)
+        .and.include('run_*,turn_failed')
+      const tested = await svc('test', webhook.id)
+      expect([tested.code, tested.err]).to.deep.equal([0, tested.err])
+      const [one] = receiver.got
+      expect(new Webhook(secret).verify(one!.body, one!.headers)).to.deep.include({ type: 'svc.webhook_test' })
+      status = 500
+      const failed = await svc('test', webhook.id)
+      expect(failed.code).to.equal(1)
+      expect(failed.err).to.include('500')
+      expect((await svc('remove', webhook.id)).code).to.equal(0)
+      const gone = await svc('remove', webhook.id)
+      expect(gone.code).to.not.equal(0)
+      expect(gone.err).to.include('there is no webhook')
+      const wrong = await svc('add', 'nowhere')
+      expect(wrong.err).to.include('must be an absolute URL')
+    }))
 
   it('reject bad input', () =>
     inNewHome(async home => {

@@ -302,7 +302,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     const waitMs = recovery?.waitMs ?? 0
     if (!recovery || this.#failed.length >= TRIES || performance.now() + waitMs >= this.#limits.until)
       throw modelFailed(who.provider, failure, message, error)
-    if (call) this.#publishRecovery(call, recovery)
+    this.#publishRecovery(call, recovery)
     // a call that failed after its finish event has already reported usage
     this.#spent = sumOf(this.#spent, this.#answer.usage)
     this.#answer = this.#answer.renewed()
@@ -387,7 +387,8 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     else void events.publish(status === 'completed' ? ModelCompleted : ModelCancelled, data, this.#ctx)
   }
 
-  #publishRecovery(call: ModelCall, recovery: FailureAnswer): void {
+  #publishRecovery(call: ModelCall | undefined, recovery: FailureAnswer): void {
+    if (!call) return
     const { events } = this.#services
     const data = { ...eventData(call), wait_ms: recovery.waitMs ?? 0 }
     if (!('model' in recovery) || sameModel(recovery, call.selected)) void events.publish(ModelRetried, data, this.#ctx)

@@ -57,12 +57,7 @@ export function createSelection(parts: SelectionOptions): Selection {
   const { profiles, session, sources, modes } = parts
   const profileNow = () => currentProfile(parts)
   const modeNow = () => currentMode(parts)
-  const recent = createRecentChoices(parts)
-  const change = async (wanted: Partial<SessionState>, ctx: CallContext) => {
-    const before = session.now
-    await session.change(wanted, ctx)
-    parts.switched(before, { ...before, ...wanted }, ctx)
-  }
+  const [recent, change] = [createRecentChoices(parts), createSwitch(parts)]
   const current = () => [
     ...(session.now.override ? [choiceOf(session.now.override, 'override')] : []),
     preferenceOf(profileNow()),
@@ -127,6 +122,15 @@ export function createSelection(parts: SelectionOptions): Selection {
     },
   }
 }
+
+/** Changes the state of the session, and reports the change. */
+const createSwitch =
+  ({ session, switched }: Pick<SelectionOptions, 'session' | 'switched'>) =>
+  async (wanted: Partial<SessionState>, ctx: CallContext) => {
+    const before = session.now
+    await session.change(wanted, ctx)
+    switched(before, { ...before, ...wanted }, ctx)
+  }
 
 /** Milliseconds for which equal requests get the same choice. The work for a choice is a twentieth of a chat. */
 const SAME_MS = 250

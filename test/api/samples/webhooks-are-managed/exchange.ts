@@ -14,7 +14,7 @@ const webhook = (more: object) =>
     updated_at: time,
     ...more,
   })
-const idOf = (answer: Answer | undefined) => String((answer?.body as { webhook: { id: string } }).webhook.id)
+const idOf = (answer: Answer | undefined) => (answer!.body as { webhook: { id: string } }).webhook.id
 const notFound = refused(404, 'INVALID_VALUE', { field: 'id', reason: 'not found' })
 
 export default exchange({
