@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import * as contracts from '@svc/core/contracts'
 import { expect } from 'chai'
 import { createClient, type OpenStream } from '../support/client.ts'
 import type { SentEvent } from '../support/events.ts'
@@ -72,6 +73,18 @@ async function takeOf(stream: OpenStream, requests: readonly string[]): Promise<
 const QUERY = '?types=turn_completed'
 
 describe('GET /api/v1/events', () => {
+  it('has each type that svc publishes in the reference', async () => {
+    const page = await readFile('docs/reference/events.md', 'utf8')
+    const isTopic = (value: unknown): value is { category: string; type: string } =>
+      typeof value === 'object' && value !== null && Object.keys(value).join() === 'category,type'
+    const topics = Object.values(contracts).filter(isTopic)
+    expect(topics.length).to.be.above(25)
+    for (const { category, type } of topics) {
+      expect(page, type).to.match(new RegExp(`\\b${type}\\b`))
+      expect(page, category).to.include(`\`${category}\``)
+    }
+  })
+
   it('streams the events of both workers to a client of either, and a client that comes back misses none', () =>
     inNewHome(async home => {
       await configure(home)
