@@ -1,7 +1,7 @@
-import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
+import { definePlugin, Events, Host, systemContext } from '@svc/core'
 import { EventFeed, PeerAnswers, Peers, Routes } from '@svc/core/contracts'
 import { Exchange, TOPIC } from './exchange.ts'
-import { EventRing } from './ring.ts'
+import { EventRing, EVENTS_CONFIG } from './ring.ts'
 import { createEventsRoute } from './route.ts'
 
 /** Streams end before the server waits for open requests. */
@@ -9,27 +9,9 @@ const LEAVING = -100
 /** After the worker has joined the others. */
 const AFTER_JOIN = 950
 
-export interface EventsConfig {
-  keep: number
-  linger_s: number
-}
-
 export default definePlugin({
   section: 'events',
-  config: schema<EventsConfig>({
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      keep: { type: 'integer', minimum: 1, maximum: 1_000_000, default: 10_000, description: 'Events that each worker keeps' },
-      linger_s: {
-        type: 'integer',
-        minimum: 1,
-        maximum: 86_400,
-        default: 600,
-        description: 'Seconds after the last reader for which the workers still collect events',
-      },
-    },
-  }),
+  config: EVENTS_CONFIG,
   requires: { host: Host, events: Events },
   optional: { peers: Peers },
   provides: EventFeed,
@@ -61,3 +43,5 @@ export default definePlugin({
     return feed
   },
 })
+
+export type { EventsConfig } from './ring.ts'

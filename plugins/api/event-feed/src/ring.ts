@@ -1,6 +1,26 @@
 import { createHash } from 'node:crypto'
-import { type EventFilter, svcError, type SvcError } from '@svc/core'
+import { type EventFilter, schema, svcError, type SvcError } from '@svc/core'
 import type { FeedEvent, FeedQuery, Json } from '@svc/core/contracts'
+
+export interface EventsConfig {
+  keep: number
+  linger_s: number
+}
+
+export const EVENTS_CONFIG = schema<EventsConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    keep: { type: 'integer', minimum: 1, maximum: 1_000_000, default: 10_000, description: 'Events that each worker keeps' },
+    linger_s: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 86_400,
+      default: 600,
+      description: 'Seconds after the last reader for which the workers still collect events',
+    },
+  },
+})
 
 /** An event with its number in the worker where it happened, from 1 without gaps. */
 export interface NumberedEvent {

@@ -33,7 +33,7 @@ export interface WorkerLine {
   readonly record: { readonly [field: string]: Json | undefined }
 }
 
-export interface Gathered {
+interface Gathered {
   /** Ordered by time. */
   readonly lines: readonly WorkerLine[]
   readonly position: LogPosition

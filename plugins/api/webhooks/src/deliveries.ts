@@ -172,7 +172,7 @@ async function post(
 }
 
 /** The headers of Standard Webhooks: each secret signs id, time and body. */
-function headersFor(id: string, body: string, secrets: readonly string[]): Record<string, string> {
+export function headersFor(id: string, body: string, secrets: readonly string[]): Record<string, string> {
   const timestamp = String(Math.floor(Date.now() / 1000))
   const signatures = secrets.map(secret => {
     const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')

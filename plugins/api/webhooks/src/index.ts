@@ -1,23 +1,12 @@
-import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
+import { definePlugin, Events, Host, systemContext } from '@svc/core'
 import { Http, JobKinds, Jobs, MetricSources, Peers, Routes, Secrets, Store } from '@svc/core/contracts'
-import { createGuardedFetch, fetchKeys } from '@svc/safe-fetch'
+import { createGuardedFetch } from '@svc/safe-fetch'
 import { openSpace } from '@svc/storage-kit'
 import { Collector } from './collector.ts'
 import { Deliveries, KIND } from './deliveries.ts'
 import { createRoutes } from './routes.ts'
+import { fetchOptions, WEBHOOKS_CONFIG } from './settings.ts'
 import { SPACE, Webhooks } from './webhooks.ts'
-
-export interface WebhooksConfig {
-  allow: string[]
-  timeout_ms: number
-  retry_delays_s: number[]
-}
-
-const { allow, timeout_ms } = fetchKeys({ timeoutMs: 15_000, longestMs: 60_000, maxBytes: 1024 })
-/** The answer of a receiver is not used: only its beginning is read. */
-const ANSWER_BYTES = 16_384
-/** The delays of Standard Webhooks: 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h. */
-const DELAYS_S = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 
 /** After the server has drained: the last requests have published their events. */
 const AFTER_SERVING = 500
@@ -26,21 +15,7 @@ const DRAIN_MS = 5_000
 /** Sends events to URLs. Only the workers of a server collect events. */
 export default definePlugin({
   section: 'webhooks',
-  config: schema<WebhooksConfig>({
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      allow,
-      timeout_ms: { ...timeout_ms, description: 'Maximum milliseconds of one delivery.' },
-      retry_delays_s: {
-        type: 'array',
-        items: { type: 'integer', minimum: 0, maximum: 604_800 },
-        maxItems: 99,
-        default: DELAYS_S,
-        description: 'Seconds before each further attempt after a failed one. After the last, the delivery is a dead letter.',
-      },
-    },
-  }),
+  config: WEBHOOKS_CONFIG,
   requires: { host: Host, events: Events, store: Store, jobs: Jobs, secrets: Secrets },
   optional: { peers: Peers, http: Http },
   async setup(scope, { host, events, store, jobs, secrets, peers, http }) {
@@ -48,14 +23,7 @@ export default definePlugin({
     const lasting = systemContext(scope.signal, 'webhooks')
     const { worker } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
-    const web = scope.use(
-      createGuardedFetch({
-        allow: config.allow,
-        userAgent: 'svc-webhooks/0.1',
-        // a redirect could lead to an address that the operator has not named
-        limits: { totalMs: config.timeout_ms, bodyBytes: ANSWER_BYTES, wireBytes: ANSWER_BYTES, redirects: 0 },
-      })
-    )
+    const web = scope.use(createGuardedFetch(fetchOptions(config)))
     const webhooks = new Webhooks({ store, secrets, events, log })
     const delaysMs = config.retry_delays_s.map(seconds => seconds * 1000)
     const deliveries = new Deliveries({ webhooks, jobs, web, worker, delaysMs, timeoutMs: config.timeout_ms })
@@ -68,3 +36,5 @@ export default definePlugin({
     scope.tap(Host.hooks.closing, () => collector.drain(DRAIN_MS), { stage: AFTER_SERVING, limitMs: 2 * DRAIN_MS })
   },
 })
+
+export type { WebhooksConfig } from './settings.ts'

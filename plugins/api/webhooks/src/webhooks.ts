@@ -5,7 +5,7 @@ import { publishChange } from '@svc/plugin-kit'
 import { timelyId } from '@svc/storage-kit'
 import { keyMissing, tooMany, webhookUnknown } from './errors.ts'
 
-export const COLLECTION = 'webhooks'
+const COLLECTION = 'webhooks'
 export const SPACE: Space = { name: 'webhooks', version: 1, collections: { [COLLECTION]: { watched: true } } }
 
 /** What callers can set. */

@@ -1,19 +1,8 @@
 import { resolve } from 'node:path'
 import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
-import {
-  ConfigChanged,
-  ModelAliases,
-  Modes,
-  Peers,
-  ProtectedPaths,
-  Providers,
-  Selection,
-  Store,
-  Tools,
-} from '@svc/core/contracts'
-import { type Change, publishChange } from '@svc/plugin-kit'
+import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
-import { CHANGED, changeOf, createSelection, openSession, type ServerSelection } from './selection.ts'
+import { CHANGED, changeOf, createSelection, openSession, reportSwitch, type ServerSelection } from './selection.ts'
 
 export type SelectionConfig = { profile?: string; mode?: string; profiles_file?: string }
 
@@ -56,10 +45,7 @@ export default definePlugin({
       sources: { providers, aliases },
       modes,
       begin,
-      switched(before, after, ctx) {
-        const change = { type: ConfigChanged.type, subject: 'selection', before: { ...before }, after: { ...after } }
-        publishChange(events, scope.log, change as unknown as Change, ctx)
-      },
+      switched: reportSwitch(events, scope.log),
     })
   },
 })

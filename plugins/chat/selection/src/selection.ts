@@ -1,26 +1,28 @@
-import { type SlotView, type CallContext, codeOf, withTimeout, type Log } from '@svc/core'
-import type {
-  Effective,
-  Mode,
-  ModelChoice,
-  Profile,
-  Selected,
-  Selection,
-  SelectionChange,
-  SelectionRequest,
-  ChoiceSource,
-  ModelAlias,
-  ModelInfo,
-  ModelList,
-  ModelRef,
-  Provider,
-  Json,
-  Peers,
-  Space,
-  Store,
+import { type SlotView, type CallContext, codeOf, type Events, withTimeout, type Log } from '@svc/core'
+import {
+  ConfigChanged,
+  type Effective,
+  type Mode,
+  type ModelChoice,
+  type Profile,
+  type Selected,
+  type Selection,
+  type SelectionChange,
+  type SelectionRequest,
+  type ChoiceSource,
+  type ModelAlias,
+  type ModelInfo,
+  type ModelList,
+  type ModelRef,
+  type Provider,
+  type Json,
+  type Peers,
+  type Space,
+  type Store,
 } from '@svc/core/contracts'
 import { notAllowed, modelNotFound, modelsLate, providerNotFound } from './errors.ts'
 import type { Profiles } from './profiles.ts'
+import { type Change, publishChange } from '@svc/plugin-kit'
 import { follow } from '@svc/storage-kit/follow'
 
 export interface SelectionOptions {
@@ -122,6 +124,14 @@ export function createSelection(parts: SelectionOptions): Selection {
     },
   }
 }
+
+/** Publishes a switch as a change of the server. */
+export const reportSwitch =
+  (events: Events, log: Log): SelectionOptions['switched'] =>
+  (before, after, ctx) => {
+    const change = { type: ConfigChanged.type, subject: 'selection', before: { ...before }, after: { ...after } }
+    publishChange(events, log, change as unknown as Change, ctx)
+  }
 
 /** Changes the state of the session, and reports the change. */
 const createSwitch =
