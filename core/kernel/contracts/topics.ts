@@ -99,11 +99,13 @@ export const JobRetried = defineTopic<JobEndData>('JOB', 'job_retried')
 export const JobFailed = defineTopic<JobEndData>('JOB', 'job_failed')
 export const JobCancelled = defineTopic<JobEndData>('JOB', 'job_cancelled')
 
+/** An isolated plugin. */
+export interface PluginEventData {
+  readonly plugin: string
+  readonly instance: string | null
+}
 /** An isolated plugin exits too often, so no worker starts it again until the next reload. */
-export const PluginQuarantined = defineTopic<{ readonly plugin: string; readonly instance: string | null }>(
-  'PLUGIN',
-  'plugin_quarantined'
-)
+export const PluginQuarantined = defineTopic<PluginEventData>('PLUGIN', 'plugin_quarantined')
 
 /** The workers of a reload serve. `reason` is the one in the log. */
 export const Reloaded = defineTopic<{ readonly reason: string }>('SERVER', 'reloaded')
@@ -119,9 +121,7 @@ export interface ChangeEventData {
   readonly before: { readonly [member: string]: Json | undefined } | null
   readonly after: { readonly [member: string]: Json | undefined } | null
 }
-/** The category of changes. */
-const AUDIT = 'AUDIT'
 /** The profile, model or mode of the server was switched. */
-export const ConfigChanged = defineTopic<ChangeEventData>(AUDIT, 'config_changed')
-export const TokenCreated = defineTopic<ChangeEventData>(AUDIT, 'token_created')
-export const TokenRevoked = defineTopic<ChangeEventData>(AUDIT, 'token_revoked')
+export const ConfigChanged = defineTopic<ChangeEventData>('AUDIT', 'config_changed')
+export const TokenCreated = defineTopic<ChangeEventData>('AUDIT', 'token_created')
+export const TokenRevoked = defineTopic<ChangeEventData>('AUDIT', 'token_revoked')
