@@ -64,10 +64,13 @@ export const ModelCancelled = defineTopic<ModelEndData>('MODEL', 'model_cancelle
 export const ModelAttemptFailed = defineTopic<ModelEndData & { readonly failure: ModelFailureKind }>('MODEL', 'model_failed')
 /** The same model is called again after `wait_ms`. */
 export const ModelRetried = defineTopic<ModelEventData & { readonly wait_ms: number }>('MODEL', 'model_retried')
+export interface ModelFallbackData extends ModelEventData {
+  readonly wait_ms: number
+  readonly to_provider: string
+  readonly to_model: string
+}
 /** Another model is called, `to_provider` and `to_model`. */
-export const ModelFallback = defineTopic<
-  ModelEventData & { readonly wait_ms: number; readonly to_provider: string; readonly to_model: string }
->('MODEL', 'model_fallback')
+export const ModelFallback = defineTopic<ModelFallbackData>('MODEL', 'model_fallback')
 
 /** The circuit breaker of a model, in one worker: each has its own. */
 export interface BreakerEventData {
