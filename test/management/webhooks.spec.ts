@@ -203,6 +203,33 @@ describe('webhooks', () => {
       await until('all are delivered', () => ids.every(id => delivered().has(id)), 90_000)
     })).timeout(150_000)
 
+  it('get the events of requests that end during a reload', () =>
+    inNewHome(async home => {
+      using receiver = await startReceiver(ok)
+      await configure(home)
+      await using service = await startTwo({ home, env })
+      const { url } = service
+      await add(url, { url: receiver.url, types: ['turn_completed'] })
+      await untilTaken(url, receiver.got, 2)
+      const ids = Array.from({ length: 12 }, (_, at) => `turn-${at}`)
+      const slow = async (id: string) => {
+        const request = {
+          method: 'POST',
+          path: '/api/v1/chat',
+          headers: { 'x-request-id': id },
+          body: { message: '/delay 1500\nhi' },
+        }
+        expect((await fresh(url).send(request)).status).to.equal(200)
+      }
+      const turns = Promise.all(ids.map(slow))
+      await sleep(300)
+      process.kill(service.child.pid!, 'SIGHUP')
+      await turns
+      const delivered = () => receiver.got.map(({ event }) => event.requestid).filter(id => ids.includes(id))
+      await until('all are delivered', () => new Set(delivered()).size === ids.length)
+      expect(delivered()).to.have.lengthOf(ids.length)
+    }))
+
   it('are added, listed, tested and removed by svc webhooks', () =>
     inNewHome(async home => {
       let status = 204

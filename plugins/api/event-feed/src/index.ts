@@ -33,8 +33,10 @@ export default definePlugin({
     scope.tap(Host.hooks.ready, () => exchange.begin(), { stage: AFTER_JOIN })
     const feed: EventFeed = {
       async *subscribe(query, { signal }) {
+        // a position that is not valid makes no worker collect events
+        const read = ring.read(query, AbortSignal.any([signal, scope.signal]))
         using _reader = exchange.reader()
-        yield* ring.read(query, AbortSignal.any([signal, scope.signal]))
+        yield* read
       },
     }
     const leaving = new AbortController()

@@ -132,11 +132,11 @@ export class EventRing {
     return this.#kept.slice(this.#dropped).map(({ event }) => event)
   }
 
-  /** Throws CURSOR_INVALID. */
-  async *read({ after, ...filter }: FeedQuery, signal: AbortSignal): AsyncGenerator<FeedEvent, void> {
+  /** Throws CURSOR_INVALID at once. */
+  read({ after, ...filter }: FeedQuery, signal: AbortSignal): AsyncGenerator<FeedEvent, void> {
     const isNew = after === undefined
     const position = isNew ? new Map(this.#last) : positionIn(this.#prefix, after)
-    yield* this.#walk({ position, from: isNew ? this.#first + this.#kept.length : this.#first, isNew }, filter, signal)
+    return this.#walk({ position, from: isNew ? this.#first + this.#kept.length : this.#first, isNew }, filter, signal)
   }
 
   async *#walk(
