@@ -68,6 +68,7 @@ const smallLoad = (port: number, connections: number, ms: number, headers: Heade
 /** The cost of all gates together and of each alone, the cost of a second worker, and how two workers share the load. */
 export async function* gates(options: Options): AsyncGenerator<Figure> {
   yield* costs(options)
+  yield* events(options)
   using folder = scratch()
   using second = scratch()
   await using found = await gated('all', options, folder.path, 1)
@@ -76,6 +77,26 @@ export async function* gates(options: Options): AsyncGenerator<Figure> {
   const connections = { one: CONNECTIONS, two: 2 * CONNECTIONS }
   const load = ({ port }: Server, name: 'one' | 'two') => chatLoad(port, connections[name], options.ms, headersFor('all', port))
   yield* workers({ one: found, two }, load, options)
+}
+
+/** The plugins that read the events of the server. */
+const READERS = ['event-feed', 'webhooks', 'logs'].map(name => ({ use: `@svc/plugin-${name}`, enabled: false }))
+
+/** What events cost that no client reads, and no webhook takes. */
+async function* events({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
+  using folder = scratch()
+  using second = scratch()
+  const open = async (where: string, config: object) => {
+    const port = await freePort()
+    return start(svcServe(svc, port, where, config), port)
+  }
+  await using on = await open(folder.path, {})
+  await using off = await open(second.path, { plugins: READERS })
+  const load = ({ port }: Server) => chatLoad(port, CONNECTIONS, ms, {})
+  const { rates } = await measure<'on' | 'off'>({ on, off }, load, rounds)
+  const what = `durable turns, ${CONNECTIONS} connections, events without a reader`
+  const anchor = 'without the plugins that read events'
+  yield { bench: 'gates', anchor, ...compared(what, rates, 'on', 'off'), unit: 'req/s', better: 'more', must: 0.99 }
 }
 
 async function* costs(options: Options): AsyncGenerator<Figure> {

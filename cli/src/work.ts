@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type Config,
+  Events,
   get,
   type HostReport,
   type Layer,
@@ -13,7 +14,7 @@ import {
   type SvcError,
   redactError,
 } from '@svc/core'
-import { Http, Store } from '@svc/core/contracts'
+import { Http, Reloaded, Store } from '@svc/core/contracts'
 import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers, workersPlugin } from '@svc/runtime'
 import { type Begun, begunHere, type Imports, noteImports } from './watching.ts'
 import { type LogOutput, openLog } from './log-output.ts'
@@ -186,11 +187,13 @@ async function reportOf(
 }
 
 /** Logs the start of the server, or the reload that this worker leads. The other workers of a generation start silently. */
-function logStart({ start }: WorkerLink, { log }: RunningHost, { address, sources }: WorkerReport): void {
+function logStart({ start }: WorkerLink, host: RunningHost, { address, sources }: WorkerReport): void {
+  const { log } = host
   const facts = { url: address?.url, configuration: sources }
   if (start.kind === 'server' && address) log.info(facts, 'listening')
-  if (start.kind === 'reload' || start.kind === 'resume')
-    log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
+  if (start.kind !== 'reload' && start.kind !== 'resume') return
+  log.info({ reason: start.reason, ...facts }, 'reload: the first new worker is ready')
+  void host.service(Events).publish(Reloaded, { reason: String(start.reason) }, systemContext(new AbortController().signal))
 }
 
 /** A plugin that is written into `svc.config.ts` is code, which cannot be sent to another worker. */

@@ -162,6 +162,8 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/conversations',
   '/api/v1/providers',
   '/api/v1/tools',
+  '/api/v1/logs',
+  '/api/v1/me',
   '/api/v1/status',
   '/health',
   '/health/live',
@@ -226,7 +228,8 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/v1/responses/r/cancel', undefined),
   ],
   read: READ_ROUTES.filter(path => !OPEN_ROUTES.includes(path) && path !== '/api/v1/conversations')
-    .concat('/api/v1/capabilities/recommend?task_type=code')
+    // with a position that is not valid, so that the stream does not begin
+    .concat('/api/v1/capabilities/recommend?task_type=code', '/api/v1/events?after=x')
     .map(get),
   workflows: [
     get('/api/v1/workflows'),
@@ -239,7 +242,14 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/api/v1/workflows/r/events', { name: 'e' }),
   ],
   tools: [get('/tools'), get('/tools/t'), post('/tools/t/call', {})],
-  admin: ['/api/v1/profile/switch', '/api/v1/model/switch', '/api/v1/mode/switch'].map(good),
+  admin: [
+    ...['/api/v1/profile/switch', '/api/v1/model/switch', '/api/v1/mode/switch'].map(good),
+    ...['/api/v1/webhooks', '/api/v1/webhooks/w', '/api/v1/webhooks/w/deliveries'].map(get),
+    post('/api/v1/webhooks', { url: 'https://hooks.example/' }),
+    { method: 'PATCH', path: '/api/v1/webhooks/w', body: {} },
+    remove('/api/v1/webhooks/w'),
+    ...['test', 'deliveries/d/retry'].map(what => post(`/api/v1/webhooks/w/${what}`, undefined)),
+  ],
 }
 
 /** What is no route: pages and the tool protocol. */
@@ -250,6 +260,8 @@ const templateOf = (path: string) =>
     .replace(/\?.*$/, '')
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
+    .replace('/webhooks/w', '/webhooks/{id}')
+    .replace('/deliveries/d', '/deliveries/{delivery}')
     .replace('/tools/t', '/tools/{name}')
     .replace(/^(\/v1(?:beta)?)\/models\/local\/.*$/, '$1/models/{name}')
     .replace('/models/m', '/models/{id}')

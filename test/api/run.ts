@@ -72,6 +72,8 @@ export async function play(sample: Exchange, { service, client }: Stage, hear: (
     const first = await stream.next()
     const events = step.hold === true ? [first].filter(item => item !== undefined) : await stream.until(step.hold)
     answers.push({ status: stream.status, headers: stream.headers, text: '', body: events.at(-1)?.data, events })
+    // the head: a stream without end has events of types that plugins add
+    hear({ request, answer: { status: stream.status, headers: stream.headers, text: '', body: undefined, events: [] } })
   }
   try {
     for (const step of sample.steps) await run(step)

@@ -8,8 +8,13 @@ export interface FeedEvent {
   readonly data: { readonly [member: string]: Json | undefined }
   /** Unix milliseconds, by the clock of the worker. */
   readonly timestamp: number
+  /** The id of the principal that caused it. */
+  readonly principal: string
+  readonly requestId: string
   /** The worker where it happened. */
   readonly worker: string
+  /** Number of the event in its worker (`BusEvent.seq`). With `worker`, it identifies the event. */
+  readonly seq: number
   /** The position behind this event, for `after`, at any worker of the server. */
   readonly cursor: string
   /**
@@ -25,8 +30,9 @@ export interface FeedQuery extends EventFilter {
 }
 
 /**
- * The events of all workers of the server (`Events` has those of one). Each worker keeps the last `events.keep` of them, so that a reader that reconnects, to
- * whichever worker, misses none or learns how many. Events of one worker arrive in their order. They are not stored.
+ * The events of all workers of the server (`Events` has those of one). While there is a reader, and for `events.linger_s` after the last one, each worker keeps
+ * the last `events.keep` events of all. So a reader that reconnects, to whichever worker, misses none or learns how many. Events of one worker arrive in their
+ * order. They are not stored.
  */
 export interface EventFeed {
   /** Yields the kept events after `after`, then new ones, until the signal aborts. A slow reader misses the oldest. */

@@ -56,8 +56,11 @@ export interface JobKind {
   readonly timeoutMs?: number
   /** Maximum number of attempts, including those that ended with their worker. Default: `jobs.attempts`. */
   readonly attempts?: number
-  /** Delays in milliseconds: `firstMs` after the first failed attempt, doubled for each further one, up to `maxMs`. */
-  readonly backoff?: { readonly firstMs: number; readonly maxMs: number }
+  /**
+   * Delays in milliseconds: `firstMs` after the first failed attempt, doubled for each further one, up to `maxMs`. Or one by one in
+   * `delaysMs`; the last also for further attempts.
+   */
+  readonly backoff?: { readonly firstMs: number; readonly maxMs: number } | { readonly delaysMs: readonly number[] }
   /**
    * The scope with which callers can add jobs of this kind. Without it, only the plugin that adds the kind, principals with the
    * scope `admin`, and svc itself can.
@@ -135,6 +138,7 @@ export interface JobLogEntry {
 export interface JobQuery {
   readonly kind?: string
   readonly state?: JobState
+  readonly group?: string
   /** 1 to 200. */
   readonly limit: number
   readonly cursor?: string

@@ -209,6 +209,8 @@ export interface RunEnd {
   readonly error_code: string | null
   readonly duration: number
 }
+/** A run starts. */
+export const RunStarted = defineTopic<{ readonly run: string; readonly workflow: string }>('WORKFLOW', 'run_started')
 /** A run has ended, on this worker. */
 export const RunEnded = defineTopic<RunEnd>('WORKFLOW', 'run_ended')
 

@@ -20,6 +20,7 @@ import {
   type SvcError,
 } from '../src/errors.ts'
 import { Events } from '../src/events.ts'
+import { LogLines } from '../src/log-lines.ts'
 import type { LogOptions } from '../src/log.ts'
 import { type CheckContext, definePlugin, type Plugin, type Tokens } from '../src/plugin.ts'
 import { failedReport, Host, type PluginReport } from '../src/report.ts'
@@ -208,7 +209,7 @@ function orderRest(
   after: ReadonlyMap<string, string>,
   out: readonly PluginReport[] = []
 ): Order<Loaded> & { readonly out: readonly PluginReport[] } {
-  const { order, problems } = orderPlugins(kept, [Host, Events], after)
+  const { order, problems } = orderPlugins(kept, [Host, Events, LogLines], after)
   const found = new Map(problems.map(problem => [problem.plugin, problem]))
   const dropped = kept.find(loaded => loaded.found.optional && found.has(loaded.name))
   if (!dropped) return { order, problems, out }

@@ -22,6 +22,11 @@ export interface BusEvent<D extends object = Readonly<Record<string, unknown>>> 
   readonly data: D
   /** Unix milliseconds. */
   readonly timestamp: number
+  /** Number of the event in its host, from 1 without gaps. Events without a reader count too. */
+  readonly seq: number
+  /** The id of the principal of the call that published it. */
+  readonly principal: string
+  readonly requestId: string
   /** Number of events that this reader missed just before, because it was too slow. */
   readonly lost: number
 }
@@ -46,6 +51,7 @@ export interface Events {
 }
 export const Events = defineService<Events>('events', { api: 1, methods: { publish: 'call', subscribe: 'stream' } })
 
+const DONE = Promise.resolve()
 /** Maximum number of events that wait for one reader. */
 const WAITING = 1_000
 
@@ -93,12 +99,17 @@ class Reader {
 /** Creates the event bus of a host. */
 export function createEvents(): Events {
   const readers = new Set<Reader>()
+  let seq = 0
   return {
-    async publish({ category, type }, data) {
-      if (readers.size === 0) return
+    // without a reader, an event costs a call and an addition
+    publish({ category, type }, data, { principal, requestId }) {
+      seq += 1
+      if (readers.size === 0) return DONE
       const frozen = Object.freeze({ ...data }) as Readonly<Record<string, unknown>>
-      const event: BusEvent = Object.freeze({ category, type, data: frozen, timestamp: Date.now(), lost: 0 })
+      const about = { timestamp: Date.now(), seq, principal: principal.id, requestId, lost: 0 }
+      const event: BusEvent = Object.freeze({ category, type, data: frozen, ...about })
       for (const reader of readers) reader.take(event)
+      return DONE
     },
     async *subscribe(filter, { signal }) {
       const reader = new Reader(filter)

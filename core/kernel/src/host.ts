@@ -22,6 +22,7 @@ import { referenceUnresolved } from '../config/errors.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { redactError } from '../config/redaction.ts'
 import { createLog, type Log } from './log.ts'
+import { LogLines, LogRing } from './log-lines.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
 import {
@@ -118,13 +119,16 @@ class HostImpl implements RunningHost {
     this.#plan = plan
     this.#boundary = options.boundary ?? DIRECT
     this.#failed = [...plan.failed]
-    this.log = createLog({ level: plan.kernel.log.level, ...options.log })
+    const ring = new LogRing()
+    this.log = createLog({ level: plan.kernel.log.level, ...options.log }, ring)
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     for (const { where, hint, message } of plan.notes) this.log.warn({ where, hint }, message)
     const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting } = plan.kernel.host
     this.#hooks = createHooks({ log: this.log, limitMs, slowMs, accounting })
     this.#counts = accounting ? createCallCounter() : undefined
     this.#services.set(Host.name, this.#boundary.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
+    const lines: LogLines = { read: async after => ring.after(after) }
+    this.#services.set(LogLines.name, this.#boundary.service(LogLines, lines, 'svc'))
     this.#services.set(Events.name, this.#boundary.service(Events, createEvents(), 'svc'))
   }
 

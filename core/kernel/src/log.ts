@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type { DestinationStream, Logger, LoggerOptions, pino } from 'pino'
 import { redactText, isSecret } from '../config/redaction.ts'
+import type { LogRing } from './log-lines.ts'
 
 /** The log of a plugin: fields first, then a sentence. */
 export interface Log {
@@ -60,8 +61,8 @@ function messageWithCauses({ message, cause }: Error, depth = DEEPEST): string {
 /** Loaded with the first log: most processes and threads that import this package write none. */
 const loadPino = () => createRequire(import.meta.url)('pino') as typeof pino
 
-/** Creates the log of a host. Each plugin gets a child logger that carries its name. */
-export function createLog(options: LogOptions): Logger {
+/** Creates the log of a host. Each plugin gets a child logger that carries its name. The ring gets each line that is written. */
+export function createLog(options: LogOptions, ring: LogRing): Logger {
   const pino = loadPino()
   const level = options.destination ? (options.level ?? 'info') : 'silent'
   const settings: LoggerOptions = {
@@ -76,7 +77,13 @@ export function createLog(options: LogOptions): Logger {
     hooks: { streamWrite: redactText },
     timestamp: () => `,"time":"${timestamp()}"`,
   }
-  return options.destination ? pino(settings, options.destination) : pino(settings)
+  const { destination } = options
+  if (!destination) return pino(settings)
+  const write = (line: string) => {
+    ring.add(line)
+    destination.write(line)
+  }
+  return pino(settings, { write })
 }
 
 let at = 0

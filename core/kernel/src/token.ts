@@ -4,6 +4,10 @@ export interface Principal {
   readonly scopes: readonly string[]
   /** The client address, when the call comes from a request. */
   readonly address?: string
+  /** The name of the authentication scheme that recognized it. */
+  readonly scheme?: string
+  /** Unix milliseconds at which its credential expires, if known. */
+  readonly expires?: number
 }
 
 /**

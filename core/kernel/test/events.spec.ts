@@ -33,7 +33,9 @@ describe('the event bus', () => {
     await found.events.publish(Rain, { mm: 3 }, testContext())
     await found.events.publish(Hail, { mm: 1 }, testContext())
     const { timestamp, ...event } = await weather.first
-    expect(event).to.deep.equal({ category: 'WEATHER', type: 'rain', data: { mm: 3 }, lost: 0 })
+    const { principal, requestId } = testContext()
+    const by = { principal: principal.id, requestId }
+    expect(event).to.deep.equal({ category: 'WEATHER', type: 'rain', data: { mm: 3 }, seq: 2, ...by, lost: 0 })
     expect(timestamp).to.be.within(before, Date.now())
     expect((await weather.next()).type).to.equal('hail')
     expect((await hail.first).type).to.equal('hail')

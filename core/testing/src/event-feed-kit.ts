@@ -19,7 +19,11 @@ export interface EventFeedWorker {
 
 /** Cases for every implementation of `EventFeed`: `for (const one of eventFeedKit(open)) it(one.title, one.run)`. */
 export function eventFeedKit(open: () => Promise<EventFeedSubject>): KitCase[] {
-  const opened = caseMaker(open)
+  const opened = caseMaker(async () => {
+    const subject = await open()
+    await allCollect(subject.workers)
+    return subject
+  })
   return [...reading(opened), ...resuming(opened)]
 }
 
@@ -56,6 +60,33 @@ class Reader implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort()
     await outcome<unknown>(this.#events.return?.() ?? Promise.resolve())
+  }
+}
+
+const READY = defineTopic<{ readonly at: number }>('TEST', 'ready')
+
+/** Waits until the feed of each worker gets the events of all. Workers collect none before a reader has reached them. */
+async function allCollect(workers: EventFeedSubject['workers']): Promise<void> {
+  for (const worker of workers) {
+    const ending = abortable('feed kit')
+    const seen = new Set<string>()
+    const read = (async () => {
+      for await (const event of worker.feed.subscribe({ types: ['ready'] }, ending.ctx)) {
+        seen.add(event.worker)
+        if (seen.size === workers.length) return
+      }
+    })()
+    const timer = setInterval(() => workers.forEach(one => void publish(one, 0, READY)), 5)
+    await atOnce(read, 'events of all workers')
+    clearInterval(timer)
+    ending.abort()
+  }
+  // no event of before can arrive later than these
+  const readers = workers.map(worker => new Reader(worker, { types: ['ready'] }))
+  for (const worker of workers) await publish(worker, -1, READY)
+  for (const reader of readers) {
+    for (let left = workers.length; left > 0; ) if (atOf(await reader.next()) === -1) left--
+    await reader[Symbol.asyncDispose]()
   }
 }
 

@@ -1,3 +1,4 @@
+export { type CloudEvent, cloudEvent, EVENT_TYPE, TYPE_PATTERN, typeFilter, type WorkerEvent } from './cloud-events.ts'
 export { API_CODES, type ApiCode, type Explained, explain, explained, toPublicError } from './explain.ts'
 export {
   type AnswerBody,

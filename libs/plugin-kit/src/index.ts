@@ -26,5 +26,8 @@ export { createModelNames, type ModelNames, networkOf } from './metrics.ts'
 // For streams
 export { lazyStream } from './streams.ts'
 
+// For changes of the server's state
+export { type Change, differenceOf, publishChange } from './changes.ts'
+
 // For limits of concurrency
 export { createSemaphore, type Semaphore, type SemaphoreOptions, workClosed } from './semaphore.ts'

@@ -1,8 +1,9 @@
 import { Flags, JSON_FLAG, SvcCommand, table, Args } from '@svc/cli/command'
 import { systemContext } from '@svc/core'
-import { Store } from '@svc/core/contracts'
+import { type CommandContext, type Json, Store, TokenCreated, TokenRevoked } from '@svc/core/contracts'
+import { reachServerIfAny } from '@svc/runtime'
 import { lineInvalid, storeForgets } from './errors.ts'
-import { createTokens, type TokenShown } from './tokens.ts'
+import { createTokens, type TokenShown, TOPIC } from './tokens.ts'
 
 /** The scopes of the API. */
 const SCOPES = ['chat', 'read', 'workflows', 'tools', 'admin'] as const
@@ -68,6 +69,7 @@ export class TokensCreate extends SvcCommand {
     const tokens = createTokens(store)
     await tokens.open(ctx)
     const { token, shown } = await tokens.make(options, ctx)
+    await announce(this, TokenCreated.type, shown)
     if (flags.json) return this.print(JSON.stringify({ token, ...shown }))
     this.print(token)
     this.note(`${shown.id} (${shown.name}): ${shown.scopes.join(' ')}, until ${shown.expires}. The token is shown only once.`)
@@ -112,8 +114,22 @@ export class TokensRevoke extends SvcCommand {
     const tokens = createTokens((await this.host()).service(Store))
     await tokens.open(ctx)
     const revoked = await tokens.revoke(args.token, ctx)
+    for (const token of revoked) await announce(this, TokenRevoked.type, token)
     if (flags.json) return this.print(JSON.stringify({ revoked }))
     for (const { id, name } of revoked) this.print(`revoked ${id} (${name})`)
+  }
+}
+
+const ANNOUNCE_MS = 2_000
+
+/** The event of a change, published by the running server. The change itself is done: without a server, or if it is busy, there is no event. */
+async function announce({ home, signal }: CommandContext, type: string, token: TokenShown): Promise<void> {
+  const ctx = systemContext(AbortSignal.any([signal, AbortSignal.timeout(ANNOUNCE_MS)]), 'svc tokens')
+  try {
+    using server = await reachServerIfAny(home, {})
+    for await (const _ of server?.control.ask(TOPIC, { type, token } as unknown as Json, ctx) ?? []) break
+  } catch {
+    signal.throwIfAborted()
   }
 }
 

@@ -146,6 +146,14 @@ export interface TokenShown extends TokenRecord {
   readonly id: string
 }
 
+/** The topic on which commands announce changes to a worker of the running server. */
+export const TOPIC = 'auth-bearer'
+/** The type of the event, and the token. */
+export interface TokenChange {
+  readonly type: string
+  readonly token: TokenShown
+}
+
 export const COLLECTION = 'auth_tokens'
 
 const SPACE: Space = {

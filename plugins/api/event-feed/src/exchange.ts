@@ -1,6 +1,6 @@
 import type { BusEvent, CallContext, Events, Log } from '@svc/core'
 import type { Json, Peers } from '@svc/core/contracts'
-import type { EventRing, NumberedEvent } from './ring.ts'
+import { type EventRing, type NumberedEvent, OPENED } from './ring.ts'
 
 /** The topic between the workers. */
 export const TOPIC = 'event-feed'
@@ -18,54 +18,116 @@ interface ExchangeOptions {
   readonly ring: EventRing
   readonly events: Events
   readonly peers: Peers | undefined
+  /** Milliseconds after the last reader of any worker for which this one collects events. */
+  readonly lingerMs: number
   readonly log: Log
   readonly lasting: CallContext
 }
 
-/** Fills the ring: with the events of this worker, which it sends to the others, and with theirs. */
-export interface Exchange extends Disposable {
-  /** Asks the others for the events that they keep. */
-  begin(): undefined
-  /** Takes events of another worker, or the name of one that starts and asks for those so far. */
-  take(message: Json): Promise<void>
-}
+/**
+ * Fills the ring: with the events of this worker, which it sends to the others, and with theirs. Without a reader, it does not read the bus: an event then costs
+ * next to nothing.
+ */
+export class Exchange implements Disposable {
+  readonly #options: ExchangeOptions
+  readonly #outgoing: NumberedEvent[] = []
+  #sending: NodeJS.Timeout | undefined
+  #readers = 0
+  #reminding: NodeJS.Timeout | undefined
+  #sleeping: NodeJS.Timeout | undefined
+  /** Ends the collection. Undefined: this worker collects nothing. */
+  #following: AbortController | undefined
 
-export function createExchange({ worker, ring, events, peers, log, lasting }: ExchangeOptions): Exchange {
-  const outgoing: NumberedEvent[] = []
-  let timer: NodeJS.Timeout | undefined
-  const broadcast = (message: Json) =>
+  constructor(options: ExchangeOptions) {
+    this.#options = options
+  }
+
+  /** Asks the others for the events that they keep. */
+  begin(): undefined {
+    this.#broadcast(this.#options.worker)
+  }
+
+  /** A reader begins: all workers collect events until it is disposed, and some time longer. */
+  reader(): Disposable {
+    this.#readers += 1
+    this.#stayAwake()
+    if (this.#readers === 1) {
+      const remind = () => this.#broadcast(true)
+      remind()
+      this.#reminding = setInterval(remind, this.#options.lingerMs / 3).unref()
+    }
+    return { [Symbol.dispose]: () => this.#readerLeft() }
+  }
+
+  /** Takes events of another worker, `true` from one with a reader, or the name of one that starts and asks for those so far. */
+  async take(message: Json): Promise<void> {
+    const { worker, ring, events, peers, lasting } = this.#options
+    if (message === true) this.#stayAwake()
+    if (Array.isArray(message))
+      for (const event of message as unknown as NumberedEvent[]) if (event.worker !== worker) ring.add(event)
+    if (typeof message !== 'string' || message === worker || !peers || !this.#following) return
+    // tells the new worker the number of this one, even if it has sent no event
+    void events.publish(OPENED, {}, lasting)
+    for (const some of messagesOf(ring.all())) await this.#tell(message, some as unknown as Json, peers)
+    await this.#tell(message, true, peers)
+  }
+
+  [Symbol.dispose](): void {
+    this.#following?.abort()
+    clearInterval(this.#reminding)
+    clearTimeout(this.#sleeping)
+    clearTimeout(this.#sending)
+  }
+
+  #readerLeft(): void {
+    this.#readers -= 1
+    if (this.#readers === 0) clearInterval(this.#reminding)
+    this.#stayAwake()
+  }
+
+  /** Collects events for the next `lingerMs`. */
+  #stayAwake(): void {
+    const { lingerMs, events, lasting } = this.#options
+    clearTimeout(this.#sleeping)
+    if (lasting.signal.aborted) return
+    this.#sleeping = setTimeout(() => (this.#readers > 0 ? this.#stayAwake() : this.#sleep()), lingerMs).unref()
+    if (this.#following) return
+    this.#following = new AbortController()
+    void this.#follow(AbortSignal.any([lasting.signal, this.#following.signal]))
+    void events.publish(OPENED, {}, lasting)
+  }
+
+  #sleep(): void {
+    this.#following?.abort()
+    this.#following = undefined
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { worker, ring, events, peers, lasting } = this.#options
+    for await (const event of events.subscribe({}, { ...lasting, signal })) {
+      const numbered = { worker, ...plain(event) }
+      ring.add(numbered)
+      if (!peers) continue
+      this.#outgoing.push(numbered)
+      this.#sending ??= setTimeout(() => this.#send(), SEND_MS).unref()
+    }
+  }
+
+  #send(): void {
+    this.#sending = undefined
+    for (const some of messagesOf(this.#outgoing.splice(0, MOST_AT_ONCE))) this.#broadcast(some as unknown as Json)
+    if (this.#outgoing.length > 0) this.#sending = setTimeout(() => this.#send(), SEND_MS).unref()
+  }
+
+  #broadcast(message: Json): void {
+    const { peers, log, lasting } = this.#options
     peers
       ?.broadcast(TOPIC, message, lasting)
       .catch((err: unknown) => log.debug({ err }, 'some workers did not get the events of this one'))
-  const send = () => {
-    timer = undefined
-    for (const some of messagesOf(outgoing.splice(0, MOST_AT_ONCE))) void broadcast(some as unknown as Json)
-    if (outgoing.length > 0) timer = setTimeout(send, SEND_MS).unref()
   }
-  const follow = async () => {
-    let seq = 0
-    for await (const event of events.subscribe({}, lasting)) {
-      seq += 1 + event.lost
-      const numbered = { worker, seq, ...plain(event) }
-      ring.add(numbered)
-      if (!peers) continue
-      outgoing.push(numbered)
-      timer ??= setTimeout(send, SEND_MS).unref()
-    }
-  }
-  const sendAll = async (to: string, through: Peers) => {
-    for (const some of messagesOf(ring.all()))
-      for await (const _ of through.ask(to, TOPIC, some as unknown as Json, lasting)) break
-  }
-  void follow()
-  return {
-    begin: () => void broadcast(worker),
-    async take(message) {
-      if (Array.isArray(message))
-        for (const event of message as unknown as NumberedEvent[]) if (event.worker !== worker) ring.add(event)
-      if (typeof message === 'string' && message !== worker && peers) await sendAll(message, peers)
-    },
-    [Symbol.dispose]: () => clearTimeout(timer),
+
+  async #tell(to: string, message: Json, peers: Peers): Promise<void> {
+    for await (const _ of peers.ask(to, TOPIC, message, this.#options.lasting)) break
   }
 }
 
@@ -83,8 +145,9 @@ function messagesOf(events: readonly NumberedEvent[]): NumberedEvent[][] {
   return lists
 }
 
-function plain({ category, type, data, timestamp }: BusEvent): Omit<NumberedEvent, 'worker' | 'seq'> {
+function plain({ category, type, data, timestamp, seq, principal, requestId }: BusEvent): Omit<NumberedEvent, 'worker'> {
   const text = JSON.stringify(data)
   const fits = Buffer.byteLength(text) <= MOST_DATA
-  return { category, type, data: fits ? (JSON.parse(text) as NumberedEvent['data']) : { too_large: text.length }, timestamp }
+  const shown = fits ? (JSON.parse(text) as NumberedEvent['data']) : { too_large: text.length }
+  return { category, type, data: shown, timestamp, seq, principal, requestId }
 }

@@ -1,29 +1,28 @@
-import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
-import { EventFeed, PeerAnswers, Peers } from '@svc/core/contracts'
-import { createExchange, TOPIC } from './exchange.ts'
-import { EventRing } from './ring.ts'
+import { definePlugin, Events, Host, systemContext } from '@svc/core'
+import { EventFeed, PeerAnswers, Peers, Routes } from '@svc/core/contracts'
+import { Exchange, TOPIC } from './exchange.ts'
+import { EventRing, EVENTS_CONFIG } from './ring.ts'
+import { createEventsRoute } from './route.ts'
 
+/** Streams end before the server waits for open requests. */
+const LEAVING = -100
 /** After the worker has joined the others. */
 const AFTER_JOIN = 950
 
 export default definePlugin({
   section: 'events',
-  config: schema<{ readonly keep: number }>({
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      keep: { type: 'integer', minimum: 1, maximum: 1_000_000, default: 10_000, description: 'Events that each worker keeps' },
-    },
-  }),
+  config: EVENTS_CONFIG,
   requires: { host: Host, events: Events },
   optional: { peers: Peers },
   provides: EventFeed,
   async setup(scope, { host, events, peers }) {
-    const { log } = scope
+    const { log, config } = scope
     const lasting = systemContext(scope.signal, 'event-feed')
-    const { worker } = await host.report(lasting)
-    const ring = new EventRing(scope.config.keep)
-    const exchange = scope.use(createExchange({ worker, ring, events, peers, log, lasting }))
+    const { worker, clusterId, serverId, nodeId } = await host.report(lasting)
+    // servers with another identity have other cursors; a restarted server accepts those from before
+    const ring = new EventRing(config.keep, clusterId === serverId ? nodeId : clusterId)
+    const lingerMs = config.linger_s * 1000
+    const exchange = scope.use(new Exchange({ worker, ring, events, peers, lingerMs, log, lasting }))
     scope.tap(Peers.hooks.message, ({ topic, message }) => (topic === TOPIC ? exchange.take(message).catch(() => {}) : undefined))
     scope.add(PeerAnswers, TOPIC, {
       async *answer(message) {
@@ -32,6 +31,19 @@ export default definePlugin({
       },
     })
     scope.tap(Host.hooks.ready, () => exchange.begin(), { stage: AFTER_JOIN })
-    return { subscribe: (query, { signal }) => ring.read(query, AbortSignal.any([signal, scope.signal])) }
+    const feed: EventFeed = {
+      async *subscribe(query, { signal }) {
+        // a position that is not valid makes no worker collect events
+        const read = ring.read(query, AbortSignal.any([signal, scope.signal]))
+        using _reader = exchange.reader()
+        yield* read
+      },
+    }
+    const leaving = new AbortController()
+    scope.tap(Host.hooks.closing, () => leaving.abort(), { stage: LEAVING })
+    scope.add(Routes, 'events', createEventsRoute(feed, leaving.signal))
+    return feed
   },
 })
+
+export type { EventsConfig } from './ring.ts'

@@ -1,15 +1,42 @@
-import { type EventFilter, svcError, type SvcError } from '@svc/core'
+import { createHash } from 'node:crypto'
+import { type EventFilter, schema, svcError, type SvcError } from '@svc/core'
 import type { FeedEvent, FeedQuery, Json } from '@svc/core/contracts'
+
+export interface EventsConfig {
+  keep: number
+  linger_s: number
+}
+
+export const EVENTS_CONFIG = schema<EventsConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    keep: { type: 'integer', minimum: 1, maximum: 1_000_000, default: 10_000, description: 'Events that each worker keeps' },
+    linger_s: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 86_400,
+      default: 600,
+      description: 'Seconds after the last reader for which the workers still collect events',
+    },
+  },
+})
 
 /** An event with its number in the worker where it happened, from 1 without gaps. */
 export interface NumberedEvent {
   readonly worker: string
   readonly seq: number
+  readonly principal: string
+  readonly requestId: string
   readonly category: string
   readonly type: string
   readonly data: { readonly [member: string]: Json | undefined }
   readonly timestamp: number
 }
+
+/** A worker begins to send its events. Readers do not see events of this category; this one tells the number of the worker. */
+export const OPENED = { category: 'FEED', type: 'feed_opened' } as const
+const isOpening = ({ category, type }: NumberedEvent) => category === OPENED.category && type === OPENED.type
 
 interface Kept {
   readonly event: NumberedEvent
@@ -22,16 +49,19 @@ type Position = Map<string, number>
 const MOST_BYTES = 8 * 1024 * 1024
 /** Dead workers whose numbers are remembered. */
 const MOST_WORKERS = 1_000
-/** The beginning of a cursor, before its encoding. */
-const VERSION = 'feed:'
+/** Longest cursor that is read. */
+const LONGEST_CURSOR = 65_536
 
-const cursorOf = (position: Position): string =>
-  Buffer.from(`${VERSION}${[...position].map(([worker, seq]) => `${worker}~${seq}`).join()}`).toString('base64url')
+/** The beginning of the cursors of a server, before their encoding. */
+const prefixOf = (server: string) => `feed:${createHash('sha256').update(server).digest('hex').slice(0, 12)}:`
 
-function positionIn(cursor: string): Position {
-  const text = Buffer.from(cursor, 'base64url').toString()
-  if (!text.startsWith(VERSION)) throw cursorInvalid()
-  const parts = text.slice(VERSION.length).split(',').filter(Boolean)
+const cursorOf = (prefix: string, position: Position): string =>
+  Buffer.from(`${prefix}${[...position].map(([worker, seq]) => `${worker}~${seq}`).join()}`).toString('base64url')
+
+function positionIn(prefix: string, cursor: string): Position {
+  const text = cursor.length > LONGEST_CURSOR ? '' : Buffer.from(cursor, 'base64url').toString()
+  if (!text.startsWith(prefix)) throw cursorInvalid()
+  const parts = text.slice(prefix.length).split(',').filter(Boolean)
   return new Map(
     parts.map(part => {
       const [, worker, seq] = /^([^~]{1,200})~(\d{1,15})$/.exec(part) ?? []
@@ -42,7 +72,7 @@ function positionIn(cursor: string): Position {
 }
 
 const cursorInvalid = (): SvcError =>
-  svcError('CURSOR_INVALID', 'the position is not a cursor of this feed', {
+  svcError('CURSOR_INVALID', 'the position is not the id of an event of this server; to get new events, connect without it', {
     where: 'after',
     hint: 'Pass the cursor of the last event. To get only new events, pass no cursor',
   })
@@ -63,10 +93,15 @@ export class EventRing {
   #bytes = 0
   /** The last number of each worker. */
   readonly #last: Position = new Map()
+  /** The first number of each worker that this ring has got. */
+  readonly #firstOf: Position = new Map()
   readonly #waiting = new Set<Waiting>()
+  readonly #prefix: string
 
-  constructor(keep: number) {
+  /** `server`: what all workers of a server have in common, for cursors. */
+  constructor(keep: number, server: string) {
     this.#keep = keep
+    this.#prefix = prefixOf(server)
   }
 
   /** Adds an event, unless it is there already. */
@@ -75,8 +110,12 @@ export class EventRing {
     // Moves the worker to the end: the one that is silent for longest is forgotten first.
     this.#last.delete(event.worker)
     this.#last.set(event.worker, event.seq)
+    if (!this.#firstOf.has(event.worker)) this.#firstOf.set(event.worker, event.seq)
     const [oldest] = this.#last.keys()
-    if (this.#last.size > MOST_WORKERS && oldest !== undefined) this.#last.delete(oldest)
+    if (this.#last.size > MOST_WORKERS && oldest !== undefined) {
+      this.#last.delete(oldest)
+      this.#firstOf.delete(oldest)
+    }
     const bytes = JSON.stringify(event).length
     this.#kept.push({ event, bytes })
     this.#bytes += bytes
@@ -93,13 +132,18 @@ export class EventRing {
     return this.#kept.slice(this.#dropped).map(({ event }) => event)
   }
 
-  /** Throws CURSOR_INVALID. */
-  async *read({ after, ...filter }: FeedQuery, signal: AbortSignal): AsyncGenerator<FeedEvent, void> {
-    const position = after === undefined ? new Map(this.#last) : positionIn(after)
-    yield* this.#walk(position, after === undefined ? this.#first + this.#kept.length : this.#first, filter, signal)
+  /** Throws CURSOR_INVALID at once. */
+  read({ after, ...filter }: FeedQuery, signal: AbortSignal): AsyncGenerator<FeedEvent, void> {
+    const isNew = after === undefined
+    const position = isNew ? new Map(this.#last) : positionIn(this.#prefix, after)
+    return this.#walk({ position, from: isNew ? this.#first + this.#kept.length : this.#first, isNew }, filter, signal)
   }
 
-  async *#walk(position: Position, from: number, filter: EventFilter, signal: AbortSignal): AsyncGenerator<FeedEvent, void> {
+  async *#walk(
+    { position, from, isNew }: { readonly position: Position; readonly from: number; readonly isNew: boolean },
+    filter: EventFilter,
+    signal: AbortSignal
+  ): AsyncGenerator<FeedEvent, void> {
     let lost = 0
     const waiting: Waiting = { wake() {} }
     const wake = () => waiting.wake()
@@ -114,13 +158,14 @@ export class EventRing {
           continue
         }
         at += 1
-        const { worker, seq, ...rest } = event
-        const known = position.get(worker) ?? 0
+        const { worker, seq } = event
+        const known = position.get(worker) ?? (this.#firstOf.get(worker) ?? 1) - 1
         if (seq <= known) continue
-        lost += seq - known - 1
+        // a new reader does not miss what happened before its worker began to send
+        if (!isNew || !isOpening(event)) lost += seq - known - 1
         position.set(worker, seq)
-        if (!isWanted(event, filter)) continue
-        yield { ...rest, worker, cursor: cursorOf(position), lost }
+        if (event.category === OPENED.category || !isWanted(event, filter)) continue
+        yield { ...event, cursor: cursorOf(this.#prefix, position), lost }
         lost = 0
       }
     } finally {

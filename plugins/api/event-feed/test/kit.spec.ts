@@ -50,6 +50,7 @@ async function openWorkers(keep = 10) {
     const host = await testHost([FEED], {
       strict: false,
       worker: name,
+      clusterId: 'server',
       config: { events: { keep } },
       give: [{ name: 'test:peers', use: peers }],
     })
@@ -57,6 +58,15 @@ async function openWorkers(keep = 10) {
     return { name, feed: host.service(EventFeed), events: host.service(Events) }
   }
   return { start, close: () => Promise.all(hosts.map(host => host.close())) }
+}
+
+const Probed = defineTopic<object>('PROBE', 'probed')
+
+/** Waits until a reader at one worker gets events of the other. */
+async function collects({ events }: EventFeedWorker, { feed }: EventFeedWorker): Promise<void> {
+  const timer = setInterval(() => void events.publish(Probed, {}, ctx), 5)
+  for await (const _ of feed.subscribe({ types: ['probed'] }, { ...ctx, signal: AbortSignal.timeout(10_000) })) break
+  clearInterval(timer)
 }
 
 describe('the feed of events', () => {
@@ -82,6 +92,7 @@ describe('the feed of events', () => {
         return seen
       }
       let first: string | undefined
+      await collects(one, two)
       const reading = readAll(two)
       const topic = defineTopic<{ at: number; text: string }>('TEST', 'large')
       for (let at = 0; at < count; at++) await one.events.publish(topic, { at, text: 'é'.repeat(7_000) }, ctx)

@@ -1,5 +1,5 @@
 import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
-import { type AuthScheme, CREDENTIAL_HEADERS } from '@svc/core/contracts'
+import { type AuthScheme, CREDENTIAL_HEADERS, type CredentialHolder } from '@svc/core/contracts'
 import { credentialIn } from '@svc/plugin-kit'
 import { follow } from '@svc/storage-kit/follow'
 import type { Next } from 'koa'
@@ -73,9 +73,9 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return holder
   }
   const enter = async (ctx: Context, who: ScopeSchemes, next: Next) => {
-    const { id, scopes } = await identify(ctx, who)
-    admit(ctx.state, id, scopes)
-    if (!isWithin(scopes, ctx.state)) throw scopeMissing(targetOf(ctx.state)?.scope ?? '')
+    const holder = await identify(ctx, who)
+    admit(ctx.state, holder)
+    if (!isWithin(holder.scopes, ctx.state)) throw scopeMissing(targetOf(ctx.state)?.scope ?? '')
     return next()
   }
   const whoFor = (state: RequestState) => {
@@ -93,7 +93,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       const isOpen = target !== undefined && target.scope === undefined
       const who = isOpen ? undefined : schemesFor(target?.scope)
       if (who) return enter(ctx, who, next)
-      admit(state, ANONYMOUS, isOpen && enabled ? NONE : ALL)
+      admit(state, { id: ANONYMOUS, scopes: isOpen && enabled ? NONE : ALL })
       return next()
     },
     asks: state => whoFor(state) !== undefined,
@@ -127,9 +127,9 @@ function challenged(ctx: Context, { challenge }: ScopeSchemes, message?: string)
   return authenticationFailed(message)
 }
 
-function admit(state: RequestState, id: string, scopes: readonly string[]) {
+function admit(state: RequestState, holder: CredentialHolder & Partial<VerifiedHolder>) {
   const { address, ending, requestId, trace, traceState } = state
-  state.principal = { id, scopes, address }
+  state.principal = { ...holder, address }
   const callContext = { signal: ending.signal, principal: state.principal, requestId }
   if (trace === undefined) state.callContext = callContext
   else state.callContext = { ...callContext, trace, ...(traceState === undefined ? {} : { traceState }) }

@@ -10,6 +10,7 @@ export interface ErrorAnswer extends Explained {
 const STATUS = {
   MISSING_FIELD: 400,
   INVALID_VALUE: 400,
+  CURSOR_INVALID: 400,
   AUTHENTICATION_FAILED: 401,
   FORBIDDEN: 403,
   NOT_FOUND: 404,

@@ -13,7 +13,10 @@ import { type Context, type Middleware, NO_CREDENTIALS, type RequestState } from
 import { authenticationFailed, noScheme, schemeFailed, schemeInvalid, schemeSilent, schemeUnready } from './errors.ts'
 
 /** The caller that a scheme returns for a credential. */
-export type VerifiedHolder = CredentialHolder
+export interface VerifiedHolder extends CredentialHolder {
+  /** The name of the scheme. */
+  readonly scheme: string
+}
 
 /** A scheme with its name and its plugin. */
 interface Named {
@@ -137,7 +140,8 @@ function checkedHolder({ name, plugin }: Named, answer: unknown): VerifiedHolder
     throw schemeInvalid(name, plugin, 'returned an id that is empty, too long or reserved')
   if (!Array.isArray(scopes) || !scopes.every(scope => typeof scope === 'string'))
     throw schemeInvalid(name, plugin, 'returned scopes that are not a list of strings')
-  return answer as VerifiedHolder
+  const { expires } = answer as CredentialHolder
+  return { id, scopes, scheme: name, ...(typeof expires === 'number' && { expires }) }
 }
 
 /** Asks every scheme: one refusal refuses the request, and all schemes that know the caller must return the same id. */

@@ -26,6 +26,7 @@ const SETTLED = {
   'GET /api/v1/modes': 'read',
   'GET /api/v1/profiles': 'read',
   'GET /api/v1/providers': 'read',
+  'GET /api/v1/me': 'read',
   'GET /api/v1/status': 'read',
   'GET /api/v1/tools': 'read',
   'GET /health': 'open',

@@ -31,7 +31,8 @@ export function createBreakers(options: BreakerOptions): Breakers {
     const known = find(ref)
     if (known) return known
     if (watched.size >= MODELS) watched.delete(leastOf(watched))
-    const breaker = createBreaker(options)
+    const plain = plainRef(ref)
+    const breaker = createBreaker({ ...options, changed: state => options.changed?.(plain, state) })
     watched.set(keyOf(ref), { ref, breaker })
     return breaker
   }
@@ -65,6 +66,12 @@ interface BreakerOptions {
   readonly openMs: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
+  /** Called when the breaker of a model opens or closes. A failed probe opens it again without a call. */
+  readonly changed?: (ref: ModelRef, state: 'open' | 'closed') => void
+}
+
+interface OneBreakerOptions extends Pick<BreakerOptions, 'failures' | 'openMs' | 'now'> {
+  readonly changed: (state: 'open' | 'closed') => void
 }
 
 /** The circuit breaker of a model. `call` is the id of a call: only the probe decides about the next state. */
@@ -96,18 +103,20 @@ interface Probe {
  * - Open: it refuses calls for `openMs`, then it is half open.
  * - Half open: one call is the probe. Its answer closes the breaker, its failure opens it again. After an abort, the next call can probe at once.
  */
-function createBreaker({ failures, openMs, now }: BreakerOptions): Breaker {
+function createBreaker({ failures, openMs, now, changed }: OneBreakerOptions): Breaker {
   let failed = 0
   let isOpen = false
   let until = 0
   let probe: Probe | undefined
 
   const open = (forMs: number) => {
+    if (!isOpen) changed('open')
     isOpen = true
     until = now() + forMs
     probe = undefined
   }
   const close = () => {
+    if (isOpen) changed('closed')
     failed = 0
     isOpen = false
     probe = undefined

@@ -1,5 +1,13 @@
-import { definePlugin } from '@svc/core'
-import { Chat, ModelCalls, Checks, MetricSources, Providers } from '@svc/core/contracts'
+import { definePlugin, Events, systemContext } from '@svc/core'
+import {
+  Chat,
+  ModelCalls,
+  Checks,
+  MetricSources,
+  ProviderBreakerClosed,
+  ProviderBreakerOpened,
+  Providers,
+} from '@svc/core/contracts'
 import { createBreakers, createOutcomes } from './breakers.ts'
 import { createCandidates, createTurns, createPolicy, POLICY_CONFIG, createCheck, createPolicyCounts } from './policy.ts'
 
@@ -10,14 +18,17 @@ const LAST = 10
 export default definePlugin({
   section: 'chat.policy',
   config: POLICY_CONFIG,
-  requires: { providers: Providers },
-  setup(scope, { providers }) {
+  requires: { events: Events, providers: Providers },
+  setup(scope, { events, providers }) {
     const { config } = scope
     const random = Math.random
+    const lasting = systemContext(scope.signal, 'chat-policy')
     const breakers = createBreakers({
       failures: config.breaker_failures,
       openMs: config.breaker_open_ms,
       now: () => performance.now(),
+      changed: (ref, state) =>
+        void events.publish(state === 'open' ? ProviderBreakerOpened : ProviderBreakerClosed, ref, lasting),
     })
     const turns = createTurns()
     const outcomes = createOutcomes(breakers)

@@ -1,15 +1,19 @@
 import { svcError, type CallContext } from '@svc/core'
-import type {
-  Chat,
-  ModelCallEnd,
-  ModelCallEvent,
-  StoredMessage,
-  ToolCallPart,
-  TurnEnd,
-  TurnEvent,
-  TurnReply,
-  TurnRequest,
-  TurnStatus,
+import {
+  type Chat,
+  type ModelCallEnd,
+  type ModelCallEvent,
+  type StoredMessage,
+  type ToolCallPart,
+  TurnCancelled,
+  TurnCompleted,
+  type TurnEnd,
+  type TurnEvent,
+  TurnFailed,
+  type TurnReply,
+  type TurnRequest,
+  TurnStarted,
+  type TurnStatus,
 } from '@svc/core/contracts'
 import { toPublicError } from './errors.ts'
 import {
@@ -107,6 +111,8 @@ class TurnRun {
   #stepEnd: ModelCallEnd | undefined
   #status: TurnStatus = 'cancelled'
   #end: TurnEnd | undefined
+  /** Why the turn failed. */
+  #failure: unknown
 
   constructor(services: ChatServices, turn: Turn, isShown: boolean, ctx: CallContext) {
     this.#services = services
@@ -115,6 +121,7 @@ class TurnRun {
     this.#ctx = ctx
     ctx.signal.addEventListener('abort', this.#onAbort, { once: true })
     if (ctx.signal.aborted) this.#onAbort()
+    void services.events.publish(TurnStarted, eventData(turn), ctx)
   }
 
   readonly #onAbort = () => this.#stop.abort(this.#ctx.signal.reason)
@@ -196,6 +203,7 @@ class TurnRun {
   /** Ends the turn after an error. Returns the last events for the reader. Throws if the turn has not started. */
   async fail(error: unknown): Promise<{ readonly end: TurnEnd; readonly events: readonly TurnEvent[] }> {
     if (!this.#ctx.signal.aborted) this.#status = 'failed'
+    this.#failure = error
     if (!this.#started) throw error
     const end = (this.#end = await this.#endIncomplete())
     // an error after an abort is the effect of that abort
@@ -214,6 +222,22 @@ class TurnRun {
     await leaveTurn(this.#services, this.#turn)
     const { id, kept, made } = this.#turn
     void this.#services.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
+    this.#publishEnd(end)
+  }
+
+  #publishEnd({ status, usage, durationMs, toolsUsed }: TurnEnd): void {
+    const { events } = this.#services
+    const data = {
+      ...eventData(this.#turn),
+      duration_ms: durationMs,
+      input_tokens: usage.input,
+      output_tokens: usage.output,
+      tool_calls: toolsUsed.length,
+    }
+    if (status === 'failed') {
+      const failed = { ...data, error_code: toPublicError(this.#failure).code }
+      void events.publish(TurnFailed, failed, this.#ctx)
+    } else void events.publish(status === 'completed' ? TurnCompleted : TurnCancelled, data, this.#ctx)
   }
 
   /** Keeps the partial reply of a turn that did not complete. */
@@ -229,6 +253,8 @@ class TurnRun {
     return endEvent(this.#turn, this.#status, this.#ctx)
   }
 }
+
+const eventData = ({ id, open, who }: Turn) => ({ turn: id, conversation_id: open.conversationId, ...who })
 
 const withoutCalls = (message: StoredMessage): StoredMessage => ({
   ...message,

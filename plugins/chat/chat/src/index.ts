@@ -1,4 +1,4 @@
-import { definePlugin, systemContext } from '@svc/core'
+import { definePlugin, Events, systemContext } from '@svc/core'
 import { Chat, Conversations, ModelCalls, Modes, Peers, Selection, Tools } from '@svc/core/contracts'
 import { createChat } from './chat.ts'
 import { createQuestions } from './questions.ts'
@@ -8,6 +8,7 @@ export default definePlugin({
   section: 'chat',
   config: CHAT_CONFIG,
   requires: {
+    events: Events,
     conversations: Conversations,
     selection: Selection,
     modelCalls: ModelCalls,

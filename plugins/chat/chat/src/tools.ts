@@ -1,14 +1,16 @@
 import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, redactData, redactText, withTimeout } from '@svc/core'
-import type {
-  ContentPart,
-  Tool,
-  ToolCall,
-  ToolCallPart,
-  ToolResult,
-  ToolResultPart,
-  ToolUse,
-  ToolVerdict,
-  TurnEvent,
+import {
+  type ContentPart,
+  type Tool,
+  type ToolCall,
+  type ToolCallPart,
+  ToolCompleted,
+  ToolFailed,
+  type ToolResult,
+  type ToolResultPart,
+  type ToolUse,
+  type ToolVerdict,
+  type TurnEvent,
 } from '@svc/core/contracts'
 import { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWithin, logToolFailure } from '@svc/plugin-kit'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
@@ -60,7 +62,7 @@ function runAll(
   ask: Ask | undefined,
   ctx: CallContext
 ): Promise<ToolOutcome[]> {
-  const { config, hooks, log, tools } = services
+  const { config, hooks, log, tools, events } = services
   const shared = {
     conversationId: turn.open.conversationId,
     mode: turn.selected.mode,
@@ -69,13 +71,23 @@ function runAll(
     log,
   }
   const granted = grantedCalls(calls, turn, Math.max(0, budgetOf(services, turn) - countUsed(turn)))
-  return inOrder(calls, config.max_parallel_tools, part => {
+  return inOrder(calls, config.max_parallel_tools, async part => {
     ctx.signal.throwIfAborted()
     const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
     const own = turn.keys ? { ...ctx, idempotencyKey: turn.keys.of(part) } : ctx
     const tool = toolIn(turn.list, part.tool)
     const plugin = tools.owner(part.tool)
-    return useTool({ ...shared, tool, plugin, part, granted: granted.has(part), ask: asking }, own)
+    const outcome = await useTool({ ...shared, tool, plugin, part, granted: granted.has(part), ask: asking }, own)
+    const { success, durationMs } = outcome.use
+    const data = {
+      turn: turn.id,
+      conversation_id: shared.conversationId,
+      tool: part.tool,
+      call_id: part.id,
+      duration_ms: durationMs,
+    }
+    void events.publish(success ? ToolCompleted : ToolFailed, data, ctx)
+    return outcome
   })
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import {
   type CallContext,
   codeOf,
+  type Events,
   type SchemaProblem,
   type HookCallers,
   type JsonSchema,
@@ -42,6 +43,7 @@ import { addCalled, type TurnTools } from './tool-list.ts'
 export interface ChatDependencies {
   readonly config: ChatConfig
   readonly hooks: HookCallers<ChatHooks>
+  readonly events: Events
   readonly conversations: Conversations
   readonly selection: Selection
   readonly modelCalls: ModelCalls

@@ -1,22 +1,28 @@
-import { codeOf, type HookCallers, type Log, messageOf, pause, type CallContext, type SlotView } from '@svc/core'
-import type {
-  ModelAlias,
-  ModelAnswer,
-  ModelCall,
-  ModelCallBegun,
-  ModelCallEnd,
-  ModelCallEvent,
-  ModelCallHooks,
-  ModelCallOrder,
-  ModelDone,
-  ModelEvent,
-  ModelFailure,
-  ModelRef,
-  ModelRequest,
-  Provider,
-  RequestField,
-  Selected,
-  Usage,
+import { codeOf, type Events, type HookCallers, type Log, messageOf, pause, type CallContext, type SlotView } from '@svc/core'
+import {
+  type FailureAnswer,
+  type ModelAlias,
+  type ModelAnswer,
+  ModelAttemptFailed,
+  type ModelCall,
+  type ModelCallBegun,
+  type ModelCallEnd,
+  type ModelCallEvent,
+  type ModelCallHooks,
+  type ModelCallOrder,
+  ModelCancelled,
+  ModelCompleted,
+  type ModelDone,
+  type ModelEvent,
+  ModelFallback,
+  type ModelFailure,
+  type ModelRef,
+  type ModelRequest,
+  ModelRetried,
+  type Provider,
+  type RequestField,
+  type Selected,
+  type Usage,
 } from '@svc/core/contracts'
 import { Answer } from './answer.ts'
 import { countTokens, fitContextWindow, tokensOf } from './context-window.ts'
@@ -39,6 +45,7 @@ import type { CallsConfig } from './settings.ts'
 export interface CallServices {
   readonly config: Readonly<CallsConfig>
   readonly hooks: HookCallers<ModelCallHooks>
+  readonly events: Events
   readonly providers: SlotView<Provider>
   readonly aliases: SlotView<ModelAlias>
   readonly counts: Pick<ProviderCounts, 'asked'>
@@ -289,11 +296,13 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
       ? undefined
       : await this.#services.hooks.modelFailed({ ...this.#call, failure, message }, this.#ctx)
     await this.#settle()
-    this.#report(failure)
+    const call = this.#call
+    this.#report('failed', failure)
     this.#failed.push(who)
     const waitMs = recovery?.waitMs ?? 0
     if (!recovery || this.#failed.length >= TRIES || performance.now() + waitMs >= this.#limits.until)
       throw modelFailed(who.provider, failure, message, error)
+    this.#publishRecovery(call, recovery)
     // a call that failed after its finish event has already reported usage
     this.#spent = sumOf(this.#spent, this.#answer.usage)
     this.#answer = this.#answer.renewed()
@@ -333,7 +342,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
   async #finish(status: ModelCallEnd['status'], reason?: unknown): Promise<ModelCallEnd> {
     this.#reading?.close()
     if (status !== 'completed') await this.#settle()
-    this.#report()
+    this.#report(status)
     const answer = this.#answer
     const { provider, model } = this.#who
     const hasMessage = status === 'completed' || answer.any
@@ -352,7 +361,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     })
   }
 
-  #report(failure?: ModelFailure) {
+  #report(status: ModelCallEnd['status'], failure?: ModelFailure) {
     const call = this.#call
     if (!call) return
     this.#call = undefined
@@ -367,8 +376,37 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
       ...(failure && { failure }),
     }
     void this.#services.hooks.modelDone(done, this.#ctx)
+    this.#publish(done, status)
+  }
+
+  #publish({ usage, durationMs, failure, ...call }: ModelDone, status: ModelCallEnd['status']): void {
+    const { events } = this.#services
+    const measured = { duration_ms: Math.round(durationMs), input_tokens: usage.input, output_tokens: usage.output }
+    const data = { ...eventData(call), ...measured }
+    if (failure) void events.publish(ModelAttemptFailed, { ...data, failure: failure.kind }, this.#ctx)
+    else void events.publish(status === 'completed' ? ModelCompleted : ModelCancelled, data, this.#ctx)
+  }
+
+  #publishRecovery(call: ModelCall | undefined, recovery: FailureAnswer): void {
+    if (!call) return
+    const { events } = this.#services
+    const data = { ...eventData(call), wait_ms: recovery.waitMs ?? 0 }
+    if (!('model' in recovery) || sameModel(recovery, call.selected)) void events.publish(ModelRetried, data, this.#ctx)
+    else {
+      const other = { to_provider: recovery.provider, to_model: recovery.model }
+      void events.publish(ModelFallback, { ...data, ...other }, this.#ctx)
+    }
   }
 }
+
+const eventData = ({ turn, selected, kind, round, attempt }: ModelCall) => ({
+  turn,
+  provider: selected.provider,
+  model: selected.model,
+  kind,
+  step: round,
+  attempt,
+})
 
 /** The time limits of a call. */
 interface CallTimes {

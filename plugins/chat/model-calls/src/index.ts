@@ -1,4 +1,4 @@
-import { definePlugin, systemContext } from '@svc/core'
+import { definePlugin, Events, systemContext } from '@svc/core'
 import { Checks, ModelAliases, ModelCalls, Peers, Providers, Selection } from '@svc/core/contracts'
 import { createModelCalls } from './model-calls.ts'
 import { createProviderCounts, createProvidersCheck } from './providers-check.ts'
@@ -9,10 +9,10 @@ import { CALLS_CONFIG } from './settings.ts'
 export default definePlugin({
   section: 'models.calls',
   config: CALLS_CONFIG,
-  requires: { selection: Selection, providers: Providers, aliases: ModelAliases },
+  requires: { events: Events, selection: Selection, providers: Providers, aliases: ModelAliases },
   optional: { peers: Peers },
   provides: ModelCalls,
-  setup(scope, { peers, selection, providers, aliases }) {
+  setup(scope, { events, peers, selection, providers, aliases }) {
     const counts = createProviderCounts(peers)
     scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
@@ -20,6 +20,7 @@ export default definePlugin({
     const services = {
       config: scope.config,
       hooks: scope.hooks,
+      events,
       log: scope.log,
       clock: createClock(),
       lasting: systemContext(scope.signal, 'model calls'),

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
-import { definePlugin, Host, schema, systemContext } from '@svc/core'
+import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
 import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
-import { CHANGED, changeOf, createSelection, openSession, type ServerSelection } from './selection.ts'
+import { CHANGED, changeOf, createSelection, openSession, reportSwitch, type ServerSelection } from './selection.ts'
 
 export type SelectionConfig = { profile?: string; mode?: string; profiles_file?: string }
 
@@ -18,10 +18,10 @@ export default definePlugin({
     },
   }),
   check: config => checkProfiles(profilesPlace(config), config.profile),
-  requires: { store: Store, host: Host, providers: Providers, aliases: ModelAliases, modes: Modes, tools: Tools },
+  requires: { store: Store, host: Host, events: Events, providers: Providers, aliases: ModelAliases, modes: Modes, tools: Tools },
   optional: { peers: Peers },
   provides: Selection,
-  async setup(scope, { host, providers, aliases, modes, tools, ...shared }) {
+  async setup(scope, { host, events, providers, aliases, modes, tools, ...shared }) {
     const { profiles_file: _file, ...begin } = scope.config
     const profiles = await readProfiles(profilesPlace(scope.config))
     scope.add(ProtectedPaths, 'profiles', {
@@ -39,6 +39,13 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
-    return createSelection({ profiles, session, sources: { providers, aliases }, modes, begin })
+    return createSelection({
+      profiles,
+      session,
+      sources: { providers, aliases },
+      modes,
+      begin,
+      switched: reportSwitch(events, scope.log),
+    })
   },
 })

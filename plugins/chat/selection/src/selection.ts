@@ -1,26 +1,28 @@
-import { type SlotView, type CallContext, codeOf, withTimeout, type Log } from '@svc/core'
-import type {
-  Effective,
-  Mode,
-  ModelChoice,
-  Profile,
-  Selected,
-  Selection,
-  SelectionChange,
-  SelectionRequest,
-  ChoiceSource,
-  ModelAlias,
-  ModelInfo,
-  ModelList,
-  ModelRef,
-  Provider,
-  Json,
-  Peers,
-  Space,
-  Store,
+import { type SlotView, type CallContext, codeOf, type Events, withTimeout, type Log } from '@svc/core'
+import {
+  ConfigChanged,
+  type Effective,
+  type Mode,
+  type ModelChoice,
+  type Profile,
+  type Selected,
+  type Selection,
+  type SelectionChange,
+  type SelectionRequest,
+  type ChoiceSource,
+  type ModelAlias,
+  type ModelInfo,
+  type ModelList,
+  type ModelRef,
+  type Provider,
+  type Json,
+  type Peers,
+  type Space,
+  type Store,
 } from '@svc/core/contracts'
 import { notAllowed, modelNotFound, modelsLate, providerNotFound } from './errors.ts'
 import type { Profiles } from './profiles.ts'
+import { type Change, publishChange } from '@svc/plugin-kit'
 import { follow } from '@svc/storage-kit/follow'
 
 export interface SelectionOptions {
@@ -28,6 +30,8 @@ export interface SelectionOptions {
   readonly session: ServerSelection
   readonly sources: ModelSources
   readonly modes: SlotView<Mode>
+  /** Called after a switch, with the state before and after it. */
+  readonly switched: (before: SessionState, after: SessionState, ctx: CallContext) => void
   /** The profile and mode of the command line. */
   readonly begin: { readonly profile?: string; readonly mode?: string }
 }
@@ -55,7 +59,7 @@ export function createSelection(parts: SelectionOptions): Selection {
   const { profiles, session, sources, modes } = parts
   const profileNow = () => currentProfile(parts)
   const modeNow = () => currentMode(parts)
-  const recent = createRecentChoices(parts)
+  const [recent, change] = [createRecentChoices(parts), createSwitch(parts)]
   const current = () => [
     ...(session.now.override ? [choiceOf(session.now.override, 'override')] : []),
     preferenceOf(profileNow()),
@@ -103,23 +107,40 @@ export function createSelection(parts: SelectionOptions): Selection {
 
     async switchProfile(name, ctx) {
       profileOf(name)
-      await session.change({ profile: name, override: null }, ctx)
+      await change({ profile: name, override: null }, ctx)
       return effective(ctx)
     },
 
     async switchModel(provider, model, ctx) {
       const real = await choose([choiceOf({ provider, model }, 'override')], sources, ctx)
-      await session.change({ override: { provider: real.provider, model: real.model } }, ctx)
+      await change({ override: { provider: real.provider, model: real.model } }, ctx)
       return effective(ctx)
     },
 
     async switchMode(mode, ctx) {
       mustBeMode(mode)
-      await session.change({ mode }, ctx)
+      await change({ mode }, ctx)
       return effective(ctx)
     },
   }
 }
+
+/** Publishes a switch as a change of the server. */
+export const reportSwitch =
+  (events: Events, log: Log): SelectionOptions['switched'] =>
+  (before, after, ctx) => {
+    const change = { type: ConfigChanged.type, subject: 'selection', before: { ...before }, after: { ...after } }
+    publishChange(events, log, change as unknown as Change, ctx)
+  }
+
+/** Changes the state of the session, and reports the change. */
+const createSwitch =
+  ({ session, switched }: Pick<SelectionOptions, 'session' | 'switched'>) =>
+  async (wanted: Partial<SessionState>, ctx: CallContext) => {
+    const before = session.now
+    await session.change(wanted, ctx)
+    switched(before, { ...before, ...wanted }, ctx)
+  }
 
 /** Milliseconds for which equal requests get the same choice. The work for a choice is a twentieth of a chat. */
 const SAME_MS = 250

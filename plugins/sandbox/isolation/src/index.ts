@@ -1,4 +1,4 @@
-import { definePlugin, Host } from '@svc/core'
+import { definePlugin, Events, Host } from '@svc/core'
 import { Checks, Isolation, MetricSources, Peers, ProcessSandbox } from '@svc/core/contracts'
 import { pluginsCheck, statesOf, familiesOf } from './plugin-status.ts'
 import type { PolicyOptions } from './policy.ts'
@@ -11,12 +11,12 @@ const JOINED = 950
 export default definePlugin({
   section: 'isolation',
   config: isolationConfig,
-  requires: { host: Host },
+  requires: { host: Host, events: Events },
   optional: { sandbox: ProcessSandbox, peers: Peers },
   provides: Isolation,
-  setup(scope, { host, sandbox, peers }) {
+  setup(scope, { host, events, sandbox, peers }) {
     const { config, log } = scope
-    const quarantine = createQuarantine(peers, log)
+    const quarantine = createQuarantine(peers, events, log)
     // a server without isolated plugins needs no checks, metrics or taps
     const onFirst = () => {
       scope.add(Checks, 'plugins', pluginsCheck(host, peers))

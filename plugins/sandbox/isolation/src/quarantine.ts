@@ -1,5 +1,5 @@
-import { isTree, type Log, type CallContext } from '@svc/core'
-import type { WorkerMetrics, IsolatedName, Peers } from '@svc/core/contracts'
+import { type CallContext, type Events, isTree, type Log } from '@svc/core'
+import { type IsolatedName, type Peers, PluginQuarantined, type WorkerMetrics } from '@svc/core/contracts'
 
 /** The plugins that no worker of this server starts again until the next reload. */
 export interface Quarantine {
@@ -19,7 +19,11 @@ export interface Quarantine {
 const TOPIC = 'isolation.quarantine'
 const SYNC_FAILED = 'failed to read the quarantined plugins of the other workers'
 
-export function createQuarantine(peers: Pick<Peers, 'broadcast' | 'metrics'> | undefined, log: Log): Quarantine {
+export function createQuarantine(
+  peers: Pick<Peers, 'broadcast' | 'metrics'> | undefined,
+  events: Pick<Events, 'publish'>,
+  log: Log
+): Quarantine {
   const gates = new Map<string, PromiseWithResolvers<boolean>>()
   const quarantined = new Set<string>()
   const gateOf = (key: string) => {
@@ -41,6 +45,7 @@ export function createQuarantine(peers: Pick<Peers, 'broadcast' | 'metrics'> | u
     names: () => [...quarantined],
     async put(who, ctx) {
       add(nameOf(who))
+      void events.publish(PluginQuarantined, { plugin: who.plugin, instance: who.instance ?? null }, ctx)
       await peers?.broadcast(TOPIC, null, ctx)
     },
     async *watch(who, { signal }) {

@@ -25,6 +25,8 @@ import { runOf } from './views.ts'
 import type { RunWorker } from './worker.ts'
 
 export interface RunStarterOptions {
+  /** Called for each new run. */
+  readonly started: (run: Run, ctx: CallContext) => void
   readonly store: Store
   readonly queue: RunQueue
   readonly library: WorkflowLibrary
@@ -139,6 +141,7 @@ export class RunStarter {
     // maintenance finds a run that the queue did not accept
     if (claimed.status === 'rejected') throw claimed.reason
     if (claimed.value && !isOurs) worker.begin(claimed.value, { record, history })
+    this.#parts.started(run, ctx)
     return run
   }
 

@@ -3,9 +3,11 @@ import {
   type Check,
   type MetricSource,
   type Peers,
+  type Run,
   RunEnded,
   type RunEvent,
   type RunQueue,
+  RunStarted,
   type Store,
   type WorkflowDefinition,
   type WorkflowNode,
@@ -63,6 +65,7 @@ const SECOND = 1_000
 export async function createWorkflows(parts: ServiceDependencies): Promise<WorkflowService> {
   const { store, queue, peers, isServer, types, config, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
+  const report = createReporter(parts)
   const readers = new RunListeners()
   const loader = new Loader({ store, types, secrets: config.secrets })
   const names = withWorkflowNames(parts.lookup, () => library)
@@ -84,7 +87,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     ended(id, record) {
       counts.ended(record)
       readers.notify(id, undefined, record)
-      void parts.events.publish(RunEnded, endedOf(id, record), lasting)
+      report.ended(id, record)
     },
     log,
     lasting,
@@ -92,7 +95,8 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
-  const starting = new RunStarter({ store, queue, library, definitions, loader, reading, worker })
+  const { started } = report
+  const starting = new RunStarter({ started, store, queue, library, definitions, loader, reading, worker })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
   const maintenance = new RunMaintenance({ store, queue, worker: parts.worker, retentionMs, maxAgeMs, log, lasting })
@@ -154,6 +158,15 @@ const contractOf = ({ library, checker, starting, reading, runActions, worker, s
   async work(id, ctx) {
     await reading.record(id, ctx)
     await worker.only(id, ctx)
+  },
+})
+
+/** Publishes the runs of this worker. The principal of the end is the owner of the run. */
+const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({
+  started: ({ id: run, workflow }: Run, ctx: CallContext) => void events.publish(RunStarted, { run, workflow }, ctx),
+  ended(id: string, record: RunRecord) {
+    const principal = { id: record.owner, scopes: [] }
+    void events.publish(RunEnded, endedOf(id, record), { ...lasting, principal })
   },
 })
 

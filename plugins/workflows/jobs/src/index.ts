@@ -1,4 +1,4 @@
-import { definePlugin, Host, systemContext } from '@svc/core'
+import { definePlugin, Events, Host, systemContext } from '@svc/core'
 import { Http, JobKinds, Jobs, MetricSources, PeerAnswers, Peers, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { createAnswer, TOPIC } from './answers.ts'
@@ -12,16 +12,16 @@ const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
 export default definePlugin({
   section: 'jobs',
   config: JOBS_CONFIG,
-  requires: { store: Store, host: Host, view: JobKinds },
+  requires: { store: Store, host: Host, events: Events, view: JobKinds },
   optional: { peers: Peers, http: Http },
   provides: Jobs,
-  async setup(scope, { store, host, view, peers, http }) {
+  async setup(scope, { store, host, events, view, peers, http }) {
     const { config, log } = scope
     const lasting = systemContext(scope.signal, 'jobs')
     const { worker: name } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
     const holder = `${name}/jobs/`
-    const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, log, lasting })
+    const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, events, log, lasting })
     scope.add(PeerAnswers, TOPIC, createAnswer(jobs))
     scope.add(MetricSources, 'jobs', { read: ctx => metrics.read(ctx) })
     const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)

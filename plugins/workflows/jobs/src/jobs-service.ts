@@ -111,7 +111,7 @@ export class JobsService implements Jobs {
   }
 
   async list(query: JobQuery, ctx: CallContext): Promise<{ readonly jobs: readonly Job[]; readonly next?: string }> {
-    const { kind, state, limit } = query
+    const { kind, state, group, limit } = query
     checkLimit(limit, MOST_LISTED)
     if (state !== undefined && !STATES.includes(state)) throw invalid('state', `must be one of ${STATES.join(', ')}`)
     const range = rangeOf(state, ctx)
@@ -124,7 +124,11 @@ export class JobsService implements Jobs {
       )
       for (const { key, value } of found.records) {
         const record = value as unknown as JobRecord
-        if ((kind ?? record.kind) === record.kind && (state ?? record.state) === record.state) jobs.push(jobOf(key, record))
+        const isWanted =
+          (kind ?? record.kind) === record.kind &&
+          (state ?? record.state) === record.state &&
+          (group ?? record.group) === record.group
+        if (isWanted) jobs.push(jobOf(key, record))
       }
       next = found.next
       if (next === undefined || jobs.length >= limit) break

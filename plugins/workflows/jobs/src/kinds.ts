@@ -51,7 +51,9 @@ export class Kinds {
 
   /** Milliseconds before the next attempt, by the number of failed attempts. */
   delay(name: string, failures: number): number {
-    const { firstMs, maxMs } = this.get(name)?.backoff ?? {}
+    const { firstMs, maxMs, delaysMs } = { ...this.get(name)?.backoff } as Record<string, unknown>
+    const listed = Array.isArray(delaysMs) ? whole(delaysMs[Math.min(failures, delaysMs.length) - 1], 0, LONGEST_MS) : undefined
+    if (listed !== undefined) return listed
     return backoffDelay(failures + 1, whole(firstMs, 0, LONGEST_MS) ?? FIRST_MS, whole(maxMs, 0, LONGEST_MS) ?? MAX_MS)
   }
 

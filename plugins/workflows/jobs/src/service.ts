@@ -1,5 +1,19 @@
-import type { CallContext, Log, SlotView } from '@svc/core'
-import type { JobKind, JobState, Peers, Store, MetricFamily, MetricSource, Sample } from '@svc/core/contracts'
+import type { CallContext, Events, Log, SlotView, Topic } from '@svc/core'
+import {
+  JobCancelled,
+  JobCompleted,
+  type JobEndData,
+  JobFailed,
+  type JobKind,
+  JobRetried,
+  JobStarted,
+  type JobState,
+  type MetricFamily,
+  type MetricSource,
+  type Peers,
+  type Sample,
+  type Store,
+} from '@svc/core/contracts'
 import { tryAcquire } from '@svc/storage-kit/records'
 import { JobsService } from './jobs-service.ts'
 import { Kinds } from './kinds.ts'
@@ -14,6 +28,7 @@ export interface JobsOptions {
   /** The prefix of the lease holders of this process. */
   readonly holder: string
   readonly peers: Peers | undefined
+  readonly events: Events
   /** `WorkerOptions.leaseMs`. */
   readonly leaseMs?: number
   readonly log: Log
@@ -36,10 +51,24 @@ export function createJobs(options: JobsOptions): JobsOfProcess {
   const { store, view, config, holder, peers, leaseMs, log, lasting } = options
   const kinds = new Kinds(view, config)
   const keepMs = { completed: config.keep_completed_days * DAY_MS, failed: config.keep_failed_days * DAY_MS }
-  const ended = (kind: string, state: JobState) => metrics.ended(kind, state)
+  const report = createReporter(options)
+  const ended = (id: string, record: JobRecord, state: JobState) => {
+    metrics.ended(record.kind, state)
+    report.ended(id, record, state)
+  }
   const graceMs = config.grace_s * 1000
   const times = { keepMs, graceMs, ...(leaseMs === undefined ? {} : { leaseMs }) }
-  const worker = new JobWorker({ store, kinds, holder, ...times, concurrency: config.concurrency, log, lasting, ended })
+  const worker = new JobWorker({
+    store,
+    kinds,
+    holder,
+    ...times,
+    concurrency: config.concurrency,
+    log,
+    lasting,
+    started: report.started,
+    ended,
+  })
   const metrics = createMetrics(() => worker.running())
   const jobs = new JobsService({
     store,
@@ -55,6 +84,32 @@ export function createJobs(options: JobsOptions): JobsOfProcess {
     },
   })
   return { jobs, worker, metrics, maintenance: new JobMaintenance({ store, holder, log, lasting }) }
+}
+
+/** The topic for the state of a job after an attempt. A job that runs on after it was lost has none. */
+const TOPICS: Readonly<Partial<Record<JobState, Topic<JobEndData>>>> = {
+  queued: JobRetried,
+  completed: JobCompleted,
+  failed: JobFailed,
+  cancelled: JobCancelled,
+}
+
+/** Publishes the attempts of this worker. The principal of the events is the owner of the job. */
+function createReporter({ events, lasting }: Pick<JobsOptions, 'events' | 'lasting'>) {
+  const ctxOf = (id: string, { owner, attempts }: JobRecord): CallContext => ({
+    ...lasting,
+    principal: { id: owner, scopes: [] },
+    requestId: `${id}-${attempts}`,
+  })
+  const dataOf = (job: string, { kind, owner, attempts }: JobRecord) => ({ job, kind, owner, attempt: attempts })
+  return {
+    started: (id: string, record: JobRecord) => void events.publish(JobStarted, dataOf(id, record), ctxOf(id, record)),
+    ended(id: string, record: JobRecord, state: JobState) {
+      const topic = TOPICS[state]
+      const duration_ms = Date.now() - (record.startedAt ?? Date.now())
+      if (topic) void events.publish(topic, { ...dataOf(id, record), duration_ms }, ctxOf(id, record))
+    },
+  }
 }
 
 /** Counts of the attempts of this worker. */

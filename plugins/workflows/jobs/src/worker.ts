@@ -13,8 +13,10 @@ export interface WorkerOptions extends Pick<AttemptOptions, 'store' | 'kinds' | 
   readonly concurrency: number
   /** A lease of a job expires after this time without renewal. Default: 30,000. */
   readonly leaseMs?: number
+  /** Called before each attempt. */
+  readonly started: (id: string, record: JobRecord) => void
   /** Called after each attempt with the state of the job: `queued` if it is tried again. */
-  readonly ended: (kind: string, state: JobState) => void
+  readonly ended: (id: string, record: JobRecord, state: JobState) => void
 }
 
 const [LEASE_MS, TAKE_LEASE_MS] = [30_000, 5_000]
@@ -218,11 +220,12 @@ export class JobWorker {
   }
 
   #start(id: string, hold: LeaseHold, record: JobRecord, version: number): void {
-    const { store, kinds, keepMs, graceMs, log, lasting, ended } = this.#options
+    const { store, kinds, keepMs, graceMs, log, lasting, started, ended } = this.#options
     const attempt = new Attempt({ store, kinds, id, hold, record, version, keepMs, graceMs, log, lasting })
     this.#active.set(id, attempt)
     if (this.#stopping.signal.aborted) attempt.abort('draining')
-    void attempt.stored.then(() => ended(record.kind, attempt.state))
+    started(id, record)
+    void attempt.stored.then(() => ended(id, record, attempt.state))
     void Promise.all([attempt.stored, attempt.ended]).then(async () => {
       this.#active.delete(id)
       await this.#release(hold.fence)

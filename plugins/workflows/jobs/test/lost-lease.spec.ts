@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { definePlugin, svcError, systemContext } from '@svc/core'
+import { definePlugin, Events, svcError, systemContext } from '@svc/core'
 import { JobKinds, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { testHost } from '@svc/testing'
@@ -43,10 +43,19 @@ describe('a worker of jobs whose store', () => {
       const starts: string[] = []
       const worker = (name: string, own: Store) =>
         definePlugin({
-          requires: { view: JobKinds },
-          setup({ log, signal }, { view }) {
+          requires: { events: Events, view: JobKinds },
+          setup({ log, signal }, { events, view }) {
             const lasting = systemContext(signal)
-            const parts = { store: own, view, config: CONFIG, holder: `${name}/jobs/`, peers: undefined, leaseMs: LEASE_MS, log }
+            const parts = {
+              store: own,
+              view,
+              config: CONFIG,
+              holder: `${name}/jobs/`,
+              peers: undefined,
+              events,
+              leaseMs: LEASE_MS,
+              log,
+            }
             const { worker: started, jobs } = createJobs({ ...parts, lasting })
             started.begin()
             added.push(jobs)

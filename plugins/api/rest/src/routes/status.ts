@@ -31,9 +31,27 @@ interface StatusDependencies {
   readonly probes: Probes
 }
 
-/** The route with the metrics of the server. */
+const me = object({
+  principal: text('The id of the caller; `anonymous` while authentication is off.'),
+  scopes: { type: 'array', items: STRING, description: '`*` stands for all.' },
+  scheme: { type: ['string', 'null'], description: 'The scheme that recognized the credential.' },
+  expires: { type: ['string', 'null'], format: 'date-time', description: 'When the credential expires, if known.' },
+})
+
+/** The routes with the metrics of the server, and about the caller. */
 export function createStatusRoutes({ host, http, probes }: StatusDependencies): Record<string, Route> {
   return {
+    me: {
+      method: 'GET',
+      path: '/api/v1/me',
+      summary: 'Read who the caller is, and what it may do',
+      scope: 'read',
+      responses: ok('The caller.', me),
+      async handle(_request, { principal: { id, scopes, scheme, expires } }) {
+        const until = expires === undefined ? null : new Date(expires).toISOString()
+        return { body: { principal: id, scopes, scheme: scheme ?? null, expires: until } }
+      },
+    },
     status: {
       method: 'GET',
       path: '/api/v1/status',

@@ -1,0 +1,126 @@
+import { cloudEvent, EVENT_TYPE, TYPE_PATTERN, typeFilter } from '@svc/api-types'
+import type { CallContext, JsonSchema } from '@svc/core'
+import type { EventFeed, FeedEvent, Route } from '@svc/core/contracts'
+import { HEARTBEAT, plainFrame, retryField } from '@svc/provider-http/sse'
+
+const name = (description: string): JsonSchema => ({ type: 'string', minLength: 1, maxLength: 200, description })
+
+const QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    types: {
+      type: 'string',
+      maxLength: 2_000,
+      pattern: `^(?:${TYPE_PATTERN})(?:,(?:${TYPE_PATTERN}))*$`,
+      patternHint: 'must be types of events, separated by commas, such as turn_completed,run_*',
+      description: 'Types of events, separated by commas; `turn_*` selects all that begin with `turn_`. Default: all.',
+    },
+    conversation_id: name('Only events of this conversation.'),
+    run_id: name('Only events of this run of a workflow.'),
+    request_id: name('Only events of this request.'),
+    after: {
+      type: 'string',
+      minLength: 1,
+      description: 'Begins after the event with this id of the stream. The header Last-Event-ID overrides it.',
+    },
+  },
+}
+
+const text = { type: 'string' }
+const EVENT: JsonSchema = {
+  title: 'CloudEvent',
+  type: 'object',
+  properties: {
+    specversion: { const: '1.0' },
+    id: { type: 'string', description: 'Unique. The id of the stream is another: a position in the events of all workers.' },
+    source: { type: 'string', description: 'The worker where it happened.' },
+    type: { type: 'string', description: 'Such as `svc.turn_completed`.' },
+    time: { type: 'string', format: 'date-time' },
+    subject: { type: 'string', description: 'What it is about, such as `conversations/<id>`.' },
+    datacontenttype: { const: 'application/json' },
+    category: text,
+    principal: { type: 'string', description: 'The principal of the request that caused it.' },
+    requestid: text,
+    data: { type: 'object', description: 'Ids, names, numbers and codes. It contains no content and no secrets.' },
+  },
+  required: ['specversion', 'id', 'source', 'type', 'time', 'datacontenttype', 'category', 'principal', 'requestid', 'data'],
+}
+
+const RESPONSES = {
+  '200': {
+    description:
+      'Server-sent events with the lines id, event and data. The event is the type in its data. Callers without the scope admin receive the events of their own requests. The event svc.events_lost has no id; its data is the number of events, of all principals, that the server no longer keeps, or that the client was too slow to read. An id without data moves the position past events that the filter does not select. Comments are heartbeats. If the server ends the stream, its last line is retry with the milliseconds to wait: connect again with Last-Event-ID.',
+    schema: EVENT,
+    contentType: 'text/event-stream',
+  },
+}
+
+/** Events that the filter skips before the position of the client is moved. */
+const MOST_SKIPPED = 100
+
+/** `GET /api/v1/events`. `leaving` aborts when the server ends its streams. */
+export const createEventsRoute = (feed: EventFeed, leaving: AbortSignal): Route => ({
+  method: 'GET',
+  path: '/api/v1/events',
+  summary: 'Stream the events of the server',
+  scope: 'read',
+  query: QUERY,
+  responses: RESPONSES,
+  streams: 'text/event-stream',
+  endless: true,
+  async *stream({ query, headers }, ctx) {
+    const { 'last-event-id': last = '' } = headers
+    const after = last === '' ? query.after : last
+    const signal = AbortSignal.any([ctx.signal, leaving])
+    const events = feed.subscribe(after === undefined ? {} : { after }, { ...ctx, signal })[Symbol.asyncIterator]()
+    const first = events.next()
+    // an unknown position is an ordinary error response
+    await Promise.race([first, new Promise(resolve => setImmediate(resolve))])
+    yield HEARTBEAT
+    yield* framesOf(first, events, createFilter(query, ctx))
+    if (leaving.aborted) yield `${retryField()}\n`
+  },
+})
+
+async function* framesOf(
+  first: Promise<IteratorResult<FeedEvent>>,
+  events: AsyncIterator<FeedEvent>,
+  isWanted: (event: FeedEvent) => boolean
+): AsyncGenerator<string, void> {
+  let skipped = 0
+  try {
+    for (let step = await first; !step.done; step = await events.next()) {
+      const { value: event } = step
+      if (event.lost > 0) yield lostFrame(event.lost)
+      if (isWanted(event)) {
+        skipped = 0
+        yield `id: ${event.cursor}\n${plainFrame(`${EVENT_TYPE}${event.type}`, JSON.stringify(cloudEvent(event)))}`
+      } else if (++skipped === MOST_SKIPPED) {
+        skipped = 0
+        yield `id: ${event.cursor}\n\n`
+      }
+    }
+  } finally {
+    await events.return?.()
+  }
+}
+
+const lostFrame = (count: number) =>
+  plainFrame(
+    `${EVENT_TYPE}events_lost`,
+    JSON.stringify({ type: `${EVENT_TYPE}events_lost`, time: new Date().toISOString(), data: { count } })
+  )
+
+/** Selects what the caller asks for and may see. */
+function createFilter(query: Readonly<Record<string, string>>, { principal }: CallContext): (event: FeedEvent) => boolean {
+  const { types, conversation_id: conversation, run_id: run, request_id: request } = query
+  const isType = typeFilter(types?.split(',') ?? [])
+  const seesAll = principal.scopes.includes('admin') || principal.scopes.includes('*')
+  return ({ type, data, requestId, principal: by }) =>
+    (seesAll || by === principal.id) &&
+    isType(type) &&
+    (conversation ?? data.conversation_id) === data.conversation_id &&
+    (run ?? data.run) === data.run &&
+    (request ?? requestId) === requestId
+}

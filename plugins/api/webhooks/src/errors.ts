@@ -1,0 +1,47 @@
+import { messageOf, svcError } from '@svc/core'
+
+const clip = (text: string) => text.slice(0, 100)
+
+/** HTTP clients get 404. */
+export const webhookUnknown = (value: string) =>
+  svcError('INVALID_VALUE', `there is no webhook "${clip(value)}"`, {
+    details: { field: 'id', value: clip(value), reason: 'not found' },
+  })
+
+export const deliveryUnknown = (value: string) =>
+  svcError('INVALID_VALUE', `this webhook has no delivery "${clip(value)}"`, {
+    details: { field: 'delivery', value: clip(value), reason: 'not found' },
+  })
+
+export const deliveryState = (state: string) =>
+  svcError('INVALID_VALUE', `the delivery is ${state}; only a failed or cancelled one can be retried`, {
+    details: { field: 'delivery', reason: `is ${state}` },
+  })
+
+export const tooMany = (most: number) =>
+  svcError('INVALID_VALUE', `there are ${most} webhooks already; remove one first`, {
+    details: { field: 'url', reason: `more than ${most} webhooks`, limit: most },
+  })
+
+export const urlInvalid = (reason: string) => svcError('INVALID_VALUE', `url ${reason}`, { details: { field: 'url', reason } })
+
+/** Without a key, the secret that signs deliveries cannot be kept. */
+export const keyMissing = (cause: unknown) =>
+  svcError(
+    'UNAVAILABLE',
+    `the key that signs webhooks cannot be kept: ${messageOf(cause)}. Set secrets.key_file or SVC_SECRETS_KEY, see "Keep a secret"`,
+    { cause, hint: 'Create a key with `openssl rand -base64 32`, and set secrets.key_file to its file' }
+  )
+
+/** The receiver answered, but not with success. */
+export const refused = (status: number, retryable: boolean) =>
+  svcError('WEBHOOK_REFUSED', `the receiver answered with the status ${status}`, { details: { status, retryable } })
+
+/** The receiver could not be reached, or must not be. */
+export const unreachable = (code: string, message: string, retryable: boolean) =>
+  svcError('WEBHOOK_UNREACHABLE', message, { details: { reason: code, retryable } })
+
+export const serverNone = () =>
+  svcError('SERVER_NONE', 'no server runs from this home, and webhooks belong to a server', {
+    hint: 'Start it with `svc serve`, or name one with --url',
+  })
