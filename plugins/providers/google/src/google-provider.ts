@@ -1,5 +1,4 @@
-import type { CallContext } from '@svc/core'
-import type { ModelFailure, ModelFailureKind, ModelInfo, Provider } from '@svc/core/contracts'
+import type { ModelFailure, ModelFailureKind, ModelInfo, Provider, EmbedReply, EmbedRequest } from '@svc/core/contracts'
 import {
   countIn,
   createUpstream,
@@ -17,11 +16,15 @@ import {
   treeIn,
   type Upstream,
   type UpstreamEntry,
+  EMBED_LIMITS,
+  embedReply,
+  malformed,
+  textsOf,
 } from '@svc/provider-http'
 import { AnswerReader } from './answer-reader.ts'
-import { embedTexts } from './embeddings.ts'
 import { described, SUPPORTS } from './features.ts'
 import { bodyOf, modelPath } from './request.ts'
+import type { CallContext } from '@svc/core'
 
 export interface OpenGoogle {
   readonly provider: Provider
@@ -192,3 +195,43 @@ const generates = (methods: unknown): boolean =>
 
 const makesVectors = (methods: unknown): boolean =>
   Array.isArray(methods) && (methods.includes('embedContent') || methods.includes('batchEmbedContents'))
+
+/** The API takes at most so many texts in a request. */
+const MOST = 100
+
+/** The server of a provider. */
+interface Server {
+  readonly provider: string
+  readonly upstream: Pick<Upstream, 'json'>
+  /** The version in its paths. */
+  readonly version: string
+}
+
+/** Makes embeddings with `batchEmbedContents`, in as many requests as the API needs. Throws MODEL_FAILED. */
+export async function embedTexts(server: Server, request: EmbedRequest, ctx: CallContext): Promise<EmbedReply> {
+  const { provider, upstream, version } = server
+  const texts = textsOf(provider, request)
+  const model = modelPath(request.model)
+  const vectors: unknown[] = []
+  let counted = 0
+  for (let from = 0; from < texts.length; from += MOST) {
+    const batch = texts.slice(from, from + MOST)
+    const requests = batch.map(text => requestOf(model, text, request.dimensions))
+    const body = await upstream.json('POST', `${version}/${model}:batchEmbedContents`, { requests }, ctx, EMBED_LIMITS)
+    const made = isTree(body) && Array.isArray(body.embeddings) ? (body.embeddings as unknown[]) : []
+    if (made.length !== batch.length) throw malformed(provider)
+    vectors.push(...made.map(one => (isTree(one) ? one.values : undefined)))
+    counted += countIn(treeIn(body, 'usageMetadata'), 'promptTokenCount') ?? estimateOf(request.model, batch)
+  }
+  return embedReply(provider, request, vectors, { input: counted, output: 0 })
+}
+
+const requestOf = (model: string, text: string, dimensions: number | undefined) => ({
+  model,
+  content: { parts: [{ text }] },
+  ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
+})
+
+/** Most models do not report what they read. */
+const estimateOf = (model: string, texts: readonly string[]): number =>
+  estimateTokens({ model, messages: [{ role: 'user', parts: texts.map(text => ({ type: 'text', text })) }] })
