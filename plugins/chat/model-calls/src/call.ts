@@ -24,7 +24,7 @@ import {
   type Selected,
   type Usage,
 } from '@svc/core/contracts'
-import { Answer } from './answer.ts'
+import { Answer, type Clock, ModelReading, type OpenEvents, readReady } from './answer.ts'
 import { countTokens, fitContextWindow, tokensOf } from './context-window.ts'
 import {
   answerTooLong,
@@ -37,7 +37,6 @@ import {
   toPublicError,
 } from './errors.ts'
 import type { ProviderCounts } from './providers-check.ts'
-import { type Clock, ModelReading, type OpenEvents, readReady } from './reading.ts'
 import { type ModelCandidate, type CandidateLookup, candidateOf, fitRequest, sameModel } from './request.ts'
 import type { CallsConfig } from './settings.ts'
 
