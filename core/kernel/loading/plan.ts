@@ -20,8 +20,7 @@ import {
   type SvcError,
 } from '../src/errors.ts'
 import { Events } from '../src/events.ts'
-import { LogLines } from '../src/log-lines.ts'
-import type { LogOptions } from '../src/log.ts'
+import { LogLines, type LogOptions } from '../src/log.ts'
 import { type CheckContext, definePlugin, type Plugin, type Tokens } from '../src/plugin.ts'
 import { failedReport, Host, type PluginReport } from '../src/report.ts'
 import { withTimeout } from '../src/scheduling.ts'

@@ -21,8 +21,7 @@ import { injectDependencies, type InjectedDependencies, waitedFor } from './depe
 import { referenceUnresolved } from '../config/errors.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { redactError } from '../config/redaction.ts'
-import { createLog, type Log } from './log.ts'
-import { LogLines, LogRing } from './log-lines.ts'
+import { createLog, type Log, LogLines, LogRing } from './log.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
 import {

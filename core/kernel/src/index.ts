@@ -49,7 +49,7 @@ export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type 
 export { type Coalescer, createCoalescer, Wakeup } from './scheduling.ts'
 export { abortable, pause, withTimeout, type TimeoutOptions } from './scheduling.ts'
 export type { Log, LogLevel } from './log.ts'
-export { type LogLine, LogLines } from './log-lines.ts'
+export { type LogLine, LogLines } from './log.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 
