@@ -1,4 +1,5 @@
-import type { AnySlot } from './token.ts'
+import type { OpenSpan, Tracer } from './spans.ts'
+import type { AnySlot, CallContext, TracedCalls } from './token.ts'
 
 /** Statistics of the calls to one plugin's contributions to a slot, by method. */
 export interface CallStats {
@@ -13,14 +14,25 @@ export interface CallStats {
 type Stats = { calls: number; errors: number; ms: number }
 type Method = (...args: unknown[]) => unknown
 
+/** A contribution: its name in the slot, and its plugin. */
+interface Contribution {
+  readonly name: string
+  readonly plugin: string
+}
+
 export interface CallCounter {
-  /** Returns a copy of the item whose calls are counted. */
-  item(token: AnySlot, item: unknown, plugin: string): unknown
+  /** Returns a copy of the item whose calls are counted and, as its slot says, traced. */
+  item(token: AnySlot, item: unknown, by: Contribution): unknown
   stats(): CallStats[]
 }
 
+export interface CounterOptions {
+  readonly accounting: boolean
+  readonly tracer: Pick<Tracer, 'isOn' | 'start'>
+}
+
 /** Counts calls of slot items, as the hooks count calls of taps. */
-export function createCallCounter(): CallCounter {
+export function createCallCounter({ accounting, tracer }: CounterOptions): CallCounter {
   const all = new Map<string, CallStats & Stats>()
   const statsOf = (plugin: string, slot: string, method: string) => {
     const key = `${plugin} ${slot}.${method}`
@@ -30,21 +42,24 @@ export function createCallCounter(): CallCounter {
   }
   return {
     stats: () => [...all.values()].map(item => ({ ...item })),
-    item({ name, methods, local }, item, plugin) {
+    item({ name, methods, local, traced }, item, by) {
       // A local item is passed on unchanged, because its consumer can compare it by identity.
-      if (local || typeof item !== 'object' || item === null) return item
+      if (local || typeof item !== 'object' || item === null || (!accounting && !traced)) return item
       const counted = Object.entries(methods).flatMap(([word, kind]): [string, Method][] => {
         const method: unknown = Reflect.get(item, word)
         if (typeof method !== 'function') return []
-        const stats = statsOf(plugin, name, word)
-        return [[word, kind === 'call' ? timedCall(item, method as Method, stats) : countedStream(item, method as Method, stats)]]
+        const plain: Method = (...args) => Reflect.apply(method, item, args)
+        const spanned = traced?.methods.includes(word) ? tracedMethod(plain, kind, traced, by, tracer) : plain
+        if (!accounting) return [[word, spanned]]
+        const stats = statsOf(by.plugin, name, word)
+        return [[word, kind === 'call' ? timedCall(spanned, stats) : countedStream(spanned, stats)]]
       })
       return Object.freeze({ ...item, ...Object.fromEntries(counted) })
     },
   }
 }
 
-function timedCall(item: object, method: Method, stats: Stats): Method {
+function timedCall(method: Method, stats: Stats): Method {
   return (...args) => {
     const start = performance.now()
     const ended = () => void (stats.ms += performance.now() - start)
@@ -54,7 +69,7 @@ function timedCall(item: object, method: Method, stats: Stats): Method {
     }
     stats.calls++
     try {
-      const answer = Reflect.apply(method, item, args)
+      const answer = method(...args)
       // Counts on a separate branch of the promise, so that the caller does not wait for the counting.
       if (answer instanceof Promise) answer.then(ended, failed)
       else ended()
@@ -67,9 +82,61 @@ function timedCall(item: object, method: Method, stats: Stats): Method {
 }
 
 /** Counts only the start of a stream: a check of each item would cost more than most items. */
-function countedStream(item: object, method: Method, stats: Stats): Method {
+function countedStream(method: Method, stats: Stats): Method {
   return (...args) => {
     stats.calls++
-    return Reflect.apply(method, item, args)
+    return method(...args)
+  }
+}
+
+/** A method whose calls are spans, while a plugin takes spans. */
+function tracedMethod(
+  method: Method,
+  kind: 'call' | 'stream',
+  traced: TracedCalls,
+  { name, plugin }: Contribution,
+  tracer: CounterOptions['tracer']
+): Method {
+  const title = `${traced.span} ${name}`
+  const attributes = { ...traced.attributes, [traced.attribute]: name, 'svc.plugin': plugin }
+  return (...args) => {
+    const ctx = args.at(-1) as CallContext | undefined
+    if (!tracer.isOn || !(ctx?.signal instanceof AbortSignal)) return method(...args)
+    const start = () => tracer.start(plugin, title, ctx, { attributes })
+    const call = (span: OpenSpan) => method(...args.slice(0, -1), span.ctx)
+    return kind === 'call' ? spannedCall(call, start(), traced) : spannedStream(call, start)
+  }
+}
+
+function spannedCall(call: (span: OpenSpan) => unknown, span: OpenSpan, { failed }: TracedCalls): unknown {
+  const done = (answer: unknown) => {
+    if (failed !== undefined && Object(answer)[failed] === true) span.fail('failed')
+    span.end()
+  }
+  const broke = (error: unknown) => {
+    span.fail(error)
+    span.end()
+  }
+  try {
+    const answer = call(span)
+    if (answer instanceof Promise) answer.then(done, broke)
+    else done(answer)
+    return answer
+  } catch (error) {
+    broke(error)
+    throw error
+  }
+}
+
+/** The span lasts from the first read to the end of the stream, or until its reader leaves. */
+async function* spannedStream(open: (span: OpenSpan) => unknown, start: () => OpenSpan): AsyncGenerator<unknown> {
+  const span = start()
+  try {
+    return yield* open(span) as AsyncIterable<unknown>
+  } catch (error) {
+    span.fail(error)
+    throw error
+  } finally {
+    span.end()
   }
 }

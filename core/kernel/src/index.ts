@@ -32,6 +32,7 @@ export {
   SYSTEM,
   systemContext,
   type TapFunction,
+  type TracedCalls,
   type CallContext,
   type Waterfall,
   traceHeaders,
@@ -49,6 +50,7 @@ export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type 
 export { type Coalescer, createCoalescer, Wakeup } from './scheduling.ts'
 export { abortable, pause, withTimeout, type TimeoutOptions } from './scheduling.ts'
 export type { Log, LogLevel } from './log.ts'
+export type { OpenSpan, Span, SpanAttributes, SpanContent, SpanEvent, SpanKind, SpanOptions, SpanValue } from './spans.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 

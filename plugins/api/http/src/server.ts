@@ -6,6 +6,7 @@ import {
   type HookCallers,
   type Host,
   type Log,
+  type Scope,
   type SlotView,
   type SvcError,
 } from '@svc/core'
@@ -58,6 +59,7 @@ import {
   leaving,
   requestId,
   type RequestMetrics,
+  startSpan,
   trace,
 } from './journal.ts'
 import { createAddresses, createListener, createSocket, isLoopback, type HttpListener } from './listener.ts'
@@ -79,6 +81,7 @@ interface ServerDependencies {
   readonly store: Store | undefined
   readonly counts: Counts | undefined
   readonly hooks: HookCallers<HttpHooks>
+  readonly span: Scope['span']
   readonly log: Log
   /** The context for work outside a request. */
   readonly lasting: CallContext
@@ -173,6 +176,7 @@ function createApp(parts: AppOptions): Koa<RequestState> {
     createCredentialRevalidation(parts), // for endless streams
     parts.allowance.middleware,
     routing.refuseUnknown,
+    startSpan(parts.span),
     createBody(config.body_limit, createBodyMemory(config.body_memory)),
     validation,
     createAnswer({ life, limits, common: parts.common, log }),

@@ -1,4 +1,4 @@
-import { svcError, type CallContext } from '@svc/core'
+import { svcError, type CallContext, type OpenSpan } from '@svc/core'
 import type {
   Chat,
   ModelCallEnd,
@@ -56,8 +56,13 @@ async function* runTurn(
   ctx: CallContext
 ): AsyncGenerator<TurnEvent, TurnReply> {
   const { isShown } = how
-  const turn = await beginTurn(services, request, how, ctx)
-  const run = new TurnRun(services, turn, isShown, ctx)
+  const span = services.span('invoke_agent', ctx)
+  const turn = await beginTurn(services, request, how, span.ctx).catch((error: unknown) => {
+    span.fail(error)
+    span.end()
+    throw error
+  })
+  const run = new TurnRun(services, turn, isShown, span)
   try {
     for (;;) {
       const step = run.beginStep()
@@ -71,7 +76,7 @@ async function* runTurn(
         if (token) yield token
       }
       const calls = run.endStep()
-      if (calls.length > 0) yield* runTools(services, turn, calls, isShown, ctx)
+      if (calls.length > 0) yield* runTools(services, turn, calls, isShown, span.ctx)
       if (isAnswered(turn, calls)) break
     }
     if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
@@ -97,6 +102,7 @@ class TurnRun {
   readonly #turn: Turn
   readonly #isShown: boolean
   readonly #ctx: CallContext
+  readonly #span: OpenSpan
   /** Aborts the model, when the caller aborts or the reader leaves. */
   readonly #stop = new AbortController()
   readonly #begun = performance.now()
@@ -108,11 +114,14 @@ class TurnRun {
   #status: TurnStatus = 'cancelled'
   #end: TurnEnd | undefined
 
-  constructor(services: ChatServices, turn: Turn, isShown: boolean, ctx: CallContext) {
+  constructor(services: ChatServices, turn: Turn, isShown: boolean, span: OpenSpan) {
+    const { ctx } = span
     this.#services = services
     this.#turn = turn
     this.#isShown = isShown
     this.#ctx = ctx
+    this.#span = span
+    if (span.isRecording) span.set(attributesOf(turn))
     ctx.signal.addEventListener('abort', this.#onAbort, { once: true })
     if (ctx.signal.aborted) this.#onAbort()
   }
@@ -193,6 +202,7 @@ class TurnRun {
   /** Ends the turn after an error. Returns the last events for the reader. Throws if the turn has not started. */
   async fail(error: unknown): Promise<{ readonly end: TurnEnd; readonly events: readonly TurnEvent[] }> {
     if (!this.#ctx.signal.aborted) this.#status = 'failed'
+    this.#span.fail(this.#status === 'failed' ? error : 'cancelled')
     if (!this.#started) throw error
     const end = (this.#end = await this.#endIncomplete())
     // an error after an abort is the effect of that abort
@@ -211,6 +221,23 @@ class TurnRun {
     await leaveTurn(this.#services, this.#turn)
     const { id, kept, made } = this.#turn
     void this.#services.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
+    if (this.#span.isRecording) this.#endSpan(end)
+  }
+
+  #endSpan({ status, provider, model, usage }: TurnEnd) {
+    const span = this.#span
+    span.set({
+      'gen_ai.provider.name': provider,
+      'gen_ai.request.model': model,
+      'gen_ai.usage.input_tokens': usage.input,
+      'gen_ai.usage.output_tokens': usage.output,
+      'svc.turn.status': status,
+    })
+    span.content({
+      'gen_ai.input.messages': this.#turn.asked.messages ?? this.#turn.asked.message,
+      'gen_ai.output.messages': this.#turn.said,
+    })
+    span.end()
   }
 
   /** Keeps the partial reply of a turn that did not complete. */
@@ -226,6 +253,15 @@ class TurnRun {
     return endEvent(this.#turn, this.#status, this.#ctx)
   }
 }
+
+/** By the conventions of OpenTelemetry for generative AI. */
+const attributesOf = ({ id, open, selected }: Turn) => ({
+  'gen_ai.operation.name': 'invoke_agent',
+  'gen_ai.agent.name': selected.profile.name,
+  'gen_ai.conversation.id': open.conversationId === '' ? undefined : open.conversationId,
+  'svc.turn.id': id,
+  'svc.mode': selected.mode,
+})
 
 const withoutCalls = (message: StoredMessage): StoredMessage => ({
   ...message,

@@ -7,6 +7,7 @@ import {
   type JsonSchema,
   type Log,
   messageOf,
+  type Scope,
   type SlotView,
   timestamp,
 } from '@svc/core'
@@ -49,6 +50,7 @@ export interface ChatDependencies {
   readonly modes: SlotView<Mode>
   readonly questions: Pick<Questions, 'ask' | 'answer'>
   readonly log: Log
+  readonly span: Scope['span']
   /** For work that must finish after the caller aborts. */
   readonly lasting: CallContext
 }

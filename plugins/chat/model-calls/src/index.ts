@@ -21,6 +21,7 @@ export default definePlugin({
       config: scope.config,
       hooks: scope.hooks,
       log: scope.log,
+      span: scope.span,
       clock: createClock(),
       lasting: systemContext(scope.signal, 'model calls'),
       providers,

@@ -1,0 +1,271 @@
+import { randomFillSync } from 'node:crypto'
+import type { CallContext } from './token.ts'
+
+/** The value of an attribute. */
+export type SpanValue = string | number | boolean | readonly string[]
+/** Attributes by name; OpenTelemetry's semantic conventions name them. Those that are undefined are left out. */
+export interface SpanAttributes {
+  readonly [name: string]: SpanValue | undefined
+}
+
+/** Something that happened during a span. */
+export interface SpanEvent {
+  readonly name: string
+  /** Unix milliseconds, with fractions. */
+  readonly atMs: number
+  readonly attributes: SpanAttributes
+}
+
+/** A timed operation, in the span model of OpenTelemetry. */
+export interface Span {
+  /** 16 bytes in hexadecimal. */
+  readonly traceId: string
+  /** 8 bytes in hexadecimal. */
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind: SpanKind
+  /** Unix milliseconds, with fractions. */
+  readonly startMs: number
+  /** Absent for a root that has only started: it is reported again when it ends. */
+  readonly endMs?: number
+  readonly status: 'unset' | 'error'
+  /** Why it failed: the code of the error. */
+  readonly reason?: string
+  readonly attributes: SpanAttributes
+  readonly events?: readonly SpanEvent[]
+  /** The plugin that made it (the instrumentation scope of OpenTelemetry), or whose tap or slot item it times. */
+  readonly plugin: string
+  /** The id of the principal on whose behalf the operation runs. */
+  readonly principal: string
+  readonly requestId: string
+  /** It is the first span of its trace in this process: a request, a run, a job. */
+  readonly isRoot?: boolean
+}
+export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer'
+
+/** What an operation read or returned: messages, arguments, results. Only for those who ask for it, as it holds what people wrote. */
+export interface SpanContent {
+  readonly traceId: string
+  readonly spanId: string
+  readonly principal: string
+  readonly content: { readonly [attribute: string]: unknown }
+}
+
+export interface SpanOptions {
+  readonly kind?: SpanKind
+  readonly attributes?: SpanAttributes
+  /** The span is the root of a request, a run or a job, even if the context has a trace. */
+  readonly root?: boolean
+  /** When it started, as `performance.now()`. Default: now. */
+  readonly startedAt?: number
+}
+
+/** A span that has not ended yet. Without tracing, it does nothing. */
+export interface OpenSpan {
+  /** The context for work within the span: the `traceparent` in it names the span as parent. */
+  readonly ctx: CallContext
+  /** Whether the span is recorded. Otherwise attributes need not be computed. */
+  readonly isRecording: boolean
+  set(attributes: SpanAttributes): void
+  event(name: string, attributes?: SpanAttributes): void
+  /** Records content, if somebody asks for it. The values are not changed, and must not be changed later. */
+  content(content: SpanContent['content']): void
+  /** Marks the span as failed, with the code of the error. */
+  fail(error: unknown): void
+  /** Only the first call counts. */
+  end(): void
+}
+
+/** A tap that has ended. */
+interface TimedTap {
+  readonly plugin: string
+  readonly hook: string
+  /** `performance.now()` at its start and end. */
+  readonly began: number
+  readonly ended: number
+  readonly error?: unknown
+}
+
+/** Makes the spans of a host. */
+export interface Tracer {
+  /** Whether a plugin takes spans. */
+  readonly isOn: boolean
+  start(plugin: string, name: string, ctx: CallContext, options?: SpanOptions): OpenSpan
+  tap(tap: TimedTap, ctx: CallContext): void
+}
+
+export interface TracerOptions {
+  readonly isOn: () => boolean
+  readonly isContentOn: () => boolean
+  readonly spans: (spans: readonly Span[]) => void
+  readonly contents: (contents: readonly SpanContent[]) => void
+}
+
+/** Shorter taps make no span: they would cost more than they take. The metrics count them. */
+const SHORTEST_TAP_MS = 0.1
+/** A span keeps so many events, like the SDKs of OpenTelemetry. */
+const MOST_EVENTS = 128
+
+/** Creates a tracer. It reports the spans that have ended once per turn of the event loop. */
+export function createTracer({ isOn, isContentOn, spans, contents }: TracerOptions): Tracer {
+  let ended: Span[] = []
+  let content: SpanContent[] = []
+  let isDue = false
+  const flush = () => {
+    isDue = false
+    const [some, held] = [ended, content]
+    ended = []
+    content = []
+    if (held.length > 0) contents(held)
+    spans(some)
+  }
+  const sink: Sink = {
+    report(span) {
+      ended.push(span)
+      if (isDue) return
+      isDue = true
+      setImmediate(flush)
+    },
+    content: held => void content.push(held),
+    isContentOn,
+  }
+  return {
+    get isOn() {
+      return isOn()
+    },
+    start: (plugin, name, ctx, options) => (isOn() ? new RecordedSpan(sink, plugin, name, ctx, options) : noSpan(ctx)),
+    tap({ plugin, hook, began, ended: end, error }, ctx) {
+      if (ctx.trace === undefined || !isOn() || (end - began < SHORTEST_TAP_MS && error === undefined)) return
+      const attributes = { 'svc.plugin': plugin, 'svc.hook': hook }
+      const span = new RecordedSpan(sink, plugin, `tap ${hook}`, ctx, { startedAt: began, attributes })
+      if (error !== undefined) span.fail(error)
+      span.end(end)
+    },
+  }
+}
+
+interface Sink {
+  readonly report: (span: Span) => void
+  readonly content: (content: SpanContent) => void
+  readonly isContentOn: () => boolean
+}
+
+const TRACE = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}/
+
+class RecordedSpan implements OpenSpan {
+  readonly isRecording = true
+  readonly ctx: CallContext
+  readonly #sink: Sink
+  readonly #plugin: string
+  readonly #name: string
+  readonly #options: SpanOptions
+  readonly #traceId: string
+  readonly #spanId: string
+  readonly #parentSpanId: string | undefined
+  readonly #startMs: number
+  readonly #isRoot: boolean
+  #attributes: SpanAttributes
+  #events: SpanEvent[] | undefined
+  #status: Span['status'] = 'unset'
+  #reason: string | undefined
+  #isOver = false
+
+  constructor(sink: Sink, plugin: string, name: string, ctx: CallContext, options: SpanOptions = {}) {
+    const [, traceId, parent] = (ctx.trace === undefined ? undefined : TRACE.exec(ctx.trace)) ?? []
+    this.#sink = sink
+    this.#plugin = plugin
+    this.#name = name
+    this.#options = options
+    this.#traceId = traceId ?? randomHex(16)
+    this.#parentSpanId = parent
+    this.#spanId = randomHex(8)
+    this.#startMs = performance.timeOrigin + (options.startedAt ?? performance.now())
+    this.#isRoot = options.root === true || traceId === undefined
+    this.#attributes = options.attributes ?? {}
+    this.ctx = { ...ctx, trace: `00-${this.#traceId}-${this.#spanId}-01` }
+    if (this.#isRoot) sink.report(this.#span())
+  }
+
+  set(attributes: SpanAttributes): void {
+    this.#attributes = { ...this.#attributes, ...attributes }
+  }
+
+  event(name: string, attributes: SpanAttributes = {}): void {
+    this.#events ??= []
+    if (this.#events.length < MOST_EVENTS)
+      this.#events.push({ name, atMs: performance.timeOrigin + performance.now(), attributes })
+  }
+
+  content(content: SpanContent['content']): void {
+    if (!this.#sink.isContentOn()) return
+    this.#sink.content({ traceId: this.#traceId, spanId: this.#spanId, principal: this.ctx.principal.id, content })
+  }
+
+  fail(error: unknown): void {
+    this.#status = 'error'
+    this.#reason = reasonOf(error)
+  }
+
+  end(endedAt: number = performance.now()): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#sink.report(this.#span(performance.timeOrigin + endedAt))
+  }
+
+  #span(endMs?: number): Span {
+    const { kind = 'internal' } = this.#options
+    const { principal, requestId } = this.ctx
+    const reason = this.#reason
+    return {
+      traceId: this.#traceId,
+      spanId: this.#spanId,
+      ...(this.#parentSpanId === undefined ? {} : { parentSpanId: this.#parentSpanId }),
+      name: this.#name,
+      kind,
+      startMs: this.#startMs,
+      ...(endMs === undefined ? {} : { endMs }),
+      status: this.#status,
+      ...(reason === undefined ? {} : { reason }),
+      attributes: reason === undefined ? this.#attributes : { ...this.#attributes, 'error.type': reason },
+      ...(this.#events ? { events: this.#events } : {}),
+      plugin: this.#plugin,
+      principal: principal.id,
+      requestId,
+      ...(this.#isRoot ? { isRoot: true } : {}),
+    }
+  }
+}
+
+/** The code of an error, or its name. Messages can hold what people wrote. */
+function reasonOf(error: unknown): string {
+  if (typeof error === 'string') return error
+  const { code, name } = Object(error) as { readonly code?: unknown; readonly name?: unknown }
+  return typeof code === 'string' ? code : typeof name === 'string' ? name : '_OTHER'
+}
+
+const nothing = () => {}
+/** The span of an operation that is not recorded. */
+export const noSpan = (ctx: CallContext): OpenSpan => ({
+  ctx,
+  isRecording: false,
+  set: nothing,
+  event: nothing,
+  content: nothing,
+  fail: nothing,
+  end: nothing,
+})
+
+const POOL = Buffer.alloc(4096)
+let used = POOL.length
+
+/** Random bytes in hexadecimal, from a pool: asking the system for each id costs more than the rest of a span. */
+function randomHex(bytes: number): string {
+  if (used + bytes > POOL.length) {
+    randomFillSync(POOL)
+    used = 0
+  }
+  const text = POOL.toString('hex', used, used + bytes)
+  used += bytes
+  return text
+}

@@ -1,0 +1,261 @@
+import { redactText, type Span, type SpanContent } from '@svc/core'
+import { keyOf, type RootRecord, type StoredSpan, storedSpan } from './space.ts'
+
+/** What the collector hands to the store. */
+export interface SpanSink {
+  root(root: RootRecord): void
+  spans(key: string, spans: readonly StoredSpan[]): void
+}
+
+export interface CollectorOptions {
+  readonly worker: string
+  /** Traces per second that are kept, and as many failed ones. */
+  readonly perSecond: number
+  readonly sink: SpanSink
+  /** `performance.now()` */
+  readonly now?: () => number
+}
+
+/** Counts of this worker. */
+export interface CollectorCounts {
+  /** Traces that were kept. */
+  readonly kept: number
+  /** Traces that were not kept, because there were too many. */
+  readonly skipped: number
+  /** Spans that were dropped, because the memory for them was full or their trace had ended. */
+  readonly dropped: number
+}
+
+/** Gathers the spans of this worker by trace, and decides which traces are kept. */
+export interface Collector {
+  take(spans: readonly Span[]): void
+  content(contents: readonly SpanContent[]): void
+  /** Writes the spans of traces that have run for long, and forgets what is over. Call it each second. */
+  sweep(): void
+  counts(): CollectorCounts
+}
+
+/** Spans in memory, over all traces. */
+const MOST_SPANS = 20_000
+/** A trace that runs for longer, or has more spans, is written before it ends. */
+const EARLY_MS = 5_000
+const EARLY_SPANS = 500
+/** How long a trace that has ended takes further spans. */
+const LATE_MS = 2_000
+/** Characters of the content of one attribute. */
+const LONGEST_CONTENT = 64 * 1024
+/** Content in memory, in characters. */
+const MOST_CONTENT = 32 * 1024 * 1024
+/** Models that a root names. */
+const MOST_MODELS = 8
+
+/** A trace of one principal: callers choose ids of traces, so that those of two principals can be equal. */
+interface Group {
+  /** Roots that have not ended. */
+  readonly open: Map<string, Span>
+  /** The root in whose stream the spans are. */
+  first: Span | undefined
+  spans: StoredSpan[]
+  /** Sums over the spans. */
+  count: number
+  errors: number
+  input: number
+  output: number
+  size: number
+  readonly models: Set<string>
+  conversation: string | undefined
+  run: string | undefined
+  /** Whether a part of it is in the store. */
+  isStored: boolean
+  /** When it began; when its last root ended. */
+  readonly since: number
+  over: number | undefined
+}
+
+export function createCollector({ worker, perSecond, sink, now = () => performance.now() }: CollectorOptions): Collector {
+  const groups = new Map<string, Group>()
+  const contents = new Map<string, StoredSpan['c']>()
+  const [all, failed] = [createBucket(perSecond, now), createBucket(perSecond, now)]
+  let [held, contentSize, kept, skipped, dropped] = [0, 0, 0, 0, 0]
+
+  const write = (group: Group) => {
+    if (group.spans.length === 0 || !group.first) return
+    sink.spans(keyOf(group.first.traceId, group.first.spanId), group.spans)
+    held -= group.spans.length
+    group.spans = []
+  }
+  const forget = (key: string, group: Group) => {
+    held -= group.spans.length
+    groups.delete(key)
+  }
+  const add = (group: Group, span: Span) => {
+    if (held >= MOST_SPANS) return void (dropped += 1)
+    const content = contents.get(span.spanId)
+    if (content) contents.delete(span.spanId)
+    const stored = storedSpan(span, content)
+    group.spans.push(stored)
+    held += 1
+    sumUp(group, span, stored)
+  }
+  const end = (key: string, group: Group, root: Span) => {
+    group.open.delete(root.spanId)
+    const isFailed = group.errors > 0 || root.status === 'error'
+    const isKept = group.isStored || all.take() || (isFailed && failed.take())
+    if (isKept) {
+      add(group, root)
+      kept += 1
+      group.isStored = true
+      write(group)
+      sink.root(rootOf(root, group, worker))
+      restart(group)
+    } else skipped += 1
+    if (group.open.size > 0) return
+    if (isKept) group.over = now()
+    else forget(key, group)
+  }
+  const place = (key: string, span: Span): Group | undefined => {
+    const group = groups.get(key)
+    if (group || span.endMs !== undefined) return group
+    const made = newGroup(now())
+    groups.set(key, made)
+    return made
+  }
+  const takeOne = (span: Span) => {
+    const key = span.traceId + span.principal
+    const group = place(key, span)
+    if (!group) return void (dropped += 1)
+    if (span.endMs === undefined) {
+      if (group.open.size === 0) group.first = span
+      group.over = undefined
+      group.open.set(span.spanId, span)
+    } else if (group.open.has(span.spanId)) end(key, group, span)
+    else add(group, span)
+    if (group.spans.length >= EARLY_SPANS) early(group)
+  }
+  /** Writes the spans so far, and the roots as they are: the store shows that they run. */
+  const early = (group: Group) => {
+    write(group)
+    group.isStored = true
+    for (const root of group.open.values()) sink.root(rootOf(root, group, worker))
+  }
+  return {
+    take: spans => spans.forEach(takeOne),
+    content(more) {
+      for (const { spanId, content } of more) {
+        const text = textsOf(content)
+        const size = Object.values(text).reduce((sum, one) => sum + one.length, 0)
+        if (contentSize + size > MOST_CONTENT) continue
+        contentSize += size
+        contents.set(spanId, { ...contents.get(spanId), ...text })
+      }
+    },
+    sweep() {
+      const time = now()
+      for (const [key, group] of groups) {
+        const isOver = group.over !== undefined && time - group.over > LATE_MS
+        if (group.over === undefined && time - group.since > EARLY_MS && (!group.isStored || group.spans.length > 0)) early(group)
+        if (isOver) write(group)
+        if (isOver) forget(key, group)
+      }
+      // content of spans that never ended, as their group is gone
+      if (groups.size === 0) contents.clear()
+      contentSize = contents.size === 0 ? 0 : contentSize
+    },
+    counts: () => ({ kept, skipped, dropped }),
+  }
+}
+
+const newGroup = (since: number): Group => ({
+  open: new Map(),
+  first: undefined,
+  spans: [],
+  count: 0,
+  errors: 0,
+  input: 0,
+  output: 0,
+  size: 0,
+  models: new Set(),
+  conversation: undefined,
+  run: undefined,
+  isStored: false,
+  since,
+  over: undefined,
+})
+
+/** The sums are those of one root: the next one of the same trace begins anew. */
+function restart(group: Group): void {
+  Object.assign(group, { count: 0, errors: 0, input: 0, output: 0, size: 0 })
+}
+
+const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
+const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
+
+function sumUp(group: Group, { status, attributes }: Span, stored: StoredSpan): void {
+  group.count += 1
+  if (status === 'error') group.errors += 1
+  group.size += JSON.stringify(stored).length
+  const model = textOf(attributes['gen_ai.response.model'])
+  if (model !== undefined) {
+    group.input += numberOf(attributes['gen_ai.usage.input_tokens'])
+    group.output += numberOf(attributes['gen_ai.usage.output_tokens'])
+    if (group.models.size < MOST_MODELS) group.models.add(model)
+  }
+  group.conversation ??= textOf(attributes['gen_ai.conversation.id'])
+  group.run ??= textOf(attributes['svc.run.id'])
+}
+
+const LONGEST_NAME = 200
+
+function rootOf(root: Span, group: Group, worker: string): RootRecord {
+  const { traceId, spanId, parentSpanId, name, kind, startMs, endMs, status, reason, principal, requestId, plugin } = root
+  const run = textOf(root.attributes['svc.run.id']) ?? group.run
+  return {
+    trace: traceId,
+    span: spanId,
+    ...(parentSpanId === undefined ? {} : { parent: parentSpanId }),
+    name: name.slice(0, LONGEST_NAME),
+    kind,
+    start: startMs,
+    ...(endMs === undefined ? {} : { end: endMs }),
+    status: endMs === undefined ? 'unset' : status,
+    ...(reason === undefined ? {} : { reason: reason.slice(0, LONGEST_NAME) }),
+    principal,
+    request: requestId,
+    ...(group.conversation === undefined ? {} : { conversation: group.conversation }),
+    ...(run === undefined ? {} : { run }),
+    plugin,
+    worker,
+    models: [...group.models],
+    input: group.input,
+    output: group.output,
+    spans: group.count,
+    errors: group.errors,
+    size: group.size,
+  }
+}
+
+/** Content as JSON texts, without values of secrets, and not longer than the limit. */
+function textsOf(content: SpanContent['content']): { readonly [attribute: string]: string } {
+  return Object.fromEntries(
+    Object.entries(content).flatMap(([name, value]) => {
+      const text = typeof value === 'string' ? value : JSON.stringify(value)
+      return text === undefined ? [] : [[name, redactText(text).slice(0, LONGEST_CONTENT).toWellFormed()]]
+    })
+  )
+}
+
+/** A token bucket: it lets `perSecond` pass on average, and ten seconds' worth at once after a pause. */
+function createBucket(perSecond: number, now: () => number) {
+  const most = perSecond * 10
+  let [left, at] = [most, now()]
+  return {
+    take(): boolean {
+      const time = now()
+      left = Math.min(most, left + ((time - at) / 1_000) * perSecond)
+      at = time
+      if (left < 1) return false
+      left -= 1
+      return true
+    },
+  }
+}

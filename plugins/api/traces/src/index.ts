@@ -1,0 +1,69 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { type CallContext, definePlugin, Host, systemContext } from '@svc/core'
+import { MetricSources, Peers, Routes, Store } from '@svc/core/contracts'
+import { counter } from '@svc/plugin-kit'
+import { openSpace } from '@svc/storage-kit'
+import { createCollector } from './collector.ts'
+import { TRACES_CONFIG } from './config.ts'
+import { createTraceReader } from './reader.ts'
+import { createTraceRoutes } from './routes.ts'
+import { SPACE } from './space.ts'
+import { createTraceStorage } from './storage.ts'
+
+const TOPIC = 'traces'
+const [SWEEP_MS, PRUNE_MS] = [1_000, 60_000]
+
+export default definePlugin({
+  section: 'traces',
+  config: TRACES_CONFIG,
+  requires: { host: Host, store: Store },
+  optional: { peers: Peers },
+  async setup(scope, { host, store, peers }) {
+    const { config, log } = scope
+    const lasting = systemContext(scope.signal, 'traces')
+    const { worker } = await host.report(lasting)
+    await openSpace(store, SPACE, {}, lasting)
+    const storage = createTraceStorage({ store, keep: config.keep, worker, log, lasting })
+    const collector = createCollector({ worker, perSecond: config.per_second, sink: storage })
+    if (config.enabled) scope.tap(Host.hooks.spans, collector.take)
+    if (config.enabled && config.content) scope.tap(Host.hooks.spanContents, collector.content)
+
+    /** Writes what this worker holds, also the spans that are reported at the end of this turn of the event loop. */
+    const settleHere = async () => {
+      await turn()
+      await turn()
+      await storage.flush()
+    }
+    scope.tap(Peers.hooks.message, ({ topic }) => (topic === TOPIC ? settleHere() : undefined))
+    const settle = async (ctx: CallContext) => (peers ? await peers.broadcast(TOPIC, null, ctx) : await settleHere())
+
+    const timers = [setInterval(collector.sweep, SWEEP_MS), setInterval(() => void storage.prune(), PRUNE_MS)]
+    for (const timer of timers) timer.unref()
+    scope.defer(async () => {
+      for (const timer of timers) clearInterval(timer)
+    })
+    // a request that ends with the server is stored too
+    scope.tap(Host.hooks.closing, settleHere, { stage: AFTER_REQUESTS })
+
+    for (const [name, route] of Object.entries(createTraceRoutes({ reader: createTraceReader(store), settle })))
+      scope.add(Routes, name, route)
+    scope.add(MetricSources, 'traces', {
+      read: async () => {
+        const { kept, skipped, dropped } = collector.counts()
+        const of = (outcome: string, value: number) => ({ labels: { outcome }, value })
+        return [
+          counter('svc_traces_total', 'Traces by outcome; skipped: traces.per_second was exceeded.', [
+            of('kept', kept),
+            of('skipped', skipped),
+          ]),
+          counter('svc_trace_spans_lost_total', 'Spans that were dropped or could not be stored.', [
+            { labels: {}, value: dropped + storage.lost() },
+          ]),
+        ]
+      },
+    })
+  },
+})
+
+/** The HTTP server waits for its requests at stage 0. */
+const AFTER_REQUESTS = 600
