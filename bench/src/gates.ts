@@ -67,6 +67,7 @@ const smallLoad = (port: number, connections: number, ms: number, headers: Heade
 
 /** The cost of all gates together and of each alone, the cost of a second worker, and how two workers share the load. */
 export async function* gates(options: Options): AsyncGenerator<Figure> {
+  yield* tracing(options)
   yield* costs(options)
   using folder = scratch()
   using second = scratch()
@@ -76,6 +77,46 @@ export async function* gates(options: Options): AsyncGenerator<Figure> {
   const connections = { one: CONNECTIONS, two: 2 * CONNECTIONS }
   const load = ({ port }: Server, name: 'one' | 'two') => chatLoad(port, connections[name], options.ms, headersFor('all', port))
   yield* workers({ one: found, two }, load, options)
+}
+
+/** Traces as they are by default, of which a busy server keeps a part, and all of them. */
+const TRACES = {
+  off: { traces: { enabled: false } },
+  on: {},
+  every: { traces: { per_second: 10_000 } },
+}
+
+/** The cost of traces: of durable turns, and of the cheapest route. */
+async function* tracing(options: Options): AsyncGenerator<Figure> {
+  await using stack = new AsyncDisposableStack()
+  const servers = {} as Record<keyof typeof TRACES, Server>
+  for (const name of Object.keys(TRACES) as (keyof typeof TRACES)[]) {
+    const folder = stack.use(scratch())
+    const port = await freePort()
+    servers[name] = stack.use(
+      await start(svcServe(options.svc, port, folder.path, { ...TRACES[name], server: OFF.server }), port)
+    )
+  }
+  const { rounds, ms } = options
+  const loads = [
+    ['durable turns', chatLoad],
+    ['GET /api/v1/modes', (port: number, connections: number, length: number) => smallLoad(port, connections, length, {})],
+  ] as const
+  for (const [what, load] of loads) {
+    const { rates, costs: processor } = await measure(servers, server => load(server.port, CONNECTIONS, ms), rounds)
+    for (const name of ['on', 'every'] as const) {
+      const words = `${what}, ${CONNECTIONS} connections, ${name === 'on' ? 'traces on' : 'every trace kept'}`
+      const about = { bench: 'gates', anchor: 'traces off' } as const
+      yield {
+        ...about,
+        ...compared(words, rates, name, 'off'),
+        unit: 'req/s',
+        better: 'more',
+        ...(name === 'on' ? { must: 0.95 } : {}),
+      }
+      yield { ...about, ...compared(`${words}, processor time`, processor, name, 'off'), unit: 'µs a request', better: 'less' }
+    }
+  }
 }
 
 async function* costs(options: Options): AsyncGenerator<Figure> {

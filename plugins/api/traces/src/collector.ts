@@ -37,6 +37,8 @@ export interface Collector {
 
 /** Spans in memory, over all traces. */
 const MOST_SPANS = 20_000
+/** Traces in memory. */
+const MOST_GROUPS = 20_000
 /** A trace that runs for longer, or has more spans, is written before it ends. */
 const EARLY_MS = 5_000
 const EARLY_SPANS = 500
@@ -48,6 +50,13 @@ const LONGEST_CONTENT = 64 * 1024
 const MOST_CONTENT = 32 * 1024 * 1024
 /** Models that a root names. */
 const MOST_MODELS = 8
+
+/** The content of a span that has not arrived yet. */
+interface HeldContent {
+  readonly text: NonNullable<StoredSpan['c']>
+  readonly size: number
+  readonly since: number
+}
 
 /** A trace of one principal: callers choose ids of traces, so that those of two principals can be equal. */
 interface Group {
@@ -64,7 +73,6 @@ interface Group {
   size: number
   readonly models: Set<string>
   conversation: string | undefined
-  run: string | undefined
   /** Whether a part of it is in the store. */
   isStored: boolean
   /** When it began; when its last root ended. */
@@ -74,7 +82,7 @@ interface Group {
 
 export function createCollector({ worker, perSecond, sink, now = () => performance.now() }: CollectorOptions): Collector {
   const groups = new Map<string, Group>()
-  const contents = new Map<string, StoredSpan['c']>()
+  const contents = new Map<string, HeldContent>()
   const [all, failed] = [createBucket(perSecond, now), createBucket(perSecond, now)]
   let [held, contentSize, kept, skipped, dropped] = [0, 0, 0, 0, 0]
 
@@ -88,11 +96,15 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
     held -= group.spans.length
     groups.delete(key)
   }
+  const dropContent = (id: string, content: HeldContent) => {
+    contents.delete(id)
+    contentSize -= content.size
+  }
   const add = (group: Group, span: Span) => {
     if (held >= MOST_SPANS) return void (dropped += 1)
     const content = contents.get(span.spanId)
-    if (content) contents.delete(span.spanId)
-    const stored = storedSpan(span, content)
+    if (content) dropContent(span.spanId, content)
+    const stored = storedSpan(span, content?.text)
     group.spans.push(stored)
     held += 1
     sumUp(group, span, stored)
@@ -115,7 +127,7 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
   }
   const place = (key: string, span: Span): Group | undefined => {
     const group = groups.get(key)
-    if (group || span.endMs !== undefined) return group
+    if (group || span.endMs !== undefined || groups.size >= MOST_GROUPS) return group
     const made = newGroup(now())
     groups.set(key, made)
     return made
@@ -144,9 +156,10 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
       for (const { spanId, content } of more) {
         const text = textsOf(content)
         const size = Object.values(text).reduce((sum, one) => sum + one.length, 0)
+        const before = contents.get(spanId)
         if (contentSize + size > MOST_CONTENT) continue
         contentSize += size
-        contents.set(spanId, { ...contents.get(spanId), ...text })
+        contents.set(spanId, { text: { ...before?.text, ...text }, size: (before?.size ?? 0) + size, since: now() })
       }
     },
     sweep() {
@@ -157,9 +170,8 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
         if (isOver) write(group)
         if (isOver) forget(key, group)
       }
-      // content of spans that never ended, as their group is gone
-      if (groups.size === 0) contents.clear()
-      contentSize = contents.size === 0 ? 0 : contentSize
+      // their spans were not kept
+      for (const [id, content] of contents) if (time - content.since > LATE_MS) dropContent(id, content)
     },
     counts: () => ({ kept, skipped, dropped }),
   }
@@ -176,7 +188,6 @@ const newGroup = (since: number): Group => ({
   size: 0,
   models: new Set(),
   conversation: undefined,
-  run: undefined,
   isStored: false,
   since,
   over: undefined,
@@ -201,14 +212,13 @@ function sumUp(group: Group, { status, attributes }: Span, stored: StoredSpan): 
     if (group.models.size < MOST_MODELS) group.models.add(model)
   }
   group.conversation ??= textOf(attributes['gen_ai.conversation.id'])
-  group.run ??= textOf(attributes['svc.run.id'])
 }
 
 const LONGEST_NAME = 200
 
 function rootOf(root: Span, group: Group, worker: string): RootRecord {
   const { traceId, spanId, parentSpanId, name, kind, startMs, endMs, status, reason, principal, requestId, plugin } = root
-  const run = textOf(root.attributes['svc.run.id']) ?? group.run
+  const run = textOf(root.attributes['svc.run.id'])
   return {
     trace: traceId,
     span: spanId,

@@ -1,4 +1,4 @@
-import type { CallContext, JsonSchema, SpanEvent } from '@svc/core'
+import { type CallContext, type JsonSchema, type SpanEvent, svcError } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import type { RootRecord, StoredSpan } from './space.ts'
 import { statusOf, type TraceQuery, type TraceReader } from './reader.ts'
@@ -8,7 +8,13 @@ const [PAGE, MOST] = [50, 200]
 const [SPANS, MOST_SPANS] = [1_000, 10_000]
 
 const text = (description: string, maxLength = 200): JsonSchema => ({ type: 'string', minLength: 1, maxLength, description })
-const time = (description: string): JsonSchema => ({ type: 'string', format: 'date-time', description })
+const time = (description: string): JsonSchema => ({
+  type: 'string',
+  format: 'date-time',
+  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$',
+  patternHint: 'must be a time such as 2026-01-31T12:00:00Z',
+  description,
+})
 const number = (description: string, maximum?: number): JsonSchema => ({
   type: 'integer',
   minimum: 1,
@@ -164,13 +170,20 @@ export function createTraceRoutes({ reader, settle }: RouteOptions): Record<stri
 function queryOf({ from, to, min_ms, limit, q, status, ...rest }: Readonly<Record<string, string>>): TraceQuery {
   return {
     ...rest,
-    ...(from === undefined ? {} : { from: Date.parse(from) }),
-    ...(to === undefined ? {} : { to: Date.parse(to) }),
+    ...(from === undefined ? {} : { from: timeIn('from', from) }),
+    ...(to === undefined ? {} : { to: timeIn('to', to) }),
     ...(min_ms === undefined ? {} : { minMs: Number(min_ms) }),
     ...(q === undefined ? {} : { text: q }),
     ...(status === undefined ? {} : { status: status as NonNullable<TraceQuery['status']> }),
     limit: Number(limit ?? PAGE),
   }
+}
+
+function timeIn(field: string, text: string): number {
+  const time = Date.parse(text)
+  if (Number.isNaN(time))
+    throw svcError('INVALID_VALUE', `${field} is not a time`, { details: { field, value: text.slice(0, 100) } })
+  return time
 }
 
 /** Milliseconds with the resolution of a microsecond. */

@@ -1,4 +1,4 @@
-import type { Events, Log, SlotView, CallContext } from '@svc/core'
+import type { CallContext, Events, Log, Scope, SlotView } from '@svc/core'
 import {
   type Check,
   type MetricSource,
@@ -43,6 +43,7 @@ export interface ServiceDependencies {
   readonly roots: WorkflowRoots
   readonly events: Events
   readonly log: Log
+  readonly span: Scope['span']
   readonly lasting: CallContext
 }
 
@@ -87,6 +88,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       void parts.events.publish(RunEnded, endedOf(id, record), lasting)
     },
     log,
+    span: parts.span,
     lasting,
   })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })

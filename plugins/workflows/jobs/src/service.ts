@@ -1,4 +1,4 @@
-import type { CallContext, Log, SlotView } from '@svc/core'
+import type { CallContext, Log, Scope, SlotView } from '@svc/core'
 import type { JobKind, JobState, Peers, Store, MetricFamily, MetricSource, Sample } from '@svc/core/contracts'
 import { tryAcquire } from '@svc/storage-kit/records'
 import { JobsService } from './jobs-service.ts'
@@ -17,6 +17,7 @@ export interface JobsOptions {
   /** `WorkerOptions.leaseMs`. */
   readonly leaseMs?: number
   readonly log: Log
+  readonly span: Scope['span']
   readonly lasting: CallContext
 }
 
@@ -33,13 +34,13 @@ const DAY_MS = 86_400_000
 
 /** Creates the service, and what executes jobs in this process. */
 export function createJobs(options: JobsOptions): JobsOfProcess {
-  const { store, view, config, holder, peers, leaseMs, log, lasting } = options
+  const { store, view, config, holder, peers, leaseMs, log, span, lasting } = options
   const kinds = new Kinds(view, config)
   const keepMs = { completed: config.keep_completed_days * DAY_MS, failed: config.keep_failed_days * DAY_MS }
   const ended = (kind: string, state: JobState) => metrics.ended(kind, state)
   const graceMs = config.grace_s * 1000
   const times = { keepMs, graceMs, ...(leaseMs === undefined ? {} : { leaseMs }) }
-  const worker = new JobWorker({ store, kinds, holder, ...times, concurrency: config.concurrency, log, lasting, ended })
+  const worker = new JobWorker({ store, kinds, holder, ...times, concurrency: config.concurrency, log, span, lasting, ended })
   const metrics = createMetrics(() => worker.running())
   const jobs = new JobsService({
     store,
