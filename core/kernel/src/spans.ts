@@ -22,25 +22,25 @@ export interface Span {
   readonly traceId: string
   /** 8 bytes in hexadecimal. */
   readonly spanId: string
-  readonly parentSpanId?: string
+  readonly parentSpanId: string | undefined
   readonly name: string
   readonly kind: SpanKind
   /** Unix milliseconds, with fractions. */
   readonly startMs: number
-  /** Absent for a root that has only started: it is reported again when it ends. */
-  readonly endMs?: number
+  /** `undefined` for a root that has only started: it is reported again when it ends. */
+  readonly endMs: number | undefined
   readonly status: 'unset' | 'error'
   /** Why it failed: the code of the error. */
-  readonly reason?: string
+  readonly reason: string | undefined
   readonly attributes: SpanAttributes
-  readonly events?: readonly SpanEvent[]
+  readonly events: readonly SpanEvent[] | undefined
   /** The plugin that made it (the instrumentation scope of OpenTelemetry), or whose tap or slot item it times. */
   readonly plugin: string
   /** The id of the principal on whose behalf the operation runs. */
   readonly principal: string
   readonly requestId: string
   /** It is the first span of its trace in this process: a request, a run, a job. */
-  readonly isRoot?: boolean
+  readonly isRoot: boolean
 }
 export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer'
 
@@ -69,8 +69,8 @@ export interface OpenSpan {
   readonly isRecording: boolean
   set(attributes: SpanAttributes): void
   event(name: string, attributes?: SpanAttributes): void
-  /** Records content, if somebody asks for it. The values are not changed, and must not be changed later. */
-  content(content: SpanContent['content']): void
+  /** Records content, if a plugin takes it; call it before `end`. The values must not change later. */
+  content(make: () => SpanContent['content']): void
   /** Marks the span as failed, with the code of the error. */
   fail(error: unknown): void
   /** Only the first call counts. */
@@ -107,13 +107,17 @@ const SHORTEST_TAP_MS = 0.1
 /** A span keeps so many events, like the SDKs of OpenTelemetry. */
 const MOST_EVENTS = 128
 
-/** Creates a tracer. It reports the spans that have ended once per turn of the event loop. */
+/**
+ * Creates a tracer. It reports spans together, every few milliseconds: a call of the hook for each would cost more than the
+ * spans.
+ */
 export function createTracer({ isOn, isContentOn, spans, contents }: TracerOptions): Tracer {
   let ended: Span[] = []
   let content: SpanContent[] = []
-  let isDue = false
+  let timer: NodeJS.Timeout | undefined
   const flush = () => {
-    isDue = false
+    clearTimeout(timer)
+    timer = undefined
     const [some, held] = [ended, content]
     ended = []
     content = []
@@ -123,9 +127,8 @@ export function createTracer({ isOn, isContentOn, spans, contents }: TracerOptio
   const sink: Sink = {
     report(span) {
       ended.push(span)
-      if (isDue) return
-      isDue = true
-      setImmediate(flush)
+      timer ??= setTimeout(flush, REPORT_MS).unref()
+      if (ended.length >= MOST_TOGETHER) flush()
     },
     content: held => void content.push(held),
     isContentOn,
@@ -145,11 +148,17 @@ export function createTracer({ isOn, isContentOn, spans, contents }: TracerOptio
   }
 }
 
+/** Milliseconds after which spans are reported, and how many are reported at once. */
+const REPORT_MS = 20
+const MOST_TOGETHER = 500
+
 interface Sink {
   readonly report: (span: Span) => void
   readonly content: (content: SpanContent) => void
   readonly isContentOn: () => boolean
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 const TRACE = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}/
 
@@ -157,83 +166,63 @@ class RecordedSpan implements OpenSpan {
   readonly isRecording = true
   readonly ctx: CallContext
   readonly #sink: Sink
-  readonly #plugin: string
-  readonly #name: string
-  readonly #options: SpanOptions
-  readonly #traceId: string
-  readonly #spanId: string
-  readonly #parentSpanId: string | undefined
-  readonly #startMs: number
-  readonly #isRoot: boolean
-  #attributes: SpanAttributes
+  /** The record that is reported: it is filled in, because a copy for each span would cost as much as the span. */
+  readonly #span: Mutable<Span>
   #events: SpanEvent[] | undefined
-  #status: Span['status'] = 'unset'
-  #reason: string | undefined
-  #isOver = false
 
   constructor(sink: Sink, plugin: string, name: string, ctx: CallContext, options: SpanOptions = {}) {
-    const [, traceId, parent] = (ctx.trace === undefined ? undefined : TRACE.exec(ctx.trace)) ?? []
+    const [, found, parentSpanId] = (ctx.trace === undefined ? undefined : TRACE.exec(ctx.trace)) ?? []
+    const [traceId, spanId] = [found ?? randomHex(16), randomHex(8)]
     this.#sink = sink
-    this.#plugin = plugin
-    this.#name = name
-    this.#options = options
-    this.#traceId = traceId ?? randomHex(16)
-    this.#parentSpanId = parent
-    this.#spanId = randomHex(8)
-    this.#startMs = performance.timeOrigin + (options.startedAt ?? performance.now())
-    this.#isRoot = options.root === true || traceId === undefined
-    this.#attributes = options.attributes ?? {}
-    this.ctx = { ...ctx, trace: `00-${this.#traceId}-${this.#spanId}-01` }
-    if (this.#isRoot) sink.report(this.#span())
+    this.#span = {
+      traceId,
+      spanId,
+      parentSpanId,
+      name,
+      kind: options.kind ?? 'internal',
+      startMs: performance.timeOrigin + (options.startedAt ?? performance.now()),
+      endMs: undefined,
+      status: 'unset',
+      reason: undefined,
+      attributes: options.attributes ?? {},
+      events: undefined,
+      plugin,
+      principal: ctx.principal.id,
+      requestId: ctx.requestId,
+      isRoot: options.root === true || found === undefined,
+    }
+    this.ctx = { ...ctx, trace: `00-${traceId}-${spanId}-01` }
+    if (this.#span.isRoot) sink.report({ ...this.#span })
   }
 
   set(attributes: SpanAttributes): void {
-    this.#attributes = { ...this.#attributes, ...attributes }
+    this.#span.attributes = { ...this.#span.attributes, ...attributes }
   }
 
   event(name: string, attributes: SpanAttributes = {}): void {
     this.#events ??= []
     if (this.#events.length < MOST_EVENTS)
       this.#events.push({ name, atMs: performance.timeOrigin + performance.now(), attributes })
+    this.#span.events = this.#events
   }
 
-  content(content: SpanContent['content']): void {
+  content(make: () => SpanContent['content']): void {
     if (!this.#sink.isContentOn()) return
-    this.#sink.content({ traceId: this.#traceId, spanId: this.#spanId, principal: this.ctx.principal.id, content })
+    const { traceId, spanId, principal } = this.#span
+    this.#sink.content({ traceId, spanId, principal, content: make() })
   }
 
   fail(error: unknown): void {
-    this.#status = 'error'
-    this.#reason = reasonOf(error)
+    const reason = reasonOf(error)
+    this.#span.status = 'error'
+    this.#span.reason = reason
+    this.set({ 'error.type': reason })
   }
 
   end(endedAt: number = performance.now()): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#sink.report(this.#span(performance.timeOrigin + endedAt))
-  }
-
-  #span(endMs?: number): Span {
-    const { kind = 'internal' } = this.#options
-    const { principal, requestId } = this.ctx
-    const reason = this.#reason
-    return {
-      traceId: this.#traceId,
-      spanId: this.#spanId,
-      ...(this.#parentSpanId === undefined ? {} : { parentSpanId: this.#parentSpanId }),
-      name: this.#name,
-      kind,
-      startMs: this.#startMs,
-      ...(endMs === undefined ? {} : { endMs }),
-      status: this.#status,
-      ...(reason === undefined ? {} : { reason }),
-      attributes: reason === undefined ? this.#attributes : { ...this.#attributes, 'error.type': reason },
-      ...(this.#events ? { events: this.#events } : {}),
-      plugin: this.#plugin,
-      principal: principal.id,
-      requestId,
-      ...(this.#isRoot ? { isRoot: true } : {}),
-    }
+    if (this.#span.endMs !== undefined) return
+    this.#span.endMs = performance.timeOrigin + endedAt
+    this.#sink.report(this.#span)
   }
 }
 

@@ -64,7 +64,7 @@ interface Group {
   readonly open: Map<string, Span>
   /** The root in whose stream the spans are. */
   first: Span | undefined
-  spans: StoredSpan[]
+  spans: Span[]
   /** Sums over the spans. */
   count: number
   errors: number
@@ -86,9 +86,16 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
   const [all, failed] = [createBucket(perSecond, now), createBucket(perSecond, now)]
   let [held, contentSize, kept, skipped, dropped] = [0, 0, 0, 0, 0]
 
+  const storedOf = (span: Span): StoredSpan => {
+    const content = contents.get(span.spanId)
+    if (content) dropContent(span.spanId, content)
+    return storedSpan(span, content?.text)
+  }
   const write = (group: Group) => {
     if (group.spans.length === 0 || !group.first) return
-    sink.spans(keyOf(group.first.traceId, group.first.spanId), group.spans)
+    const stored = group.spans.map(storedOf)
+    for (const span of stored) group.size += JSON.stringify(span).length
+    sink.spans(keyOf(group.first.traceId, group.first.spanId), stored)
     held -= group.spans.length
     group.spans = []
   }
@@ -102,12 +109,9 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
   }
   const add = (group: Group, span: Span) => {
     if (held >= MOST_SPANS) return void (dropped += 1)
-    const content = contents.get(span.spanId)
-    if (content) dropContent(span.spanId, content)
-    const stored = storedSpan(span, content?.text)
-    group.spans.push(stored)
+    group.spans.push(span)
     held += 1
-    sumUp(group, span, stored)
+    sumUp(group, span)
   }
   const end = (key: string, group: Group, root: Span) => {
     group.open.delete(root.spanId)
@@ -171,7 +175,7 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
         if (isOver) forget(key, group)
       }
       // their spans were not kept
-      for (const [id, content] of contents) if (time - content.since > LATE_MS) dropContent(id, content)
+      for (const [id, content] of contents) if (time - content.since > EARLY_MS + LATE_MS) dropContent(id, content)
     },
     counts: () => ({ kept, skipped, dropped }),
   }
@@ -201,10 +205,9 @@ function restart(group: Group): void {
 const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
 const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
 
-function sumUp(group: Group, { status, attributes }: Span, stored: StoredSpan): void {
+function sumUp(group: Group, { status, attributes }: Span): void {
   group.count += 1
   if (status === 'error') group.errors += 1
-  group.size += JSON.stringify(stored).length
   const model = textOf(attributes['gen_ai.response.model'])
   if (model !== undefined) {
     group.input += numberOf(attributes['gen_ai.usage.input_tokens'])

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, definePlugin, Host, systemContext } from '@svc/core'
 import { MetricSources, Peers, Routes, Store } from '@svc/core/contracts'
 import { counter } from '@svc/plugin-kit'
@@ -11,6 +11,8 @@ import { SPACE } from './space.ts'
 import { createTraceStorage } from './storage.ts'
 
 const TOPIC = 'traces'
+/** The host reports spans every 20 ms. */
+const REPORTED_MS = 30
 const [SWEEP_MS, PRUNE_MS] = [1_000, 60_000]
 
 export default definePlugin({
@@ -28,10 +30,9 @@ export default definePlugin({
     if (config.enabled) scope.tap(Host.hooks.spans, collector.take)
     if (config.enabled && config.content) scope.tap(Host.hooks.spanContents, collector.content)
 
-    /** Writes what this worker holds, also the spans that are reported at the end of this turn of the event loop. */
+    /** Writes what this worker holds, also the spans that the host has not reported yet. */
     const settleHere = async () => {
-      await turn()
-      await turn()
+      await sleep(REPORTED_MS)
       await storage.flush()
     }
     scope.tap(Peers.hooks.message, ({ topic }) => (topic === TOPIC ? settleHere() : undefined))

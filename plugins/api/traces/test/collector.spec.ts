@@ -14,15 +14,19 @@ function spanOf(trace: number, id: number, more: Partial<Span> = {}): Span {
     kind: 'internal',
     startMs: 1_000,
     endMs: 2_000,
+    parentSpanId: undefined,
     status: 'unset',
+    reason: undefined,
     attributes: {},
+    events: undefined,
+    isRoot: false,
     plugin: 'test',
     principal: 'anna',
     requestId: 'mine',
     ...more,
   }
 }
-const begunOf = ({ endMs: _endMs, ...span }: Span): Span => ({ ...span, isRoot: true })
+const begunOf = (span: Span): Span => ({ ...span, endMs: undefined, isRoot: true })
 
 function open(perSecond = 1_000) {
   const roots: RootRecord[] = []

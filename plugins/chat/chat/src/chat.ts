@@ -233,10 +233,10 @@ class TurnRun {
       'gen_ai.usage.output_tokens': usage.output,
       'svc.turn.status': status,
     })
-    span.content({
+    span.content(() => ({
       'gen_ai.input.messages': this.#turn.asked.messages ?? this.#turn.asked.message,
       'gen_ai.output.messages': this.#turn.said,
-    })
+    }))
     span.end()
   }
 

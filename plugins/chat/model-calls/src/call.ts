@@ -405,10 +405,10 @@ function endSpan(span: OpenSpan, done: ModelDone, answer: Answer) {
     'svc.model.attempt': done.attempt,
     'svc.turn.id': done.turn,
   })
-  span.content({
+  span.content(() => ({
     'gen_ai.input.messages': request.messages,
     ...(answer.any ? { 'gen_ai.output.messages': [answer.message(selected.provider)] } : {}),
-  })
+  }))
   if (failure) span.fail(failure.kind)
   else if (!done.events) span.fail('cancelled')
   span.end()
