@@ -57,6 +57,7 @@ const PARTS = {
   conformance: /^test\/conformance\//,
   endpoints:
     /^(plugins\/api\/(acp|anthropic-api|connect|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
+  management: /^(test\/management|plugins\/api\/(traces|usage)\/test)\//,
   plugins: /^(test\/plugins|plugins\/admin\/plugin-manager\/test\/set)\//,
   security: /^test\/security\//,
   services:

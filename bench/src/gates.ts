@@ -81,7 +81,7 @@ export async function* gates(options: Options): AsyncGenerator<Figure> {
 
 /** Traces as they are by default, of which a busy server keeps a part, and all of them. */
 const TRACES = {
-  off: { traces: { enabled: false } },
+  off: { traces: { enabled: false }, usage: { enabled: false } },
   on: {},
   every: { traces: { per_second: 10_000 } },
 }

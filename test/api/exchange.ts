@@ -144,6 +144,9 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/providers',
   '/api/v1/tools',
   '/api/v1/status',
+  '/api/v1/traces',
+  '/api/v1/usage',
+  '/api/v1/limits',
   '/health',
   '/health/live',
   '/health/ready',
@@ -201,7 +204,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/v1/responses/r/cancel', undefined),
   ],
   read: READ_ROUTES.filter(path => !OPEN_ROUTES.includes(path) && path !== '/api/v1/conversations')
-    .concat('/api/v1/capabilities/recommend?task_type=code')
+    .concat('/api/v1/capabilities/recommend?task_type=code', '/api/v1/series?metric=requests', '/api/v1/traces/t')
     .map(get),
   workflows: [
     get('/api/v1/workflows'),
@@ -214,7 +217,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/api/v1/workflows/r/events', { name: 'e' }),
   ],
   tools: [get('/tools'), get('/tools/t'), post('/tools/t/call', {})],
-  admin: ['/api/v1/profile/switch', '/api/v1/model/switch', '/api/v1/mode/switch'].map(good),
+  admin: [...['/api/v1/profile/switch', '/api/v1/model/switch', '/api/v1/mode/switch'].map(good), get('/api/v1/doctor')],
 }
 
 /** What is no route: pages and the tool protocol. */
@@ -226,6 +229,7 @@ const templateOf = (path: string) =>
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
     .replace('/tools/t', '/tools/{name}')
+    .replace('/traces/t', '/traces/{id}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 
