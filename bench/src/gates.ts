@@ -79,11 +79,11 @@ export async function* gates(options: Options): AsyncGenerator<Figure> {
   yield* workers({ one: found, two }, load, options)
 }
 
-/** Traces as they are by default, of which a busy server keeps a part, and all of them. */
+/** Traces as they are by default, of which a busy server records a part, and all of them. */
 const TRACES = {
-  off: { traces: { enabled: false }, usage: { enabled: false } },
+  off: { traces: { enabled: false } },
   on: {},
-  every: { traces: { per_second: 10_000 } },
+  every: { host: { traces_per_second: 100_000 } },
 }
 
 /** The cost of traces: of durable turns, and of the cheapest route. */
@@ -105,7 +105,7 @@ async function* tracing(options: Options): AsyncGenerator<Figure> {
   for (const [what, load] of loads) {
     const { rates, costs: processor } = await measure(servers, server => load(server.port, CONNECTIONS, ms), rounds)
     for (const name of ['on', 'every'] as const) {
-      const words = `${what}, ${CONNECTIONS} connections, ${name === 'on' ? 'traces on' : 'every trace kept'}`
+      const words = `${what}, ${CONNECTIONS} connections, ${name === 'on' ? 'traces on' : 'every trace recorded'}`
       const about = { bench: 'gates', anchor: 'traces off' } as const
       yield {
         ...about,

@@ -124,8 +124,9 @@ class HostImpl implements RunningHost {
     this.log = createLog({ level: plan.kernel.log.level, ...options.log })
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     for (const { where, hint, message } of plan.notes) this.log.warn({ where, hint }, message)
-    const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting } = plan.kernel.host
+    const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting, traces_per_second: perSecond } = plan.kernel.host
     this.#tracer = createTracer({
+      perSecond,
       isOn: () => hasSpanTaps(),
       isContentOn: () => hasContentTaps(),
       spans: spans => void reportSpans(spans, this.#ctx),

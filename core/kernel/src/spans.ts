@@ -41,6 +41,8 @@ export interface Span {
   readonly requestId: string
   /** It is the first span of its trace in this process: a request, a run, a job. */
   readonly isRoot: boolean
+  /** False for a root without further spans: there were too many traces. It is reported only when it ends. */
+  readonly isSampled: boolean
 }
 export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer'
 
@@ -96,6 +98,8 @@ export interface Tracer {
 }
 
 export interface TracerOptions {
+  /** Traces per second on average, with their spans. Of further ones there is only the root. */
+  readonly perSecond: number
   readonly isOn: () => boolean
   readonly isContentOn: () => boolean
   readonly spans: (spans: readonly Span[]) => void
@@ -111,7 +115,8 @@ const MOST_EVENTS = 128
  * Creates a tracer. It reports spans together, every few milliseconds: a call of the hook for each would cost more than the
  * spans.
  */
-export function createTracer({ isOn, isContentOn, spans, contents }: TracerOptions): Tracer {
+export function createTracer({ perSecond, isOn, isContentOn, spans, contents }: TracerOptions): Tracer {
+  const isSampled = createSampler(perSecond)
   let ended: Span[] = []
   let content: SpanContent[] = []
   let timer: NodeJS.Timeout | undefined
@@ -132,14 +137,16 @@ export function createTracer({ isOn, isContentOn, spans, contents }: TracerOptio
     },
     content: held => void content.push(held),
     isContentOn,
+    isSampled,
   }
   return {
     get isOn() {
       return isOn()
     },
-    start: (plugin, name, ctx, options) => (isOn() ? new RecordedSpan(sink, plugin, name, ctx, options) : noSpan(ctx)),
+    start: (plugin, name, ctx, options) =>
+      isOn() && (options?.root || !isLeftOut(ctx)) ? new RecordedSpan(sink, plugin, name, ctx, options) : noSpan(ctx),
     tap({ plugin, hook, began, ended: end, error }, ctx) {
-      if (ctx.trace === undefined || !isOn() || (end - began < SHORTEST_TAP_MS && error === undefined)) return
+      if (ctx.trace === undefined || isLeftOut(ctx) || !isOn() || (end - began < SHORTEST_TAP_MS && error === undefined)) return
       const attributes = { 'svc.plugin': plugin, 'svc.hook': hook }
       const span = new RecordedSpan(sink, plugin, `tap ${hook}`, ctx, { startedAt: began, attributes })
       if (error !== undefined) span.fail(error)
@@ -156,11 +163,30 @@ interface Sink {
   readonly report: (span: Span) => void
   readonly content: (content: SpanContent) => void
   readonly isContentOn: () => boolean
+  readonly isSampled: () => boolean
+}
+
+/** Whether the trace of a context is not recorded: the flags of its `traceparent` say so. */
+const isLeftOut = ({ trace }: CallContext) => trace !== undefined && trace.length === TRACE_LENGTH && trace.endsWith('-00')
+const TRACE_LENGTH = 55
+
+/** A token bucket: it lets `perSecond` pass on average, and ten seconds' worth at once after a pause. */
+function createSampler(perSecond: number): () => boolean {
+  const most = perSecond * 10
+  let [left, at] = [most, performance.now()]
+  return () => {
+    const now = performance.now()
+    left = Math.min(most, left + ((now - at) / 1_000) * perSecond)
+    at = now
+    if (left < 1) return false
+    left -= 1
+    return true
+  }
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-const TRACE = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}/
+const TRACE = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}/
 
 class RecordedSpan implements OpenSpan {
   readonly isRecording = true
@@ -171,13 +197,16 @@ class RecordedSpan implements OpenSpan {
   #events: SpanEvent[] | undefined
 
   constructor(sink: Sink, plugin: string, name: string, ctx: CallContext, options: SpanOptions = {}) {
-    const [, found, parentSpanId] = (ctx.trace === undefined ? undefined : TRACE.exec(ctx.trace)) ?? []
-    const [traceId, spanId] = [found ?? randomHex(16), randomHex(8)]
+    const parent = ctx.trace !== undefined && TRACE.test(ctx.trace) ? ctx.trace : undefined
+    const traceId = parent?.slice(3, 35) ?? randomHex(16)
+    const spanId = randomHex(8)
+    const isRoot = options.root === true || parent === undefined
+    const isSampled = !isRoot || sink.isSampled()
     this.#sink = sink
     this.#span = {
       traceId,
       spanId,
-      parentSpanId,
+      parentSpanId: parent?.slice(36, 52),
       name,
       kind: options.kind ?? 'internal',
       startMs: performance.timeOrigin + (options.startedAt ?? performance.now()),
@@ -189,10 +218,11 @@ class RecordedSpan implements OpenSpan {
       plugin,
       principal: ctx.principal.id,
       requestId: ctx.requestId,
-      isRoot: options.root === true || found === undefined,
+      isRoot,
+      isSampled,
     }
-    this.ctx = { ...ctx, trace: `00-${traceId}-${spanId}-01` }
-    if (this.#span.isRoot) sink.report({ ...this.#span })
+    this.ctx = { ...ctx, trace: `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}` }
+    if (isRoot && isSampled) sink.report({ ...this.#span })
   }
 
   set(attributes: SpanAttributes): void {
@@ -207,7 +237,7 @@ class RecordedSpan implements OpenSpan {
   }
 
   content(make: () => SpanContent['content']): void {
-    if (!this.#sink.isContentOn()) return
+    if (!this.#span.isSampled || !this.#sink.isContentOn()) return
     const { traceId, spanId, principal } = this.#span
     this.#sink.content({ traceId, spanId, principal, content: make() })
   }

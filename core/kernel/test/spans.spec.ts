@@ -70,7 +70,7 @@ const ctx: CallContext = {
 /** Spans are reported every 20 ms. */
 const settled = () => new Promise(resolve => setTimeout(resolve, 100))
 
-async function open({ content = false, takes = true, accounting = true } = {}) {
+async function open({ content = false, takes = true, accounting = true, perSecond = 1_000 } = {}) {
   const spans: Span[] = []
   const contents: SpanContent[] = []
   const taker = definePlugin({
@@ -81,7 +81,7 @@ async function open({ content = false, takes = true, accounting = true } = {}) {
   })
   const host = await testHost(
     [worker, slow, fast, items, taker].map((use, at) => ({ name: `plugin-${at}`, use })),
-    { config: { host: { accounting } } }
+    { config: { host: { accounting, traces_per_second: perSecond } } }
   )
   return { host, spans, contents }
 }
@@ -180,6 +180,26 @@ describe('spans', () => {
       ['use one', 'plugin-3', 'unset', undefined, 'one'],
     ])
     expect(trace).to.equal(`00-${PARENT.trace}-${spans[0]!.spanId}-01`)
+  })
+
+  it('leave out what is within a root, beyond the limit of traces per second', async () => {
+    const { host, spans } = await open({ perSecond: 1 })
+    await using _host = host
+    const { trace: _trace, ...without } = ctx
+    const made: string[] = []
+    for (let at = 0; at < 30; at++) made.push(await host.service(Work).work('good', without))
+    expect(made.slice(0, 10).every(trace => trace.endsWith('-01'))).to.equal(true)
+    const out = made.filter(trace => trace.endsWith('-00'))
+    expect(out).to.have.length.within(10, 20)
+    await host.service(Work).work('good', { ...ctx, trace: out[0]! })
+    await host
+      .slot(Items)
+      .get('one')!
+      .call('good', { ...ctx, trace: out[0]! })
+    await settled()
+    const left = spans.filter(({ traceId }) => out.some(trace => trace.includes(traceId)))
+    expect(left.every(({ isRoot, isSampled, endMs }) => isRoot && !isSampled && endMs !== undefined)).to.equal(true)
+    expect(left).to.have.length(out.length)
   })
 
   it('ignore a trace that is not valid', async () => {

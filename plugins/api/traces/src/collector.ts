@@ -9,8 +9,6 @@ export interface SpanSink {
 
 export interface CollectorOptions {
   readonly worker: string
-  /** Traces per second that are kept, and as many failed ones. */
-  readonly perSecond: number
   readonly sink: SpanSink
   /** `performance.now()` */
   readonly now?: () => number
@@ -26,7 +24,7 @@ export interface CollectorCounts {
   readonly dropped: number
 }
 
-/** Gathers the spans of this worker by trace, and decides which traces are kept. */
+/** Gathers the spans of this worker by trace. */
 export interface Collector {
   take(spans: readonly Span[]): void
   content(contents: readonly SpanContent[]): void
@@ -37,6 +35,8 @@ export interface Collector {
 
 /** Spans in memory, over all traces. */
 const MOST_SPANS = 20_000
+/** Failed roots that are kept without their spans. */
+const FAILED_PER_SECOND = 20
 /** Traces in memory. */
 const MOST_GROUPS = 20_000
 /** A trace that runs for longer, or has more spans, is written before it ends. */
@@ -60,6 +60,7 @@ interface HeldContent {
 
 /** A trace of one principal: callers choose ids of traces, so that those of two principals can be equal. */
 interface Group {
+  readonly principal: string
   /** Roots that have not ended. */
   readonly open: Map<string, Span>
   /** The root in whose stream the spans are. */
@@ -80,10 +81,10 @@ interface Group {
   over: number | undefined
 }
 
-export function createCollector({ worker, perSecond, sink, now = () => performance.now() }: CollectorOptions): Collector {
+export function createCollector({ worker, sink, now = () => performance.now() }: CollectorOptions): Collector {
   const groups = new Map<string, Group>()
   const contents = new Map<string, HeldContent>()
-  const [all, failed] = [createBucket(perSecond, now), createBucket(perSecond, now)]
+  const failed = createBucket(FAILED_PER_SECOND, now)
   let [held, contentSize, kept, skipped, dropped] = [0, 0, 0, 0, 0]
 
   const storedOf = (span: Span): StoredSpan => {
@@ -113,38 +114,45 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
     held += 1
     sumUp(group, span)
   }
-  const end = (key: string, group: Group, root: Span) => {
+  const end = (group: Group, root: Span) => {
     group.open.delete(root.spanId)
-    const isFailed = group.errors > 0 || root.status === 'error'
-    const isKept = group.isStored || all.take() || (isFailed && failed.take())
-    if (isKept) {
-      add(group, root)
-      kept += 1
-      group.isStored = true
-      write(group)
-      sink.root(rootOf(root, group, worker))
-      restart(group)
-    } else skipped += 1
-    if (group.open.size > 0) return
-    if (isKept) group.over = now()
-    else forget(key, group)
+    add(group, root)
+    kept += 1
+    group.isStored = true
+    write(group)
+    sink.root(rootOf(root, group, worker))
+    restart(group)
+    if (group.open.size === 0) group.over = now()
+  }
+  /** A root without further spans is kept only if it has failed. */
+  const takeAlone = (root: Span) => {
+    if (root.status !== 'error' || !failed.take()) return void (skipped += 1)
+    const group: Group = { ...newGroup(root.principal, now()), first: root }
+    add(group, root)
+    kept += 1
+    write(group)
+    sink.root(rootOf(root, group, worker))
   }
   const place = (key: string, span: Span): Group | undefined => {
     const group = groups.get(key)
     if (group || span.endMs !== undefined || groups.size >= MOST_GROUPS) return group
-    const made = newGroup(now())
+    const made = newGroup(span.principal, now())
     groups.set(key, made)
     return made
   }
   const takeOne = (span: Span) => {
-    const key = span.traceId + span.principal
+    const { traceId, principal } = span
+    if (!span.isSampled) return takeAlone(span)
+    const first = groups.get(traceId)
+    // the id alone is the usual key: joining two texts for each span costs more than the rest
+    const key = first === undefined || first.principal === principal ? traceId : traceId + principal
     const group = place(key, span)
     if (!group) return void (dropped += 1)
     if (span.endMs === undefined) {
       if (group.open.size === 0) group.first = span
       group.over = undefined
       group.open.set(span.spanId, span)
-    } else if (group.open.has(span.spanId)) end(key, group, span)
+    } else if (group.open.has(span.spanId)) end(group, span)
     else add(group, span)
     if (group.spans.length >= EARLY_SPANS) early(group)
   }
@@ -181,7 +189,8 @@ export function createCollector({ worker, perSecond, sink, now = () => performan
   }
 }
 
-const newGroup = (since: number): Group => ({
+const newGroup = (principal: string, since: number): Group => ({
+  principal,
   open: new Map(),
   first: undefined,
   spans: [],

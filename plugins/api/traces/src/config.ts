@@ -3,7 +3,6 @@ import { schema } from '@svc/core'
 export interface TracesConfig {
   enabled: boolean
   content: boolean
-  per_second: number
   keep: { days: number; count: number; bytes: number }
 }
 
@@ -25,12 +24,6 @@ export const TRACES_CONFIG = schema<TracesConfig>({
       default: false,
       description: 'Keep what models and tools read and returned. It contains what people wrote',
     },
-    per_second: whole(
-      1,
-      10_000,
-      20,
-      'Traces that a worker keeps per second on average, and as many failed ones. Under more load it keeps a part of them'
-    ),
     keep: {
       type: 'object',
       default: {},

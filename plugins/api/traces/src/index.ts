@@ -26,7 +26,7 @@ export default definePlugin({
     const { worker } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
     const storage = createTraceStorage({ store, keep: config.keep, worker, log, lasting })
-    const collector = createCollector({ worker, perSecond: config.per_second, sink: storage })
+    const collector = createCollector({ worker, sink: storage })
     if (config.enabled) scope.tap(Host.hooks.spans, collector.take)
     if (config.enabled && config.content) scope.tap(Host.hooks.spanContents, collector.content)
 
@@ -53,7 +53,7 @@ export default definePlugin({
         const { kept, skipped, dropped } = collector.counts()
         const of = (outcome: string, value: number) => ({ labels: { outcome }, value })
         return [
-          counter('svc_traces_total', 'Traces by outcome; skipped: traces.per_second was exceeded.', [
+          counter('svc_traces_total', 'Traces by outcome; skipped: host.traces_per_second was exceeded.', [
             of('kept', kept),
             of('skipped', skipped),
           ]),

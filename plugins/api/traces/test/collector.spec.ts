@@ -20,6 +20,7 @@ function spanOf(trace: number, id: number, more: Partial<Span> = {}): Span {
     attributes: {},
     events: undefined,
     isRoot: false,
+    isSampled: true,
     plugin: 'test',
     principal: 'anna',
     requestId: 'mine',
@@ -28,7 +29,7 @@ function spanOf(trace: number, id: number, more: Partial<Span> = {}): Span {
 }
 const begunOf = (span: Span): Span => ({ ...span, endMs: undefined, isRoot: true })
 
-function open(perSecond = 1_000) {
+function open() {
   const roots: RootRecord[] = []
   const stored = new Map<string, StoredSpan[]>()
   const clock = { now: 0 }
@@ -36,7 +37,7 @@ function open(perSecond = 1_000) {
     root: (root: RootRecord) => void roots.push(root),
     spans: (key: string, spans: readonly StoredSpan[]) => void stored.set(key, [...(stored.get(key) ?? []), ...spans]),
   }
-  const collector = createCollector({ worker: 'w', perSecond, sink, now: () => clock.now })
+  const collector = createCollector({ worker: 'w', sink, now: () => clock.now })
   const request = (trace: number, more: Partial<Span> = {}, inner: readonly Span[] = []) => {
     const root = spanOf(trace, 1, { isRoot: true, name: 'request', ...more })
     collector.take([begunOf(root), ...inner, root])
@@ -64,16 +65,19 @@ describe('the collector of traces', () => {
     expect(stored.get(keyOf(hex(7, 32), hex(1, 16)))).to.have.length(5)
   })
 
-  it('keeps a part under load, and failed ones besides, and says how many it skipped', () => {
-    const { collector, roots, clock, request } = open(10)
-    for (let at = 0; at < 1_000; at++) request(at)
-    expect(roots).to.have.length(100)
-    for (let at = 0; at < 1_000; at++) request(2_000 + at, { status: 'error', reason: 'X' })
-    expect(roots.filter(({ status }) => status === 'error')).to.have.length(100)
+  it('keeps roots without spans only if they failed, a limited number, and counts the others', () => {
+    const { collector, roots, stored, clock } = open()
+    const alone = (trace: number, more: Partial<Span> = {}) =>
+      collector.take([spanOf(trace, 1, { isRoot: true, isSampled: false, ...more })])
+    for (let at = 0; at < 1_000; at++) alone(at)
+    expect(roots).to.deep.equal([])
+    for (let at = 0; at < 1_000; at++) alone(2_000 + at, { status: 'error', reason: 'X' })
+    expect(roots).to.have.length(200)
     clock.now += 1_000
-    for (let at = 0; at < 1_000; at++) request(4_000 + at)
-    expect(roots).to.have.length(210)
-    expect(collector.counts()).to.deep.equal({ kept: 210, skipped: 2_790, dropped: 0 })
+    for (let at = 0; at < 1_000; at++) alone(4_000 + at, { status: 'error', reason: 'X' })
+    expect(roots).to.have.length(220)
+    expect(stored.size).to.equal(220)
+    expect(collector.counts()).to.deep.equal({ kept: 220, skipped: 2_780, dropped: 0 })
   })
 
   it('separates principals that use the same trace', () => {

@@ -48,12 +48,22 @@ export const keyOf = (step: Step, start: number, worker: string) => `${step}/${S
 /** The start of a bucket, from its key. */
 export const startIn = (key: string): number => Number(key.split('/')[1])
 
+/** Amounts in the order of `FIELDS`. */
+export const amountsOf = (given: Partial<Record<Field, number>>): Counts => FIELDS.map(field => given[field] ?? 0)
+
+export function addTo(sum: Counts, more: readonly number[]): void {
+  for (let at = 0; at < more.length; at++) sum[at] = (sum[at] ?? 0) + more[at]!
+}
+
+/** Labels of a principal. Nested maps: joining three texts for each event costs more than counting it. */
+type Rows = Map<string, Map<string, Counts>>
+
 /** The counts of one span of time in this worker. Memory and record have a limit, whatever labels callers choose. */
 export class Bucket {
   readonly step: Step
   readonly start: number
   isDirty = false
-  readonly #rows = new Map<string, readonly [Dimension, string, string, Counts]>()
+  readonly #rows = new Map<Dimension, Rows>()
   readonly #sizes = new Map<Dimension, number>()
   readonly #latencies = new Map<string, Counts>()
 
@@ -62,46 +72,64 @@ export class Bucket {
     this.start = start
   }
 
-  add(dimension: Dimension, principal: string, label: string, more: Partial<Record<Field, number>>): void {
-    const counts = this.#row(dimension, short(principal), short(label))
-    FIELDS.forEach((field, at) => {
-      const value = more[field]
-      if (value) counts[at] = (counts[at] ?? 0) + value
-    })
+  add(dimension: Dimension, principal: string, label: string, amounts: readonly number[]): void {
+    addTo(this.#row(dimension, principal, label), amounts)
     this.isDirty = true
   }
 
   latency(principal: string, ms: number): void {
-    const id = short(principal)
-    const key = this.#latencies.has(id) || this.#latencies.size < MOST[this.step] ? id : OTHER
-    const counts = this.#latencies.get(key) ?? Array.from({ length: BOUNDS_MS.length + 1 }, () => 0)
-    this.#latencies.set(key, counts)
     const at = BOUNDS_MS.findIndex(bound => ms <= bound)
-    counts[at < 0 ? BOUNDS_MS.length : at]! += 1
+    this.#latenciesOf(principal)[at < 0 ? BOUNDS_MS.length : at]! += 1
+    this.isDirty = true
+  }
+
+  /** Adds the counts of another bucket. */
+  fold(other: Bucket): void {
+    for (const [dimension, rows] of other.#rows)
+      for (const [principal, labels] of rows) for (const [label, counts] of labels) this.add(dimension, principal, label, counts)
+    for (const [principal, counts] of other.#latencies) addTo(this.#latenciesOf(principal), counts)
     this.isDirty = true
   }
 
   value(): Json {
-    return { rows: [...this.#rows.values()], latencies: [...this.#latencies] } satisfies StoredBucket as unknown as Json
+    const rows: StoredBucket['rows'] = [...this.#rows].flatMap(([dimension, principals]) =>
+      [...principals].flatMap(([principal, labels]) =>
+        [...labels].map(([label, counts]) => [dimension, principal, label, counts] as const)
+      )
+    )
+    return { rows, latencies: [...this.#latencies] } satisfies StoredBucket as unknown as Json
+  }
+
+  #latenciesOf(principal: string): Counts {
+    const found = this.#latencies.get(principal)
+    if (found) return found
+    const name = this.#latencies.size < MOST[this.step] ? short(principal) : OTHER
+    const counts = this.#latencies.get(name) ?? Array.from({ length: BOUNDS_MS.length + 1 }, () => 0)
+    this.#latencies.set(name, counts)
+    return counts
   }
 
   /** A label of a full dimension is counted as `other` of its principal, and of a further principal as `other` of all. */
   #row(dimension: Dimension, principal: string, label: string): Counts {
+    const found = this.#rows.get(dimension)?.get(principal)?.get(label)
+    if (found) return found
+    const [who, what] = [short(principal), short(label)]
     return (
-      this.#find(dimension, principal, label, 0) ??
-      this.#find(dimension, principal, OTHER, MOST[this.step]) ??
+      this.#find(dimension, who, what, 0) ??
+      this.#find(dimension, who, OTHER, MOST[this.step]) ??
       this.#find(dimension, OTHER, OTHER, Number.POSITIVE_INFINITY)!
     )
   }
 
   #find(dimension: Dimension, principal: string, label: string, spare: number): Counts | undefined {
-    const key = `${dimension}\0${principal}\0${label}`
-    const found = this.#rows.get(key)
-    if (found) return found[3]
+    const rows = this.#rows.get(dimension) ?? (new Map() as Rows)
+    const labels = rows.get(principal) ?? new Map<string, Counts>()
+    const found = labels.get(label)
+    if (found) return found
     const size = this.#sizes.get(dimension) ?? 0
     if (size >= MOST[this.step] + spare) return undefined
     const counts: Counts = FIELDS.map(() => 0)
-    this.#rows.set(key, [dimension, principal, label, counts])
+    this.#rows.set(dimension, rows.set(principal, labels.set(label, counts)))
     this.#sizes.set(dimension, size + 1)
     return counts
   }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, codeOf, definePlugin, Events, Host, type Log, systemContext } from '@svc/core'
 import { Chat, Http, ModelCalls, Peers, Prices, Routes, RunEnded, Store } from '@svc/core/contracts'
 import { keepLease, openSpace } from '@svc/storage-kit'
@@ -8,8 +7,6 @@ import { createRecorder } from './recorder.ts'
 import { createUsageRoutes } from './routes.ts'
 
 const TOPIC = 'usage'
-/** The host reports spans every 20 ms. */
-const REPORTED_MS = 30
 const [FLUSH_MS, PRUNE_MS] = [5_000, 10 * 60_000]
 /** The HTTP server waits for its requests at stage 0. */
 const AFTER_REQUESTS = 600
@@ -29,16 +26,11 @@ export default definePlugin({
       scope.tap(Http.hooks.done, recorder.request)
       scope.tap(ModelCalls.hooks.modelDone, recorder.model)
       scope.tap(Chat.hooks.end, recorder.turn)
-      scope.tap(Host.hooks.spans, recorder.spans)
       void followRuns(events, recorder.run, lasting)
     }
-    const settleHere = async () => {
-      await sleep(REPORTED_MS)
-      await recorder.flush()
-    }
-    scope.tap(Peers.hooks.message, ({ topic }) => (topic === TOPIC ? settleHere() : undefined))
-    scope.tap(Host.hooks.closing, settleHere, { stage: AFTER_REQUESTS })
-    const settle = async (ctx: CallContext) => (peers ? await peers.broadcast(TOPIC, null, ctx) : await settleHere())
+    scope.tap(Peers.hooks.message, ({ topic }) => (topic === TOPIC ? recorder.flush() : undefined))
+    scope.tap(Host.hooks.closing, recorder.flush, { stage: AFTER_REQUESTS })
+    const settle = async (ctx: CallContext) => (peers ? await peers.broadcast(TOPIC, null, ctx) : await recorder.flush())
     const prune = () => deleteOld(store, { config, worker, log }, lasting)
     const timers = [setInterval(() => void recorder.flush(), FLUSH_MS), setInterval(() => void prune(), PRUNE_MS)]
     for (const timer of timers) timer.unref()

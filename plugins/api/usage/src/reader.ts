@@ -1,6 +1,7 @@
 import { type CallContext, svcError } from '@svc/core'
 import type { Store } from '@svc/core/contracts'
 import {
+  addTo,
   BOUNDS_MS,
   BUCKETS,
   type Counts,
@@ -91,12 +92,6 @@ function nameOf(by: By | undefined, principal: string, label: string): string {
   if (by === 'principal') return principal
   // names of providers have no slash
   return by === 'provider' && label !== OTHER ? label.slice(0, label.indexOf('/')) : label
-}
-
-export function addTo(sum: Counts, more: readonly number[]): void {
-  more.forEach((value, at) => {
-    sum[at] = (sum[at] ?? 0) + value
-  })
 }
 
 /** The sums over all points. */

@@ -1,8 +1,6 @@
-import type { CallContext, Log, Span } from '@svc/core'
+import type { CallContext, Log } from '@svc/core'
 import type { ModelDone, Prices, RequestDone, RunEnd, Store, TurnDone } from '@svc/core/contracts'
-import { Bucket, BUCKETS, type Dimension, type Field, keyOf, type Step, STEP_MS } from './bucket.ts'
-
-type Amounts = Partial<Record<Field, number>>
+import { addTo, amountsOf, Bucket, BUCKETS, type Counts, type Dimension, keyOf, type Step, STEP_MS } from './bucket.ts'
 
 export interface RecorderOptions {
   readonly store: Store
@@ -17,9 +15,8 @@ export interface RecorderOptions {
 export interface Recorder {
   request(done: RequestDone, ctx: CallContext): void
   model(done: ModelDone, ctx: CallContext): Promise<void>
-  turn(done: TurnDone): void
+  turn(done: TurnDone, ctx: CallContext): void
   run(end: RunEnd): void
-  spans(spans: readonly Span[]): void
   /** Writes what has changed. Never fails: what could not be written is written the next time. */
   flush(): Promise<void>
 }
@@ -33,61 +30,52 @@ const ERROR = 500
 export function createRecorder(options: RecorderOptions): Recorder {
   const { prices, now = Date.now } = options
   const buckets = createBuckets(options)
-  const add = (principal: string, amounts: Amounts, labels: readonly (readonly [Dimension, string])[]) => {
-    for (const bucket of buckets.at(now()))
-      for (const [dimension, label] of labels) bucket.add(dimension, principal, label, amounts)
-  }
+  const add = (dimension: Dimension, principal: string, label: string, amounts: Counts) =>
+    buckets.at(now()).add(dimension, principal, label, amounts)
   const [turns, runs] = [createPending(), createPending()]
   return {
     request({ method, route, status, seconds }, ctx) {
-      const principal = nameOf(ctx)
-      const ms = seconds * 1_000
-      const amounts = { requests: 1, errors: status >= ERROR ? 1 : 0, latency: ms }
-      const labels = [
-        ['total', ''],
-        ['route', `${method || 'none'} ${route || 'none'}`],
-        ['status', String(status)],
-      ] as const
-      add(principal, amounts, labels)
-      for (const bucket of buckets.at(now())) bucket.latency(principal, ms)
+      const [principal, ms] = [nameOf(ctx), seconds * 1_000]
+      const amounts = amountsOf({ requests: 1, errors: status >= ERROR ? 1 : 0, latency: ms })
+      const bucket = buckets.at(now())
+      bucket.add('total', principal, '', amounts)
+      bucket.add('route', principal, `${method || 'none'} ${route || 'none'}`, amounts)
+      bucket.add('status', principal, String(status), amounts)
+      bucket.latency(principal, ms)
     },
     async model(done, ctx) {
       if (done.answered) return
       const { selected, usage, failure, turn } = done
-      // the price is known at once: the service is part of this process
       const cost = (await prices?.cost(selected, usage, ctx)) ?? 0
       const { input, output, cached = 0, reasoning = 0 } = usage
-      const amounts = { calls: 1, failures: failure ? 1 : 0, input, output, cached, reasoning, cost }
+      const amounts = amountsOf({ calls: 1, failures: failure ? 1 : 0, input, output, cached, reasoning, cost })
       const principal = nameOf(ctx)
-      add(principal, amounts, [
-        ['total', ''],
-        ['model', `${selected.provider}/${selected.model}`],
-      ])
+      add('total', principal, '', amounts)
+      add('model', principal, `${selected.provider}/${selected.model}`, amounts)
       turns.add(turn, principal, amounts)
-      runs.add(ctx.requestId, principal, amounts)
+      if (canBeRun(ctx.requestId)) runs.add(ctx.requestId, principal, amounts)
     },
-    turn({ turn, end }) {
-      for (const [principal, amounts] of turns.take(turn))
-        add(principal, amounts, [['conversation', end.conversationId || 'none']])
+    turn({ turn, end }, ctx) {
+      for (const { tool, success, durationMs } of end.toolsUsed)
+        add('tool', nameOf(ctx), tool, amountsOf({ calls: 1, failures: success ? 0 : 1, latency: durationMs }))
+      for (const [principal, amounts] of turns.take(turn)) add('conversation', principal, end.conversationId || 'none', amounts)
     },
     run({ run, workflow }) {
-      for (const [principal, amounts] of runs.take(run)) add(principal, amounts, [['workflow', workflow]])
-    },
-    spans(spans) {
-      for (const { attributes, principal, startMs, endMs, status } of spans) {
-        const tool = attributes['gen_ai.operation.name'] === 'execute_tool' ? attributes['gen_ai.tool.name'] : undefined
-        if (typeof tool !== 'string' || endMs === undefined) continue
-        add(principal, { calls: 1, failures: status === 'error' ? 1 : 0, latency: endMs - startMs }, [['tool', tool]])
-      }
+      for (const [principal, amounts] of runs.take(run)) add('workflow', principal, workflow, amounts)
     },
     flush: buckets.flush,
   }
 }
 
+/** Whether an id can be that of a run: a UUID of version 7. Those that the server makes for requests have version 4. */
+const canBeRun = (requestId: string) => requestId[14] === '7'
+
 /** Requests that the server could not read have no principal. */
 const nameOf = ({ principal }: CallContext) => principal.id || 'anonymous'
 
 function createBuckets({ store, worker, log, lasting }: RecorderOptions) {
+  /** The counts since the last write, of one minute: one bucket to count in costs half as much as two. */
+  let fresh = new Bucket('minute', 0)
   const open = new Map<Step, Bucket>()
   let ended: Bucket[] = []
   let writing: Promise<void> = Promise.resolve()
@@ -102,7 +90,13 @@ function createBuckets({ store, worker, log, lasting }: RecorderOptions) {
     open.set(step, next)
     return next
   }
+  const fold = () => {
+    if (!fresh.isDirty) return
+    for (const step of STEPS) bucketOf(step, fresh.start).fold(fresh)
+    fresh = new Bucket('minute', fresh.start)
+  }
   const write = async () => {
+    fold()
     const dirty = [...ended, ...open.values()].filter(bucket => bucket.isDirty)
     ended = []
     for (const bucket of dirty) bucket.isDirty = false
@@ -124,7 +118,13 @@ function createBuckets({ store, worker, log, lasting }: RecorderOptions) {
     }
   }
   return {
-    at: (time: number) => STEPS.map(step => bucketOf(step, time)),
+    at(time: number): Bucket {
+      const isNow = time >= fresh.start && time < fresh.start + STEP_MS.minute
+      if (isNow) return fresh
+      fold()
+      fresh = new Bucket('minute', Math.floor(time / STEP_MS.minute) * STEP_MS.minute)
+      return fresh
+    },
     flush: () => (writing = writing.then(write)),
   }
 }
@@ -133,23 +133,19 @@ const MOST_ENDED = 64
 
 /** Amounts of work that has not ended, by its id. The oldest are forgotten first: they count, but without a label. */
 function createPending() {
-  const all = new Map<string, Map<string, Amounts>>()
+  const all = new Map<string, Map<string, Counts>>()
   return {
-    add(id: string, principal: string, amounts: Amounts) {
-      const own = all.get(id) ?? new Map<string, Amounts>()
+    add(id: string, principal: string, amounts: Counts) {
+      const own = all.get(id) ?? new Map<string, Counts>()
       if (all.size >= MOST_PENDING && !all.has(id)) all.delete(all.keys().next().value!)
-      all.set(id, own.set(principal, sumOf(own.get(principal) ?? {}, amounts)))
+      const counts = own.get(principal) ?? [...amounts]
+      if (own.has(principal)) addTo(counts, amounts)
+      all.set(id, own.set(principal, counts))
     },
-    take(id: string): Iterable<[string, Amounts]> {
+    take(id: string): Iterable<[string, Counts]> {
       const own = all.get(id)
       all.delete(id)
       return own ?? []
     },
   }
-}
-
-function sumOf(one: Amounts, other: Amounts): Amounts {
-  const sum: Amounts = { ...one }
-  for (const [field, value] of Object.entries(other)) sum[field as Field] = (sum[field as Field] ?? 0) + value
-  return sum
 }
