@@ -50,7 +50,17 @@ export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type 
 export { type Coalescer, createCoalescer, Wakeup } from './scheduling.ts'
 export { abortable, pause, withTimeout, type TimeoutOptions } from './scheduling.ts'
 export type { Log, LogLevel } from './log.ts'
-export type { OpenSpan, Span, SpanAttributes, SpanContent, SpanEvent, SpanKind, SpanOptions, SpanValue } from './spans.ts'
+export type {
+  OpenSpan,
+  Span,
+  SpanAttributes,
+  SpanContent,
+  SpanEvent,
+  SpanKind,
+  SpanOptions,
+  SpanValue,
+  StartSpan,
+} from './spans.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 

@@ -81,7 +81,8 @@ export interface HostHooks {
    */
   closing: Series<{ readonly successor: boolean; readonly limitMs?: number }>
   /**
-   * Spans that have ended, and roots that have started, every 20 ms. Without a tap, svc makes no spans.
+   * Spans that have ended, and roots that have started, every 20 ms. Without a tap, svc makes no spans. Isolated
+   * plugins need the permission `host.spans`.
    */
   spans: Series<readonly Span[]>
   /** The content of spans, before the spans themselves. Without a tap, svc gathers no content. */

@@ -79,6 +79,9 @@ export interface OpenSpan {
   end(): void
 }
 
+/** Starts a span, as `Scope.span`. */
+export type StartSpan = (name: string, ctx: CallContext, options?: SpanOptions) => OpenSpan
+
 /** A tap that has ended. */
 interface TimedTap {
   readonly plugin: string

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type CallContext, createStepBatcher, type HookCallers, type Log, type OpenSpan, type Scope } from '@svc/core'
+import { type CallContext, createStepBatcher, type HookCallers, type Log, type OpenSpan, type StartSpan } from '@svc/core'
 import type { HttpHooks, HttpMetrics, Peers, WorkerMetrics } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
 import type { Addresses } from './listener.ts'
@@ -86,7 +86,7 @@ function endSpan(span: OpenSpan, status: number, refused: string | undefined) {
  * cannot fill the store with traces.
  */
 export const startSpan =
-  (span: Scope['span']): Middleware =>
+  (span: StartSpan): Middleware =>
   (ctx, next) => {
     const { state } = ctx
     const { route } = state.route ?? {}

@@ -6,9 +6,9 @@ import {
   type HookCallers,
   type Host,
   type Log,
-  type Scope,
   type SlotView,
   type SvcError,
+  type StartSpan,
 } from '@svc/core'
 import type {
   Counts,
@@ -81,7 +81,7 @@ interface ServerDependencies {
   readonly store: Store | undefined
   readonly counts: Counts | undefined
   readonly hooks: HookCallers<HttpHooks>
-  readonly span: Scope['span']
+  readonly span: StartSpan
   readonly log: Log
   /** The context for work outside a request. */
   readonly lasting: CallContext

@@ -81,112 +81,138 @@ interface Group {
   over: number | undefined
 }
 
-export function createCollector({ worker, sink, now = () => performance.now() }: CollectorOptions): Collector {
-  const groups = new Map<string, Group>()
-  const contents = new Map<string, HeldContent>()
-  const failed = createBucket(FAILED_PER_SECOND, now)
-  let [held, contentSize, kept, skipped, dropped] = [0, 0, 0, 0, 0]
+export function createCollector(options: CollectorOptions): Collector {
+  return new GroupCollector(options)
+}
 
-  const storedOf = (span: Span): StoredSpan => {
-    const content = contents.get(span.spanId)
-    if (content) dropContent(span.spanId, content)
-    return storedSpan(span, content?.text)
+class GroupCollector implements Collector {
+  readonly #worker: string
+  readonly #sink: SpanSink
+  readonly #now: () => number
+  readonly #groups = new Map<string, Group>()
+  readonly #contents = new Map<string, HeldContent>()
+  readonly #failed: ReturnType<typeof createBucket>
+  /** Spans and characters of content in memory. */
+  #held = 0
+  #contentSize = 0
+  #counts = { kept: 0, skipped: 0, dropped: 0 }
+
+  constructor({ worker, sink, now = () => performance.now() }: CollectorOptions) {
+    this.#worker = worker
+    this.#sink = sink
+    this.#now = now
+    this.#failed = createBucket(FAILED_PER_SECOND, now)
   }
-  const write = (group: Group) => {
-    if (group.spans.length === 0 || !group.first) return
-    const stored = group.spans.map(storedOf)
-    for (const span of stored) group.size += JSON.stringify(span).length
-    sink.spans(keyOf(group.first.traceId, group.first.spanId), stored)
-    held -= group.spans.length
-    group.spans = []
+
+  readonly take = (spans: readonly Span[]): void => spans.forEach(span => this.#take(span))
+
+  readonly content = (more: readonly SpanContent[]): void => {
+    for (const { spanId, content } of more) {
+      const text = textsOf(content)
+      const size = Object.values(text).reduce((sum, own) => sum + own.length, 0)
+      const before = this.#contents.get(spanId)
+      if (this.#contentSize + size > MOST_CONTENT) continue
+      this.#contentSize += size
+      this.#contents.set(spanId, { text: { ...before?.text, ...text }, size: (before?.size ?? 0) + size, since: this.#now() })
+    }
   }
-  const forget = (key: string, group: Group) => {
-    held -= group.spans.length
-    groups.delete(key)
+
+  readonly sweep = (): void => {
+    const time = this.#now()
+    for (const [key, group] of this.#groups) {
+      if (group.over === undefined) {
+        if (time - group.since > EARLY_MS && (!group.isStored || group.spans.length > 0)) this.#writeEarly(group)
+      } else if (time - group.over > LATE_MS) {
+        this.#write(group)
+        this.#groups.delete(key)
+      }
+    }
+    // their spans were not kept
+    for (const [id, content] of this.#contents) if (time - content.since > EARLY_MS + LATE_MS) this.#dropContent(id, content)
   }
-  const dropContent = (id: string, content: HeldContent) => {
-    contents.delete(id)
-    contentSize -= content.size
+
+  counts(): CollectorCounts {
+    return { ...this.#counts }
   }
-  const add = (group: Group, span: Span) => {
-    if (held >= MOST_SPANS) return void (dropped += 1)
-    group.spans.push(span)
-    held += 1
-    sumUp(group, span)
-  }
-  const end = (group: Group, root: Span) => {
-    group.open.delete(root.spanId)
-    add(group, root)
-    kept += 1
-    group.isStored = true
-    write(group)
-    sink.root(rootOf(root, group, worker))
-    restart(group)
-    if (group.open.size === 0) group.over = now()
-  }
-  /** A root without further spans is kept only if it has failed. */
-  const takeAlone = (root: Span) => {
-    if (root.status !== 'error' || !failed.take()) return void (skipped += 1)
-    const group: Group = { ...newGroup(root.principal, now()), first: root }
-    add(group, root)
-    kept += 1
-    write(group)
-    sink.root(rootOf(root, group, worker))
-  }
-  const place = (key: string, span: Span): Group | undefined => {
-    const group = groups.get(key)
-    if (group || span.endMs !== undefined || groups.size >= MOST_GROUPS) return group
-    const made = newGroup(span.principal, now())
-    groups.set(key, made)
-    return made
-  }
-  const takeOne = (span: Span) => {
+
+  #take(span: Span) {
     const { traceId, principal } = span
-    if (!span.isSampled) return takeAlone(span)
-    const first = groups.get(traceId)
+    if (!span.isSampled) return this.#takeAlone(span)
+    const first = this.#groups.get(traceId)
     // the id alone is the usual key: joining two texts for each span costs more than the rest
     const key = first === undefined || first.principal === principal ? traceId : traceId + principal
-    const group = place(key, span)
-    if (!group) return void (dropped += 1)
-    if (span.endMs === undefined) {
-      if (group.open.size === 0) group.first = span
-      group.over = undefined
-      group.open.set(span.spanId, span)
-    } else if (group.open.has(span.spanId)) end(group, span)
-    else add(group, span)
-    if (group.spans.length >= EARLY_SPANS) early(group)
+    const group = this.#groupOf(key, span)
+    if (!group) return void (this.#counts.dropped += 1)
+    if (span.endMs === undefined) begin(group, span)
+    else if (group.open.has(span.spanId)) this.#end(group, span)
+    else this.#add(group, span)
+    if (group.spans.length >= EARLY_SPANS) this.#writeEarly(group)
   }
-  /** Writes the spans so far, and the roots as they are: the store shows that they run. */
-  const early = (group: Group) => {
-    write(group)
+
+  /** A root without further spans is kept only if it has failed. */
+  #takeAlone(root: Span) {
+    if (root.status !== 'error' || !this.#failed.take()) return void (this.#counts.skipped += 1)
+    this.#end({ ...newGroup(root.principal, this.#now()), first: root }, root)
+  }
+
+  #groupOf(key: string, { principal, endMs }: Span): Group | undefined {
+    const group = this.#groups.get(key)
+    if (group || endMs !== undefined || this.#groups.size >= MOST_GROUPS) return group
+    const made = newGroup(principal, this.#now())
+    this.#groups.set(key, made)
+    return made
+  }
+
+  #end(group: Group, root: Span) {
+    group.open.delete(root.spanId)
+    this.#add(group, root)
+    this.#counts.kept += 1
     group.isStored = true
-    for (const root of group.open.values()) sink.root(rootOf(root, group, worker))
+    this.#write(group)
+    this.#sink.root(rootOf(root, group, this.#worker))
+    restart(group)
+    if (group.open.size === 0) group.over = this.#now()
   }
-  return {
-    take: spans => spans.forEach(takeOne),
-    content(more) {
-      for (const { spanId, content } of more) {
-        const text = textsOf(content)
-        const size = Object.values(text).reduce((sum, one) => sum + one.length, 0)
-        const before = contents.get(spanId)
-        if (contentSize + size > MOST_CONTENT) continue
-        contentSize += size
-        contents.set(spanId, { text: { ...before?.text, ...text }, size: (before?.size ?? 0) + size, since: now() })
-      }
-    },
-    sweep() {
-      const time = now()
-      for (const [key, group] of groups) {
-        const isOver = group.over !== undefined && time - group.over > LATE_MS
-        if (group.over === undefined && time - group.since > EARLY_MS && (!group.isStored || group.spans.length > 0)) early(group)
-        if (isOver) write(group)
-        if (isOver) forget(key, group)
-      }
-      // their spans were not kept
-      for (const [id, content] of contents) if (time - content.since > EARLY_MS + LATE_MS) dropContent(id, content)
-    },
-    counts: () => ({ kept, skipped, dropped }),
+
+  #add(group: Group, span: Span) {
+    if (this.#held >= MOST_SPANS) return void (this.#counts.dropped += 1)
+    group.spans.push(span)
+    this.#held += 1
+    sumUp(group, span)
   }
+
+  /** Writes the spans so far, and the roots as they are: the store shows that they run. */
+  #writeEarly(group: Group) {
+    this.#write(group)
+    group.isStored = true
+    for (const root of group.open.values()) this.#sink.root(rootOf(root, group, this.#worker))
+  }
+
+  #write(group: Group) {
+    if (group.spans.length === 0 || !group.first) return
+    const stored = group.spans.map(span => this.#storedOf(span))
+    for (const span of stored) group.size += JSON.stringify(span).length
+    this.#sink.spans(keyOf(group.first.traceId, group.first.spanId), stored)
+    this.#held -= group.spans.length
+    group.spans = []
+  }
+
+  #storedOf(span: Span): StoredSpan {
+    const content = this.#contents.get(span.spanId)
+    if (content) this.#dropContent(span.spanId, content)
+    return storedSpan(span, content?.text)
+  }
+
+  #dropContent(id: string, content: HeldContent) {
+    this.#contents.delete(id)
+    this.#contentSize -= content.size
+  }
+}
+
+function begin(group: Group, root: Span) {
+  if (group.open.size === 0) group.first = root
+  group.over = undefined
+  group.open.set(root.spanId, root)
 }
 
 const newGroup = (principal: string, since: number): Group => ({

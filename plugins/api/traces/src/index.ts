@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, definePlugin, Host, systemContext } from '@svc/core'
 import { MetricSources, Peers, Routes, Store } from '@svc/core/contracts'
-import { counter } from '@svc/plugin-kit'
 import { openSpace } from '@svc/storage-kit'
 import { createCollector } from './collector.ts'
 import { TRACES_CONFIG } from './config.ts'
 import { createTraceReader } from './reader.ts'
 import { createTraceRoutes } from './routes.ts'
 import { SPACE } from './space.ts'
-import { createTraceStorage } from './storage.ts'
+import { createTraceMetrics, createTraceStorage } from './storage.ts'
 
 const TOPIC = 'traces'
 /** The host reports spans every 20 ms. */
@@ -48,21 +47,7 @@ export default definePlugin({
 
     for (const [name, route] of Object.entries(createTraceRoutes({ reader: createTraceReader(store), settle })))
       scope.add(Routes, name, route)
-    scope.add(MetricSources, 'traces', {
-      read: async () => {
-        const { kept, skipped, dropped } = collector.counts()
-        const of = (outcome: string, value: number) => ({ labels: { outcome }, value })
-        return [
-          counter('svc_traces_total', 'Traces by outcome; skipped: host.traces_per_second was exceeded.', [
-            of('kept', kept),
-            of('skipped', skipped),
-          ]),
-          counter('svc_trace_spans_lost_total', 'Spans that were dropped or could not be stored.', [
-            { labels: {}, value: dropped + storage.lost() },
-          ]),
-        ]
-      },
-    })
+    scope.add(MetricSources, 'traces', createTraceMetrics(collector, storage))
   },
 })
 

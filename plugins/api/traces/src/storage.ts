@@ -1,7 +1,8 @@
 import { type CallContext, codeOf, type Log } from '@svc/core'
-import type { Store, StoreOp } from '@svc/core/contracts'
+import type { MetricSource, Store, StoreOp } from '@svc/core/contracts'
+import { counter } from '@svc/plugin-kit'
 import { keepLease } from '@svc/storage-kit'
-import type { SpanSink } from './collector.ts'
+import type { Collector, SpanSink } from './collector.ts'
 import type { TracesConfig } from './config.ts'
 import { appendSpans, deleteRoot, putRoot, type RootRecord, ROOTS, type StoredSpan } from './space.ts'
 
@@ -109,3 +110,21 @@ async function deleteOld(store: Store, keep: TracesConfig['keep'], ctx: CallCont
 
 /** Bytes of a root with its places in the indexes, about. */
 const OVERHEAD = 1_200
+
+/** Counts of this worker, for the metrics. */
+export const createTraceMetrics = (collector: Pick<Collector, 'counts'>, storage: Pick<TraceStorage, 'lost'>): MetricSource => ({
+  async read() {
+    const { kept, skipped, dropped } = collector.counts()
+    const outcomes = { kept, skipped }
+    return [
+      counter(
+        'svc_traces_total',
+        'Traces by outcome; skipped: host.traces_per_second was exceeded.',
+        Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome }, value }))
+      ),
+      counter('svc_trace_spans_lost_total', 'Spans that were dropped or could not be stored.', [
+        { labels: {}, value: dropped + storage.lost() },
+      ]),
+    ]
+  },
+})

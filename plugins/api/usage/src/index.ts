@@ -1,9 +1,9 @@
-import { type CallContext, codeOf, definePlugin, Events, Host, type Log, systemContext } from '@svc/core'
-import { Chat, Http, ModelCalls, Peers, Prices, Routes, RunEnded, Store } from '@svc/core/contracts'
-import { keepLease, openSpace } from '@svc/storage-kit'
-import { BUCKETS, SPACE, type Step, STEP_MS } from './bucket.ts'
-import { USAGE_CONFIG, type UsageConfig } from './config.ts'
-import { createRecorder } from './recorder.ts'
+import { type CallContext, definePlugin, Events, Host, systemContext } from '@svc/core'
+import { Chat, Http, ModelCalls, Peers, Prices, Routes, Store } from '@svc/core/contracts'
+import { openSpace } from '@svc/storage-kit'
+import { SPACE } from './bucket.ts'
+import { USAGE_CONFIG } from './config.ts'
+import { createRecorder, deleteOld, followRuns } from './recorder.ts'
 import { createUsageRoutes } from './routes.ts'
 
 const TOPIC = 'usage'
@@ -38,38 +38,3 @@ export default definePlugin({
     for (const [name, route] of Object.entries(createUsageRoutes({ store, prices, settle }))) scope.add(Routes, name, route)
   },
 })
-
-async function followRuns(events: Events, take: ReturnType<typeof createRecorder>['run'], ctx: CallContext): Promise<void> {
-  const filter = { categories: [RunEnded.category], types: [RunEnded.type] }
-  for await (const { data } of events.subscribe(filter, ctx)) take(data as unknown as Parameters<typeof take>[0])
-}
-
-const [LEASE_MS, PAGE] = [30_000, 500]
-
-interface PruneOptions {
-  readonly config: UsageConfig
-  readonly worker: string
-  readonly log: Log
-}
-
-/** Deletes the buckets that are older than `usage.keep`, unless another worker does so. */
-async function deleteOld(store: Store, { config: { keep }, worker, log }: PruneOptions, ctx: CallContext): Promise<void> {
-  const ages: Readonly<Record<Step, number>> = { minute: keep.hours * STEP_MS.hour, hour: keep.days * 24 * STEP_MS.hour }
-  try {
-    await using held = await keepLease(store, 'usage.prune', { holder: `${worker}/usage`, ttlMs: LEASE_MS, waitMs: 0 }, ctx)
-    for (const step of ['minute', 'hour'] as const) {
-      const to = `${step}/${String(Date.now() - ages[step]).padStart(15, '0')}`
-      for (;;) {
-        const { records } = await store.range(BUCKETS, { from: `${step}/`, to, limit: PAGE }, held.ctx)
-        if (records.length === 0) break
-        await store.batch(
-          records.map(({ key }) => ({ op: 'delete' as const, collection: BUCKETS, key })),
-          {},
-          held.ctx
-        )
-      }
-    }
-  } catch (err) {
-    if (codeOf(err) !== 'LEASE_BUSY' && !ctx.signal.aborted) log.warn({ err }, 'failed to delete old usage')
-  }
-}

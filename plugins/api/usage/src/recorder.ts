@@ -1,5 +1,15 @@
-import type { CallContext, Log } from '@svc/core'
-import type { ModelDone, Prices, RequestDone, RunEnd, Store, TurnDone } from '@svc/core/contracts'
+import { type CallContext, codeOf, type Events, type Log } from '@svc/core'
+import {
+  type ModelDone,
+  type Prices,
+  type RequestDone,
+  type RunEnd,
+  type Store,
+  type TurnDone,
+  RunEnded,
+} from '@svc/core/contracts'
+import { keepLease } from '@svc/storage-kit'
+import type { UsageConfig } from './config.ts'
 import { addTo, amountsOf, Bucket, BUCKETS, type Counts, type Dimension, keyOf, type Step, STEP_MS } from './bucket.ts'
 
 export interface RecorderOptions {
@@ -147,5 +157,41 @@ function createPending() {
       all.delete(id)
       return own ?? []
     },
+  }
+}
+
+/** Reports each run of this worker that has ended. */
+export async function followRuns(events: Events, take: Recorder['run'], ctx: CallContext): Promise<void> {
+  const filter = { categories: [RunEnded.category], types: [RunEnded.type] }
+  for await (const { data } of events.subscribe(filter, ctx)) take(data as unknown as Parameters<typeof take>[0])
+}
+
+const [LEASE_MS, PAGE] = [30_000, 500]
+
+interface PruneOptions {
+  readonly config: UsageConfig
+  readonly worker: string
+  readonly log: Log
+}
+
+/** Deletes the buckets that are older than `usage.keep`, unless another worker does so. */
+export async function deleteOld(store: Store, { config: { keep }, worker, log }: PruneOptions, ctx: CallContext): Promise<void> {
+  const ages: Readonly<Record<Step, number>> = { minute: keep.hours * STEP_MS.hour, hour: keep.days * 24 * STEP_MS.hour }
+  try {
+    await using held = await keepLease(store, 'usage.prune', { holder: `${worker}/usage`, ttlMs: LEASE_MS, waitMs: 0 }, ctx)
+    for (const step of ['minute', 'hour'] as const) {
+      const to = `${step}/${String(Date.now() - ages[step]).padStart(15, '0')}`
+      for (;;) {
+        const { records } = await store.range(BUCKETS, { from: `${step}/`, to, limit: PAGE }, held.ctx)
+        if (records.length === 0) break
+        await store.batch(
+          records.map(({ key }) => ({ op: 'delete' as const, collection: BUCKETS, key })),
+          {},
+          held.ctx
+        )
+      }
+    }
+  } catch (err) {
+    if (codeOf(err) !== 'LEASE_BUSY' && !ctx.signal.aborted) log.warn({ err }, 'failed to delete old usage')
   }
 }

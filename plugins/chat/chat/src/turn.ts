@@ -7,9 +7,9 @@ import {
   type JsonSchema,
   type Log,
   messageOf,
-  type Scope,
   type SlotView,
   timestamp,
+  type StartSpan,
 } from '@svc/core'
 import type {
   ChatHooks,
@@ -50,7 +50,7 @@ export interface ChatDependencies {
   readonly modes: SlotView<Mode>
   readonly questions: Pick<Questions, 'ask' | 'answer'>
   readonly log: Log
-  readonly span: Scope['span']
+  readonly span: StartSpan
   /** For work that must finish after the caller aborts. */
   readonly lasting: CallContext
 }

@@ -6,8 +6,8 @@ import {
   type OpenSpan,
   pause,
   type CallContext,
-  type Scope,
   type SlotView,
+  type StartSpan,
 } from '@svc/core'
 import type {
   ModelAlias,
@@ -54,7 +54,7 @@ export interface CallServices {
   readonly counts: Pick<ProviderCounts, 'asked'>
   readonly clock: Clock
   readonly log: Log
-  readonly span: Scope['span']
+  readonly span: StartSpan
   /** For work that must finish after the caller aborts. */
   readonly lasting: CallContext
 }

@@ -1,4 +1,4 @@
-import type { CallContext, Scope, SlotView } from '@svc/core'
+import type { CallContext, SlotView, StartSpan } from '@svc/core'
 import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import type { ExpressionScope, Template } from '@svc/workflow-lang'
 import { NodeCalls, type Sleep, Waits, type Woken } from './waits.ts'
@@ -39,7 +39,7 @@ interface ExecutionOptions {
   /** Called when the time of a waiting step is over. */
   readonly onTime: (step: string) => void
   readonly onProgress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
-  readonly span: Scope['span']
+  readonly span: StartSpan
   readonly ctx: CallContext
 }
 
@@ -98,7 +98,7 @@ export class Execution {
   get ctx(): CallContext {
     return this.#parts.ctx
   }
-  get span(): Scope['span'] {
+  get span(): StartSpan {
     return this.#parts.span
   }
   get hasUndo(): boolean {

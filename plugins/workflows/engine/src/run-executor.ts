@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type Log, type OpenSpan, type Scope, type SlotView } from '@svc/core'
+import { type CallContext, codeOf, type Log, type OpenSpan, type SlotView, type StartSpan } from '@svc/core'
 import type { Fence, Json, NodeStep, PublicError, Store, StoreOp, WorkflowNode } from '@svc/core/contracts'
 import { END } from '@svc/workflow-lang'
 import type { CompiledNode } from './compiled.ts'
@@ -26,7 +26,7 @@ export interface RunExecutorOptions {
   readonly stored: (entries: readonly Entry[], first: number) => void
   readonly progress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly log: Log
-  readonly span: Scope['span']
+  readonly span: StartSpan
   readonly ctx: CallContext
 }
 

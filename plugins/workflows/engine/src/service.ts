@@ -1,4 +1,4 @@
-import type { CallContext, Events, Log, Scope, SlotView } from '@svc/core'
+import type { CallContext, Events, Log, SlotView, StartSpan } from '@svc/core'
 import {
   type Check,
   type MetricSource,
@@ -43,7 +43,7 @@ export interface ServiceDependencies {
   readonly roots: WorkflowRoots
   readonly events: Events
   readonly log: Log
-  readonly span: Scope['span']
+  readonly span: StartSpan
   readonly lasting: CallContext
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CallContext, codeOf, type Log, messageOf, type Scope, type SlotView } from '@svc/core'
+import { type CallContext, codeOf, type Log, messageOf, type SlotView, type StartSpan } from '@svc/core'
 import type { Json, NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
 import { type RunExecutorOptions, type RunOutcome, RunExecutor } from './run-executor.ts'
@@ -22,7 +22,7 @@ interface WorkerDependencies {
   readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ended: (id: string, record: RunRecord) => void
   readonly log: Log
-  readonly span: Scope['span']
+  readonly span: StartSpan
   readonly lasting: CallContext
 }
 

@@ -1,4 +1,4 @@
-import { type CallContext, createYielder, type Log, pause, redactData, redactText, type Scope } from '@svc/core'
+import { type CallContext, createYielder, type Log, pause, redactData, redactText, type StartSpan } from '@svc/core'
 import type { Fence, JobKind, JobLogLevel, JobState, JobStep, Json, Store, StoreOp } from '@svc/core/contracts'
 import type { LeaseHold } from '@svc/storage-kit'
 import { interrupted, stepInvalid, stuck, timedOut, tooLarge, toPublicError } from './errors.ts'
@@ -18,7 +18,7 @@ export interface AttemptOptions {
   /** How long a job has to end after its signal has aborted. */
   readonly graceMs: number
   readonly log: Log
-  readonly span: Scope['span']
+  readonly span: StartSpan
   readonly lasting: CallContext
 }
 

@@ -1,4 +1,4 @@
-import type { CallContext, Log, Scope, SlotView } from '@svc/core'
+import type { CallContext, Log, SlotView, StartSpan } from '@svc/core'
 import type { JobKind, JobState, Peers, Store, MetricFamily, MetricSource, Sample } from '@svc/core/contracts'
 import { tryAcquire } from '@svc/storage-kit/records'
 import { JobsService } from './jobs-service.ts'
@@ -17,7 +17,7 @@ export interface JobsOptions {
   /** `WorkerOptions.leaseMs`. */
   readonly leaseMs?: number
   readonly log: Log
-  readonly span: Scope['span']
+  readonly span: StartSpan
   readonly lasting: CallContext
 }
 

@@ -6,7 +6,8 @@ import { afterFailure, Attempt, type AttemptOptions } from './attempt.ts'
 import { interrupted, toPublicError } from './errors.ts'
 import { JOBS, type JobRecord, leaseOf, putJob, takeLease } from './space.ts'
 
-export interface WorkerOptions extends Pick<AttemptOptions, 'store' | 'kinds' | 'keepMs' | 'graceMs' | 'log' | 'span' | 'lasting'> {
+export interface WorkerOptions
+  extends Pick<AttemptOptions, 'store' | 'kinds' | 'keepMs' | 'graceMs' | 'log' | 'span' | 'lasting'> {
   /** The prefix of the lease holders of this process. */
   readonly holder: string
   /** Maximum number of concurrent jobs. */

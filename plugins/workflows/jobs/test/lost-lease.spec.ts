@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { definePlugin, type Scope, svcError, systemContext } from '@svc/core'
+import { definePlugin, svcError, systemContext, type StartSpan } from '@svc/core'
 import { noSpan } from '@svc/core/internal'
 import { JobKinds, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
@@ -22,7 +22,7 @@ const CONFIG = {
   keep_failed_days: 1,
 }
 
-const WITHOUT_SPANS: Scope['span'] = (_name, given) => noSpan(given)
+const WITHOUT_SPANS: StartSpan = (_name, given) => noSpan(given)
 
 /** The store of a process whose renewals fail in some way. */
 const without = (store: Store, renew: Store['renew']): Store =>
