@@ -79,11 +79,11 @@ export async function* gates(options: Options): AsyncGenerator<Figure> {
   yield* workers({ one: found, two }, load, options)
 }
 
-/** Traces as they are by default, of which a busy server records a part, and all of them. */
+/** A part of the traces of a busy server, as is usual, and all of them. */
 const TRACES = {
-  off: { traces: { enabled: false } },
-  on: {},
-  every: { host: { traces_per_second: 100_000 } },
+  off: {},
+  on: { traces: { enabled: true } },
+  every: { traces: { enabled: true }, host: { traces_per_second: 100_000 } },
 }
 
 /** The cost of traces: of durable turns, and of the cheapest route. */

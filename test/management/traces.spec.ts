@@ -85,7 +85,10 @@ const codeOf = ({ body }: Answer) => (body as { error_code?: string }).error_cod
 async function startTraced(home: string, { env = {}, traces = {}, workers = 2 } = {}): Promise<Service> {
   await mkdir(join(home, 'workflows'), { recursive: true })
   await writeFile(join(home, 'workflows', 'twice.yaml'), WORKFLOW)
-  await writeFile(join(home, 'svc.config.json'), JSON.stringify({ host: { traces_per_second: 1_000 }, traces }))
+  await writeFile(
+    join(home, 'svc.config.json'),
+    JSON.stringify({ host: { traces_per_second: 1_000 }, traces: { enabled: true, ...traces } })
+  )
   const service = await startService({ home, env, args: ['--workers', String(workers)] })
   if (workers > 1) await service.seen(/"event":"worker_ready"/, workers - 1)
   return service

@@ -18,7 +18,7 @@ export const TRACES_CONFIG = schema<TracesConfig>({
   type: 'object',
   additionalProperties: false,
   properties: {
-    enabled: { type: 'boolean', default: true, description: 'Record traces of requests, runs and jobs' },
+    enabled: { type: 'boolean', default: false, description: 'Record traces of requests, runs and jobs' },
     content: {
       type: 'boolean',
       default: false,

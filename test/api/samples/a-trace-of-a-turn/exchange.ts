@@ -7,6 +7,7 @@ export default exchange({
   rule: 'keeps a trace of each turn, in the trace of the client, and lists and reads it as soon as the request has ended',
   source: 'console.md 3, traces',
   alone: true,
+  config: { traces: { enabled: true } },
   steps: [
     {
       request: {
