@@ -227,7 +227,7 @@ function clientIn(query: Readonly<Record<string, string>>, by: RateLimitConfig['
   const unused = query[other]
   if (unused !== undefined)
     throw svcError('INVALID_VALUE', `${other} cannot be used: requests are counted by ${by}`, {
-      details: { field: other, value: unused.slice(0, 100) },
+      details: { field: other, reason: `requests are counted by ${by}`, value: unused.slice(0, 100) },
       hint: `Use ${by}`,
     })
   const asked = query[by]
@@ -243,5 +243,7 @@ function clientIn(query: Readonly<Record<string, string>>, by: RateLimitConfig['
 
 function addressIn(address: string): string {
   if (isIP(address) !== 0) return address
-  throw svcError('INVALID_VALUE', 'address is not an IP address', { details: { field: 'address', value: address } })
+  throw svcError('INVALID_VALUE', 'address is not an IP address', {
+    details: { field: 'address', reason: 'must be an IP address', value: address },
+  })
 }

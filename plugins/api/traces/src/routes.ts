@@ -182,7 +182,9 @@ function queryOf({ from, to, min_ms, limit, q, status, ...rest }: Readonly<Recor
 function timeIn(field: string, text: string): number {
   const time = Date.parse(text)
   if (Number.isNaN(time))
-    throw svcError('INVALID_VALUE', `${field} is not a time`, { details: { field, value: text.slice(0, 100) } })
+    throw svcError('INVALID_VALUE', `${field} is not a time`, {
+      details: { field, reason: 'must be a time', value: text.slice(0, 100) },
+    })
   return time
 }
 

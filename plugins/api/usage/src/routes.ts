@@ -202,7 +202,7 @@ type Query = Readonly<Record<string, string>>
 function byIn(given: string | undefined, allowed: readonly By[], what: string): By | undefined {
   if (given === undefined || allowed.includes(given as By)) return given as By | undefined
   throw svcError('INVALID_VALUE', `by cannot be ${given} for ${what}`, {
-    details: { field: 'by', value: given, allowed },
+    details: { field: 'by', reason: `must be one of ${allowed.join(', ')}`, value: given, allowed },
     hint: `Use one of ${allowed.join(', ')}`,
   })
 }
@@ -220,7 +220,9 @@ function rangeIn(query: Query, step: Step, usualMs: number, ctx: CallContext): P
   const end = query.to === undefined ? Date.now() : timeIn('to', query.to)
   const start = query.from === undefined ? end - usualMs : timeIn('from', query.from)
   if (start >= end)
-    throw svcError('INVALID_VALUE', 'from must be before to', { details: { field: 'from', value: query.from ?? null } })
+    throw svcError('INVALID_VALUE', 'from must be before to', {
+      details: { field: 'from', reason: 'must be before to', value: query.from ?? null },
+    })
   const up = floorTo(step, end - 1) + STEP_MS[step]
   return { from: floorTo(step, start), to: up, principal: ownerOf(query.principal, ctx) }
 }
@@ -228,7 +230,9 @@ function rangeIn(query: Query, step: Step, usualMs: number, ctx: CallContext): P
 function timeIn(field: string, text: string): number {
   const ms = Date.parse(text)
   if (!Number.isNaN(ms) && ms >= 0) return ms
-  throw svcError('INVALID_VALUE', `${field} is not a time`, { details: { field, value: text.slice(0, 100) } })
+  throw svcError('INVALID_VALUE', `${field} is not a time`, {
+    details: { field, reason: 'must be a time', value: text.slice(0, 100) },
+  })
 }
 
 /** The principal whose usage the caller sees; undefined for all. Throws FORBIDDEN. */

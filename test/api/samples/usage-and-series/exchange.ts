@@ -24,8 +24,11 @@ export default exchange({
         series: including({ name: 'POST /api/v1/chat', total: 1 }),
       }),
     },
-    { request: get('/api/v1/series?metric=tokens&by=route'), expect: invalid('by') },
+    { request: get('/api/v1/series?metric=tokens&by=route'), expect: invalid('by', { value: 'route', allowed: any('array') }) },
     { request: get('/api/v1/usage?by=colour'), expect: invalid('by') },
-    { request: get('/api/v1/usage?from=2030-01-02T00:00:00Z&to=2030-01-01T00:00:00Z'), expect: invalid('from') },
+    {
+      request: get('/api/v1/usage?from=2030-01-02T00:00:00Z&to=2030-01-01T00:00:00Z'),
+      expect: invalid('from', { value: '2030-01-02T00:00:00Z' }),
+    },
   ],
 })

@@ -18,7 +18,7 @@ export default exchange({
         })
       ),
     },
-    { request: get('/api/v1/limits?address=nowhere'), expect: invalid('address') },
-    { request: get('/api/v1/limits?principal=anna'), expect: invalid('principal') },
+    { request: get('/api/v1/limits?address=nowhere'), expect: invalid('address', { value: 'nowhere' }) },
+    { request: get('/api/v1/limits?principal=anna'), expect: invalid('principal', { value: 'anna' }) },
   ],
 })

@@ -80,11 +80,14 @@ async function* findingsOf({ checks, schemes }: DoctorDependencies, ctx: CallCon
         () =>
           examine(name, check, ctx)
     ),
-    ...schemes.entries().map(
-      ([name, scheme]) =>
-        () =>
-          prepare(name, scheme, ctx)
-    ),
+    ...schemes
+      .entries()
+      .filter(([, { always }]) => always === true || isAuthenticated(ctx))
+      .map(
+        ([name, scheme]) =>
+          () =>
+            prepare(name, scheme, ctx)
+      ),
   ]
   for (const [at, start] of work.entries())
     running.set(
@@ -98,6 +101,9 @@ async function* findingsOf({ checks, schemes }: DoctorDependencies, ctx: CallCon
     yield one
   }
 }
+
+/** Without authentication, schemes need not be ready. The route needs a scope, so a caller without a name means that it is off. */
+const isAuthenticated = ({ principal: { id } }: CallContext) => id !== 'anonymous'
 
 async function examine(name: string, check: Check, ctx: CallContext): Promise<Finding> {
   const ask = (signal: AbortSignal) => (check.examine ? check.examine({ ...ctx, signal }) : check.probe({ ...ctx, signal }))
