@@ -109,7 +109,7 @@ function tracedMethod(
 }
 
 function spannedCall(call: (span: OpenSpan) => unknown, span: OpenSpan, { failed }: TracedCalls): unknown {
-  const done = (answer: unknown) => {
+  const succeeded = (answer: unknown) => {
     if (failed !== undefined && Object(answer)[failed] === true) span.fail('failed')
     span.end()
   }
@@ -119,8 +119,8 @@ function spannedCall(call: (span: OpenSpan) => unknown, span: OpenSpan, { failed
   }
   try {
     const answer = call(span)
-    if (answer instanceof Promise) answer.then(done, broke)
-    else done(answer)
+    if (answer instanceof Promise) answer.then(succeeded, broke)
+    else succeeded(answer)
     return answer
   } catch (error) {
     broke(error)

@@ -26,10 +26,10 @@ export interface CollectorCounts {
 
 /** Gathers the spans of this worker by trace. */
 export interface Collector {
-  take(spans: readonly Span[]): void
-  content(contents: readonly SpanContent[]): void
+  readonly take: (spans: readonly Span[]) => void
+  readonly content: (contents: readonly SpanContent[]) => void
   /** Writes the spans of traces that have run for long, and forgets what is over. Call it each second. */
-  sweep(): void
+  readonly sweep: () => void
   counts(): CollectorCounts
 }
 

@@ -191,7 +191,7 @@ function placeIn(text: string): Place {
 function digestOf(about: object): string {
   const { limit: _limit, cursor: _cursor, ...rest } = about as { limit?: unknown; cursor?: unknown }
   return createHash('sha256')
-    .update(JSON.stringify(Object.entries(rest).sort()))
+    .update(JSON.stringify(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1))))
     .digest('base64url')
     .slice(0, 12)
 }

@@ -23,12 +23,12 @@ export interface RecorderOptions {
 
 /** Counts what happens in this worker, and writes it to the store. */
 export interface Recorder {
-  request(done: RequestDone, ctx: CallContext): void
-  model(done: ModelDone, ctx: CallContext): Promise<void>
-  turn(done: TurnDone, ctx: CallContext): void
-  run(end: RunEnd): void
+  readonly request: (done: RequestDone, ctx: CallContext) => void
+  readonly model: (done: ModelDone, ctx: CallContext) => Promise<void>
+  readonly turn: (done: TurnDone, ctx: CallContext) => void
+  readonly run: (end: RunEnd) => void
   /** Writes what has changed. Never fails: what could not be written is written the next time. */
-  flush(): Promise<void>
+  readonly flush: () => Promise<void>
 }
 
 const STEPS: readonly Step[] = ['minute', 'hour']

@@ -123,10 +123,11 @@ function findingIn(name: string, report: unknown): Finding {
   return { name, state: status === 'degraded' ? 'warn' : 'fail', message, hint: LOG_HINT, ...facts }
 }
 
-async function prepare(scheme: string, { prepare: work, doubt }: AuthScheme, ctx: CallContext): Promise<Finding> {
-  const name = `authentication ${scheme}`
+async function prepare(title: string, scheme: AuthScheme, ctx: CallContext): Promise<Finding> {
+  const name = `authentication ${title}`
+  const { doubt } = scheme
   try {
-    await withTimeout(SCHEME_MS, async signal => work?.({ ...ctx, signal }), ctx)
+    await withTimeout(SCHEME_MS, async signal => scheme.prepare?.({ ...ctx, signal }), ctx)
     return doubt ? { name, state: 'warn', message: doubt.message, hint: doubt.hint } : { name, state: 'ok', message: 'is ready' }
   } catch (error) {
     const { hint } = Object(error) as { readonly hint?: unknown }
