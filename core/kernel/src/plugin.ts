@@ -1,8 +1,8 @@
 import type { Log } from './log.ts'
 import type { SvcError } from './errors.ts'
-import type { OpenSpan, SpanOptions } from './spans.ts'
+import type { StartSpan } from './spans.ts'
 import type { Schema } from '../config/schema.ts'
-import type { AnyService, AnySlot, CallContext, HookCallers, HookRef, SlotToken, SlotView, TapFunction } from './token.ts'
+import type { AnyService, AnySlot, HookCallers, HookRef, SlotToken, SlotView, TapFunction } from './token.ts'
 
 /** Options of a tap. */
 export interface TapOptions {
@@ -36,7 +36,7 @@ export interface Scope<C = unknown, H = object> {
    * Starts a span for work of the plugin, as a part of the trace in `ctx`. Pass on `span.ctx`, and call `span.end()`. It costs
    * nearly nothing while no plugin takes spans. An isolated plugin makes no spans of its own: svc times the calls to it.
    */
-  span(name: string, ctx: CallContext, options?: SpanOptions): OpenSpan
+  readonly span: StartSpan
   /** Takes ownership of a disposable and closes it with the plugin. */
   use<T extends Disposable | AsyncDisposable>(thing: T): T
   /** Runs `undo` at close, in reverse order of the calls. */
