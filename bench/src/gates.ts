@@ -67,6 +67,7 @@ const smallLoad = (port: number, connections: number, ms: number, headers: Heade
 
 /** The cost of all gates together and of each alone, the cost of a second worker, and how two workers share the load. */
 export async function* gates(options: Options): AsyncGenerator<Figure> {
+  yield* tracing(options)
   yield* costs(options)
   yield* events(options)
   using folder = scratch()
@@ -97,6 +98,46 @@ async function* events({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   const what = `durable turns, ${CONNECTIONS} connections, events without a reader`
   const anchor = 'without the plugins that read events'
   yield { bench: 'gates', anchor, ...compared(what, rates, 'on', 'off'), unit: 'req/s', better: 'more', must: 0.99 }
+}
+
+/** A part of the traces of a busy server, as is usual, and all of them. */
+const TRACES = {
+  off: {},
+  on: { traces: { enabled: true } },
+  every: { traces: { enabled: true }, host: { traces_per_second: 100_000 } },
+}
+
+/** The cost of traces: of durable turns, and of the cheapest route. */
+async function* tracing(options: Options): AsyncGenerator<Figure> {
+  await using stack = new AsyncDisposableStack()
+  const servers = {} as Record<keyof typeof TRACES, Server>
+  for (const name of Object.keys(TRACES) as (keyof typeof TRACES)[]) {
+    const folder = stack.use(scratch())
+    const port = await freePort()
+    servers[name] = stack.use(
+      await start(svcServe(options.svc, port, folder.path, { ...TRACES[name], server: OFF.server }), port)
+    )
+  }
+  const { rounds, ms } = options
+  const loads = [
+    ['durable turns', chatLoad],
+    ['GET /api/v1/modes', (port: number, connections: number, length: number) => smallLoad(port, connections, length, {})],
+  ] as const
+  for (const [what, load] of loads) {
+    const { rates, costs: processor } = await measure(servers, server => load(server.port, CONNECTIONS, ms), rounds)
+    for (const name of ['on', 'every'] as const) {
+      const words = `${what}, ${CONNECTIONS} connections, ${name === 'on' ? 'traces on' : 'every trace recorded'}`
+      const about = { bench: 'gates', anchor: 'traces off' } as const
+      yield {
+        ...about,
+        ...compared(words, rates, name, 'off'),
+        unit: 'req/s',
+        better: 'more',
+        ...(name === 'on' ? { must: 0.95 } : {}),
+      }
+      yield { ...about, ...compared(`${words}, processor time`, processor, name, 'off'), unit: 'µs a request', better: 'less' }
+    }
+  }
 }
 
 async function* costs(options: Options): AsyncGenerator<Figure> {

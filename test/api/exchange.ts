@@ -165,6 +165,9 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/logs',
   '/api/v1/me',
   '/api/v1/status',
+  '/api/v1/traces',
+  '/api/v1/usage',
+  '/api/v1/limits',
   '/health',
   '/health/live',
   '/health/ready',
@@ -229,7 +232,12 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
   ],
   read: READ_ROUTES.filter(path => !OPEN_ROUTES.includes(path) && path !== '/api/v1/conversations')
     // with a position that is not valid, so that the stream does not begin
-    .concat('/api/v1/capabilities/recommend?task_type=code', '/api/v1/events?after=x')
+    .concat(
+      '/api/v1/capabilities/recommend?task_type=code',
+      '/api/v1/events?after=x',
+      '/api/v1/series?metric=requests',
+      '/api/v1/traces/t'
+    )
     .map(get),
   workflows: [
     get('/api/v1/workflows'),
@@ -244,7 +252,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
   tools: [get('/tools'), get('/tools/t'), post('/tools/t/call', {})],
   admin: [
     ...['/api/v1/profile/switch', '/api/v1/model/switch', '/api/v1/mode/switch'].map(good),
-    ...['/api/v1/webhooks', '/api/v1/webhooks/w', '/api/v1/webhooks/w/deliveries'].map(get),
+    ...['/api/v1/webhooks', '/api/v1/webhooks/w', '/api/v1/webhooks/w/deliveries', '/api/v1/doctor'].map(get),
     post('/api/v1/webhooks', { url: 'https://hooks.example/' }),
     { method: 'PATCH', path: '/api/v1/webhooks/w', body: {} },
     remove('/api/v1/webhooks/w'),
@@ -264,6 +272,7 @@ const templateOf = (path: string) =>
     .replace('/deliveries/d', '/deliveries/{delivery}')
     .replace('/tools/t', '/tools/{name}')
     .replace(/^(\/v1(?:beta)?)\/models\/local\/.*$/, '$1/models/{name}')
+    .replace('/traces/t', '/traces/{id}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 

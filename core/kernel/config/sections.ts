@@ -293,7 +293,14 @@ function reservedProblems(config: Config, owners: readonly Owner[]): SvcError[] 
 
 /** The sections of the configuration that the kernel owns. */
 export interface KernelConfig {
-  host: { setup_timeout_ms: number; tap_timeout_ms: number; slow_tap_ms: number; close_timeout_ms: number; accounting: boolean }
+  host: {
+    setup_timeout_ms: number
+    tap_timeout_ms: number
+    slow_tap_ms: number
+    close_timeout_ms: number
+    accounting: boolean
+    traces_per_second: number
+  }
   log: { level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
 }
 const ms = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
@@ -312,6 +319,14 @@ export const KERNEL_SCHEMA = schema<KernelConfig>({
           'Milliseconds after which a tap of a hook is logged as slow. A tap with its own limit is slow when half of that has passed, if that is later.'
         ),
         close_timeout_ms: ms(10_000, 'Time limit of each undo function of a plugin at close, in milliseconds.'),
+        traces_per_second: {
+          type: 'integer',
+          minimum: 1,
+          maximum: 100_000,
+          default: 20,
+          description:
+            'Traces that a worker records per second on average, if a plugin takes them. Of further requests it records only the request itself.',
+        },
         accounting: {
           type: 'boolean',
           default: true,

@@ -7,7 +7,7 @@ import { defineService, type CallContext } from '@svc/core'
 export interface CountWindow {
   /** Milliseconds. */
   readonly ms: number
-  /** Maximum number of hits. */
+  /** Maximum number of hits. With 0, a call counts nothing and returns the state. */
   readonly limit: number
 }
 /** State of a window after a counted or rejected hit. */

@@ -127,8 +127,10 @@ export interface Route {
   readonly description?: string
   /** The required scope. Absent: open to all clients, even with authentication on. */
   readonly scope?: 'chat' | 'read' | 'workflows' | 'tools' | 'admin'
-  /** Not counted by rate limits. */
+  /** Not counted by rate limits, and without a trace. */
   readonly uncounted?: boolean
+  /** Requests of this route make no trace: reading traces must not add to them. */
+  readonly untraced?: boolean
   readonly query?: JsonSchema
   readonly body?: JsonSchema
   /**

@@ -195,3 +195,11 @@ export const ModelCalls = defineService<ModelCalls, ModelCallHooks>('model_calls
   methods: { stream: 'stream', reply: 'call', embed: 'call', countTokens: 'call' },
   hooks: { modelCall: 'bail', modelFailed: 'bail', modelDone: 'series' },
 })
+
+/** Prices of models, by the configuration. */
+export interface Prices {
+  /** The cost of a call in the currency of the prices; `undefined` for a model without a price. */
+  cost(model: ModelRef, usage: Usage, ctx: CallContext): Promise<number | undefined>
+  currency(ctx: CallContext): Promise<string>
+}
+export const Prices = defineService<Prices>('prices', { api: 1, methods: { cost: 'call', currency: 'call' } })

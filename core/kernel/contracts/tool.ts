@@ -88,7 +88,17 @@ export interface Tool {
 }
 
 /** Tools by the name under which a model calls them. */
-export const Tools = defineSlot<Tool>('tools', { api: 1, methods: { call: 'call', run: 'stream' } })
+export const Tools = defineSlot<Tool>('tools', {
+  api: 1,
+  methods: { call: 'call', run: 'stream' },
+  traced: {
+    span: 'execute_tool',
+    attribute: 'gen_ai.tool.name',
+    attributes: { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.type': 'function' },
+    methods: ['call', 'run'],
+    failed: 'isError',
+  },
+})
 
 /**
  * Paths that an owner protects: configuration, definitions, code that svc imports. File tools, git tools, sandboxed commands

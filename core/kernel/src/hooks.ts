@@ -3,6 +3,7 @@ import type * as Tapable from 'tapable'
 import { contractMismatch, tapFailed, tapTimeout } from './errors.ts'
 import type { Log } from './log.ts'
 import type { TapOptions } from './plugin.ts'
+import type { Tracer } from './spans.ts'
 import type { AnyHook, CallContext, HookKind } from './token.ts'
 
 /** Statistics of one plugin's taps on one hook. */
@@ -27,6 +28,8 @@ export interface Hooks {
   tap(ref: AnyHook, plugin: string, order: number, run: AnyTap, options?: TapOptions): () => void
   /** Returns the function with which the owner calls one hook. */
   caller(ref: AnyHook, by?: string): Call
+  /** Returns a function that tells whether a hook has taps. */
+  hasTaps(ref: AnyHook): () => boolean
   stats(): HookStats[]
   /** Ids of hooks that still have taps. */
   tapped(): string[]
@@ -44,14 +47,15 @@ export interface HookOptions {
   readonly slowMs: number
   /** Whether to count calls, errors and durations. */
   readonly accounting: boolean
+  readonly tracer: Pick<Tracer, 'isOn' | 'tap'>
 }
 
 /** Creates the hooks of a host. The first tap or caller creates the hook, before or after the setup of its owner. */
-export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): Hooks {
+export function createHooks({ log, limitMs, slowMs, accounting, tracer }: HookOptions): Hooks {
   const points = new Map<string, HookPoint>()
   const stats = new Map<string, HookStats & Tap['stats']>()
   const watch = createTapWatchdog()
-  const ways: HookRunOptions = { log, watch, accounting }
+  const ways: HookRunOptions = { log, watch, accounting, tracer }
   const pointOf = ({ id, kind }: AnyHook, by: string) => {
     const point = points.get(id) ?? made(points, id, { kind, taps: [], call: undefined })
     if (point.kind !== kind) throw contractMismatch(by, id, `${kind} instead of ${point.kind}`)
@@ -83,6 +87,10 @@ export function createHooks({ log, limitMs, slowMs, accounting }: HookOptions): 
         point.call ??= compileHook(ref.kind, point.taps, ways)
         return point.call(value, ctx)
       }
+    },
+    hasTaps(ref) {
+      const point = pointOf(ref, 'svc')
+      return () => point.taps.length > 0
     },
     stats: () => [...stats.values()].map(count => ({ ...count })),
     tapped: () => [...points].filter(([, point]) => point.taps.length > 0).map(([id]) => id),
@@ -123,6 +131,7 @@ interface HookRunOptions {
   readonly watch: TapWatchdog
   /** Whether to count calls, errors and durations. */
   readonly accounting: boolean
+  readonly tracer: Pick<Tracer, 'isOn' | 'tap'>
 }
 
 /** The property that our taps carry in the options of tapable. */
@@ -161,12 +170,13 @@ let previousEnd = 0
 function wrapped(tap: Tap, kind: HookKind, ways: HookRunOptions) {
   return (value: unknown, ctx: CallContext, done: TapableCallback) => {
     let began = 0
-    if (ways.accounting) {
-      tap.stats.calls++
+    const trace = ctx?.trace !== undefined && ways.tracer.isOn ? ctx : undefined
+    if (ways.accounting || trace) {
+      if (ways.accounting) tap.stats.calls++
       began = previousEnd || performance.now()
       previousEnd = 0
     }
-    const running = new RunningTap(tap, kind, ways, began, done)
+    const running = new RunningTap(tap, kind, ways, began, done, trace)
     let answer: unknown
     try {
       answer = tap.run(value, ctx)
@@ -246,15 +256,18 @@ class RunningTap extends PendingTap {
   readonly #ways: HookRunOptions
   readonly #began: number
   readonly #done: TapableCallback
+  /** The context of a tap that is traced. */
+  readonly #trace: CallContext | undefined
   #isOver = false
 
-  constructor(tap: Tap, kind: HookKind, ways: HookRunOptions, began: number, done: TapableCallback) {
+  constructor(tap: Tap, kind: HookKind, ways: HookRunOptions, began: number, done: TapableCallback, trace?: CallContext) {
     super()
     this.#tap = tap
     this.#kind = kind
     this.#ways = ways
     this.#began = began
     this.#done = done
+    this.#trace = trace
   }
 
   wait(answer: Promise<unknown>) {
@@ -276,7 +289,7 @@ class RunningTap extends PendingTap {
   /** A failing tap of a series hook is logged and does not stop the work; tapable alone would stop. */
   fail(error: unknown) {
     if (this.#isOver) return
-    this.#end()
+    this.#end(error)
     const { plugin, hook, stats } = this.#tap
     if (this.#ways.accounting) stats.errors++
     const failure = tapFailed(plugin, hook, error)
@@ -292,15 +305,19 @@ class RunningTap extends PendingTap {
     this.fail(tapTimeout(plugin, hook, limitMs))
   }
 
-  #end() {
+  #end(error?: unknown) {
     this.#isOver = true
     if (this.next !== this) this.#ways.watch.leave(this)
+    if (!this.#ways.accounting && !this.#trace) return
+    previousEnd = performance.now()
     if (this.#ways.accounting) this.#count()
+    if (!this.#trace) return
+    const { plugin, hook } = this.#tap
+    this.#ways.tracer.tap({ plugin, hook, began: this.#began, ended: previousEnd, error }, this.#trace)
   }
 
   #count() {
     const { plugin, hook, stats, slowMs } = this.#tap
-    previousEnd = performance.now()
     const ms = previousEnd - this.#began
     stats.ms += ms
     if (ms > slowMs) this.#ways.log.warn({ plugin, hook, ms: Math.round(ms), slow_tap_ms: slowMs }, 'a tap is slow')

@@ -1,5 +1,5 @@
 import { differenceOf, type HostOptions, type Plan, planHost, runCheck } from '../loading/plan.ts'
-import { type CallCounter, createCallCounter, createSlot, grantedView, type Slot } from './slot.ts'
+import { type CallCounter, createCallCounter } from './call-stats.ts'
 import {
   asSvcError,
   closeFailed,
@@ -24,6 +24,8 @@ import { redactError } from '../config/redaction.ts'
 import { createLog, type Log, LogLines, LogRing } from './log.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
+import { createSlot, grantedView, type Slot } from './slot.ts'
+import { createTracer, type Tracer } from './spans.ts'
 import {
   type AnyService,
   type AnySlot,
@@ -91,7 +93,8 @@ class HostImpl implements RunningHost {
   #identity: Pick<HostReport, 'serverId' | 'nodeId' | 'clusterId' | 'worker'>
   #boundary: PluginBoundary
   #hooks: Hooks
-  #counts: CallCounter | undefined
+  #tracer: Tracer
+  #counts: CallCounter
   #slots = new Map<string, Slot>()
   #services = new Map<string, unknown>()
   /** The provided services of which a plugin needs permissions for single items. */
@@ -122,9 +125,19 @@ class HostImpl implements RunningHost {
     this.log = createLog({ level: plan.kernel.log.level, ...options.log }, ring)
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     for (const { where, hint, message } of plan.notes) this.log.warn({ where, hint }, message)
-    const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting } = plan.kernel.host
-    this.#hooks = createHooks({ log: this.log, limitMs, slowMs, accounting })
-    this.#counts = accounting ? createCallCounter() : undefined
+    const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting, traces_per_second: perSecond } = plan.kernel.host
+    this.#tracer = createTracer({
+      perSecond,
+      isOn: () => hasSpanTaps(),
+      isContentOn: () => hasContentTaps(),
+      spans: spans => void reportSpans(spans, this.#ctx),
+      contents: contents => void reportContents(contents, this.#ctx),
+    })
+    this.#hooks = createHooks({ log: this.log, limitMs, slowMs, accounting, tracer: this.#tracer })
+    const { spans, spanContents } = Host.hooks
+    const [hasSpanTaps, hasContentTaps] = [this.#hooks.hasTaps(spans), this.#hooks.hasTaps(spanContents)]
+    const [reportSpans, reportContents] = [this.#hooks.caller(spans), this.#hooks.caller(spanContents)]
+    this.#counts = createCallCounter({ accounting, tracer: this.#tracer })
     this.#services.set(Host.name, this.#boundary.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
     const lines: LogLines = { read: async after => ring.after(after) }
     this.#services.set(LogLines.name, this.#boundary.service(LogLines, lines, 'svc'))
@@ -174,7 +187,7 @@ class HostImpl implements RunningHost {
     const { version = '' } = this.#options
     const plugins = [...this.#set.map(item => runningReport(item.plannedPlugin, item.owned, item.setupMs)), ...this.#failed]
     const [successor, startedAt] = [this.#successor, this.#startedAt]
-    const counted = { hooks: this.#hooks.stats(), calls: this.#counts?.stats() ?? [] }
+    const counted = { hooks: this.#hooks.stats(), calls: this.#counts.stats() }
     return { ...this.#identity, version, state: this.#state, successor, startedAt, plugins, ...counted }
   }
 
@@ -267,7 +280,8 @@ class HostImpl implements RunningHost {
       ...(plugin.provides ? { provides: plugin.provides } : {}),
       log: this.log.child(instance === undefined ? { plugin: name } : { plugin: name, instance }),
       hooks: this.#hooks,
-      ...(this.#counts ? { counts: this.#counts } : {}),
+      counts: this.#counts,
+      tracer: this.#tracer,
       boundary: this.#boundary,
       closeLimitMs: () => this.#plan.kernel.host.close_timeout_ms,
       slot: token => this.#slot(token, name),

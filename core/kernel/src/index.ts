@@ -32,6 +32,7 @@ export {
   SYSTEM,
   systemContext,
   type TapFunction,
+  type TracedCalls,
   type CallContext,
   type Waterfall,
   traceHeaders,
@@ -50,6 +51,17 @@ export { type Coalescer, createCoalescer, Wakeup } from './scheduling.ts'
 export { abortable, pause, withTimeout, type TimeoutOptions } from './scheduling.ts'
 export type { Log, LogLevel } from './log.ts'
 export { type LogLine, LogLines } from './log.ts'
+export type {
+  OpenSpan,
+  Span,
+  SpanAttributes,
+  SpanContent,
+  SpanEvent,
+  SpanKind,
+  SpanOptions,
+  SpanValue,
+  StartSpan,
+} from './spans.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
 export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 
@@ -90,7 +102,7 @@ export { COMMANDS_MODULE, commandsOf } from '../loading/manifest.ts'
 export { importFrom, type Isolate } from '../loading/load.ts'
 export { StartFailed } from './errors.ts'
 export type { LogOptions } from './log.ts'
-export type { CallStats } from './slot.ts'
+export type { CallStats } from './call-stats.ts'
 export type { HookStats } from './hooks.ts'
 export type { PluginBoundary } from './scope.ts'
 export { KERNEL_SCHEMA } from '../config/sections.ts'

@@ -1,5 +1,6 @@
 import type { Log } from './log.ts'
 import type { SvcError } from './errors.ts'
+import type { StartSpan } from './spans.ts'
 import type { Schema } from '../config/schema.ts'
 import type { AnyService, AnySlot, HookCallers, HookRef, SlotToken, SlotView, TapFunction } from './token.ts'
 
@@ -31,6 +32,11 @@ export interface Scope<C = unknown, H = object> {
   add<T>(slot: SlotToken<T>, name: string, item: T): () => void
   /** Taps a hook and returns the removal. */
   tap<T>(hook: HookRef<T>, tap: TapFunction<T>, options?: TapOptions): () => void
+  /**
+   * Starts a span for work of the plugin, as a part of the trace in `ctx`. Pass on `span.ctx`, and call `span.end()`. It costs
+   * nearly nothing while no plugin takes spans. An isolated plugin makes no spans of its own: svc times the calls to it.
+   */
+  readonly span: StartSpan
   /** Takes ownership of a disposable and closes it with the plugin. */
   use<T extends Disposable | AsyncDisposable>(thing: T): T
   /** Runs `undo` at close, in reverse order of the calls. */

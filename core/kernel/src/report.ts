@@ -1,4 +1,4 @@
-import type { CallStats } from './slot.ts'
+import type { CallStats } from './call-stats.ts'
 import type { SvcError } from './errors.ts'
 import type { HookStats } from './hooks.ts'
 import type { LocatedPlugin } from '../loading/load.ts'
@@ -6,6 +6,7 @@ import { slotsOf } from '../loading/manifest.ts'
 import type { PluginProcessStatus } from './plugin.ts'
 import type { OwnedScope } from './scope.ts'
 import type { PlannedPlugin } from '../config/sections.ts'
+import type { Span, SpanContent } from './spans.ts'
 import { type Bail, defineService, type Series, type CallContext } from './token.ts'
 
 /** Status of one plugin of a host. The process fields of an isolated plugin are some seconds old. */
@@ -79,6 +80,13 @@ export interface HostHooks {
    * negative stage.
    */
   closing: Series<{ readonly successor: boolean; readonly limitMs?: number }>
+  /**
+   * Spans that have ended, and roots that have started, every 20 ms. Without a tap, svc makes no spans. Isolated
+   * plugins need the permission `host.spans`.
+   */
+  spans: Series<readonly Span[]>
+  /** The content of spans, before the spans themselves. Without a tap, svc gathers no content. */
+  spanContents: Series<readonly SpanContent[]>
 }
 
 /** The host itself, for plugins. */
@@ -88,7 +96,7 @@ export interface Host {
 export const Host = defineService<Host, HostHooks>('host', {
   api: 1,
   methods: { report: 'call' },
-  hooks: { ready: 'bail', closing: 'series' },
+  hooks: { ready: 'bail', closing: 'series', spans: 'series', spanContents: 'series' },
 })
 
 const described = (found: Pick<LocatedPlugin, 'name' | 'version'> & Partial<LocatedPlugin>) => ({

@@ -6,11 +6,13 @@ import {
   type SvcError,
   undeclaredContribution,
 } from './errors.ts'
-import { type CallCounter, grantedChange, type Slot } from './slot.ts'
+import type { CallCounter } from './call-stats.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
 import { declares, detailsOf, grantedItems, type Manifest, matchesPattern } from '../loading/manifest.ts'
 import type { Scope, TapOptions } from './plugin.ts'
+import { grantedChange, type Slot } from './slot.ts'
+import type { Tracer } from './spans.ts'
 import type { AnyHook, AnyService, AnySlot, CallContext, SlotChange } from './token.ts'
 import { withTimeout } from './scheduling.ts'
 
@@ -41,8 +43,9 @@ export interface ScopeOptions {
   readonly boundary: PluginBoundary
   readonly closeLimitMs: () => number
   slot(token: AnySlot): Slot
-  /** Counts the calls of added items. Absent: nothing is counted. */
-  readonly counts?: CallCounter
+  /** Counts and traces the calls of added items. */
+  readonly counts: CallCounter
+  readonly tracer: Tracer
 }
 
 /** A scope with the parts that only the host uses. */
@@ -85,7 +88,7 @@ export function createScope(parts: ScopeOptions): OwnedScope {
       open(`added ${slot.name}/${item}`)
       if (parts.declared) checkManifest(parts, slot, item, value)
       const crossed = parts.boundary.item(slot, value, name, item)
-      const remove = parts.slot(slot).add(item, parts.counts?.item(slot, crossed, name) ?? crossed, name, parts.place)
+      const remove = parts.slot(slot).add(item, parts.counts.item(slot, crossed, { name: item, plugin: name }), name, parts.place)
       const names = note(added, slot.name, item)
       return owned(() => {
         names.delete(item)
@@ -97,6 +100,7 @@ export function createScope(parts: ScopeOptions): OwnedScope {
       const crossed = grantedTap(parts, ref, parts.boundary.tap(ref, run as Tap, name))
       return owned(parts.hooks.tap(ref, name, parts.order, crossed, options))
     },
+    span: (what, ctx, options) => parts.tracer.start(name, what, ctx, options),
     use(thing) {
       open('took ownership of a disposable')
       owned(() => (Symbol.asyncDispose in thing ? thing[Symbol.asyncDispose]() : thing[Symbol.dispose]()))

@@ -119,6 +119,8 @@ export interface AnySlot extends AnyToken {
   readonly changed: AnyHook
   /** Members whose values the manifest must repeat, so that they are known before any code runs. */
   readonly declared?: readonly string[]
+  /** Spans of calls to items, for methods whose last argument is the call context. */
+  readonly traced?: TracedCalls
   /**
    * The permission that some items need. `without`: an item without this member needs the permission for its name. `listing`:
    * an item whose member of that name lists one of `values` needs the permission for that value.
@@ -126,6 +128,18 @@ export interface AnySlot extends AnyToken {
   readonly permission?:
     | { readonly name: string; readonly without: string }
     | { readonly name: string; readonly listing: string; readonly values: readonly string[] }
+}
+
+/**
+ * How calls to items of a slot appear in traces: as `<span> <item>`, with the name of the item as `attribute`. A result whose
+ * member `failed` is true is a failure.
+ */
+export interface TracedCalls {
+  readonly span: string
+  readonly attribute: string
+  readonly methods: readonly string[]
+  readonly failed?: string
+  readonly attributes?: Readonly<Record<string, string>>
 }
 
 /** Identifies a service. Its types carry the interface and the hooks. */
@@ -188,7 +202,7 @@ export function defineService<T, H = object>(name: string, shape: ServiceShape<T
   })
 }
 
-interface SlotShape<T> extends Pick<AnySlot, 'permission'> {
+interface SlotShape<T> extends Pick<AnySlot, 'permission' | 'traced'> {
   api: number
   methods: MethodTable<T>
   local?: boolean
@@ -206,6 +220,7 @@ export function defineSlot<T>(name: string, shape: SlotShape<T>): SlotToken<T> {
     changed: { id: `${name}.changed`, kind: 'series' as const },
     ...(shape.declared ? { declared: shape.declared } : {}),
     ...(shape.permission ? { permission: shape.permission } : {}),
+    ...(shape.traced ? { traced: shape.traced } : {}),
   })
 }
 

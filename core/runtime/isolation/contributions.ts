@@ -92,8 +92,9 @@ export function checkServicePermissions(plugin: string, tokens: PluginDescriptio
 const isLimited = ({ what, name }: PluginDescription['requires'][string], permissions: Permissions) =>
   (what === 'service' && OWN_ITEMS.includes(name)) || (grantedItems(permissions, what, name) ?? []).length > 0
 
-/** Whether all plugins can tap this hook. */
-export const isPublicHook = (hook: string): boolean => hook.startsWith(`${PUBLIC_SERVICE}.`)
+/** Whether all plugins can tap this hook. Spans tell who did what, and their content holds messages: they need a permission. */
+export const isPublicHook = (hook: string): boolean => hook.startsWith(`${PUBLIC_SERVICE}.`) && !hook.startsWith(SPAN_HOOKS)
+const SPAN_HOOKS = `${PUBLIC_SERVICE}.span`
 
 /** A tap sees a value and can change it. The `changed` hook of a slot that the plugin uses reveals no more than the slot. */
 export function canTap(hook: string, { ref: { confinement: held }, requires, optional }: Isolated): boolean {

@@ -10,7 +10,7 @@ import {
   type CallContext,
   type Scope,
 } from '@svc/core'
-import { whereOf, scopeClosed } from '@svc/core/internal'
+import { noSpan, whereOf, scopeClosed } from '@svc/core/internal'
 import { type Channel, methodsOf, dataOf } from '../processes/channel.ts'
 import type { OwnConfig } from './configured-servers.ts'
 import type { HandleWatch } from './open-handles.ts'
@@ -208,6 +208,9 @@ class IsolatedScope implements Scope {
     const withdraw = channel.offer(crossed.path, RemoteTap, { tap: async (value, ctx) => tap(value as never, ctx) })
     return this.#cross(crossed, withdraw, host.tap(hook, crossed.path, options, systemContext(channel.signal)))
   }
+
+  /** The host times the calls to this plugin. */
+  readonly span: Scope['span'] = (_name, ctx) => noSpan(ctx)
 
   readonly use: Scope['use'] = thing => {
     this.#open('took ownership of a disposable')

@@ -3,6 +3,7 @@ import { createConnection, createServer, type Socket } from 'node:net'
 import { systemContext } from '@svc/core'
 import { openChannel, socketTransport } from '@svc/runtime'
 import { expect } from 'chai'
+import { canTap } from '../isolation/contributions.ts'
 import { oneAtATime } from '../isolation/isolated-instance.ts'
 import { encodeFrame } from '../processes/frames.ts'
 import { Clock } from './support/clock.ts'
@@ -153,5 +154,20 @@ describe('work of which one runs at a time', () => {
     expect(ends).to.have.length(2)
     ends[1]!.resolve()
     await Promise.all(others)
+  })
+})
+
+describe('the hooks of the host', () => {
+  it('are open to isolated plugins, but those with spans and what people wrote need a permission', () => {
+    const plugin = (...hooks: string[]) =>
+      ({ ref: { confinement: { permissions: { hooks } } }, requires: {}, optional: {} }) as unknown as Parameters<
+        typeof canTap
+      >[1]
+    for (const hook of ['host.ready', 'host.closing']) expect(canTap(hook, plugin()), hook).to.equal(true)
+    for (const hook of ['host.spans', 'host.spanContents']) {
+      expect(canTap(hook, plugin()), hook).to.equal(false)
+      expect(canTap(hook, plugin(hook)), hook).to.equal(true)
+    }
+    expect(canTap('host.spanContents', plugin('host.spans'))).to.equal(false)
   })
 })

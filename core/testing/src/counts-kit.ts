@@ -182,6 +182,17 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
     },
   ],
   [
+    'returns the state without counting when the limit is 0',
+    async rig => {
+      const look = () => rig.counts.count('k', [{ ms: HOUR, limit: 0 }], rig.ctx)
+      for (const count of [0, 1, 2]) {
+        const { counted, windows } = await look()
+        assert.deepEqual([counted, windows.map(window => window.count)], [false, [count]])
+        assert.deepEqual(hits(await rig.counts.count('k', [hour(9)], rig.ctx)), [count + 1])
+      }
+    },
+  ],
+  [
     'rejects invalid limits and windows',
     async rig => {
       const bad: (readonly CountWindow[])[] = [
@@ -190,7 +201,7 @@ const countCases: readonly (readonly [title: string, run: (rig: Rig) => Promise<
         [{ ms: 1.5, limit: 1 }],
         [{ ms: Number.POSITIVE_INFINITY, limit: 1 }],
         [{ ms: 1e15, limit: 1 }],
-        [{ ms: 1, limit: 0 }],
+        [{ ms: 1, limit: -1 }],
         [hour(1), { ms: 1, limit: Number.NaN }],
         Array.from({ length: 17 }, () => hour(1)),
       ]

@@ -147,7 +147,7 @@ export function checkCount(key: string, windows: readonly CountWindow[]): void {
   for (const [at, { ms, limit }] of windows.entries()) {
     if (!whole(ms, 1) || ms > LIMITS.windowMs)
       throw storeInvalid(`ms of window ${at} must be an integer from 1 to ${LIMITS.windowMs}`)
-    if (!whole(limit, 1)) throw storeInvalid(`limit of window ${at} must be an integer from 1`)
+    if (!whole(limit, 0)) throw storeInvalid(`limit of window ${at} must be an integer from 0`)
   }
 }
 

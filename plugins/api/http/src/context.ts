@@ -1,4 +1,4 @@
-import type { SchemaProblem, Principal, CallContext } from '@svc/core'
+import type { CallContext, OpenSpan, Principal, SchemaProblem } from '@svc/core'
 import type { Mount, Route } from '@svc/core/contracts'
 import type { DefaultContext, Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 
@@ -61,6 +61,8 @@ export interface RequestState {
   principal: Principal
   /** The context that handlers receive; complete after authentication. */
   callContext: CallContext
+  /** The span of the request, from authentication on. */
+  span: OpenSpan | undefined
   /** The route that matches the request. */
   route: Bound | undefined
   /** The mount that takes the raw request if no route matches. */
@@ -100,6 +102,7 @@ export function createState(): RequestState {
     repeatedHeader: undefined,
     principal: NO_PRINCIPAL,
     callContext: { signal: ending.signal, principal: NO_PRINCIPAL, requestId: '' },
+    span: undefined,
     route: undefined,
     mount: undefined,
     query: NO_QUERY,

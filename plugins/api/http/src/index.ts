@@ -27,10 +27,10 @@ export default definePlugin({
   optional: { limits: Limits, peers: Peers, store: Store, counts: Counts },
   provides: Http,
   async setup(scope, given) {
-    const { config, hooks, log } = scope
+    const { config, hooks, log, span } = scope
     const files = [config.ssl.cert, config.ssl.key].flatMap(file => (file === undefined ? [] : [resolve(file)]))
     if (files.length > 0) scope.add(ProtectedPaths, 'certificate', { paths: files, owner: 'the certificate of this server' })
-    const server = await createServer({ config, hooks, log, lasting: systemContext(scope.signal, 'http'), ...given })
+    const server = await createServer({ config, hooks, span, log, lasting: systemContext(scope.signal, 'http'), ...given })
     scope.tap(
       Host.hooks.ready,
       async (_, callContext) => {

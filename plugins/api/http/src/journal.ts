@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type CallContext, createStepBatcher, type HookCallers, type Log } from '@svc/core'
+import { type CallContext, createStepBatcher, type HookCallers, type Log, type OpenSpan, type StartSpan } from '@svc/core'
 import type { HttpHooks, HttpMetrics, Peers, WorkerMetrics } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
 import type { Addresses } from './listener.ts'
@@ -51,6 +51,7 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
     const ms = performance.now() - state.began
     log.info(lineOf(state, { method, route, status, ms: Math.round(ms * 100) / 100 }), 'request')
     void hooks.done({ method, route, status, seconds: ms / 1000 }, state.callContext)
+    if (state.span) endSpan(state.span, status, state.refused)
   }
   return {
     middleware(ctx, next) {
@@ -72,6 +73,31 @@ export function createJournal(log: Log, hooks: HookCallers<HttpHooks>, lasting: 
     inherit: more => void (total += more),
   }
 }
+
+/** Ends the span of a request. Failures of the server mark it as failed, as OpenTelemetry defines it. */
+function endSpan(span: OpenSpan, status: number, refused: string | undefined) {
+  span.set({ 'http.response.status_code': status })
+  if (status >= 500 || status === CLIENT_LEFT) span.fail(refused ?? String(status))
+  span.end()
+}
+
+/**
+ * Starts the span of a request that the server has accepted. A refused request makes none: a caller without a valid credential
+ * cannot fill the store with traces.
+ */
+export const startSpan =
+  (span: StartSpan): Middleware =>
+  (ctx, next) => {
+    const { state } = ctx
+    const { route } = state.route ?? {}
+    if (route?.uncounted || route?.untraced) return next()
+    const method = ctx.req.method ?? ''
+    const path = route?.path ?? state.mount?.path ?? ''
+    const attributes = { 'http.request.method': method, 'http.route': path, 'svc.request.id': state.requestId }
+    state.span = span(`${method} ${path}`, state.callContext, { kind: 'server', root: true, startedAt: state.began, attributes })
+    state.callContext = state.span.ctx
+    return next()
+  }
 
 /** Calls `close` once when the request ends. A pipelined request has no socket until its turn comes, so it also ends with its connection. */
 function whenClosed(ctx: Context, close: (ctx: Context) => void) {

@@ -8,6 +8,7 @@ import {
   type Log,
   type SlotView,
   type SvcError,
+  type StartSpan,
 } from '@svc/core'
 import type {
   Counts,
@@ -58,6 +59,7 @@ import {
   leaving,
   requestId,
   type RequestMetrics,
+  startSpan,
   trace,
 } from './journal.ts'
 import { createAddresses, createListener, createSocket, isLoopback, type HttpListener } from './listener.ts'
@@ -79,6 +81,7 @@ interface ServerDependencies {
   readonly store: Store | undefined
   readonly counts: Counts | undefined
   readonly hooks: HookCallers<HttpHooks>
+  readonly span: StartSpan
   readonly log: Log
   /** The context for work outside a request. */
   readonly lasting: CallContext
@@ -173,6 +176,7 @@ function createApp(parts: AppOptions): Koa<RequestState> {
     createCredentialRevalidation(parts), // for endless streams
     parts.allowance.middleware,
     routing.refuseUnknown,
+    startSpan(parts.span),
     createBody(config.body_limit, createBodyMemory(config.body_memory)),
     validation,
     createAnswer({ life, limits, common: parts.common, log }),

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { isIP } from 'node:net'
 import { type CallContext, type Principal, svcError } from '@svc/core'
-import type { Allowance, CountState, Counts, CountWindow, Limits } from '@svc/core/contracts'
+import type { Allowance, CountState, Counts, CountWindow, Limits, Route } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
 import { LRUCache } from 'lru-cache'
 import type { RateLimitConfig } from './config.ts'
@@ -16,6 +17,31 @@ const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 /** Maximum refused clients in memory. The store refuses further clients. */
 const REMEMBERED = 10_000
+
+/** What a client has left in a window. */
+interface LimitState {
+  readonly name: 'requests_per_minute' | 'requests_per_day'
+  readonly window: number
+  readonly limit: number
+  readonly used: number
+  readonly remaining: number
+  /** Unix seconds; null while no window runs. */
+  readonly reset: number | null
+}
+
+/** Reads the limits of a client, without counting. */
+function createLimitStates({ config, counts }: Pick<LimitsOptions, 'config' | 'counts'>) {
+  const limits = [config.requests_per_minute, config.requests_per_day]
+  const windows = [MINUTE_MS, DAY_MS].map(ms => ({ ms, limit: 0 }))
+  return async (client: Principal, ctx: CallContext): Promise<readonly LimitState[]> => {
+    const states = config.enabled ? (await counts.count(clientKey(client, config.by), windows, ctx)).windows : []
+    return (['requests_per_minute', 'requests_per_day'] as const).map((name, at) => {
+      const [limit, { count, endsAt } = { count: 0, endsAt: 0 }] = [limits[at]!, states[at]]
+      const reset = count > 0 ? seconds(endsAt) : null
+      return { name, window: windows[at]!.ms / 1000, limit, used: count, remaining: Math.max(0, limit - count), reset }
+    })
+  }
+}
 
 /** Counts each request. After the counts have refused a client, requests are refused from memory until the window ends. */
 export function createLimits({ config, counts, now = Date.now }: LimitsOptions): Limits {
@@ -133,3 +159,91 @@ const cannotCount = (cause: unknown) =>
     cause,
     hint: 'Check the state of the store at /health, or set server.rate_limit.enabled to false',
   })
+
+const text = (description: string, maxLength: number) => ({ type: 'string', minLength: 1, maxLength, description })
+const STATE = {
+  type: 'object',
+  required: ['name', 'window', 'limit', 'used', 'remaining', 'reset'],
+  properties: {
+    name: { type: 'string', enum: ['requests_per_minute', 'requests_per_day'] },
+    window: { type: 'integer', description: 'Seconds.' },
+    limit: { type: 'integer' },
+    used: { type: 'integer' },
+    remaining: { type: 'integer' },
+    reset: { type: ['integer', 'null'], description: 'Unix seconds at which the window ends; null while none runs.' },
+  },
+}
+
+/** The route that tells what is left, for the caller or for an administrator. */
+export function createLimitsRoute(options: Pick<LimitsOptions, 'config' | 'counts'>): Route {
+  const { enabled, by } = options.config
+  const read = createLimitStates(options)
+  return {
+    method: 'GET',
+    path: '/api/v1/limits',
+    summary: 'Read the rate limits and what is left of them',
+    scope: 'read',
+    untraced: true,
+    query: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        principal: text(
+          'Reads the limits of this principal, if requests are counted by principal. Requires the scope admin.',
+          512
+        ),
+        address: text('Reads the limits of this address, if requests are counted by address. Requires the scope admin.', 64),
+      },
+    },
+    responses: {
+      '200': {
+        description: 'The limits. While enabled is false, they do not apply.',
+        schema: {
+          type: 'object',
+          required: ['enabled', 'by', 'client', 'limits'],
+          properties: {
+            enabled: { type: 'boolean' },
+            by: { type: 'string', enum: ['address', 'principal'] },
+            client: { type: 'string', description: 'The principal or network whose requests are counted.' },
+            limits: { type: 'array', items: STATE },
+          },
+        },
+      },
+    },
+    async handle({ query }, ctx) {
+      const client = clientIn(query, by, ctx)
+      const isPrincipal = clientKey(client, by).startsWith(OF_PRINCIPAL)
+      const limits = await read(client, ctx)
+      return { body: { enabled, by, client: isPrincipal ? client.id : networkOf(client.address), limits } }
+    },
+  }
+}
+
+const OF_PRINCIPAL = 'rate_limit/principal/'
+
+/** The client that is asked about. Throws FORBIDDEN, INVALID_VALUE. */
+function clientIn(query: Readonly<Record<string, string>>, by: RateLimitConfig['by'], { principal }: CallContext): Principal {
+  const other = by === 'principal' ? 'address' : 'principal'
+  const unused = query[other]
+  if (unused !== undefined)
+    throw svcError('INVALID_VALUE', `${other} cannot be used: requests are counted by ${by}`, {
+      details: { field: other, reason: `requests are counted by ${by}`, value: unused.slice(0, 100) },
+      hint: `Use ${by}`,
+    })
+  const asked = query[by]
+  if (asked === undefined) return principal
+  const isAdmin = principal.scopes.includes('admin') || principal.scopes.includes('*')
+  if (!isAdmin)
+    throw svcError('FORBIDDEN', 'only callers with the scope admin see the limits of others', {
+      details: { required_scope: 'admin' },
+      hint: `Leave out ${by} to see your own`,
+    })
+  return by === 'principal' ? { id: asked, scopes: [] } : { id: ANONYMOUS, scopes: [], address: addressIn(asked) }
+}
+
+function addressIn(address: string): string {
+  if (isIP(address) !== 0) return address
+  throw svcError('INVALID_VALUE', 'address is not an IP address', {
+    details: { field: 'address', reason: 'must be an IP address', value: address },
+  })
+}

@@ -4,6 +4,7 @@ import { createProbes, createReadiness } from './probes.ts'
 import { createChatRoutes } from './routes/chat.ts'
 import { createConfigRoutes } from './routes/config.ts'
 import { createConversationRoutes } from './routes/conversations.ts'
+import { createDoctorRoutes } from './routes/doctor.ts'
 import { createDiscoveryRoutes } from './routes/discovery.ts'
 import { createHealthRoutes } from './routes/health.ts'
 import { createRecommendRoutes } from './routes/recommend.ts'
@@ -43,6 +44,7 @@ export function createRoutes(parts: RouteOptions): { readonly routes: Record<str
     ...createDiscoveryRoutes(parts),
     ...createHealthRoutes({ ...parts, probes, readReadiness: createReadiness(parts) }),
     ...createStatusRoutes({ ...parts, probes }),
+    ...createDoctorRoutes(parts),
     ...createOpenApiRoutes(parts),
     ...(recommend ? createRecommendRoutes(recommend) : {}),
     ...(workflows ? createWorkflowRoutes(workflows) : {}),

@@ -1,4 +1,4 @@
-import { svcError, type CallContext } from '@svc/core'
+import { svcError, type CallContext, type OpenSpan } from '@svc/core'
 import {
   type Chat,
   type ModelCallEnd,
@@ -60,8 +60,13 @@ async function* runTurn(
   ctx: CallContext
 ): AsyncGenerator<TurnEvent, TurnReply> {
   const { isShown } = how
-  const turn = await beginTurn(services, request, how, ctx)
-  const run = new TurnRun(services, turn, isShown, ctx)
+  const span = services.span('invoke_agent', ctx)
+  const turn = await beginTurn(services, request, how, span.ctx).catch((error: unknown) => {
+    span.fail(error)
+    span.end()
+    throw error
+  })
+  const run = new TurnRun(services, turn, isShown, span)
   try {
     for (;;) {
       const step = run.beginStep()
@@ -75,7 +80,7 @@ async function* runTurn(
         if (token) yield token
       }
       const calls = run.endStep()
-      if (calls.length > 0) yield* runTools(services, turn, calls, isShown, ctx)
+      if (calls.length > 0) yield* runTools(services, turn, calls, isShown, span.ctx)
       if (isAnswered(turn, calls)) break
     }
     if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
@@ -101,6 +106,7 @@ class TurnRun {
   readonly #turn: Turn
   readonly #isShown: boolean
   readonly #ctx: CallContext
+  readonly #span: OpenSpan
   /** Aborts the model, when the caller aborts or the reader leaves. */
   readonly #stop = new AbortController()
   readonly #begun = performance.now()
@@ -114,11 +120,14 @@ class TurnRun {
   /** Why the turn failed. */
   #failure: unknown
 
-  constructor(services: ChatServices, turn: Turn, isShown: boolean, ctx: CallContext) {
+  constructor(services: ChatServices, turn: Turn, isShown: boolean, span: OpenSpan) {
+    const { ctx } = span
     this.#services = services
     this.#turn = turn
     this.#isShown = isShown
     this.#ctx = ctx
+    this.#span = span
+    if (span.isRecording) span.set(attributesOf(turn))
     ctx.signal.addEventListener('abort', this.#onAbort, { once: true })
     if (ctx.signal.aborted) this.#onAbort()
     void services.events.publish(TurnStarted, eventData(turn), ctx)
@@ -204,6 +213,7 @@ class TurnRun {
   async fail(error: unknown): Promise<{ readonly end: TurnEnd; readonly events: readonly TurnEvent[] }> {
     if (!this.#ctx.signal.aborted) this.#status = 'failed'
     this.#failure = error
+    this.#span.fail(this.#status === 'failed' ? error : 'cancelled')
     if (!this.#started) throw error
     const end = (this.#end = await this.#endIncomplete())
     // an error after an abort is the effect of that abort
@@ -223,6 +233,7 @@ class TurnRun {
     const { id, kept, made } = this.#turn
     void this.#services.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
     this.#publishEnd(end)
+    if (this.#span.isRecording) this.#endSpan(end)
   }
 
   #publishEnd({ status, usage, durationMs, toolsUsed }: TurnEnd): void {
@@ -240,6 +251,22 @@ class TurnRun {
     } else void events.publish(status === 'completed' ? TurnCompleted : TurnCancelled, data, this.#ctx)
   }
 
+  #endSpan({ status, provider, model, usage }: TurnEnd) {
+    const span = this.#span
+    span.set({
+      'gen_ai.provider.name': provider,
+      'gen_ai.request.model': model,
+      'gen_ai.usage.input_tokens': usage.input,
+      'gen_ai.usage.output_tokens': usage.output,
+      'svc.turn.status': status,
+    })
+    span.content(() => ({
+      'gen_ai.input.messages': this.#turn.asked.messages ?? this.#turn.asked.message,
+      'gen_ai.output.messages': this.#turn.said,
+    }))
+    span.end()
+  }
+
   /** Keeps the partial reply of a turn that did not complete. */
   async #endIncomplete(): Promise<TurnEnd> {
     const end = await this.#step?.abandon()
@@ -255,6 +282,14 @@ class TurnRun {
 }
 
 const eventData = ({ id, open, who }: Turn) => ({ turn: id, conversation_id: open.conversationId, ...who })
+/** By the conventions of OpenTelemetry for generative AI. */
+const attributesOf = ({ id, open, selected }: Turn) => ({
+  'gen_ai.operation.name': 'invoke_agent',
+  'gen_ai.agent.name': selected.profile.name,
+  'gen_ai.conversation.id': open.conversationId === '' ? undefined : open.conversationId,
+  'svc.turn.id': id,
+  'svc.mode': selected.mode,
+})
 
 const withoutCalls = (message: StoredMessage): StoredMessage => ({
   ...message,

@@ -25,6 +25,7 @@ export default definePlugin({
       config: scope.config,
       hooks: scope.hooks,
       log: scope.log,
+      span: scope.span,
       questions,
       lasting: systemContext(scope.signal, 'chat'),
     })

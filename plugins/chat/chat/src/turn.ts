@@ -10,6 +10,7 @@ import {
   messageOf,
   type SlotView,
   timestamp,
+  type StartSpan,
 } from '@svc/core'
 import type {
   ChatHooks,
@@ -51,6 +52,7 @@ export interface ChatDependencies {
   readonly modes: SlotView<Mode>
   readonly questions: Pick<Questions, 'ask' | 'answer'>
   readonly log: Log
+  readonly span: StartSpan
   /** For work that must finish after the caller aborts. */
   readonly lasting: CallContext
 }

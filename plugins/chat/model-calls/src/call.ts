@@ -1,4 +1,15 @@
-import { codeOf, type Events, type HookCallers, type Log, messageOf, pause, type CallContext, type SlotView } from '@svc/core'
+import {
+  codeOf,
+  type Events,
+  type HookCallers,
+  type Log,
+  messageOf,
+  type OpenSpan,
+  pause,
+  type CallContext,
+  type SlotView,
+  type StartSpan,
+} from '@svc/core'
 import {
   type FailureAnswer,
   type ModelAlias,
@@ -50,6 +61,7 @@ export interface CallServices {
   readonly counts: Pick<ProviderCounts, 'asked'>
   readonly clock: Clock
   readonly log: Log
+  readonly span: StartSpan
   /** For work that must finish after the caller aborts. */
   readonly lasting: CallContext
 }
@@ -100,6 +112,8 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
   #reading: Reading | undefined
   /** The running call. An error while it is set is a failure of the model. */
   #call: ModelCall | undefined
+  /** The span of the running attempt. */
+  #span: OpenSpan | undefined
   #answered = false
   #asked = 0
   #firstMs = -1
@@ -236,7 +250,8 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     const { open } = this.#job
     counts.asked(at.provider)
     const events: OpenEvents = open ? ctx => open(at, ctx) : ctx => at.source.chat(request, ctx)
-    return new ModelReading(events, at.provider, this.#limits, clock, this.#ctx)
+    this.#span = this.#services.span(`${open ? 'embeddings' : 'chat'} ${at.model}`, this.#ctx, { kind: 'client' })
+    return new ModelReading(events, at.provider, this.#limits, clock, this.#span.ctx)
   }
 
   /** Resolves the model and builds its request. */
@@ -376,6 +391,8 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     }
     void this.#services.hooks.modelDone(done, this.#ctx)
     this.#publish(done, status)
+    if (this.#span?.isRecording) endSpan(this.#span, done, this.#answer)
+    this.#span = undefined
   }
 
   #publish({ usage, durationMs, failure, ...call }: ModelDone, status: ModelCallEnd['status']): void {
@@ -406,6 +423,34 @@ const eventData = ({ turn, selected, kind, round, attempt }: ModelCall) => ({
   step: round,
   attempt,
 })
+
+/** Ends the span of an attempt, with the attributes of OpenTelemetry's conventions for generative AI. */
+function endSpan(span: OpenSpan, done: ModelDone, answer: Answer) {
+  const { selected, request, usage, kind, failure } = done
+  span.set({
+    'gen_ai.operation.name': kind === 'embed' ? 'embeddings' : 'chat',
+    'gen_ai.provider.name': selected.provider,
+    'gen_ai.request.model': request.model,
+    'gen_ai.request.max_tokens': request.maxTokens,
+    'gen_ai.request.temperature': request.temperature,
+    'gen_ai.response.model': selected.model,
+    'gen_ai.response.finish_reasons': answer.finish === undefined ? undefined : [answer.finish],
+    'gen_ai.usage.input_tokens': usage.input,
+    'gen_ai.usage.output_tokens': usage.output,
+    'gen_ai.usage.cache_read.input_tokens': usage.cached,
+    'gen_ai.response.time_to_first_chunk': done.firstMs > 0 ? done.firstMs / 1_000 : undefined,
+    'svc.model.round': done.round,
+    'svc.model.attempt': done.attempt,
+    'svc.turn.id': done.turn,
+  })
+  span.content(() => ({
+    'gen_ai.input.messages': request.messages,
+    ...(answer.any ? { 'gen_ai.output.messages': [answer.message(selected.provider)] } : {}),
+  }))
+  if (failure) span.fail(failure.kind)
+  else if (!done.events) span.fail('cancelled')
+  span.end()
+}
 
 /** The time limits of a call. */
 interface CallTimes {

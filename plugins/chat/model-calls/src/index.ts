@@ -22,6 +22,7 @@ export default definePlugin({
       hooks: scope.hooks,
       events,
       log: scope.log,
+      span: scope.span,
       clock: createClock(),
       lasting: systemContext(scope.signal, 'model calls'),
       providers,

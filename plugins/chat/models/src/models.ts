@@ -1,5 +1,5 @@
 import { schema, type Log, type SlotView } from '@svc/core'
-import type { MetricFamily, ModelDone, Provider, Sample, Usage } from '@svc/core/contracts'
+import type { MetricFamily, ModelDone, ModelRef, Prices, Provider, Sample, Usage } from '@svc/core/contracts'
 
 /** The price of a model per million tokens. */
 interface Price {
@@ -75,11 +75,12 @@ const MILLION = 1_000_000
 /** Counts only models with a price, so that the configuration limits the number of series. */
 export function createCosts({ prices, currency }: Readonly<Pick<ModelsConfig, 'prices' | 'currency'>>): Costs {
   const spent = new Map(Object.keys(prices).map(key => [key, 0]))
+  const priceOf = createPriceLookup(prices)
   return {
     count({ selected, usage, answered }) {
-      const key = `${selected.provider}/${selected.model}`
-      const price = Object.hasOwn(prices, key) ? prices[key] : undefined
-      if (price && !answered) spent.set(key, spent.get(key)! + costOf(usage, price))
+      const price = answered ? undefined : priceOf(selected)
+      const key = keyOf(selected)
+      if (price) spent.set(key, spent.get(key)! + costOf(usage, price))
     },
     read() {
       if (spent.size === 0) return []
@@ -94,6 +95,23 @@ export function createCosts({ prices, currency }: Readonly<Pick<ModelsConfig, 'p
         },
       ]
     },
+  }
+}
+
+const keyOf = ({ provider, model }: ModelRef) => `${provider}/${model}`
+
+const createPriceLookup = (prices: ModelsConfig['prices']) => (model: ModelRef) =>
+  Object.hasOwn(prices, keyOf(model)) ? prices[keyOf(model)] : undefined
+
+/** The service `Prices`. */
+export function createPrices({ prices, currency }: Readonly<Pick<ModelsConfig, 'prices' | 'currency'>>): Prices {
+  const priceOf = createPriceLookup(prices)
+  return {
+    async cost(model, usage) {
+      const price = priceOf(model)
+      return price && costOf(usage, price)
+    },
+    currency: async () => currency,
   }
 }
 

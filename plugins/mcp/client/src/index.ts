@@ -25,7 +25,7 @@ export default definePlugin({
   optional: { peers: Peers, http: Http, sandbox: ProcessSandbox },
   provides: McpClients,
   async setup(scope, { host, http, ...given }) {
-    const { log, hooks } = scope
+    const { log, hooks, span } = scope
     const { clients, recheck_s } = scope.config
     const { servers } = await readServers(clients, homeFile())
     if (servers.length === 0) return NO_SERVERS
@@ -42,6 +42,7 @@ export default definePlugin({
       recheckMs: recheck_s * 1000,
       env: process.env,
       log,
+      span,
       lasting,
       changed,
     })

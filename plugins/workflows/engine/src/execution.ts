@@ -1,4 +1,4 @@
-import type { CallContext, SlotView } from '@svc/core'
+import type { CallContext, SlotView, StartSpan } from '@svc/core'
 import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/contracts'
 import type { ExpressionScope, Template } from '@svc/workflow-lang'
 import { NodeCalls, type Sleep, Waits, type Woken } from './waits.ts'
@@ -39,6 +39,7 @@ interface ExecutionOptions {
   /** Called when the time of a waiting step is over. */
   readonly onTime: (step: string) => void
   readonly onProgress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
+  readonly span: StartSpan
   readonly ctx: CallContext
 }
 
@@ -96,6 +97,9 @@ export class Execution {
   }
   get ctx(): CallContext {
     return this.#parts.ctx
+  }
+  get span(): StartSpan {
+    return this.#parts.span
   }
   get hasUndo(): boolean {
     return this.#parts.hasUndo

@@ -33,7 +33,7 @@ export default definePlugin({
     const folders = [...scope.config.roots, join(svcHome(), 'workflows')]
     const roots = openRoots(folders, scope.config.code)
     const { worker } = await host.report(lasting)
-    const about = { worker, config: scope.config, roots, log: scope.log, lasting }
+    const about = { worker, config: scope.config, roots, log: scope.log, span: scope.span, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)

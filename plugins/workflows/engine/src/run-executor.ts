@@ -1,4 +1,4 @@
-import { type CallContext, codeOf, type Log, type SlotView } from '@svc/core'
+import { type CallContext, codeOf, type Log, type OpenSpan, type SlotView, type StartSpan } from '@svc/core'
 import type { Fence, Json, NodeStep, PublicError, Store, StoreOp, WorkflowNode } from '@svc/core/contracts'
 import { END } from '@svc/workflow-lang'
 import type { CompiledNode } from './compiled.ts'
@@ -26,6 +26,7 @@ export interface RunExecutorOptions {
   readonly stored: (entries: readonly Entry[], first: number) => void
   readonly progress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly log: Log
+  readonly span: StartSpan
   readonly ctx: CallContext
 }
 
@@ -52,18 +53,23 @@ export class RunExecutor {
   #lost: unknown
   #asleep = false
   #timer: NodeJS.Timeout | undefined
+  /** The span of the run, from its start or wake-up to its end or sleep. */
+  readonly #span: OpenSpan
 
   constructor(parts: RunExecutorOptions) {
     this.#parts = parts
     const { store, types, loaded, limits } = parts
     const { id, record, history, redaction, hasUndo } = loaded
-    const ctx: CallContext = {
+    const runCtx: CallContext = {
       signal: this.#ending.signal,
       principal: { id: record.owner, scopes: record.scopes },
       requestId: id,
       ...(record.trace === undefined ? {} : { trace: record.trace }),
       ...(record.traceState === undefined ? {} : { traceState: record.traceState }),
     }
+    const attributes = { 'svc.run.id': id, 'svc.workflow.name': record.workflow, 'gen_ai.operation.name': 'invoke_workflow' }
+    this.#span = parts.span(`invoke_workflow ${record.workflow}`, runCtx, { root: true, attributes })
+    const { ctx } = this.#span
     this.#journal = new RunJournal({
       store,
       id,
@@ -86,6 +92,7 @@ export class RunExecutor {
       hasUndo,
       within: loaded.within,
       walkGraph: frame => walkGraph(this.#execution, frame),
+      span: parts.span,
       tooOld: () => tooOld(record, limits.maxAgeMs),
       quiet: () => this.#fallAsleep(),
       onTime: step => void this.#inbox.onTime(step),
@@ -105,10 +112,11 @@ export class RunExecutor {
   async run(): Promise<RunOutcome> {
     this.#setTimer()
     try {
-      return await this.#execution.work(() => this.#whole())
+      return this.#described(await this.#execution.work(() => this.#whole()))
     } catch (error) {
-      return await this.#stopped(error)
+      return this.#described(await this.#stopped(error))
     } finally {
+      this.#span.end()
       clearTimeout(this.#timer)
       this.#execution.calls.close()
       // notices that come from now on are for the next worker
@@ -147,6 +155,14 @@ export class RunExecutor {
       'a workflow run stops here: its log cannot be stored'
     )
     this.abandon()
+  }
+
+  /** Notes in the span how the run was left. */
+  #described(outcome: RunOutcome): RunOutcome {
+    const record = outcome.how === 'ended' ? outcome.record : undefined
+    this.#span.set({ 'svc.run.status': record?.status ?? outcome.how })
+    if (record?.error) this.#span.fail(record.error)
+    return outcome
   }
 
   async #whole(): Promise<RunOutcome> {

@@ -1,4 +1,4 @@
-import type { Events, Log, SlotView, CallContext } from '@svc/core'
+import type { CallContext, Events, Log, SlotView, StartSpan } from '@svc/core'
 import {
   type Check,
   type MetricSource,
@@ -45,6 +45,7 @@ export interface ServiceDependencies {
   readonly roots: WorkflowRoots
   readonly events: Events
   readonly log: Log
+  readonly span: StartSpan
   readonly lasting: CallContext
 }
 
@@ -90,6 +91,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       report.ended(id, record)
     },
     log,
+    span: parts.span,
     lasting,
   })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })

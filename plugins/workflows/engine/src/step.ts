@@ -289,12 +289,27 @@ class Call {
   }
 
   async #lastWord(task: NodeTask, signal: AbortSignal): Promise<LastWord> {
-    for await (const word of this.#type.run(task, { ...this.#run.ctx, signal })) {
-      if (word.type === 'spent') this.#run.spend(this.#step, this.#frame, word)
-      else if (word.type === 'progress') this.#run.progress(this.#step, this.#node.name, this.#run.masked(word))
-      else return word
+    const { ctx } = this.#run
+    const attributes = {
+      'svc.run.id': this.#run.id,
+      'svc.workflow.step': this.#step,
+      'svc.workflow.node.type': this.#node.type,
+      'svc.workflow.attempt': this.#attempt,
     }
-    throw nodeBroke(this.#node.name, 'it ended without an output, a wait or a fork')
+    const span = this.#run.span(`step ${this.#node.name}`, { ...ctx, signal }, { attributes })
+    try {
+      for await (const word of this.#type.run(task, span.ctx)) {
+        if (word.type === 'spent') this.#run.spend(this.#step, this.#frame, word)
+        else if (word.type === 'progress') this.#run.progress(this.#step, this.#node.name, this.#run.masked(word))
+        else return word
+      }
+      throw nodeBroke(this.#node.name, 'it ended without an output, a wait or a fork')
+    } catch (error) {
+      span.fail(error)
+      throw error
+    } finally {
+      span.end()
+    }
   }
 
   checked(word: Output): Output {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
+import { type CallContext, codeOf, type Log, messageOf, type SlotView, type StartSpan } from '@svc/core'
 import type { Json, NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
 import { durationMs } from '@svc/workflow-lang'
 import { type RunExecutorOptions, type RunOutcome, RunExecutor } from './run-executor.ts'
@@ -22,6 +22,7 @@ interface WorkerDependencies {
   readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ended: (id: string, record: RunRecord) => void
   readonly log: Log
+  readonly span: StartSpan
   readonly lasting: CallContext
 }
 
@@ -179,7 +180,7 @@ export class RunWorker {
   }
 
   async #executor(active: Active, made: NewRun | undefined): Promise<RunOutcome> {
-    const { loader, lasting, store, types, limits, log } = this.#parts
+    const { loader, lasting, store, types, limits, log, span } = this.#parts
     const { id, claim, initialCommit } = active
     const record = made?.record ?? (await loader.record(id, lasting))
     if (!record) return { how: 'gone' }
@@ -198,6 +199,7 @@ export class RunWorker {
       stored: entries => this.#parts.stored(id, entries, history),
       progress: (step, node, progress) => this.#parts.progress(id, step, node, progress),
       log,
+      span,
       ctx: lasting,
     })
     active.executor = executor

@@ -1,4 +1,4 @@
-import { type CallContext, createYielder, type Log, pause, redactData, redactText } from '@svc/core'
+import { type CallContext, createYielder, type Log, pause, redactData, redactText, type StartSpan } from '@svc/core'
 import type { Fence, JobKind, JobLogLevel, JobState, JobStep, Json, Store, StoreOp } from '@svc/core/contracts'
 import type { LeaseHold } from '@svc/storage-kit'
 import { interrupted, stepInvalid, stuck, timedOut, tooLarge, toPublicError } from './errors.ts'
@@ -18,6 +18,7 @@ export interface AttemptOptions {
   /** How long a job has to end after its signal has aborted. */
   readonly graceMs: number
   readonly log: Log
+  readonly span: StartSpan
   readonly lasting: CallContext
 }
 
@@ -158,15 +159,29 @@ export class Attempt {
       idempotencyKey: id,
     }
     signal.throwIfAborted()
+    const attributes = { 'svc.job.id': id, 'svc.job.kind': record.kind, 'svc.job.attempt': record.attempts }
+    const span = this.#options.span(`job ${record.kind}`, ctx, { kind: 'consumer', root: true, attributes })
+    try {
+      return await this.#steps(kind.run(task, span.ctx))
+    } catch (error) {
+      span.fail(this.#reason ?? error)
+      throw error
+    } finally {
+      span.end()
+    }
+  }
+
+  /** Handles the steps of the job until its end. Returns its result. */
+  async #steps(steps: AsyncIterable<JobStep>): Promise<Json> {
     let result: Json | undefined
-    const yielder = createYielder(lasting.signal)
-    for await (const step of kind.run(task, ctx)) {
+    const yielder = createYielder(this.#options.lasting.signal)
+    for await (const step of steps) {
       const given = await this.#take(step)
       if (given !== undefined) result = given
       // a job that yields without pause must not block the worker
       if (yielder.isDue()) await yielder.take()
     }
-    if (result === undefined) signal.throwIfAborted()
+    if (result === undefined) this.#aborting.signal.throwIfAborted()
     return result ?? null
   }
 

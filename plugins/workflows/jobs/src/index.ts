@@ -16,12 +16,12 @@ export default definePlugin({
   optional: { peers: Peers, http: Http },
   provides: Jobs,
   async setup(scope, { store, host, events, view, peers, http }) {
-    const { config, log } = scope
+    const { config, log, span } = scope
     const lasting = systemContext(scope.signal, 'jobs')
     const { worker: name } = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
     const holder = `${name}/jobs/`
-    const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, events, log, lasting })
+    const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, events, log, span, lasting })
     scope.add(PeerAnswers, TOPIC, createAnswer(jobs))
     scope.add(MetricSources, 'jobs', { read: ctx => metrics.read(ctx) })
     const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)

@@ -1,4 +1,4 @@
-import type { CallContext, Events, Log, SlotView, Topic } from '@svc/core'
+import type { CallContext, Events, Log, SlotView, StartSpan, Topic } from '@svc/core'
 import {
   JobCancelled,
   JobCompleted,
@@ -32,6 +32,7 @@ export interface JobsOptions {
   /** `WorkerOptions.leaseMs`. */
   readonly leaseMs?: number
   readonly log: Log
+  readonly span: StartSpan
   readonly lasting: CallContext
 }
 
@@ -48,7 +49,7 @@ const DAY_MS = 86_400_000
 
 /** Creates the service, and what executes jobs in this process. */
 export function createJobs(options: JobsOptions): JobsOfProcess {
-  const { store, view, config, holder, peers, leaseMs, log, lasting } = options
+  const { store, view, config, holder, peers, leaseMs, log, span, lasting } = options
   const kinds = new Kinds(view, config)
   const keepMs = { completed: config.keep_completed_days * DAY_MS, failed: config.keep_failed_days * DAY_MS }
   const report = createReporter(options)
@@ -65,6 +66,7 @@ export function createJobs(options: JobsOptions): JobsOfProcess {
     ...times,
     concurrency: config.concurrency,
     log,
+    span,
     lasting,
     started: report.started,
     ended,

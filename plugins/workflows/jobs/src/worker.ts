@@ -6,7 +6,8 @@ import { afterFailure, Attempt, type AttemptOptions } from './attempt.ts'
 import { interrupted, toPublicError } from './errors.ts'
 import { JOBS, type JobRecord, leaseOf, putJob, takeLease } from './space.ts'
 
-export interface WorkerOptions extends Pick<AttemptOptions, 'store' | 'kinds' | 'keepMs' | 'graceMs' | 'log' | 'lasting'> {
+export interface WorkerOptions
+  extends Pick<AttemptOptions, 'store' | 'kinds' | 'keepMs' | 'graceMs' | 'log' | 'span' | 'lasting'> {
   /** The prefix of the lease holders of this process. */
   readonly holder: string
   /** Maximum number of concurrent jobs. */
@@ -220,8 +221,8 @@ export class JobWorker {
   }
 
   #start(id: string, hold: LeaseHold, record: JobRecord, version: number): void {
-    const { store, kinds, keepMs, graceMs, log, lasting, started, ended } = this.#options
-    const attempt = new Attempt({ store, kinds, id, hold, record, version, keepMs, graceMs, log, lasting })
+    const { store, kinds, keepMs, graceMs, log, span, lasting, started, ended } = this.#options
+    const attempt = new Attempt({ store, kinds, id, hold, record, version, keepMs, graceMs, log, span, lasting })
     this.#active.set(id, attempt)
     if (this.#stopping.signal.aborted) attempt.abort('draining')
     started(id, record)

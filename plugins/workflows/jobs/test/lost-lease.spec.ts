@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { definePlugin, Events, svcError, systemContext } from '@svc/core'
+import { definePlugin, Events, svcError, systemContext, type StartSpan } from '@svc/core'
+import { noSpan } from '@svc/core/internal'
 import { JobKinds, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { testHost } from '@svc/testing'
@@ -20,6 +21,8 @@ const CONFIG = {
   keep_completed_days: 1,
   keep_failed_days: 1,
 }
+
+const WITHOUT_SPANS: StartSpan = (_name, given) => noSpan(given)
 
 /** The store of a process whose renewals fail in some way. */
 const without = (store: Store, renew: Store['renew']): Store =>
@@ -55,6 +58,7 @@ describe('a worker of jobs whose store', () => {
               events,
               leaseMs: LEASE_MS,
               log,
+              span: WITHOUT_SPANS,
             }
             const { worker: started, jobs } = createJobs({ ...parts, lasting })
             started.begin()

@@ -1,4 +1,4 @@
-import type { CallContext, Events, Log } from '@svc/core'
+import type { CallContext, Events, Log, StartSpan } from '@svc/core'
 import type { ProcessSandbox, Store } from '@svc/core/contracts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
@@ -18,6 +18,7 @@ export interface McpContext {
   readonly recheckMs: number
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
+  readonly span: StartSpan
   /** The context of work without a request. */
   readonly lasting: CallContext
   /** The other workers, `undefined` if this process is alone: then it owns all servers. */

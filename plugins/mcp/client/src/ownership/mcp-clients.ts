@@ -1,6 +1,6 @@
-import { type CallContext, codeOf } from '@svc/core'
+import { type CallContext, codeOf, type OpenSpan } from '@svc/core'
 import type { Json, McpCallOptions, McpClients, ToolStep } from '@svc/core/contracts'
-import { callFailed, type ListedTool } from '@svc/mcp-protocol'
+import { callFailed, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import { failed } from '../connection/failures.ts'
 import { toolUnknown } from '../errors.ts'
 import { callTimesOf, limitedBySandbox } from '../registry/client-options.ts'
@@ -36,7 +36,7 @@ export interface McpClientsService extends McpClients {
 
 /** Creates the service `McpClients`: each call goes to the worker that owns the server. */
 export function createClients(context: McpContext, owners: readonly ServerOwner[]): McpClientsService {
-  const { servers, registry } = context
+  const { servers, registry, span } = context
   const ownerOf = (name: string) => owners[servers.indexOf(serverNamed(servers, name))]!
   const approveVersions = (name: string, tools: readonly ListedTool[], ctx: CallContext) =>
     registry.approve(ownerOf(name).server, tools, ctx)
@@ -66,10 +66,14 @@ export function createClients(context: McpContext, owners: readonly ServerOwner[
       const owner = ownerOf(name)
       const { server } = owner
       const callOptions = limitedBySandbox(server.entry, asked)
-      const session = registry.isEnabled(server) ? owner.session : undefined
-      if (session) return session.call(tool, args, callOptions, ctx)
-      const steps = askOwner(context, owner, { do: 'call', tool, args, options: callOptions }, ctx)
-      return steps as AsyncIterable<unknown> as AsyncIterable<ToolStep>
+      const open = (within: CallContext): AsyncIterable<ToolStep> => {
+        const session = registry.isEnabled(server) ? owner.session : undefined
+        if (session) return session.call(tool, args, callOptions, within)
+        const steps = askOwner(context, owner, { do: 'call', tool, args, options: callOptions }, within)
+        return steps as AsyncIterable<unknown> as AsyncIterable<ToolStep>
+      }
+      const begin = () => span(`tools/call ${tool}`, ctx, { kind: 'client', attributes: callAttributes(name, tool) })
+      return spannedSteps(begin, open)
     },
     async approve(name, names, ctx) {
       const listed = registry.catalogue(ownerOf(name).server)?.tools ?? []
@@ -77,6 +81,31 @@ export function createClients(context: McpContext, owners: readonly ServerOwner[
     },
     setEnabled: (name, enabled, ctx) => registry.setEnabled(ownerOf(name).server, enabled, ctx),
   }
+}
+
+/** By the conventions of OpenTelemetry for MCP. */
+const callAttributes = (server: string, tool: string) => ({
+  'mcp.method.name': 'tools/call',
+  'gen_ai.tool.name': tool,
+  'svc.mcp.server': server,
+})
+
+/** The steps of a call as a span, from the first read to the end. */
+function spannedSteps(begin: () => OpenSpan, open: (ctx: CallContext) => AsyncIterable<ToolStep>): AsyncIterable<ToolStep> {
+  let span: OpenSpan | undefined
+  const start = () => open((span = begin()).ctx)
+  return watchedSteps(start, end => {
+    const failure = failureIn(end)
+    if (failure !== undefined) span?.fail(failure)
+    span?.end()
+  })
+}
+
+function failureIn(end: StepsEnd): unknown {
+  if (end === 'abandoned') return 'cancelled'
+  if (typeof end === 'string') return end
+  if ('thrown' in end) return end.thrown
+  return end.last.type === 'result' && end.last.result.isError ? 'failed' : undefined
 }
 
 /** The tools of these names, or all. Throws MCP_TOOL_UNKNOWN. */

@@ -1,0 +1,12 @@
+import { exchange, get, including, ok } from '../../exchange.ts'
+
+export default exchange({
+  rule: 'examines the parts of the server and reports each finding',
+  source: 'console.md 3, doctor',
+  steps: [
+    {
+      request: get('/api/v1/doctor'),
+      expect: ok({ ok: true, findings: including({ name: 'database', state: 'ok', message: 'works' }) }),
+    },
+  ],
+})
