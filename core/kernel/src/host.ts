@@ -1,5 +1,5 @@
 import { differenceOf, type HostOptions, type Plan, planHost, runCheck } from '../loading/plan.ts'
-import { type CallCounter, createCallCounter } from './call-stats.ts'
+import { type CallCounter, createCallCounter, createSlot, grantedView, type Slot } from './slot.ts'
 import {
   asSvcError,
   closeFailed,
@@ -24,7 +24,6 @@ import { redactError } from '../config/redaction.ts'
 import { createLog, type Log, LogLines, LogRing } from './log.ts'
 import { failedReport, Host, type HostReport, type HostState, type PluginReport, runningReport } from './report.ts'
 import { createScope, type PluginBoundary, type OwnedScope } from './scope.ts'
-import { createSlot, grantedView, type Slot } from './slot.ts'
 import { createTracer, type Tracer } from './spans.ts'
 import {
   type AnyService,
@@ -126,17 +125,16 @@ class HostImpl implements RunningHost {
     for (const { name, error } of plan.failed) this.log.error({ plugin: name, ...error }, 'an optional plugin failed')
     for (const { where, hint, message } of plan.notes) this.log.warn({ where, hint }, message)
     const { tap_timeout_ms: limitMs, slow_tap_ms: slowMs, accounting, traces_per_second: perSecond } = plan.kernel.host
-    this.#tracer = createTracer({
-      perSecond,
-      isOn: () => hasSpanTaps(),
-      isContentOn: () => hasContentTaps(),
-      spans: spans => void reportSpans(spans, this.#ctx),
-      contents: contents => void reportContents(contents, this.#ctx),
-    })
+    this.#tracer = createTracer(perSecond)
     this.#hooks = createHooks({ log: this.log, limitMs, slowMs, accounting, tracer: this.#tracer })
     const { spans, spanContents } = Host.hooks
-    const [hasSpanTaps, hasContentTaps] = [this.#hooks.hasTaps(spans), this.#hooks.hasTaps(spanContents)]
     const [reportSpans, reportContents] = [this.#hooks.caller(spans), this.#hooks.caller(spanContents)]
+    this.#tracer.connect({
+      isOn: this.#hooks.hasTaps(spans),
+      isContentOn: this.#hooks.hasTaps(spanContents),
+      spans: items => void reportSpans(items, this.#ctx),
+      contents: items => void reportContents(items, this.#ctx),
+    })
     this.#counts = createCallCounter({ accounting, tracer: this.#tracer })
     this.#services.set(Host.name, this.#boundary.service(Host, { report: async () => this.report() } satisfies Host, 'svc'))
     const lines: LogLines = { read: async after => ring.after(after) }

@@ -1,4 +1,4 @@
-import type { CallStats } from './call-stats.ts'
+import type { CallStats } from './slot.ts'
 import type { SvcError } from './errors.ts'
 import type { HookStats } from './hooks.ts'
 import type { LocatedPlugin } from '../loading/load.ts'

@@ -6,12 +6,11 @@ import {
   type SvcError,
   undeclaredContribution,
 } from './errors.ts'
-import type { CallCounter } from './call-stats.ts'
+import { type CallCounter, grantedChange, type Slot } from './slot.ts'
 import type { Hooks } from './hooks.ts'
 import type { Log } from './log.ts'
 import { declares, detailsOf, grantedItems, type Manifest, matchesPattern } from '../loading/manifest.ts'
 import type { Scope, TapOptions } from './plugin.ts'
-import { grantedChange, type Slot } from './slot.ts'
 import type { Tracer } from './spans.ts'
 import type { AnyHook, AnyService, AnySlot, CallContext, SlotChange } from './token.ts'
 import { withTimeout } from './scheduling.ts'
@@ -100,7 +99,7 @@ export function createScope(parts: ScopeOptions): OwnedScope {
       const crossed = grantedTap(parts, ref, parts.boundary.tap(ref, run as Tap, name))
       return owned(parts.hooks.tap(ref, name, parts.order, crossed, options))
     },
-    span: (what, ctx, options) => parts.tracer.start(name, what, ctx, options),
+    span: parts.tracer.starter(name),
     use(thing) {
       open('took ownership of a disposable')
       owned(() => (Symbol.asyncDispose in thing ? thing[Symbol.asyncDispose]() : thing[Symbol.dispose]()))

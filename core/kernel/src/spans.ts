@@ -96,13 +96,16 @@ interface TimedTap {
 export interface Tracer {
   /** Whether a plugin takes spans. */
   readonly isOn: boolean
+  /** Sets who takes the spans. Until then none are made. */
+  connect(outlet: SpanOutlet): void
+  /** `Scope.span` of a plugin. */
+  starter(plugin: string): StartSpan
   start(plugin: string, name: string, ctx: CallContext, options?: SpanOptions): OpenSpan
   tap(tap: TimedTap, ctx: CallContext): void
 }
 
-export interface TracerOptions {
-  /** Traces per second on average, with their spans. Of further ones there is only the root. */
-  readonly perSecond: number
+/** Who takes the spans of a host: the taps of its hooks. */
+export interface SpanOutlet {
   readonly isOn: () => boolean
   readonly isContentOn: () => boolean
   readonly spans: (spans: readonly Span[]) => void
@@ -114,11 +117,14 @@ const SHORTEST_TAP_MS = 0.1
 /** A span keeps so many events, like the SDKs of OpenTelemetry. */
 const MOST_EVENTS = 128
 
+const NOBODY: SpanOutlet = { isOn: () => false, isContentOn: () => false, spans: () => {}, contents: () => {} }
+
 /**
  * Creates a tracer. It reports spans together, every few milliseconds: a call of the hook for each would cost more than the
- * spans.
+ * spans. `perSecond`: traces per second on average, with their spans; of further ones there is only the root.
  */
-export function createTracer({ perSecond, isOn, isContentOn, spans, contents }: TracerOptions): Tracer {
+export function createTracer(perSecond: number): Tracer {
+  let outlet = NOBODY
   const isSampled = createSampler(perSecond)
   let ended: Span[] = []
   let content: SpanContent[] = []
@@ -129,8 +135,8 @@ export function createTracer({ perSecond, isOn, isContentOn, spans, contents }: 
     const [some, held] = [ended, content]
     ended = []
     content = []
-    if (held.length > 0) contents(held)
-    spans(some)
+    if (held.length > 0) outlet.contents(held)
+    outlet.spans(some)
   }
   const sink: Sink = {
     report(span) {
@@ -139,17 +145,21 @@ export function createTracer({ perSecond, isOn, isContentOn, spans, contents }: 
       if (ended.length >= MOST_TOGETHER) flush()
     },
     content: held => void content.push(held),
-    isContentOn,
+    isContentOn: () => outlet.isContentOn(),
     isSampled,
   }
+  const start: Tracer['start'] = (plugin, name, ctx, options) =>
+    outlet.isOn() && (options?.root || !isLeftOut(ctx)) ? new RecordedSpan(sink, plugin, name, ctx, options) : noSpan(ctx)
   return {
     get isOn() {
-      return isOn()
+      return outlet.isOn()
     },
-    start: (plugin, name, ctx, options) =>
-      isOn() && (options?.root || !isLeftOut(ctx)) ? new RecordedSpan(sink, plugin, name, ctx, options) : noSpan(ctx),
+    connect: to => void (outlet = to),
+    start,
+    starter: plugin => (name, ctx, options) => start(plugin, name, ctx, options),
     tap({ plugin, hook, began, ended: end, error }, ctx) {
-      if (ctx.trace === undefined || isLeftOut(ctx) || !isOn() || (end - began < SHORTEST_TAP_MS && error === undefined)) return
+      if (ctx.trace === undefined || isLeftOut(ctx) || !outlet.isOn() || (end - began < SHORTEST_TAP_MS && error === undefined))
+        return
       const attributes = { 'svc.plugin': plugin, 'svc.hook': hook }
       const span = new RecordedSpan(sink, plugin, `tap ${hook}`, ctx, { startedAt: began, attributes })
       if (error !== undefined) span.fail(error)

@@ -20,8 +20,8 @@ export default definePlugin({
   setup(scope, { host, http, sources, peers }) {
     const requests = createRequestCounts()
     const models = createModelCounts()
-    scope.tap(Http.hooks.done, done => requests.count(done))
-    scope.tap(ModelCalls.hooks.modelDone, done => models.count(done))
+    scope.tap(Http.hooks.done, requests.count)
+    scope.tap(ModelCalls.hooks.modelDone, models.count)
     scope.add(MetricSources, 'service', {
       read: async ctx => [...requests.read(), ...models.read(), ...(await hostMetrics(host, ctx))],
     })

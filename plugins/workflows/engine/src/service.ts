@@ -55,7 +55,7 @@ export interface WorkflowService {
   readonly check: Check
   readonly metrics: MetricSource
   /** Starts taking runs from the queue, and maintenance. */
-  readonly begin: () => undefined
+  readonly begin: () => void
   /** Handles a message of another worker. */
   onPeerMessage(topic: string, message: unknown): Promise<void>
   drain(limitMs: number): Promise<void>
@@ -110,10 +110,10 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     },
     workflows: contractOf({ library, checker, starting, reading, runActions, worker, syncWaitMs: config.sync_wait_ms }),
     begin() {
-      if (isServer) void worker.take()
-      if (isServer) maintenance.begin()
-      if (isServer) problemLog.begin()
-      return undefined
+      if (!isServer) return
+      void worker.take()
+      maintenance.begin()
+      problemLog.begin()
     },
     async onPeerMessage(topic, message) {
       if (topic === NEWS) await worker.news((message as { run: string }).run)
