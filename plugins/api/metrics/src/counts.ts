@@ -11,7 +11,7 @@ interface RequestSeries {
 
 /** Counts answers by method, route and status. Callers cannot create new label values. */
 export interface RequestCounts {
-  count(done: RequestDone): void
+  readonly count: (done: RequestDone) => void
   read(): MetricFamily[]
 }
 
@@ -83,7 +83,7 @@ const newSeries = (provider: string, model: string): ModelSeries => ({
 
 /** Counts calls, tokens and seconds by provider and model. Replies without a model call do not count. */
 export interface ModelCounts {
-  count(done: ModelDone): void
+  readonly count: (done: ModelDone) => void
   read(): MetricFamily[]
 }
 

@@ -97,8 +97,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
-  const { started } = report
-  const starting = new RunStarter({ started, store, queue, library, definitions, loader, reading, worker })
+  const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
   const maintenance = new RunMaintenance({ store, queue, worker: parts.worker, retentionMs, maxAgeMs, log, lasting })
