@@ -389,7 +389,7 @@ export function defineConfig<M extends readonly unknown[] = []>(config: ConfigFo
 }
 
 /** A reference in a value of the configuration, such as `${secret:db_password}`. */
-export interface ConfigReference {
+interface ConfigReference {
   /** The place of the value, below the section. */
   readonly keys: readonly string[]
   /** The name. Absent: what follows `${secret:` is not a name and a brace. */
@@ -400,7 +400,7 @@ export interface ConfigReference {
 const REFERENCE = /(\$?)\$\{secret:(?:([^}]*)\})?/g
 
 /** Lists the references in all texts of a value. */
-export function referencesIn(value: unknown, keys: readonly string[] = []): ConfigReference[] {
+function referencesIn(value: unknown, keys: readonly string[] = []): ConfigReference[] {
   if (typeof value === 'string') return value.includes('${secret:') ? inText(value, keys) : []
   if (Array.isArray(value)) return value.flatMap((item, at) => referencesIn(item, [...keys, String(at)]))
   return isTree(value) ? Object.entries(value).flatMap(([key, item]) => referencesIn(item, [...keys, key])) : []
@@ -416,14 +416,14 @@ const inText = (text: string, keys: readonly string[]): ConfigReference[] =>
 const AROUND: readonly string[] = ['oneOf', 'anyOf', 'allOf', 'not', 'contains']
 
 /** Whether a problem can be due to a reference that is not resolved yet. */
-export const canBeOfReference = ({ keys, keyword }: SchemaProblem, references: readonly ConfigReference[]): boolean =>
+const canBeOfReference = ({ keys, keyword }: SchemaProblem, references: readonly ConfigReference[]): boolean =>
   references.some(reference => {
     const isWithin = keys.every((key, at) => key === reference.keys[at])
     return isWithin && (keys.length === reference.keys.length || AROUND.includes(keyword))
   })
 
 /** Copies a value with the secrets in place of the references. A secret is not searched for references. */
-export function withSecrets(value: unknown, secrets: ReadonlyMap<string, string>): unknown {
+function withSecrets(value: unknown, secrets: ReadonlyMap<string, string>): unknown {
   if (typeof value === 'string')
     return value.replace(REFERENCE, (whole: string, escape: string, name?: string) =>
       escape === '$' ? whole.slice(1) : (secrets.get(name ?? '') ?? whole)

@@ -381,11 +381,7 @@ interface ServiceUser {
 }
 
 /** A service of which a plugin uses only its own items, by the token of the provider. */
-export function grantedService(
-  token: AnyService,
-  service: Readonly<Record<string, Method>>,
-  user: ServiceUser
-): Record<string, Method> {
+function grantedService(token: AnyService, service: Readonly<Record<string, Method>>, user: ServiceUser): Record<string, Method> {
   const { items } = token
   const methods = Object.entries(token.methods).map(([method, kind]): [string, Method] => {
     const isOfItem = items?.methods.includes(method) === true

@@ -105,7 +105,7 @@ export interface Tracer {
 }
 
 /** Who takes the spans of a host: the taps of its hooks. */
-export interface SpanOutlet {
+interface SpanOutlet {
   readonly isOn: () => boolean
   readonly isContentOn: () => boolean
   readonly spans: (spans: readonly Span[]) => void

@@ -332,7 +332,7 @@ const CODES: Readonly<Record<number, string>> = {
 const LONGEST = 65_536
 
 /** Cases for a format of errors: errors of each kind, also with a long text. */
-export function errorFormatCases({ open }: ItemUnderTest<ErrorFormat>): KitCase[] {
+function errorFormatCases({ open }: ItemUnderTest<ErrorFormat>): KitCase[] {
   const make = caseMaker(open)
   const each =
     (error: string) =>

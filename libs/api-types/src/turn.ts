@@ -159,5 +159,5 @@ export const errorEvent = ({ error, error_code, details }: ErrorRecord): ChatEve
 })
 
 /** `cached` is present only if the provider read a part of the input from its cache. */
-export const tokensOf = ({ input, output, total, cached }: TurnUsage): TurnUsage =>
+const tokensOf = ({ input, output, total, cached }: TurnUsage): TurnUsage =>
   cached ? { input, output, total, cached } : { input, output, total }

@@ -330,11 +330,7 @@ function fenced(text: string): string {
 }
 
 /** The updates that show past turns again: messages of the user and of the agent, and tool calls with their results. */
-export function* replayOf(
-  turns: readonly (readonly StoredMessage[])[],
-  tools: SlotView<Tool>,
-  cwd: string
-): Generator<SessionUpdate> {
+function* replayOf(turns: readonly (readonly StoredMessage[])[], tools: SlotView<Tool>, cwd: string): Generator<SessionUpdate> {
   for (const [at, turn] of turns.entries()) {
     const results = new Map(
       turn.flatMap(({ parts }) => parts.flatMap(part => (part.type === 'tool_result' ? [[part.id, part]] : [])))
@@ -352,7 +348,7 @@ export function* replayOf(
 }
 
 /** The same for a conversation of which only the messages can be read. */
-export function* replayMessages({ messages }: Pick<Conversation, 'messages'>): Generator<SessionUpdate> {
+function* replayMessages({ messages }: Pick<Conversation, 'messages'>): Generator<SessionUpdate> {
   for (const { role, content } of messages) if (content !== '') yield chunk(role, content)
 }
 

@@ -15,7 +15,7 @@ export interface CollectorOptions {
 }
 
 /** Counts of this worker. */
-export interface CollectorCounts {
+interface CollectorCounts {
   /** Traces that were kept. */
   readonly kept: number
   /** Traces that were not kept, because there were too many. */

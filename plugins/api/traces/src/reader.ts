@@ -18,13 +18,13 @@ export interface TraceQuery {
   readonly cursor?: string
 }
 
-export interface RootPage {
+interface RootPage {
   readonly roots: readonly RootRecord[]
   readonly next?: string
 }
 
 /** A trace: its roots, and a page of their spans. */
-export interface TracePage {
+interface TracePage {
   readonly roots: readonly RootRecord[]
   readonly spans: readonly StoredSpan[]
   readonly next?: string
@@ -44,7 +44,7 @@ const PAGE = 500
 const MOST_ROOTS = 1_000
 const ENTRIES = 20
 
-export const isAdmin = ({ principal: { scopes } }: CallContext): boolean => scopes.includes('admin') || scopes.includes('*')
+const isAdmin = ({ principal: { scopes } }: CallContext): boolean => scopes.includes('admin') || scopes.includes('*')
 
 export function createTraceReader(store: Store): TraceReader {
   return {

@@ -25,7 +25,7 @@ export type Field = (typeof FIELDS)[number]
 export type Counts = number[]
 
 /** What the counts of a row are counted by. Each row counts everything of its principal that has this label. */
-export const DIMENSIONS = ['total', 'route', 'status', 'model', 'conversation', 'workflow', 'tool'] as const
+const DIMENSIONS = ['total', 'route', 'status', 'model', 'conversation', 'workflow', 'tool'] as const
 export type Dimension = (typeof DIMENSIONS)[number]
 
 /** Bounds of the latencies, in milliseconds. The last bucket of a histogram is for all above. */

@@ -29,7 +29,7 @@ export interface UsageQuery {
 }
 
 /** Counts by label, of one bucket or of all. */
-export type CountsByLabel = ReadonlyMap<string, Counts>
+type CountsByLabel = ReadonlyMap<string, Counts>
 
 export interface UsagePoint {
   readonly start: number

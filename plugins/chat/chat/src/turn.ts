@@ -381,4 +381,4 @@ function jsonIn(text: string): Json | undefined {
   }
 }
 
-export const userMessage = (text: string): StoredMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
+const userMessage = (text: string): StoredMessage => ({ role: 'user', parts: [{ type: 'text', text }] })

@@ -208,7 +208,7 @@ interface Server {
 }
 
 /** Makes embeddings with `batchEmbedContents`, in as many requests as the API needs. Throws MODEL_FAILED. */
-export async function embedTexts(server: Server, request: EmbedRequest, ctx: CallContext): Promise<EmbedReply> {
+async function embedTexts(server: Server, request: EmbedRequest, ctx: CallContext): Promise<EmbedReply> {
   const { provider, upstream, version } = server
   const texts = textsOf(provider, request)
   const model = modelPath(request.model)

@@ -195,7 +195,7 @@ function piecesOf(text: string): string[] {
 const OTHERS = ' the, a, of, and, to, in, is, it, that, for, on, with, as, at, by, an, be, this, from, or, not'.split(',')
 
 /** The log probability of a piece of text, with `alternatives` less likely tokens. The same text always has the same. */
-export function logprobsOf(text: string, alternatives: number): ModelEvent {
+function logprobsOf(text: string, alternatives: number): ModelEvent {
   // The probability of the token is between 0.6 and 0.99.
   const probability = 0.6 + (hashOf(text) % 400) / 1000
   const said = tokenOf(text, probability)

@@ -174,7 +174,7 @@ const noVersion = (name: string) =>
   })
 
 /** The body of `POST /embeddings`. */
-export const embedBody = ({ model, input, dimensions }: EmbedRequest, preset: Preset): Tree => ({
+const embedBody = ({ model, input, dimensions }: EmbedRequest, preset: Preset): Tree => ({
   model,
   input,
   ...(dimensions === undefined ? {} : { [preset.dimensionsField ?? 'dimensions']: dimensions }),
@@ -182,7 +182,7 @@ export const embedBody = ({ model, input, dimensions }: EmbedRequest, preset: Pr
 })
 
 /** Reads the answer of `POST /embeddings`. Throws MODEL_FAILED. */
-export function readEmbeddings(provider: string, request: EmbedRequest, body: unknown): EmbedReply {
+function readEmbeddings(provider: string, request: EmbedRequest, body: unknown): EmbedReply {
   const data: unknown = isTree(body) ? body.data : undefined
   if (!Array.isArray(data) || data.length !== request.input.length) throw malformed(provider)
   const vectors: unknown[] = []

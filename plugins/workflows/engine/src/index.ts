@@ -40,9 +40,7 @@ export default definePlugin({
     scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(scope.config, folders, roots))
     scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))
     scope.add(MetricSources, 'workflows', service.metrics)
-    scope.tap(Host.hooks.ready, () => {
-      service.begin()
-    })
+    scope.tap(Host.hooks.ready, service.begin)
     scope.tap(Peers.hooks.message, ({ topic, message }) => service.onPeerMessage(topic, message))
     scope.tap(Host.hooks.closing, ({ limitMs = Infinity }) => service.drain(limitMs), FIRST)
     return service.workflows

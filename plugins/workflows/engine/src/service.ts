@@ -55,7 +55,7 @@ export interface WorkflowService {
   readonly check: Check
   readonly metrics: MetricSource
   /** Starts taking runs from the queue, and maintenance. */
-  readonly begin: () => void
+  readonly begin: () => undefined
   /** Handles a message of another worker. */
   onPeerMessage(topic: string, message: unknown): Promise<void>
   drain(limitMs: number): Promise<void>
@@ -99,8 +99,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const definitions = new Definitions({ library, loader, types })
   const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
-  const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
-  const maintenance = new RunMaintenance({ store, queue, worker: parts.worker, retentionMs, maxAgeMs, log, lasting })
+  const maintenance = createMaintenance(parts)
   return {
     check: createCheck(worker, store),
     metrics: {
@@ -109,10 +108,11 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     },
     workflows: contractOf({ library, checker, starting, reading, runActions, worker, syncWaitMs: config.sync_wait_ms }),
     begin() {
-      if (!isServer) return
+      if (!isServer) return undefined
       void worker.take()
       maintenance.begin()
       problemLog.begin()
+      return undefined
     },
     async onPeerMessage(topic, message) {
       if (topic === NEWS) await worker.news((message as { run: string }).run)
@@ -123,6 +123,11 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       await worker.drain(limitMs)
     },
   }
+}
+
+function createMaintenance({ store, queue, worker, config, log, lasting }: ServiceDependencies): RunMaintenance {
+  const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
+  return new RunMaintenance({ store, queue, worker, retentionMs, maxAgeMs, log, lasting })
 }
 
 interface Components {
