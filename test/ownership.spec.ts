@@ -92,13 +92,19 @@ describe('what belongs to a principal', () => {
     })
   }
 
-  /** Routes with tests of their own, below or in their plugins: they name no conversation of svc. */
+  /** Routes with tests of their own, below, in their plugins or in test/management. They read no conversation. */
   const OTHERS = [
     'GET /api/v1/conversations',
     'POST /api/v1/chat/answer',
+    'GET /api/v1/events',
+    'GET /api/v1/series',
+    'GET /api/v1/traces',
+    'GET /api/v1/usage',
     'POST /v1/messages',
     'POST /v1/messages/count_tokens',
+    'POST /v1/models/{name}',
     'POST /v1/responses',
+    'POST /v1beta/models/{name}',
   ]
 
   it('is all that the server has of chats and conversations, and whatever else takes the id of one', async () => {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -157,6 +157,9 @@ describe('the store of a running server', () => {
   })
 })
 
+/** Bytes left for conversations before the disk is full. */
+const ROOM = 500_000
+
 describe('the store of a running server on a small disk', () => {
   it('is 503 and shown in /health while it is full or read-only, has all that was acknowledged, and works once there is room', async function () {
     const disk = await mkdtemp(join(tmpdir(), 'svc-disk-'))
@@ -165,7 +168,8 @@ describe('the store of a running server on a small disk', () => {
     try {
       await using service = await startService({ env: { SVC_STORE__PATH: join(mounted, 'svc.db') } })
       const filler = join(mounted, 'filler')
-      await writeFile(filler, Buffer.alloc(500_000))
+      const { bavail, bsize } = await statfs(mounted)
+      await writeFile(filler, Buffer.alloc(Math.max(0, bavail * bsize - ROOM)))
       const acknowledged: string[] = []
       for (let status = 200; status === 200; ) {
         const said = await talk(service, 'x'.repeat(20_000))

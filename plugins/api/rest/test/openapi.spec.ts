@@ -82,6 +82,7 @@ describe('GET /openapi.json', () => {
       'POST /api/v1/conversations',
       'GET /api/v1/conversations/{id}',
       'DELETE /api/v1/conversations/{id}',
+      'GET /api/v1/doctor',
       'GET /api/v1/me',
       'POST /api/v1/mode/switch',
       'POST /api/v1/model/switch',

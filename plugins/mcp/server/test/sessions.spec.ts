@@ -144,7 +144,7 @@ describe('a session', () => {
     }
     await using mcpHost = await startMcpHost({
       give: [item(Resources, 'clock', clock)],
-      mcp: { sessions: { idle_timeout_ms: 50 } },
+      mcp: { sessions: { idle_timeout_ms: 2_000 } },
     })
     const session = await begin(mcpHost.url)
     await session.request('resources/subscribe', { uri: 'test://clock' })

@@ -31,7 +31,7 @@ export async function unavailable(work: Promise<unknown>, folder: string, reason
 export function smallDisk(path: string): string | undefined {
   mkdirSync(path)
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path], { stdio: 'ignore' })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', path], { stdio: 'ignore' })
     return undefined
   } catch {
     return 'this machine lets no test mount a small disk'
