@@ -164,7 +164,7 @@ describe('the store of a running server on a small disk', () => {
   it('is 503 and shown in /health while it is full or read-only, has all that was acknowledged, and works once there is room', async function () {
     const disk = await mkdtemp(join(tmpdir(), 'svc-disk-'))
     const mounted = join(disk, 'small')
-    skipBecause(this, smallDisk(mounted))
+    skipBecause(this, smallDisk(mounted, 2))
     try {
       await using service = await startService({ env: { SVC_STORE__PATH: join(mounted, 'svc.db') } })
       const filler = join(mounted, 'filler')

@@ -28,10 +28,10 @@ export async function unavailable(work: Promise<unknown>, folder: string, reason
 }
 
 /** Mounts a small file system of its own; says why this machine lets no test do so. */
-export function smallDisk(path: string): string | undefined {
+export function smallDisk(path: string, mebibytes = 1): string | undefined {
   mkdirSync(path)
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', path], { stdio: 'ignore' })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path], { stdio: 'ignore' })
     return undefined
   } catch {
     return 'this machine lets no test mount a small disk'
