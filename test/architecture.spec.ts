@@ -106,7 +106,7 @@ const hooksIn = (text: string) =>
 const sortedSet = (names: readonly string[]) => [...new Set(names)].sort()
 
 describe('the architecture', () => {
-  it('has a kernel that knows no domain', () => {
+  it('has a kernel that does not refer to any feature', () => {
     const outside = ({ from }: ImportFound, file: string) => KERNEL_FOLDERS.every(folder => leaves(from, file, folder))
     expect(imports(KERNEL, (item, file) => outside(item, file) || /^@svc\/|koa|oclif/.test(item.from))).to.deep.equal([])
     expect(undeclared('core/kernel')).to.deep.equal([])
@@ -158,7 +158,7 @@ describe('the architecture', () => {
         expect(undeclared(folder)).to.deep.equal([])
       })
 
-      it('has noun files that do not know the host', () => {
+      it('imports the host only in index.ts', () => {
         const HOST =
           /^(definePlugin|startHost|planHost|RunningHost|HostOptions|Plan|Plugin|Scope|findConfig|mergeConfig|defineConfig|importFrom|readManifest|\*)$/
         const nouns = source(folder).filter(file => file !== `${folder}/src/index.ts` && folder !== MANAGER)

@@ -31,7 +31,7 @@ describe('a question about a tool', () => {
     })
   )
 
-  it('is answered whichever worker takes the answer', async home => {
+  it('can be answered through any worker', async home => {
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
     // connections are dealt out in turn: in one of the two orders each answer reaches the worker that did not ask
@@ -53,7 +53,7 @@ describe('a question about a tool', () => {
     }
   })
 
-  it('is free when its client leaves: the conversation goes on, and the answer comes too late', async home => {
+  it('ends when its client disconnects: the conversation continues, and a later answer is rejected', async home => {
     await using service = await startService({ home })
     const client = clientOf(service.url)
     const first = await client.post('/api/v1/chat', { message: 'begin' })

@@ -26,7 +26,7 @@ async function carefulPlace() {
 }
 
 describe('svc chat without a terminal to ask questions', () => {
-  it('has a tool that asks denied, and says why, with a server and without', async () => {
+  it('denies a tool that asks, and reports the reason, with and without a server', async () => {
     await using workspace = await carefulPlace()
     const server = await workspace.serve()
     for (const way of [['--local'], []]) {
@@ -63,7 +63,7 @@ describe('svc chat --tools', () => {
 
 describe('svc chat --json', () => {
   const it = sideBySide()
-  it('tells in a record too what fails before the turn, and ends with 1', async () => {
+  it('prints an error record for a failure before the turn, and exits with 1', async () => {
     await using workspace = await makeWorkspace()
     const { code, out, err } = await workspace.svc(['chat', '--json', '--port', '1', 'hi'])
     expect([code, err]).to.deep.equal([1, ''])

@@ -43,7 +43,7 @@ describe('svc chat without a server', () => {
     expect(stdout).to.equal('You said: Sum this up\n\na long text\n')
   })
 
-  it('waits for nothing beside its message where a program left its standard input open', async () => {
+  it('does not wait for a standard input that stays open if a message is given', async () => {
     await using workspace = await makeWorkspace()
     const child = workspace.start(['chat', 'hello'])
     const [code] = (await once(child, 'exit')) as [number]
@@ -78,7 +78,7 @@ describe('svc chat without a server', () => {
     expect(err).to.match(/^INVALID_VALUE\n  conversation_id not found\n/)
   })
 
-  it('says who there is when a provider or model is unknown', async () => {
+  it('lists the available providers or models if the given one is unknown', async () => {
     await using workspace = await makeWorkspace()
     const provider = await workspace.svc(['chat', '--provider', 'nope', 'hi'])
     expect(provider.err).to.equal('PROVIDER_NOT_FOUND\n  there is no provider "nope"\n  Use one of: local\n')
@@ -151,7 +151,7 @@ describe('svc chat, with a server and without', () => {
     ['an unknown conversation', ['--conversation', 'conv_nope', 'hi']],
   ]
 
-  it('tells events and errors in the same terms', async () => {
+  it('reports events and errors in the same format', async () => {
     await using workspace = await makeWorkspace()
     const server = await workspace.serve()
     for (const [what, args] of asks) {
@@ -184,7 +184,7 @@ describe('svc chat with a server', () => {
     await server.end()
   })
 
-  it('tells the error record of a server that refuses', async () => {
+  it('reports the error record of a server that rejects the request', async () => {
     await using workspace = await makeWorkspace()
     const server = await workspace.serve()
     const { code, err } = await workspace.svc(['chat', '--url', server.url, '--model', 'nope', 'hi'])
@@ -207,7 +207,7 @@ describe('svc chat with a server', () => {
     }
   })
 
-  it('takes its credential nowhere else when the server redirects, and says where that would be', async () => {
+  it('does not follow a redirect with its credential, and reports the target', async () => {
     await using workspace = await makeWorkspace()
     await using elsewhere = await openUpstream((_, reply) => reply.json(200, {}))
     await using server = await openUpstream((_, reply) => reply.redirect(307, `${elsewhere.url}/api/v1/chat/stream`))

@@ -72,7 +72,7 @@ describe('svc chat on a terminal', () => {
     expect(await chat.ends()).to.equal(0)
   })
 
-  it('asks about calls of one round one after the other, through a server too', async () => {
+  it('asks about the tool calls of one model step one at a time, also through a server', async () => {
     await using workspace = await carefulPlace()
     const server = await workspace.serve(['--workers', '2'])
     await server.said(/worker \d+ is ready/)
@@ -92,7 +92,7 @@ describe('svc chat on a terminal', () => {
     await server.end()
   })
 
-  it('takes Ctrl-C at a question for the turn: nothing has run, and the chat goes on', async () => {
+  it('cancels the turn at Ctrl-C during a question: no tool runs, and the chat continues', async () => {
     await using workspace = await carefulPlace()
     const chat = await chatting(workspace)
     await chat.says(NOTE, CHOICES)
@@ -127,7 +127,7 @@ describe('svc chat on a terminal', () => {
     expect(await slow.code()).to.equal(0)
   })
 
-  it('keeps the lines that were typed for the next chat, but no answers, no doubles and none that begins with a blank', async () => {
+  it('keeps typed lines in the history, except answers, duplicates and lines that begin with a space', async () => {
     await using workspace = await carefulPlace()
     const chat = await chatting(workspace)
     await chat.says(NOTE, CHOICES)
@@ -199,7 +199,7 @@ describe('svc chat on a terminal', () => {
     await server.end()
   })
 
-  it('switches a server only after it has said that this is for all its clients', async () => {
+  it('switches a server only after a warning that this affects all its clients', async () => {
     await using workspace = await makeWorkspace()
     const server = await workspace.serve()
     const mode = async () => ((await (await fetch(`${server.url}/api/v1/modes`)).json()) as { active: string }).active
@@ -214,7 +214,7 @@ describe('svc chat on a terminal', () => {
     await server.end()
   })
 
-  it('obeys nothing that a model says to the terminal', async () => {
+  it('executes no terminal control sequence from a model', async () => {
     await using workspace = await makeWorkspace()
     const tty = await terminal(workspace, ['chat', 'red \u001b[31m alert \u009b2J'])
     await tty.sees('You said: red [31m alert 2J')

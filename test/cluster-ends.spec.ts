@@ -13,7 +13,7 @@ import { startTwo, configure, workersOf, get, post, EACH, metric, clientTo, outc
 
 const ctx = () => systemContext(AbortSignal.timeout(30_000))
 
-describe('workers of one server that has them to itself', () => {
+describe('workers of a server', () => {
   const it = sideBySideIn<string>(run =>
     inNewHome(async home => {
       await configure(home)
@@ -21,7 +21,7 @@ describe('workers of one server that has them to itself', () => {
     })
   )
 
-  it('sum up what each provider was asked, through a death and a reload', async home => {
+  it('report the sum of requests per provider, also after a crash and a reload', async home => {
     await using service = await startTwo({ home })
     const asked = async () => {
       const { providers } = (await get(service.url, '/api/v1/status')).body as { providers: { local: { requests: number } } }
@@ -45,7 +45,7 @@ describe('workers of one server that has them to itself', () => {
     expect(await seen()).to.deep.equal(EACH.map(() => 13))
   })
 
-  it('lose no count with one that is killed, and what is under way in it fails at once', async home => {
+  it('keep the counts of a killed worker, and its running requests fail immediately', async home => {
     await using service = await startTwo({ home })
     const ready = (times: number) => service.seen(/"event":"worker_ready"/, times)
     const active = async () => ((await get(service.url, '/api/v1/status')).body as { requests_active: number }).requests_active
@@ -70,7 +70,7 @@ describe('workers of one server that has them to itself', () => {
     }
   })
 
-  it('free a conversation at once when the worker that writes in it is killed', async home => {
+  it('release a conversation immediately when its worker is killed', async home => {
     await using service = await startTwo({ home, env: { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__QUEUE_TIMEOUT_MS: '5000' } })
     const first = await post(service.url, '/api/v1/chat', { message: 'one' })
     const { conversation_id } = first.body as { conversation_id: string }
@@ -85,7 +85,7 @@ describe('workers of one server that has them to itself', () => {
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
   })
 
-  it('are replaced when a tool of a turn blocks them, and what waits for them is cut off; the others serve on, that conversation too', async home => {
+  it('are replaced when a tool blocks them, and their requests fail; other workers keep serving, including that conversation', async home => {
     await using service = await startTwo({ home, env: { SVC_SERVER__HANG_TIMEOUT_MS: '1000' } })
     const { conversation_id } = (await post(service.url, '/api/v1/chat', { message: 'one' })).body as { conversation_id: string }
     const [hanging, serving] = await workersOf(home)
@@ -107,7 +107,7 @@ describe('workers of one server that has them to itself', () => {
     expect(new Set(await Promise.all(EACH.map(async () => (await get(service.url, '/pid')).text))).size).to.equal(2)
   })
 
-  it('end the server with a clear message when they die again and again', async home => {
+  it('stop the server with a clear message after repeated crashes', async home => {
     const service = await startService({ home })
     const ended = once(service.child, 'exit')
     await writeFile(join(home, 'deadly'), '')
@@ -118,7 +118,7 @@ describe('workers of one server that has them to itself', () => {
     expect(delays).to.deep.equal([0, 200, 400, 800])
   }).timeout(60_000)
 
-  it('say that they are not ready as soon as the server ends, and end what they began', async home => {
+  it('report that they are not ready when the server drains, and finish running requests', async home => {
     await using service = await startTwo({ home })
     const client = createClient(service.url, { keepAlive: false })
     const body = { message: '/pace 30\none two three four five six seven eight nine ten eleven twelve' }

@@ -19,7 +19,7 @@ describe('workers of one server', () => {
     await rm(home, { recursive: true, force: true })
   })
 
-  it('are summed up in /metrics and status, whichever answers', async () => {
+  it('report the sum of all workers in /metrics and status', async () => {
     for (let i = 0; i < 10; i++) await get(service.url, '/pid')
     const counts = await Promise.all(EACH.map(() => metric(service.url, 'svc_requests_total', 'route="/pid"')))
     expect(counts).to.deep.equal(EACH.map(() => 10))
@@ -53,7 +53,7 @@ describe('workers of one server', () => {
     expect(historyProblems(history)).to.deep.equal([])
   })
 
-  it('delete a conversation that one of them is just making, whichever is asked', async () => {
+  it('delete a conversation that another worker is creating', async () => {
     for (const round of EACH) {
       const client = createClient(service.url, { keepAlive: false })
       const body = { message: '/pace 40\none two three four five six seven eight nine ten eleven twelve' }
@@ -69,7 +69,7 @@ describe('workers of one server', () => {
     }
   })
 
-  it('have all taken a switch when it is answered', async () => {
+  it('have all applied a switch before it is answered', async () => {
     const effective = async () => Promise.all(EACH.map(async () => (await get(service.url, '/api/v1/config/effective')).body))
     for (const [profile, mode] of [
       ['other', 'plan'],
@@ -85,7 +85,7 @@ describe('workers of one server', () => {
     for (const seen of await effective()) expect(seen).to.deep.include({ override: { provider: 'local', model: 'local-small' } })
   })
 
-  it('hold back the answer of a switch while one of them has not taken it: until it goes on, or is dead and replaced', async () => {
+  it('delay the answer to a switch until every worker has applied it or was replaced', async () => {
     for (const [profile, signal] of [
       ['default', 'SIGCONT'],
       ['other', 'SIGKILL'],

@@ -17,7 +17,7 @@ async function workerOf(home: string): Promise<number> {
 describe('connections of svc serve', () => {
   const it = sideBySideIn(inNewHome)
 
-  it('are neither refused nor left hanging while its only worker is killed and replaced', async home => {
+  it('are not refused and do not hang while the only worker is killed and replaced', async home => {
     await using service = await startService({ home })
     const clients = askOn(portOf(service.url), 8, '/health/live')
     for (const kills of [1, 2]) {
@@ -33,7 +33,7 @@ describe('connections of svc serve', () => {
     expect(reset, 'those that the dead workers held').to.be.at.most(2 * 8)
   })
 
-  it('that stay silent, or within their headers, are cut off in time', async home => {
+  it('are closed in time if they send nothing or stop within the headers', async home => {
     await using service = await startService({ home, env: { SVC_SERVER__HEADERS_TIMEOUT_MS: '300' } })
     const [silent, halfway] = [await openSilent(portOf(service.url)), await openSilent(portOf(service.url))]
     const ended = once(silent.resume(), 'close')
@@ -43,6 +43,6 @@ describe('connections of svc serve', () => {
     await Promise.all([ended, once(halfway, 'close')])
     expect(text)
       .to.match(/^HTTP\/1.1 400 /)
-      .and.include('did not come in time')
+      .and.include('was not received in time')
   })
 })

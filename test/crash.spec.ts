@@ -40,7 +40,7 @@ describe('a service that is killed', () => {
     expect(ledger.acknowledged).to.be.greaterThan(ROUNDS * 10)
   }).timeout(120_000)
 
-  it('counts no request as running whose worker was killed', async home => {
+  it('does not count requests of a killed worker as running', async home => {
     const args = ['--workers', '2']
     await using service = await startService({ home, args, env: { SVC_CHAT__START_AFTER_MS: '0' } })
     await service.seen(/"event":"worker_ready"/)
@@ -66,7 +66,7 @@ describe('a service that is killed', () => {
     expect((await connect().get('/api/v1/status')).body).to.include({ requests_active: 1 })
   })
 
-  it('goes on with a new worker when its worker is killed: nothing acknowledged is lost', async home => {
+  it('replaces a killed worker and loses nothing that it acknowledged', async home => {
     await using service = await startService({ home })
     const ledger = newLedger()
     for (const seed of [1, 2]) {
@@ -82,7 +82,7 @@ describe('a service that is killed', () => {
     expect(health.status).to.equal(200)
   }).timeout(60_000)
 
-  it('frees the conversation of a turn that died with its worker, long before its lease runs out', async home => {
+  it('releases the conversation of a turn whose worker was killed, long before the lease expires', async home => {
     // the lease is half a minute, a turn waits for five seconds
     await using service = await startService({ home, env: { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__QUEUE_TIMEOUT_MS: '5000' } })
     const client = createClient(service.url, { keepAlive: false })
@@ -101,7 +101,7 @@ describe('a service that is killed', () => {
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
   })
 
-  it('frees the conversation of a turn that died with its whole server, long before its lease runs out', async home => {
+  it('releases the conversation of a turn whose server was killed, long before the lease expires', async home => {
     const shared = { home, env: { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__QUEUE_TIMEOUT_MS: '5000' } }
     const killed = await startService(shared)
     const client = createClient(killed.url, { keepAlive: false })
@@ -116,7 +116,7 @@ describe('a service that is killed', () => {
     expect(next.body).to.include({ response: 'You said: three (turn 2)' })
   })
 
-  it('keeps the profile, override and mode that were switched, but a new server begins anew', async home => {
+  it('keeps a switched profile, override and mode after a worker crash; a new server resets them', async home => {
     const post = async (url: string, path: string, body: unknown) => {
       const client = createClient(url, { keepAlive: false })
       expect((await client.post(path, body)).status).to.equal(200)

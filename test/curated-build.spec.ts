@@ -42,7 +42,7 @@ describe('the curated build', () => {
       expect(await providersWith([variable])).to.deep.equal(entry)
     })
 
-  it('has nothing but local without a key', async () => {
+  it('has only the provider local without a key', async () => {
     expect(await providersWith([])).to.deep.equal({})
   })
 
@@ -50,7 +50,7 @@ describe('the curated build', () => {
     expect(Object.keys(await providersWith(VARIABLES))).to.deep.equal(NAMES)
   })
 
-  it('is what `svc config show` tells of it, without a key', async () => {
+  it('is shown by `svc config show`, without keys', async () => {
     await inNewHome(async home => {
       const env = Object.fromEntries(VARIABLES.map(name => [name, 'sk-curated']))
       const args = ['config', 'show', 'providers', '--json', '--config', fileURLToPath(FILE)]

@@ -35,7 +35,7 @@ describe('the workflows of the examples', function () {
   }
   const text = (name: string) => readFile(join(room.folder, name), 'utf8')
 
-  it('are all run here, and none has anything wrong with it', async () => {
+  it('are all tested in this file, and are valid', async () => {
     const all = await room.workflows.list(room.ctx)
     expect(all.flatMap(({ name, problems = [] }) => problems.map(problem => ({ name, ...problem })))).to.deep.equal([])
     expect(all.map(({ name }) => `${name}.yaml`).sort()).to.deep.equal(readdirSync(join(EXAMPLE, 'workflows')).sort())
@@ -73,7 +73,7 @@ describe('the workflows of the examples', function () {
     expect(await play('research-with-critic', { input: none })).to.deep.equal({ answer: null, sound: false, sources: [] })
   })
 
-  it('release-notes publishes what a person likes', async () => {
+  it('release-notes publishes a text after a person approves it', async () => {
     const parameters = { version: '1.2.0' }
     const result = await play('release-notes', { parameters, answers: { ask: 'publish' } })
     expect(result).to.deep.equal({ published: true, file: 'RELEASE_NOTES.md', fixed: ['Fix the sum of the cart'] })

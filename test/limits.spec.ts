@@ -68,7 +68,7 @@ describe('limits of a server with four workers', () => {
     return service
   }
 
-  it('let exactly as many of 1,000 requests through as they say, and know the day after a restart', async () => {
+  it('accept exactly the configured number of 1,000 concurrent requests, and keep the daily count after a restart', async () => {
     const from = Math.floor(Date.now() / 1000)
     {
       await using service = await start(MINUTE)
@@ -89,7 +89,7 @@ describe('limits of a server with four workers', () => {
   })
 })
 
-describe('what holds over the workers of a server with four of them', () => {
+describe('limits that the four workers of a server share', () => {
   const limited = async (server: object) => {
     const home = await newHome()
     await configureFew(home, { server }, ['auth-api-key'])
@@ -103,7 +103,7 @@ describe('what holds over the workers of a server with four of them', () => {
     return { ...service, [Symbol.asyncDispose]: () => service.kill().then(() => rm(home, { recursive: true })) }
   }
 
-  it('ten refused credentials a minute, however many guess at once on connections of their own', async () => {
+  it('allow ten invalid credentials a minute, also with 100 concurrent guesses on separate connections', async () => {
     await using service = await limited({ auth: { enabled: true } })
     const client = createClient(service.url, { keepAlive: false })
     const guess = (value: string) => client.send({ method: 'GET', path: PATH, headers: { 'x-api-key': value } })
@@ -118,7 +118,7 @@ describe('what holds over the workers of a server with four of them', () => {
       )
   })
 
-  it('what a principal has open: exactly as much as it may, also where that is less than there are workers', async () => {
+  it('allow exactly the maximum of open streams per principal, even if it is less than the number of workers', async () => {
     for (const limit of [1, 8]) {
       await using service = await limited({ max_streams_per_principal: limit })
       const { opened, refused } = await openMany(service.url, 5 * limit + 15)
@@ -131,7 +131,7 @@ describe('what holds over the workers of a server with four of them', () => {
     }
   })
 
-  it('a stream and one request after the other, whichever worker has it: none is refused', async () => {
+  it('accept sequential requests beside an open stream on any worker', async () => {
     await using service = await limited({ max_requests_per_principal: 2 })
     await openMany(service.url, 1)
     const statuses = new Map<number, number>()
@@ -142,7 +142,7 @@ describe('what holds over the workers of a server with four of them', () => {
     expect([...statuses]).to.deep.equal([[200, 200]])
   })
 
-  describe('of the streams that one principal has open', () => {
+  describe('the limit of open streams of one principal', () => {
     let service: Service
     let open: readonly OpenStream[]
     before(async () => {
@@ -151,7 +151,7 @@ describe('what holds over the workers of a server with four of them', () => {
     })
     after(() => service[Symbol.asyncDispose]())
 
-    it('those of a worker that is killed: their places are free, and only those', async () => {
+    it('no longer counts the streams of a killed worker, and counts all others', async () => {
       const cut: OpenStream[] = []
       for (const openStream of open) openStream.rest().catch(() => cut.push(openStream))
       using server = await reachServer(service.home)
@@ -163,7 +163,7 @@ describe('what holds over the workers of a server with four of them', () => {
       open = [...open.filter(openStream => !cut.includes(openStream)), ...again.opened]
     })
 
-    it('all through a reload: the old workers, which end them, count too', async () => {
+    it('counts the streams of old workers during a reload', async () => {
       using server = await reachServer(service.home)
       expect((await server.control.reload(systemContext(AbortSignal.timeout(60_000)))).problems).to.deep.equal([])
       expect((await openMany(service.url, 12)).opened).to.deep.equal([])

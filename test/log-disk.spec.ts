@@ -13,7 +13,7 @@ const PADDING = 'x'.repeat(1000)
 describe('the log of a worker on a disk that is full for a while', function () {
   this.timeout(60_000)
 
-  it('goes on once there is room, with what may wait until then, and says how much is missing', async function () {
+  it('continues when there is space again, writes buffered lines, and logs how many lines were lost', async function () {
     await using folder = await temporaryFolder()
     const disk = join(folder.path, 'disk')
     skipBecause(this, smallDisk(disk))

@@ -92,7 +92,7 @@ describe('bridged tool servers in a running service', () => {
     expect((links.body['content'] as { type: string }[]).filter(({ type }) => type === 'resource_link')).to.have.length(2)
   })
 
-  it('reach clients of the protocol as they are, with what this service does not know', async () => {
+  it('pass results to MCP clients unchanged, including unknown content types and metadata', async () => {
     const client = new Client({ name: 'test', version: '1.0.0' })
     await client.connect(new StreamableHTTPClientTransport(new URL(`${service.url}/mcp`)))
     const { content, structuredContent, _meta } = await client.request(
@@ -127,7 +127,7 @@ describe('bridged tool servers in a running service', () => {
     for (const name of ['absent', 'flood']) expect(metrics).to.match(new RegExp(`server="${name}"`))
   })
 
-  it('never hear what their callers came with', async () => {
+  it('receive no credentials of their callers', async () => {
     const secrets = { authorization: 'Bearer inbound-1', 'x-api-key': 'inbound-2', cookie: 'session=inbound-3' }
     const answer = await post(`${service.url}/tools/remote__headers/call`, {}, secrets)
     const [{ text }] = answer.body['content'] as [{ text: string }]
@@ -135,7 +135,7 @@ describe('bridged tool servers in a running service', () => {
     expect(text).to.not.include('inbound-')
   })
 
-  it('are added and started by no route, whatever it is sent', async () => {
+  it('cannot be added or started through any route', async () => {
     const canary = join(service.home, 'canary')
     const script = `require('node:fs').writeFileSync(${JSON.stringify(canary)}, '')`
     const server = { name: 'planted', command: process.execPath, args: ['-e', script] }
@@ -173,7 +173,7 @@ describe('bridged tool servers in a running service', () => {
       .and.not.match(/svc_mcp_client_state\{[^}]*planted/)
   })
 
-  it('tell a caller who is down, and serve again when they are back', async () => {
+  it('return an error that names a stopped server, and work again after its restart', async () => {
     const port = Number(new URL(remote.url).port)
     await remote[Symbol.asyncDispose]()
     const down = await call(service, 'remote__echo', { text: 'anybody?' })
@@ -188,7 +188,7 @@ describe('bridged tool servers in a running service', () => {
     }
   })
 
-  it('lose one call when they die, and only that', async () => {
+  it('lose only the running call when they crash', async () => {
     const died = await call(service, 'flood__die')
     expect(died.status).to.be.oneOf([500, 503])
     expect((await call(service, 'everything__echo', { message: 'alive' })).status).to.equal(200)

@@ -122,7 +122,7 @@ describe('a tool server behind several workers', () => {
     await run(home).finally(() => rm(home, { recursive: true, force: true }))
   })
 
-  it('is one process, which all of them use; another takes over when its owner dies, and calls go on', async home => {
+  it('runs as one process for all workers; another worker takes over when its owner is killed, and calls continue', async home => {
     await using service = await startService({ home, args: ['--workers', '4'] })
     await service.seen(/"event":"worker_ready"/, 3)
     await everywhere(service, 4, info => info.state === 'connected' && info.tools.includes('echo'))
@@ -144,7 +144,7 @@ describe('a tool server behind several workers', () => {
     await everywhere(service, 3, info => info.state === 'connected' && info.since >= killedAt)
   })
 
-  it('that comes back with other words is out of use in all of them, until they are approved', async home => {
+  it('is disabled in all workers if its tool descriptions changed after a restart, until they are approved', async home => {
     const clients = [{ name: 'one', ...hostileCommand({ fickle: 'start' }) }]
     await configureFew(home, { plugins: [DOOR], mcp: { clients } }, ['mcp-client'])
     await using service = await startService({ home, args: ['--workers', '2'] })
@@ -162,14 +162,14 @@ describe('a tool server behind several workers', () => {
     expect((await echoes(service)).map(textOf)).to.deep.equal(UP_TO_8)
   })
 
-  it('comes back with the next worker where all have died at once, without waiting for the lease of the dead', async home => {
+  it('starts with the next worker after all have crashed, without waiting for the old lease to expire', async home => {
     await using service = await startService({ home })
     await everywhere(service, 1, info => info.state === 'connected')
     process.kill(await parentOf((await processes(service, 1))[0]!), 'SIGKILL')
     await goesOn(service)
   })
 
-  it('is handed on in a reload, where calls in flight end and others wait for nothing, and is switched by a command for all', async home => {
+  it('moves to the new workers in a reload without failed calls, and a command enables or disables it on all workers', async home => {
     await using service = await startService({ home, args: ['--workers', '2'] })
     await everywhere(service, 2, info => info.state === 'connected')
     const before = await processes(service, 2)

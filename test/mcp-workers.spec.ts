@@ -102,7 +102,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     await session.end()
   })
 
-  it('have one stream of their own, and hear of changes on it, wherever it was opened', async () => {
+  it('allow one stream, which receives notifications on any worker', async () => {
     for (const at of [1, 2, 3]) {
       const session = await begin(service.url)
       const stream = await session.open()
@@ -115,7 +115,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     }
   })
 
-  it('hear that the client has left its stream, wherever it was opened', async () => {
+  it('detect that the client has closed its stream on any worker', async () => {
     const session = await begin(service.url)
     for (let round = 0; round < 4; round++) {
       let stream = await session.open()
@@ -139,7 +139,7 @@ describe('sessions of the tool protocol, with four workers', () => {
     }
   })
 
-  it('of a worker that dies are not there any more, others are; their clients begin anew', async () => {
+  it('end with their worker, while others continue; their clients start new sessions', async () => {
     const sessions = await Promise.all(EVERYWHERE.map(() => begin(service.url)))
     const workers = new Set(sessions.map(workerOf))
     expect(workers.size).to.be.at.least(2)

@@ -26,7 +26,7 @@ const DOWN: Answerer = (_request, reply) => reply.json(503, { error: { message: 
 const PROFILES = 'default: d\nprofiles:\n  d: { provider: main, model: m, fallback: [{ provider: spare, model: m }] }\n'
 
 describe('an outage of a provider, seen from outside', () => {
-  it('costs no turn, streamed or not; /metrics tells retries, fallbacks, breaker and what was paid', async () => {
+  it('loses no turn, streamed or not; /metrics counts retries, fallbacks, breaker states and costs', async () => {
     await inNewHome(async home => {
       await using main = await openUpstream(saying('main'))
       await using spare = await openUpstream(saying('spare'))

@@ -19,7 +19,7 @@ const MAY = [
   /^(cli|plugins\/admin\/plugin-manager\/src\/commands\/server)\//, // to the server that a person names
 ]
 
-describe('the ways out of the process', () => {
+describe('modules that open outgoing connections', () => {
   const found = ['core', 'libs', 'plugins', 'cli']
     .flatMap(folder => filesBelow(folder, /\.m?ts$/))
     .filter(file => !/\/(test|testing|dist)\//.test(file))
@@ -29,11 +29,11 @@ describe('the ways out of the process', () => {
         .flatMap((line, at) => (WAYS.test(line) && !NONE.test(line) ? [`${file}:${at + 1} ${line.trim()}`] : []))
     )
 
-  it('are in few hands: what goes out on a user’s word is looked at', () => {
+  it('are those in the list; all other code uses @svc/safe-fetch', () => {
     expect(found.filter(place => !MAY.some(item => item.test(place)))).to.deep.equal([])
   })
 
-  it('are found where they are', () => {
+  it('are found by the scan', () => {
     for (const item of MAY.slice(0, 5))
       expect(
         found.some(place => item.test(place)),

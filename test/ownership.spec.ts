@@ -107,7 +107,7 @@ describe('what belongs to a principal', () => {
     'POST /v1beta/models/{name}',
   ]
 
-  it('is all that the server has of chats and conversations, and whatever else takes the id of one', async () => {
+  it('includes every route that takes the id of a chat or conversation', async () => {
     const { json } = await ask(key, 'GET', '/openapi.json')
     const paths = json.paths as Record<string, Record<string, { requestBody?: unknown; parameters?: unknown }>>
     const served = Object.entries(paths).flatMap(([path, methods]) =>
@@ -138,7 +138,7 @@ describe('what belongs to a principal', () => {
     [`POST ${RUNS}/{id}/cancel`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/cancel`),
   }
 
-  it('is a run of a workflow as well: 404 to another on every route, word for word like an unknown id, and in no list of his', async () => {
+  it('includes runs of workflows: other principals get 404 on every route, as for an unknown id, and do not see them in lists', async () => {
     const id = await run(anna)
     const before = (await statusOf(anna, id)).json
     for (const [route, named] of Object.entries(RUN_ROUTES)) {
@@ -186,7 +186,7 @@ describe('what belongs to a principal', () => {
     expect(result?.data).to.include({ success: true })
   })
 
-  it('is known by name in the access log, in the hook of each request and in those of its turn', async () => {
+  it('appears with the name of its owner in the access log, the request hook and the hooks of its turn', async () => {
     const id = 'named-all-along'
     const headers = { ...anna, 'x-request-id': id }
     expect((await ask(headers, 'POST', '/api/v1/chat', { message: '/tool current_time {}' })).status).to.equal(200)
@@ -220,7 +220,7 @@ describe('what belongs to a principal', () => {
     for (const who of [admin, key]) expect(await listed(who)).to.include.members(Object.values(ids))
   })
 
-  it('does not come out with a cursor of somebody who sees all', async () => {
+  it('is not listed for another principal, even with a cursor of the API key', async () => {
     for (let at = 0; at < 3; at++) await begin(anna)
     const { json } = await ask(key, 'GET', `${PATH}?limit=1`)
     const { status, json: page } = await ask(
@@ -234,7 +234,7 @@ describe('what belongs to a principal', () => {
       expect(mine).to.include(conversation.conversation_id)
   })
 
-  it('stays with the owner when somebody with the scope admin writes into it', async () => {
+  it('stays with the owner when a principal with the scope admin writes to it', async () => {
     const id = await begin(anna)
     await ROUTES['POST /api/v1/chat']!(admin, id)
     expect((await ask(anna, 'GET', `${PATH}/${id}`)).json).to.include({ message_count: 4 })

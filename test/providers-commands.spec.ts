@@ -25,7 +25,7 @@ const providersOf = (out: string) => (JSON.parse(out) as { providers: Provider[]
 
 describe('svc providers list', () => {
   const it = sideBySide()
-  it('tells models, features and state of each, with a server and without', async () => {
+  it('shows models, features and state of each provider, with and without a server', async () => {
     await using workspace = await sickPlace()
     const server = await workspace.serve()
     for (const way of [['--local'], []]) {
@@ -49,7 +49,7 @@ describe('svc providers list', () => {
 
 describe('svc providers', () => {
   const it = sideBySide()
-  it('names a provider once before what is wrong with it, though its own words begin with its name', async () => {
+  it('prints the name of a provider once before its error, even if the error begins with the name', async () => {
     await using workspace = await makeWorkspace()
     const down = { type: 'openai', preset: 'compatible', base_url: 'http://127.0.0.1:1/v1', models: ['m'] }
     await workspace.write('svc.config.json', JSON.stringify({ providers: { down } }))
@@ -78,7 +78,7 @@ describe('svc providers test', () => {
     ])
   })
 
-  it('says a few words with --chat and tells the times, with a server and without; no conversation is left there', async () => {
+  it('sends a short chat with --chat and shows the times, with and without a server; it leaves no conversation', async () => {
     await using workspace = await sickPlace()
     const server = await workspace.serve()
     for (const way of [['--local'], []]) {

@@ -74,7 +74,7 @@ for (const [type, wire] of Object.entries(WIRES))
       checkRounds(calls, false)
     })
 
-    it('answers the same in one record, and asks for nothing but whole answers', async () => {
+    it('returns the same reply without streaming, and requests no stream from the upstream', async () => {
       const calls = await callsOf(async () => {
         const { status, body } = await client.post('/api/v1/chat', asks('rounds', { tools: ['weather'] }))
         expect(status).to.equal(200)
@@ -88,7 +88,7 @@ for (const [type, wire] of Object.entries(WIRES))
       checkRounds(calls, true)
     })
 
-    it('leaves the upstream when its client leaves, in a stream and before a whole answer', async () => {
+    it('closes the upstream request when its client disconnects, streamed or not', async () => {
       const open = await stream(asks('endless'))
       await open.until('token')
       await becomes(() => upstream.open() === 1)
@@ -110,7 +110,7 @@ for (const [type, wire] of Object.entries(WIRES))
     })
 
     for (const kind of FAILURE_KINDS)
-      it(`tells the failure ${kind} as documented, streamed or not`, async () => {
+      it(`reports the failure ${kind} as documented, streamed or not`, async () => {
         for (const path of ['/api/v1/chat', '/api/v1/chat/stream']) {
           const { status, body } = await client.post(path, asks(wire.failing(kind)))
           const { error_code, details } = body as { error_code: string; details: Body }

@@ -44,7 +44,7 @@ describe('a reload', () => {
     expect(service.output()).to.not.match(/"how":"SIG/)
   }).timeout(120_000)
 
-  it('serves what the configuration says now, with the state of before', async home => {
+  it('applies the new configuration and keeps the state', async home => {
     await writeFile(join(home, 'profiles.yaml'), 'profiles: { default: {}, other: {} }\n')
     await using service = await startService({ home })
     await post(service.url, '/api/v1/profile/switch', { profile: 'other' })
@@ -58,7 +58,7 @@ describe('a reload', () => {
     expect(after.requests_total).to.be.above(before.requests_total)
   })
 
-  it('lets no counter fall, whichever worker answers while the old ones end', async home => {
+  it('decreases no counter while old workers end', async home => {
     await configure(home)
     await using service = await startService({ home, args: ['--workers', '2'] })
     await service.seen(/"event":"worker_ready"/)
@@ -88,7 +88,7 @@ describe('a reload', () => {
     ])
   }).timeout(60_000)
 
-  it('is no reason to take longer than server.shutdown_timeout to end', async home => {
+  it('does not extend a stop beyond server.shutdown_timeout', async home => {
     await configure(home, { server: { shutdown_timeout: 1 } })
     await using service = await startService({ home })
     const body = { message: `/pace 300\n${'word '.repeat(300)}` }
@@ -110,7 +110,7 @@ describe('a reload', () => {
     expect((kept as { messages: { status?: string }[] }).messages.at(-1)).to.include({ status: 'cancelled' })
   })
 
-  it('with a faulty configuration leaves the old workers serving and tells all faults, at SIGHUP too', async home => {
+  it('with an invalid configuration keeps the old workers and reports all problems, also at SIGHUP', async home => {
     await configure(home)
     await using service = await startService({ home })
     await configure(home, { server: { hots: 'x' }, chatt: { timeout_ms: 1 } })

@@ -94,7 +94,7 @@ async function openScene(policy: ConfigTree): Promise<Scene> {
 }
 
 describe('an outage of a provider', () => {
-  it('loses no turn: what had not begun is answered by the next of the chain, and the reply says so', async () => {
+  it('loses no turn: the next model of the chain answers turns without output, and the reply names it', async () => {
     await using scene = await openScene({ breaker_failures: 3, attempts: 2 })
     // it breaks down while they are under way: some are refused, some are cut before they begin
     scene.main.answer((request, reply) => {
@@ -112,7 +112,7 @@ describe('an outage of a provider', () => {
       .and.include('svc_model_breaker{main m open} 1')
   })
 
-  it('is left alone while it lasts, and is over with the first turn that is answered', async () => {
+  it('opens the circuit breaker, and closes it with the first answered turn', async () => {
     await using scene = await openScene({ breaker_failures: 2, breaker_open_ms: 60_000, attempts: 2 })
     scene.main.answer(DOWN)
     for (let at = 0; at < 5; at++) expect(await scene.reply()).to.include({ provider: 'spare' })
@@ -129,7 +129,7 @@ describe('an outage of a provider', () => {
     expect(await brief.metrics()).to.include('svc_model_breaker{main m closed} 1')
   })
 
-  it('is over for one turn when a later try is answered, after the time that the upstream asked for', async () => {
+  it('is retried after the time that the upstream sent', async () => {
     await using scene = await openScene({})
     const asked: number[] = []
     scene.main.answer((request, reply) => {
@@ -143,14 +143,14 @@ describe('an outage of a provider', () => {
     expect(scene.spare.received).to.have.lengthOf(0)
   })
 
-  it('is not waited for where the upstream asks for longer than a turn may wait', async () => {
+  it('causes a fallback without a retry if the upstream asks for a longer wait than the limit', async () => {
     await using scene = await openScene({ wait_limit_ms: 1_000 })
     scene.main.answer((_request, reply) => reply.json(429, {}, { 'retry-after': '3600' }))
     expect(await scene.reply()).to.include({ provider: 'spare' })
     expect(scene.main.received).to.have.lengthOf(1)
   })
 
-  it('ends a turn that had begun to answer: nothing is asked again after the first token', async () => {
+  it('fails a turn that has sent a token, without a retry', async () => {
     await using scene = await openScene({})
     scene.main.answer(async (_request, reply) => {
       await reply.write('data: half\n\n')

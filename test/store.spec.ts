@@ -112,7 +112,7 @@ describe('the store of a running server', () => {
     expect(help.out).to.contain('EXAMPLES').and.contain('svc store restore ./svc-backup.db')
   })
 
-  it('taken away, or damaged, is 503 and shown in /health without any path; with it, or a backup, in its place the next request works', async home => {
+  it('that is missing or damaged causes 503 and appears in /health without a path; the next request works after it is put back', async home => {
     await using service = await startService({ home })
     const chat = (message: string) => post(`${service.url}/api/v1/chat`, { message })
     expect((await chat('one')).status).to.equal(200)
@@ -134,7 +134,7 @@ describe('the store of a running server', () => {
     await expectWell(service)
   })
 
-  it('locked by another program is 503 and shown in /health; the next request works once it lets go', async home => {
+  it('that another program has locked causes 503 and appears in /health; the next request works after the lock is released', async home => {
     await using service = await startService({ home, env: { SVC_STORE__BUSY_TIMEOUT_MS: '100' } })
     const { conversation } = await talk(service, 'one')
     using other = new DatabaseSync(join(home, 'svc.db'))
@@ -145,7 +145,7 @@ describe('the store of a running server', () => {
     await expectWell(service)
   })
 
-  it('in trouble fails the start with code, what, where and hint', async home => {
+  it('that is not a database fails the start with code, message, location and hint', async home => {
     await startService({ home }).then(service => service.stop())
     await rename(join(home, 'svc.db'), join(home, 'away.db'))
     await rename(join(home, 'profiles.yaml'), join(home, 'svc.db'))

@@ -78,7 +78,7 @@ describe('svc tokens', () => {
     expect(out).to.match(/^revoked tok_[0-9a-f]{12} \(anna\)\n$/)
   })
 
-  it('keeps a revocation and what was given out since through a restore; without the former store it says what came back', async ({
+  it('keeps later revocations and tokens through a restore; without the former store it lists the restored tokens', async ({
     home,
     svc,
     create,
@@ -123,7 +123,7 @@ describe('svc tokens', () => {
     expect(await Promise.all(refused.map(item => status(service, item)))).to.deep.equal(refused.map(() => 401))
   })
 
-  it('prints the token alone on the output, so that a script can take it, and the rest for people beside it', async ({ svc }) => {
+  it('prints only the token to the standard output, and everything else to the standard error stream', async ({ svc }) => {
     const { code, out, err } = await svc('tokens', 'create', '--name', 'anna', '--scope', 'read,chat', '--ttl', '12h')
     expect(code).to.equal(0)
     expect(out).to.match(TOKEN)
@@ -161,21 +161,21 @@ describe('svc tokens', () => {
       expect(err).to.match(words)
     })
 
-  it('does not repeat a token that somebody gives in place of its name', async ({ svc, create }) => {
+  it('does not print a token that was passed instead of a name', async ({ svc, create }) => {
     const token = await create()
     const { code, err } = await svc('tokens', 'revoke', token)
     expect(code).to.equal(1)
     expect(err).to.contain('TOKEN_UNKNOWN').and.not.contain(token.slice(4))
   })
 
-  it('refuses to make a token that no server would ever see', async ({ home, svc }) => {
+  it('refuses to create a token in a store that no server shares', async ({ home, svc }) => {
     await writeFile(
       join(home, 'svc.config.json'),
       JSON.stringify({ plugins: ['@svc/plugin-store-memory', { use: '@svc/plugin-store-sqlite', enabled: false }] })
     )
     const { code, err } = await svc('tokens', 'create')
     expect(code).to.equal(1)
-    expect(err).to.contain('STORE_FORGETS')
+    expect(err).to.contain('STORE_NOT_SHARED')
   })
 
   it('leaves nothing of a token in the log', async ({ home, create }) => {

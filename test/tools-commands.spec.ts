@@ -19,7 +19,7 @@ interface Listed {
 
 describe('svc tools list', () => {
   const it = sideBySide()
-  it('tells name, category, effects and the first line of each, where no server runs', async () => {
+  it('shows name, category, effects and the first line of each tool without a server', async () => {
     await using workspace = await carefulPlace()
     const { code, out } = await workspace.svc(['tools', 'list'])
     expect(code).to.equal(0)
@@ -28,7 +28,7 @@ describe('svc tools list', () => {
     expect(out).to.match(/^careful_note +tests +write, asks +Does what a test wants$/m)
   })
 
-  it('tells those of one category, and names the categories where it is unknown', async () => {
+  it('lists the tools of one category, and lists all categories if the given one is unknown', async () => {
     await using workspace = await carefulPlace()
     const { out } = await workspace.svc(['tools', 'list', '--category', 'time', '--json'])
     const { from, tools } = JSON.parse(out) as Listed
@@ -59,7 +59,7 @@ describe('svc tools list', () => {
 
 describe('svc tools show', () => {
   const it = sideBySide()
-  it('tells the parameters as a table, the effects and whether it asks', async () => {
+  it('shows the parameters as a table, the effects, and whether the tool asks', async () => {
     await using workspace = await carefulPlace()
     const { code, out } = await workspace.svc(['tools', 'show', 'careful_note'])
     expect(code).to.equal(0)
@@ -72,7 +72,7 @@ describe('svc tools show', () => {
     expect((await workspace.svc(['tools', 'show', 'bad_sleep'])).out).to.match(/^time-out +300 ms$/m)
   })
 
-  it('tells programs the schema', async () => {
+  it('prints the schema with --json', async () => {
     await using workspace = await carefulPlace()
     const shown = JSON.parse((await workspace.svc(['tools', 'show', 'careful_note', '--json'])).out)
     expect(shown).to.deep.include({ name: 'careful_note', asks: true, effects: ['write'] })
@@ -80,7 +80,7 @@ describe('svc tools show', () => {
     expect(shown.parameters.text).to.deep.equal({ type: 'string', required: true })
   })
 
-  it('says which tool is near', async () => {
+  it('suggests the nearest tool', async () => {
     await using workspace = await carefulPlace()
     const { code, err } = await workspace.svc(['tools', 'show', 'carefull_note'])
     expect([code, err]).to.deep.equal([
@@ -104,7 +104,7 @@ describe('svc tools call', () => {
     expect(await workspace.svc([...call, '--args', json])).to.include({ code: 0, out: NOTED })
   })
 
-  it('tells programs the result', async () => {
+  it('prints the result with --json', async () => {
     await using workspace = await carefulPlace()
     const good = JSON.parse((await workspace.svc(['tools', 'call', 'current_time', 'time_zone=UTC', '--json'])).out)
     expect(good).to.include({ success: true, tool: 'current_time', is_error: false })
@@ -118,7 +118,7 @@ describe('svc tools call', () => {
     })
   })
 
-  it('ends with 2 where the arguments are wrong, and runs nothing', async () => {
+  it('exits with 2 and runs no tool if the arguments are wrong', async () => {
     await using workspace = await carefulPlace()
     const cases: [string[], RegExp][] = [
       [['{"text": '], /the arguments are not valid JSON/],
@@ -143,7 +143,7 @@ describe('svc tools call', () => {
     expect((await workspace.svc(['tools', 'call'])).code).to.equal(2)
   })
 
-  it('says of a tool that it has not that those of MCP servers need a server that runs', async () => {
+  it('explains for an unknown tool that tools of MCP servers need a running server', async () => {
     await using workspace = await carefulPlace()
     for (const command of ['call', 'show']) {
       const { code, err } = await workspace.svc(['tools', command, 'notes__search'])
@@ -155,7 +155,7 @@ describe('svc tools call', () => {
     }
   })
 
-  it('checks a pattern of a stranger in no more time than the text is long', async () => {
+  it('checks a pattern of an untrusted schema in linear time', async () => {
     await using workspace = await carefulPlace()
     const call = (text: string) => workspace.svc(['tools', 'call', 'bad_pattern', `text=${text}`])
     expect(await call('aaa')).to.include({ code: 0, out: 'it fits\n' })
@@ -164,7 +164,7 @@ describe('svc tools call', () => {
     expect(err).to.match(/^TOOL_ARGUMENTS_INVALID\n.*text must match \^\(a\+\)\+\$/m)
   })
 
-  it('ends with 1 where the tool says that it failed, throws, or answers nothing readable', async () => {
+  it('exits with 1 if the tool reports a failure, throws, or returns an invalid result', async () => {
     await using workspace = await carefulPlace()
     for (const [name, words] of [
       ['bad_news', 'bad_news: the well is dry'],
@@ -179,7 +179,7 @@ describe('svc tools call', () => {
     }
   })
 
-  it('ends a tool at its time-out, or at --timeout, and itself with it', async () => {
+  it('aborts a tool at its time-out, or at --timeout, and exits', async () => {
     await using workspace = await carefulPlace()
     const own = await workspace.svc(['tools', 'call', 'bad_sleep'])
     expect([own.code, own.err]).to.deep.equal([

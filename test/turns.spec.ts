@@ -149,7 +149,7 @@ describe('turns of one conversation', () => {
     await until(flood, ({ open }) => open === 0)
   })
 
-  it('cut off a reader that takes nothing for server.stall_timeout_ms', async ({ home, start }) => {
+  it('disconnect a client that reads nothing for server.stall_timeout_ms', async ({ home, start }) => {
     await writeFile(
       join(home, 'svc.config.json'),
       JSON.stringify({ plugins: [support('flood.ts')], chat: { answer_limit: 1e9 }, server: { stall_timeout_ms: 100 } })

@@ -63,7 +63,7 @@ describe('a service that cannot work now', () => {
     await rm(home, { recursive: true, force: true })
   })
 
-  it('answers 503 UNAVAILABLE with Retry-After while its store is gone, and goes on when it is back', async () => {
+  it('answers 503 UNAVAILABLE with Retry-After while its store is missing, and recovers when the store is back', async () => {
     const first = await client.post('/api/v1/chat', { message: 'before' })
     const { conversation_id } = first.body as { conversation_id: string }
     const file = join(home, 'svc.db')
@@ -88,7 +88,7 @@ describe('a service that cannot work now', () => {
     expect((await client.get('/health')).status).to.equal(200)
   })
 
-  it('answers 503 UNAVAILABLE with Retry-After what still comes while it drains, and lets what runs end', async () => {
+  it('answers new requests with 503 UNAVAILABLE and Retry-After during a drain, and finishes running requests', async () => {
     const running = await client.stream({ method: 'POST', path: '/api/v1/chat/stream', body: { message: '/tool hold {}' } })
     await running.until('tool_call')
     // a request that has begun keeps its connection open

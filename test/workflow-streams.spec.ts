@@ -22,7 +22,7 @@ const restOf = async (stream: OpenStream) => shown((await stream.rest()).events)
 const shown = (events: readonly SentEvent[]) => events.filter(event => !event.comment).map(event => `${event.id} ${event.event}`)
 
 describe('streams of runs over two workers', () => {
-  it('tell the same to all who read along, whichever worker they ask, and those that leave and come back miss nothing', () =>
+  it('send the same events to all clients on both workers, and send a reconnecting client the events that it missed', () =>
     inNewHome(async home => {
       await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [RUNS] }))
       await using service = await startService({ home, args: ['--workers', '2'] })

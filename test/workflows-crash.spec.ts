@@ -39,7 +39,7 @@ function outcomes(reported: readonly EndedRun[], file: string) {
 }
 
 describe('workflows in a process that is killed', () => {
-  it('have each effect exactly once and the right result, and undo each exactly once, wherever it was killed', () =>
+  it('apply and undo each effect exactly once and return the right result, at whatever point the process was killed', () =>
     inNewHome(async home => {
       const files = [`${home}/svc.db`, `${home}/effects`] as const
       const killed = await ran('crash', ...files)

@@ -33,7 +33,7 @@ async function takenOver(home: string, kind: 'repeatable' | 'not repeatable') {
 }
 
 describe('a workflow whose process stops while a node runs', () => {
-  it('goes on in another where the node may be run again, and what the first writes late changes nothing', () =>
+  it('continues in another process if the node can run again, and ignores late writes of the first', () =>
     inNewHome(async home => {
       const { run, afterwards, steps } = await takenOver(home, 'repeatable')
       expect(run).to.include({ status: 'completed' })
@@ -41,7 +41,7 @@ describe('a workflow whose process stops while a node runs', () => {
       expect(steps).to.deep.equal(['one', 'three'])
     })).timeout(60_000)
 
-  it('fails with the reason where it may not, and what the first writes late changes nothing', () =>
+  it('fails with the reason if the node cannot run again, and ignores late writes of the first', () =>
     inNewHome(async home => {
       const { run, afterwards, steps } = await takenOver(home, 'not repeatable')
       expect(run.status).to.equal('failed')

@@ -28,7 +28,7 @@ const workersOf = async ({ home }: Service) => {
 }
 
 describe('runs over two workers', () => {
-  it('go on at the other when one is killed: each effect once, and readers miss nothing', () =>
+  it('continue on the other worker when one is killed: each effect happens once, and readers miss no event', () =>
     inService(async service => {
       const { url, home } = service
       const ids = await Promise.all(times(40).map(() => beginRun(url, 'work')))
@@ -50,7 +50,7 @@ describe('runs over two workers', () => {
       }
     })).timeout(60_000)
 
-  it('end what they are at on the old worker when the server is reloaded, and go on at the new one', () =>
+  it('finish the current step on the old worker during a reload, and continue on the new one', () =>
     inService(async service => {
       const { url, home } = service
       const old = await workersOf(service)

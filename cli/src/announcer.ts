@@ -106,7 +106,7 @@ function readyText(report: WorkerReport, home: string, stream: NodeJS.WriteStrea
     sources.length > 0
       ? sources.map(source => (isAbsolute(source) ? shownPath(source, process.cwd(), home) : source)).join(', ')
       : 'defaults'
-  return `svc ${host.version} ${where}   (ready after ${milliseconds(performance.now())})\n${table(rows, ['left', 'right'])}\n  configuration: ${from}; home: ${shownHome(home)}; Ctrl-C ends it`
+  return `svc ${host.version} ${where}   (ready after ${milliseconds(performance.now())})\n${table(rows, ['left', 'right'])}\n  configuration: ${from}; home: ${shownHome(home)}; press Ctrl-C to stop`
 }
 
 const shownHome = (home: string) => (home.startsWith(userHome() + sep) ? join('~', relative(userHome(), home)) : home)

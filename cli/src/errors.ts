@@ -128,7 +128,7 @@ export const answerTooLarge = (url: string, limit: number): SvcError =>
 
 export const pipeMissing = (spoken: string): SvcError =>
   svcError('PIPE_MISSING', `no loaded plugin can serve ${spoken} over standard input and output`, {
-    hint: 'Remove from "plugins" the plugin that replaces "@svc/plugin-mcp-server". Or serve on a port: svc mcp serve --port 8081',
+    hint: 'In "plugins", remove the plugin that replaces "@svc/plugin-mcp-server", or use HTTP: svc mcp serve --port 8081',
   })
 
 /** `svc serve --tools` without an MCP server. */

@@ -161,7 +161,7 @@ describe('a command of a plugin', () => {
     expect((await workspace.svc(['providers', 'gone'])).err).to.not.contain('it was imported')
   })
 
-  it('goes with its plugin where the configuration leaves that out: svc chat says so, and ends with 2', async () => {
+  it('is missing if the configuration disables its plugin: svc chat reports this and exits with 2', async () => {
     await using workspace = await makeWorkspace()
     const file = await workspace.write(
       'svc.config.json',
@@ -204,7 +204,7 @@ describe('a command of a plugin', () => {
     expect((await workspace.svc(['-c', file, 'config', 'show', 'selection.mode'])).out).to.contain('review')
   })
 
-  it('is meant by a word that is nearly its name, as svc’s own are, in every topic', async () => {
+  it('is suggested for a misspelled name, like commands of svc, in every topic', async () => {
     await using workspace = await makeWorkspace()
     await workspace.write('svc.config.json', withWeather)
     for (const [said, meant] of [

@@ -27,7 +27,7 @@ const pluginOf = async (name: string) => ((await import(name)) as { default: Plu
 const defaultOf = (json: JsonSchema) => structuredClone((json as { readonly default?: unknown }).default ?? {})
 
 describe('the curated plugins', () => {
-  it('are known by name where they add commands, so that help reads no other package.json', () => {
+  it('are listed if they add commands, so that help reads no other package.json', () => {
     const found = manifests.filter(({ manifest }) => manifest.contributes?.commands !== undefined)
     expect(WITH_COMMANDS).to.have.members(found.map(({ name }) => name))
   })

@@ -224,7 +224,7 @@ for (const { where, args, skip } of WAYS)
       }
     })
 
-    it('know the folder in which svc was started', async () => {
+    it('get the folder in which svc was started', async () => {
       expect((await workspace.svc(['report', 'end', 'where'])).out).to.equal(`${workspace.folder}\n`)
     })
 
@@ -258,14 +258,14 @@ for (const { where, args, skip } of WAYS)
       expect(thrown.err).to.contain('a mistake')
     })
 
-    it('end with 2 under a code of their own, and know the configuration file that was named', async () => {
+    it('exit with 2 for their own error code, and get the path of the configuration file', async () => {
       const file = await workspace.write('named.json', '{}')
       const { code, out, err } = await workspace.svc(['report', 'refuse', '-c', file])
       expect({ code, out }, err).to.deep.equal({ code: 2, out: '' })
       expect(err).to.equal(`REPORT_UNKNOWN\n  there is no report in ${file}\n  name another\n`)
     })
 
-    it('hear of Ctrl-C', async () => {
+    it('are aborted by Ctrl-C', async () => {
       const child = workspace.start(['report', 'wait'])
       let out = ''
       child.stdout!.on('data', (chunk: Buffer) => (out += chunk.toString()))

@@ -42,7 +42,7 @@ describe('what is installed, as configuration', () => {
   const entry = async (change: Partial<LockedPlugin> = {}) =>
     (await findSettings({}, placeWith(change))).plugins.find(plugin => plugin.name === TIDES || plugin.use === TIDES)
 
-  it('weighs less than any file, and is what a name means', async () => {
+  it('has lower precedence than configuration files, and resolves plugin names', async () => {
     const use = pathToFileURL(join(folder, '/')).href
     expect(await entry()).to.deep.include({ use, isolation: 'process', permissions: { env: ['TIDES_KEY'] } })
     await writeFile(
@@ -54,11 +54,11 @@ describe('what is installed, as configuration', () => {
     expect(await entry()).to.equal(undefined)
   })
 
-  it('has nothing of what is disabled', async () => {
+  it('omits disabled plugins', async () => {
     expect(await entry({ enabled: false })).to.equal(undefined)
   })
 
-  it('cannot be had in the place of what came with svc, nor from above the svc home', async () => {
+  it('replaces no plugin of svc, and is not read from folders above the svc home', async () => {
     const above = join(home, 'node_modules')
     const own = join(home, 'own')
     const within = join(own, 'plugins', 'node_modules')
@@ -91,7 +91,7 @@ describe('what is installed, as configuration', () => {
     expect(plan.problems.map(problem => `${problem.code} ${problem.plugin}`)).to.include('PLUGIN_UNKNOWN svc-plugin-above')
   })
 
-  it('is watched where it is a link, and gives its commands wherever it runs', async () => {
+  it('watches linked plugins, and adds their commands in-process and isolated', async () => {
     const place = placeWith({ isolation: 'in-process', trusted: true })
     expect(placesOf(await findSettings({}, place), home, home)).to.include(folder)
     expect((await commandSources(undefined, place)).flatMap(commandSource => commandSource.ids)).to.include('tides:now')

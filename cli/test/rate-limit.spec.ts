@@ -5,7 +5,7 @@ import { makeWorkspace } from './support/svc.ts'
 const ENABLED = 'server:\n  rate_limit:\n    enabled: true\n    requests_per_minute: 2\n'
 
 describe('svc serve with limits', () => {
-  it('does what server.rate_limit asks for, and counts nothing where it asks for nothing', async () => {
+  it('applies server.rate_limit, and counts no requests without it', async () => {
     await using workspace = await makeWorkspace()
     const ask = (url: string, path: string) => fetch(`${url}${path}`, { headers: { connection: 'close' } })
     const modes = (url: string) => ask(url, '/api/v1/modes')
@@ -40,7 +40,7 @@ describe('svc serve with limits', () => {
     expect(out.split('\n').filter(line => line.includes('"level":40'))).to.deep.equal([])
   })
 
-  it('warns who listens beyond loopback without limits', async () => {
+  it('warns if the server listens beyond loopback without limits', async () => {
     await using workspace = await makeWorkspace()
     const server = await workspace.serve([], { env: { SVC_SERVER__HOST: '0.0.0.0' } })
     expect((await server.end()).out).to.contain('server.rate_limit.enabled')

@@ -44,7 +44,7 @@ describe('svc serve', () => {
     expect(health.status).to.equal(200)
     expect(((await health.json()) as { status: string }).status).to.equal('healthy')
     expect(server.err()).to.match(/@svc\/plugin-http +[\d.]+ m?s\n/)
-    expect(server.err()).to.contain(`; home: ${workspace.home}; Ctrl-C ends it`)
+    expect(server.err()).to.contain(`; home: ${workspace.home}; press Ctrl-C to stop`)
     const { code } = await server.end('SIGINT')
     expect(code).to.equal(0)
   })

@@ -53,7 +53,7 @@ describe('svc on a terminal', () => {
     const server = await workspace.serve()
     const tty = await terminal(workspace, ['plugins', 'top', '--interval', '0.2', '--sort', 'calls'])
     await tty.sees('\u001b[?1049h\u001b[?25l')
-    const first = await tty.sees('every 0.2 s, by calls; Ctrl-C ends it')
+    const first = await tty.sees('every 0.2 s, by calls; press Ctrl-C to stop')
     expect(tty.seen()).to.not.contain('tools-time')
     const body = JSON.stringify({ message: '/tool current_time {}' })
     // often enough for a place among the first: a terminal shows 24 lines
@@ -68,7 +68,7 @@ describe('svc on a terminal', () => {
 
   it('writes readable log lines in colour, one a request', async () => {
     const tty = await terminal({ home, folder: home }, ['serve', '--port', '0'])
-    await tty.sees('ends it')
+    await tty.sees('press Ctrl-C to stop')
     await tty.sees('\u001b[32minfo')
     const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(tty.seen()) ?? []
     await (await fetch(`${url}/openapi.json?private=1`, { headers: { 'x-request-id': 'r-7' } })).text()

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { errorPage } from '../src/command/errors.ts'
 
 describe('an error that a person reads', () => {
-  it('has nothing that a terminal would obey where an error is a plugin’s', () => {
+  it('contains no terminal control sequences of a plugin', () => {
     const message = 'its setup failed: \u001b[2J\r\nall is well'
     const page = errorPage(svcError('SETUP_FAILED', message, { plugin: 'bad\u202e', hint: '\u001b]0;x\u0007' }))
     expect(page.match(/[^\n\P{C}]/u)).to.equal(null)

@@ -7,7 +7,7 @@ import { SCRIPTED } from './support/scripted-config.ts'
 import { INITIALIZE, openWire } from './support/wire.ts'
 
 describe('an editor that breaks the protocol', () => {
-  it('hears what is wrong with each line, and is served on', async () => {
+  it('gets an error for each invalid line, and the session continues', async () => {
     await using project = await makeProject()
     const wire = openWire(project)
     expect((await wire.ask('session/new', { cwd: project.folder, mcpServers: [] })).error, 'before initialize').to.include({

@@ -141,7 +141,7 @@ describe('svc acp', () => {
     await editor.end()
   })
 
-  it('resumes without the past, closes, deletes, and knows no other sessions', async () => {
+  it('resumes a session without replaying messages, closes and deletes sessions, and rejects unknown ones', async () => {
     await using project = await makeProject()
     const editor = await openEditor(project)
     const { agent, updates } = editor

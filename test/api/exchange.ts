@@ -5,12 +5,12 @@ import { absent, any, exact, matching } from '../support/match.ts'
 export type { Answer, Request } from '../support/client.ts'
 export { absent, any, exact, from, including, list, matching, not, oneOf, time, without } from '../support/match.ts'
 
-/** What no HTTP client would send: the bytes of a whole connection. */
+/** The raw bytes of a connection, for requests that no HTTP client can send. */
 export interface Wire {
   readonly wire: string | Uint8Array
 }
 
-/** What an answer must look like. Members that are not named may be there; matchers stand for values. */
+/** The expected response. Other members are allowed. A matcher can replace a value. */
 export interface Expectation {
   readonly status: unknown
   /** Lower case names. */
@@ -30,32 +30,35 @@ export interface ExpectedEvent {
 
 type FromAnswers<T> = T | ((answers: readonly Answer[]) => T)
 
-/** One request and its answer. A function is given the answers of the steps before. */
+/** One request and its response. A function receives the responses of the earlier steps. */
 export type Step =
   | { readonly request: FromAnswers<Request | Wire>; readonly expect: FromAnswers<Expectation>; readonly hold?: undefined }
-  /** Opens a stream and goes on once its first event is there, or the first of this name; it is left open until `finish` or the end of the sample. */
+  /** Opens a stream and waits for its first event, or the first event of this name. The stream stays open until `finish` or the end of the sample. */
   | { readonly request: FromAnswers<Request>; readonly hold: true | string }
-  /** Reads the stream that was held to its end. */
+  /** Reads the open stream to its end. */
   | { readonly finish: true; readonly expect: FromAnswers<Expectation> }
 
 /** One rule of the contract. */
 export interface Exchange {
-  /** The rule as a sentence. */
+  /** The rule in one sentence; the title of the test. */
   readonly rule: string
-  /** Where it is written. */
+  /** The document that states the rule. */
   readonly source: string
   readonly steps: readonly Step[]
-  /** It has a service of its own: for what changes the state of the server, and for configuration. */
+  /** Starts a server for this sample only. Use it for samples that change server state or need a configuration. */
   readonly alone?: true
-  /** It shares a service with all samples that say the same word, which has the configuration of them all. Those about `switches` have profile, override and mode put back after each. */
+  /**
+   * Shares a server with all samples of the same group. The server has the merged configuration of the group. After each sample of
+   * `switches`, profile, override and mode are reset.
+   */
   readonly together?: string
-  /** The project's configuration of that service. */
+  /** The project configuration of the server. */
   readonly config?: Readonly<Record<string, unknown>>
   /** More arguments of `svc serve`. */
   readonly args?: readonly string[]
-  /** Its environment. */
+  /** The environment of the server. */
   readonly env?: Readonly<Record<string, string>>
-  /** Files of its svc home. */
+  /** Files in the svc home of the server. */
   readonly files?: Readonly<Record<string, string>>
 }
 
@@ -138,7 +141,7 @@ export const geminiRefused = (status: number): Expectation => ({
 const JSON_TYPE = matching(/^application\/json/)
 const exactRecord = (error_code: string, details: unknown) => exact({ success: false, error: any('text'), error_code, details })
 
-/** Every route that takes a body, with a body that it takes. */
+/** Every route with a JSON body, with a valid body and its required fields. */
 export const BODY_ROUTES: Readonly<
   Record<string, { readonly good: Readonly<Record<string, unknown>>; readonly required: readonly string[] }>
 > = {
@@ -154,7 +157,7 @@ export const BODY_ROUTES: Readonly<
   '/api/v1/mode/switch': { good: { mode: 'build' }, required: ['mode'] },
 }
 
-/** Every route that is read. */
+/** Every GET route with the scope `read` or without a scope, and without required parameters. */
 export const READ_ROUTES: readonly string[] = [
   '/api/v1/config/effective',
   '/api/v1/profiles',
@@ -201,7 +204,7 @@ export const wire = (lines: readonly string[], body = ''): Wire => ({ wire: `${l
 /** The path of a module beside a sample: a plugin for its service. */
 export const beside = (file: string, sample: string): string => fileURLToPath(new URL(file, sample))
 
-/** What is open to everybody. */
+/** Routes without a scope. */
 export const OPEN_ROUTES: readonly string[] = ['/health', '/health/live', '/health/ready']
 
 /** A body of the Gemini API. */
@@ -212,7 +215,7 @@ export const MESSAGES_BODY = { model: 'local/local-1', max_tokens: 50, messages:
 
 const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
 
-/** A request to every route that asks for a credential, by the scope that it needs; the pages and the tool protocol are no routes. */
+/** A request to every route that requires a credential, by its scope. Pages and MCP are in GUARDED_MOUNTS. */
 export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'tools' | 'admin', readonly Request[]>> = {
   chat: [
     ...['/api/v1/chat', '/api/v1/chat/stream', '/api/v1/chat/answer', '/api/v1/conversations'].map(good),
@@ -260,7 +263,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
   ],
 }
 
-/** What is no route: pages and the tool protocol. */
+/** Pages and MCP, which are mounts and not routes. */
 export const GUARDED_MOUNTS = { read: [get('/docs')], tools: [post('/mcp', {})] } as const
 
 const templateOf = (path: string) =>

@@ -195,7 +195,7 @@ describeWith('bubblewrap', 'jobs and schedules of an isolated plugin', function 
     expect(schedule.last.job).to.equal(undefined)
   })
 
-  it('cannot see the jobs and schedules of others, or act as somebody else', async () => {
+  it('cannot see jobs and schedules of other owners, or act as another principal', async () => {
     const { id } = await callTool<Job>(service, 'start_other', {})
     const seen = await callTool<{ listed: string[]; foreign: object; forged: object; schedules: string[] }>(
       service,

@@ -171,7 +171,7 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
     expect((await search()).found).to.have.lengthOf(1)
   })
 
-  it('hears its events from all workers, and is visited by its schedule, once at a time', async () => {
+  it('receives its events from all workers, and its schedule runs once at a time', async () => {
     const state = () => get<LibraryState>('/library/state')
     const { seen, visits, schedule } = await until(state, ({ visits, seen }) => visits.length >= 3 && seen.length === 2)
     expect(seen[0]).to.deep.include({ type: 'imported', data: { texts: 3 } })

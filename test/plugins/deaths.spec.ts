@@ -9,10 +9,10 @@ import { startService } from '../support/service.ts'
 import { configureFew, DIES, TIDES, tidesFolder } from '../support/tides.ts'
 import { describeWith } from '../support/needs.ts'
 
-describeWith('bubblewrap', 'an installed plugin that dies again and again', function () {
+describeWith('bubblewrap', 'an installed plugin that crashes repeatedly', function () {
   this.timeout(120_000)
 
-  it('costs its own calls alone, comes back, and is quarantined in the end: so say svc plugins list and doctor, /health and /metrics', async () => {
+  it('fails only its own calls, is restarted, and is finally quarantined, as svc plugins list and doctor, /health and /metrics show', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-deaths-'))
     const home = join(folder, 'home')
     const svc = (...args: string[]) => runSvc(['plugins', ...args], { home, cwd: folder })

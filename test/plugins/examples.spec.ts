@@ -124,7 +124,7 @@ describeWith('bubblewrap', 'examples/plugins, installed', function () {
     expect(written.join('').includes('keep this')).to.equal(true)
   })
 
-  it('and svc plugins top tells what each has taken, by process where it has its own', async () => {
+  it('svc plugins top shows the usage of each, per process for isolated plugins', async () => {
     const top = async () => {
       const { code, out, err } = await svc('plugins', 'top', '--json')
       expect(code, err).to.equal(0)

@@ -52,7 +52,7 @@ describe('installed plugins without a server', function () {
     expect((await svc('plugins', 'doctor')).out).to.contain('All checks passed')
   })
 
-  it('of commands want trust where nothing holds them, bring their commands, and run none of a changed file', async workspace => {
+  it('with commands need --trust in-process, add their commands, and run no command from a changed file', async workspace => {
     const { svc, folder } = workspace
     const from = await tidesFile(folder, { version: '1.0.0', ...COMMAND })
     const refused = await svc('plugins', 'install', from, '--yes', '--isolation', 'in-process')
@@ -176,7 +176,7 @@ export default definePlugin({ instances: 'providers', type: 'parrot', setup() {}
     expect(unknown.err).to.contain('--offline')
   })
 
-  it('cannot be taken out or switched off, nor be updated to what no longer has it, while another needs them', async workspace => {
+  it('cannot be uninstalled, disabled or updated without a service that another plugin requires', async workspace => {
     const { svc, folder } = workspace
     const moon = await tidesFile(folder, {
       version: '1.0.0',

@@ -11,7 +11,7 @@ describe('installed plugins', function () {
   this.timeout(120_000)
   const it = sideBySideIn(inWorkspace)
 
-  it('are refused on a machine that cannot hold them, with the hint, and run there only where the configuration says so', async workspace => {
+  it('are rejected with a hint on a machine without a working sandbox, unless the configuration allows them', async workspace => {
     const { folder, home } = workspace
     const bin = join(folder, 'bin')
     await mkdir(bin)
@@ -44,7 +44,7 @@ describe('installed plugins', function () {
     expect(await workspace.lock()).to.equal(before)
   })
 
-  it('of plain JavaScript run in the JavaScript sandbox without being asked to, and without the trust that a process wants', async workspace => {
+  it('with the runtime quickjs run in the JavaScript sandbox without --isolation and without trust', async workspace => {
     const { svc, folder } = workspace
     await configureFew(folder, { host: { setup_timeout_ms: 60_000 } }, ['sandbox-quickjs'])
     const tool = `{ description: 'x', effects: [], parameters: { type: 'object' }, call: () => typeof process + ' tides' }`

@@ -106,7 +106,7 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
     await allTell('1.0.0')
   })
 
-  it('serves on where somebody changes a file of it: no reload takes that up, and following the hint fixes it', async () => {
+  it('keeps its loaded code if a file changes: a reload rejects the change, and the hint fixes it', async () => {
     const sets = join(home, 'plugins', 'sets')
     const { set } = await readLock(home)
     const file = join(sets, set, 'node_modules', TIDES, 'index.js')
@@ -122,7 +122,7 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
     await allTell('1.0.0')
   })
 
-  it('stays as it was where its successor cannot start, with the reason', async () => {
+  it('keeps the old version if the new one cannot start, and reports the reason', async () => {
     const lock = () => readFile(join(home, 'svc-plugins.lock'), 'utf8')
     const before = await lock()
     const broken = await tidesFile(folder, { version: '2.0.0', setup: "throw new Error('no moon tonight')" })
@@ -153,7 +153,7 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
     await allTell('1.0.0')
   })
 
-  it('goes back with the next change where the command was killed and the server serves the successor', async () => {
+  it('is rolled back by the next command if the command was killed while the server served the new version', async () => {
     const next = await tidesFile(folder, { version: '3.0.0' })
     const child = spawn(process.execPath, [...CONDITIONS, INSTALLING, home, next, 'trial'], {
       env: { PATH: process.env.PATH, ...npm() },

@@ -75,7 +75,7 @@ describe('guessing a credential', function () {
     return { ask, guess, statuses }
   }
 
-  it('teaches nothing past the limit: the right one gets 429 with Retry-After, in every worker', async () => {
+  it('reveals nothing beyond the limit: a valid credential also gets 429 with Retry-After, on every worker', async () => {
     const { ask, guess, statuses } = newAddress()
     await guess()
     expect(await statuses({ 'x-api-key': KEY })).to.deep.equal([429])
@@ -95,7 +95,7 @@ describe('guessing a credential', function () {
     }
   })
 
-  it('does not stop who was seen there with the same credential in another header', async () => {
+  it('does not block a credential that was valid from this address in another header', async () => {
     const { ask, guess, statuses } = newAddress()
     expect((await ask({ 'x-api-key': KEY })).status).to.equal(200)
     await guess('x-goog-api-key')
@@ -105,7 +105,7 @@ describe('guessing a credential', function () {
     )
   })
 
-  it('does not stop who was seen there with a good credential, whichever worker has seen it', async () => {
+  it('does not block a credential that was valid from this address on any worker', async () => {
     const { ask, guess, statuses } = newAddress()
     expect((await ask({ 'x-api-key': KEY })).status).to.equal(200)
     await guess()

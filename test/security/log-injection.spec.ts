@@ -61,7 +61,7 @@ async function forge(url: string): Promise<void> {
   while ((await call(url, 'liar__forge', { line: EVIL })).status === 404) await new Promise(resolve => setTimeout(resolve, 20))
 }
 
-describeWith('bubblewrap', 'words of others', () => {
+describeWith('bubblewrap', 'text from untrusted sources', () => {
   let folder: string
   before(async () => {
     folder = await realpath(await mkdtemp('/var/tmp/svc-log-'))
@@ -145,7 +145,7 @@ describeWith('bubblewrap', 'words of others', () => {
 
     it('do not steer it from the log of svc serve, nor look like a line of it', async () => {
       const tty = await terminal({ home, folder: home }, ['serve', '--port', '0', '--config', 'svc.config.json'])
-      await tty.sees('Ctrl-C ends it')
+      await tty.sees('press Ctrl-C to stop')
       const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(tty.seen())!
       await forge(url)
       await call(url, 'print', { text: EVIL })

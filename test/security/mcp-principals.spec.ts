@@ -145,7 +145,7 @@ describe('two principals of the tool server', () => {
     await hers.end()
   })
 
-  it('hear nothing that a tool server says of a cancelled call of another, and are not asked for it', async () => {
+  it('receive no messages and no questions of a tool server for a cancelled call of another principal', async () => {
     const [hers, his] = [await open(anna, { elicitation: {} }), await open(ben, { elicitation: {} })]
     await his.request('logging/setLevel', { level: 'debug' }, 2)
     const held = await hold(hers, 'word-of-anna', 7)

@@ -16,7 +16,7 @@ export default definePlugin({
 })`
 
 describe('a run whose node stops the event loop', () => {
-  it('is given up before the deaths of its workers end the server', async () => {
+  it('is abandoned before its worker crashes count as a crash loop', async () => {
     const home = await newHome()
     try {
       const place = join(home, 'spins')

@@ -129,7 +129,7 @@ describeWith('bubblewrap', 'sandboxed commands', function () {
     expect(await other.names()).to.deep.equal(names)
   })
 
-  it('and what a stdio server could write is ended where a person replaces a protected folder, for its protection ends with it', async function () {
+  it('end a stdio server that could write to a protected folder when the folder is replaced', async function () {
     const doctor = await runSvc(['doctor'], { home: project.home, cwd: project.folder })
     if (!/memory held by control groups/.test(doctor.out)) skipBecause(this, 'this machine lets svc make no control groups')
     const write = (path: string) => clientCalls(service, 'disk__write_file', { path: project.at(path), content: 'x' })

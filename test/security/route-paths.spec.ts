@@ -73,7 +73,7 @@ describeWith('bubblewrap', 'routes of isolated plugins, by their paths', functio
     expect((await ask('/docs/x')).status).to.equal(404)
   })
 
-  it('never answer below /.well-known, where clients look for who gives out tokens and certificates', async () => {
+  it('never answer below /.well-known, where clients look up issuers of tokens and certificates', async () => {
     for (const path of ['/.well-known/oauth-protected-resource', '/.well-known/acme-challenge/token'])
       expect((await ask(path)).status, path).to.equal(404)
   })

@@ -38,7 +38,7 @@ describe('several servers and commands that work in one home at the same moment'
     ['in the home', 'run'],
     ['outside, because its path is too long', 'r'.repeat(100)],
   ] as const)
-    it(`do not take the control socket of a server that starts for a dead one’s: ${where}`, async () => {
+    it(`do not treat the control socket of a starting server as a leftover: ${where}`, async () => {
       const place = join(home, name)
       await mkdir(place)
       const said = await Promise.all(

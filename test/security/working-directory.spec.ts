@@ -6,7 +6,7 @@ import { inWorkspace } from '../support/plugin-workspace.ts'
 import { tidesFolder } from '../support/tides.ts'
 import { itWith } from '../support/needs.ts'
 
-describe('files of the working directory that npm, oclif and Node know', function () {
+describe('files of the working directory that npm, oclif and Node read', function () {
   this.timeout(60_000)
   itWith('bubblewrap', it)('neither run nor count when a plugin is installed there', async () => {
     await inWorkspace(async workspace => {

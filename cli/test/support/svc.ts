@@ -115,7 +115,7 @@ async function listening(child: ChildProcess): Promise<Server> {
         throw new Error(`svc ended with ${more.code} before it said ${pattern}:\n${err}`)
     }
   }
-  const [, url = ''] = await said(/listens on (\S+)[\s\S]*ends it\n/)
+  const [, url = ''] = await said(/listens on (\S+)[\s\S]*press Ctrl-C to stop\n/)
   return {
     process: child,
     url,

@@ -69,7 +69,7 @@ export const commandTaken = (plugin: string, command: string, by: string, where:
   })
 
 export const reservedNeedsPlugin = (path: string, what: string, where: string | undefined, hint: string) =>
-  svcError('CONFIG_UNOWNED', `${path} requests ${what}, but no loaded plugin provides that`, {
+  svcError('CONFIG_UNOWNED', `${path} requests ${what}, but no loaded plugin provides it`, {
     ...(where ? { where } : {}),
     details: { path },
     hint,

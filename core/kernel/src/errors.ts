@@ -165,7 +165,7 @@ export const contractMismatch = (plugin: string, name: string, cause: string) =>
   svcError('CONTRACT_MISMATCH', `uses another version of the contract "${name}" than this host: ${cause}`, {
     plugin,
     details: { name },
-    hint: 'Install versions of the two plugins that were built for the same contract',
+    hint: 'Install a version of the plugin that was built for this version of the contract',
   })
 
 export const serviceCycle = (path: readonly string[]) =>

@@ -69,7 +69,7 @@ describe('sections', () => {
     await using _host = await startHost(start({ enabled: false, header: 'x' }))
     const asked = await problemOf(start({ enabled: true }))
     expect(asked).to.include({ code: 'CONFIG_UNOWNED', where: 'given', hint: 'add "@svc/plugin-auth" to "plugins"' })
-    expect(asked.message).to.equal('server.auth.enabled requests authentication, but no loaded plugin provides that')
+    expect(asked.message).to.equal('server.auth.enabled requests authentication, but no loaded plugin provides it')
     expect(await problemOf(start({ hedaer: 'x' }))).to.include({ code: 'CONFIG_UNKNOWN_KEY', hint: 'did you mean "header"?' })
     await using _owned = await startHost({ ...start({ enabled: true }), plugins: [any('server'), any('server.auth')] })
   })

@@ -41,5 +41,5 @@ export const lineInvalid = (message: string, usage: string) =>
   svcError('COMMAND_LINE_INVALID', message, { hint: `Usage: svc ${usage}` })
 
 /** Creates the error for a command that needs a store which other processes share. `so` is the consequence. */
-export const storeForgets = (kind: string, so: string, hint = 'Configure a durable store, such as @svc/plugin-store-sqlite') =>
-  svcError('STORE_FORGETS', `the store "${kind}" is not shared between processes, so ${so}`, { hint })
+export const storeNotShared = (kind: string, so: string, hint = 'Configure a durable store, such as @svc/plugin-store-sqlite') =>
+  svcError('STORE_NOT_SHARED', `the store "${kind}" is not shared between processes, so ${so}`, { hint })

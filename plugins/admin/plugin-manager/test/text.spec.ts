@@ -129,7 +129,7 @@ describe('what a person reads before a plugin is let in', () => {
     const all = 'WIDE: do all that svc can do, because its permissions are not enforced in the process of svc'
     expect(may('in-process', {})).to.deep.equal([all])
     expect(may('in-process', { env: ['A_KEY'] })).to.deep.equal([all, 'read the variable A_KEY'])
-    expect(may('process', {})[0]).to.match(/^nothing but its own files/)
+    expect(may('process', {})[0]).to.match(/^use only its own files/)
   })
 
   it('shows the values of settings in place of their names, without user and password', () => {

@@ -4,7 +4,7 @@ const DISABLE =
   'or disable the plugin: plugins: [{ use: "@svc/plugin-auth-api-key", enabled: false }], or set server.auth.enabled to false'
 
 export const keyMissing = (variable: string) =>
-  svcError('API_KEY_MISSING', `authentication is on, but the environment variable ${variable} is not set or empty`, {
+  svcError('API_KEY_MISSING', `authentication is on, but the environment variable ${variable} is unset or empty`, {
     where: 'server.auth.api_key_env',
     details: { variable },
     hint: `Set ${variable} to the key, set server.auth.api_key_env to the name of another variable, ${DISABLE}`,

@@ -2,7 +2,7 @@ import { Flags, JSON_FLAG, SvcCommand, table, Args } from '@svc/cli/command'
 import { systemContext } from '@svc/core'
 import { type CommandContext, type Json, Store, TokenCreated, TokenRevoked } from '@svc/core/contracts'
 import { reachServerIfAny } from '@svc/runtime'
-import { lineInvalid, storeForgets } from './errors.ts'
+import { lineInvalid, storeNotShared } from './errors.ts'
 import { createTokens, type TokenShown, TOPIC } from './tokens.ts'
 
 /** The scopes of the API. */
@@ -65,7 +65,7 @@ export class TokensCreate extends SvcCommand {
     const ctx = systemContext(this.signal, 'svc tokens create')
     const store = (await this.host()).service(Store)
     const { durable, kind } = await store.probe(ctx)
-    if (!durable) throw storeForgets(kind)
+    if (!durable) throw storeNotShared(kind)
     const tokens = createTokens(store)
     await tokens.open(ctx)
     const { token, shown } = await tokens.make(options, ctx)

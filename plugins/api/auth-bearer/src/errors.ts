@@ -10,7 +10,7 @@ export const tokenUnknown = (nameOrId: string) =>
 export const lineInvalid = (message: string, usage: string) =>
   svcError('COMMAND_LINE_INVALID', message, { hint: `Usage: svc ${usage}` })
 
-export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" is not shared with other processes, so no server would accept the token`, {
+export const storeNotShared = (kind: string) =>
+  svcError('STORE_NOT_SHARED', `the store "${kind}" is not shared with other processes, so no server would accept the token`, {
     hint: 'Configure a persistent store: @svc/plugin-store-sqlite',
   })

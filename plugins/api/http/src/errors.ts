@@ -54,7 +54,7 @@ export const explainThrown = (error: unknown, requestId: string): ErrorAnswer =>
 export function explainMalformed(code: string | undefined): ErrorAnswer {
   if (code === 'HPE_HEADER_OVERFLOW') return answer('PAYLOAD_TOO_LARGE', 'the headers are too large', { field: 'headers' })
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return answer('INVALID_VALUE', 'the request did not come in time', { field: 'request', reason: 'too slow' })
+    return answer('INVALID_VALUE', 'the request was not received in time', { field: 'request', reason: 'too slow' })
   return answer('INVALID_VALUE', 'the request is not valid HTTP', { field: 'request', reason: 'not valid HTTP' })
 }
 
@@ -88,7 +88,7 @@ export const routeUnknown = (method: string, path: string, guides: readonly stri
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   svcError('METHOD_NOT_ALLOWED', `the path does not support ${method}; use ${allowed.join(' or ')}`, { details: { allowed } })
 
-export const authenticationFailed = (message = 'a credential is needed') => svcError('AUTHENTICATION_FAILED', message)
+export const authenticationFailed = (message = 'a credential is required') => svcError('AUTHENTICATION_FAILED', message)
 
 export const scopeMissing = (scope: string) =>
   svcError('FORBIDDEN', `the credential lacks the scope ${scope}`, { details: { scope, reason: 'the scope is missing' } })
@@ -103,8 +103,8 @@ export const originForbidden = (origin: string) =>
     details: { field: 'origin', value: origin.slice(0, 200) },
   })
 
-export const tooMany = (limit: number, window: number, retryAfter: number) =>
-  svcError('RATE_LIMITED', `more than ${limit} in ${window} s; try again in ${retryAfter} s`, {
+export const tooMany = (limit: number, window: number, retryAfter: number, what = 'requests') =>
+  svcError('RATE_LIMITED', `too many ${what}: the limit is ${limit} in ${window} s; try again in ${retryAfter} s`, {
     details: { limit, window, retry_after: retryAfter },
   })
 
@@ -119,7 +119,7 @@ export const tooManyOpen = (what: 'requests' | 'streams', limit: number) =>
 const BODIES_RETRY_MS = 1_000
 
 export const tooManyBodies = () =>
-  svcError('UNAVAILABLE', 'the bodies of other requests take the memory of this server', {
+  svcError('UNAVAILABLE', 'the bodies of open requests use all of server.body_memory; try again later', {
     details: { retryAfterMs: BODIES_RETRY_MS },
   })
 

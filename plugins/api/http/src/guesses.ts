@@ -68,7 +68,7 @@ export function createGuesses({ counts, peers, headers, seen, lasting }: Guesses
       const wait = waitFor(network)
       if (wait !== undefined) {
         if (await seen.isShared(digest, state.callContext)) return checking.enter(network)
-        throw tooMany(GUESSES, MINUTE / 1_000, wait)
+        throw tooMany(GUESSES, MINUTE / 1_000, wait, 'invalid credentials')
       }
       if (refused.count(network) + checking.count(network) < GUESSES || seen.isKnown(digest)) return checking.enter(network)
       await checking.left(network)
@@ -92,7 +92,7 @@ export function createGuesses({ counts, peers, headers, seen, lasting }: Guesses
         if (codeOf(error) !== 'AUTHENTICATION_FAILED') throw error
         seen.forget(digest)
         const wait = await count(network, state.callContext)
-        throw wait === undefined ? error : tooMany(GUESSES, MINUTE / 1_000, wait)
+        throw wait === undefined ? error : tooMany(GUESSES, MINUTE / 1_000, wait, 'invalid credentials')
       } finally {
         if (isNew) checking.leave(network)
       }

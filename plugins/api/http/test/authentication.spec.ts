@@ -94,7 +94,7 @@ describe('authentication', () => {
     const { status, body } = await call(`${fresh.url}/who`, { headers: { authorization: 'Basic YTpi' } })
     const none = await call(`${fresh.url}/who`)
     expect([status, body.error_code, body.details]).to.deep.equal([401, 'AUTHENTICATION_FAILED', {}])
-    expect([body.error, none.body.error]).to.deep.equal(['the credential is not known', 'a credential is needed'])
+    expect([body.error, none.body.error]).to.deep.equal(['the credential is not known', 'a credential is required'])
   })
 
   it('refuses an unknown credential beside a valid one, except a credential for a proxy', async () => {

@@ -194,7 +194,7 @@ describe('the format of errors below a path', () => {
     expect(broken.head).to.match(/\r\nrequest-id: [\w-]{36}\r\n/)
     await using quick = await serveFormats({ openai }, { headers_timeout_ms: 200, request_timeout_ms: 400 })
     const slow = await raw(quick.url, `${start}2\r\n{"\r\n`)
-    expect([slow.status, errorOf(slow.body).message]).to.deep.equal([400, 'the request did not come in time'])
+    expect([slow.status, errorOf(slow.body).message]).to.deep.equal([400, 'the request was not received in time'])
     await using hanging = await serveFormats({ one: { path: '/v1', format: () => new Promise(() => {}) } })
     expect((await raw(hanging.url, `${start}2\r\n{"\r\nxyz\r\n`)).body).to.include({ success: false })
   })

@@ -38,7 +38,7 @@ describe('a client that stalls', () => {
     socket.write('GET /free HTTP/1.1\r\nHost: local')
     expect(await received(socket))
       .to.match(/^HTTP\/1.1 400 /)
-      .and.include('did not come in time')
+      .and.include('was not received in time')
     await serves()
   })
 

@@ -67,7 +67,7 @@ describe('GET /openapi.json', () => {
     expect(JSON.stringify(paths)).not.to.include('patternHint')
   })
 
-  it('has all routes of the document', async () => {
+  it('lists all routes of the plugin', async () => {
     await using served = await serveRest()
     const { paths } = await documentOf(served.call)
     const routes = Object.entries(paths).flatMap(([path, methods]) =>
@@ -99,7 +99,7 @@ describe('GET /openapi.json', () => {
     ])
   })
 
-  it('lists the codes, and refers only to what it has', async () => {
+  it('lists the error codes, and has no broken references', async () => {
     await using served = await serveRest()
     const document = await documentOf(served.call)
     expect(document.components.schemas.Error.properties.error_code.enum).to.include.members([
@@ -146,7 +146,7 @@ describe('GET /openapi.json', () => {
     expect(components.securitySchemes.guard).to.deep.equal({ type: 'http', scheme: 'bearer' })
   })
 
-  it('follows schemes that come', async () => {
+  it('includes schemes that are added later', async () => {
     let add = () => {}
     const later = definePlugin({
       setup(scope) {
@@ -216,7 +216,7 @@ describe('GET /openapi.json', () => {
     expect(paths['/blob']!.post.requestBody).to.deep.equal({ required: true, content: { 'application/octet-stream': {} } })
   })
 
-  it('is there although a plugin describes its route by what is no schema', async () => {
+  it('omits an invalid schema of a plugin route', async () => {
     const broken = definePlugin({
       setup(scope) {
         const query = { type: 'object', properties: null } as unknown as JsonSchema
@@ -229,7 +229,7 @@ describe('GET /openapi.json', () => {
     expect(paths).to.have.property('/health')
   })
 
-  it('is the same text each time, and follows routes that come', async () => {
+  it('is the same text each time, and includes routes that are added later', async () => {
     let add = () => {}
     const later = definePlugin({
       setup(scope) {

@@ -17,8 +17,8 @@ const PLUGINS = [
   'store-memory',
 ]
 
-/** Who may ask what, as it is settled: `chat` = chat and conversations, `admin` = switches, `read` = every other GET; health is open. */
-const SETTLED = {
+/** The scope of each route: `chat` for chat and conversations, `admin` for switches, `read` for every other GET; health has none. */
+const SCOPES = {
   'DELETE /api/v1/conversations/:id': 'chat',
   'GET /api/v1/config/effective': 'read',
   'GET /api/v1/conversations': 'chat',
@@ -43,15 +43,15 @@ const SETTLED = {
 }
 
 describe('the scopes of the routes', () => {
-  it('are those that are settled, and no route is open but health', async () => {
+  it('are as listed, and only health routes have none', async () => {
     await using host = await testHost(PLUGINS.map(pluginFolder), { config: { server: { port: 0 }, providers: { local: {} } } })
     const routes = host.slot(Routes).entries()
     const scopes = Object.fromEntries(routes.map(([, { method, path, scope = 'open' }]) => [`${method} ${path}`, scope]))
-    expect(scopes).to.deep.equal({ ...scopes, ...SETTLED })
+    expect(scopes).to.deep.equal({ ...scopes, ...SCOPES })
     expect(Object.keys(scopes).filter(route => scopes[route] === 'open' && !route.startsWith('GET /health'))).to.deep.equal([])
   })
 
-  it('leave nothing uncounted by limits but health and metrics', async () => {
+  it('are counted by rate limits, except health and metrics', async () => {
     await using host = await testHost(PLUGINS.map(pluginFolder), { config: { server: { port: 0 }, providers: { local: {} } } })
     const uncounted = host
       .slot(Routes)

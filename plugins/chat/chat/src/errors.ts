@@ -28,7 +28,7 @@ export const questionUnknown = ({ requestId, callId }: { requestId: string; call
   })
 
 export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
-  svcError('ANSWER_INVALID', `the model ${model} returned a reply that does not match the schema twice: ${reason}`, {
+  svcError('ANSWER_INVALID', `the model ${model} returned two replies that do not match the schema: ${reason}`, {
     details: { provider, model, reason },
     hint: 'Simplify the response schema, or use another model',
   })

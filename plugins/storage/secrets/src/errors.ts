@@ -58,8 +58,8 @@ export const keyInvalid = (where: string, what: string) =>
     hint: `A key is 32 random bytes as Base64 or as 64 hexadecimal digits: ${CREATE}. Write the current key first, and earlier keys after it`,
   })
 
-export const storeForgets = (kind: string) =>
-  svcError('STORE_FORGETS', `the store "${kind}" is not shared with other processes, so no server would read the secret`, {
+export const storeNotShared = (kind: string) =>
+  svcError('STORE_NOT_SHARED', `the store "${kind}" is not shared with other processes, so no server would read the secret`, {
     hint: 'Configure a persistent store: @svc/plugin-store-sqlite',
   })
 

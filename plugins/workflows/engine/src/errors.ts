@@ -120,7 +120,7 @@ export const nodeLate = (node: string, ms: number) =>
   svcError('NODE_TIMEOUT', `the node "${node}" did not end within ${ms} ms`, { hint: 'Set a longer "timeout" for the node' })
 
 export const runLate = (ms: number) =>
-  svcError('RUN_TIMEOUT', `the run has reached its limit of ${ms} ms of work`, {
+  svcError('RUN_TIMEOUT', `the run has worked for longer than its limit of ${ms} ms`, {
     hint: 'Increase "timeout" of the workflow, or workflows.run_timeout_s',
   })
 

@@ -48,7 +48,7 @@ export const timedOut = (ms: number) =>
   })
 
 export const stuck = (graceMs: number) =>
-  svcError('JOB_STUCK', `the job ignored its abort signal for ${graceMs} ms, so svc gave it up`, {
+  svcError('JOB_STUCK', `the job ignored its abort signal for ${graceMs} ms, so svc abandoned it`, {
     details: { retryable: false },
     hint: 'Make the job kind end when ctx.signal aborts. The worker keeps the job locked until the work ends',
   })

@@ -81,7 +81,7 @@ export const createAgent = ({ chat, tools }: AgentOptions): WorkflowNode => ({
     const settings = task.settings as unknown as AgentSettings
     const budget = tightest(settings.budget, task.allowance)
     if (task.interrupted && !isHarmless(settings, budget, tools))
-      throw interrupted(task.node, 'its tools can have changed something')
+      throw interrupted(task.node, 'its tools may have changed something')
     yield* answered(chat.stream(turnOf(settings, budget), { ...ctx, idempotencyKey: task.idempotencyKey }), budget, ctx)
   },
 })

@@ -50,7 +50,7 @@ export const unanswered = (node: string) =>
   })
 
 export const nothingCame = (node: string, event: string) =>
-  svcError('EVENT_MISSED', `the event "${event}" did not come in time for the node "${node}"`, {
+  svcError('EVENT_MISSED', `the node "${node}" did not receive the event "${event}" in time`, {
     hint: 'Add the branch "timeout", or "catch"',
   })
 

@@ -65,7 +65,7 @@ export const createHttp = (web: Pick<GuardedFetch, 'fetch'>): WorkflowNode => ({
   async *run(task, ctx) {
     const settings = task.settings as unknown as HttpSettings
     if (task.interrupted && !SAFE.has(settings.method ?? 'GET'))
-      throw interrupted(task.node, 'the server can have received its request')
+      throw interrupted(task.node, 'the server may have received its request')
     yield { type: 'output', output: await asked(web, settings, task, ctx) }
   },
 })

@@ -26,7 +26,7 @@ export const createTool = (tools: SlotView<Tool>, log: Log): WorkflowNode => ({
     const tool = tools.get(name)
     // tools of certain modes are only for models
     if (!tool || tool.modes) throw toolUnknown(name)
-    if (task.interrupted && !isReading(tool)) throw interrupted(task.node, `the tool "${name}" can have done its work`)
+    if (task.interrupted && !isReading(tool)) throw interrupted(task.node, `the tool "${name}" may have done its work`)
     const args = await checked(tool, task.settings.arguments)
     if (tool.asks && !task.woken) return yield questionOf(name, args)
     if (task.woken && !('data' in task.woken && task.woken.data === true)) throw toolDenied(name)

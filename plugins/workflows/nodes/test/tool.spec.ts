@@ -88,7 +88,7 @@ describe('a node tool', () => {
     const { code, message } = await codeThrown(nodeSteps(node, { settings: { name: 'save' }, interrupted: true }))
     expect([code, message]).to.deep.equal([
       'NODE_INTERRUPTED',
-      'the process exited while it ran the node "s", and the tool "save" can have done its work',
+      'the process exited while it ran the node "s", and the tool "save" may have done its work',
     ])
   })
 })

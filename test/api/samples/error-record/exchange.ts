@@ -3,7 +3,7 @@ import { any, chat, exact, exchange, get, remove } from '../../exchange.ts'
 const record = exact({ success: false, error: any('text'), error_code: any('text'), details: any('object') })
 
 export default exchange({
-  rule: 'tells every error with success false, a message, a code and details, and nothing else',
+  rule: 'returns every error as a record of success false, message, code and details',
   source: 'http-api.md "Errors"',
   steps: [
     { request: chat({}), expect: { status: 400, body: record } },

@@ -23,7 +23,7 @@ const reads = (request: ReturnType<typeof post>, scope: string) => request.metho
 const as = (scope: string, request: ReturnType<typeof post>) => ({ ...request, headers: { 'x-scopes': scope } })
 
 export default exchange({
-  rule: 'lets a principal use the routes of its scopes and no others, and `admin` read everything: all that /openapi.json describes, the page and the tool protocol: 403 names the scope that is missing',
+  rule: 'limits a principal to the routes, pages and MCP requests of its scopes, and `admin` can also read everything; 403 names the missing scope',
   source: 'decisions.md 1, scopes; extension codes: FORBIDDEN 403',
   alone: true,
   config: {

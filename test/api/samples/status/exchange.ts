@@ -1,7 +1,7 @@
 import { any, exact, exchange, field, from, get, ok } from '../../exchange.ts'
 
 export default exchange({
-  rule: 'tells version, uptime, requests, providers and cache in figures',
+  rule: 'returns version, uptime and metrics of requests, providers and cache',
   source: 'http-api.md "Status record"; decisions.md 1, health: a cache that is off',
   steps: [
     { request: get('/health'), expect: ok() },

@@ -45,7 +45,7 @@ function endingWith(plugin: string, installed: readonly string[]): string | unde
 
 /** The same error as at a start. */
 export const apiKeyMissing = (plugin: string, variable: string): SvcError =>
-  svcError('API_KEY_MISSING', `authentication is on, but the environment variable ${variable} is not set or empty`, {
+  svcError('API_KEY_MISSING', `authentication is on, but the environment variable ${variable} is unset or empty`, {
     plugin,
     where: 'server.auth.api_key_env',
     details: { variable },
@@ -126,13 +126,13 @@ export const dependencyMissing = (name: string, by: string): SvcError =>
   })
 
 export const pluginLoose = (plugin: string): SvcError =>
-  svcError('BUILD_PLUGIN_LOOSE', 'is a local folder, which a build cannot contain', {
+  svcError('BUILD_PLUGIN_LOOSE', 'is a local folder, and a build contains only installed plugins', {
     plugin,
     hint: 'Install it first (svc plugins install <folder>), and remove it from "plugins"',
   })
 
 export const pluginLinked = (plugin: string): SvcError =>
-  svcError('PLUGIN_LINKED', 'is a link to a folder, which a build cannot contain', {
+  svcError('PLUGIN_LINKED', 'is a link to a folder, and a build cannot contain links', {
     plugin,
     hint: 'Install the folder instead: svc plugins install <folder>',
   })

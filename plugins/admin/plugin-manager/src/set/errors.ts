@@ -62,7 +62,7 @@ export const tarballUnsafe = (plugin: string, why: string, cause?: unknown): Svc
   })
 
 export const unpackedOtherwise = (plugin: string, files: readonly string[]): SvcError =>
-  tarballUnsafe(plugin, `unpacks to other files than svc found in it: ${files.join(', ')}`)
+  tarballUnsafe(plugin, `unpacks to files that svc did not find when it read the tarball: ${files.join(', ')}`)
 
 export const changedFiles = (plugin: string, files: readonly string[]): SvcError =>
   svcError('PLUGIN_CHANGED', `its files differ from the installed ones${files.length > 0 ? `: ${files.join(', ')}` : ''}`, {
@@ -78,10 +78,10 @@ export const changedDependencies = (): SvcError =>
   })
 
 export const sameVersion = (plugin: string, version: string, files: readonly string[]): SvcError =>
-  svcError('PLUGIN_VERSION_REUSED', `has other files than the installed ${version}, but the same version: ${files.join(', ')}`, {
+  svcError('PLUGIN_VERSION_REUSED', `has the version ${version}, which is installed with other files: ${files.join(', ')}`, {
     plugin,
     details: { version, files },
-    hint: `Increase the version. While you develop a plugin, use \`svc plugins link\`. To replace it nevertheless, run \`svc plugins uninstall ${plugin}\` first`,
+    hint: `Increase the version. While you develop a plugin, use \`svc plugins link\`. To replace the installed version, run \`svc plugins uninstall ${plugin}\` first`,
   })
 
 export const sourceGone = (plugin: string, kind: string, path: string): SvcError =>
@@ -167,7 +167,7 @@ export const setEmpty = (): SvcError =>
   svcError('PLUGIN_SET_EMPTY', 'no plugin is installed', { hint: 'Install one first: svc plugins install <name>' })
 
 export const linked = (plugin: string): SvcError =>
-  svcError('PLUGIN_LINKED', 'is a link to a folder, which a bundle cannot contain', {
+  svcError('PLUGIN_LINKED', 'is a link to a folder, and a bundle cannot contain links', {
     plugin,
     hint: `Install the folder instead (svc plugins install <folder>), or uninstall it: svc plugins uninstall ${plugin}`,
   })

@@ -1,7 +1,7 @@
 import { Args, SvcCommand } from '@svc/cli/command'
 import { type CallContext, codeOf, formatError, systemContext } from '@svc/core'
 import { type Json, Store } from '@svc/core/contracts'
-import { oneLine, storeForgets } from '@svc/plugin-kit'
+import { oneLine, storeNotShared } from '@svc/plugin-kit'
 import { askServer, findServers, fromWire } from '@svc/runtime'
 import { serverUnknown } from '../errors.ts'
 import { TOPIC } from '../ownership/peer-workers.ts'
@@ -38,17 +38,17 @@ export abstract class McpCommand extends SvcCommand {
     return serverNamed(await this.servers(), name)
   }
 
-  /** The store that all servers of this home share. Throws STORE_FORGETS if it is not durable. */
+  /** The store that all servers of this home share. Throws STORE_NOT_SHARED if it is not durable. */
   protected async openStore(): Promise<Store> {
     const ctx = this.callContext
     const store = (await this.host()).service(Store)
     const { durable, kind } = await store.probe(ctx)
-    if (!durable) throw storeForgets(kind, 'the server would not see the change')
+    if (!durable) throw storeNotShared(kind, 'the server would not see the change')
     await openRecords(store, ctx)
     return store
   }
 
-  /** The answers of the running server to a question, or of the plugins in this process if none runs. Throws SERVER_AMBIGUOUS, STORE_FORGETS. */
+  /** The answers of the running server to a question, or of the plugins in this process if none runs. Throws SERVER_AMBIGUOUS, STORE_NOT_SHARED. */
   protected async *ask<T>({ port }: ServerChoice, question: CommandQuestion): AsyncGenerator<T, void> {
     const asked = { topic: TOPIC, message: question as unknown as Json, port }
     const isChange = question.do === 'approve' || question.do === 'switch'

@@ -75,7 +75,7 @@ function httpOptions(entry: McpClientConfig, url: string, { env, storage }: Clie
 function variable({ name }: McpClientConfig, variable: string, key: string, env: ClientOptionsContext['env']): string {
   const value = env[variable]?.trim()
   if (value) return value
-  const message = `${key} names the environment variable ${variable}, which is not set or empty`
+  const message = `${key} names the environment variable ${variable}, which is unset or empty`
   throw callFailed(name, 'authentication_failed', message, { delivered: 'no' })
 }
 

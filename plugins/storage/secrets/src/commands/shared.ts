@@ -1,7 +1,7 @@
 import { systemContext, type CallContext } from '@svc/core'
 import { type CommandContext, Secrets, Store, type SecretInfo } from '@svc/core/contracts'
 import { findServers, fromWire } from '@svc/runtime'
-import { storeForgets, notReloaded } from '../errors.ts'
+import { storeNotShared, notReloaded } from '../errors.ts'
 
 /** The secrets of the configured store, in this process. A running server shares the store. */
 export interface OpenSecrets {
@@ -10,13 +10,13 @@ export interface OpenSecrets {
 }
 
 /**
- * Starts the plugins that the secrets need, and no others: these could require a secret that is not set yet. Throws STORE_FORGETS.
+ * Starts the plugins that the secrets need, and no others: these could require a secret that is not set yet. Throws STORE_NOT_SHARED.
  */
 export async function openSecrets(command: Pick<CommandContext, 'host' | 'signal'>, name: string): Promise<OpenSecrets> {
   const host = await command.host({ only: [Secrets.name, Store.name] })
   const ctx = systemContext(command.signal, `svc secrets ${name}`)
   const { durable, kind } = await host.service(Store).probe(ctx)
-  if (!durable) throw storeForgets(kind)
+  if (!durable) throw storeNotShared(kind)
   return { secrets: host.service(Secrets), ctx }
 }
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { Args, Flags } from '@svc/cli/command'
 import { type CallContext, messageOf, systemContext } from '@svc/core'
 import { type CommandContext, type Json, type Question, Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { lineInvalid, storeForgets } from '@svc/plugin-kit'
+import { lineInvalid, storeNotShared } from '@svc/plugin-kit'
 
 const RUN = 'workflows run <workflow> [--input <json>] [--param <name>=<value>]...'
 
@@ -86,9 +86,9 @@ export const contextOf = ({ signal }: CommandContext, command: string): CallCont
 /** The workflow service of the configured host, in this process. */
 export const openWorkflows = async (call: CommandContext): Promise<Workflows> => (await call.host()).service(Workflows)
 
-/** The same for runs of other processes. Throws STORE_FORGETS if the store is not durable. */
+/** The same for runs of other processes. Throws STORE_NOT_SHARED if the store is not durable. */
 export async function openRuns(call: CommandContext, ctx: CallContext): Promise<Workflows> {
   const { durable, kind } = await (await call.host()).service(Store).probe(ctx)
-  if (!durable) throw storeForgets(kind, 'this command cannot see the runs of the server')
+  if (!durable) throw storeNotShared(kind, 'this command cannot see the runs of the server')
   return openWorkflows(call)
 }

@@ -8,7 +8,7 @@ import {
   type Json,
   Store,
 } from '@svc/core/contracts'
-import { oneLine, table, storeForgets, timeText } from '@svc/plugin-kit'
+import { oneLine, table, storeNotShared, timeText } from '@svc/plugin-kit'
 import { systemContext } from '@svc/core'
 import { askServer } from '@svc/runtime'
 import { type JobsQuestion, TOPIC } from '../answers.ts'
@@ -142,7 +142,7 @@ export class JobsRetry extends SvcCommand {
 
 const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
 
-/** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_FORGETS. */
+/** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_NOT_SHARED. */
 async function askJobs<T>(
   call: CommandContext,
   { port }: { readonly port?: number | undefined },
@@ -152,7 +152,7 @@ async function askJobs<T>(
   const message = question as unknown as Json
   const answers = askServer(call, { topic: TOPIC, message, port }, ctx, async host => {
     const { durable, kind } = await host.service(Store).probe(ctx)
-    if (!durable) throw storeForgets(kind, 'this command cannot see the jobs of a server', HINT)
+    if (!durable) throw storeNotShared(kind, 'this command cannot see the jobs of a server', HINT)
   })
   return (await Array.fromAsync(answers))[0] as T
 }

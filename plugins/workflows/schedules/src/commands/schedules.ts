@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand, Args } from '@svc/cli/command'
 import { type Job, type Schedule, type CommandContext, type Json, type ScheduleSpec, Store } from '@svc/core/contracts'
-import { oneLine, table, lineInvalid, storeForgets, timeText } from '@svc/plugin-kit'
+import { oneLine, table, lineInvalid, storeNotShared, timeText } from '@svc/plugin-kit'
 import { messageOf, systemContext } from '@svc/core'
 import { askServer } from '@svc/runtime'
 import { CATCH_UPS, OVERLAPS, durationMs } from '../settings.ts'
@@ -148,7 +148,7 @@ export class SchedulesRun extends SvcCommand {
 
 const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
 
-/** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_FORGETS. */
+/** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_NOT_SHARED. */
 async function askSchedules<T>(
   call: CommandContext,
   { port }: { readonly port?: number | undefined },
@@ -158,7 +158,7 @@ async function askSchedules<T>(
   const message = question as unknown as Json
   const answers = askServer(call, { topic: TOPIC, message, port }, ctx, async host => {
     const { durable, kind } = await host.service(Store).probe(ctx)
-    if (!durable) throw storeForgets(kind, 'this command cannot see the schedules of a server', HINT)
+    if (!durable) throw storeNotShared(kind, 'this command cannot see the schedules of a server', HINT)
   })
   return (await Array.fromAsync(answers))[0] as T
 }

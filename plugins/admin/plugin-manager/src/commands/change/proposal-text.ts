@@ -285,7 +285,7 @@ export function accessWords(isolation: IsolationMode, permissions: Permissions, 
 }
 
 const UNENFORCED = 'WIDE: do all that svc can do, because its permissions are not enforced in the process of svc'
-const NOTHING = 'nothing but its own files, and the files of the system that every program reads: no network, no variables'
+const NOTHING = 'use only its own files and the system files that every program can read: no network, no environment variables'
 
 /**
  * Describes permissions: wide ones first and marked; a long list is shortened. With `lookup`, shows the values of the settings

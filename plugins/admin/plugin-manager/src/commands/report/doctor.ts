@@ -9,7 +9,7 @@ import { verified } from '../../set/installed-layer.ts'
 import { fail, type DoctorFinding, ok, warn, findingsText } from '../doctor/finding.ts'
 import { sandboxFinding } from '../doctor/machine.ts'
 import { visible, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/command'
-import { OLD_FIGURES, reportsOf, type ServerPlugins } from './plugin-state.ts'
+import { OUTDATED_STATE, reportsOf, type ServerPlugins } from './plugin-state.ts'
 
 /** `svc plugins doctor`: resolves with 1 if a check fails. */
 export async function diagnosePlugins({ json }: { readonly json: boolean }): Promise<number> {
@@ -145,7 +145,8 @@ async function serverFindings(): Promise<DoctorFinding[]> {
 
 function findingsOf({ plugins, asOf }: ServerPlugins): DoctorFinding[] {
   const failures = plugins.flatMap(findingOf)
-  const stale = asOf === undefined ? [] : [warn('server', `the state of isolated plugins is unknown since ${asOf}`, OLD_FIGURES)]
+  const stale =
+    asOf === undefined ? [] : [warn('server', `the state of isolated plugins is unknown since ${asOf}`, OUTDATED_STATE)]
   const found = [...failures, ...stale]
   return found.length === 0 ? [ok('server', 'all plugins run in the running server')] : found
 }

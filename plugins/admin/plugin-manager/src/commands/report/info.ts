@@ -6,7 +6,7 @@ import { type Lock, type LockedPlugin, pluginFolder, readLock, verifySet } from 
 import { setHome } from '@svc/cli/program'
 import { counted, milliseconds, oneLine, visible, UNSET_HINT, unsetIn, unsetText } from '@svc/cli/command'
 import { accessWords, errorFormatWords, lockedFacts, originWords, routeWords, valueWords } from '../change/proposal-text.ts'
-import { type Idle, idleOf, idleText, OLD_FIGURES, refusedText, reportsOf } from './plugin-state.ts'
+import { type Idle, idleOf, idleText, OUTDATED_STATE, refusedText, reportsOf } from './plugin-state.ts'
 import { goesWithout, runsText } from '../change/isolation.ts'
 import { named } from '../change/install.ts'
 
@@ -136,7 +136,7 @@ function textOf(info: Info): string {
     ...(unset.length === 0 ? [] : [['unset', `${unsetText(unset)}: ${UNSET_HINT}`]]),
     ['health', healthOf(info)],
     ...running.flatMap(processRows),
-    ...(asOf === undefined ? [] : [['as of', `${asOf}: ${OLD_FIGURES}`]]),
+    ...(asOf === undefined ? [] : [['as of', `${asOf}: ${OUTDATED_STATE}`]]),
     ...Object.entries(added).map(([slot, names]) => ['added', `${slot}: ${names.join(', ')}`]),
     ['files', problem ?? 'they match the installed ones'],
     ['folder', shownPath(folder)],

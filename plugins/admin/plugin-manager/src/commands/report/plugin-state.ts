@@ -42,7 +42,8 @@ const timeOf = (workers: ServerInfo['workers'], { startedAt }: ServerInfo) =>
   new Date(Math.min(...workers.map(worker => worker.startedAt), workers.length === 0 ? startedAt : Infinity)).toISOString()
 
 /** A hint for outdated states. */
-export const OLD_FIGURES = 'the server publishes no metrics. Load the plugin metrics, and set SVC_API_KEY if authentication is on'
+export const OUTDATED_STATE =
+  'the server publishes no metrics. Enable the plugin @svc/plugin-metrics, and set SVC_API_KEY if authentication is on'
 
 function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginReport {
   const { name, instance = '' } = plugin

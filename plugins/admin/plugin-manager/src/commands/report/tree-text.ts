@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import type { PluginReport } from '@svc/core'
 import type { LockedPlugin } from '../../set.ts'
 import { milliseconds, visible } from '@svc/cli/command'
-import { type Idle, OLD_FIGURES, refusedText } from './plugin-state.ts'
+import { type Idle, OUTDATED_STATE, refusedText } from './plugin-state.ts'
 
 /** A plugin that does not run here. */
 interface Resting {
@@ -49,7 +49,7 @@ export function treeText(tree: PluginTree): string {
     ...idle.map(item => [`${marked(item.locked)} ${item.health}`, idleFacts(item)] as const),
     ...(rest > 0 ? [[`${rest} of svc itself  ${dim('svc plugins list --all shows them')}`, []] as const] : []),
   ]
-  const old = asOf === undefined ? [] : [`isolated plugins as of ${asOf}: ${OLD_FIGURES}`]
+  const old = asOf === undefined ? [] : [`isolated plugins as of ${asOf}: ${OUTDATED_STATE}`]
   return [
     `svc ${version}: ${count} ${what} of ${from}`,
     ...old,

@@ -50,7 +50,7 @@ function viewOf({ json, interval }: WatchOptions): View {
 
 function screen(interval: number): View {
   const live = openLiveScreen(process.stdout)
-  const foot = `every ${interval} s; Ctrl-C ends it`
+  const foot = `every ${interval} s; press Ctrl-C to stop`
   return {
     show({ status, error }, recent) {
       live.draw(`${status ? statusText(status, recent) : errorPage(error)}\n\n${foot}`)

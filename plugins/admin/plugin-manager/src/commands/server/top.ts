@@ -19,7 +19,7 @@ export interface TopOptions extends ServerAddress {
 export async function top(options: TopOptions): Promise<number> {
   if (options.json || options.once || !process.stdout.isTTY) return await once(options)
   using live = openLiveScreen(process.stdout)
-  const foot = `every ${options.interval} s, by ${options.sort}; Ctrl-C ends it`
+  const foot = `every ${options.interval} s, by ${options.sort}; press Ctrl-C to stop`
   const show = (now: StatusSample, before: StatusSample | undefined) =>
     live.draw(`${fitted(pictureOf(options, now, before))}\n\n${foot}`)
   return await untilEnded(signal => lookAgain(options, signal, show))
@@ -93,7 +93,7 @@ const wire = ({ name, calls, errors, ms, isolated }: PluginUsage) => ({
 
 const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
   svcError('METRICS_UNAVAILABLE', `the server publishes no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
-    hint: 'Load the plugin metrics. If authentication is on, set SVC_API_KEY to an API key or a token',
+    hint: 'Enable the plugin @svc/plugin-metrics. If authentication is on, set SVC_API_KEY to an API key or a token',
   })
 
 /** The usage of one plugin, of all workers together. */

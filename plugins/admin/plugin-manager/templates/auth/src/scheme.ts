@@ -23,7 +23,7 @@ export const createSampleWord = (key: string): AuthScheme => ({
   // called once before the server listens; an error fails the start
   async prepare() {
     if (key === '')
-      throw svcError('SAMPLE_WORD_KEY_MISSING', 'the environment variable SAMPLE_WORD_KEY is not set or empty', {
+      throw svcError('SAMPLE_WORD_KEY_MISSING', 'the environment variable SAMPLE_WORD_KEY is unset or empty', {
         hint: 'Set SAMPLE_WORD_KEY to the key, or disable the plugin: svc plugins disable, or enabled: false in "plugins"',
       })
   },
