@@ -86,7 +86,7 @@ describe('workers of a server', () => {
   })
 
   it('are replaced when a tool blocks them, and their requests fail; other workers keep serving, including that conversation', async home => {
-    await using service = await startTwo({ home, env: { SVC_SERVER__HANG_TIMEOUT_MS: '1000' } })
+    await using service = await startTwo({ home, env: { SVC_SERVER__HANG_TIMEOUT_MS: '5000' } })
     const { conversation_id } = (await post(service.url, '/api/v1/chat', { message: 'one' })).body as { conversation_id: string }
     const [hanging, serving] = await workersOf(home)
     const stuck = await clientTo(service.url, pid => pid === hanging)
