@@ -79,6 +79,8 @@ export default definePlugin({
       const { value } = await secrets.read('library_key', ctx)
       return { body: { found, cached, signature: createHmac('sha256', value).update(JSON.stringify(found)).digest('hex') } }
     }, { query: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] } }))
+    scope.add(Routes, 'library_forge', route('POST', '/library/forge', 'Publishes events of svc', async ({ body }, ctx) =>
+      ({ body: await Promise.all(body.topics.map(([category, type]) => events.publish({ category, type }, { subject: 'tokens/root' }, ctx).then(() => 'published', error => error.code))) }), { body: { type: 'object' } }))
     scope.add(Routes, 'library_settings', route('POST', '/library/settings', 'Changes settings', async ({ body }, ctx) =>
       ({ body: await settings.change('library', { principal: ctx.principal.id }, body, undefined, ctx).catch(error => ({ refused: error.code })) }), { body: { type: 'object' } }))
     scope.add(Routes, 'library_state', route('GET', '/library/state', 'Shows events and visits', async (_, ctx) => {
@@ -99,6 +101,7 @@ const MANIFEST = {
     routes: {
       import: route('POST', '/library/import'),
       search: route('GET', '/library/search'),
+      library_forge: route('POST', '/library/forge'),
       library_settings: route('POST', '/library/settings'),
       library_state: route('GET', '/library/state'),
     },
@@ -169,6 +172,18 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
     expect((await client.post('/library/settings', { hits: 'many' })).body).to.deep.equal({ refused: 'SETTINGS_INVALID' })
     expect((await client.post('/library/settings', { hits: 1 })).body).to.deep.include({ values: { hits: 1 } })
     expect((await search()).found).to.have.lengthOf(1)
+  })
+
+  it('cannot publish events of svc, such as changes that nobody has made', async () => {
+    const topics = [
+      ['AUDIT', 'token_created'],
+      ['AUDIT', 'anything'],
+      ['LIBRARY', 'turn_completed'],
+      ['CHAT', 'library_visited'],
+      ['LIBRARY_TRIES', 'tried'],
+    ]
+    const { body } = await client.post('/library/forge', { topics })
+    expect(body).to.deep.equal([...topics.slice(1).map(() => 'NOT_PERMITTED'), 'published'])
   })
 
   it('receives its events from all workers, and its schedule runs once at a time', async () => {

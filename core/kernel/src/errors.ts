@@ -152,6 +152,13 @@ export function itemNotPermitted(plugin: string, { name, items }: AnyService, it
   })
 }
 
+export const topicNotPermitted = (plugin: string, category: string, type: string) =>
+  svcError('NOT_PERMITTED', `publishes "${type}" of the category "${category}", an event of svc`, {
+    plugin,
+    details: { service: 'events' },
+    hint: 'Choose a category and a type of your own, such as the name of the plugin',
+  })
+
 export const missingService = (plugin: string, service: string, provided: Iterable<string>) =>
   svcError('SERVICE_MISSING', `requires the service "${service}", which no loaded plugin provides`, {
     plugin,

@@ -1,3 +1,4 @@
+import { topicNotPermitted } from './errors.ts'
 import { defineService, type CallContext } from './token.ts'
 
 /**
@@ -10,8 +11,13 @@ export interface Topic<D extends object = object> {
   readonly '~data'?: D
 }
 
+/** Categories and types of this process: those of svc, and of plugins in its process. */
+const [categories, types] = [new Set<string>(), new Set<string>()]
+
 /** Declares a type of event. Categories are upper case, types are `snake_case`. */
 export function defineTopic<D extends object>(category: string, type: string): Topic<D> {
+  categories.add(category)
+  types.add(type)
   return Object.freeze({ category, type })
 }
 
@@ -52,6 +58,8 @@ export interface Events {
 export const Events = defineService<Events>('events', { api: 1, methods: { publish: 'call', subscribe: 'stream' } })
 
 const DONE = Promise.resolve()
+/** Characters of a category or a type. */
+const LONGEST_NAME = 64
 /** Maximum number of events that wait for one reader. */
 const WAITING = 1_000
 
@@ -93,6 +101,21 @@ class Reader {
     const lost = this.#lost
     this.#lost = 0
     return lost === 0 ? event : { ...event, lost }
+  }
+}
+
+/**
+ * The bus for a plugin in a process of its own. It publishes events of its own categories and types only: readers and webhooks
+ * trust what svc says of turns, tokens and changes. Throws NOT_PERMITTED.
+ */
+export function eventsOfIsolated(plugin: string, events: Events): Events {
+  return {
+    subscribe: (filter, ctx) => events.subscribe(filter, ctx),
+    async publish(topic, data, ctx) {
+      const [category, type] = [String(topic.category).slice(0, LONGEST_NAME), String(topic.type).slice(0, LONGEST_NAME)]
+      if (categories.has(category) || types.has(type)) throw topicNotPermitted(plugin, category, type)
+      await events.publish({ category, type }, data, ctx)
+    },
   }
 }
 

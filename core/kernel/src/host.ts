@@ -15,7 +15,7 @@ import {
   svcError,
   itemNotPermitted,
 } from './errors.ts'
-import { createEvents, Events } from './events.ts'
+import { createEvents, Events, eventsOfIsolated } from './events.ts'
 import { grantedItems, type Manifest, matchesPattern } from '../loading/manifest.ts'
 import { injectDependencies, type InjectedDependencies, waitedFor } from './dependencies.ts'
 import { referenceUnresolved } from '../config/errors.ts'
@@ -220,8 +220,10 @@ class HostImpl implements RunningHost {
 
   /** The services as this plugin may use them. */
   #servicesFor({ name, found }: OrderedPlugin): ReadonlyMap<string, unknown> {
-    if (this.#granted.size === 0) return this.#services
+    const isIsolated = found.isolation === 'process'
+    if (this.#granted.size === 0 && !isIsolated) return this.#services
     const services = new Map(this.#services)
+    if (isIsolated) services.set(Events.name, eventsOfIsolated(name, services.get(Events.name) as Events))
     for (const [service, token] of this.#granted) {
       const methods = services.get(service) as Parameters<typeof grantedService>[1]
       const ownerOf = (slot: string, item: string) => this.#slots.get(slot)?.view.owner(item)

@@ -25,7 +25,8 @@ export function publishChange(events: Events, log: Log, change: Change, ctx: Cal
   const { before, after } = differenceOf(change.before, change.after)
   const data: ChangeEventData = { subject, before: before ?? null, after: after ?? null }
   log.info({ change: type, subject, before, after, principal: ctx.principal.id, request_id: ctx.requestId }, 'changed')
-  void events.publish(defineTopic<ChangeEventData>(ConfigChanged.category, type), data, ctx)
+  const topic = defineTopic<ChangeEventData>(ConfigChanged.category, type)
+  events.publish(topic, data, ctx).catch((error: unknown) => log.warn({ err: error, change: type }, 'failed to publish a change'))
 }
 
 /** The members that differ. Of a new or removed thing: all. */
