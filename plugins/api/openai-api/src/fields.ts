@@ -26,7 +26,8 @@ const NAME = /^[\w.[\]-]{1,100}$/
 
 /** Adds a name that can come from the client, which ends in a header. */
 export function addName(names: Set<string>, name: string): void {
-  if (names.size < MOST_NAMES) names.add(NAME.test(name) ? name : 'other')
+  const isListed = NAME.test(name) && (names.size < MOST_NAMES || names.has(name))
+  names.add(isListed ? name : 'other')
 }
 
 /** Returns a number of a field. Throws INVALID_VALUE. */
