@@ -51,6 +51,7 @@ describe('a bad request', () => {
       'stream_options.include_usage': { stream_options: { include_usage: 1 } },
     }
     for (const [param, body] of Object.entries(places)) expect(await refused(body), param).to.equal(param)
+    expect(await refused({ stop: 'a'.repeat(10_001) })).to.equal('stop')
     expect(await refused({ tools: [tool('a'), tool('a')] })).to.equal('tools')
     expect(await refused({ tools: [tool('a')], tool_choice: { type: 'function', function: { name: 'b' } } })).to.equal(
       'tool_choice'

@@ -141,6 +141,8 @@ const FIELDS: Readonly<Record<string, FieldReader>> = {
     if (stops.length > 4) throw invalidParam('stop', 'must have at most 4 texts')
     const texts = stops.map((stop, at) => textIn(stop, `stop[${at}]`))
     if (texts.includes('')) throw invalidParam('stop', 'must not have an empty text')
+    if (texts.some(text => text.length > LONGEST_STOP))
+      throw invalidParam('stop', `must have texts of at most ${LONGEST_STOP} characters`)
     if (texts.length > 0) request.stop = texts
   },
   seed(value, { request }) {
@@ -203,6 +205,7 @@ function isEmptyList(value: Json): boolean {
 const EFFORTS: readonly ReasoningEffort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 const MOST_TOOLS = 1_024
 const LONGEST_NAME = 128
+const LONGEST_STOP = 10_000
 
 const hasTools = ({ tools }: Wire) => Array.isArray(tools) && tools.length > 0
 
