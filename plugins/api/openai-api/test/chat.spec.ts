@@ -189,7 +189,9 @@ describe('a chat completion', () => {
       'response_format.odd, response_format.json_schema.description, response_format.json_schema.more'
     )
     const many = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`f${at}`, 1]))
-    expect((await dropped({ messages: [{ ...user('x'), ...many }] }))!.split(', ')).to.have.length(51).and.include('other')
+    expect((await dropped({ messages: [{ ...user('x'), ...many }] }))!.split(', '))
+      .to.have.length(51)
+      .and.include('other')
     const neutral = {
       n: 1,
       top_p: 1,
