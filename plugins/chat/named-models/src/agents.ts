@@ -153,8 +153,7 @@ async function endOfTurn(
 ): Promise<ModelCallEvent[]> {
   const calls = end.calls && end.status === 'completed' ? await hidden.keep(end.calls, end.made ?? [], ctx) : []
   const said = (end.made ?? []).filter(({ role }) => role === 'assistant').flatMap(({ parts }) => parts.flatMap(shownPart))
-  const { input, output, cached } = end.usage
-  const usage = { input, output, ...(cached === undefined ? {} : { cached }) }
+  const { total: _, ...usage } = end.usage
   const finish = calls.length > 0 ? 'tool_calls' : end.finish === 'tool_calls' ? 'stop' : (end.finish ?? 'stop')
   const last: ModelCallEnd = {
     type: 'end',
