@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConfigTree } from '@svc/core'
 import type { ModelEvent, ModelMessage } from '@svc/core/contracts'
 import { type Answerer, providerKit } from '@svc/testing'
@@ -206,7 +207,7 @@ describe('an answer of provider-openai with the Responses API', () => {
     expect(events.map(one => (one.type === 'text' ? one.text : '')).join('')).to.match(/5 6$/)
     const usage = events.find(one => one.type === 'usage')
     expect(usage?.type === 'usage' && usage.usage.output).to.be.greaterThan(0)
-    while ((await rig.connections!()) > 0) await new Promise(resolve => setTimeout(resolve, 10))
+    while (rig.connections() > 0) await sleep(10)
   })
 
   it('shows text before a call that is no stop text, and cuts a whole response', async () => {
