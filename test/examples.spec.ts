@@ -49,6 +49,7 @@ describe('the examples', () => {
       'fallback',
       'hello-plugin',
       'local-model',
+      'model-endpoints',
       'odd-provider',
       'plugins',
       'sandboxed-tool',
@@ -61,6 +62,19 @@ describe('the examples', () => {
     const client = createClient(service.url, { keepAlive: false })
     expect((await client.get('/hello')).body).to.deep.equal({ hello: 'world' })
     expect((await client.get('/health')).body, 'the curated plugins stay').to.include({ status: 'healthy' })
+  })
+
+  it('model-endpoints answers a client on three wires', async () => {
+    await using service = await serve('model-endpoints')
+    const [program = '', ...words] = await wordsOf('model-endpoints', 'ask')
+    const env = { PATH, SVC_URL: service.url }
+    const { stdout } = await promisify(execFile)(program, words, { cwd: folderOf('model-endpoints'), env })
+    expect(stdout.trim().split('\n')).to.deep.equal([
+      'chat completions: You said: Hello',
+      'messages, call: weather {"city":"Ulm"}',
+      'messages, answer: weather answered: sunny',
+      'responses: You said: Again (turn 2)',
+    ])
   })
 
   it('custom-tool rolls dice in a chat', async () => {

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'chai'
 import { inNewHome, type Service, startService } from './support/service.ts'
+import { auditResponses, newResponseLedger, startResponseLoad } from './support/response-load.ts'
 import { EACH, post, startTwo, workersOf } from './support/two-workers.ts'
 import { createClient } from './support/client.ts'
 import type { Tree } from '../plugins/api/openai-api/test/support/api.ts'
@@ -87,36 +88,16 @@ describe('responses of a server with two workers', function () {
 
   it('are all there after kills of the whole server, if they were acknowledged', () =>
     inNewHome(async home => {
-      const acknowledged: Tree[] = []
-      const background: string[] = []
+      const ledger = newResponseLedger()
       for (let kill = 0; kill < 3; kill++) {
-        const service = await startService({ home })
-        try {
-          const { id } = await make(service, { input: 'one two three four\n/pace 500', background: true })
-          background.push(id)
-          let isOver = false
-          const clients = [1, 2, 3, 4].map(async () => {
-            while (!isOver)
-              try {
-                acknowledged.push(await make(service, { input: `number ${acknowledged.length}`, store: true }))
-              } catch (error) {
-                if (!isOver) throw error
-              }
-          })
-          const before = acknowledged.length
-          while (acknowledged.length < before + 20) await sleep(10)
-          isOver = true
-          await service.kill()
-          await Promise.all(clients)
-        } finally {
-          await service.kill()
-        }
+        await using service = await startService({ home })
+        const load = startResponseLoad(service.url, ledger, 4)
+        await load.reached(20)
+        await service.kill()
+        await load.broken()
       }
       await using service = await startService({ home })
-      for (const response of acknowledged) expect(await read(service, response.id)).to.deep.equal(response)
-      const next = await make(service, { input: 'and now?', previous_response_id: acknowledged[0]!.id })
-      expect(textOf(next)).to.equal('You said: and now? (turn 2)')
-      for (const id of background) expect((await ended(service, id)).status).to.equal('completed')
-      expect(acknowledged.length).to.be.greaterThan(59)
+      expect(await auditResponses(service.url, ledger)).to.deep.equal([])
+      expect(ledger.stored.length + ledger.background.length).to.be.greaterThan(59)
     }))
 })

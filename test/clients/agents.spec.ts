@@ -29,6 +29,7 @@ const repeatResult: Step = (wire, reply, body) => {
 /** The upstreams of all agents. */
 const BEHIND: readonly (readonly [WireName, string])[] = [
   ['oai', 'chat completions'],
+  ['res', 'responses'],
   ['ant', 'messages'],
 ]
 
@@ -38,7 +39,7 @@ describe('coding agents', () => {
   const upstreams = {} as Record<WireName, Scripted>
 
   before(async () => {
-    for (const name of ['oai', 'ant', 'goo'] as const) upstreams[name] = await openScripted(name)
+    for (const name of ['oai', 'res', 'ant', 'goo'] as const) upstreams[name] = await openScripted(name)
     space = await makeWorkspace()
     const provider = (name: WireName, type: string) =>
       `  ${name}: { type: ${type}, base_url: ${upstreams[name].upstream.url}${name === 'goo' ? '' : '/v1'}, api_key_env: UPSTREAM_KEY, models: [m] }`
@@ -49,6 +50,7 @@ chat: { policy: { attempts: 1, breaker_failures: 0 } }
 providers:
   local: {}
 ${provider('oai', 'openai')}
+${provider('res', 'openai, api: responses')}
 ${provider('ant', 'anthropic')}
 ${provider('goo', 'google')}
 `

@@ -76,7 +76,11 @@ export interface TurnUsage {
   readonly input: number
   /** Input tokens that the provider had cached, a part of `input`. Absent if there are none. */
   readonly cached?: number
+  /** Input tokens that the provider has written to its cache, a part of `input`. Absent if there are none. */
+  readonly cacheWrite?: number
   readonly output: number
+  /** Output tokens of reasoning, a part of `output`. Absent if there are none. */
+  readonly reasoning?: number
   readonly total: number
 }
 

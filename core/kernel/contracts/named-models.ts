@@ -26,6 +26,8 @@ export interface NamedCall {
   /** As in `ModelCallOrder`. */
   readonly defaults?: readonly RequestField[]
   readonly limits?: ModelCallLimits
+  /** As in `RunRequest`, for a team or workflow; models and profiles ignore it. 1 to 255 visible characters. */
+  readonly idempotencyKey?: string
 }
 
 /**

@@ -51,7 +51,13 @@ export function featuring(make: Make, { features = {}, native, effects, ...given
     }),
     make('ignores no feature that it supports', async subject => {
       const supported = await supportedBy(subject.provider, given.plain.model)
-      if (subject.sent) return sendsAll(subject, given.plain, supported)
+      const { own = [] } = subject
+      if (subject.sent)
+        return sendsAll(
+          subject,
+          given.plain,
+          supported.filter(feature => !own.includes(feature))
+        )
       if (!effects) return supported.length === 0 ? undefined : { missing: '`sent`' }
       await showsAll(subject.provider, effects, supported)
     }),

@@ -26,6 +26,8 @@ export interface ProviderSubject extends KitSubject {
    * send.
    */
   sent?(): unknown
+  /** Features with a sample that the provider serves without the upstream, which does not receive them. */
+  readonly own?: readonly ModelFeature[]
 }
 
 /** Requests that show features of `features.supports`. The kit requires the samples of the features that the provider supports. */

@@ -60,6 +60,41 @@ const chat: Wire = {
     }),
 }
 
+const USED = { input_tokens: 9, output_tokens: 5, total_tokens: 14 }
+/** The events of a response with one item; its text comes in pieces. */
+const made = (item: object, ...deltas: readonly string[]) =>
+  [
+    frame('response.created', { response: {} }),
+    frame('response.output_item.added', { output_index: 0, item: { ...item, arguments: '', content: [] } }),
+    ...deltas.map(delta => frame('response.output_text.delta', { output_index: 0, content_index: 0, delta })),
+  ].join('')
+const completed = (item: object) =>
+  frame('response.output_item.done', { output_index: 0, item }) +
+  frame('response.completed', { response: { id: 'resp_1', status: 'completed', output: [item], usage: USED } })
+const SAID = { type: 'message', id: 'msg_1', role: 'assistant' }
+
+/** The server gets namespaces and hosted tools as svc translates them: functions. */
+const responses: Wire = {
+  tools: ({ tools = [] }) => tools.map(({ name, parameters }: Tree) => ({ name, schema: parameters })),
+  results: ({ input }) => JSON.stringify(input.filter(({ type }: Tree) => type === 'function_call_output')),
+  async say(reply, words) {
+    await reply.write(made(SAID, words))
+    reply.end(completed({ ...SAID, content: [{ type: 'output_text', text: words, annotations: [] }] }))
+  },
+  async call(reply, name, input) {
+    const item = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name, arguments: JSON.stringify(input) }
+    await reply.write(made(item))
+    reply.end(completed(item))
+  },
+  async cut(reply, words) {
+    await reply.write(made(SAID, words))
+    await sleep(200)
+    reply.cut()
+  },
+  limited: chat.limited,
+  tooLong: chat.tooLong,
+}
+
 const frame = (type: string, rest: object = {}) => `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`
 const START = frame('message_start', {
   message: {
@@ -150,7 +185,7 @@ const gemini: Wire = {
 }
 
 /** The providers of the server by their names, with the wire of their upstream. */
-const WIRES = { oai: chat, ant: messages, goo: gemini } as const
+const WIRES = { oai: chat, res: responses, ant: messages, goo: gemini } as const
 export type WireName = keyof typeof WIRES
 
 /** What an upstream does with the requests of the agent itself, in order; the last goes on. Requests without tools, for titles, are aside. */

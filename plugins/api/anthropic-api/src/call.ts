@@ -42,12 +42,16 @@ export async function prepare(
   }
   return {
     translated,
-    call: { name, request: { ...request, native }, defaults },
+    call: { name, request: { ...request, native }, defaults, ...keyOf(headers) },
     isNative,
     droppedHeader: (dropped, isPassedOn) =>
       headerOf([...(isPassedOn ? [] : losses.dropped), ...lackedNames(translated, body, dropped)]),
   }
 }
+
+/** The key with which a client repeats a request: a team or workflow runs only once. */
+const keyOf = ({ 'idempotency-key': idempotencyKey }: RouteRequest['headers']) =>
+  idempotencyKey === undefined ? {} : { idempotencyKey }
 
 const LONGEST_HEADER = 1_000
 const UNSAFE = /[^\x21-\x2b\x2d-\x7e]/g

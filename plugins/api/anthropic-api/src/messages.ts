@@ -177,7 +177,9 @@ class MessagesReader {
   #call(block: Fields, path: string, own: OwnData): MessagePart {
     const id = nameAt(block.id, `${path}.id`, LONGEST_ID)
     const tool = nameAt(block.name, `${path}.name`)
-    if (this.#called.has(id)) throw invalid(`${path}.id`, `must be unique, but "${shown(id)}" is the id of another tool_use`)
+    // some models begin their ids anew with each answer
+    const isOpen = this.#called.has(id) && !this.#answered.delete(id)
+    if (isOpen) throw invalid(`${path}.id`, `must be unique, but "${shown(id)}" is the id of another tool_use`)
     this.#called.set(id, tool)
     this.#losses.dropUnknown(block, CALL, 'tool_use')
     const providerData = own.calls.get(id)
@@ -219,7 +221,7 @@ function ownDataOf(blocks: readonly Json[]): OwnData {
 
 const MESSAGE = new Set(['role', 'content'])
 const RESULT = new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control'])
-const CALL = new Set(['type', 'id', 'name', 'input', 'cache_control', 'caller'])
+const CALL = new Set(['type', 'id', 'name', 'input', 'caller'])
 const LONGEST_ID = 4096
 
 const shown = (text: string) => (text.length > 100 ? `${text.slice(0, 100)}…` : text)

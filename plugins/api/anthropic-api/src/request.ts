@@ -91,9 +91,9 @@ function serversOf(value: Json, losses: Losses): Part {
 
 /**
  * Fields that a model can lack: it still answers, and the header of the response lists them. Clients must send `max_tokens`, so many send
- * one number for all models: the limit of the model counts.
+ * one number for all models: the limit of the model counts. Few other servers have `top_k`, which only narrows the choice of tokens.
  */
-const DEFAULTS: readonly RequestField[] = ['maxTokens', 'reasoningEffort', 'reasoningTokens']
+const DEFAULTS: readonly RequestField[] = ['maxTokens', 'topK', 'reasoningEffort', 'reasoningTokens']
 
 /** Whether the body is for an answer, or only to count its tokens. */
 export type Purpose = 'answer' | 'count'
@@ -137,7 +137,11 @@ function hinted(messages: ModelMessage[], body: Fields, losses: Losses): ModelMe
   const hint = cacheHintOf(body, 'request', losses)
   const last = messages.at(-1)
   const part = last?.parts.at(-1)
-  if (!hint.cacheHint || !last || !part || part.type === 'reasoning' || part.type === 'tool_call') return messages
+  if (!hint.cacheHint || !last || !part) return messages
+  if (part.type === 'reasoning' || part.type === 'tool_call') {
+    losses.drop('cache_control')
+    return messages
+  }
   return [...messages.slice(0, -1), { ...last, parts: [...last.parts.slice(0, -1), { ...part, ...hint }] } as ModelMessage]
 }
 

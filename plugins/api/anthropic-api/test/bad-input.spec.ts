@@ -31,7 +31,7 @@ const REFUSED: readonly [Body, string][] = [
   [{ messages: [user([result('t1')])] }, 'messages.0.content.0.tool_use_id must be the id of an earlier tool_use'],
   [{ messages: [user('x'), call('t1'), user([result('t2')])] }, 'messages.2.content.0.tool_use_id must be the id'],
   [{ messages: [user('x'), call('t1'), user([result('t1'), result('t1')])] }, 'messages.2.content.1.tool_use_id has a result'],
-  [{ messages: [user('x'), call('t1'), user([result('t1')]), call('t1')] }, 'messages.3.content.0.id must be unique'],
+  [{ messages: [user('x'), call('t1'), call('t1')] }, 'messages.2.content.0.id must be unique'],
   [{ messages: [image('image/png', NO_IMAGE)] }, 'messages.0.content.0.source.data is not an image of the type image/png'],
   [{ messages: [image('image/png', '%%%')] }, 'messages.0.content.0.source.data must be base64'],
   [{ messages: [image('image/svg+xml', NO_IMAGE)] }, 'messages.0.content.0.source.media_type must be one of'],

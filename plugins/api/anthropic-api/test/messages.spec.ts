@@ -144,12 +144,14 @@ describe('POST /v1/messages', () => {
     const hidden = await api.ask({ ...order, thinking: undefined })
     expect(hidden.body.content.map(({ type }: { type: string }) => type)).to.deep.equal(['text'])
 
-    const plain = scripted([[{ type: 'text', text: 'yes' }, USAGE, STOP]], { supports: [] })
+    const spent = { type: 'usage', usage: { input: 9, output: 5, cached: 2, cacheWrite: 4, reasoning: 3 } } as const
+    const plain = scripted([[{ type: 'text', text: 'yes' }, spent, STOP]], { supports: [] })
     await using other = await serveApi({
       give: [item(Providers, 'plain', plain)],
       profiles: { own: { provider: 'plain', model: 'm', tools: [] } },
     })
-    const { headers } = await other.ask({ ...order, max_tokens: 20_000, context_management: {} })
+    const { headers, body: answer } = await other.ask({ ...order, max_tokens: 20_000, context_management: {} })
+    expect(answer.usage).to.include({ cache_read_input_tokens: 2, cache_creation_input_tokens: 4, output_tokens: 5 })
     expect(headers.get('x-svc-dropped')!.split(', ').toSorted()).to.deep.equal(['context_management', 'max_tokens', 'thinking'])
   })
 

@@ -161,6 +161,19 @@ describe('a request for a model behind another protocol', () => {
     ])
   })
 
+  it('can have the ids of earlier calls again, and lists the cache hints that no part can have', async () => {
+    await using api = await serveScripted([ANSWER], { supports: ['cache_hints'] })
+    const cache_control = { type: 'ephemeral' }
+    const call = assistant([{ type: 'tool_use', id: 'call_0', name: 'weather', input: {}, cache_control }])
+    const result = (content: string) => user([{ type: 'tool_result', tool_use_id: 'call_0', content }])
+    const again = await api.ask({ messages: [user('x'), call, result('one'), call, result('two')] })
+    expect([again.status, again.headers.get('x-svc-dropped')]).to.deep.equal([200, 'tool_use.cache_control'])
+    const results = api.requests[0]!.messages.flatMap(({ parts }) => parts.filter(({ type }) => type === 'tool_result'))
+    expect(results).to.have.length(2)
+    const marked = await api.ask({ messages: [user('x'), assistant([{ type: 'tool_use', id: 'a', name: 'b' }])], cache_control })
+    expect(marked.headers.get('x-svc-dropped')).to.equal('cache_control')
+  })
+
   it('has no system message at its end', async () => {
     await using api = await serveScripted([ANSWER])
     const call = assistant([{ type: 'tool_use', id: 't1', name: 'weather', input: {} }])
@@ -180,7 +193,6 @@ describe('a request for a model behind another protocol', () => {
     await using api = await serveScripted([ANSWER], { supports: [], vision: false })
     const refused: [Body, string][] = [
       [{ stop_sequences: ['x'] }, 'stop_sequences is not supported by the model m'],
-      [{ top_k: 3 }, 'top_k is not supported'],
       [{ tools: [TOOL], tool_choice: { type: 'any' } }, 'tool_choice is not supported'],
       [
         { tools: [TOOL], tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
@@ -210,6 +222,7 @@ describe('a request for a model behind another protocol', () => {
     expect(await dropped({ output_config: { effort: 'max' } })).to.equal('output_config.effort')
     expect(await dropped({ thinking: { type: 'disabled' } })).to.equal(null)
     expect(await dropped({ max_tokens: 32_000 })).to.equal('max_tokens')
+    expect(await dropped({ top_k: 3 })).to.equal('top_k')
     expect(await dropped({ service_tier: 'standard_only' })).to.equal('service_tier')
     expect(await dropped({ service_tier: 'auto', stop_sequences: [], top_k: 0, mcp_servers: [] })).to.equal(null)
     const streamed = await api.stream({ system: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] })

@@ -27,7 +27,7 @@ export type Purpose = 'whole' | 'stream' | 'count'
 export async function prepare(
   models: NamedModels,
   name: string,
-  { body: json }: Pick<RouteRequest, 'body'>,
+  { body: json, headers }: Pick<RouteRequest, 'body' | 'headers'>,
   purpose: Purpose,
   ctx: CallContext
 ): Promise<PreparedCall> {
@@ -42,12 +42,16 @@ export async function prepare(
   const native = canPass ? { native: { protocol: PROTOCOL, body } } : {}
   return {
     translated,
-    call: { name, request: { ...request, ...native }, defaults: DEFAULTS },
+    call: { name, request: { ...request, ...native }, defaults: DEFAULTS, ...keyOf(headers) },
     isNative,
     droppedHeader: (dropped, isPassedOn) =>
       headerOf([...(isPassedOn ? [] : losses.dropped), ...lackedNames(translated, dropped)]),
   }
 }
+
+/** The key with which a client repeats a request: a team or workflow runs only once. */
+const keyOf = ({ 'idempotency-key': idempotencyKey }: RouteRequest['headers']) =>
+  idempotencyKey === undefined ? {} : { idempotencyKey }
 
 const LONGEST_HEADER = 1_000
 const UNSAFE = /[^\x21-\x2b\x2d-\x7e]/g

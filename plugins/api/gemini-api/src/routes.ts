@@ -85,7 +85,7 @@ async function count({ models }: ApiServices, name: string, { body }: RouteReque
   if (inner !== undefined && given(body as Fields, 'contents') !== undefined)
     throw invalid('contents', 'must be absent beside generateContentRequest')
   const counted = inner === undefined ? (body as Fields) : objectAt(inner, 'generateContentRequest')
-  const { call } = await prepare(models, name, { body: counted }, 'count', ctx)
+  const { call } = await prepare(models, name, { body: counted, headers: {} }, 'count', ctx)
   try {
     return { body: { totalTokens: await models.countTokens(call, ctx) } }
   } catch (error) {

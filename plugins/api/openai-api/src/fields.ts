@@ -1,4 +1,4 @@
-import type { Json, ModelCallBegun, NamedModels, NativeRequest, RequestField } from '@svc/core/contracts'
+import type { Json, ModelCallBegun, NamedModels, NativeRequest, RequestField, RouteRequest } from '@svc/core/contracts'
 import type { CallContext } from '@svc/core'
 import { type FieldNames, invalidParam, nameOf, unsupportedParam } from './errors.ts'
 
@@ -26,7 +26,8 @@ const NAME = /^[\w.[\]-]{1,100}$/
 
 /** Adds a name that can come from the client, which ends in a header. */
 export function addName(names: Set<string>, name: string): void {
-  if (names.size < MOST_NAMES) names.add(NAME.test(name) ? name : 'other')
+  const isListed = NAME.test(name) && (names.size < MOST_NAMES || names.has(name))
+  names.add(isListed ? name : 'other')
 }
 
 /** Returns a number of a field. Throws INVALID_VALUE. */
@@ -151,3 +152,7 @@ export async function droppedBy(
 /** The headers of an answer. */
 export const droppedHeader = (dropped: readonly string[]): Readonly<Record<string, string>> =>
   dropped.length === 0 ? {} : { 'x-svc-dropped': dropped.join(', ') }
+
+/** The key with which a client repeats a request: a team or workflow runs only once. */
+export const keyOf = ({ headers }: RouteRequest): { readonly idempotencyKey?: string } =>
+  headers['idempotency-key'] === undefined ? {} : { idempotencyKey: headers['idempotency-key'] }

@@ -51,6 +51,7 @@ describe('a bad request', () => {
       'stream_options.include_usage': { stream_options: { include_usage: 1 } },
     }
     for (const [param, body] of Object.entries(places)) expect(await refused(body), param).to.equal(param)
+    expect(await refused({ stop: 'a'.repeat(10_001) })).to.equal('stop')
     expect(await refused({ tools: [tool('a'), tool('a')] })).to.equal('tools')
     expect(await refused({ tools: [tool('a')], tool_choice: { type: 'function', function: { name: 'b' } } })).to.equal(
       'tool_choice'
@@ -99,7 +100,7 @@ describe('a bad request', () => {
     const names = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`field_${at}`, 1]))
     const odd = await api.chat({ messages: [{ role: 'user', content: 'x', ...names }] })
     expect(odd.status).to.equal(200)
-    expect(odd.headers.get('x-svc-dropped')!.split(', ')).to.have.length(50)
+    expect(odd.headers.get('x-svc-dropped')!.split(', ')).to.have.length(51)
     const nested = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
     const call = { id: 'c', type: 'function', function: { name: 'x', arguments: nested } }
     const reply = await api.chat({

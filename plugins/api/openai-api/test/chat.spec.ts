@@ -184,6 +184,14 @@ describe('a chat completion', () => {
     expect(await dropped({ messages: [{ role: 'user', content: 'x', name: 'anna', 'we\r\nird': 1 }] })).to.equal(
       'messages.name, other'
     )
+    const format = { type: 'json_schema', json_schema: { name: 'a', schema: {}, description: 'd', more: 1 }, odd: 1 }
+    expect(await dropped({ response_format: format })).to.equal(
+      'response_format.odd, response_format.json_schema.description, response_format.json_schema.more'
+    )
+    const many = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`f${at}`, 1]))
+    expect((await dropped({ messages: [{ ...user('x'), ...many }] }))!.split(', '))
+      .to.have.length(51)
+      .and.include('other')
     const neutral = {
       n: 1,
       top_p: 1,

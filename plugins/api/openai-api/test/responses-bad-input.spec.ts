@@ -104,7 +104,7 @@ describe('a bad request for a response', () => {
     expect(await refused({ tools: [fn('x', { parameters: deep(60) })] })).to.equal('body')
     const names = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`field_${at}`, 1]))
     const odd = await api.respond({ input: [{ ...says('user', 'x'), ...names }] })
-    expect(odd.headers.get('x-svc-dropped')!.split(', ')).to.have.length(50)
+    expect(odd.headers.get('x-svc-dropped')!.split(', ')).to.have.length(51)
     const nested = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
     const call = { type: 'function_call', call_id: 'c', name: 'x', arguments: nested }
     const reply = await api.respond({ input: [call, { type: 'function_call_output', call_id: 'c', output: '' }] })

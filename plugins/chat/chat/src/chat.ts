@@ -189,6 +189,8 @@ class TurnRun {
     usage.input += end.usage.input
     usage.output += end.usage.output
     usage.cached += end.usage.cached ?? 0
+    usage.cacheWrite += end.usage.cacheWrite ?? 0
+    usage.reasoning += end.usage.reasoning ?? 0
     if (end.message) made.push(this.#withTools ? end.message : withoutCalls(end.message))
   }
 

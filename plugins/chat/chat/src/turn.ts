@@ -104,7 +104,7 @@ export interface Turn {
   readonly made: StoredMessage[]
   /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
   aside: { readonly at: number; readonly messages: readonly StoredMessage[] } | undefined
-  readonly usage: { input: number; output: number; cached: number }
+  readonly usage: { input: number; output: number; cached: number; cacheWrite: number; reasoning: number }
   readonly toolsUsed: ToolUse[]
   /** Start and latest end as `performance.now()`, and the time limit in milliseconds. */
   readonly begun: number
@@ -160,7 +160,7 @@ export async function beginTurn(
     dropped: [],
     made: given ? [] : [userMessage(asked.message)],
     aside: undefined,
-    usage: { input: 0, output: 0, cached: 0 },
+    usage: { input: 0, output: 0, cached: 0, cacheWrite: 0, reasoning: 0 },
     toolsUsed: [],
     begun,
     until: performance.now() + limitMs,
@@ -268,7 +268,8 @@ export function startEvent(turn: Turn, ctx: CallContext): TurnEvent {
 
 /** The end event with status, model, usage and duration. */
 export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): TurnEnd {
-  const { input, output, cached } = turn.usage
+  const { input, output, ...parts } = turn.usage
+  const some = Object.fromEntries(Object.entries(parts).filter(([, tokens]) => tokens > 0))
   return {
     type: 'end',
     requestId: ctx.requestId,
@@ -276,7 +277,7 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
     conversationId: turn.open.conversationId,
     status,
     ...turn.who,
-    usage: { input, output, total: input + output, ...(cached > 0 ? { cached } : {}) },
+    usage: { input, output, total: input + output, ...some },
     durationMs: Math.round(performance.now() - turn.begun),
     toolsUsed: turn.toolsUsed,
     ...(turn.data === undefined || status !== 'completed' ? {} : { data: turn.data }),

@@ -17,7 +17,7 @@ import type {
   TurnRequest,
   Workflows,
 } from '@svc/core/contracts'
-import { agentLacks, notFound } from './errors.ts'
+import { agentLacks, keyInvalid, notFound } from './errors.ts'
 import type { HiddenSteps } from './hidden-steps.ts'
 import type { Target } from './names.ts'
 
@@ -153,8 +153,7 @@ async function endOfTurn(
 ): Promise<ModelCallEvent[]> {
   const calls = end.calls && end.status === 'completed' ? await hidden.keep(end.calls, end.made ?? [], ctx) : []
   const said = (end.made ?? []).filter(({ role }) => role === 'assistant').flatMap(({ parts }) => parts.flatMap(shownPart))
-  const { input, output, cached } = end.usage
-  const usage = { input, output, ...(cached === undefined ? {} : { cached }) }
+  const { total: _, ...usage } = end.usage
   const finish = calls.length > 0 ? 'tool_calls' : end.finish === 'tool_calls' ? 'stop' : (end.finish ?? 'stop')
   const last: ModelCallEnd = {
     type: 'end',
@@ -201,7 +200,7 @@ const RUN_FIELDS: ReadonlySet<string> = new Set([
 async function* streamRun(
   { teams, workflows }: AgentServices,
   agent: Agent,
-  { request }: NamedCall,
+  { request, idempotencyKey }: NamedCall,
   ctx: CallContext
 ): AsyncGenerator<ModelCallEvent, void> {
   const { kind, agent: name } = agent
@@ -211,7 +210,8 @@ async function* streamRun(
   const who = { provider: 'svc', model: `${kind}:${name}` }
   const began = performance.now()
   const task = taskOf(request.messages)
-  const started = kind === 'team' ? await teams!.start(name, task, ctx) : await startWorkflow(workflows, name, task, ctx)
+  const keyed = withKey(idempotencyKey, ctx)
+  const started = kind === 'team' ? await teams!.start(name, task, keyed) : await startWorkflow(workflows, name, task, keyed)
   const dropped = Object.keys(request).filter(name => !RUN_FIELDS.has(name) && request[name as keyof OpenRequest] !== undefined)
   yield { type: 'start', ...who, ...(dropped.length === 0 ? {} : { dropped: dropped as RequestField[] }) }
   let run = started
@@ -240,7 +240,17 @@ async function cancelled(workflows: Workflows, { id }: Run, ctx: CallContext): P
 
 /** Starts a workflow with the task: as `input.task` if its input is an object with that property, else as the whole input. */
 function startWorkflow(workflows: Workflows, workflow: string, task: string, ctx: CallContext): Promise<Run> {
-  return workflows.start({ workflow, input: inputOf(task) }, ctx)
+  const { idempotencyKey } = ctx
+  return workflows.start({ workflow, input: inputOf(task), ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }, ctx)
+}
+
+const KEY = /^[\x21-\x7e]{1,255}$/
+
+/** The context with the key of a run. Throws INVALID_VALUE. */
+function withKey(idempotencyKey: string | undefined, ctx: CallContext): CallContext {
+  if (idempotencyKey === undefined) return ctx
+  if (!KEY.test(idempotencyKey)) throw keyInvalid()
+  return { ...ctx, idempotencyKey }
 }
 
 /** A task that is a JSON object is the input itself, so that clients can set each property. */

@@ -2,6 +2,9 @@ import { svcError } from '@svc/core'
 
 const clip = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
+export const keyInvalid = () =>
+  svcError('INVALID_VALUE', 'idempotency-key must be 1 to 255 visible characters', { details: { field: 'idempotency-key' } })
+
 export const nameMissing = () =>
   svcError('INVALID_VALUE', 'model must name a model', {
     details: { field: 'model', reason: 'must name a model' },

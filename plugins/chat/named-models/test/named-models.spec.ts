@@ -14,6 +14,7 @@ import {
   type ToolSpec,
   type WorkflowDefinition,
   WorkflowDefinitions,
+  Workflows,
 } from '@svc/core/contracts'
 import { item, testContext, testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -55,6 +56,7 @@ async function startNamed(give: PluginRef[] = []) {
   })
   return {
     named: host.service(NamedModels),
+    workflows: host.service(Workflows),
     async [Symbol.asyncDispose]() {
       await host.close()
       await rm(home, { recursive: true })
@@ -218,10 +220,22 @@ describe('a profile called as a model', () => {
   })
 })
 
+const ECHO: WorkflowDefinition = { name: 'echo', nodes: { a: { type: 'transform', value: 'done: ${{ input.task }}' } } }
+
 describe('a workflow or team called as a model', () => {
+  it('runs once for requests with the same key', async () => {
+    await using host = await startNamed([item(WorkflowDefinitions, 'echo', ECHO)])
+    const ask = async (idempotencyKey?: string) => {
+      const call = { name: 'workflow:echo', request: { messages: [user('hi')] } }
+      const events = await heard(host.named, idempotencyKey === undefined ? call : { ...call, idempotencyKey })
+      expect(events.find(({ type }) => type === 'text')).to.deep.equal({ type: 'text', text: 'done: hi' })
+      return (await host.workflows.runs({ limit: 100 }, testContext())).runs.length
+    }
+    expect([await ask('one'), await ask('one'), await ask('two'), await ask()]).to.deep.equal([1, 1, 2, 3])
+  })
+
   it('reports the fields that it drops, and refuses those without which its answer is another', async () => {
-    const echo: WorkflowDefinition = { name: 'echo', nodes: { a: { type: 'transform', value: 'done: ${{ input.task }}' } } }
-    await using host = await startNamed([item(WorkflowDefinitions, 'echo', echo)])
+    await using host = await startNamed([item(WorkflowDefinitions, 'echo', ECHO)])
     const name = 'workflow:echo'
     const [start, text] = await heard(host.named, {
       name,
@@ -229,6 +243,14 @@ describe('a workflow or team called as a model', () => {
     })
     expect(text).to.deep.equal({ type: 'text', text: 'done: hi' })
     expect(start).to.deep.include({ type: 'start', dropped: ['temperature', 'maxTokens'] })
+    for (const [key, code] of [
+      ['a b', 'INVALID_VALUE'],
+      ['', 'INVALID_VALUE'],
+      ['k'.repeat(256), 'INVALID_VALUE'],
+    ])
+      expect(
+        (await thrownBy(heard(host.named, { name, idempotencyKey: key!, request: { messages: [user('x')] } }))).code
+      ).to.equal(code)
     for (const more of [{ stop: ['x'] }, { responseFormat: 'json' as const }, { tools: [tool('x')] }])
       expect((await thrownBy(heard(host.named, { name, request: { messages: [user('x')], ...more } }))).code).to.equal(
         'INVALID_VALUE'

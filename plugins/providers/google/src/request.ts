@@ -101,9 +101,12 @@ function choiceOf(choice: NonNullable<ModelRequest['toolChoice']>, strict: boole
   return { mode: strict && choice === 'auto' ? 'VALIDATED' : MODES[choice] }
 }
 
+/** Ids that are the full name of a resource. Servers of other vendors list ids with slashes, too. */
+const FULL_NAME = /^(models|tunedModels|dynamic|endpoints|projects|publishers)\//
+
 /** The path of a model. Each segment is escaped, so that an id from a caller cannot select another path. */
 export function modelPath(model: string): string {
-  const name = model.includes('/') ? model : `models/${model}`
+  const name = FULL_NAME.test(model) ? model : `models/${model}`
   return name
     .split('/')
     .map(segment => (/^\.*$/.test(segment) ? '_' : encodeURIComponent(segment)))

@@ -183,7 +183,9 @@ describe('tools and settings of the Gemini API', () => {
   for (const [model, path] of [
     ['gemini-3-flash', 'models/gemini-3-flash'],
     ['tunedModels/mine', 'tunedModels/mine'],
-    ['../../v1/files?x#y', '_/_/v1/files%3Fx%23y'],
+    ['models/gemini-3-flash', 'models/gemini-3-flash'],
+    ['openai/gpt-5', 'models/openai/gpt-5'],
+    ['../../v1/files?x#y', 'models/_/_/v1/files%3Fx%23y'],
     ['a b:c', 'models/a%20b%3Ac'],
   ] as const)
     it(`leads to ${path} for the model ${model}`, () => {

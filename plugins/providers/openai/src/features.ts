@@ -53,6 +53,8 @@ const REASONING: readonly ModelFeature[] = [...CHAT.filter(feature => !NOT_REASO
 
 /** What the Responses API has. https://platform.openai.com/docs/api-reference/responses/create */
 const RESPONSES: ReadonlySet<ModelFeature> = new Set([
+  // svc ends the answer itself
+  'stop',
   'top_p',
   'logprobs',
   'reasoning_effort',
@@ -87,7 +89,7 @@ export function described(model: ModelInfo, server: ServerFeatures): ModelInfo {
 /** The features of a model, if they differ from those of its server. */
 function supportsOf(id: string, { reasoningModels, supports, api }: ServerFeatures): readonly ModelFeature[] | undefined {
   if (reasoningModels !== true) return undefined
-  if (isReasoningModel(id)) return api === 'responses' ? inResponses(REASONING) : REASONING
+  if (isReasoningModel(id)) return api === 'responses' ? inResponses([...REASONING, 'stop']) : REASONING
   return api === undefined && /(^|-)audio(-|$)/.test(id) ? [...supports, 'audio'] : undefined
 }
 

@@ -2,6 +2,7 @@ import type { FinishReason, Json, ModelEvent, ModelRequest, TokenLogprob, Usage 
 import {
   countIn,
   cutShort,
+  estimateTokens,
   type FrameReader,
   isTree,
   malformed,
@@ -12,6 +13,7 @@ import {
   type Upstream,
 } from '@svc/provider-http'
 import { cite, tokenOf } from './chunk-reader.ts'
+import { StopTexts } from './stop-texts.ts'
 
 type Emit = (event: ModelEvent) => void
 
@@ -28,12 +30,19 @@ export class ResponseReader implements FrameReader {
   readonly #argued = new Map<number, number>()
   /** Places in the output whose text or reasoning has come in pieces. */
   readonly #said = new Set<number>()
+  readonly #request: ModelRequest
+  readonly #stops: StopTexts | undefined
+  /** The text so far, to estimate the usage of a stream that svc ends. */
+  #text = ''
   #isRefused = false
   #hasItems = false
   #end: Tree | undefined
 
-  constructor(provider: string, upstream: Pick<Upstream, 'failed'>, { toolCallDeltas }: ModelRequest) {
+  constructor(provider: string, upstream: Pick<Upstream, 'failed'>, request: ModelRequest) {
+    const { toolCallDeltas, stop = [] } = request
     this.#provider = provider
+    this.#request = request
+    this.#stops = stop.length > 0 ? new StopTexts(stop) : undefined
     this.#failed = (status, body) => upstream.failed(status, body)
     this.#calls = new ToolCalls(provider, { deltas: toolCallDeltas === true })
   }
@@ -54,18 +63,34 @@ export class ResponseReader implements FrameReader {
   }
 
   end(emit: Emit): void {
-    if (!this.#end) throw cutShort(this.#provider)
-    const reason = this.#reasonOf(this.#end)
+    const stopText = this.#stops?.found
+    if (!this.#end && stopText === undefined) throw cutShort(this.#provider)
+    this.#release(emit)
+    const reason = stopText === undefined ? this.#reasonOf(this.#end ?? {}) : this.#endOfCalls()
     // an answer that was cut has incomplete calls
     if (reason === 'tool_calls') this.#calls.emit(emit)
-    if (isTree(this.#end.usage)) emit({ type: 'usage', usage: usageOf(this.#end.usage) })
-    emit({ type: 'finish', reason })
+    if (isTree(this.#end?.usage)) emit({ type: 'usage', usage: usageOf(this.#end.usage) })
+    else if (!this.#end) emit({ type: 'usage', usage: this.#estimated() })
+    emit({ type: 'finish', reason, ...(stopText === undefined ? {} : { stopText }) })
+  }
+
+  /** The usage of a stream that ended before the server reported it. */
+  #estimated(): Usage {
+    const said = { role: 'assistant', parts: [{ type: 'text', text: this.#text }] } as const
+    return {
+      input: estimateTokens(this.#request),
+      output: estimateTokens({ model: this.#request.model, messages: [said] }),
+    }
   }
 
   #reasonOf(response: Tree): FinishReason {
     if (this.#isRefused) return 'content_filter'
     if (response.status === 'incomplete')
       return textIn(treeIn(response, 'incomplete_details'), 'reason') === 'content_filter' ? 'content_filter' : 'length'
+    return this.#endOfCalls()
+  }
+
+  #endOfCalls(): FinishReason {
     return this.#calls.count > 0 ? 'tool_calls' : 'stop'
   }
 
@@ -134,7 +159,20 @@ export class ResponseReader implements FrameReader {
   #say(text: string, index: number, emit: Emit): void {
     if (text === '') return
     this.#said.add(index)
+    const shown = this.#stops ? this.#stops.take(text) : text
+    this.#show(shown, emit)
+    if (this.#stops?.found !== undefined) this.done = true
+  }
+
+  #show(text: string, emit: Emit): void {
+    if (text === '') return
+    if (this.#stops) this.#text += text
     emit({ type: 'text', text })
+  }
+
+  /** Shows the text that was held back as the possible beginning of a stop text. */
+  #release(emit: Emit): void {
+    if (this.#stops?.found === undefined) this.#show(this.#stops?.rest() ?? '', emit)
   }
 
   #refuse(text: string, index: number, emit: Emit): void {
@@ -151,7 +189,7 @@ export class ResponseReader implements FrameReader {
   }
 
   #logprobs(list: unknown, emit: Emit): void {
-    if (!Array.isArray(list) || list.length === 0) return
+    if (!Array.isArray(list) || list.length === 0 || this.#stops?.found !== undefined) return
     const tokens = (list as unknown[]).map(tokenOf)
     if (tokens.some(token => token === undefined)) throw malformed(this.#provider)
     emit({ type: 'logprobs', tokens: tokens as TokenLogprob[] })
@@ -160,7 +198,9 @@ export class ResponseReader implements FrameReader {
   /** A whole item. What has come in pieces is not repeated. */
   #item(item: unknown, index: number, emit: Emit): void {
     if (!isTree(item)) throw malformed(this.#provider)
+    if (this.#stops?.found !== undefined) return
     this.#hasItems = true
+    if (item.type !== 'message') this.#release(emit)
     if (item.type === 'message') return this.#message(item, index, emit)
     if (item.type === 'reasoning') return this.#reasoning(item, index, emit)
     if (item.type !== 'function_call') return
@@ -177,6 +217,7 @@ export class ResponseReader implements FrameReader {
       const { logprobs, annotations } = isTree(part) ? part : {}
       this.#logprobs(logprobs, emit)
       if (Array.isArray(annotations)) for (const one of annotations as unknown[]) cite(one, emit)
+      if (this.#stops?.found !== undefined) return
     }
   }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConfigTree } from '@svc/core'
 import type { ModelEvent, ModelMessage } from '@svc/core/contracts'
 import { type Answerer, providerKit } from '@svc/testing'
@@ -6,8 +7,12 @@ import { asks, offered, REQUESTS, user } from './support/requests.ts'
 import { answer, call, event, message, reasoning, response, speakResponses } from './support/responses.ts'
 import { ask, failing, KEY, openRig, startPlugin } from './support/rig.ts'
 
-const rigOf = (entry: ConfigTree = {}, by: Answerer = speakResponses) => openRig({ api: 'responses', ...entry }, by)
-const { stop: _stop, seed: _seed, n: _n, ...features } = REQUESTS.features!
+const rigOf = async (entry: ConfigTree = {}, by: Answerer = speakResponses) => ({
+  ...(await openRig({ api: 'responses', ...entry }, by)),
+  own: ['stop'] as const,
+})
+const { stop, seed: _seed, n: _n, ...others } = REQUESTS.features!
+const features = { ...others, stop: { ...stop!, stopText: ' wo' } }
 const { native: _native, ...rest } = REQUESTS
 
 describe('provider-openai with the Responses API, by the provider kit', () => {
@@ -16,7 +21,6 @@ describe('provider-openai with the Responses API, by the provider kit', () => {
     for (const { title, skipped, run } of cases) if (skipped === undefined) it(`${title}: ${preset}`, run)
     it(`leaves only the fields out that the API does not have: ${preset}`, () => {
       expect(cases.filter(one => one.skipped !== undefined).map(({ skipped }) => skipped)).to.deep.equal([
-        '`features.stop`',
         '`features.seed`',
         '`features.n`',
         '`native`',
@@ -159,7 +163,7 @@ describe('a request of provider-openai with the Responses API', () => {
     const supports = Object.fromEntries(
       models.map(({ id, features }) => [id, features?.supports ?? rig.provider.features.supports])
     )
-    for (const lacking of ['stop', 'seed', 'n', 'frequency_penalty', 'logit_bias', 'audio'])
+    for (const lacking of ['seed', 'n', 'frequency_penalty', 'logit_bias', 'audio'])
       for (const id of ['gpt-5', 'gpt-4.1']) expect(supports[id], id).to.not.include(lacking)
     expect(supports['gpt-5']).to.include('reasoning_effort').and.not.include('top_p')
     expect(supports['text-embedding-3']).to.deep.equal(['embeddings'])
@@ -175,6 +179,50 @@ describe('a request of provider-openai with the Responses API', () => {
 })
 
 describe('an answer of provider-openai with the Responses API', () => {
+  const spoken = (...pieces: string[]) =>
+    pieces.map(delta => event('response.output_text.delta', { output_index: 0, delta })).join('')
+  const completed = event('response.completed', { response: response([]) })
+
+  it('ends before the first of the stop texts, which the API does not have, and closes the stream', async () => {
+    const cases: [string[], string[], string[]][] = [
+      // a stop text can come in pieces, and its beginning can be something else
+      [['END'], ['one E', 'N', 'END two', ' three'], ['one ', 'EN', '<stop END>']],
+      [['aab'], ['aa', 'aa', 'b!'], ['aa', '<stop aab>']],
+      [['b', 'ab'], ['xab'], ['x', '<stop ab>']],
+      [['\n\n'], ['\n', 'a\n', '\nb'], ['\na', '<stop \n\n>']],
+      [['END'], ['END'], ['<stop END>']],
+      [['END'], ['all E', 'N'], ['all ', 'EN', '<stop>']],
+    ]
+    for (const [stop, pieces, wanted] of cases) {
+      await using rig = await rigOf({}, (_, reply) => reply.end(spoken(...pieces) + completed))
+      const events = await ask(rig.provider, asks('any', { stop }))
+      const words = events.map(one =>
+        one.type === 'text' ? one.text : one.type === 'finish' ? `<${[one.reason, one.stopText].filter(Boolean).join(' ')}>` : ''
+      )
+      expect(words.filter(word => word !== '').join('|')).to.equal(wanted.join('|'))
+      expect(rig.sent()).to.not.have.property('stop')
+    }
+    await using rig = await rigOf({}, (_, reply) => reply.endless(at => spoken(`${at} `)))
+    const events = await ask(rig.provider, asks('any', { stop: [' 7 '] }))
+    expect(events.map(one => (one.type === 'text' ? one.text : '')).join('')).to.match(/5 6$/)
+    const usage = events.find(one => one.type === 'usage')
+    expect(usage?.type === 'usage' && usage.usage.output).to.be.greaterThan(0)
+    while (rig.connections() > 0) await sleep(10)
+  })
+
+  it('shows text before a call that is no stop text, and cuts a whole response', async () => {
+    const calls = [call('c1', 'weather', '{}')]
+    await using rig = await rigOf({}, (asked, reply) => answer(asked.body, reply, [message({ text: 'so E' }), ...calls]))
+    for (const gathered of [true, false])
+      expect(shown(heard(await ask(rig.provider, asks('any', { stop: ['END'], gathered })))).join('|')).to.match(
+        /^text:so( |\|text: )?.*E\|c1 weather\(\{\}\)\|usage\|<tool_calls>$/
+      )
+    await using whole = await rigOf({}, (asked, reply) => answer(asked.body, reply, [message({ text: 'one END two' }), ...calls]))
+    const events = await ask(whole.provider, asks('any', { stop: ['END'], gathered: true }))
+    expect(shown(events)).to.deep.equal(['text:one ', 'usage', '<stop>'])
+    expect(events.find(one => one.type === 'usage')).to.have.nested.property('usage.output', 7)
+  })
+
   for (const gathered of [true, false])
     it(`has reasoning with its item, text, and calls${gathered ? ', from one response' : ', from a stream'}`, async () => {
       const item = { ...reasoning('Let me'), summary: ['Let me', 'think'].map(text => ({ type: 'summary_text', text })) }

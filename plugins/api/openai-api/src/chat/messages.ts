@@ -54,7 +54,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 }
 
 /** Notes the fields of a message that svc has no use for. Empty lists are in messages that clients send back. */
-function noteRest(rest: Wire, { dropped }: Leftovers, prefix = 'messages'): void {
+export function noteRest(rest: Wire, { dropped }: Leftovers, prefix = 'messages'): void {
   for (const name in rest) {
     const value = rest[name]
     if (isSet(value) && !(Array.isArray(value) && value.length === 0)) addName(dropped, `${prefix}.${name}`)

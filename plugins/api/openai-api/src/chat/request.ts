@@ -16,7 +16,7 @@ import {
   type Wire,
   wordIn,
 } from '../fields.ts'
-import { hintOf, readMessages } from './messages.ts'
+import { hintOf, noteRest, readMessages } from './messages.ts'
 
 /** The name of the protocol among providers. */
 export const PROTOCOL = 'openai-chat'
@@ -141,6 +141,8 @@ const FIELDS: Readonly<Record<string, FieldReader>> = {
     if (stops.length > 4) throw invalidParam('stop', 'must have at most 4 texts')
     const texts = stops.map((stop, at) => textIn(stop, `stop[${at}]`))
     if (texts.includes('')) throw invalidParam('stop', 'must not have an empty text')
+    if (texts.some(text => text.length > LONGEST_STOP))
+      throw invalidParam('stop', `must have texts of at most ${LONGEST_STOP} characters`)
     if (texts.length > 0) request.stop = texts
   },
   seed(value, { request }) {
@@ -203,6 +205,7 @@ function isEmptyList(value: Json): boolean {
 const EFFORTS: readonly ReasoningEffort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 const MOST_TOOLS = 1_024
 const LONGEST_NAME = 128
+const LONGEST_STOP = 10_000
 
 const hasTools = ({ tools }: Wire) => Array.isArray(tools) && tools.length > 0
 
@@ -247,7 +250,8 @@ function readToolChoice(value: Json, reading: Reading): void {
     if (choice !== 'auto') request.toolChoice = choice
     return
   }
-  const { type, function: named, allowed_tools } = objectIn(value, 'tool_choice')
+  const { type, function: named, allowed_tools, ...rest } = objectIn(value, 'tool_choice')
+  noteRest(rest, leftovers, 'tool_choice')
   if (type === 'function')
     request.toolChoice = { tool: textIn(objectIn(named, 'tool_choice.function').name, 'tool_choice.function.name') }
   else if (type === 'allowed_tools') allowTools(objectIn(allowed_tools, 'tool_choice.allowed_tools'), reading)
@@ -282,13 +286,14 @@ function checkTools({ request, body, allowed }: Reading): void {
 }
 
 function readResponseFormat(value: Json, { request, leftovers }: Reading): void {
-  const { type, json_schema } = objectIn(value, 'response_format')
+  const { type, json_schema, ...rest } = objectIn(value, 'response_format')
+  noteRest(rest, leftovers, 'response_format')
   if (type === 'text') return
   if (type === 'json_object') request.responseFormat = 'json'
   else if (type === 'json_schema') {
     const param = 'response_format.json_schema'
-    const { name, schema, strict, description } = objectIn(json_schema, param)
-    if (isSet(description)) addName(leftovers.dropped, `${param}.description`)
+    const { name, schema, strict, ...others } = objectIn(json_schema, param)
+    noteRest(others, leftovers, param)
     request.responseSchema = isSet(schema) ? (objectIn(schema, `${param}.schema`) as JsonSchema) : { type: 'object' }
     if (isSet(name)) request.responseSchemaName = textIn(name, `${param}.name`)
     if (isSet(strict)) request.responseSchemaStrict = booleanIn(strict, `${param}.strict`)

@@ -1,7 +1,7 @@
 import type { CallContext } from '@svc/core'
 import type { Http, ModelCallBegun, NamedCall, NamedModels, Route, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
 import { errorFrame, modelFailure, renamed } from '../errors.ts'
-import { droppedBy, droppedHeader, nativeRequest, refuseForeign, type Wire } from '../fields.ts'
+import { droppedBy, droppedHeader, keyOf, nativeRequest, refuseForeign, type Wire } from '../fields.ts'
 import { AnswerStart, settledIn } from '../answer-start.ts'
 import { ChunkWriter } from './chunks.ts'
 import { type AskedChat, DEFAULTS, PROTOCOL, readChat } from './request.ts'
@@ -51,7 +51,7 @@ async function* answer(request: RouteRequest, services: Services, ctx: CallConte
   const asked = readChat(body)
   await refuseForeign(asked.leftovers, asked.model, PROTOCOL, services.named, ctx)
   const native = nativeRequest(PROTOCOL, body, request.headers)
-  const call: NamedCall = { name: asked.model, request: { ...asked.request, native }, defaults: DEFAULTS }
+  const call: NamedCall = { name: asked.model, request: { ...asked.request, native }, defaults: DEFAULTS, ...keyOf(request) }
   yield* asked.stream ? streamed(call, asked, services, ctx) : whole(call, asked, services, ctx)
 }
 

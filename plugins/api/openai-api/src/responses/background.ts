@@ -90,7 +90,9 @@ async function prepareAgain(
 ): Promise<{ readonly value: Prepared; readonly error?: unknown }> {
   const asked = readResponse(body)
   try {
-    return { value: await prepare(asked, services, ctx, id) }
+    const value = await prepare(asked, services, ctx, id)
+    // a further attempt of the job goes on with the run of a team or workflow
+    return { value: { ...value, call: { ...value.call, idempotencyKey: `response/${id.hex}` } } }
   } catch (error) {
     if (ctx.signal.aborted || codeOf(error)?.startsWith('STORE_')) throw error
     const { request, model, input, echo } = asked

@@ -276,14 +276,14 @@ function readText(value: Json, { request, echo, leftovers }: Reading): void {
   // models that know no verbosity answer all the same
   if (isSet(verbosity) && wordIn(verbosity, 'text.verbosity', ['low', 'medium', 'high']) !== 'medium')
     addName(leftovers.dropped, 'text.verbosity')
-  const { type, name, schema, strict, description } = isSet(format) ? objectIn(format, 'text.format') : { type: 'text' }
+  const { type, name, schema, strict, ...others } = isSet(format) ? objectIn(format, 'text.format') : { type: 'text' }
   const known = wordIn(type, 'text.format.type', ['text', 'json_object', 'json_schema'])
   if (known === 'json_object') request.responseFormat = 'json'
   if (known !== 'json_schema') {
     echo.text = { format: { type: known } }
     return
   }
-  if (isSet(description)) addName(leftovers.dropped, 'text.format.description')
+  for (const other in others) if (isSet(others[other])) addName(leftovers.dropped, `text.format.${other}`)
   request.responseSchema = objectIn(schema, 'text.format.schema') as JsonSchema
   if (isSet(name)) request.responseSchemaName = textIn(name, 'text.format.name')
   if (isSet(strict)) request.responseSchemaStrict = booleanIn(strict, 'text.format.strict')

@@ -1,6 +1,6 @@
 import type { CallContext, Log } from '@svc/core'
 import type { Jobs, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
-import { integerIn, isSet, type Wire, wordIn } from '../fields.ts'
+import { integerIn, isSet, keyOf, type Wire, wordIn } from '../fields.ts'
 import { invalidParam } from '../errors.ts'
 import { AnswerStart, settledIn } from '../answer-start.ts'
 import { cancelled, queue, reconciled, shownResponse, storedEvents } from './background.ts'
@@ -119,6 +119,7 @@ async function* create(request: RouteRequest, services: RouteServices, ctx: Call
     const asked = readResponse(request.body as Wire)
     if (asked.background && !services.jobs) throw backgroundUnavailable()
     prepared = await prepare(asked, services, ctx)
+    prepared = { ...prepared, call: { ...prepared.call, ...keyOf(request) } }
     if (prepared.kept === 'response') await services.responses.checkRoom(ctx)
     if (asked.background) await services.named.find(asked.model, ctx)
   } catch (error) {

@@ -122,6 +122,7 @@ const OVERLOADED = { code: 'server_error', message: 'Overloaded' }
 
 /** Answers by the name of the model. */
 const ANSWERS: Readonly<Record<string, Answerer>> = {
+  stop: (asked, reply) => answer(asked, reply, [said('Hello, world')]),
   plain: (asked, reply) => answer(asked, reply, [said(`Hello, world${hasResults(asked) ? '!' : ''}`)]),
   endless: (_, reply) => reply.endless(at => event('response.output_text.delta', { output_index: 0, delta: `${at} ` })),
   silent: (_, reply) => reply.silence(),
