@@ -19,7 +19,7 @@ const run = promisify(execFile)
 const TSCONFIG = { ...SOURCE_TYPES, checkJs: true }
 
 describe('svc plugins new', function () {
-  this.timeout(120_000)
+  this.timeout(300_000)
   let folder: string
 
   before(async () => {
