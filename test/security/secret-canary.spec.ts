@@ -10,6 +10,7 @@ import { expect } from 'chai'
 import { COMPILED, SVC } from '../support/entry.ts'
 import { describeWith } from '../support/needs.ts'
 import { post, type Service, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
 import { writeStranger } from '../support/stranger.ts'
 
 const SEALED = `canary-sealed-${randomBytes(9).toString('hex')} "quoted" \\ back\nsecond-line-of-canary-${randomBytes(6).toString('hex')}`
@@ -125,8 +126,8 @@ async function layOut(): Promise<Place> {
   await writeFile(join(folder, 'key'), KEY, { mode: 0o600 })
   await writeFile(join(folder, 'value'), `${FROM_FILE}\n`, { mode: 0o600 })
   const nodes = (name: string) => ({
-    returned: { type: 'tool', tool: `${name}_return`, next: 'thrown' },
-    thrown: { type: 'tool', tool: `${name}_throw` },
+    returned: { type: 'tool', name: `${name}_return`, next: 'thrown' },
+    thrown: { type: 'tool', name: `${name}_throw` },
   })
   for (const name of Object.keys(PLUGINS))
     await writeFile(join(folder, 'workflows', `${name}.json`), JSON.stringify({ name, start: 'returned', nodes: nodes(name) }))
@@ -138,6 +139,7 @@ async function layOut(): Promise<Place> {
     tools: { near: { token: '${secret:sealed}' }, far: { token: 'a ${secret:sealed}' } },
     mcp: { server: { enabled: true } },
     workflows: { roots: [join(folder, 'workflows')] },
+    traces: { enabled: true, content: true },
     plugins: Object.entries(PLUGINS).map(([name, isolation]) => ({ use: `./svc-plugin-${name}`, isolation })),
   }
   await writeFile(join(folder, 'svc.config.json'), JSON.stringify(config))
@@ -146,12 +148,34 @@ async function layOut(): Promise<Place> {
 
 const answerOf = async (answer: Response) => JSON.stringify([...answer.headers]) + (await answer.text())
 
+/** Reads a stream of events until `end`. */
+function follow(url: string): { end(): Promise<string> } {
+  const stop = new AbortController()
+  let text = ''
+  const reading = (async () => {
+    const { body } = await fetch(url, { signal: stop.signal })
+    for await (const chunk of body!.pipeThrough(new TextDecoderStream())) text += chunk
+  })().catch(() => {})
+  return {
+    async end() {
+      await until(
+        async () => text,
+        seen => seen.includes('run_ended')
+      )
+      stop.abort()
+      await reading
+      return text
+    },
+  }
+}
+
 /** Calls all tools in all ways, and reads everything that the server serves. */
 async function exercise({ url }: Service): Promise<Map<string, string>> {
   const outputs = new Map<string, string>()
   const note = async (what: string, work: Promise<Response>) => void outputs.set(what, await answerOf(await work))
   const send = (path: string, body: object) =>
     fetch(url + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  const events = follow(`${url}/api/v1/events`)
   for (const name of Object.keys(PLUGINS)) {
     for (const tool of TOOLS.filter(word => word !== 'crash')) {
       await note(`chat ${name} ${tool}`, send('/api/v1/chat', { message: `/tool ${name}_${tool} {}` }))
@@ -171,7 +195,11 @@ async function exercise({ url }: Service): Promise<Map<string, string>> {
     for (const part of ['status', 'steps', 'events'])
       await note(`run ${id} ${part}`, fetch(`${url}/api/v1/workflows/${id}/${part}`))
   const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as { paths: Record<string, { get?: object }> }
-  for (const [path, { get }] of Object.entries(paths)) if (get && !path.includes('{')) await note(path, fetch(url + path))
+  outputs.set('events', await events.end())
+  for (const [path, { get }] of Object.entries(paths))
+    if (get && !path.includes('{') && path !== '/api/v1/events') await note(path, fetch(url + path))
+  const { traces } = (await (await fetch(`${url}/api/v1/traces`)).json()) as { traces: { id?: string; trace_id?: string }[] }
+  for (const { trace_id, id = trace_id } of traces) await note(`trace ${id}`, fetch(`${url}/api/v1/traces/${id}`))
   await note('/openapi.json', fetch(`${url}/openapi.json`))
   return outputs
 }
