@@ -1,11 +1,11 @@
 import { requestFor } from './client.ts'
 import { compared, measure } from './compare.ts'
-import type { Load } from './load.ts'
+import { type Load, middle } from './load.ts'
 import type { Options } from './options.ts'
 import { freePort } from './processes.ts'
 import { KOA, TOKENS } from './provider-requests.ts'
 import type { Figure } from './report.ts'
-import type { Rounds } from './rounds.ts'
+import { interleave, type Rounds } from './rounds.ts'
 import { type Server, start } from './server.ts'
 import { IN_MEMORY, peer, scratch, svcServe } from './svc.ts'
 
@@ -23,6 +23,7 @@ const LONG = 64 * 1024
 
 /** `POST /v1/chat/completions` of svc through an upstream of the same protocol. */
 export async function* endpoints({ svc, ...options }: Options): AsyncGenerator<Figure> {
+  yield* starts(svc, options.rounds)
   const [rounds, ms] = [options.rounds * SHORTER, Math.ceil(options.ms / SHORTER)]
   using folder = scratch()
   const up = await freePort()
@@ -39,6 +40,26 @@ export async function* endpoints({ svc, ...options }: Options): AsyncGenerator<F
   yield* whole(servers, up, rounds, ms, MESSAGE, 'gateway chat, 64 connections')
   yield* whole(servers, up, rounds, ms, 'long '.repeat(LONG / 5), 'gateway chat of 64 KiB, 64 connections')
   yield* streams(servers, up, rounds, ms)
+}
+
+const ENDPOINTS = ['openai-api', 'anthropic-api', 'gemini-api'].map(name => ({ use: `@svc/plugin-${name}`, enabled: false }))
+const STARTS = 10
+
+/** What the plugins of the endpoints add to a start: at most 10 ms. */
+async function* starts(svc: readonly string[], rounds: number): AsyncGenerator<Figure> {
+  using folder = scratch()
+  using second = scratch()
+  const startOnce = async (where: string, config: object) => {
+    const port = await freePort()
+    await using server = await start(svcServe(svc, port, where, config), port)
+    return server.startMs
+  }
+  const subjects = { ours: () => startOnce(folder.path, {}), without: () => startOnce(second.path, { plugins: ENDPOINTS }) }
+  await interleave(subjects, 3)
+  const figures = await interleave(subjects, Math.max(rounds, STARTS))
+  const added = middle(figures.ours.map((ms, round) => ms - figures.without[round]!))
+  const what = `start with the model endpoints, ${added.toFixed(1)} ms more`
+  yield { ...less('ms'), ...compared(what, figures, 'ours', 'without'), anchor: 'without them' }
 }
 
 /** The same call for each of them. */

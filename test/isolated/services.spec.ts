@@ -174,7 +174,7 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
     expect((await search()).found).to.have.lengthOf(1)
   })
 
-  it('cannot publish events of svc, such as changes that nobody has made', async () => {
+  it('cannot publish events of svc, such as changes that were not made', async () => {
     const topics = [
       ['AUDIT', 'token_created'],
       ['AUDIT', 'anything'],

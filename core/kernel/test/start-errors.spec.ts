@@ -150,7 +150,7 @@ describe('a start that fails before anything is set up', () => {
       const error = await problemOf({ plugins: [greeter(), guest] })
       expect(error).to.include({ code: 'CONTRACT_MISMATCH', plugin: 'guest' })
       expect(error.message).to.match(new RegExp(`^uses another version of the contract "${name}" than this host: .+ instead of `))
-      expect(error.hint).to.include('same contract')
+      expect(error.hint).to.include('this version of the contract')
     }
   })
 
