@@ -1,9 +1,8 @@
 import { type CallContext, definePlugin, Events, Host, systemContext } from '@svc/core'
 import { Chat, Http, ModelCalls, Peers, Prices, Routes, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
-import { SPACE } from './bucket.ts'
+import { SPACE, createRecorder, deleteOld, followRuns } from './recorder.ts'
 import { USAGE_CONFIG } from './config.ts'
-import { createRecorder, deleteOld, followRuns } from './recorder.ts'
 import { createUsageRoutes } from './routes.ts'
 
 const TOPIC = 'usage'

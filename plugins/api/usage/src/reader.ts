@@ -13,7 +13,7 @@ import {
   type Step,
   STEP_MS,
   type StoredBucket,
-} from './bucket.ts'
+} from './recorder.ts'
 
 /** What can be counted by. `principal` and `provider` are not stored: they are parts of other rows. */
 export type By = 'principal' | 'route' | 'status' | 'provider' | 'model' | 'conversation' | 'workflow' | 'tool'

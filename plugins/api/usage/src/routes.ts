@@ -1,6 +1,6 @@
 import { type CallContext, type JsonSchema, svcError } from '@svc/core'
 import type { Prices, Route, Store } from '@svc/core/contracts'
-import { addTo, type Counts, FIELDS, type Field, OTHER, type Step, STEP_MS } from './bucket.ts'
+import { addTo, type Counts, FIELDS, type Field, OTHER, type Step, STEP_MS } from './recorder.ts'
 import { type By, fieldOf, floorTo, quantileOf, readUsage, sumsOf, type UsagePoint, type UsageQuery } from './reader.ts'
 
 const object = (properties: Record<string, JsonSchema>, optional: readonly string[] = []): JsonSchema => ({

@@ -3,9 +3,8 @@ import { Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
-import { SPACE } from '../src/bucket.ts'
+import { SPACE, createRecorder } from '../src/recorder.ts'
 import { type By, readUsage, sumsOf, fieldOf, quantileOf } from '../src/reader.ts'
-import { createRecorder } from '../src/recorder.ts'
 
 const MEMORY = { name: '@svc/plugin-store-memory', use: new URL('../../../storage/memory/', import.meta.url) }
 const ctx = systemContext(new AbortController().signal, 'test')

@@ -34,6 +34,7 @@ import {
   type RequestField,
   type Selected,
   type Usage,
+  type WorkerMetrics,
 } from '@svc/core/contracts'
 import { Answer, type Clock, ModelReading, type OpenEvents, readReady } from './answer.ts'
 import { countTokens, fitContextWindow, tokensOf } from './context-window.ts'
@@ -47,7 +48,6 @@ import {
   tooManySwitches,
   toPublicError,
 } from './errors.ts'
-import type { ProviderCounts } from './providers-check.ts'
 import { type ModelCandidate, type CandidateLookup, candidateOf, fitRequest, sameModel } from './request.ts'
 import type { CallsConfig } from './settings.ts'
 
@@ -450,6 +450,17 @@ function endSpan(span: OpenSpan, done: ModelDone, answer: Answer) {
   if (failure) span.fail(failure.kind)
   else if (!done.events) span.fail('cancelled')
   span.end()
+}
+
+/** Counts the requests to each provider, in all workers. */
+export interface ProviderCounts {
+  /** Counts a request of this worker. */
+  readonly asked: (provider: string) => void
+  readonly read: (ctx: CallContext) => Promise<ReadonlyMap<string, number>>
+  /** For a tap of `Peers.hooks.metrics`: adds the counts of this worker. */
+  readonly own: (metrics: WorkerMetrics) => WorkerMetrics
+  /** For a tap of `Peers.hooks.inherit`. */
+  readonly inherit: (metrics: WorkerMetrics) => void
 }
 
 /** The time limits of a call. */

@@ -1,7 +1,7 @@
 import { definePlugin, Events, systemContext } from '@svc/core'
 import { Checks, ModelAliases, ModelCalls, Peers, Providers, Selection } from '@svc/core/contracts'
-import { createModelCalls } from './model-calls.ts'
-import { createProviderCounts, createProvidersCheck } from './providers-check.ts'
+import { createModelCalls, createProviderCounts } from './model-calls.ts'
+import { createProvidersCheck } from './providers-check.ts'
 import { createClock } from './answer.ts'
 import { CALLS_CONFIG } from './settings.ts'
 

@@ -8,12 +8,14 @@ import type {
   ModelCalls,
   ModelEvent,
   ModelMessage,
+  Peers,
   Selected,
   Selection,
   SelectionRequest,
+  WorkerMetrics,
 } from '@svc/core/contracts'
 import { lazyStream } from '@svc/plugin-kit'
-import { type CallServices, ModelCallRun } from './call.ts'
+import { type CallServices, ModelCallRun, type ProviderCounts } from './call.ts'
 import { tokensOf } from './context-window.ts'
 import { modelBroke } from './errors.ts'
 import { type ModelCandidate, candidateOf, type Fitting, fitRequest } from './request.ts'
@@ -106,4 +108,33 @@ function checkVectors(provider: string, reply: EmbedReply, count: number): void 
   if (!Array.isArray(vectors) || vectors.length !== count || !vectors.every(isVector))
     throw modelBroke(provider, `returned no list of ${count} vectors`)
   if (typeof usage?.input !== 'number') throw modelBroke(provider, 'returned no usage of its vectors')
+}
+
+type Counts = readonly (readonly [provider: string, count: number])[]
+
+const NAME = 'model-calls'
+
+// `own` of this process, or of another worker, has written the value under this name
+const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? []) as unknown as Counts
+
+export function createProviderCounts(peers: Peers | undefined): ProviderCounts {
+  const counts = new Map<string, number>()
+  return {
+    asked: provider => add(counts, provider, 1),
+    async read(ctx) {
+      if (!peers) return counts
+      const sum = new Map<string, number>()
+      for (const worker of await peers.metrics(ctx)) addAll(sum, partOf(worker))
+      return sum
+    },
+    own: metrics => ({ ...metrics, [NAME]: [...counts] }),
+    inherit: metrics => addAll(counts, partOf(metrics)),
+  }
+}
+
+const add = (counts: Map<string, number>, provider: string, count: number) =>
+  void counts.set(provider, (counts.get(provider) ?? 0) + count)
+
+function addAll(counts: Map<string, number>, more: Counts) {
+  for (const [provider, count] of more) add(counts, provider, count)
 }

@@ -1,5 +1,6 @@
-import { type CallContext, codeOf, type Log, messageOf, type SlotView, systemContext, withTimeout } from '@svc/core'
-import type { Check, CheckReport, Peers, Provider, WorkerMetrics } from '@svc/core/contracts'
+import { codeOf, type Log, messageOf, type SlotView, systemContext, withTimeout } from '@svc/core'
+import type { Check, CheckReport, Provider } from '@svc/core/contracts'
+import type { ProviderCounts } from './call.ts'
 import { probeLate } from './errors.ts'
 
 type Probed = { readonly healthy: true } | { readonly healthy: false; readonly error: string }
@@ -67,44 +68,4 @@ async function probeOne(name: string, provider: Provider, log: Log, signal: Abor
     log.warn({ err: error, provider: name }, 'failed to probe a provider')
     return { healthy: false, error: `provider "${name}" failed` }
   }
-}
-
-/** Counts the requests to each provider, in all workers. */
-export interface ProviderCounts {
-  /** Counts a request of this worker. */
-  readonly asked: (provider: string) => void
-  readonly read: (ctx: CallContext) => Promise<ReadonlyMap<string, number>>
-  /** For a tap of `Peers.hooks.metrics`: adds the counts of this worker. */
-  readonly own: (metrics: WorkerMetrics) => WorkerMetrics
-  /** For a tap of `Peers.hooks.inherit`. */
-  readonly inherit: (metrics: WorkerMetrics) => void
-}
-
-type Counts = readonly (readonly [provider: string, count: number])[]
-
-const NAME = 'model-calls'
-
-// `own` of this process, or of another worker, has written the value under this name
-const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? []) as unknown as Counts
-
-export function createProviderCounts(peers: Peers | undefined): ProviderCounts {
-  const counts = new Map<string, number>()
-  return {
-    asked: provider => add(counts, provider, 1),
-    async read(ctx) {
-      if (!peers) return counts
-      const sum = new Map<string, number>()
-      for (const worker of await peers.metrics(ctx)) addAll(sum, partOf(worker))
-      return sum
-    },
-    own: metrics => ({ ...metrics, [NAME]: [...counts] }),
-    inherit: metrics => addAll(counts, partOf(metrics)),
-  }
-}
-
-const add = (counts: Map<string, number>, provider: string, count: number) =>
-  void counts.set(provider, (counts.get(provider) ?? 0) + count)
-
-function addAll(counts: Map<string, number>, more: Counts) {
-  for (const [provider, count] of more) add(counts, provider, count)
 }
