@@ -56,13 +56,13 @@ export const OTHER = 'other'
 const MOST: Readonly<Record<Step, number>> = { minute: 200, hour: 1_000 }
 const LONGEST = 200
 
-export const keyOf = (step: Step, start: number, worker: string) => `${step}/${String(start).padStart(15, '0')}/${worker}`
+const keyOf = (step: Step, start: number, worker: string) => `${step}/${String(start).padStart(15, '0')}/${worker}`
 
 /** The start of a bucket, from its key. */
 export const startIn = (key: string): number => Number(key.split('/')[1])
 
 /** Amounts in the order of `FIELDS`. */
-export const amountsOf = (given: Partial<Record<Field, number>>): Counts => FIELDS.map(field => given[field] ?? 0)
+const amountsOf = (given: Partial<Record<Field, number>>): Counts => FIELDS.map(field => given[field] ?? 0)
 
 export function addTo(sum: Counts, more: readonly number[]): void {
   for (let at = 0; at < more.length; at++) sum[at] = (sum[at] ?? 0) + more[at]!
@@ -72,7 +72,7 @@ export function addTo(sum: Counts, more: readonly number[]): void {
 type Rows = Map<string, Map<string, Counts>>
 
 /** The counts of one span of time in this worker. Memory and record have a limit, whatever labels callers choose. */
-export class Bucket {
+class Bucket {
   readonly step: Step
   readonly start: number
   isDirty = false
