@@ -170,7 +170,7 @@ describeWith('bubblewrap', 'model calls of an isolated plugin', function () {
       return [status, (JSON.parse(text) as { failed: string }).failed, headers.get('x-should-retry')]
     }
     const asked = { model: 'local/local-1', text: 'hello' }
-    expect(await failed({ ...asked, model: 'nobody/knows' })).to.deep.equal([404, 'MODEL_NOT_FOUND', null])
+    expect(await failed({ ...asked, model: 'missing/model' })).to.deep.equal([404, 'MODEL_NOT_FOUND', null])
     expect(await failed({ ...asked, text: '/fail rate_limited' })).to.deep.equal([503, 'PROVIDER_ERROR', null])
     expect(await failed({ model: 1 })).to.deep.equal([400, 'MISSING_FIELD', 'false'])
     expect(await failed(asked, '/wire/v1/other')).to.deep.equal([404, 'NOT_FOUND', 'false'])

@@ -51,7 +51,7 @@ describe('limits and doctor', () => {
       const asked = (await root('/api/v1/limits?principal=token:anna')).body as Limits
       expect(asked).to.deep.include({ client: 'token:anna' })
       expect(asked.limits[0]!.used).to.equal(6)
-      expect(((await root('/api/v1/limits?principal=nobody')).body as Limits).limits[0]!.used).to.equal(0)
+      expect(((await root('/api/v1/limits?principal=unknown')).body as Limits).limits[0]!.used).to.equal(0)
       const refused = await anna('/api/v1/limits?principal=token:root')
       expect([refused.status, codeOf(refused)]).to.deep.equal([403, 'FORBIDDEN'])
       for (const query of ['address=127.0.0.1', 'principle=x', 'principal=', `principal=${'x'.repeat(600)}`])

@@ -117,14 +117,14 @@ const SHORTEST_TAP_MS = 0.1
 /** A span keeps so many events, like the SDKs of OpenTelemetry. */
 const MOST_EVENTS = 128
 
-const NOBODY: SpanOutlet = { isOn: () => false, isContentOn: () => false, spans: () => {}, contents: () => {} }
+const NO_OUTLET: SpanOutlet = { isOn: () => false, isContentOn: () => false, spans: () => {}, contents: () => {} }
 
 /**
  * Creates a tracer. It reports spans together, every few milliseconds: a call of the hook for each would cost more than the
  * spans. `perSecond`: traces per second on average, with their spans; of further ones there is only the root.
  */
 export function createTracer(perSecond: number): Tracer {
-  let outlet = NOBODY
+  let outlet = NO_OUTLET
   const isSampled = createSampler(perSecond)
   let ended: Span[] = []
   let content: SpanContent[] = []

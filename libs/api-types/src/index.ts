@@ -26,3 +26,17 @@ export {
   type WaitingRecord,
 } from './run.ts'
 export { AnswerEvents, beganTwice, callCut, type NativeEvent, nativeText, settlesIn } from './answer-events.ts'
+export {
+  fieldInvalid,
+  type Fields,
+  flagAt,
+  integerAt,
+  isFields,
+  listAt,
+  Losses,
+  modelFailureOf,
+  nameAt,
+  numberAt,
+  objectAt,
+  textAt,
+} from './fields.ts'

@@ -1,6 +1,6 @@
+import { type Fields, isFields } from '@svc/api-types'
 import type { CallContext } from '@svc/core'
 import type { Json, NamedCall, NamedModel, NamedModels, NativeRequest, RequestField, RouteRequest } from '@svc/core/contracts'
-import { type Fields, isFields } from './fields.ts'
 import { isOpaque, opaqueOf, readOpaque } from './opaque.ts'
 import { lackedNames, type Purpose, type Translated, translate } from './request.ts'
 

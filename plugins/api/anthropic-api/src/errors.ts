@@ -1,9 +1,6 @@
-import { codeOf, messageOf, svcError } from '@svc/core'
+import { modelFailureOf } from '@svc/api-types'
+import { messageOf } from '@svc/core'
 import type { ErrorRecord, FailedRequest, FormattedError, ModelFailure, ModelFailureKind, RouteReply } from '@svc/core/contracts'
-
-/** A field of the request that cannot be used as it is. */
-export const invalid = (field: string, reason: string) =>
-  svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason } })
 
 /** The type of an error by the status of its response. */
 const TYPES: Readonly<Record<number, string>> = {
@@ -128,13 +125,6 @@ const FAILURES: Readonly<Record<ModelFailureKind, number>> = {
 
 /** Statuses of a model server for a bad request that say more than 400. */
 const KEPT: ReadonlySet<number> = new Set([404, 413])
-
-/** The failure of a model call; `undefined` for another error. */
-export function modelFailureOf(error: unknown): (Partial<ModelFailure> & { readonly kind: ModelFailureKind }) | undefined {
-  if (codeOf(error) !== 'MODEL_FAILED') return undefined
-  const { details } = Object(error) as { readonly details?: Partial<ModelFailure> }
-  return { ...details, kind: details?.kind ?? 'network' }
-}
 
 /** A failed model call as an error of this API; `undefined` for another error. */
 export function modelError(error: unknown): WireError | undefined {

@@ -1,3 +1,4 @@
+import { type Fields, Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt, flagAt } from '@svc/api-types'
 import type {
   CacheHint,
   ContentPart,
@@ -9,26 +10,13 @@ import type {
   TextPart,
   ToolResultPart,
 } from '@svc/core/contracts'
-import { invalid } from './errors.ts'
-import {
-  cacheHintOf,
-  type Fields,
-  flagAt,
-  given,
-  isFields,
-  kindAt,
-  listAt,
-  type Losses,
-  nameAt,
-  objectAt,
-  textAt,
-} from './fields.ts'
+import { cacheHintOf, given, kindAt } from './fields.ts'
 import { type Opaque, opaqueOf, readOpaque } from './opaque.ts'
 
 /** The messages of a request, and the system prompt before them. Throws INVALID_VALUE. */
 export function messagesOf(body: Fields, losses: Losses): ModelMessage[] {
   const list = listAt(body.messages, 'messages')
-  if (list.length === 0) throw invalid('messages', 'must have at least one message')
+  if (list.length === 0) throw fieldInvalid('messages', 'must have at least one message')
   const reader = new MessagesReader(losses)
   const system = systemOf(body.system, losses)
   const messages = list.flatMap((item, at) => reader.read(item, `messages.${at}`))
@@ -136,8 +124,8 @@ class MessagesReader {
   #result(block: Fields, path: string): ToolResultPart {
     const id = nameAt(block.tool_use_id, `${path}.tool_use_id`, LONGEST_ID)
     const tool = this.#called.get(id)
-    if (tool === undefined) throw invalid(`${path}.tool_use_id`, `must be the id of an earlier tool_use, was "${shown(id)}"`)
-    if (this.#answered.has(id)) throw invalid(`${path}.tool_use_id`, `has a result already: "${shown(id)}"`)
+    if (tool === undefined) throw fieldInvalid(`${path}.tool_use_id`, `must be the id of an earlier tool_use, was "${shown(id)}"`)
+    if (this.#answered.has(id)) throw fieldInvalid(`${path}.tool_use_id`, `has a result already: "${shown(id)}"`)
     this.#answered.add(id)
     this.#losses.dropUnknown(block, RESULT, 'tool_result')
     const failed = given(block, 'is_error')
@@ -179,7 +167,7 @@ class MessagesReader {
     const tool = nameAt(block.name, `${path}.name`)
     // some models begin their ids anew with each answer
     const isOpen = this.#called.has(id) && !this.#answered.delete(id)
-    if (isOpen) throw invalid(`${path}.id`, `must be unique, but "${shown(id)}" is the id of another tool_use`)
+    if (isOpen) throw fieldInvalid(`${path}.id`, `must be unique, but "${shown(id)}" is the id of another tool_use`)
     this.#called.set(id, tool)
     this.#losses.dropUnknown(block, CALL, 'tool_use')
     const providerData = own.calls.get(id)
@@ -280,7 +268,7 @@ function imageParts(block: Fields, path: string, losses: Losses): Parts {
   }
   if (source.type === 'url') {
     const url = textAt(source.url, `${path}.source.url`)
-    if (!URL_TEXT.test(url)) throw invalid(`${path}.source.url`, 'must be an http or https address')
+    if (!URL_TEXT.test(url)) throw fieldInvalid(`${path}.source.url`, 'must be an http or https address')
     return [{ type: 'image_url', url, ...hint }]
   }
   return leftOut(losses, `${path}.source.type`, 'must be "base64" or "url" for this model')
@@ -318,7 +306,7 @@ function documentParts(block: Fields, path: string, losses: Losses): Parts {
   if (source.type === 'base64') {
     const data = textAt(source.data, `${place}.data`)
     const mimeType = nameAt(source.media_type, `${place}.media_type`)
-    if (!BASE64.test(data)) throw invalid(`${place}.data`, 'must be base64')
+    if (!BASE64.test(data)) throw fieldInvalid(`${place}.data`, 'must be base64')
     const file: MessagePart = { type: 'file', data, mimeType, ...(title === undefined ? {} : { name: title }), ...hint }
     return context === undefined ? [file] : [{ type: 'text', text: context }, file]
   }
@@ -340,7 +328,8 @@ function contentSource({ content }: Fields, head: readonly string[], { place, hi
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : listAt(content, `${place}.content`)
   const inner = blocks.flatMap((item, at) => {
     const block = objectAt(item, `${place}.content.${at}`)
-    if (block.type !== 'text' && block.type !== 'image') throw invalid(`${place}.content.${at}.type`, 'must be "text" or "image"')
+    if (block.type !== 'text' && block.type !== 'image')
+      throw fieldInvalid(`${place}.content.${at}.type`, 'must be "text" or "image"')
     return userParts(block, `${place}.content.${at}`, losses)
   })
   const parts = [...head.map((text): MessagePart => ({ type: 'text', text })), ...inner]

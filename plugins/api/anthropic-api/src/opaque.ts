@@ -1,6 +1,6 @@
+import { type Fields, isFields } from '@svc/api-types'
 import { type Json, type ReasoningPart } from '@svc/core/contracts'
 import { isWithin } from '@svc/plugin-kit'
-import { type Fields, isFields } from './fields.ts'
 
 /**
  * Opaque data of a provider in a `signature` of this API. Clients return it unchanged. It is no secret and not signed: a client

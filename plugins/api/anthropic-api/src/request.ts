@@ -1,19 +1,7 @@
+import { type Fields, Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt, integerAt, flagAt } from '@svc/api-types'
 import type { Json, ModelMessage, OpenRequest, ReasoningEffort, RequestField } from '@svc/core/contracts'
-import { invalid, wireName } from './errors.ts'
-import {
-  cacheHintOf,
-  type Fields,
-  flagAt,
-  given,
-  integerAt,
-  isFields,
-  listAt,
-  Losses,
-  nameAt,
-  objectAt,
-  shareAt,
-  textAt,
-} from './fields.ts'
+import { wireName } from './errors.ts'
+import { cacheHintOf, given, shareAt } from './fields.ts'
 import { messagesOf } from './messages.ts'
 import { checkServers, toolsOf } from './tools.ts'
 
@@ -75,7 +63,7 @@ const TAKERS: Readonly<Record<string, Take>> = {
 
 function topPOf(value: Json): Part {
   const topP = shareAt(value, 'top_p')
-  if (topP === 0) throw invalid('top_p', 'must be above 0')
+  if (topP === 0) throw fieldInvalid('top_p', 'must be above 0')
   return { topP }
 }
 
@@ -128,7 +116,7 @@ export function translate(body: Fields, purpose: Purpose): Translated {
 function maxTokensOf(body: Fields, purpose: Purpose): number | undefined {
   const value = given(body, 'max_tokens')
   if (value !== undefined) return integerAt(value, 'max_tokens', 1)
-  if (purpose === 'answer') throw invalid('max_tokens', 'is required')
+  if (purpose === 'answer') throw fieldInvalid('max_tokens', 'is required')
   return undefined
 }
 
@@ -231,7 +219,7 @@ function thinkingOf(body: Fields, maxTokens: number | undefined, losses: Losses)
     case 'enabled': {
       const reasoningTokens = integerAt(thinking.budget_tokens, 'thinking.budget_tokens', 1024)
       if (maxTokens !== undefined && reasoningTokens >= maxTokens)
-        throw invalid('thinking.budget_tokens', 'must be less than max_tokens')
+        throw fieldInvalid('thinking.budget_tokens', 'must be less than max_tokens')
       return { request: { reasoningTokens }, shown }
     }
     default:

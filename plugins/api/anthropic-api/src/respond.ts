@@ -1,5 +1,14 @@
 import { type CallContext, codeOf, type Log } from '@svc/core'
-import { AnswerEvents, beganTwice, callCut, type NativeEvent, nativeText, settlesIn, toPublicError } from '@svc/api-types'
+import {
+  AnswerEvents,
+  beganTwice,
+  callCut,
+  type NativeEvent,
+  nativeText,
+  settlesIn,
+  toPublicError,
+  modelFailureOf,
+} from '@svc/api-types'
 import type {
   Http,
   ModelCallBegun,
@@ -11,7 +20,7 @@ import type {
 } from '@svc/core/contracts'
 import { refusedMessage, wholeMessage } from './answer.ts'
 import { prepare, type PreparedCall } from './call.ts'
-import { errorEvent, errorReply, modelError, modelFailureOf, recordError, type WireError } from './errors.ts'
+import { errorEvent, errorReply, modelError, recordError, type WireError } from './errors.ts'
 import { MessageFrames, refusalFrames } from './frames.ts'
 
 /** The response to a call without a stream. */

@@ -1,18 +1,6 @@
+import { type Fields, Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt, flagAt } from '@svc/api-types'
 import type { Json, ModelRequest, ToolSpec } from '@svc/core/contracts'
-import { invalid } from './errors.ts'
-import {
-  cacheHintOf,
-  type Fields,
-  flagAt,
-  given,
-  isFields,
-  kindAt,
-  listAt,
-  type Losses,
-  nameAt,
-  objectAt,
-  textAt,
-} from './fields.ts'
+import { cacheHintOf, given, kindAt } from './fields.ts'
 
 type ToolFields = Pick<ModelRequest, 'tools' | 'toolChoice' | 'parallelToolCalls'>
 
@@ -41,7 +29,7 @@ const OWN = new Set(['type', 'name', 'description', 'input_schema', 'cache_contr
 function ownTool(tool: Fields, path: string, seen: Set<string>, losses: Losses): ToolSpec {
   const name = textAt(tool.name, `${path}.name`)
   if (!NAME.test(name)) losses.refuse(`${path}.name`, 'must have 1 to 128 letters, digits, "_" or "-"')
-  if (seen.has(name)) throw invalid(`${path}.name`, `must be unique, but "${name}" is the name of another tool`)
+  if (seen.has(name)) throw fieldInvalid(`${path}.name`, `must be unique, but "${name}" is the name of another tool`)
   seen.add(name)
   const parameters = objectAt(tool.input_schema, `${path}.input_schema`)
   if (parameters.type !== 'object') losses.refuse(`${path}.input_schema.type`, 'must be "object"')
@@ -93,13 +81,13 @@ function chosen(choice: Fields, { tools, hosted, losses }: Offered): ModelReques
     case 'none':
       return 'none'
     case 'any':
-      if (tools.length + hosted.length === 0) throw invalid('tool_choice', 'is "any", but the request has no tools')
+      if (tools.length + hosted.length === 0) throw fieldInvalid('tool_choice', 'is "any", but the request has no tools')
       if (tools.length === 0) losses.refuse('tool_choice', `is "any", but this model has no tool of ${hosted.join(', ')}`)
       return 'required'
     case 'tool': {
       const tool = nameAt(choice.name, 'tool_choice.name')
       if (tools.some(one => one.name === tool)) return { tool }
-      if (!hosted.includes(tool)) throw invalid('tool_choice.name', `must be one of the tools, was "${tool}"`)
+      if (!hosted.includes(tool)) throw fieldInvalid('tool_choice.name', `must be one of the tools, was "${tool}"`)
       losses.refuse('tool_choice.name', `names "${tool}", which this model does not have`)
       return undefined
     }

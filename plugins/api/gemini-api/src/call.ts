@@ -1,7 +1,7 @@
+import { type Fields } from '@svc/api-types'
 import type { CallContext } from '@svc/core'
 import type { NamedCall, NamedModels, RequestField, RouteRequest } from '@svc/core/contracts'
 import { hasOpaque } from './contents.ts'
-import type { Fields } from './fields.ts'
 import { DEFAULTS, lackedNames, type Translated, translate } from './request.ts'
 
 /** The name of this API as a protocol of model servers. */

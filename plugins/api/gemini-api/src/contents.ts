@@ -1,6 +1,6 @@
+import { type Fields, Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
 import type { ContentPart, Json, MessagePart, ModelMessage, TextPart, ToolResultPart } from '@svc/core/contracts'
-import { invalid } from './errors.ts'
-import { type Fields, given, isFields, listAt, type Losses, nameAt, objectAt, shown, textAt } from './fields.ts'
+import { given, shown } from './fields.ts'
 import { isOpaque, type Opaque, readOpaque } from './opaque.ts'
 
 type Parts = readonly MessagePart[]
@@ -8,11 +8,11 @@ type Parts = readonly MessagePart[]
 /** The messages of a request, and the system instruction before them. Throws INVALID_VALUE. */
 export function messagesOf(body: Fields, losses: Losses): ModelMessage[] {
   const list = listAt(given(body, 'contents'), 'contents')
-  if (list.length === 0) throw invalid('contents', 'must have at least one content')
+  if (list.length === 0) throw fieldInvalid('contents', 'must have at least one content')
   const reader = new ContentsReader(losses)
   for (const [at, item] of list.entries()) reader.read(objectAt(item, `contents[${at}]`), `contents[${at}]`)
   const messages = reader.end()
-  if (messages.length === 0) throw invalid('contents', 'must have at least one part that is not empty')
+  if (messages.length === 0) throw fieldInvalid('contents', 'must have at least one part that is not empty')
   return [...systemOf(given(body, 'systemInstruction'), losses), ...messages]
 }
 
@@ -80,7 +80,7 @@ class ContentsReader {
     } else if (USER_ROLES.has(role)) {
       this.#close()
       this.#user(parts, path)
-    } else throw invalid(`${path}.role`, `must be "user" or "model", was "${shown(role)}"`)
+    } else throw fieldInvalid(`${path}.role`, `must be "user" or "model", was "${shown(role)}"`)
   }
 
   end(): readonly ModelMessage[] {
@@ -125,7 +125,7 @@ class ContentsReader {
     const call =
       this.#calls.find(one => named !== undefined && one.id === named) ??
       this.#calls.find(one => one.tool === tool && !(named !== undefined && one.isNamed))
-    if (!call) throw invalid(path, `must be of an earlier functionCall without a response, was of "${shown(named ?? tool)}"`)
+    if (!call) throw fieldInvalid(path, `must be of an earlier functionCall without a response, was of "${shown(named ?? tool)}"`)
     this.#calls = this.#calls.filter(one => one !== call)
     return call
   }
@@ -172,7 +172,8 @@ class ContentsReader {
     const given_ = given(fields, 'id')
     const isNamed = given_ !== undefined && given_ !== ''
     const id = isNamed ? nameAt(given_, `${place}.id`, LONGEST_ID) : this.#newId()
-    if (this.#ids.has(id)) throw invalid(`${place}.id`, `must be unique, but "${shown(id)}" is the id of another functionCall`)
+    if (this.#ids.has(id))
+      throw fieldInvalid(`${place}.id`, `must be unique, but "${shown(id)}" is the id of another functionCall`)
     this.#ids.add(id)
     this.#calls.push({ id, tool, isNamed })
     const args = objectAt(given(fields, 'args') ?? {}, `${place}.args`)
@@ -236,10 +237,10 @@ const KINDS = ['text', 'functionCall', 'functionResponse', 'inlineData', 'fileDa
 /** The kind of a part; an empty text for one that only has a signature. */
 function kindOf(part: Fields, path: string): string {
   const kinds = KINDS.filter(kind => given(part, kind) !== undefined)
-  if (kinds.length > 1) throw invalid(path, `must have one of ${kinds.join(', ')}`)
+  if (kinds.length > 1) throw fieldInvalid(path, `must have one of ${kinds.join(', ')}`)
   if (kinds[0] !== undefined) return kinds[0]
   if (given(part, 'thoughtSignature') !== undefined) return ''
-  throw invalid(path, 'must have a text, inlineData, fileData, functionCall or functionResponse')
+  throw fieldInvalid(path, 'must have a text, inlineData, fileData, functionCall or functionResponse')
 }
 
 const PART = new Set(['text', 'inlineData', 'fileData', 'thought', 'thoughtSignature'])
@@ -288,7 +289,7 @@ function mediaOf(value: Json | undefined, path: string, losses: Losses): Parts {
   if (mimeType.startsWith('image/')) {
     const start = IMAGE_STARTS.get(mimeType)
     if (start === undefined) return leftOut(losses, `${path}.mimeType`, `must be one of ${[...IMAGE_STARTS.keys()].join(', ')}`)
-    if (!data.startsWith(start)) throw invalid(`${path}.data`, `is not an image of the type ${mimeType}`)
+    if (!data.startsWith(start)) throw fieldInvalid(`${path}.data`, `is not an image of the type ${mimeType}`)
     return [{ type: 'image', data, mimeType }]
   }
   if (mimeType.startsWith('audio/')) return [{ type: 'audio', data, mimeType }]
@@ -298,14 +299,14 @@ function mediaOf(value: Json | undefined, path: string, losses: Losses): Parts {
 
 function mimeAt(fields: Fields, path: string): string {
   const [type = ''] = textAt(given(fields, 'mimeType'), `${path}.mimeType`).toLowerCase().split(';', 1)
-  if (!MIME.test(type)) throw invalid(`${path}.mimeType`, 'must be a media type like image/png')
+  if (!MIME.test(type)) throw fieldInvalid(`${path}.mimeType`, 'must be a media type like image/png')
   return type
 }
 
 /** The API takes both alphabets of base64. svc has one. */
 function base64At(value: Json | undefined, path: string): string {
   const data = textAt(value, path)
-  if (!BASE64.test(data)) throw invalid(path, 'must be base64')
+  if (!BASE64.test(data)) throw fieldInvalid(path, 'must be base64')
   return data.replaceAll('-', '+').replaceAll('_', '/')
 }
 

@@ -1,8 +1,9 @@
+import { type Fields, Losses, fieldInvalid, objectAt, listAt, textAt, integerAt } from '@svc/api-types'
 import type { CallContext } from '@svc/core'
 import type { EmbedResult, Json, NamedModels, RouteReply } from '@svc/core/contracts'
 import { headerOf } from './call.ts'
-import { errorReply, invalid, modelError } from './errors.ts'
-import { camelCased, type Fields, given, integerAt, listAt, Losses, objectAt, textAt } from './fields.ts'
+import { errorReply, modelError } from './errors.ts'
+import { camelCased, given } from './fields.ts'
 
 /** Most texts of a request. */
 const MOST_REQUESTS = 2_048
@@ -16,21 +17,21 @@ interface Asked {
 
 /** `embedContent`. Throws INVALID_VALUE, MODEL_NOT_FOUND. */
 export async function embedContent(models: NamedModels, name: string, body: Fields, ctx: CallContext): Promise<RouteReply> {
-  const losses = new Losses()
+  const losses = new Losses(camelCased)
   const asked = askedIn(body, '', name, losses)
   return embedded({ models, name, asked: [asked], losses }, ctx, ({ vectors }) => ({ embedding: { values: vectors[0]! } }))
 }
 
 /** `batchEmbedContents`. Throws INVALID_VALUE, MODEL_NOT_FOUND. */
 export async function batchEmbed(models: NamedModels, name: string, body: Fields, ctx: CallContext): Promise<RouteReply> {
-  const losses = new Losses()
+  const losses = new Losses(camelCased)
   const requests = listAt(body.requests, 'requests')
   if (requests.length === 0 || requests.length > MOST_REQUESTS)
-    throw invalid('requests', `must have 1 to ${MOST_REQUESTS} requests`)
+    throw fieldInvalid('requests', `must have 1 to ${MOST_REQUESTS} requests`)
   for (const field in body) if (field !== 'requests') losses.drop(field)
   const asked = requests.map((item, at) => askedIn(objectAt(item, `requests[${at}]`), `requests[${at}].`, name, losses))
   const other = asked.findIndex(({ dimensions }) => dimensions !== asked[0]!.dimensions)
-  if (other > 0) throw invalid(`requests[${other}].outputDimensionality`, 'must be the same in all requests')
+  if (other > 0) throw fieldInvalid(`requests[${other}].outputDimensionality`, 'must be the same in all requests')
   return embedded({ models, name, asked, losses }, ctx, ({ vectors }) => ({ embeddings: vectors.map(values => ({ values })) }))
 }
 
@@ -87,16 +88,18 @@ function askedIn(fields: Fields, path: string, name: string, losses: Losses): As
 function checkModel(value: Json | undefined, path: string, name: string): void {
   if (value === undefined || value === '') return
   const model = textAt(value, path)
-  if (model !== name && model !== `models/${name}`) throw invalid(path, `must be models/${name.slice(0, 200)}, as in the path`)
+  if (model !== name && model !== `models/${name}`)
+    throw fieldInvalid(path, `must be models/${name.slice(0, 200)}, as in the path`)
 }
 
 function contentText(value: Json | undefined, path: string): string {
   const texts = listAt(objectAt(value, path).parts, `${path}.parts`).map((item, at) => {
     const part = objectAt(item, `${path}.parts[${at}]`)
-    if (Object.keys(part).some(key => key !== 'text')) throw invalid(`${path}.parts[${at}]`, 'must have a text, and nothing else')
+    if (Object.keys(part).some(key => key !== 'text'))
+      throw fieldInvalid(`${path}.parts[${at}]`, 'must have a text, and nothing else')
     return textAt(part.text, `${path}.parts[${at}].text`)
   })
   const text = texts.join('\n')
-  if (text === '') throw invalid(path, 'must not be empty')
+  if (text === '') throw fieldInvalid(path, 'must not be empty')
   return text
 }

@@ -1,4 +1,5 @@
-import { codeOf, messageOf, svcError } from '@svc/core'
+import { modelFailureOf } from '@svc/api-types'
+import { messageOf, svcError } from '@svc/core'
 import type {
   ErrorFormat,
   ErrorRecord,
@@ -8,10 +9,6 @@ import type {
   ModelFailureKind,
   RouteReply,
 } from '@svc/core/contracts'
-
-/** A field of the request that cannot be used as it is. */
-export const invalid = (field: string, reason: string) =>
-  svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason } })
 
 /** A method that no model has. */
 export const methodUnknown = (name: string) =>
@@ -164,13 +161,6 @@ const FAILURES: Readonly<Record<ModelFailureKind, number>> = {
 
 /** Statuses of a model server for a bad request that say more than 400. */
 const KEPT: ReadonlySet<number> = new Set([404, 413])
-
-/** The failure of a model call; `undefined` for another error. */
-export function modelFailureOf(error: unknown): (Partial<ModelFailure> & { readonly kind: ModelFailureKind }) | undefined {
-  if (codeOf(error) !== 'MODEL_FAILED') return undefined
-  const { details } = Object(error) as { readonly details?: Partial<ModelFailure> }
-  return { ...details, kind: details?.kind ?? 'network' }
-}
 
 /** A failed model call as an error of this API; `undefined` for another error. */
 export function modelError(error: unknown): WireError | undefined {

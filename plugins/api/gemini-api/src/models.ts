@@ -1,5 +1,5 @@
+import { fieldInvalid } from '@svc/api-types'
 import type { Json, NamedModel } from '@svc/core/contracts'
-import { invalid } from './errors.ts'
 
 /** A model as the API lists it. Limits that svc does not know are absent. */
 export const modelWire = ({ id, description, context, output, features, kind }: NamedModel) => ({
@@ -40,6 +40,6 @@ export function modelsPage(models: readonly NamedModel[], query: Readonly<Record
 
 function countOf(text: string | undefined, field: string): number {
   if (text === undefined || text === '') return 0
-  if (!/^\d{1,9}$/.test(text)) throw invalid(field, field === 'pageSize' ? 'must be an integer' : 'is not of this list')
+  if (!/^\d{1,9}$/.test(text)) throw fieldInvalid(field, field === 'pageSize' ? 'must be an integer' : 'is not of this list')
   return Number(text)
 }

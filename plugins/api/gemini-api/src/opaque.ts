@@ -1,6 +1,6 @@
+import { isFields } from '@svc/api-types'
 import type { Json } from '@svc/core/contracts'
 import { isWithin } from '@svc/plugin-kit'
-import { isFields } from './fields.ts'
 
 /**
  * Data of a provider that must return to it unchanged, in the `thoughtSignature` of a part. It is no secret and not signed: a client

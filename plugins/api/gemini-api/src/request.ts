@@ -1,20 +1,8 @@
+import { type Fields, Losses, fieldInvalid, objectAt, listAt, textAt, nameAt, integerAt, numberAt, flagAt } from '@svc/api-types'
 import type { Json, OpenRequest, ReasoningEffort, RequestField } from '@svc/core/contracts'
 import { messagesOf } from './contents.ts'
-import { invalid, wireName } from './errors.ts'
-import {
-  camelCased,
-  type Fields,
-  flagAt,
-  given,
-  integerAt,
-  listAt,
-  Losses,
-  nameAt,
-  numberAt,
-  objectAt,
-  textAt,
-  wordAt,
-} from './fields.ts'
+import { wireName } from './errors.ts'
+import { camelCased, given, wordAt } from './fields.ts'
 import { schemaOf, toolsOf } from './tools.ts'
 
 /** A request in the terms of svc. */
@@ -46,7 +34,7 @@ const BODY = new Set(['model', 'contents', 'systemInstruction', 'tools', 'toolCo
 
 /** Translates the body of a request. Throws INVALID_VALUE. */
 export function translate(body: Fields, isStream: boolean): Translated {
-  const losses = new Losses()
+  const losses = new Losses(camelCased)
   for (const name in body) if (!BODY.has(camelCased(name)) && !isEmpty(body[name])) losses.drop(camelCased(name))
   if (given(body, 'cachedContent') !== undefined) losses.refuse('cachedContent', 'is not supported by this model')
   const config = objectAt(given(body, 'generationConfig') ?? {}, 'generationConfig')
@@ -117,12 +105,12 @@ function settingsOf(config: Fields, losses: Losses): Part {
 
 function topPOf(value: Json, path: string): Part {
   const topP = numberAt(value, path, 0, 1)
-  if (topP === 0) throw invalid(path, 'must be above 0')
+  if (topP === 0) throw fieldInvalid(path, 'must be above 0')
   return { topP }
 }
 
 function candidatesOf(value: Json, path: string): Part {
-  if (integerAt(value, path, 1) > 1) throw invalid(path, 'must be 1: svc returns one candidate')
+  if (integerAt(value, path, 1) > 1) throw fieldInvalid(path, 'must be 1: svc returns one candidate')
   return NOTHING
 }
 
@@ -155,7 +143,8 @@ function thinkingOf(value: Json, path: string, losses: Losses): Part {
     given(thinking, 'thinkingLevel'),
   ]
   if (shown !== undefined) flagAt(shown, `${path}.includeThoughts`)
-  if (budget !== undefined && level !== undefined) throw invalid(`${path}.thinkingLevel`, 'must be absent beside thinkingBudget')
+  if (budget !== undefined && level !== undefined)
+    throw fieldInvalid(`${path}.thinkingLevel`, 'must be absent beside thinkingBudget')
   if (budget !== undefined) {
     const tokens = integerAt(budget, `${path}.thinkingBudget`, DYNAMIC)
     if (tokens === 0) return { reasoningEffort: 'none' }
@@ -166,7 +155,8 @@ function thinkingOf(value: Json, path: string, losses: Losses): Part {
   const word = wordAt(level, `${path}.thinkingLevel`)
   if (word === 'THINKING_LEVEL_UNSPECIFIED') return NOTHING
   const reasoningEffort = Object.hasOwn(LEVELS, word) ? LEVELS[word] : undefined
-  if (reasoningEffort === undefined) throw invalid(`${path}.thinkingLevel`, `must be one of ${Object.keys(LEVELS).join(', ')}`)
+  if (reasoningEffort === undefined)
+    throw fieldInvalid(`${path}.thinkingLevel`, `must be one of ${Object.keys(LEVELS).join(', ')}`)
   return { reasoningEffort }
 }
 
@@ -176,7 +166,7 @@ function logprobsOf(config: Fields): Part {
   const isAsked = asked !== undefined && flagAt(asked, path)
   if (alternatives === undefined) return isAsked ? { logprobs: 0 } : NOTHING
   const logprobs = integerAt(alternatives, 'generationConfig.logprobs', 0, 20)
-  if (!isAsked) throw invalid(path, 'must be true beside logprobs')
+  if (!isAsked) throw fieldInvalid(path, 'must be true beside logprobs')
   return { logprobs }
 }
 
@@ -192,7 +182,7 @@ function formatOf(config: Fields, losses: Losses): Part {
   const responseSchema = schemaOf(fields, ['responseSchema', 'responseJsonSchema'], 'generationConfig')
   if (mimeType === JSON_TYPE) return responseSchema === undefined ? { responseFormat: 'json' } : { responseSchema }
   if (mimeType !== 'text/plain' && mimeType !== '') losses.refuse(path, `must be text/plain or ${JSON_TYPE} for this model`)
-  else if (responseSchema !== undefined) throw invalid(path, `must be ${JSON_TYPE} with a schema`)
+  else if (responseSchema !== undefined) throw fieldInvalid(path, `must be ${JSON_TYPE} with a schema`)
   return NOTHING
 }
 

@@ -1,5 +1,14 @@
 import { type CallContext, codeOf, type Log } from '@svc/core'
-import { AnswerEvents, beganTwice, callCut, type NativeEvent, nativeText, settlesIn, toPublicError } from '@svc/api-types'
+import {
+  AnswerEvents,
+  beganTwice,
+  callCut,
+  type NativeEvent,
+  nativeText,
+  settlesIn,
+  toPublicError,
+  modelFailureOf,
+} from '@svc/api-types'
 import type {
   Http,
   ModelCallBegun,
@@ -11,7 +20,7 @@ import type {
 } from '@svc/core/contracts'
 import { blockedResponse, ResponseChunks, WholeResponse } from './answer.ts'
 import { type PreparedCall, prepare } from './call.ts'
-import { errorBody, errorReply, modelError, modelFailureOf, recordError, type WireError } from './errors.ts'
+import { errorBody, errorReply, modelError, recordError, type WireError } from './errors.ts'
 
 /** What the routes call. */
 export interface ApiServices {

@@ -1,9 +1,10 @@
+import { type Fields, fieldInvalid, objectAt } from '@svc/api-types'
 import type { CallContext } from '@svc/core'
 import type { Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
 import { prepare } from './call.ts'
 import { batchEmbed, embedContent } from './embeddings.ts'
-import { errorReply, invalid, methodUnknown, modelError } from './errors.ts'
-import { type Fields, given, objectAt } from './fields.ts'
+import { errorReply, methodUnknown, modelError } from './errors.ts'
+import { given } from './fields.ts'
 import { modelsPage, modelWire } from './models.ts'
 import { type ApiServices, createArray, createEvents, reply, stream } from './respond.ts'
 import { CALL_BODY, CALL_RESPONSES, CALL_RESPONSES_V1, LIST_QUERY, LIST_RESPONSES, MODEL_RESPONSES } from './schemas.ts'
@@ -83,7 +84,7 @@ async function* called(services: ApiServices, request: RouteRequest, ctx: CallCo
 async function count({ models }: ApiServices, name: string, { body }: RouteRequest, ctx: CallContext): Promise<RouteReply> {
   const inner = given(body as Fields, 'generateContentRequest')
   if (inner !== undefined && given(body as Fields, 'contents') !== undefined)
-    throw invalid('contents', 'must be absent beside generateContentRequest')
+    throw fieldInvalid('contents', 'must be absent beside generateContentRequest')
   const counted = inner === undefined ? (body as Fields) : objectAt(inner, 'generateContentRequest')
   const { call } = await prepare(models, name, { body: counted, headers: {} }, 'count', ctx)
   try {

@@ -1,19 +1,7 @@
+import { type Fields, Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Json, ModelRequest, ToolSpec } from '@svc/core/contracts'
-import { invalid } from './errors.ts'
-import {
-  camelCased,
-  type Fields,
-  given,
-  isFields,
-  listAt,
-  type Losses,
-  nameAt,
-  objectAt,
-  shown,
-  textAt,
-  wordAt,
-} from './fields.ts'
+import { camelCased, given, shown, wordAt } from './fields.ts'
 
 type ToolFields = Pick<ModelRequest, 'tools' | 'toolChoice'>
 
@@ -45,8 +33,8 @@ const DECLARED = new Set(['name', 'description', 'parameters', 'parametersJsonSc
 function declared(item: Json, path: string, seen: Set<string>, losses: Losses): ToolSpec {
   const fields = objectAt(item, path)
   const name = textAt(fields.name, `${path}.name`)
-  if (!NAME.test(name)) throw invalid(`${path}.name`, 'must have 1 to 128 letters, digits, "_", ".", ":" or "-"')
-  if (seen.has(name)) throw invalid(`${path}.name`, `must be unique, but "${name}" is the name of another function`)
+  if (!NAME.test(name)) throw fieldInvalid(`${path}.name`, 'must have 1 to 128 letters, digits, "_", ".", ":" or "-"')
+  if (seen.has(name)) throw fieldInvalid(`${path}.name`, `must be unique, but "${name}" is the name of another function`)
   seen.add(name)
   losses.dropUnknown(fields, DECLARED, 'tools.functionDeclarations')
   const description = given(fields, 'description')
@@ -65,7 +53,7 @@ function parametersOf(fields: Fields, path: string): JsonSchema {
 /** The schema in one of two fields: the first is in Google's form, the second is JSON Schema. Throws INVALID_VALUE for both. */
 export function schemaOf(fields: Fields, [own, standard]: readonly [string, string], path: string): Fields | undefined {
   const [first, second] = [given(fields, own), given(fields, standard)]
-  if (first !== undefined && second !== undefined) throw invalid(`${path}.${standard}`, `must be absent beside ${own}`)
+  if (first !== undefined && second !== undefined) throw fieldInvalid(`${path}.${standard}`, `must be absent beside ${own}`)
   if (second !== undefined) return objectAt(second, `${path}.${standard}`)
   return first === undefined ? undefined : jsonSchemaOf(objectAt(first, `${path}.${own}`))
 }
@@ -132,7 +120,7 @@ function choiceOf(config: Fields, tools: readonly ToolSpec[], losses: Losses): T
     case 'VALIDATED':
       return { tools: allowed.map(tool => ({ ...tool, strict: true })) }
     default:
-      throw invalid(`${path}.mode`, `must be AUTO, ANY, NONE or VALIDATED, was "${shown(mode)}"`)
+      throw fieldInvalid(`${path}.mode`, `must be AUTO, ANY, NONE or VALIDATED, was "${shown(mode)}"`)
   }
 }
 
@@ -145,7 +133,7 @@ function allowedOf(calling: Fields, tools: readonly ToolSpec[], path: string): r
   for (const [at, item] of names.entries()) {
     const place = `${path}.allowedFunctionNames[${at}]`
     const tool = byName.get(nameAt(item, place))
-    if (!tool) throw invalid(place, 'must be the name of a function of the request')
+    if (!tool) throw fieldInvalid(place, 'must be the name of a function of the request')
     found.add(tool)
   }
   return [...found]
