@@ -1,4 +1,4 @@
-import { type Fields, Losses, fieldInvalid, objectAt, textAt } from '@svc/api-types'
+import { type Fields, type Losses, fieldInvalid, objectAt, textAt } from '@svc/api-types'
 import type { CacheHint, Json } from '@svc/core/contracts'
 
 /** A field with a value. `null` counts as absent. */

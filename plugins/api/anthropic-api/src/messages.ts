@@ -1,4 +1,4 @@
-import { type Fields, Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt, flagAt } from '@svc/api-types'
+import { type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt, flagAt } from '@svc/api-types'
 import type {
   CacheHint,
   ContentPart,

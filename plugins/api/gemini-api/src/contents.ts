@@ -1,4 +1,4 @@
-import { type Fields, Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
+import { type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
 import type { ContentPart, Json, MessagePart, ModelMessage, TextPart, ToolResultPart } from '@svc/core/contracts'
 import { given, shown } from './fields.ts'
 import { isOpaque, type Opaque, readOpaque } from './opaque.ts'

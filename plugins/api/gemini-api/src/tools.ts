@@ -1,4 +1,4 @@
-import { type Fields, Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
+import { type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Json, ModelRequest, ToolSpec } from '@svc/core/contracts'
 import { camelCased, given, shown, wordAt } from './fields.ts'
