@@ -79,6 +79,8 @@ export default definePlugin({
       const { value } = await secrets.read('library_key', ctx)
       return { body: { found, cached, signature: createHmac('sha256', value).update(JSON.stringify(found)).digest('hex') } }
     }, { query: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] } }))
+    scope.add(Routes, 'library_flood', route('POST', '/library/flood', 'Publishes large events', async (_, ctx) =>
+      ({ body: { answer: await events.publish(Imported, { texts: 0, text: 'x'.repeat(100_000) }, ctx).then(() => 'published', error => error.code) } })))
     scope.add(Routes, 'library_forge', route('POST', '/library/forge', 'Publishes events of svc', async ({ body }, ctx) =>
       ({ body: await Promise.all(body.topics.map(([category, type]) => events.publish({ category, type }, { subject: 'tokens/root' }, ctx).then(() => 'published', error => error.code))) }), { body: { type: 'object' } }))
     scope.add(Routes, 'library_settings', route('POST', '/library/settings', 'Changes settings', async ({ body }, ctx) =>
@@ -101,6 +103,7 @@ const MANIFEST = {
     routes: {
       import: route('POST', '/library/import'),
       search: route('GET', '/library/search'),
+      library_flood: route('POST', '/library/flood'),
       library_forge: route('POST', '/library/forge'),
       library_settings: route('POST', '/library/settings'),
       library_state: route('GET', '/library/state'),
@@ -184,6 +187,10 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
     ]
     const { body } = await client.post('/library/forge', { topics })
     expect(body).to.deep.equal([...topics.slice(1).map(() => 'NOT_PERMITTED'), 'published'])
+  })
+
+  it('cannot fill the memory of slow readers with large events', async () => {
+    expect((await client.post('/library/flood', {})).body).to.deep.equal({ answer: 'EVENT_TOO_LARGE' })
   })
 
   it('receives its events from all workers, and its schedule runs once at a time', async () => {

@@ -159,6 +159,13 @@ export const topicNotPermitted = (plugin: string, category: string, type: string
     hint: 'Choose a category and a type of your own, such as the name of the plugin',
   })
 
+export const eventTooLarge = (plugin: string, size: number, limit: number) =>
+  svcError('EVENT_TOO_LARGE', `publishes an event of ${size} characters of JSON, the limit is ${limit}`, {
+    plugin,
+    details: { size, limit },
+    hint: 'Keep the data in the store, and publish its key',
+  })
+
 export const missingService = (plugin: string, service: string, provided: Iterable<string>) =>
   svcError('SERVICE_MISSING', `requires the service "${service}", which no loaded plugin provides`, {
     plugin,

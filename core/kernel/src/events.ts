@@ -1,4 +1,4 @@
-import { topicNotPermitted } from './errors.ts'
+import { eventTooLarge, topicNotPermitted } from './errors.ts'
 import { defineService, type CallContext } from './token.ts'
 
 /**
@@ -60,6 +60,8 @@ export const Events = defineService<Events>('events', { api: 1, methods: { publi
 const DONE = Promise.resolve()
 /** Characters of a category or a type. */
 const LONGEST_NAME = 64
+/** Characters of JSON of the data of an event: up to 1000 events wait for a slow reader. */
+const LARGEST_DATA = 65_536
 /** Maximum number of events that wait for one reader. */
 const WAITING = 1_000
 
@@ -106,7 +108,7 @@ class Reader {
 
 /**
  * The bus for a plugin in a process of its own. It publishes events of its own categories and types only: readers and webhooks
- * trust what svc says of turns, tokens and changes. Throws NOT_PERMITTED.
+ * trust what svc says of turns, tokens and changes. Throws NOT_PERMITTED and EVENT_TOO_LARGE.
  */
 export function eventsOfIsolated(plugin: string, events: Events): Events {
   return {
@@ -114,6 +116,8 @@ export function eventsOfIsolated(plugin: string, events: Events): Events {
     async publish(topic, data, ctx) {
       const [category, type] = [String(topic.category).slice(0, LONGEST_NAME), String(topic.type).slice(0, LONGEST_NAME)]
       if (categories.has(category) || types.has(type)) throw topicNotPermitted(plugin, category, type)
+      const size = JSON.stringify(data).length
+      if (size > LARGEST_DATA) throw eventTooLarge(plugin, size, LARGEST_DATA)
       await events.publish({ category, type }, data, ctx)
     },
   }
