@@ -222,7 +222,9 @@ describe('webhooks', () => {
         expect((await fresh(url).send(request)).status).to.equal(200)
       }
       const turns = Promise.all(ids.map(slow))
-      await sleep(300)
+      const active = async () =>
+        ((await (await fetch(`${url}/api/v1/status`)).json()) as { requests_active: number }).requests_active
+      await until('all turns run', async () => (await active()) > ids.length)
       process.kill(service.child.pid!, 'SIGHUP')
       await turns
       const delivered = () => receiver.got.map(({ event }) => event.requestid).filter(id => ids.includes(id))
