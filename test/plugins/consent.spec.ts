@@ -150,7 +150,7 @@ describe('consent to the permissions of a plugin', function () {
     for (const args of [['update'], ['install', from]]) {
       const { code, err } = await svc('plugins', ...args, '--yes')
       expect(code).to.equal(1)
-      expect(err).to.contain(`PLUGIN_VERSION_REUSED  ${TIDES}`).and.contain('same version: index.js')
+      expect(err).to.contain(`PLUGIN_VERSION_REUSED  ${TIDES}`).and.contain('installed with other files: index.js')
     }
     expect(await workspace.lock()).to.equal(before)
     await writeFile(join(from, 'index.js'), CODE)

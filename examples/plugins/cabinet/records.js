@@ -50,7 +50,7 @@ export function createRecords({ db, atOnce, clock }) {
         const now = clock()
         sql.forget.run(now)
         const { counted, kept } = hit(JSON.parse(sql.kept.get(key)?.kept ?? '[]'), windows, now)
-        sql.keep.run(key, JSON.stringify(kept), endOf(kept))
+        if (kept.length) sql.keep.run(key, JSON.stringify(kept), endOf(kept))
         return counted
       }),
   }
