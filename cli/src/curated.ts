@@ -4,6 +4,7 @@ import type { ConfigTree } from '@svc/core'
 const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
+  '@svc/plugin-admin-api',
   '@svc/plugin-openai-api',
   '@svc/plugin-anthropic-api',
   '@svc/plugin-gemini-api',

@@ -40,3 +40,18 @@ export {
   objectAt,
   textAt,
 } from './fields.ts'
+export {
+  BOOLEAN,
+  INTEGER,
+  list,
+  NUMBER,
+  nullable,
+  OBJECT,
+  object,
+  ok,
+  STRING,
+  TIME,
+  text,
+  withClosedQuery,
+  words,
+} from './schemas.ts'

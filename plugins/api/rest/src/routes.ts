@@ -12,7 +12,7 @@ import { createRunRoutes } from './routes/runs.ts'
 import { createStatusRoutes } from './routes/status.ts'
 import { createWorkflowRoutes } from './routes/workflows.ts'
 import { createRunStreams } from './frames.ts'
-import { OBJECT, ok, withClosedQuery } from './schemas.ts'
+import { OBJECT, ok, withClosedQuery } from '@svc/api-types'
 
 /** The services of the routes. Without the service `Workflows` or `Recommend`, its routes are missing. */
 type RouteOptions = Parameters<typeof createChatRoutes>[0] &

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '@svc/core'
 import type { RunEvent } from '@svc/core/contracts'
 import { headerInvalid } from './errors.ts'
-import { INTEGER, list, nullable, NUMBER, OBJECT, object, STRING, TIME, words } from './schemas.ts'
+import { INTEGER, list, nullable, NUMBER, OBJECT, object, STRING, TIME, words } from '@svc/api-types'
 
 const ANY: JsonSchema = {}
 const STATUS = words('running', 'completed', 'failed')

@@ -1,8 +1,26 @@
-import { type AnswerBody, answerOf, type ChatBody, type ChatEvent, replyOf, turnOf } from '@svc/api-types'
+import {
+  type AnswerBody,
+  answerOf,
+  type ChatBody,
+  type ChatEvent,
+  replyOf,
+  turnOf,
+  BOOLEAN,
+  INTEGER,
+  list,
+  nullable,
+  NUMBER,
+  OBJECT,
+  object,
+  ok,
+  STRING,
+  text,
+  TIME,
+  words,
+} from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Chat, Http, Route } from '@svc/core/contracts'
 import { framesOf } from '../frames.ts'
-import { BOOLEAN, INTEGER, list, nullable, NUMBER, OBJECT, object, ok, STRING, text, TIME, words } from '../schemas.ts'
 
 const tokensUsed = object({ input: INTEGER, output: INTEGER, total: INTEGER, cached: INTEGER }, ['input', 'output', 'total'])
 

@@ -1,6 +1,7 @@
 import type { JsonSchema, SlotView } from '@svc/core'
 import type { Effective, Mode, Route, Selection } from '@svc/core/contracts'
-import { BOOLEAN, effectiveWire, list, nullable, object, ok, profileWire, STRING, text, words } from '../schemas.ts'
+import { BOOLEAN, list, nullable, object, ok, STRING, text, words } from '@svc/api-types'
+import { effectiveWire, profileWire } from '../records.ts'
 
 const source = words('override', 'profile', 'default')
 const effective = object({

@@ -1,19 +1,6 @@
 import type { Chat, Conversations, Route } from '@svc/core/contracts'
-import { type ChatBody, turnOf } from '@svc/api-types'
-import {
-  conversationWire,
-  INTEGER,
-  list,
-  messageWire,
-  nullable,
-  object,
-  ok,
-  STRING,
-  summaryWire,
-  text,
-  TIME,
-  words,
-} from '../schemas.ts'
+import { type ChatBody, turnOf, INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '@svc/api-types'
+import { conversationWire, messageWire, summaryWire } from '../records.ts'
 
 const PATH = '/api/v1/conversations'
 const PAGE = 50

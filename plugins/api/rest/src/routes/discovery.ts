@@ -1,8 +1,7 @@
 import { type CallContext, type JsonSchema, type SlotView, withTimeout } from '@svc/core'
 import type { Provider, Route, Tool } from '@svc/core/contracts'
-import { toolRecord } from '@svc/api-types'
+import { toolRecord, BOOLEAN, list, OBJECT, object, ok, STRING } from '@svc/api-types'
 import { categoryUnknown } from '../errors.ts'
-import { BOOLEAN, list, OBJECT, object, ok, STRING } from '../schemas.ts'
 
 const LIST_MS = 5_000
 

@@ -1,7 +1,7 @@
 import { type CallContext, messageOf, redactData, redactText, type SlotView, withTimeout } from '@svc/core'
 import type { AuthScheme, Check, CheckReport, Json, Route, RouteStreamItem } from '@svc/core/contracts'
 import { eventFrame } from '@svc/provider-http/sse'
-import { BOOLEAN, list, object, STRING, words } from '../schemas.ts'
+import { BOOLEAN, list, object, STRING, words } from '@svc/api-types'
 
 /** A finding, as `svc doctor --json` has it. */
 interface Finding {

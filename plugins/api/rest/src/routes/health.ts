@@ -1,7 +1,7 @@
 import type { Host, HostReport, SlotView } from '@svc/core'
 import type { HealthFact, Route } from '@svc/core/contracts'
 import { factsOf, type Probes, type ReadReadiness, worst } from '../probes.ts'
-import { INTEGER, object, ok, STRING, words } from '../schemas.ts'
+import { INTEGER, object, ok, STRING, words } from '@svc/api-types'
 
 const word = words('healthy', 'degraded', 'unhealthy')
 const names = { type: 'object', additionalProperties: STRING }

@@ -1,5 +1,5 @@
 import type { Recommend, Recommendation, RecommendedTeam, RecommendedWorkflow, Route } from '@svc/core/contracts'
-import { INTEGER, list, nullable, NUMBER, OBJECT, object, ok, STRING, text, words } from '../schemas.ts'
+import { INTEGER, list, nullable, NUMBER, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
 
 const query = object(
   {

@@ -1,9 +1,21 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, Route, RunStatus, Workflows } from '@svc/core/contracts'
-import { runRecord, runReply, statusRecord, stepRecord } from '@svc/api-types'
+import {
+  runRecord,
+  runReply,
+  statusRecord,
+  stepRecord,
+  BOOLEAN,
+  list,
+  nullable,
+  object,
+  ok,
+  STRING,
+  text,
+  words,
+} from '@svc/api-types'
 import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, waitOf } from '../run-schemas.ts'
 import type { RunStreams } from '../frames.ts'
-import { BOOLEAN, list, nullable, object, ok, STRING, text, words } from '../schemas.ts'
 
 const PATH = '/api/v1/workflows'
 const PAGE = 50

@@ -1,7 +1,7 @@
 import type { Host, CallContext } from '@svc/core'
 import type { CheckReport, Http, Json, Route } from '@svc/core/contracts'
 import { type Probes, withMetrics } from '../probes.ts'
-import { BOOLEAN, INTEGER, NUMBER, object, ok, STRING, text, words } from '../schemas.ts'
+import { BOOLEAN, INTEGER, NUMBER, object, ok, STRING, text, words } from '@svc/api-types'
 import { uptime } from './health.ts'
 
 const provider = object({ healthy: BOOLEAN, requests: INTEGER, error: STRING }, ['healthy'])

@@ -1,7 +1,6 @@
 import type { Json, Route, Workflows } from '@svc/core/contracts'
-import { infoRecord, runReply } from '@svc/api-types'
+import { infoRecord, runReply, list, OBJECT, object, ok, text } from '@svc/api-types'
 import { keyOf, RUN_REPLY, waitOf, WORKFLOW_INFO } from '../run-schemas.ts'
-import { list, OBJECT, object, ok, text } from '../schemas.ts'
 
 const PATH = '/api/v1/workflows'
 
