@@ -1,7 +1,7 @@
 import { withClosedQuery } from '@svc/api-types'
-import type { CallContext, Events, Log } from '@svc/core'
+import type { Events, Log } from '@svc/core'
 import type { Jobs, Route } from '@svc/core/contracts'
-import { type Change, publishChange } from '@svc/plugin-kit'
+import { type Publish, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
 
 export interface RouteOptions {
@@ -9,9 +9,6 @@ export interface RouteOptions {
   readonly log: Log
   readonly jobs?: Jobs | undefined
 }
-
-/** Publishes a change as an event of the category `audit`. */
-export type Publish = (change: Change, ctx: CallContext) => void
 
 /** The routes of the management API by name. */
 export function createRoutes({ events, log, jobs }: RouteOptions): Record<string, Route> {
