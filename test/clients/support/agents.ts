@@ -92,6 +92,7 @@ export async function agentHome() {
   await mkdir(work)
   return {
     home,
+    work,
     /** Runs the agent to its end. Throws if it takes too long. */
     async run(agent: Agent, prompt: string, key: string, variables: Readonly<Record<string, string>> = {}): Promise<AgentRun> {
       const program = join(MODULES, agent.program)
