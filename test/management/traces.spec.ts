@@ -1,8 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { type Answer, createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
+import { hostileCommand } from '../support/hostile.ts'
 import { inNewHome, type Service, startService } from '../support/service.ts'
 
 const PATH = '/api/v1/traces'
@@ -11,6 +13,16 @@ const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 const CALLER_SPAN = '00f067aa0ba902b7'
 const TRACEPARENT = `00-${TRACE_ID}-${CALLER_SPAN}-01`
 const TEN = Array.from({ length: 10 }, (_, at) => at)
+
+const MANY_SPANS = fileURLToPath(new URL('../support/many-spans.ts', import.meta.url))
+
+interface Traced {
+  readonly env?: Readonly<Record<string, string>>
+  readonly traces?: object
+  readonly workers?: number
+  readonly plugins?: readonly string[]
+  readonly mcp?: object
+}
 
 const WORKFLOW = `name: twice
 nodes:
@@ -82,12 +94,12 @@ const one = (spans: readonly SpanRecord[], name: string) => {
 }
 const codeOf = ({ body }: Answer) => (body as { error_code?: string }).error_code
 
-async function startTraced(home: string, { env = {}, traces = {}, workers = 2 } = {}): Promise<Service> {
+async function startTraced(home: string, { env = {}, traces = {}, workers = 2, ...config }: Traced = {}): Promise<Service> {
   await mkdir(join(home, 'workflows'), { recursive: true })
   await writeFile(join(home, 'workflows', 'twice.yaml'), WORKFLOW)
   await writeFile(
     join(home, 'svc.config.json'),
-    JSON.stringify({ host: { traces_per_second: 1_000 }, traces: { enabled: true, ...traces } })
+    JSON.stringify({ host: { traces_per_second: 1_000 }, traces: { enabled: true, ...traces }, ...config })
   )
   const service = await startService({ home, env, args: ['--workers', String(workers)] })
   if (workers > 1) await service.seen(/"event":"worker_ready"/, workers - 1)
@@ -235,5 +247,46 @@ describe('traces', () => {
       }
       for (const id of ['x', '%00', '..%2f..', 'A'.repeat(32)])
         expect((await send('GET', `${PATH}/${id}`)).status, id).to.equal(404)
+    }))
+
+  it('show a job with 10,000 spans whole, page by page', () =>
+    inNewHome(async home => {
+      await using service = await startTraced(home, { workers: 1, plugins: [MANY_SPANS] })
+      const { send, list, read } = caller(service)
+      const added = await send('POST', '/api/v1/jobs', { kind: 'test.many_spans', input: { count: 10_000 } })
+      expect(added.status, added.text).to.equal(201)
+      const { id } = added.body as { id: string }
+      const state = async () => ((await send('GET', `/api/v1/jobs/${id}`)).body as { state: string }).state
+      while ((await state()) !== 'completed') expect(await state()).to.be.oneOf(['queued', 'running', 'completed'])
+      const [root] = (await list('?q=many_spans')).traces
+      expect(root).to.include({ name: 'job test.many_spans', status: 'ok', spans: 10_001 })
+      const spans: SpanRecord[] = []
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const page: Trace = await read(root!.trace_id, `?limit=1000${cursor === '' ? '' : `&cursor=${cursor}`}`)
+        expect(page.spans.length).to.be.at.most(1_000)
+        spans.push(...page.spans)
+        cursor = page.next_cursor
+      }
+      const job = one(spans, 'job test.many_spans')
+      expect(job).to.include({ kind: 'consumer', plugin: '@svc/plugin-jobs' })
+      expect(job.attributes).to.include({ 'svc.job.id': id })
+      const works = spans.filter(span => span.name.startsWith('work '))
+      expect(works.every(span => span.parent_span_id === job.span_id)).to.equal(true)
+      expect(new Set(works.map(span => span.name)).size).to.equal(10_000)
+    }))
+
+  it('show a call of an MCP server below the tool call', () =>
+    inNewHome(async home => {
+      await using service = await startTraced(home, { workers: 1, mcp: { clients: [{ name: 'near', ...hostileCommand() }] } })
+      const { chat, send, list, read } = caller(service)
+      const isListed = async () => (await send('GET', '/api/v1/tools')).text.includes('near__echo')
+      while (!(await isListed())) await new Promise(resolve => setTimeout(resolve, 50))
+      await chat('/tool near__echo {"text":"a secret of the caller"}')
+      const [root] = (await list('?q=/api/v1/chat')).traces
+      const { spans } = await read(root!.trace_id)
+      const tool = one(spans, 'execute_tool near__echo')
+      const call = one(spans, 'tools/call echo')
+      expect(call).to.include({ kind: 'client', plugin: '@svc/plugin-mcp-client', parent_span_id: tool.span_id })
+      expect(JSON.stringify(spans)).not.to.include('a secret of the caller')
     }))
 })
