@@ -7,11 +7,14 @@ export async function halfAsked(url: string, path: string) {
   const { port, hostname, host } = new URL(url)
   const socket = connect(Number(port), hostname)
   await once(socket, 'connect')
+  // the server can end first
+  socket.on('error', () => {})
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n`)
   return {
     async answer() {
       socket.write('\r\n')
       return text(socket)
     },
+    close: () => void socket.destroy(),
   }
 }
