@@ -22,7 +22,11 @@ describe('turns on a conversation that another of four workers is just making', 
   before(async () => {
     home = await newHome()
     await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('stuck.ts'), support('hold.ts')] }))
-    service = await startService({ home, args: ['--workers', '4'], env: { SVC_CHAT__START_AFTER_MS: '0' } })
+    service = await startService({
+      home,
+      args: ['--workers', '4'],
+      env: { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__RESUME_S: '0' },
+    })
     await service.seen(/"event":"worker_ready"/, 3)
   })
   after(async () => {

@@ -33,6 +33,9 @@ const inScene: Within<Scene> = run =>
     await run({ home, start })
   })
 
+/** A turn ends at once when its reader leaves. */
+const NOT_RESUMED = { env: { SVC_CHAT__RESUME_S: '0' } }
+
 describe('turns of one conversation', () => {
   const it = sideBySideIn(inScene)
   const begin = async (client: Client) => idOf(await client.post('/api/v1/chat', { message: 'begin' }))
@@ -80,7 +83,7 @@ describe('turns of one conversation', () => {
   it('end with a client that leaves its stream: the model call is aborted, the partial reply is kept as cancelled', async ({
     start,
   }) => {
-    const { client } = await start()
+    const { client } = await start(NOT_RESUMED)
     const conversation_id = await begin(client)
     const left = await client.stream({ ...STREAM, body: { message: `/pace 100\n${'word '.repeat(1000)}`, conversation_id } })
     const seen = await left.until('token')
@@ -102,7 +105,7 @@ describe('turns of one conversation', () => {
   })
 
   it('end with a client that leaves before the reply: nothing was said, so nothing is kept', async ({ start }) => {
-    const { client } = await start({ env: { SVC_CHAT__START_AFTER_MS: '0' } })
+    const { client } = await start({ env: { ...NOT_RESUMED.env, SVC_CHAT__START_AFTER_MS: '0' } })
     const conversation_id = await begin(client)
     const left = await client.stream({ ...STREAM, body: { message: '/delay 600000\nnever', conversation_id } })
     await left.until('start')
@@ -113,7 +116,7 @@ describe('turns of one conversation', () => {
 
   it('abort the tools that run when the client leaves', async ({ home, start }) => {
     await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [support('ponder.ts')] }))
-    const { client } = await start()
+    const { client } = await start(NOT_RESUMED)
     const conversation_id = await begin(client)
     const left = await client.stream({ ...STREAM, body: { message: '/tool ponder {}\n/tool ponder {}', conversation_id } })
     await left.until('tool_call')
@@ -132,7 +135,7 @@ describe('turns of one conversation', () => {
       join(home, 'svc.config.json'),
       JSON.stringify({ plugins: [support('flood.ts')], chat: { answer_limit: 1e9 } })
     )
-    const { client } = await start()
+    const { client } = await start(NOT_RESUMED)
     const flood = async () => (await client.get('/flood')).body as { taken: number; open: number }
     const stream = await client.stream({ ...STREAM, body: { message: 'a', provider: 'flood' } })
     await stream.until('token')
@@ -154,7 +157,7 @@ describe('turns of one conversation', () => {
       join(home, 'svc.config.json'),
       JSON.stringify({ plugins: [support('flood.ts')], chat: { answer_limit: 1e9 }, server: { stall_timeout_ms: 100 } })
     )
-    const { client } = await start()
+    const { client } = await start(NOT_RESUMED)
     const flood = async () => (await client.get('/flood')).body as { taken: number; open: number }
     const stream = await client.stream({ ...STREAM, body: { message: 'a', provider: 'flood' } })
     await stream.until('token')

@@ -219,6 +219,8 @@ const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
 export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'tools' | 'admin', readonly Request[]>> = {
   chat: [
     ...['/api/v1/chat', '/api/v1/chat/stream', '/api/v1/chat/answer', '/api/v1/conversations'].map(good),
+    get('/api/v1/chat/stream/t'),
+    post('/api/v1/chat/stream/t/cancel', undefined),
     get('/api/v1/conversations'),
     get('/api/v1/conversations/c'),
     remove('/api/v1/conversations/c'),
@@ -269,6 +271,7 @@ export const GUARDED_MOUNTS = { read: [get('/docs')], tools: [post('/mcp', {})] 
 const templateOf = (path: string) =>
   path
     .replace(/\?.*$/, '')
+    .replace('/chat/stream/t', '/chat/stream/{turn_id}')
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
     .replace('/webhooks/w', '/webhooks/{id}')

@@ -105,6 +105,8 @@ export interface PublicError {
 export type TurnEvent =
   | {
       readonly type: 'start'
+      /** Names the turn to `TurnStreams`; only in its streams. */
+      readonly turnId?: string
       readonly requestId: string
       readonly timestamp: string
       readonly conversationId: string
@@ -233,4 +235,29 @@ export const Chat = defineService<Chat, ChatHooks>('chat', {
   api: 1,
   methods: { stream: 'stream', reply: 'call', answer: 'call' },
   hooks: { turn: 'waterfall', toolCall: 'bail', end: 'series' },
+})
+
+/**
+ * Streams of turns that survive their connection. A turn whose reader disconnects continues for `chat.resume_s`, so that the
+ * reader, or another one of the same principal, can continue at any worker; then it is cancelled. Its events stay for
+ * `chat.resume_s` after its end. They are in the memory of the worker of the turn: with that worker they are lost.
+ *
+ * The n-th event of a turn has the number n. Errors: TURN_UNKNOWN (also for turns of others), TURN_EVENTS_LOST
+ * (`details: {first}`: the number of the first event that is still there), and those of `Chat`.
+ */
+export interface TurnStreams {
+  /**
+   * Starts a turn. An abort of `ctx.signal` means that the reader has left, unless its reason has the code UNAVAILABLE, which
+   * cancels the turn. With `detach` the turn continues without a reader until it ends.
+   */
+  begin(turn: TurnRequest, options: { readonly detach?: boolean }, ctx: CallContext): AsyncIterable<TurnEvent>
+  /** The events after the number `after` (0: all), and those that follow, up to `end`. */
+  resume(turnId: string, after: number, ctx: CallContext): AsyncIterable<TurnEvent>
+  /** Cancels a turn at once. Without effect on a turn that has ended. */
+  cancel(turnId: string, ctx: CallContext): Promise<void>
+}
+
+export const TurnStreams = defineService<TurnStreams>('turn_streams', {
+  api: 1,
+  methods: { begin: 'stream', resume: 'stream', cancel: 'call' },
 })

@@ -59,6 +59,9 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   SCHEDULE_INVALID: error => asItIs('INVALID_VALUE', error),
   WORKFLOW_INVALID: error => asItIs('INVALID_VALUE', error),
   QUESTION_UNKNOWN: ({ details }) => notFound('call_id', details.callId),
+  TURN_UNKNOWN: ({ details }) => notFound('turn_id', details.turnId),
+  TURN_EVENTS_LOST: ({ message, details }) =>
+    explained('INVALID_VALUE', message, { field: 'after', reason: message, ...details }),
   CONVERSATION_FULL: ({ message, details }) =>
     explained('INVALID_VALUE', message, { field: 'conversation_id', reason: 'the conversation is full', ...details }),
   CONVERSATION_BUSY: unavailable,

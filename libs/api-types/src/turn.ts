@@ -80,6 +80,7 @@ const toolUseOf = ({ tool, callId, arguments: given, success, durationMs, error 
 export type ChatEvent =
   | {
       readonly type: 'start'
+      readonly turn_id?: string
       readonly request_id: string
       readonly timestamp: string
       readonly conversation_id: string
@@ -123,8 +124,9 @@ export type PlainEvent = Exclude<TurnEvent, { type: 'error' | 'reasoning' }>
 export function eventOf(event: PlainEvent): ChatEvent {
   switch (event.type) {
     case 'start': {
-      const { type, requestId, timestamp, conversationId, provider, model } = event
-      return { type, request_id: requestId, timestamp, conversation_id: conversationId, provider, model }
+      const { type, turnId, requestId, timestamp, conversationId, provider, model } = event
+      const named = turnId === undefined ? {} : { turn_id: turnId }
+      return { type, ...named, request_id: requestId, timestamp, conversation_id: conversationId, provider, model }
     }
     case 'token':
       return { type: event.type, content: event.content, index: event.index }

@@ -1,18 +1,26 @@
 import { type ChatEvent, endEvent, errorEvent, eventOf, eventRecord, toPublicError } from '@svc/api-types'
 import { type CallContext, codeOf } from '@svc/core'
-import type { Chat, Http, PublicError, RunEvent, TurnEvent, TurnRequest, Workflows } from '@svc/core/contracts'
+import type { Http, PublicError, RunEvent, TurnEvent, Workflows } from '@svc/core/contracts'
 import { eventFrame, HEARTBEAT, plainFrame, retryField } from '@svc/provider-http/sse'
 
 type Start = Extract<TurnEvent, { type: 'start' }>
 
-/** Yields a turn as frames of an event stream. Throws errors before `start`; after `start`, the stream always ends with `end`. */
-export async function* framesOf(chat: Chat, http: Http, turn: TurnRequest, ctx: CallContext): AsyncGenerator<string, void> {
+/**
+ * Yields the events of a turn as frames of an event stream; the first has the number after `after`. Throws errors before `start`;
+ * after `start`, the stream always ends with `end`.
+ */
+export async function* framesOf(
+  events: AsyncIterable<TurnEvent>,
+  after: number,
+  http: Http,
+  ctx: CallContext
+): AsyncGenerator<string, void> {
   const began = performance.now()
-  let id = 0
+  let id = after
   let start: Start | undefined
   let ended = false
   try {
-    for await (const event of chat.stream(turn, ctx)) {
+    for await (const event of events) {
       if (event.type === 'token') {
         yield tokenFrame(++id, event)
         continue

@@ -14,6 +14,7 @@ import {
   Selection,
   Store,
   Tools,
+  TurnStreams,
   Workflows,
 } from '@svc/core/contracts'
 import { createRoutes, LEAVING } from './routes.ts'
@@ -23,6 +24,7 @@ export default definePlugin({
     host: Host,
     http: Http,
     chat: Chat,
+    turnStreams: TurnStreams,
     conversations: Conversations,
     selection: Selection,
     modes: Modes,

@@ -135,7 +135,15 @@ describe('POST /api/v1/chat/stream', () => {
     expect(text).to.include('id: 2\nevent: token\ndata: {"type":"token","content":"a \\"b\\"\\n","index":0}\n\n')
     expect(await eventsOf(text)).to.deep.equal(
       [
-        { type: 'start', request_id: 'r-1', timestamp: start.timestamp, conversation_id: 'c1', provider: 'p', model: 'm' },
+        {
+          type: 'start',
+          turn_id: 'turn_1',
+          request_id: 'r-1',
+          timestamp: start.timestamp,
+          conversation_id: 'c1',
+          provider: 'p',
+          model: 'm',
+        },
         { type: 'token', content: 'a "b"\n', index: 0 },
         { type: 'tool_call', tool: 'add', call_id: 't1', arguments: { a: 1 } },
         { type: 'tool_result', tool: 'add', call_id: 't1', success: true, result: { sum: 1 }, error: null, duration_ms: 1 },

@@ -77,6 +77,8 @@ describe('GET /openapi.json', () => {
       'POST /api/v1/chat',
       'POST /api/v1/chat/answer',
       'POST /api/v1/chat/stream',
+      'GET /api/v1/chat/stream/{turn_id}',
+      'POST /api/v1/chat/stream/{turn_id}/cancel',
       'GET /api/v1/config/effective',
       'GET /api/v1/conversations',
       'POST /api/v1/conversations',

@@ -18,7 +18,7 @@ const rootAt = (at: number, start: number, size = 100): RootRecord => ({
   kind: 'server',
   start,
   end: start + 1,
-  status: 'ok',
+  status: 'unset',
   principal: 'anna',
   request: `r${at}`,
   plugin: 'test',

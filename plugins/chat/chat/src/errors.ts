@@ -27,6 +27,25 @@ export const questionUnknown = ({ requestId, callId }: { requestId: string; call
     details: { requestId: clip(requestId), callId: clip(callId) },
   })
 
+/** The text is the same for an unknown turn and for a turn of another principal. */
+export const turnUnknown = (turnId: string) =>
+  svcError('TURN_UNKNOWN', `there is no open turn "${clip(turnId)}"`, {
+    details: { turnId: clip(turnId) },
+    hint: 'Read the conversation: a turn that has ended is there',
+  })
+
+export const turnEventsLost = (after: number, first: number) =>
+  svcError('TURN_EVENTS_LOST', `the events after number ${after} are not kept any more; the first is number ${first}`, {
+    details: { after, first },
+    hint: 'Read the conversation when the turn has ended',
+  })
+
+export const afterInvalid = (after: number, last: number) =>
+  invalid('after', `must be from 0 to ${last}, the number of the last event`, { value: after })
+
+/** The reason with which a turn is cancelled. */
+export const turnCancelled = (why: string) => new DOMException(why, 'AbortError')
+
 export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
   svcError('ANSWER_INVALID', `the model ${model} returned two replies that do not match the schema: ${reason}`, {
     details: { provider, model, reason },

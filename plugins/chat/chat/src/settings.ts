@@ -16,6 +16,7 @@ export interface ChatConfig {
   tool_arguments_limit: number
   max_parallel_tools: number
   ask_timeout_ms: number
+  resume_s: number
   max_rounds: number
   history_turns: number
 }
@@ -44,6 +45,13 @@ export const CHAT_CONFIG = schema<ChatConfig>({
     tool_arguments_limit: count(1_000_000, 'Maximum characters of the arguments of a tool call, as JSON'),
     max_parallel_tools: count(8, 'Maximum tool calls of a turn that run at the same time'),
     ask_timeout_ms: count(60_000, 'Maximum milliseconds that a tool call waits for the answer of a user'),
+    resume_s: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 3_600,
+      default: 30,
+      description: 'Seconds for which a streamed turn continues without a reader, and can be read after its end',
+    },
     max_rounds: count(16, 'Maximum model steps of a turn'),
     history_turns: count(100, 'Maximum past turns of a conversation that the model receives', 0),
   },

@@ -14,6 +14,7 @@ export default exchange({
             event: 'start',
             data: exact({
               type: 'start',
+              turn_id: any('text'),
               request_id: 'my-own.request_1',
               timestamp: time,
               conversation_id: any('text'),

@@ -11,7 +11,7 @@ export default exchange({
       '/api/v2/chat',
       '/api/v1/chats',
       '/API/V1/CHAT',
-      '/api/v1/chat/stream/more',
+      '/api/v1/chat/stream/a/b',
       '/health/dead',
       '//health',
       '/.env',

@@ -19,8 +19,9 @@ import {
   words,
 } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
-import type { Chat, Http, Route } from '@svc/core/contracts'
+import type { Chat, Http, Route, TurnStreams } from '@svc/core/contracts'
 import { framesOf } from '../frames.ts'
+import { afterOf } from '../run-schemas.ts'
 
 const tokensUsed = object({ input: INTEGER, output: INTEGER, total: INTEGER, cached: INTEGER }, ['input', 'output', 'total'])
 
@@ -31,9 +32,9 @@ type Fields = Parameters<typeof object>[0]
 
 /** The fields of each event's data, besides its `type`. */
 const FIELDS: {
-  readonly [K in ChatEvent['type']]: { readonly [F in Exclude<keyof Extract<ChatEvent, { type: K }>, 'type'>]: JsonSchema }
+  readonly [K in ChatEvent['type']]: { readonly [F in Exclude<keyof Extract<ChatEvent, { type: K }>, 'type'>]-?: JsonSchema }
 } = {
-  start: { request_id: STRING, timestamp: TIME, conversation_id: STRING, provider: STRING, model: STRING },
+  start: { turn_id: STRING, request_id: STRING, timestamp: TIME, conversation_id: STRING, provider: STRING, model: STRING },
   token: { content: STRING, index },
   tool_call: { tool: STRING, call_id: STRING, arguments: OBJECT },
   ask: { tool: STRING, call_id: STRING, arguments: OBJECT, question: STRING },
@@ -51,7 +52,7 @@ const FIELDS: {
 }
 
 const MEANINGS: { readonly [K in ChatEvent['type']]: string } = {
-  start: 'The turn has begun.',
+  start: 'The turn has begun. turn_id names it to the routes that continue or cancel its stream.',
   token: 'A piece of the reply.',
   tool_call: 'A tool is about to run.',
   ask: 'A tool call waits for permission; send it to POST /api/v1/chat/answer. Only in interactive turns.',
@@ -94,7 +95,23 @@ const interactive = {
   description:
     'The client answers ask events (POST /api/v1/chat/answer). Otherwise, the server denies tool calls that need permission.',
 }
-const streamBody = object({ ...fields, interactive }, ['message'])
+const detach = {
+  ...(BOOLEAN as object),
+  description:
+    'The turn continues without a reader until it ends. Otherwise it is cancelled chat.resume_s after its reader left.',
+}
+const streamBody = object({ ...fields, interactive, detach }, ['message'])
+
+const resumeQuery = object(
+  {
+    after: {
+      type: 'integer',
+      minimum: 0,
+      description: 'Returns only events after this id. The header Last-Event-ID overrides it.',
+    },
+  },
+  []
+)
 
 const answerBody = object(
   {
@@ -131,8 +148,19 @@ const stream = {
   },
 }
 
-/** `POST /api/v1/chat` and its stream. */
-export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Record<string, Route> {
+interface ChatRouteOptions {
+  readonly chat: Chat
+  readonly turnStreams: TurnStreams
+  readonly http: Http
+}
+
+/** `POST /api/v1/chat` and its stream, which can be continued and cancelled. */
+export const createChatRoutes = (parts: ChatRouteOptions): Record<string, Route> => ({
+  ...replyRoutes(parts),
+  ...streamRoutes(parts),
+})
+
+function replyRoutes({ chat }: ChatRouteOptions): Record<string, Route> {
   return {
     chat: {
       method: 'POST',
@@ -142,16 +170,6 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
       body: chatBody,
       responses: ok('The reply.', chatReply),
       handle: async ({ body }, ctx) => ({ body: replyOf(await chat.reply(turnOf(body as unknown as ChatBody), ctx)) }),
-    },
-    chat_stream: {
-      method: 'POST',
-      path: '/api/v1/chat/stream',
-      summary: 'Send a message and stream the reply',
-      scope: 'chat',
-      body: streamBody,
-      responses: stream,
-      streams: 'text/event-stream',
-      stream: ({ body }, ctx) => framesOf(chat, http, turnOf(body as unknown as ChatBody), ctx),
     },
     chat_answer: {
       method: 'POST',
@@ -167,3 +185,47 @@ export function createChatRoutes({ chat, http }: { chat: Chat; http: Http }): Re
     },
   }
 }
+
+const streamRoutes = ({ turnStreams, http }: ChatRouteOptions): Record<string, Route> => ({
+  chat_stream: {
+    method: 'POST',
+    path: '/api/v1/chat/stream',
+    summary: 'Send a message and stream the reply',
+    scope: 'chat',
+    body: streamBody,
+    responses: stream,
+    streams: 'text/event-stream',
+    stream({ body }, ctx) {
+      const { detach: isDetached = false, ...asked } = body as unknown as ChatBody & { readonly detach?: boolean }
+      return framesOf(turnStreams.begin(turnOf(asked), { detach: isDetached }, ctx), 0, http, ctx)
+    },
+  },
+  chat_resume: {
+    method: 'GET',
+    path: '/api/v1/chat/stream/:turn_id',
+    summary: 'Continue the stream of a turn after a lost connection',
+    description:
+      'The stream has all events after Last-Event-ID, on any worker, and then those that follow. A turn is kept for chat.resume_s after its reader left, and after its end; then it is unknown (404). If its worker exits, the turn is lost.',
+    scope: 'chat',
+    query: resumeQuery,
+    responses: { '200': { ...stream['200'], description: 'The events, as in POST /api/v1/chat/stream.' } },
+    streams: 'text/event-stream',
+    stream({ params, query, headers }, ctx) {
+      const after = afterOf(headers, query.after)
+      return framesOf(turnStreams.resume(params.turn_id!, after, ctx), after, http, ctx)
+    },
+  },
+  chat_cancel: {
+    method: 'POST',
+    path: '/api/v1/chat/stream/:turn_id/cancel',
+    summary: 'Cancel a turn that is streamed',
+    description:
+      'Its stream ends with the status cancelled; what it has said so far is stored. Without effect on a turn that has ended.',
+    scope: 'chat',
+    responses: ok('The turn is cancelled.', object({ success: BOOLEAN })),
+    async handle({ params }, ctx) {
+      await turnStreams.cancel(params.turn_id!, ctx)
+      return { body: { success: true } }
+    },
+  },
+})

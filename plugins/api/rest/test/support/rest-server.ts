@@ -14,6 +14,7 @@ import {
   Selection,
   type Tool,
   Tools,
+  TurnStreams,
   type TurnEnd,
   type TurnReply,
 } from '@svc/core/contracts'
@@ -92,6 +93,14 @@ export async function serveRest(fakes: Fakes = {}) {
     ...(fakes.log ? { log: fakes.log } : {}),
     give: [
       service(Chat, { ...chat, ...fakes.chat }),
+      service(TurnStreams, {
+        async *begin(turn, _options, callContext) {
+          for await (const event of (fakes.chat?.stream ?? chat.stream)(turn, callContext))
+            yield event.type === 'start' ? { ...event, turnId: 'turn_1' } : event
+        },
+        resume: () => unused() as never,
+        cancel: unused,
+      }),
       service(Conversations, { ...conversations, ...fakes.conversations }),
       service(Selection, { ...selection, ...fakes.selection }),
       ...Object.entries(fakes.checks ?? {}).map(([name, check]) => item(Checks, name, check)),
