@@ -25,8 +25,10 @@ export type StreamPathsOf<M extends Method> = {
   [P in keyof paths]: [ContentOf<Operation<M, P>, 'text/event-stream'>] extends [never] ? never : P
 }[keyof paths]
 
-/** The data of the events of a stream. */
-export type EventOf<M extends Method, P extends keyof paths> = ContentOf<Operation<M, P>, 'text/event-stream'>
+type DataOf<D> = string extends D ? unknown : D
+
+/** The data of the events of a stream; unknown if the document has no schema of them. */
+export type EventOf<M extends Method, P extends keyof paths> = DataOf<ContentOf<Operation<M, P>, 'text/event-stream'>>
 
 type BodyIn<O> = O extends { requestBody?: never }
   ? object

@@ -76,9 +76,7 @@ export async function scenario({ url, cutUrl, apiKey }) {
   const cut = createClient({ url: cutUrl, apiKey: async () => apiKey, reconnect: { minDelayMs: 1, retries: 20 } })
   const { response } = await svc.chat.reply({ message: 'Hello' })
   const controller = new AbortController()
-  const left = (async () => {
-    for await (const _ of svc.events({}, { signal: controller.signal })) break
-  })()
+  const aborted = codeOf(collect(svc.events({}, { signal: controller.signal })))
   controller.abort(new Error('left'))
   return {
     response,
@@ -97,7 +95,7 @@ export async function scenario({ url, cutUrl, apiKey }) {
       tooMany: await codeOf(svc.chat.answer({ request_id: 'none', call_id: 'none', allow: true })),
       run: await codeOf(collect(svc.runs.events('none'))),
       cutChat: await codeOf(collect(cut.chat.stream({ message: 'One two three' }))),
-      aborted: await codeOf(left),
+      aborted: await aborted,
     },
   }
 }
