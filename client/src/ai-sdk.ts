@@ -74,7 +74,9 @@ class Turn {
   readonly #chunks = new ChunkWriter()
   #next: Promise<IteratorResult<ChatEvent>> | undefined
   #requestId = ''
-  /** Tool calls that ask and have no answer. */
+  /** Tool calls without a result. */
+  readonly #running = new Set<string>()
+  /** Those of them that ask and have no answer. */
   readonly #asked = new Set<string>()
 
   constructor(client: Client, request: ChatStreamRequest) {
@@ -130,7 +132,7 @@ class Turn {
       this.#next = this.#events.next()
       this.#next.catch(() => {}) // it is awaited later if the stream pauses
     }
-    const step = this.#asked.size > 0 ? await within(GATHER_MS, this.#next) : await this.#next
+    const step = this.#isWaiting() ? await within(GATHER_MS, this.#next) : await this.#next
     if (!step) {
       for (const chunk of this.#chunks.pause()) controller.enqueue(chunk)
       onAsk()
@@ -140,10 +142,16 @@ class Turn {
     if (step.done) return false
     const event = step.value
     if (event.type === 'start') this.#requestId = event.request_id
+    if (event.type === 'tool_call') this.#running.add(event.call_id)
     if (event.type === 'ask') this.#asked.add(event.call_id)
-    if (event.type === 'tool_result') this.#asked.delete(event.call_id)
+    if (event.type === 'tool_result') for (const calls of [this.#running, this.#asked]) calls.delete(event.call_id)
     for (const chunk of this.#chunks.of(event)) controller.enqueue(chunk)
     return true
+  }
+
+  /** Whether only answers let the turn go on. The AI SDK sends approvals when no other tool of the message runs. */
+  #isWaiting(): boolean {
+    return this.#asked.size > 0 && [...this.#running].every(call => this.#asked.has(call))
   }
 }
 
