@@ -14,7 +14,7 @@ export interface ChatTransportOptions {
 /**
  * Connects `useChat` of the AI SDK to the chat stream of a server. The server keeps the conversation: a request contains the last
  * message only, and the id of the conversation is in the metadata of the messages. A tool call that asks for approval ends a stream of
- * the AI SDK; the turn waits, and continues when `sendAutomaticallyWhen` sends the approval.
+ * the AI SDK; the turn waits, and continues when `sendAutomaticallyWhen: approvalsAreAnswered` sends the approval.
  */
 export function createChatTransport<M extends UIMessage>({ client, body: defaults }: ChatTransportOptions): ChatTransport<M> {
   /** Turns that wait for an approval, by chat. */
@@ -23,12 +23,13 @@ export function createChatTransport<M extends UIMessage>({ client, body: default
     async sendMessages({ trigger, chatId, messageId, messages, abortSignal, body }) {
       const last = messages.at(-1)
       const waited = waiting.get(chatId)
-      waiting.delete(chatId)
       if (last?.role === 'assistant' && trigger === 'submit-message') {
         if (!waited) throw unsupported('the turn that asked for the approval has ended')
         await waited.answer(last)
+        waiting.delete(chatId)
         return waited.stream(abortSignal, () => waiting.set(chatId, waited))
       }
+      waiting.delete(chatId)
       waited?.close()
       if (trigger !== 'submit-message' || messageId !== undefined) throw unsupported('svc cannot generate a reply anew')
       const conversation = conversationOf(messages)
@@ -44,6 +45,17 @@ export function createChatTransport<M extends UIMessage>({ client, body: default
     // the chat stream cannot be joined again
     reconnectToStream: async () => null,
   }
+}
+
+/**
+ * For `sendAutomaticallyWhen` of `useChat`: whether all approvals that the last message asks for have an answer. Other tools of the
+ * message can still run, which `lastAssistantMessageIsCompleteWithApprovalResponses` of the AI SDK does not allow.
+ */
+export function approvalsAreAnswered({ messages }: { readonly messages: readonly UIMessage[] }): boolean {
+  const last = messages.at(-1)
+  if (last?.role !== 'assistant') return false
+  const states = new Set(last.parts.map(part => ('state' in part ? part.state : undefined)))
+  return states.has('approval-responded') && !states.has('approval-requested')
 }
 
 const unsupported = (message: string) =>
@@ -74,9 +86,7 @@ class Turn {
   readonly #chunks = new ChunkWriter()
   #next: Promise<IteratorResult<ChatEvent>> | undefined
   #requestId = ''
-  /** Tool calls without a result. */
-  readonly #running = new Set<string>()
-  /** Those of them that ask and have no answer. */
+  /** Tool calls that ask and have no answer. */
   readonly #asked = new Set<string>()
 
   constructor(client: Client, request: ChatStreamRequest) {
@@ -87,7 +97,7 @@ class Turn {
   /** Sends the approvals that a message contains. */
   async answer({ parts }: UIMessage): Promise<void> {
     for (const { approval } of parts as readonly { readonly approval?: GivenApproval }[]) {
-      if (approval?.approved === undefined || !this.#asked.delete(approval.id)) continue
+      if (approval?.approved === undefined || !this.#asked.has(approval.id)) continue
       const { id: call_id, approved: allow, reason } = approval
       if (!allow) this.#chunks.denied.add(call_id)
       const answer = { request_id: this.#requestId, call_id, allow, ...(reason === undefined ? {} : { reason }) }
@@ -95,6 +105,7 @@ class Turn {
         // it has timed out meanwhile: the result of the tool says so
         if (!isApiError(error, 'INVALID_VALUE') || error.status !== 404) throw error
       })
+      this.#asked.delete(call_id)
     }
   }
 
@@ -132,7 +143,7 @@ class Turn {
       this.#next = this.#events.next()
       this.#next.catch(() => {}) // it is awaited later if the stream pauses
     }
-    const step = this.#isWaiting() ? await within(GATHER_MS, this.#next) : await this.#next
+    const step = this.#asked.size > 0 ? await within(GATHER_MS, this.#next) : await this.#next
     if (!step) {
       for (const chunk of this.#chunks.pause()) controller.enqueue(chunk)
       onAsk()
@@ -142,16 +153,10 @@ class Turn {
     if (step.done) return false
     const event = step.value
     if (event.type === 'start') this.#requestId = event.request_id
-    if (event.type === 'tool_call') this.#running.add(event.call_id)
     if (event.type === 'ask') this.#asked.add(event.call_id)
-    if (event.type === 'tool_result') for (const calls of [this.#running, this.#asked]) calls.delete(event.call_id)
+    if (event.type === 'tool_result') this.#asked.delete(event.call_id)
     for (const chunk of this.#chunks.of(event)) controller.enqueue(chunk)
     return true
-  }
-
-  /** Whether only answers let the turn go on. The AI SDK sends approvals when no other tool of the message runs. */
-  #isWaiting(): boolean {
-    return this.#asked.size > 0 && [...this.#running].every(call => this.#asked.has(call))
   }
 }
 

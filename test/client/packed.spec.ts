@@ -162,7 +162,7 @@ console.log(inspect([svc, error], { depth: 20, showHidden: true }), JSON.stringi
     const { stdout } = await run(process.execPath, ['-e', "import('@svc/client/ai-sdk').then(m => console.log(Object.keys(m).join()))"], {
       cwd: folder,
     })
-    expect(stdout.trim()).to.equal('createChatTransport')
+    expect(stdout.trim()).to.equal('approvalsAreAnswered,createChatTransport')
   })
 
   describeWith('chromium', 'in Chromium', () => {

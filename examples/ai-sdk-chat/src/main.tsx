@@ -1,7 +1,7 @@
 import { useChat } from '@ai-sdk/react'
 import { createClient } from '@svc/client'
-import { createChatTransport } from '@svc/client/ai-sdk'
-import { type DynamicToolUIPart, lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai'
+import { approvalsAreAnswered, createChatTransport } from '@svc/client/ai-sdk'
+import type { DynamicToolUIPart, UIMessage } from 'ai'
 import { type FormEvent, StrictMode, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 
@@ -48,7 +48,7 @@ function Chat() {
   const [text, setText] = useState('')
   const { messages, sendMessage, addToolApprovalResponse, status, stop, error } = useChat({
     transport,
-    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+    sendAutomaticallyWhen: approvalsAreAnswered,
   })
   const send = (event: FormEvent) => {
     event.preventDefault()
