@@ -14,7 +14,10 @@ type Json = { readonly [member: string]: unknown }
 
 interface Document extends Json {
   readonly paths: Readonly<Record<string, Json>>
-  readonly components: Json & { readonly schemas: Readonly<Record<string, Json>>; readonly responses: Readonly<Record<string, Json>> }
+  readonly components: Json & {
+    readonly schemas: Readonly<Record<string, Json>>
+    readonly responses: Readonly<Record<string, Json>>
+  }
 }
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))

@@ -104,7 +104,10 @@ export interface Client {
   get<P extends PathsOf<'get'>>(path: P, ...input: Argument<InputOf<'get', P>, RequestOptions>): Promise<ReplyOf<'get', P>>
   post<P extends PathsOf<'post'>>(path: P, ...input: Argument<InputOf<'post', P>, RequestOptions>): Promise<ReplyOf<'post', P>>
   put<P extends PathsOf<'put'>>(path: P, ...input: Argument<InputOf<'put', P>, RequestOptions>): Promise<ReplyOf<'put', P>>
-  patch<P extends PathsOf<'patch'>>(path: P, ...input: Argument<InputOf<'patch', P>, RequestOptions>): Promise<ReplyOf<'patch', P>>
+  patch<P extends PathsOf<'patch'>>(
+    path: P,
+    ...input: Argument<InputOf<'patch', P>, RequestOptions>
+  ): Promise<ReplyOf<'patch', P>>
   delete<P extends PathsOf<'delete'>>(
     path: P,
     ...input: Argument<InputOf<'delete', P>, RequestOptions>
@@ -161,10 +164,15 @@ export function createClient(options: ClientOptions): Client {
         isResumed: false,
         ...source,
         async open(last, isFirst, signal) {
-          const headers = { ...input.headers, accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) }
+          const headers = {
+            ...input.headers,
+            accept: 'text/event-stream',
+            ...(last === undefined ? {} : { 'last-event-id': last }),
+          }
           // the stream itself waits between connections
           const retry = isFirst ? input.retry : false
-          return (await exchange(method, path, { ...input, headers, signal, ...(retry === undefined ? {} : { retry }) }, true)).response
+          return (await exchange(method, path, { ...input, headers, signal, ...(retry === undefined ? {} : { retry }) }, true))
+            .response
         },
       },
       limits,
@@ -266,8 +274,7 @@ function baseUrlOf(url: string | URL): string {
 /** An empty name, and `..`, would lead to another route. */
 function checkNames(names: Readonly<Record<string, string | number>>): void {
   for (const [name, value] of Object.entries(names))
-    if (/^\.{0,2}$/.test(String(value)))
-      throw new ApiError(`${name} must not be empty, "." or ".."`, { code: 'REQUEST_INVALID' })
+    if (/^\.{0,2}$/.test(String(value))) throw new ApiError(`${name} must not be empty, "." or ".."`, { code: 'REQUEST_INVALID' })
 }
 
 /** `crypto.randomUUID` is missing on pages without TLS. */
@@ -280,7 +287,9 @@ function chatOf(json: JsonSender, stream: Streamer): ChatClient {
     reply: (body: ChatRequest, options: RequestOptions = {}) => json('post', '/api/v1/chat', { body, ...options }),
     stream(body: ChatStreamRequest, { onAsk, ...options }: ChatStreamOptions = {}) {
       const whole = onAsk ? { ...body, interactive: true } : body
-      const events = stream('post', '/api/v1/chat/stream', { body: whole, ...options }, { isLast }) as EventStream<Schemas['ChatEvent']>
+      const events = stream('post', '/api/v1/chat/stream', { body: whole, ...options }, { isLast }) as EventStream<
+        Schemas['ChatEvent']
+      >
       if (!onAsk) return events
       const iterate = () => answered(events, onAsk, answer => chat.answer(answer, options))
       return { lastEventId: undefined, [Symbol.asyncIterator]: iterate }
@@ -328,11 +337,17 @@ function runsOf(json: JsonSender, stream: Streamer): RunsClient {
     get: (id: string, options: RequestOptions = {}) => json('get', `${RUN}/status`, { path: { id }, ...options }),
     steps: (id: string, options: RequestOptions = {}) => json('get', `${RUN}/steps`, { path: { id }, ...options }),
     events: (id: string, options: ResumeOptions = {}) =>
-      stream('get', `${RUN}/events`, { path: { id }, ...options }, {
-        isResumed: true,
-        isLast: event => ['run_completed', 'run_failed'].includes((event as Schemas['WorkflowEvent']).type),
-        isOver: async signal => ((await runs.get(id, { ...options, signal })) as Schemas['WorkflowStatus']).status !== 'running',
-      }),
+      stream(
+        'get',
+        `${RUN}/events`,
+        { path: { id }, ...options },
+        {
+          isResumed: true,
+          isLast: event => ['run_completed', 'run_failed'].includes((event as Schemas['WorkflowEvent']).type),
+          isOver: async signal =>
+            ((await runs.get(id, { ...options, signal })) as Schemas['WorkflowStatus']).status !== 'running',
+        }
+      ),
     answer: (id: string, body: RunAnswer, options: RequestOptions = {}) =>
       json('post', `${RUN}/answer`, { path: { id }, body, ...options }),
     signal: (id: string, body: RunSignal, options: RequestOptions = {}) =>

@@ -93,8 +93,8 @@ class StreamReader<T> {
 
   /** Reads one connection. Returns true after the last event. */
   async *#connect(connection: Connection, signal: AbortSignal): AsyncGenerator<T, boolean> {
-    const { open, isLast } = this.#source
-    const response = await open(this.lastEventId, !this.#isConnected, signal)
+    const { isLast } = this.#source
+    const response = await this.#source.open(this.lastEventId, !this.#isConnected, signal)
     this.#isConnected = true
     for await (const { id, event, data } of framesOf(response, this.#limits, ms => (connection.retryMs = ms))) {
       if (id !== undefined) this.lastEventId = id
@@ -152,7 +152,10 @@ function valueOf<T>(event: string | undefined, data: string): T {
   try {
     return JSON.parse(data) as T
   } catch (error) {
-    throw new ApiError(`the event "${(event ?? 'message').slice(0, 100)}" is not valid JSON`, { code: 'STREAM_INVALID', cause: error })
+    throw new ApiError(`the event "${(event ?? 'message').slice(0, 100)}" is not valid JSON`, {
+      code: 'STREAM_INVALID',
+      cause: error,
+    })
   }
 }
 

@@ -20,7 +20,15 @@ export {
   type RunSteps,
   type Schemas,
 } from './client.ts'
-export { ApiError, type ApiErrorOptions, type ClientErrorCode, type ErrorCode, type ErrorDetails, isApiError, type ServerErrorCode } from './errors.ts'
+export {
+  ApiError,
+  type ApiErrorOptions,
+  type ClientErrorCode,
+  type ErrorCode,
+  type ErrorDetails,
+  isApiError,
+  type ServerErrorCode,
+} from './errors.ts'
 export type { EventStream } from './event-stream.ts'
 export type { Argument, BodyOf, EventOf, InputOf, Method, PathsOf, QueryOf, ReplyOf, StreamPathsOf } from './paths.ts'
 export type { Credential, RetryOptions } from './sender.ts'

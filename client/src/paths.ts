@@ -10,7 +10,9 @@ export type PathsOf<M extends Method> = { [P in keyof paths]: paths[P] extends {
 type Operation<M extends Method, P extends keyof paths> = paths[P] extends { [K in M]: infer O } ? O : never
 
 type ContentOf<O, Type extends string> = O extends { responses: infer R }
-  ? { [S in keyof R]: S extends 200 | 201 | 202 ? (R[S] extends { content: { [K in Type]: infer D } } ? D : never) : never }[keyof R]
+  ? {
+      [S in keyof R]: S extends 200 | 201 | 202 ? (R[S] extends { content: { [K in Type]: infer D } } ? D : never) : never
+    }[keyof R]
   : never
 
 type JsonOf<O> = ContentOf<O, 'application/json'>
@@ -52,5 +54,4 @@ export type Argument<Input, More> = object extends Input ? [input?: Input & More
 export type BodyOf<M extends Method, P extends keyof paths> = InputOf<M, P> extends { readonly body?: infer B } ? B : never
 
 /** The query of a request. */
-export type QueryOf<M extends Method, P extends keyof paths> =
-  InputOf<M, P> extends { query?: infer Q } ? NonNullable<Q> : never
+export type QueryOf<M extends Method, P extends keyof paths> = InputOf<M, P> extends { query?: infer Q } ? NonNullable<Q> : never

@@ -24,7 +24,8 @@ const chatOn = (url: string, body = {}) =>
   })
 
 const textOf = ({ parts }: UIMessage) => parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('')
-const toolsOf = ({ parts }: Pick<UIMessage, 'parts'> = { parts: [] }) => parts.filter((part): part is DynamicToolUIPart => part.type === 'dynamic-tool')
+const toolsOf = ({ parts }: Pick<UIMessage, 'parts'> = { parts: [] }) =>
+  parts.filter((part): part is DynamicToolUIPart => part.type === 'dynamic-tool')
 const shown = ({ toolName, state }: DynamicToolUIPart) => `${toolName} ${state}`
 
 /** The last message, when it has a status: the turn has ended. */
@@ -58,7 +59,9 @@ describe('the AI SDK with the chat of a server', function () {
     await chat.sendMessage({ text: 'Again' })
     expect(textOf(chat.lastMessage!)).to.equal('You said: Again (turn 2)')
     expect(chat.messages.map(message => message.role)).to.deep.equal(['user', 'assistant', 'user', 'assistant'])
-    const ids = chat.messages.flatMap(({ metadata }) => (metadata as { conversation_id?: string } | undefined)?.conversation_id ?? [])
+    const ids = chat.messages.flatMap(
+      ({ metadata }) => (metadata as { conversation_id?: string } | undefined)?.conversation_id ?? []
+    )
     expect(ids[0]).to.be.a('string').and.equal(ids[1])
     expect(chat.lastMessage!.metadata).to.include({ status: 'completed', provider: 'local' }).and.have.property('tokens_used')
     // as an application does that has stored the messages

@@ -6,13 +6,18 @@ import { expect } from 'chai'
 
 interface Odd {
   readonly url: string
-  readonly requests: { readonly method: string; readonly url: string; readonly headers: IncomingMessage['headers']; readonly body: string }[]
+  readonly requests: {
+    readonly method: string
+    readonly url: string
+    readonly headers: IncomingMessage['headers']
+    readonly body: string
+  }[]
 }
 
 type Behave = (request: IncomingMessage, response: ServerResponse, count: number) => void
 
 /** A server that behaves as a test says, and a client of it. */
-async function against(behave: Behave, test: (svc: Client, odd: Odd) => Promise<void>, options: Partial<ClientOptions> = {}) {
+async function against(behave: Behave, test: (svc: Client, odd: Odd) => Promise<unknown>, options: Partial<ClientOptions> = {}) {
   const requests: Odd['requests'] = []
   const server = createServer(async (request, response) => {
     let body = ''
@@ -24,7 +29,10 @@ async function against(behave: Behave, test: (svc: Client, odd: Odd) => Promise<
   await once(server, 'listening')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   try {
-    await test(createClient({ url, retry: { minDelayMs: 1 }, reconnect: { minDelayMs: 1, retries: 3 }, ...options }), { url, requests })
+    await test(createClient({ url, retry: { minDelayMs: 1 }, reconnect: { minDelayMs: 1, retries: 3 }, ...options }), {
+      url,
+      requests,
+    })
   } finally {
     server.close()
     server.closeAllConnections()
@@ -34,7 +42,8 @@ async function against(behave: Behave, test: (svc: Client, odd: Odd) => Promise<
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const EVENTS = { 'content-type': 'text/event-stream' }
-const record = (error_code: string, details = {}) => JSON.stringify({ success: false, error: `it is ${error_code}`, error_code, details })
+const record = (error_code: string, details = {}) =>
+  JSON.stringify({ success: false, error: `it is ${error_code}`, error_code, details })
 const refuse = (response: ServerResponse, status: number, code: string, headers = {}, details = {}) =>
   response.writeHead(status, { ...JSON_TYPE, 'x-request-id': 'r-1', ...headers }).end(record(code, details))
 const accept = (response: ServerResponse, value: object = {}) => response.writeHead(200, JSON_TYPE).end(JSON.stringify(value))
@@ -62,12 +71,17 @@ describe('the client and a failing request', () => {
   it('waits as long as Retry-After says, and sends even a POST again', () =>
     against(
       (_, response, count) =>
-        count === 1 ? refuse(response, 429, 'RATE_LIMITED', { 'retry-after': '1' }, { retry_after: 1 }) : accept(response, { response: 'yes' }),
+        count === 1
+          ? refuse(response, 429, 'RATE_LIMITED', { 'retry-after': '1' }, { retry_after: 1 })
+          : accept(response, { response: 'yes' }),
       async (svc, { requests }) => {
         const began = performance.now()
         expect((await chat(svc)).response).to.equal('yes')
         expect(performance.now() - began).to.be.above(990)
-        expect(requests.map(({ method, body }) => `${method} ${body}`)).to.deep.equal(['POST {"message":"x"}', 'POST {"message":"x"}'])
+        expect(requests.map(({ method, body }) => `${method} ${body}`)).to.deep.equal([
+          'POST {"message":"x"}',
+          'POST {"message":"x"}',
+        ])
       }
     ))
 
@@ -75,7 +89,12 @@ describe('the client and a failing request', () => {
     against(
       (_, response) => refuse(response, 429, 'RATE_LIMITED', { 'retry-after': '86400' }, { retry_after: 86_400 }),
       async (svc, { requests }) => {
-        expect(await failure(chat(svc))).to.deep.include({ code: 'RATE_LIMITED', status: 429, retryAfterMs: 86_400_000, requestId: 'r-1' })
+        expect(await failure(chat(svc))).to.deep.include({
+          code: 'RATE_LIMITED',
+          status: 429,
+          retryAfterMs: 86_400_000,
+          requestId: 'r-1',
+        })
         expect(requests).to.have.length(1)
       }
     ))
@@ -106,14 +125,17 @@ describe('the client and a failing request', () => {
 
   it('sends the same Idempotency-Key with each repetition of a start, and another with the next start', () =>
     against(
-      (request, response, count) => (count < 3 ? request.socket.destroy() : accept(response, { workflow_id: 'w', status: 'running' })),
+      (request, response, count) =>
+        count < 3 ? request.socket.destroy() : accept(response, { workflow_id: 'w', status: 'running' }),
       async (svc, { requests }) => {
         await svc.runs.start({ workflow: 'sum' })
         await svc.runs.start({ workflow: 'sum' }, { waitSeconds: 0, headers: { 'X-Own': '1' } })
         const keys = requests.map(({ headers }) => headers['idempotency-key'])
         expect(keys[0]).to.match(/^[0-9a-f]{32}$/)
         expect([keys[1], keys[2]]).to.deep.equal([keys[0], keys[0]])
-        expect(keys[3]).to.match(/^[0-9a-f]{32}$/).and.not.equal(keys[0])
+        expect(keys[3])
+          .to.match(/^[0-9a-f]{32}$/)
+          .and.not.equal(keys[0])
         expect(requests.at(-1)!.headers).to.include({ prefer: 'respond-async', 'x-own': '1' })
       }
     ))
@@ -157,7 +179,9 @@ describe('the client and a failing request', () => {
         const reason = new Error('my reason')
         const aborting = svc.get('/api/v1/status', { signal: AbortSignal.timeout(20), timeoutMs: 10_000 })
         expect(await aborting.catch((error: unknown) => error)).to.have.property('name', 'TimeoutError')
-        expect(await svc.get('/api/v1/status', { signal: AbortSignal.abort(reason) }).catch((error: unknown) => error)).to.equal(reason)
+        expect(await svc.get('/api/v1/status', { signal: AbortSignal.abort(reason) }).catch((error: unknown) => error)).to.equal(
+          reason
+        )
       },
       { timeoutMs: 100 }
     ))
@@ -211,7 +235,9 @@ describe('the client and its options', () => {
         expect(wrong).to.include({ code: 'CREDENTIAL_INVALID' })
         expect(JSON.stringify(wrong)).to.not.contain('geheim')
         for (const id of ['', '.', '..'])
-          expect(await failure(svc.delete('/api/v1/conversations/{id}', { path: { id } }))).to.include({ code: 'REQUEST_INVALID' })
+          expect(await failure(svc.delete('/api/v1/conversations/{id}', { path: { id } }))).to.include({
+            code: 'REQUEST_INVALID',
+          })
         for (const bad of ['http://me:geheim@127.0.0.1', 'http://127.0.0.1/?key=geheim', 'http://127.0.0.1/#geheim'])
           expect(() => createClient({ url: bad }))
             .to.throw()
@@ -240,7 +266,8 @@ describe('the client and its options', () => {
   })
 })
 
-const runEvent = (id: number, type = 'node_started') => `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify({ type, step: `s${id}` })}\n\n`
+const runEvent = (id: number, type = 'node_started') =>
+  `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify({ type, step: `s${id}` })}\n\n`
 const stepsOf = (events: readonly object[]) => events.map(event => (event as { step: string }).step)
 
 describe('the client and a failing stream', () => {
@@ -276,7 +303,9 @@ describe('the client and a failing stream', () => {
   it('ends without an event if the run had ended before', () =>
     against(
       (request, response) =>
-        request.url!.endsWith('/status') ? accept(response, { status: 'completed' }) : response.writeHead(200, EVENTS).end(':\n\n'),
+        request.url!.endsWith('/status')
+          ? accept(response, { status: 'completed' })
+          : response.writeHead(200, EVENTS).end(':\n\n'),
       async (svc, { requests }) => {
         expect(await collect(svc.runs.events('r', { after: '7' }))).to.deep.equal([])
         expect(requests.map(({ url }) => url.replace(/.*\//, ''))).to.deep.equal(['events', 'status', 'events'])
@@ -348,7 +377,9 @@ describe('the client and a failing stream', () => {
   it('reads an event of 5 MB in small pieces, and characters that are cut in the middle', () =>
     against(
       async (_, response) => {
-        const bytes = Buffer.from(`id: 1\ndata: ${JSON.stringify({ type: 'run_completed', result: { text: 'ä€😀'.repeat(500_000) } })}\n\n`)
+        const bytes = Buffer.from(
+          `id: 1\ndata: ${JSON.stringify({ type: 'run_completed', result: { text: 'ä€😀'.repeat(500_000) } })}\n\n`
+        )
         response.writeHead(200, EVENTS)
         for (let at = 0; at < bytes.length; at += 65_537)
           if (!response.write(bytes.subarray(at, at + 65_537))) await once(response, 'drain')

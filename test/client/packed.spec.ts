@@ -35,7 +35,7 @@ async function installPacked(folder: string): Promise<void> {
 async function plainNode(): Promise<string> {
   for (const folder of (process.env.PATH ?? '').split(delimiter).filter(name => !name.includes('node_modules'))) {
     const file = join(folder, 'node')
-    const { stdout = '' } = await run(file, ['--version']).catch(() => ({ stdout: '' }))
+    const { stdout } = await run(file, ['--version']).catch(() => ({ stdout: '' }))
     if (Number(/^v(\d+)/.exec(stdout)?.[1] ?? 0) >= 20) return file
   }
   return process.execPath
@@ -114,15 +114,18 @@ console.log(JSON.stringify(await scenario(JSON.parse(process.argv[2]))))`
     const { stdout, stderr } = await run(await plainNode(), ['main.mjs', JSON.stringify(setup())], { cwd: folder })
     expectAll(JSON.parse(stdout) as Outcome)
     expect(stderr).to.equal('')
-    expect(proxy.asked.filter(id => id !== undefined), 'streams that were resumed').to.have.length.above(2)
+    expect(
+      proxy.asked.filter(id => id !== undefined),
+      'streams that were resumed'
+    ).to.have.length.above(2)
   })
 
   it('has types for programs with the types of browsers only, and shows no credential', async () => {
     await writeFile(join(folder, 'typed.ts'), TYPED)
     const flags = '--noEmit --strict --module nodenext --target es2022 --lib es2022,dom,dom.asynciterable --types'.split(' ')
-    const { stdout: problems } = await run(join(ROOT, 'node_modules/.bin/tsc'), [...flags, '', 'typed.ts'], { cwd: folder }).catch(
-      (error: { readonly stdout: string }) => error
-    )
+    const { stdout: problems } = await run(join(ROOT, 'node_modules/.bin/tsc'), [...flags, '', 'typed.ts'], {
+      cwd: folder,
+    }).catch((error: { readonly stdout: string }) => error)
     expect(problems).to.equal('')
     const shows = `import { createClient } from '@svc/client'
 import { inspect } from 'node:util'
@@ -159,16 +162,23 @@ console.log(inspect([svc, error], { depth: 20, showHidden: true }), JSON.stringi
     expect(await readdir(join(folder, 'node_modules/@svc'))).to.deep.equal(['client'])
     await access(join(folder, 'node_modules/@svc/client/dist/ai-sdk.js'))
     // without the AI SDK: it is an optional peer
-    const { stdout } = await run(process.execPath, ['-e', "import('@svc/client/ai-sdk').then(m => console.log(Object.keys(m).join()))"], {
-      cwd: folder,
-    })
+    const { stdout } = await run(
+      process.execPath,
+      ['-e', "import('@svc/client/ai-sdk').then(m => console.log(Object.keys(m).join()))"],
+      {
+        cwd: folder,
+      }
+    )
     expect(stdout.trim()).to.equal('approvalsAreAnswered,createChatTransport')
   })
 
   describeWith('chromium', 'in Chromium', () => {
     let browser: Browser
     before(async () => {
-      browser = await chromium.launch({ executablePath: chromiumPath()!, args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] })
+      browser = await chromium.launch({
+        executablePath: chromiumPath()!,
+        args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+      })
     })
     after(() => browser?.close())
 

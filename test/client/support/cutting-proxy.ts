@@ -21,7 +21,11 @@ export async function openCuttingProxy(target: string, events: number, isClean =
       if (!answer.headers['content-type']?.startsWith('text/event-stream')) return void answer.pipe(response)
       asked.push(headers['last-event-id']?.toString())
       const cut = cutAfter(events, response, isClean)
-      answer.setEncoding('utf8').on('data', cut).on('error', () => response.destroy()).on('end', () => response.end())
+      answer
+        .setEncoding('utf8')
+        .on('data', cut)
+        .on('error', () => response.destroy())
+        .on('end', () => response.end())
       response.on('close', () => answer.destroy())
     })
     far.on('error', () => response.destroy())
