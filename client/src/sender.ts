@@ -12,7 +12,7 @@ export interface RetryOptions {
   readonly maxDelayMs?: number
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly signal?: AbortSignal | undefined
   /** Time in which the whole response must arrive; for a stream, its headers. It holds for each attempt. */
   readonly timeoutMs: number
@@ -109,7 +109,7 @@ export const isPassing = ({ code, status, details }: ApiError): boolean =>
   ([429, 502, 503, 504].includes(status) && (details as { readonly retryable?: unknown }).retryable !== false)
 
 /** Milliseconds before the next attempt; undefined if there is none. */
-export function delayBefore(error: ApiError, tried: number, isSafe: boolean, retry: RetryOptions | false): number | undefined {
+function delayBefore(error: ApiError, tried: number, isSafe: boolean, retry: RetryOptions | false): number | undefined {
   if (retry === false || tried >= (retry.retries ?? 2)) return undefined
   const { status, retryAfterMs } = error
   const { maxDelayMs = 30_000 } = retry
