@@ -23,7 +23,7 @@ export interface ClientOptions extends SenderOptions {
   readonly retry?: RetryOptions | false
   /** Time for a whole response, and for the headers of a stream. Default 60,000; 600,000 for chats. */
   readonly timeoutMs?: number
-  /** How streams of runs and events connect again. Default: 8 attempts in vain, from 0.5 s to 30 s apart. */
+  /** How streams of runs and events connect again. Default: 8 failed attempts in a row, from 0.5 s to 30 s apart. */
   readonly reconnect?: RetryOptions
   /** Time without a byte after which a stream counts as broken. Default 60,000. */
   readonly idleTimeoutMs?: number

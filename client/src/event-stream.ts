@@ -13,7 +13,7 @@ export interface StreamLimits {
   readonly idleTimeoutMs: number
   /** Maximum characters of an event. */
   readonly maxEventLength: number
-  /** How often to connect again in vain, and the times between. */
+  /** Failed connections in a row, and the times between them. */
   readonly reconnect: RetryOptions
 }
 

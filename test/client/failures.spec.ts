@@ -271,7 +271,7 @@ const runEvent = (id: number, type = 'node_started') =>
 const stepsOf = (events: readonly object[]) => events.map(event => (event as { step: string }).step)
 
 describe('the client and a failing stream', () => {
-  it('connects again after the last event, obeys retry, and backs off in vain a bounded number of times', () =>
+  it('connects again after the last event, obeys retry, and survives a refusal', () =>
     against(
       (request, response, count) => {
         if (request.url!.endsWith('/status')) return accept(response, { status: 'running' })
