@@ -215,6 +215,10 @@ describe('the architecture', () => {
     expect(places(others, STATUS_TABLE, 'strings')).to.deep.equal([])
   })
 
+  it('has a client that imports no package of svc or of Node.js', () => {
+    expect(imports(source('client'), ({ from }) => /^(@svc\/|node:)/.test(from))).to.deep.equal([])
+  })
+
   it('has argv and the exit of the process in cli alone', () => {
     const others = SHIPPED.filter(file => !file.startsWith('cli/') && file !== CHILD)
     expect(places(others, /\bprocess\s*\.\s*(argv|exit)\b|\bconsole\s*\./)).to.deep.equal([])
