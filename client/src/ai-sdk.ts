@@ -3,12 +3,22 @@ import type { ChatStreamRequest, Client, Schemas } from './client.ts'
 import { ApiError, isApiError } from './errors.ts'
 
 type ChatEvent = Schemas['ChatEvent']
-type Metadata = Readonly<Record<string, unknown>>
 
 export interface ChatTransportOptions {
   readonly client: Client
   /** Fields of each chat request, such as `model` or `tools`. `body` of `sendMessage` overrides them. */
   readonly body?: Partial<ChatStreamRequest>
+}
+
+/** What the metadata of a message of the assistant contains; `status` and the fields after it once the turn has ended. */
+export interface ChatMetadata {
+  readonly conversation_id?: string
+  readonly request_id?: string
+  readonly provider?: string
+  readonly model?: string
+  readonly status?: Schemas['EndEvent']['status']
+  readonly tokens_used?: Schemas['EndEvent']['tokens_used']
+  readonly duration_ms?: number
 }
 
 /**
@@ -71,7 +81,7 @@ function textOf(message: UIMessage | undefined): string {
 /** A turn without output stores no conversation. */
 function conversationOf(messages: readonly UIMessage[]): string | undefined {
   const stored = messages.filter(({ role, parts }) => role === 'assistant' && parts.some(part => part.type !== 'step-start'))
-  const id = (stored.at(-1)?.metadata as Metadata | undefined)?.conversation_id
+  const id = (stored.at(-1)?.metadata as ChatMetadata | undefined)?.conversation_id
   return typeof id === 'string' ? id : undefined
 }
 
@@ -194,7 +204,8 @@ class ChunkWriter {
     switch (event.type) {
       case 'start': {
         const { conversation_id, request_id, provider, model } = event
-        return [{ type: 'start', messageMetadata: { conversation_id, request_id, provider, model } }, { type: 'start-step' }]
+        const messageMetadata: ChatMetadata = { conversation_id, request_id, provider, model }
+        return [{ type: 'start', messageMetadata }, { type: 'start-step' }]
       }
       case 'token':
         return this.#text(event.content)
@@ -236,7 +247,7 @@ class ChunkWriter {
   }
 
   #end({ status, provider, model, tokens_used, duration_ms }: Schemas['EndEvent']): UIMessageChunk[] {
-    const messageMetadata = { status, provider, model, tokens_used, duration_ms }
+    const messageMetadata: ChatMetadata = { status, provider, model, tokens_used, duration_ms }
     const finish = { type: 'finish', finishReason: status === 'completed' ? 'stop' : 'error', messageMetadata } as const
     if (status === 'cancelled') return [...this.#endText(), { type: 'abort' }]
     return this.#isFailed ? [] : [...this.#endText(), { type: 'finish-step' }, finish]

@@ -27,6 +27,8 @@ export interface ClientOptions extends SenderOptions {
   readonly reconnect?: RetryOptions
   /** Time without a byte after which a stream counts as broken. Default 60,000. */
   readonly idleTimeoutMs?: number
+  /** Maximum characters of a response that is no stream. Default 64 Mi. */
+  readonly maxResponseLength?: number
   /** Maximum characters of an event. Default 16 Mi. */
   readonly maxEventLength?: number
 }
@@ -145,6 +147,7 @@ const MINUTE_MS = 60_000
 /** A server answers a chat when the model has finished. */
 const CHAT_TIMEOUT_MS = 10 * MINUTE_MS
 const LARGEST_EVENT = 16 * 1024 * 1024
+const LARGEST_RESPONSE = 64 * 1024 * 1024
 
 /** POST requests that the server does only once for each `Idempotency-Key`. */
 const KEYED = new Set(['/api/v1/workflows/run', '/api/v1/workflows/{id}/retry'])
@@ -219,6 +222,7 @@ function createExchanger(options: ClientOptions): Exchanger {
     const sendOptions = {
       timeoutMs: timeoutMs ?? options.timeoutMs ?? (path === '/api/v1/chat' ? CHAT_TIMEOUT_MS : MINUTE_MS),
       retry: retry ?? options.retry ?? {},
+      maxLength: options.maxResponseLength ?? LARGEST_RESPONSE,
       isStream,
     }
     const { data, response } = await http
@@ -261,14 +265,17 @@ const lowerCase = (headers: Readonly<Record<string, string>> = {}) =>
 
 function baseUrlOf(url: string | URL): string {
   const text = String(url)
-  // the errors of fetch contain the whole address
-  if (/^\w+:\/\/[^/?#]*@/.test(text))
-    throw new ApiError('url contains a user name or a password', {
-      code: 'REQUEST_INVALID',
-      hint: 'Set apiKey or token instead',
-    })
-  if (/[?#]/.test(text)) throw new ApiError('url contains a query or a fragment', { code: 'REQUEST_INVALID', hint: 'Remove it' })
-  return text.replace(/\/+$/, '')
+  const invalid = (problem: string, hint: string) => new ApiError(`url ${problem}`, { code: 'REQUEST_INVALID', hint })
+  // checked here, because the errors of fetch contain the whole address
+  if (/^\w+:\/\/[^/?#]*@/.test(text)) throw invalid('contains a user name or a password', 'Set apiKey or token instead')
+  if (/[?#]/.test(text)) throw invalid('contains a query or a fragment', 'Remove it')
+  const { location } = globalThis as { readonly location?: { readonly href: string } }
+  try {
+    if (/^https?:$/.test(new URL(text, location?.href).protocol)) return text.replace(/\/+$/, '')
+  } catch {
+    // it is reported below
+  }
+  throw invalid('is not an HTTP address', 'Write it like http://127.0.0.1:8080; a path such as / works in browsers only')
 }
 
 /** An empty name, and `..`, would lead to another route. */

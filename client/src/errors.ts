@@ -12,6 +12,7 @@ export type ClientErrorCode =
   | 'REQUEST_INVALID'
   | 'REQUEST_TIMEOUT'
   | 'RESPONSE_INVALID'
+  | 'RESPONSE_TOO_LARGE'
   | 'STREAM_CUT'
   | 'STREAM_INVALID'
 

@@ -17,6 +17,8 @@ interface SendOptions {
   /** Time in which the whole response must arrive; for a stream, its headers. It holds for each attempt. */
   readonly timeoutMs: number
   readonly retry: RetryOptions | false
+  /** Maximum characters of a response that is no stream. */
+  readonly maxLength: number
   /** Leaves the body of a successful response unread. */
   readonly isStream: boolean
 }
@@ -63,22 +65,40 @@ async function credentialOf(credential: Credential, name: string): Promise<strin
 }
 
 async function sendOnce(request: Request, { fetch: own }: SenderOptions, options: SendOptions): Promise<Response | ApiError> {
-  const { timeoutMs, isStream } = options
+  const { timeoutMs, maxLength, isStream } = options
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(requestTimeout(timeoutMs)), timeoutMs)
   try {
     // with the credentials, a redirect must not lead to another server
     const limited = new Request(request, { signal: AbortSignal.any([request.signal, limit.signal]), redirect: 'manual' })
     const response = await (own ? own(limited) : fetch(limited))
-    if (!response.ok) return responseError(response, await response.text())
+    if (!response.ok) return responseError(response, await textOf(response, maxLength))
     if (isStream) return response
-    const text = await response.text()
+    const text = await textOf(response, maxLength)
     return new Response(text === '' ? null : text, { status: response.status, headers: response.headers })
   } catch (error) {
     throw limit.signal.aborted && !request.signal.aborted ? limit.signal.reason : error
   } finally {
     clearTimeout(timer)
   }
+}
+
+async function textOf({ body }: Response, maxLength: number): Promise<string> {
+  const reader = body?.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  while (reader) {
+    const { done, value } = await reader.read()
+    text += decoder.decode(value, { stream: !done })
+    if (done) break
+    if (text.length <= maxLength) continue
+    reader.cancel().catch(() => {}) // the connection may be broken already
+    throw new ApiError(`the response has more than ${maxLength} characters`, {
+      code: 'RESPONSE_TOO_LARGE',
+      hint: 'Ask for a smaller page, or set maxResponseLength to a higher number',
+    })
+  }
+  return text
 }
 
 const requestTimeout = (timeoutMs: number) =>

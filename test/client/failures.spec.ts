@@ -212,6 +212,17 @@ describe('the client and a failing request', () => {
       { apiKey: 'key' }
     ))
 
+  it('reads no response without an end', () =>
+    against(
+      (_, response) => {
+        response.writeHead(200, JSON_TYPE)
+        const more = () => !response.destroyed && response.write('x'.repeat(100_000), () => setImmediate(more))
+        more()
+      },
+      async svc => expect(await failure(svc.get('/api/v1/status'))).to.include({ code: 'RESPONSE_TOO_LARGE' }),
+      { maxResponseLength: 1_000_000 }
+    ))
+
   it('keeps the code of a newer server, its hint and its details', () =>
     against(
       (_, response) => refuse(response, 412, 'PRECONDITION_FAILED', {}, { hint: 'Read it again' }),
@@ -238,7 +249,8 @@ describe('the client and its options', () => {
           expect(await failure(svc.delete('/api/v1/conversations/{id}', { path: { id } }))).to.include({
             code: 'REQUEST_INVALID',
           })
-        for (const bad of ['http://me:geheim@127.0.0.1', 'http://127.0.0.1/?key=geheim', 'http://127.0.0.1/#geheim'])
+        const addresses = ['//me:geheim@127.0.0.1', '//127.0.0.1/?key=geheim', '//127.0.0.1/#geheim'].map(rest => `http:${rest}`)
+        for (const bad of [...addresses, '/', '', 'file:///geheim', '127.0.0.1:8080', 'http://'])
           expect(() => createClient({ url: bad }))
             .to.throw()
             .that.satisfies((error: Error) => isApiError(error, 'REQUEST_INVALID') && !String(error.stack).includes('geheim'))
