@@ -218,7 +218,7 @@ function createExchanger(options: ClientOptions): Exchanger {
   return async (method, path, { path: names = {}, query, body, signal, headers, timeoutMs, retry }, isStream = false) => {
     checkNames(names)
     const key = method === 'post' && KEYED.has(path) ? { 'idempotency-key': randomKey() } : {}
-    const own = { ...options.headers, ...key, ...lowerCase(headers) }
+    const own = { ...lowerCase(options.headers), ...key, ...lowerCase(headers) }
     const sendOptions = {
       timeoutMs: timeoutMs ?? options.timeoutMs ?? (path === '/api/v1/chat' ? CHAT_TIMEOUT_MS : MINUTE_MS),
       retry: retry ?? options.retry ?? {},

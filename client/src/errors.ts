@@ -100,11 +100,14 @@ export function responseError(response: Response, text: string): ApiError {
       code: 'REDIRECTED',
       hint: 'Set url to the address to which the server redirects',
     })
-  const record = recordIn(text)
+  const body = objectIn(text)
+  const record = recordOf(body)
   if (!record)
     return new ApiError(`the response with status ${status} is not an error of svc`, {
       ...more,
       code: 'RESPONSE_INVALID',
+      // such as the record of /health when a check fails
+      ...(body ? { details: { body } } : {}),
       hint: 'Check that url leads to a svc server, and what is between it and this client',
     })
   const { error, error_code: code, details, hint } = record
@@ -113,8 +116,7 @@ export function responseError(response: Response, text: string): ApiError {
 
 type ErrorRecord = components['schemas']['Error'] & { readonly hint: string | undefined }
 
-function recordIn(text: string): ErrorRecord | undefined {
-  const record = objectIn(text)
+function recordOf(record: Readonly<Record<string, unknown>> | undefined): ErrorRecord | undefined {
   const code = textIn(record?.error_code)
   if (!record || code === undefined) return undefined
   const details = typeof record.details === 'object' && record.details !== null ? { ...record.details } : {}

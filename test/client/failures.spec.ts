@@ -198,7 +198,9 @@ describe('the client and a failing request', () => {
   it('reports what is no response of svc', () =>
     against(
       (request, response) => {
-        if (request.url!.includes('page')) response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>')
+        if (request.url!.includes('health')) response.writeHead(503, JSON_TYPE).end('{"status":"degraded"}')
+        else if (request.url!.includes('page'))
+          response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>')
         else if (request.url!.includes('moved')) response.writeHead(307, { location: 'http://127.0.0.1:9/stolen' }).end()
         else response.writeHead(200, JSON_TYPE).end('{"not": ')
       },
@@ -208,6 +210,11 @@ describe('the client and a failing request', () => {
         expect(await get('moved')).to.include({ code: 'REDIRECTED', status: 307 })
         expect(await get('other')).to.include({ code: 'RESPONSE_INVALID' })
         expect(requests).to.have.length(3)
+        expect(await failure(svc.get('/health', { retry: false }))).to.deep.include({
+          code: 'RESPONSE_INVALID',
+          status: 503,
+          details: { body: { status: 'degraded' } },
+        })
       },
       { apiKey: 'key' }
     ))
