@@ -21,7 +21,7 @@ export interface ClientOptions extends SenderOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Repetition of failed requests; false turns it off. */
   readonly retry?: RetryOptions | false
-  /** Time for a whole response, and for the headers of a stream. Default 60,000; 600,000 for chats. */
+  /** Time for a whole response, and for the headers of a stream. Default 60,000; 600,000 where the server waits for a model or a tool. */
   readonly timeoutMs?: number
   /** How streams of runs and events connect again. Default: 8 failed attempts in a row, from 0.5 s to 30 s apart. */
   readonly reconnect?: RetryOptions
@@ -144,8 +144,9 @@ interface Exchange {
 type Exchanger = (method: Method, path: string, input: AnyInput, isStream?: boolean) => Promise<Exchange>
 
 const MINUTE_MS = 60_000
-/** A server answers a chat when the model has finished. */
-const CHAT_TIMEOUT_MS = 10 * MINUTE_MS
+/** Requests that a server answers when a model or a tool has finished. */
+const SLOW = new Set(['post /api/v1/chat', 'post /api/v1/conversations', 'post /tools/{name}/call'])
+const SLOW_TIMEOUT_MS = 10 * MINUTE_MS
 const LARGEST_EVENT = 16 * 1024 * 1024
 const LARGEST_RESPONSE = 64 * 1024 * 1024
 
@@ -220,11 +221,12 @@ function createExchanger(options: ClientOptions): Exchanger {
     const key = method === 'post' && KEYED.has(path) ? { 'idempotency-key': randomKey() } : {}
     const own = { ...lowerCase(options.headers), ...key, ...lowerCase(headers) }
     const sendOptions = {
-      timeoutMs: timeoutMs ?? options.timeoutMs ?? (path === '/api/v1/chat' ? CHAT_TIMEOUT_MS : MINUTE_MS),
+      timeoutMs: timeoutMs ?? options.timeoutMs ?? (SLOW.has(`${method} ${path}`) ? SLOW_TIMEOUT_MS : MINUTE_MS),
       retry: retry ?? options.retry ?? {},
       maxLength: options.maxResponseLength ?? LARGEST_RESPONSE,
       isStream,
     }
+    let isSent = false
     const { data, response } = await http
       .request(method, path, {
         params: { path: names, ...(query === undefined ? {} : { query }) },
@@ -232,11 +234,14 @@ function createExchanger(options: ClientOptions): Exchanger {
         ...(signal === undefined ? {} : { signal }),
         headers: own,
         parseAs: isStream ? 'stream' : 'json',
-        fetch: request => send(request, sendOptions),
+        fetch(request) {
+          isSent = true
+          return send(request, sendOptions)
+        },
       })
       .catch((error: unknown) => {
-        if (error instanceof SyntaxError) throw notJson(error)
-        throw error
+        if (!isSent) throw requestInvalid()
+        throw error instanceof SyntaxError ? notJson(error) : error
       })
     return { data, response }
   }
@@ -252,6 +257,13 @@ interface AnyOperation {
   readonly requestBody?: { readonly content: { readonly 'application/json': unknown } }
   readonly responses: { readonly 200: { readonly content: { readonly 'application/json': unknown } } }
 }
+
+/** Without the cause: its message can contain a header. */
+const requestInvalid = () =>
+  new ApiError('the request cannot be built', {
+    code: 'REQUEST_INVALID',
+    hint: 'Check that the headers have no line breaks and that the body is JSON',
+  })
 
 const notJson = (cause: SyntaxError) =>
   new ApiError('the response is not valid JSON', {
@@ -330,6 +342,7 @@ async function* answered(
 function runsOf(json: JsonSender, stream: Streamer): RunsClient {
   const RUN = '/api/v1/workflows/{id}'
   const headersOf = ({ idempotencyKey, waitSeconds, headers, ...same }: RunOptions) => ({
+    ...(waitSeconds ? { timeoutMs: MINUTE_MS + waitSeconds * 1000 } : {}),
     ...same,
     headers: {
       ...headers,

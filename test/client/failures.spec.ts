@@ -261,6 +261,11 @@ describe('the client and its options', () => {
           expect(() => createClient({ url: bad }))
             .to.throw()
             .that.satisfies((error: Error) => isApiError(error, 'REQUEST_INVALID') && !String(error.stack).includes('geheim'))
+        const header = await failure(svc.get('/api/v1/status', { headers: { authorization: 'geheim\n\ngeheim' } }))
+        expect(header).to.include({ code: 'REQUEST_INVALID' })
+        expect(JSON.stringify(header)).to.not.contain('geheim')
+        const body = { message: 1n } as unknown as { message: string }
+        expect(await failure(svc.chat.reply(body))).to.include({ code: 'REQUEST_INVALID' })
         expect(requests).to.have.length(0)
       }
     ))
