@@ -97,6 +97,15 @@ const section = (method: string, path: string, operation: Operation) =>
 
 /** The whole page. */
 export async function httpReference(): Promise<string> {
+  const { paths } = await curatedOpenApi<OpenApi>()
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => section(method, path, operation))
+  )
+  return INTRO + operations.join('')
+}
+
+/** `/openapi.json` of the curated build with the tool server, from a server in this process. */
+export async function curatedOpenApi<T>(): Promise<T> {
   const home = await mkdtemp(join(tmpdir(), 'svc-http-reference-'))
   const plugins = (DEFAULTS.plugins as string[]).map(name => name.replace('store-sqlite', 'store-memory'))
   const before = process.env.SVC_HOME
@@ -109,11 +118,7 @@ export async function httpReference(): Promise<string> {
       log: { destination: { write() {} } },
     })
     const address = await host.service(Http).address(testContext())
-    const { paths } = (await (await fetch(new URL('/openapi.json', address!.url))).json()) as OpenApi
-    const operations = Object.entries(paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, operation]) => section(method, path, operation))
-    )
-    return INTRO + operations.join('')
+    return (await (await fetch(new URL('/openapi.json', address!.url))).json()) as T
   } finally {
     if (before === undefined) delete process.env.SVC_HOME
     else process.env.SVC_HOME = before

@@ -15,7 +15,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { parseAst } from 'rolldown/parseAst'
 
-const SHIPPED = ['core', 'libs', 'plugins', 'cli']
+const SHIPPED = ['core', 'libs', 'plugins', 'cli', 'client']
 /** Folders without shipped sources. */
 const LEFT_OUT = new Set(['node_modules', 'dist', 'test', 'templates', 'assets', 'fixtures'])
 

@@ -53,6 +53,7 @@ const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 
 /** Files with their own script: `npm test` skips them, `.ci/run` runs all but the clients, which are 1.9 GB. */
 const PARTS = {
+  client: /^test\/client\//,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:
@@ -189,7 +190,7 @@ function isProgram(file) {
  */
 async function build() {
   const below = group => readdirSync(group).map(name => `${group}/${name}`)
-  const folders = [...below('core'), ...below('libs'), ...below('plugins').flatMap(below), 'cli']
+  const folders = [...below('core'), ...below('libs'), ...below('plugins').flatMap(below), 'cli', 'client']
   const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')))
   const env = { ...process.env, GOGC: '400' } // the compiler is written in Go, where early garbage collection is a tenth of its work
   const codes = await Promise.all(

@@ -38,7 +38,7 @@ const KERNEL_FOLDERS = ['core/kernel/src', 'core/kernel/config', 'core/kernel/lo
 const KERNEL = KERNEL_FOLDERS.flatMap(folder => filesBelow(folder, TS))
 /** The entry of a process that the host starts: the only one outside the command line. */
 const CHILD = 'core/runtime/isolation/isolate-child.ts'
-const SHIPPED = [...CORE, ...[...LIBS, ...PLUGINS, 'cli'].flatMap(source)]
+const SHIPPED = [...CORE, ...[...LIBS, ...PLUGINS, 'cli', 'client'].flatMap(source)]
 
 /** Every import of these files that breaks a rule, as `file:line imports …`. */
 const imports = (files: readonly string[], isBad: (importFound: ImportFound, file: string) => boolean) =>
@@ -192,7 +192,7 @@ describe('the architecture', () => {
   })
 
   it('has packages that declare what they import', () => {
-    expect([...LIBS, 'cli'].flatMap(undeclared)).to.deep.equal([])
+    expect([...LIBS, 'cli', 'client'].flatMap(undeclared)).to.deep.equal([])
   })
 
   it('builds a package after those that it depends on', () => {
@@ -213,6 +213,10 @@ describe('the architecture', () => {
     const others = SHIPPED.filter(file => !file.startsWith('plugins/api/http/'))
     expect(imports(others, ({ from }) => /^(@koa\/|koa($|\/|-))/.test(from))).to.deep.equal([])
     expect(places(others, STATUS_TABLE, 'strings')).to.deep.equal([])
+  })
+
+  it('has a client that imports no package of svc or of Node.js', () => {
+    expect(imports(source('client'), ({ from }) => /^(@svc\/|node:)/.test(from))).to.deep.equal([])
   })
 
   it('has argv and the exit of the process in cli alone', () => {

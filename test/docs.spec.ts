@@ -48,7 +48,14 @@ describe('the documents', () => {
       pages: (root: string) => ReadonlyMap<string, string>
     }
     const all = pages(ROOT)
-    expect([...all.keys()]).to.include.members(['', 'guides/deploy', 'reference/http', 'project/readme', 'packages/cli'])
+    expect([...all.keys()]).to.include.members([
+      '',
+      'guides/deploy',
+      'reference/http',
+      'project/readme',
+      'packages/cli',
+      'packages/client',
+    ])
     for (const [slug, text] of all) expect(text, slug).to.match(/^---\ntitle: ".+"\n/)
     expect(all.get('guides/deploy')).to.include('[Secure a server](/guides/secure-a-server/)')
   })

@@ -42,6 +42,7 @@ describe('the examples', () => {
   const it = sideBySide()
   it('are all started here', async () => {
     expect((await readdir(EXAMPLES)).sort()).to.deep.equal([
+      'ai-sdk-chat',
       'bridge-community-server',
       'careful-tool',
       'custom-tool',
@@ -55,6 +56,14 @@ describe('the examples', () => {
       'sandboxed-tool',
       'workflows',
     ])
+  })
+
+  // its page is tested in test/client/ai-sdk.spec.ts
+  it('ai-sdk-chat asks before it calculates', async () => {
+    await using service = await serve('ai-sdk-chat')
+    const { tools_used } = await say(service, '/tool calculate {"expression": "6*7"}')
+    expect(tools_used[0]!.success).to.equal(false)
+    expect(tools_used[0]!.error).to.contain('May this be calculated?')
   })
 
   it('hello-plugin says hello', async () => {

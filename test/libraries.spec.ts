@@ -7,7 +7,7 @@ const TS = /\.m?ts$/
 const sourceOf = (folder: string) => (existsSync(join(ROOT, folder, 'src')) ? filesBelow(`${folder}/src`, TS) : [])
 const SHIPPED = [
   ...filesBelow('core', TS).filter(file => !file.includes('/test/')),
-  ...[...packagesBelow('libs'), ...packagesBelow('plugins'), 'cli'].flatMap(sourceOf),
+  ...[...packagesBelow('libs'), ...packagesBelow('plugins'), 'cli', 'client'].flatMap(sourceOf),
 ]
 
 /** Fields of protocols that begin with an underscore. */

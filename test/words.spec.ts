@@ -42,7 +42,7 @@ const PACKAGES =
 /** The changelog tells users of the last release what became of a word; this file lists them. */
 const ALLOWED = /^CHANGELOG\.md:|^test\/words\.spec\.ts:/
 
-const FOLDERS = ['core', 'libs', 'plugins', 'cli', 'docs', 'examples', 'scripts', 'bench', 'test']
+const FOLDERS = ['core', 'libs', 'plugins', 'cli', 'client', 'docs', 'examples', 'scripts', 'bench', 'test']
 const texts = FOLDERS.flatMap(folder => filesBelow(folder, /\.(m?ts|m?js|md|ya?ml)$|\/package\.json$/))
 const root = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'svc.config.ts']
 

@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-const SOURCES = ['docs/**/*.md', '*.md', '{core,libs,plugins,cli,bench,examples}/**/README.md']
+const SOURCES = ['docs/**/*.md', '*.md', '{core,libs,plugins,cli,client,bench,examples}/**/README.md']
 const FENCE = /^```[^]*?^```$/gm
 const LINK = /(!?)\[([^\]]*)\]\((?!\w+:)([^)#\s]*)(#[^)\s]*)?\)/g
 
