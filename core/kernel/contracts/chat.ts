@@ -1,6 +1,15 @@
 import { type Bail, defineService, type JsonSchema, type Series, type CallContext, type Waterfall } from '@svc/core'
 import type { StoredMessage, TurnStatus } from './conversations.ts'
-import type { FinishReason, ModelMessage, ModelRequest, RequestField, ToolCallPart, ToolSpec } from './provider.ts'
+import type {
+  FilePart,
+  FinishReason,
+  ImagePart,
+  ModelMessage,
+  ModelRequest,
+  RequestField,
+  ToolCallPart,
+  ToolSpec,
+} from './provider.ts'
 import type { Json } from './store.ts'
 import type { Effect, ToolResult } from './tool.ts'
 
@@ -24,6 +33,8 @@ export type ModelParameters = Pick<
 /** Parameters of one turn. */
 export interface TurnRequest {
   readonly message: string
+  /** Images and files beside the message. A model that does not take them fails with INVALID_VALUE. */
+  readonly parts?: readonly (ImagePart | FilePart)[]
   /**
    * The conversation so far, in place of `message`, which is then empty. The last message is one of the user, or has results of
    * tools. System messages are added to the prompt. Only with `keep: false`.

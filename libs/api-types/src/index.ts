@@ -55,3 +55,4 @@ export {
   withClosedQuery,
   words,
 } from './schemas.ts'
+export { BASE64, IMAGE_TYPES, isImageData } from './images.ts'

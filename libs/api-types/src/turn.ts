@@ -1,4 +1,7 @@
+import type { JsonSchema } from '@svc/core'
 import type {
+  FilePart,
+  ImagePart,
   ToolAnswer,
   ToolUse,
   TurnReply,
@@ -11,6 +14,17 @@ import type {
   TurnUsage,
 } from '@svc/core/contracts'
 
+import { fieldInvalid } from './fields.ts'
+import { BASE64, IMAGE_TYPES, isImageData } from './images.ts'
+
+/** A file beside a message; `data` is base64. */
+export interface ChatPart {
+  readonly type: 'image' | 'file'
+  readonly media_type: string
+  readonly data: string
+  readonly name?: string
+}
+
 /** The body of a chat request. */
 export interface ChatBody {
   readonly message: string
@@ -20,24 +34,47 @@ export interface ChatBody {
   readonly max_tokens?: number
   readonly conversation_id?: string
   readonly tools?: readonly string[]
+  readonly profile?: string
+  readonly mode?: string
+  readonly system?: string
+  readonly response_schema?: JsonSchema
+  readonly parts?: readonly ChatPart[]
+  readonly tool_budget?: number
+  readonly token_budget?: number
   /** Only for streams: the client answers `ask` events. */
   readonly interactive?: boolean
 }
 
-/** Converts the body of a chat request to a request of the chat service. Unknown fields are dropped. */
+/** Converts the body of a chat request to a request of the chat service. Unknown fields are dropped. Throws INVALID_VALUE. */
 export function turnOf(body: ChatBody): TurnRequest {
-  const { message, provider, model, temperature, tools, interactive } = body
-  const { conversation_id: conversationId, max_tokens: maxTokens } = body
-  return {
-    message,
-    ...(conversationId === undefined ? {} : { conversationId }),
-    ...(provider === undefined ? {} : { provider }),
-    ...(model === undefined ? {} : { model }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(tools === undefined ? {} : { tools }),
-    ...(interactive === true ? { interactive } : {}),
+  const { message, provider, model, profile, mode, system, temperature, tools, parts } = body
+  const given: { readonly [K in keyof TurnRequest]?: TurnRequest[K] | undefined } = {
+    conversationId: body.conversation_id,
+    provider,
+    model,
+    profile,
+    mode,
+    system,
+    temperature,
+    maxTokens: body.max_tokens,
+    tools,
+    toolBudget: body.tool_budget,
+    tokenBudget: body.token_budget,
+    responseSchema: body.response_schema,
+    parts: parts?.map(partOf),
+    interactive: body.interactive || undefined,
   }
+  const named = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+  return { ...(named as Partial<TurnRequest>), message }
+}
+
+function partOf({ type, media_type: mimeType, data, name }: ChatPart, at: number): ImagePart | FilePart {
+  const invalid = (field: string, reason: string) => fieldInvalid(`parts[${at}].${field}`, reason)
+  if (!BASE64.test(data)) throw invalid('data', 'must be base64')
+  if (type === 'file') return { type, data, mimeType, ...(name === undefined ? {} : { name }) }
+  if (!IMAGE_TYPES.includes(mimeType)) throw invalid('media_type', `must be one of ${IMAGE_TYPES.join(', ')}`)
+  if (!isImageData(mimeType, data)) throw invalid('data', `is not an image of the type ${mimeType}`)
+  return { type, data, mimeType }
 }
 
 /** The body of an answer to an `ask` event. */
@@ -65,6 +102,7 @@ export const replyOf = (reply: TurnReply) => ({
   tokens_used: tokensOf(reply.usage),
   duration_ms: Math.round(reply.durationMs),
   tools_used: reply.toolsUsed.map(toolUseOf),
+  ...(reply.data === undefined ? {} : { data: reply.data }),
 })
 
 const toolUseOf = ({ tool, callId, arguments: given, success, durationMs, error }: ToolUse) => ({
@@ -115,6 +153,8 @@ export type ChatEvent =
       readonly model: string
       readonly tokens_used: TurnUsage
       readonly duration_ms: number
+      /** The reply as data, of a turn with `response_schema`. */
+      readonly data?: Json
     }
 
 /** All events of a turn except errors, which `explain` translates, and those that only a turn with `reasoning` has. */
@@ -147,9 +187,10 @@ export function eventOf(event: PlainEvent): ChatEvent {
 
 /** Returns the last event of a stream. */
 export function endEvent(end: Omit<TurnEnd, 'type' | 'conversationId' | 'toolsUsed'>): ChatEvent {
-  const { requestId, timestamp, status, provider, model, usage, durationMs } = end
+  const { requestId, timestamp, status, provider, model, usage, durationMs, data } = end
   const common = { type: 'end', request_id: requestId, timestamp, status, provider, model } as const
-  return { ...common, tokens_used: tokensOf(usage), duration_ms: Math.round(durationMs) }
+  const ended = { ...common, tokens_used: tokensOf(usage), duration_ms: Math.round(durationMs) }
+  return data === undefined ? ended : { ...ended, data }
 }
 
 /** Returns the event before an `end` with the status `failed`. */

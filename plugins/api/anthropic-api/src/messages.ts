@@ -1,4 +1,17 @@
-import { type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt, flagAt } from '@svc/api-types'
+import {
+  BASE64,
+  IMAGE_TYPES,
+  isImageData,
+  type Fields,
+  type Losses,
+  isFields,
+  fieldInvalid,
+  objectAt,
+  listAt,
+  textAt,
+  nameAt,
+  flagAt,
+} from '@svc/api-types'
 import type {
   CacheHint,
   ContentPart,
@@ -274,23 +287,13 @@ function imageParts(block: Fields, path: string, losses: Losses): Parts {
   return leftOut(losses, `${path}.source.type`, 'must be "base64" or "url" for this model')
 }
 
-/** How the base64 of each type begins. */
-const IMAGE_STARTS = new Map([
-  ['image/png', 'iVBORw0KGgo'],
-  ['image/jpeg', '/9j/'],
-  ['image/gif', 'R0lGOD'],
-  ['image/webp', 'UklGR'],
-])
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
-
 /** A checked image. A model gets no bytes that are no image of their type. */
 function imageOf({ media_type, data }: Fields, path: string, losses: Losses): readonly (ImagePart | TextPart)[] {
   const mimeType = textAt(media_type, `${path}.media_type`)
   const base64 = textAt(data, `${path}.data`)
-  const start = IMAGE_STARTS.get(mimeType)
-  if (start === undefined) return leftOut(losses, `${path}.media_type`, `must be one of ${[...IMAGE_STARTS.keys()].join(', ')}`)
+  if (!IMAGE_TYPES.includes(mimeType)) return leftOut(losses, `${path}.media_type`, `must be one of ${IMAGE_TYPES.join(', ')}`)
   if (!BASE64.test(base64)) return leftOut(losses, `${path}.data`, 'must be base64')
-  if (!base64.startsWith(start)) return leftOut(losses, `${path}.data`, `is not an image of the type ${mimeType}`)
+  if (!isImageData(mimeType, base64)) return leftOut(losses, `${path}.data`, `is not an image of the type ${mimeType}`)
   return [{ type: 'image', data: base64, mimeType }]
 }
 

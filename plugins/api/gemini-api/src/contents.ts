@@ -1,4 +1,15 @@
-import { type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
+import {
+  IMAGE_TYPES,
+  isImageData,
+  type Fields,
+  type Losses,
+  isFields,
+  fieldInvalid,
+  objectAt,
+  listAt,
+  textAt,
+  nameAt,
+} from '@svc/api-types'
 import type { ContentPart, Json, MessagePart, ModelMessage, TextPart, ToolResultPart } from '@svc/core/contracts'
 import { given, shown } from './fields.ts'
 import { isOpaque, type Opaque, readOpaque } from './opaque.ts'
@@ -272,14 +283,6 @@ function leftOut(losses: Losses, field: string, reason: string): readonly TextPa
 const BLOB = new Set(['mimeType', 'data', 'displayName'])
 const MIME = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/
-/** How the base64 of each type begins. */
-const IMAGE_STARTS = new Map([
-  ['image/png', 'iVBORw0KGgo'],
-  ['image/jpeg', '/9j/'],
-  ['image/gif', 'R0lGOD'],
-  ['image/webp', 'UklGR'],
-])
-
 /** Data of a part by its type: an image, sound, or a file. A model gets no bytes that are no image of their type. */
 function mediaOf(value: Json | undefined, path: string, losses: Losses): Parts {
   const blob = objectAt(value, path)
@@ -287,9 +290,8 @@ function mediaOf(value: Json | undefined, path: string, losses: Losses): Parts {
   const mimeType = mimeAt(blob, path)
   const data = base64At(given(blob, 'data'), `${path}.data`)
   if (mimeType.startsWith('image/')) {
-    const start = IMAGE_STARTS.get(mimeType)
-    if (start === undefined) return leftOut(losses, `${path}.mimeType`, `must be one of ${[...IMAGE_STARTS.keys()].join(', ')}`)
-    if (!data.startsWith(start)) throw fieldInvalid(`${path}.data`, `is not an image of the type ${mimeType}`)
+    if (!IMAGE_TYPES.includes(mimeType)) return leftOut(losses, `${path}.mimeType`, `must be one of ${IMAGE_TYPES.join(', ')}`)
+    if (!isImageData(mimeType, data)) throw fieldInvalid(`${path}.data`, `is not an image of the type ${mimeType}`)
     return [{ type: 'image', data, mimeType }]
   }
   if (mimeType.startsWith('audio/')) return [{ type: 'audio', data, mimeType }]

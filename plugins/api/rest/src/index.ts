@@ -1,4 +1,4 @@
-import { definePlugin, Host } from '@svc/core'
+import { definePlugin, Host, schema } from '@svc/core'
 import {
   AuthSchemes,
   Chat,
@@ -19,7 +19,27 @@ import {
 } from '@svc/core/contracts'
 import { createRoutes, LEAVING } from './routes.ts'
 
+/** The section `rest`. */
+export interface RestConfig {
+  chat_body_limit: number
+}
+
+const REST_CONFIG = schema<RestConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    chat_body_limit: {
+      type: 'integer',
+      minimum: 1,
+      default: 33_554_432,
+      description: 'Maximum bytes of the body of a chat request, which can have images and files',
+    },
+  },
+})
+
 export default definePlugin({
+  section: 'rest',
+  config: REST_CONFIG,
   requires: {
     host: Host,
     http: Http,
@@ -37,7 +57,7 @@ export default definePlugin({
   },
   optional: { store: Store, bus: NodeBus, workflows: Workflows, recommend: Recommend },
   setup(scope, given) {
-    const { routes, leave } = createRoutes({ ...given, log: scope.log })
+    const { routes, leave } = createRoutes({ ...given, chatBodyLimit: scope.config.chat_body_limit, log: scope.log })
     for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)
     scope.tap(Host.hooks.closing, leave, { stage: LEAVING })
   },

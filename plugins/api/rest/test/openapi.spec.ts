@@ -56,6 +56,13 @@ describe('GET /openapi.json', () => {
       'max_tokens',
       'conversation_id',
       'tools',
+      'profile',
+      'mode',
+      'system',
+      'response_schema',
+      'parts',
+      'tool_budget',
+      'token_budget',
     ])
     expect(paths['/api/v1/conversations/{id}']!.get!.parameters).to.deep.include({
       name: 'id',

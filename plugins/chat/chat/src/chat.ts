@@ -379,7 +379,8 @@ function orderOf(services: ChatServices, turn: Turn, round: number, withTools: b
 
 /** Fields that the profile, the mode or a tool has set, and not the caller. */
 function defaultsOf({ asked }: Turn): readonly RequestField[] {
-  const fields: RequestField[] = ['images', ...(asked.defaults ?? [])]
+  // of images in past turns, the model gets a note; those of this turn are what the caller asks about
+  const fields: RequestField[] = [...(asked.parts ? [] : (['images'] as const)), ...(asked.defaults ?? [])]
   if (!asked.tools && !asked.clientTools) fields.push('tools')
   if (asked.temperature === undefined && asked.parameters?.temperature === undefined) fields.push('temperature')
   if (asked.maxTokens === undefined) fields.push('maxTokens')

@@ -16,6 +16,7 @@ import type {
   ChatHooks,
   FinishReason,
   ModelMessage,
+  MessagePart,
   Conversations,
   Json,
   Mode,
@@ -158,7 +159,7 @@ export async function beginTurn(
     finish: undefined,
     clientCalls: [],
     dropped: [],
-    made: given ? [] : [userMessage(asked.message)],
+    made: given ? [] : [userMessage(asked.message, asked.parts)],
     aside: undefined,
     usage: { input: 0, output: 0, cached: 0, cacheWrite: 0, reasoning: 0 },
     toolsUsed: [],
@@ -196,13 +197,27 @@ function checkRequest(asked: TurnRequest, limit: number) {
     throw invalid('temperature', 'must be from 0 to 1', { value: temperature })
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
     throw invalid('max_tokens', 'must be an integer above 0', { value: maxTokens })
+  if (asked.parts && keep !== false) checkStored(asked.parts)
   checkCount('tool_budget', asked.toolBudget)
   checkCount('token_budget', asked.tokenBudget)
   checkCount('timeout_ms', asked.timeoutMs)
   if (keep === false && conversationId !== undefined) throw invalid('keep', 'cannot be false in a conversation')
 }
 
-function checkMessages({ message, messages = [], keep }: TurnRequest) {
+/** Characters of images and files in a turn that is stored: a store keeps 16 MiB for each turn, with its answer. */
+const MOST_STORED = 12 * 1024 * 1024
+
+function checkStored(parts: NonNullable<TurnRequest['parts']>) {
+  const count = parts.reduce((sum, { data }) => sum + data.length, 0)
+  if (count > MOST_STORED)
+    throw invalid('parts', `must have at most ${MOST_STORED} characters of base64 in a conversation, have ${count}`, {
+      limit: MOST_STORED,
+      count,
+    })
+}
+
+function checkMessages({ message, messages = [], parts, keep }: TurnRequest) {
+  if (parts) throw invalid('parts', 'cannot be used in a turn with messages')
   if (message !== '') throw invalid('message', 'must be empty in a turn with messages')
   if (keep !== false) throw invalid('messages', 'cannot be used in a conversation')
   const last = messages.at(-1)
@@ -382,4 +397,7 @@ function jsonIn(text: string): Json | undefined {
   }
 }
 
-const userMessage = (text: string): StoredMessage => ({ role: 'user', parts: [{ type: 'text', text }] })
+const userMessage = (text: string, more: readonly MessagePart[] = []): StoredMessage => ({
+  role: 'user',
+  parts: [{ type: 'text', text }, ...more],
+})

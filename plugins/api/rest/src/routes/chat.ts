@@ -18,8 +18,8 @@ import {
   TIME,
   words,
 } from '@svc/api-types'
-import type { JsonSchema } from '@svc/core'
-import type { Chat, Http, Route, TurnStreams } from '@svc/core/contracts'
+import { type CallContext, type JsonSchema, type SlotView, svcError } from '@svc/core'
+import type { Chat, Http, Mode, Route, Selection, TurnRequest, TurnStreams } from '@svc/core/contracts'
 import { framesOf } from '../frames.ts'
 import { afterOf } from '../run-schemas.ts'
 
@@ -27,6 +27,8 @@ const tokensUsed = object({ input: INTEGER, output: INTEGER, total: INTEGER, cac
 
 const index: JsonSchema = { type: 'integer', minimum: 0, description: 'Index of the token in this stream.' }
 const result: JsonSchema = { description: 'The result of the tool: JSON if it is structured, otherwise text.' }
+
+const data: JsonSchema = { description: 'The reply as data, of a turn with response_schema.' }
 
 type Fields = Parameters<typeof object>[0]
 
@@ -48,8 +50,11 @@ const FIELDS: {
     model: STRING,
     tokens_used: tokensUsed,
     duration_ms: INTEGER,
+    data,
   },
 }
+/** Fields that not every event of its type has. */
+const OPTIONAL: readonly string[] = ['data']
 
 const MEANINGS: { readonly [K in ChatEvent['type']]: string } = {
   start: 'The turn has begun. turn_id names it to the routes that continue or cancel its stream.',
@@ -66,7 +71,8 @@ const nameOf = (type: string) => `${type.replaceAll(/(?:^|_)(\w)/g, (_, letter: 
 
 const eventSchema = (type: ChatEvent['type']): JsonSchema => {
   const fields: Fields = { type: { const: type }, ...FIELDS[type] }
-  return { title: nameOf(type), description: MEANINGS[type], ...(object(fields) as object) }
+  const required = Object.keys(fields).filter(name => !OPTIONAL.includes(name))
+  return { title: nameOf(type), description: MEANINGS[type], ...(object(fields, required) as object) }
 }
 
 /** The data of an event of the chat stream. */
@@ -74,6 +80,19 @@ export const CHAT_EVENT: JsonSchema = {
   title: 'ChatEvent',
   oneOf: (Object.keys(FIELDS) as ChatEvent['type'][]).map(eventSchema),
 }
+
+const MOST_PARTS = 32
+
+const part = object(
+  {
+    type: words('image', 'file'),
+    media_type: { ...(text('The media type, such as image/png or application/pdf.') as object), maxLength: 200 },
+    data: text('The content in base64.'),
+    name: { ...(text('The name of the file.') as object), maxLength: 500 },
+  },
+  ['type', 'media_type', 'data']
+)
+const budget = (description: string): JsonSchema => ({ type: 'integer', minimum: 0, description })
 
 const fields = {
   message: text('The message of the user.'),
@@ -87,6 +106,21 @@ const fields = {
     maxItems: 1_000,
     description: 'Names of tools. Default: the tools of the profile, otherwise of the mode. An empty list disables tools.',
   },
+  profile: text('A profile for this turn.'),
+  mode: text('A mode for this turn. One that allows more than the mode of the server requires the scope admin.'),
+  system: { ...(text('Replaces the system prompt of the profile.') as object), maxLength: 200_000 },
+  response_schema: {
+    ...(OBJECT as object),
+    description:
+      'JSON Schema of the reply, which is then also in data. The model gets one chance to correct a reply that does not match.',
+  },
+  parts: {
+    ...(list(part) as object),
+    maxItems: MOST_PARTS,
+    description: 'Images and files beside the message. A model that does not take them fails.',
+  },
+  tool_budget: budget('Maximum tool calls of the turn, within the limit of the mode.'),
+  token_budget: budget('Maximum input and output tokens of all model steps together.'),
 }
 const chatBody = object(fields, ['message'])
 
@@ -128,7 +162,7 @@ const toolUse = object(
   ['tool', 'call_id', 'arguments', 'success', 'duration_ms']
 )
 
-const chatReply = object({
+const replyFields = {
   success: BOOLEAN,
   response: STRING,
   provider: STRING,
@@ -137,7 +171,8 @@ const chatReply = object({
   tokens_used: tokensUsed,
   duration_ms: INTEGER,
   tools_used: list(toolUse),
-})
+}
+const chatReply = object({ ...replyFields, data }, Object.keys(replyFields))
 
 const stream = {
   '200': {
@@ -150,8 +185,12 @@ const stream = {
 
 interface ChatRouteOptions {
   readonly chat: Chat
+  readonly selection: Selection
+  readonly modes: SlotView<Mode>
   readonly turnStreams: TurnStreams
   readonly http: Http
+  /** Maximum bytes of a body. */
+  readonly chatBodyLimit: number
 }
 
 /** `POST /api/v1/chat` and its stream, which can be continued and cancelled. */
@@ -160,7 +199,20 @@ export const createChatRoutes = (parts: ChatRouteOptions): Record<string, Route>
   ...streamRoutes(parts),
 })
 
-function replyRoutes({ chat }: ChatRouteOptions): Record<string, Route> {
+/** Checks the mode of a turn. Throws FORBIDDEN for one that allows more than that of the server, unless the caller is an administrator. */
+async function checkMode({ mode }: TurnRequest, { selection, modes }: ChatRouteOptions, ctx: CallContext): Promise<void> {
+  const { scopes } = ctx.principal
+  if (mode === undefined || scopes.includes('admin') || scopes.includes('*')) return
+  const current = await selection.mode(ctx)
+  const allowed = modes.get(current)?.effects ?? []
+  if (modes.get(mode)?.effects.every(effect => allowed.includes(effect)) === false)
+    throw svcError('FORBIDDEN', `the mode "${mode}" allows more than the mode of the server`, {
+      details: { field: 'mode', value: mode, mode: current, required_scope: 'admin' },
+    })
+}
+
+function replyRoutes(parts: ChatRouteOptions): Record<string, Route> {
+  const { chat } = parts
   return {
     chat: {
       method: 'POST',
@@ -169,7 +221,12 @@ function replyRoutes({ chat }: ChatRouteOptions): Record<string, Route> {
       scope: 'chat',
       body: chatBody,
       responses: ok('The reply.', chatReply),
-      handle: async ({ body }, ctx) => ({ body: replyOf(await chat.reply(turnOf(body as unknown as ChatBody), ctx)) }),
+      bodyLimit: parts.chatBodyLimit,
+      async handle({ body }, ctx) {
+        const turn = turnOf(body as unknown as ChatBody)
+        if (turn.mode !== undefined) await checkMode(turn, parts, ctx)
+        return { body: replyOf(await chat.reply(turn, ctx)) }
+      },
     },
     chat_answer: {
       method: 'POST',
@@ -186,7 +243,12 @@ function replyRoutes({ chat }: ChatRouteOptions): Record<string, Route> {
   }
 }
 
-const streamRoutes = ({ turnStreams, http }: ChatRouteOptions): Record<string, Route> => ({
+async function* after<T>(check: Promise<void>, begin: () => AsyncIterable<T>): AsyncGenerator<T, void> {
+  await check
+  yield* begin()
+}
+
+const streamRoutes = (parts: ChatRouteOptions): Record<string, Route> => ({
   chat_stream: {
     method: 'POST',
     path: '/api/v1/chat/stream',
@@ -195,9 +257,13 @@ const streamRoutes = ({ turnStreams, http }: ChatRouteOptions): Record<string, R
     body: streamBody,
     responses: stream,
     streams: 'text/event-stream',
+    bodyLimit: parts.chatBodyLimit,
     stream({ body }, ctx) {
-      const { detach: isDetached = false, ...asked } = body as unknown as ChatBody & { readonly detach?: boolean }
-      return framesOf(turnStreams.begin(turnOf(asked), { detach: isDetached }, ctx), 0, http, ctx)
+      const { detach: isDetached = false } = body as { readonly detach?: boolean }
+      const turn = turnOf(body as unknown as ChatBody)
+      const begin = () => framesOf(parts.turnStreams.begin(turn, { detach: isDetached }, ctx), 0, parts.http, ctx)
+      // a second generator would cost time for each token
+      return turn.mode === undefined ? begin() : after(checkMode(turn, parts, ctx), begin)
     },
   },
   chat_resume: {
@@ -212,7 +278,7 @@ const streamRoutes = ({ turnStreams, http }: ChatRouteOptions): Record<string, R
     streams: 'text/event-stream',
     stream({ params, query, headers }, ctx) {
       const after = afterOf(headers, query.after)
-      return framesOf(turnStreams.resume(params.turn_id!, after, ctx), after, http, ctx)
+      return framesOf(parts.turnStreams.resume(params.turn_id!, after, ctx), after, parts.http, ctx)
     },
   },
   chat_cancel: {
@@ -224,7 +290,7 @@ const streamRoutes = ({ turnStreams, http }: ChatRouteOptions): Record<string, R
     scope: 'chat',
     responses: ok('The turn is cancelled.', object({ success: BOOLEAN })),
     async handle({ params }, ctx) {
-      await turnStreams.cancel(params.turn_id!, ctx)
+      await parts.turnStreams.cancel(params.turn_id!, ctx)
       return { body: { success: true } }
     },
   },
