@@ -60,6 +60,8 @@ export interface TurnRequest {
   readonly tools?: readonly string[]
   /** A reader answers `ask` events with `Chat.answer`. Otherwise tool calls that need approval are denied. */
   readonly interactive?: boolean
+  /** With `interactive`: the reader also answers `ask` events with a `form`. Otherwise tools get no answer of a user. */
+  readonly forms?: boolean
   /** Profile and mode for this turn. A profile that is named here takes precedence over an override. */
   readonly profile?: string
   readonly mode?: string
@@ -136,12 +138,17 @@ export type TurnEvent =
       readonly arguments: { readonly [name: string]: Json | undefined }
     }
   | {
-      /** Asks whether a tool call is allowed, in interactive turns only. The call waits for `Chat.answer`. */
+      /**
+       * Asks whether a tool call is allowed, or for what a running tool wants to know; in interactive turns only. The call waits for
+       * `Chat.answer`.
+       */
       readonly type: 'ask'
       readonly tool: string
       readonly callId: string
       readonly arguments: { readonly [name: string]: Json | undefined }
       readonly question: string
+      /** What the tool wants to know: a form by its JSON Schema (an object of plain values), or a page to open. */
+      readonly form?: { readonly schema: JsonSchema } | { readonly url: string }
     }
   | {
       readonly type: 'tool_result'
@@ -220,9 +227,12 @@ export interface ChatHooks {
 export interface ToolAnswer {
   readonly requestId: string
   readonly callId: string
+  /** For a form: whether the user has filled it in. */
   readonly allow: boolean
   /** Passed to the model when the call is denied. */
   readonly reason?: string
+  /** The content of a form. */
+  readonly content?: { readonly [field: string]: Json | undefined }
 }
 
 /**
@@ -238,7 +248,7 @@ export interface Chat {
   stream(turn: TurnRequest, ctx: CallContext): AsyncIterable<TurnEvent>
   /** Throws every error, before or after `start`. */
   reply(turn: TurnRequest, ctx: CallContext): Promise<TurnReply>
-  /** Answers an `ask` event, whichever worker runs the turn. Only the principal of the turn can. Throws QUESTION_UNKNOWN. */
+  /** Answers an `ask` event, whichever worker runs the turn. Only the principal of the turn can. Throws QUESTION_UNKNOWN, and INVALID_VALUE for content that does not match the form; the question stays open then. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
 }
 

@@ -43,6 +43,8 @@ export interface ChatBody {
   readonly token_budget?: number
   /** Only for streams: the client answers `ask` events. */
   readonly interactive?: boolean
+  /** With `interactive`: the client also answers forms. */
+  readonly forms?: boolean
 }
 
 /** Converts the body of a chat request to a request of the chat service. Unknown fields are dropped. Throws INVALID_VALUE. */
@@ -63,6 +65,7 @@ export function turnOf(body: ChatBody): TurnRequest {
     responseSchema: body.response_schema,
     parts: parts?.map(partOf),
     interactive: body.interactive || undefined,
+    forms: body.forms || undefined,
   }
   const named = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   return { ...(named as Partial<TurnRequest>), message }
@@ -83,13 +86,15 @@ export interface AnswerBody {
   readonly call_id: string
   readonly allow: boolean
   readonly reason?: string
+  readonly content?: ToolAnswer['content']
 }
 
-export const answerOf = ({ request_id: requestId, call_id: callId, allow, reason }: AnswerBody): ToolAnswer => ({
+export const answerOf = ({ request_id: requestId, call_id: callId, allow, reason, content }: AnswerBody): ToolAnswer => ({
   requestId,
   callId,
   allow,
   ...(reason === undefined ? {} : { reason }),
+  ...(content === undefined ? {} : { content }),
 })
 
 /** The body of a chat reply. */
@@ -133,6 +138,7 @@ export type ChatEvent =
       readonly call_id: string
       readonly arguments: ToolUse['arguments']
       readonly question: string
+      readonly form?: Extract<TurnEvent, { type: 'ask' }>['form']
     }
   | {
       readonly type: 'tool_result'
@@ -173,8 +179,8 @@ export function eventOf(event: PlainEvent): ChatEvent {
     case 'tool_call':
       return { type: event.type, tool: event.tool, call_id: event.callId, arguments: event.arguments }
     case 'ask': {
-      const { type, tool, callId, arguments: given, question } = event
-      return { type, tool, call_id: callId, arguments: given, question }
+      const { type, tool, callId, arguments: given, question, form } = event
+      return { type, tool, call_id: callId, arguments: given, question, ...(form ? { form } : {}) }
     }
     case 'tool_result': {
       const { type, tool, callId, success, result, error, durationMs } = event

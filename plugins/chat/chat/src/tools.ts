@@ -1,13 +1,17 @@
 import { type CallContext, codeOf, type SchemaProblem, type Log, messageOf, redactData, redactText, withTimeout } from '@svc/core'
 import {
   type ContentPart,
+  type InputRequest,
+  type Json,
   type Tool,
   type ToolCall,
   type ToolCallPart,
   ToolCompleted,
+  type ToolDialog,
   ToolFailed,
   type ToolResult,
   type ToolResultPart,
+  type ToolStep,
   type ToolUse,
   type ToolVerdict,
   type TurnEvent,
@@ -16,6 +20,7 @@ import { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWit
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
 import type { PersonAnswer } from './questions.ts'
+import { LONGEST_QUESTION, type QuestionForm, questionForm } from './question-form.ts'
 import { addCalled, failure, toolIn } from './tool-list.ts'
 import type { ChatServices, Turn } from './turn.ts'
 
@@ -50,10 +55,7 @@ export async function* runTools(
   if (isShown) for (const outcome of outcomes) yield resultEvent(outcome)
 }
 
-type Ask = (
-  call: ToolCallPart,
-  ...about: Parameters<NonNullable<ToolUseOptions['ask']>>
-) => ReturnType<NonNullable<ToolUseOptions['ask']>>
+type Ask = (call: ToolCallPart, ...about: Parameters<AskPerson>) => ReturnType<AskPerson>
 
 function runAll(
   services: ChatServices,
@@ -64,6 +66,7 @@ function runAll(
 ): Promise<ToolOutcome[]> {
   const { config, hooks, log, tools, events } = services
   const shared = {
+    forms: turn.asked.forms === true,
     conversationId: turn.open.conversationId,
     mode: turn.selected.mode,
     limits: { timeoutMs: config.tool_timeout_ms, until: turn.until, resultLimit: config.tool_result_limit },
@@ -73,7 +76,7 @@ function runAll(
   const granted = grantedCalls(calls, turn, Math.max(0, budgetOf(services, turn) - countUsed(turn)))
   return inOrder(calls, config.max_parallel_tools, async part => {
     ctx.signal.throwIfAborted()
-    const asking = ask && ((args: Arguments, question: string) => ask(part, args, question))
+    const asking: AskPerson | undefined = ask && ((args, question, form) => ask(part, args, question, form))
     const own = turn.keys ? { ...ctx, idempotencyKey: turn.keys.of(part) } : ctx
     const tool = toolIn(turn.list, part.tool)
     const plugin = tools.owner(part.tool)
@@ -124,10 +127,11 @@ async function* runAsking(
   const callContext = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
   const questions: TurnEvent[] = []
   let questionAdded = Promise.withResolvers<void>()
-  const ask: Ask = (call, args, question) => {
+  const ask: Ask = (call, args, question, form) => {
     const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
-    const answer = services.questions.ask(call.id, waitMs, callContext)
-    questions.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question })
+    const answer = services.questions.ask(call.id, waitMs, callContext, form?.check)
+    const shown = form ? { form: form.shown } : {}
+    questions.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question, ...shown })
     questionAdded.resolve()
     return answer
   }
@@ -166,6 +170,9 @@ interface ToolOutcome {
   readonly result: ToolResult
 }
 
+/** Asks the person who reads the stream; returns `undefined` without an answer in time. */
+type AskPerson = (args: Arguments, question: string, form?: QuestionForm) => Promise<PersonAnswer | undefined>
+
 interface ToolUseOptions {
   readonly tool: Tool | undefined
   /** The plugin that added the tool. */
@@ -178,8 +185,10 @@ interface ToolUseOptions {
   /** A limit of the tool replaces `timeoutMs`. The turn always ends at `until` (`performance.now()`). */
   readonly limits: { readonly timeoutMs: number; readonly until: number; readonly resultLimit: number }
   readonly verdict: (call: ToolCall, ctx: CallContext) => Promise<ToolVerdict | undefined>
-  /** Asks the person who reads the stream; returns `undefined` without an answer in time. Absent without a stream. */
-  readonly ask: ((args: Arguments, question: string) => Promise<PersonAnswer | undefined>) | undefined
+  /** Absent without a stream. */
+  readonly ask: AskPerson | undefined
+  /** Whether that person answers forms. */
+  readonly forms: boolean
   readonly log: Log
 }
 
@@ -230,7 +239,12 @@ async function permitted(parts: ToolUseOptions, ctx: CallContext): Promise<Permi
   const question = questionOf(part.tool, tool, verdict)
   const denied = question === undefined ? undefined : await deniedBy(parts, given, question)
   if (denied !== undefined) return refused(`Not allowed: ${denied}`, given)
-  return { args: given, run: () => call(tool, given, parts.limits, ctx) }
+  const { ask } = parts
+  const asking = ask && parts.forms && tool.run ? { run: tool.run.bind(tool), ask } : undefined
+  return {
+    args: given,
+    run: () => (asking ? runWithForms(tool, asking, given, parts.limits, ctx) : call(tool, given, parts.limits, ctx)),
+  }
 }
 
 /** A failing tap denies the call. */
@@ -259,14 +273,50 @@ async function deniedBy({ ask }: ToolUseOptions, args: Arguments, question: stri
   return answer.allow ? undefined : (answer.reason ?? 'the user denied the call.')
 }
 
-function call(
+type Limits = ToolUseOptions['limits']
+
+/** Milliseconds for one call of a tool. */
+const limitFor = (tool: Tool, { timeoutMs, until }: Limits) =>
+  Math.max(0, Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, until - performance.now())))
+
+const call = (tool: Tool, args: Arguments, limits: Limits, ctx: CallContext): Promise<ToolResult> =>
+  withTimeout(limitFor(tool, limits), signal => tool.call(args, { ...ctx, signal }), ctx)
+
+/** Rounds of questions of one call. */
+const MOST_ROUNDS = 10
+
+/** Calls a tool that may ask the person. The time in which it waits for an answer does not count for its time limit. */
+async function runWithForms(
   tool: Tool,
+  { run, ask }: { readonly run: NonNullable<Tool['run']>; readonly ask: AskPerson },
   args: Arguments,
-  { timeoutMs, until }: ToolUseOptions['limits'],
+  limits: Limits,
   ctx: CallContext
 ): Promise<ToolResult> {
-  const limit = Math.max(0, Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, until - performance.now())))
-  return withTimeout(limit, signal => tool.call(args, { ...ctx, signal }), ctx)
+  let dialog: ToolDialog = { can: ['elicitation/create'] }
+  for (let round = 0; round <= MOST_ROUNDS; round++) {
+    const last = await withTimeout(limitFor(tool, limits), signal => lastStep(run(args, dialog, { ...ctx, signal })), ctx)
+    if (last.type === 'result') return last.result
+    const answers: Record<string, Json> = {}
+    for (const [key, request] of Object.entries(last.requests)) answers[key] = await answerTo(request, args, ask)
+    dialog = { can: dialog.can, answers, ...(last.state === undefined ? {} : { state: last.state }) }
+  }
+  return failure(`The tool asked the user more than ${MOST_ROUNDS} times.`)
+}
+
+/** The result of a call, or its questions. */
+async function lastStep(steps: AsyncIterable<ToolStep>): Promise<Extract<ToolStep, { type: 'result' | 'input' }>> {
+  for await (const step of steps) if (step.type === 'result' || step.type === 'input') return step
+  throw new TypeError('the tool ended without a result')
+}
+
+async function answerTo({ method, params = {} }: InputRequest, args: Arguments, ask: AskPerson): Promise<Json> {
+  if (method !== 'elicitation/create') throw new TypeError('the tool asks for something that svc does not offer')
+  const { message } = params
+  const form = await questionForm(params)
+  const answer = await ask(args, typeof message === 'string' ? message.slice(0, LONGEST_QUESTION) : '', form)
+  if (!answer) return { action: 'cancel' }
+  return answer.allow ? { action: 'accept', content: (answer.content ?? {}) as Json } : { action: 'decline' }
 }
 
 /** Returns the result within its limits; an error becomes a result. */

@@ -28,6 +28,11 @@ const tokensUsed = object({ input: INTEGER, output: INTEGER, total: INTEGER, cac
 const index: JsonSchema = { type: 'integer', minimum: 0, description: 'Index of the token in this stream.' }
 const result: JsonSchema = { description: 'The result of the tool: JSON if it is structured, otherwise text.' }
 
+const form: JsonSchema = {
+  ...(OBJECT as object),
+  description:
+    'What a running tool wants to know, for a client with forms: schema is the JSON Schema of the content of the answer, url a page to open.',
+}
 const data: JsonSchema = { description: 'The reply as data, of a turn with response_schema.' }
 
 type Fields = Parameters<typeof object>[0]
@@ -39,7 +44,7 @@ const FIELDS: {
   start: { turn_id: STRING, request_id: STRING, timestamp: TIME, conversation_id: STRING, provider: STRING, model: STRING },
   token: { content: STRING, index },
   tool_call: { tool: STRING, call_id: STRING, arguments: OBJECT },
-  ask: { tool: STRING, call_id: STRING, arguments: OBJECT, question: STRING },
+  ask: { tool: STRING, call_id: STRING, arguments: OBJECT, question: STRING, form },
   tool_result: { tool: STRING, call_id: STRING, success: BOOLEAN, result, error: nullable('string'), duration_ms: INTEGER },
   error: { error: STRING, error_code: STRING, details: OBJECT },
   end: {
@@ -54,13 +59,13 @@ const FIELDS: {
   },
 }
 /** Fields that not every event of its type has. */
-const OPTIONAL: readonly string[] = ['data']
+const OPTIONAL: readonly string[] = ['data', 'form']
 
 const MEANINGS: { readonly [K in ChatEvent['type']]: string } = {
   start: 'The turn has begun. turn_id names it to the routes that continue or cancel its stream.',
   token: 'A piece of the reply.',
   tool_call: 'A tool is about to run.',
-  ask: 'A tool call waits for permission; send it to POST /api/v1/chat/answer. Only in interactive turns.',
+  ask: 'A tool call waits for permission, or for the content of a form; send it to POST /api/v1/chat/answer. Only in interactive turns.',
   tool_result: 'The result of a tool call.',
   error: 'The turn failed after its start: an error record.',
   end: 'The turn has ended. Provider and model are the ones that replied.',
@@ -134,7 +139,11 @@ const detach = {
   description:
     'The turn continues without a reader until it ends. Otherwise it is cancelled chat.resume_s after its reader left.',
 }
-const streamBody = object({ ...fields, interactive, detach }, ['message'])
+const forms = {
+  ...(BOOLEAN as object),
+  description: 'With interactive: the client also answers ask events with a form. Otherwise tools get no answer of a user.',
+}
+const streamBody = object({ ...fields, interactive, forms, detach }, ['message'])
 
 const resumeQuery = object(
   {
@@ -153,6 +162,10 @@ const answerBody = object(
     call_id: text('The call_id of the ask event.'),
     allow: BOOLEAN,
     reason: { ...(STRING as object), maxLength: 1_000, description: 'The reason that the model gets if you deny the call.' },
+    content: {
+      ...(OBJECT as object),
+      description: 'The content of a form, as its schema says. If it does not match, the question stays open (400).',
+    },
   },
   ['request_id', 'call_id', 'allow']
 )
