@@ -20,3 +20,13 @@ export const here = (): CommandPlace => ({ home: svcHome(), cwd: process.cwd(), 
 /** The folder of the lock and the installed plugins: the svc home, or the build (`SVC_PLUGINS`). */
 export const setHome = ({ home, env }: Pick<CommandPlace, 'home' | 'env'> = here()): string =>
   env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
+
+let served: string | undefined
+
+/** Notes the configuration file that the server of this worker was started with. */
+export function noteServedFile(file: string | undefined): void {
+  served = file
+}
+
+/** The configuration file of the server, in a worker that was started with one. */
+export const servedFile = (): string | undefined => served

@@ -5,6 +5,7 @@ const CURATED = [
   '@svc/plugin-http',
   '@svc/plugin-rest',
   '@svc/plugin-admin-api',
+  '@svc/plugin-manager',
   '@svc/plugin-openai-api',
   '@svc/plugin-anthropic-api',
   '@svc/plugin-gemini-api',

@@ -239,7 +239,9 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       '/api/v1/capabilities/recommend?task_type=code',
       '/api/v1/events?after=x',
       '/api/v1/series?metric=requests',
-      '/api/v1/traces/t'
+      '/api/v1/traces/t',
+      '/api/v1/plugins',
+      '/api/v1/plugins/p'
     )
     .map(get),
   workflows: [
@@ -260,6 +262,8 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     { method: 'PATCH', path: '/api/v1/webhooks/w', body: {} },
     remove('/api/v1/webhooks/w'),
     ...['test', 'deliveries/d/retry'].map(what => post(`/api/v1/webhooks/w/${what}`, undefined)),
+    post('/api/v1/plugins/plans', { action: 'disable', name: 'p' }),
+    post('/api/v1/plugins/plans/h/apply', undefined),
   ],
 }
 
@@ -276,6 +280,8 @@ const templateOf = (path: string) =>
     .replace('/tools/t', '/tools/{name}')
     .replace(/^(\/v1(?:beta)?)\/models\/local\/.*$/, '$1/models/{name}')
     .replace('/traces/t', '/traces/{id}')
+    .replace(/\/plugins\/p$/, '/plugins/{name}')
+    .replace('/plans/h', '/plans/{hash}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 

@@ -1,4 +1,56 @@
-import { definePlugin } from '@svc/core'
+import { resolve } from 'node:path'
+import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
+import { JobKinds, Jobs, Peers, PluginSet, Store } from '@svc/core/contracts'
+import { openSpace } from '@svc/storage-kit'
+import { APPLY, createPluginPlans, SPACE, withoutPlans } from './plugin-plans.ts'
+import { createPluginSet } from './plugin-set.ts'
+import { createPluginStates } from './plugin-states.ts'
+import { publishDifference } from './set-events.ts'
+import { readLock } from './set/lock.ts'
 
-/** Adds only commands: a server does not load this plugin. */
-export default definePlugin({ setup() {} })
+/** The folder of the lock: the svc home, or the build. */
+const setHome = () => (process.env.SVC_PLUGINS ? resolve(process.env.SVC_PLUGINS) : svcHome())
+const installed = async () => (await readLock(setHome())).plugins
+
+/** When the server listens, its workers reach each other. */
+const AFTER_SERVING = 2_000
+
+/** Shows the plugins of the server, and changes the installed ones in jobs. Its commands are in `src/commands`. */
+export default definePlugin({
+  requires: { host: Host, events: Events },
+  optional: { store: Store, jobs: Jobs, peers: Peers },
+  provides: PluginSet,
+  async setup(scope, { host, events, store, jobs, peers }) {
+    const { log } = scope
+    const states = createPluginStates(host, peers)
+    if (peers) {
+      scope.tap(Peers.hooks.metrics, states.own)
+      scope.tap(Peers.hooks.inherit, states.inherit)
+    }
+    const lasting = systemContext(scope.signal, 'plugins')
+    const { clusterId, serverId } = await host.report(lasting)
+    const plansOf = async () => {
+      if (process.env.SVC_PLUGINS) return withoutPlans('its plugins are a part of its build')
+      if (peers === undefined) return withoutPlans('it runs without a supervisor, so it cannot reload')
+      if (store === undefined || jobs === undefined) return withoutPlans('it has no background jobs')
+      if (clusterId !== serverId) return withoutPlans('it is a server of a cluster; change each of its servers')
+      return createPluginPlans({ store, jobs })
+    }
+    const plans = await plansOf()
+    if (plans.kind) scope.add(JobKinds, APPLY, plans.kind)
+    if (peers && store) {
+      await openSpace(store, SPACE, {}, lasting)
+      scope.tap(
+        Host.hooks.ready,
+        async () => {
+          const publish = async () =>
+            publishDifference({ store, events, log }, await host.report(lasting), await installed(), lasting)
+          publish().catch((err: unknown) => log.warn({ err }, 'failed to compare the plugins with the former ones'))
+          return undefined
+        },
+        { stage: AFTER_SERVING }
+      )
+    }
+    return createPluginSet({ host, states, installed, plans })
+  },
+})

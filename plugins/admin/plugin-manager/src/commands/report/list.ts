@@ -5,7 +5,8 @@ import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
 import { lockedFacts } from '../change/proposal-text.ts'
 import { idleOf } from './plugin-state.ts'
-import { countOf, type LoadedPlugins, isCurated, originOf, type PluginTree, treeText } from './tree-text.ts'
+import { isCurated } from '../../plugin-states.ts'
+import { countOf, type LoadedPlugins, originOf, type PluginTree, treeText } from './tree-text.ts'
 
 interface ShowOptions {
   readonly port?: number | undefined
