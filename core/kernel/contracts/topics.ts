@@ -110,7 +110,7 @@ export interface PluginEventData {
 /** An isolated plugin exits too often, so no worker starts it again until the next reload. */
 export const PluginQuarantined = defineTopic<PluginEventData>('PLUGIN', 'plugin_quarantined')
 
-/** A change of the installed plugins that a server has loaded. Its workers publish it once, whoever made the change. */
+/** A change of the installed plugins that a server has loaded. Its workers publish it once, also for a change by a command. */
 export interface PluginChangeData {
   readonly plugin: string
   readonly version: string

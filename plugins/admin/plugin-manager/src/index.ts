@@ -1,4 +1,5 @@
-import { resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import { JobKinds, Jobs, Peers, PluginSet, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
@@ -6,11 +7,17 @@ import { APPLY, createPluginPlans, SPACE, withoutPlans } from './plugin-plans.ts
 import { createPluginSet } from './plugin-set.ts'
 import { createPluginStates } from './plugin-states.ts'
 import { publishDifference } from './set-events.ts'
-import { readLock } from './set/lock.ts'
+import type { LockedPlugin } from './set/lock.ts'
 
 /** The folder of the lock: the svc home, or the build. */
 const setHome = () => (process.env.SVC_PLUGINS ? resolve(process.env.SVC_PLUGINS) : svcHome())
-const installed = async () => (await readLock(setHome())).plugins
+
+/** The installed plugins. Most homes have none, and read no more than whether there is a lock. */
+async function installed(): Promise<readonly LockedPlugin[]> {
+  const home = setHome()
+  if (!existsSync(join(home, 'svc-plugins.lock'))) return []
+  return (await (await import('./set/lock.ts')).readLock(home)).plugins
+}
 
 /** When the server listens, its workers reach each other. */
 const AFTER_SERVING = 2_000

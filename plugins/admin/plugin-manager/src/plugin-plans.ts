@@ -88,27 +88,31 @@ export function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
         })
       return job
     },
-    kind: {
-      description:
-        'Applies a plan of the installed plugins, and reloads the server. Rolls back when it cannot start with the change.',
-      input: {
-        type: 'object',
-        properties: { hash: { type: 'string', pattern: '^[0-9a-f]{64}$' } },
-        required: ['hash'],
-        additionalProperties: false,
-      },
-      concurrency: 1,
-      timeoutMs: 15 * 60_000,
-      attempts: 3,
-      async *run(task, ctx) {
-        const { hash } = task.input as { readonly hash: string }
-        const { record } = await read(hash, ctx)
-        const { applyOnServer } = await onServer()
-        yield* reported(report => applyPatiently(() => applyOnServer(record, { signal: ctx.signal, report }), ctx))
-      },
-    },
+    kind: createKind(async (hash, ctx) => (await read(hash, ctx)).record),
   }
 }
+
+/** The job kind, whose input names a plan. */
+const createKind = (recordOf: (hash: string, ctx: CallContext) => Promise<PlanRecord>): JobKind => ({
+  description:
+    'Applies a plan of the installed plugins, and reloads the server. Rolls back when it cannot start with the change.',
+  input: {
+    type: 'object',
+    properties: { hash: { type: 'string', pattern: '^[0-9a-f]{64}$' } },
+    required: ['hash'],
+    additionalProperties: false,
+  },
+  concurrency: 1,
+  timeoutMs: 15 * 60_000,
+  attempts: 3,
+  async *run(task, ctx) {
+    const { hash } = task.input as { readonly hash: string }
+    const { applyOnServer } = await onServer()
+    const apply = async (report: (message: string) => void) =>
+      applyOnServer(await recordOf(hash, ctx), { signal: ctx.signal, report })
+    yield* reported(report => applyPatiently(() => apply(report), ctx))
+  },
+})
 
 async function onServer(): Promise<ChangeOnServer> {
   try {
