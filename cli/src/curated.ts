@@ -9,6 +9,7 @@ const CURATED = [
   '@svc/plugin-openai-api',
   '@svc/plugin-anthropic-api',
   '@svc/plugin-gemini-api',
+  '@svc/plugin-agui',
   '@svc/plugin-connect',
   '@svc/plugin-docs-page',
   '@svc/plugin-acp',

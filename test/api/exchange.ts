@@ -226,6 +226,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     ...['/v1beta', '/v1'].map(version => post(`${version}/models/local/local-1:generateContent`, GEMINI_BODY)),
     get('/v1beta/models'),
     get('/v1beta/models/local/local-1'),
+    post('/api/v1/agui/default', { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'hi' }] }),
     post('/v1/chat/completions', { model: 'local/local-1', messages: [{ role: 'user', content: 'hi' }] }),
     post('/v1/embeddings', { model: 'local/local-1', input: 'hi' }),
     post('/v1/responses', { model: 'local/local-1', input: 'hi', store: false }),
@@ -282,6 +283,7 @@ const templateOf = (path: string) =>
     .replace('/traces/t', '/traces/{id}')
     .replace(/\/plugins\/p$/, '/plugins/{name}')
     .replace('/plans/h', '/plans/{hash}')
+    .replace('/agui/default', '/agui/{profile}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 

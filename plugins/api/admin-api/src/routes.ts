@@ -1,7 +1,7 @@
 import { withClosedQuery } from '@svc/api-types'
-import type { CallContext, Events, Log } from '@svc/core'
+import type { Events, Log } from '@svc/core'
 import type { Jobs, PluginSet, Route } from '@svc/core/contracts'
-import { type Change, publishChange } from '@svc/plugin-kit'
+import { type Publish, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
 import { createPluginRoutes } from './routes/plugins.ts'
 
@@ -11,9 +11,6 @@ export interface RouteOptions {
   readonly jobs?: Jobs | undefined
   readonly pluginSet?: PluginSet | undefined
 }
-
-/** Publishes a change as an event of the category `audit`. */
-export type Publish = (change: Change, ctx: CallContext) => void
 
 /** The routes of the management API by name. */
 export function createRoutes({ events, log, jobs, pluginSet }: RouteOptions): Record<string, Route> {

@@ -1,7 +1,7 @@
 import { BOOLEAN, INTEGER, list, NUMBER, nullable, OBJECT, object, ok, STRING, TIME, words } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Json, PluginChange, PluginSet, Route } from '@svc/core/contracts'
-import type { Publish } from '../routes.ts'
+import type { Publish } from '@svc/plugin-kit'
 import { JOB, jobRecord } from './jobs.ts'
 
 const PATH = '/api/v1/plugins'
