@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import { JobKinds, Jobs, Peers, PluginSet, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
-import { APPLY, createPluginPlans, SPACE, withoutPlans } from './plugin-plans.ts'
+import { APPLY, plansFor, SPACE } from './plugin-plans.ts'
 import { createPluginSet } from './plugin-set.ts'
 import { createPluginStates } from './plugin-states.ts'
 import { publishDifference } from './set-events.ts'
@@ -35,15 +35,7 @@ export default definePlugin({
       scope.tap(Peers.hooks.inherit, states.inherit)
     }
     const lasting = systemContext(scope.signal, 'plugins')
-    const { clusterId, serverId } = await host.report(lasting)
-    const plansOf = async () => {
-      if (process.env.SVC_PLUGINS) return withoutPlans('its plugins are a part of its build')
-      if (peers === undefined) return withoutPlans('it runs without a supervisor, so it cannot reload')
-      if (store === undefined || jobs === undefined) return withoutPlans('it has no background jobs')
-      if (clusterId !== serverId) return withoutPlans('it is a server of a cluster; change each of its servers')
-      return createPluginPlans({ store, jobs })
-    }
-    const plans = await plansOf()
+    const plans = plansFor(await host.report(lasting), { store, jobs, peers })
     if (plans.kind) scope.add(JobKinds, APPLY, plans.kind)
     if (peers && store) {
       await openSpace(store, SPACE, {}, lasting)

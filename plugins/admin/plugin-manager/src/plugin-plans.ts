@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
-import { type CallContext, codeOf, svcError } from '@svc/core'
-import type { Job, JobKind, Jobs, JobStep, Json, PluginChange, PluginPlan, Space, Store } from '@svc/core/contracts'
+import { type CallContext, codeOf, type HostReport, svcError } from '@svc/core'
+import type { Job, JobKind, Jobs, JobStep, Json, Peers, PluginChange, PluginPlan, Space, Store } from '@svc/core/contracts'
 import { changesImpossible, forClients, isLasting, planChanged, plainText, planUnknown } from './errors.ts'
 
 /** The job kind that applies plans. */
@@ -15,7 +15,7 @@ const [MOST, LASTS_MS, APPLIED_MS] = [32, 10 * 60_000, 24 * 3_600_000]
 const BUSY_TRIES = 30
 
 /** Plans and applies changes on this machine: `src/commands/change/on-server.ts`, which needs the command line. */
-export type ChangeOnServer = typeof import('./commands/change/on-server.ts')
+type ChangeOnServer = typeof import('./commands/change/on-server.ts')
 
 interface PlanRecord {
   readonly change: PluginChange
@@ -38,14 +38,32 @@ export interface PluginPlans {
   readonly kind?: JobKind
 }
 
+interface ServerServices {
+  readonly store: Store | undefined
+  readonly jobs: Jobs | undefined
+  readonly peers: Peers | undefined
+}
+
+/** The plans of this server, which say why there are none where changes are impossible. */
+export function plansFor(
+  { clusterId, serverId }: Pick<HostReport, 'clusterId' | 'serverId'>,
+  { store, jobs, peers }: ServerServices
+): PluginPlans {
+  if (process.env.SVC_PLUGINS) return withoutPlans('its plugins are a part of its build')
+  if (peers === undefined) return withoutPlans('it runs without a supervisor, so it cannot reload')
+  if (store === undefined || jobs === undefined) return withoutPlans('it has no background jobs')
+  if (clusterId !== serverId) return withoutPlans('it is a server of a cluster; change each of its servers')
+  return createPluginPlans({ store, jobs })
+}
+
 /** For a server whose plugins cannot be changed over HTTP. */
-export const withoutPlans = (reason: string): PluginPlans => ({
+const withoutPlans = (reason: string): PluginPlans => ({
   plan: () => Promise.reject(changesImpossible(reason)),
   apply: () => Promise.reject(changesImpossible(reason)),
 })
 
 /** The plans in the store, which all workers share, and the jobs that apply them. */
-export function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
+function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
   const read = async (hash: string, ctx: CallContext): Promise<{ record: PlanRecord; version: number }> => {
     const stored = await store.get(COLLECTION, hash, ctx)
     const record = stored?.value as unknown as PlanRecord | undefined

@@ -12,7 +12,8 @@ import {
 import { changeRecord } from '@svc/storage-kit/records'
 import type { LockedPlugin } from './set/lock.ts'
 
-export const COLLECTION = 'plugin_sets'
+/** What servers of each home have loaded last. */
+const COLLECTION = 'plugin_sets'
 
 /** The set that a server of this home has loaded last. */
 interface LoadedSet {
