@@ -21,12 +21,8 @@ export const here = (): CommandPlace => ({ home: svcHome(), cwd: process.cwd(), 
 export const setHome = ({ home, env }: Pick<CommandPlace, 'home' | 'env'> = here()): string =>
   env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
 
-let served: string | undefined
+/** The variable with the configuration file of a server. It has not the form SVC_A__B, so it is not configuration. */
+export const SERVED_FILE = 'SVC_SERVED_FILE'
 
-/** Notes the configuration file that the server of this worker was started with. */
-export function noteServedFile(file: string | undefined): void {
-  served = file
-}
-
-/** The configuration file of the server, in a worker that was started with one. */
-export const servedFile = (): string | undefined => served
+/** The configuration file of the server, in a worker of one that was started with a file. */
+export const servedFile = (): string | undefined => process.env[SERVED_FILE]

@@ -1,5 +1,5 @@
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -65,8 +65,12 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
       npm_config_userconfig: join(folder, 'npmrc'),
       HOME: folder,
     }
-    await configureFew(folder, { plugins: [fileURLToPath(new URL('../support/stuck.ts', import.meta.url))] }, NEEDED)
-    service = await startService({ home, cwd: folder, env: { ...AUTH, ...npm }, args: ['--workers', '2'] })
+    const plugins = [fileURLToPath(new URL('../support/stuck.ts', import.meta.url))]
+    await configureFew(folder, { plugins, server: { auth: { api_key_env: 'SVC_API_KEY' } } }, NEEDED)
+    // a server whose configuration only its flag names
+    const cwd = await mkdtemp(join(folder, 'elsewhere-'))
+    const args = ['--workers', '2', '--config', join(folder, 'svc.config.json')]
+    service = await startService({ home, cwd, env: { ...AUTH, ...npm }, args })
     await service.seen(/"event":"worker_ready"/)
     for (const [name, scope] of Object.entries({ reader: 'read', root: 'read,chat,admin', other: 'read,chat' }))
       tokens[name] = (await runSvc(['tokens', 'create', '--name', name, '--scope', scope], { home, cwd: folder })).out.trim()
@@ -268,9 +272,32 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
     expect((await readLock(home)).plugins[0]).to.deep.include({ version: '1.1.0' })
   })
 
+  it('survive the death of the worker that applies a plan, whose job another worker ends', async () => {
+    const made = await plan({ action: 'install', name: TIDES, version: '1.2.0' })
+    const answer = await send('POST', `${PLUGINS}/plans/${made.hash}/apply`)
+    const note = join(home, 'plugins', 'changing.json')
+    const isTried = () =>
+      existsSync(join(home, 'svc-plugins.lock')) && /"before":/.test(readFileSync(join(home, 'svc-plugins.lock'), 'utf8'))
+    for (const end = Date.now() + 60_000; !isTried(); await sleep(2))
+      if (Date.now() > end) throw new Error('the change is never tried')
+    process.kill((JSON.parse(readFileSync(note, 'utf8')) as { pid: number }).pid, 'SIGKILL')
+    const job = await ended((answer.body as JobRecord).id)
+    expect([job.state, job.error], JSON.stringify(job)).to.deep.equal(['completed', null])
+    for (const reply of await tides()) expect(reply).to.contain('the tides of 1.2.0')
+    expect((await readLock(home)).plugins[0]).to.deep.include({ version: '1.2.0' })
+  })
+
+  it('are planned one after the other: a second one is asked to wait', async () => {
+    const bodies = ['1.1.0', '1.3.0'].map(version => ({ action: 'install', name: TIDES, version }))
+    const answers = await Promise.all(bodies.map(body => send('POST', `${PLUGINS}/plans`, { body })))
+    const [late] = answers.filter(({ status }) => status !== 201)
+    expect(answers.map(({ status }) => status).sort()).to.deep.equal([201, 503])
+    expect(problemOf(late!).error).to.match(/^another command is changing the plugins/)
+  })
+
   it('are uninstalled in the same way', async () => {
     const made = await plan({ action: 'uninstall', name: TIDES })
-    expect(made.changes).to.deep.equal([{ name: TIDES, version: '1.1.0', to: 'removed' }])
+    expect(made.changes).to.deep.equal([{ name: TIDES, version: '1.2.0', to: 'removed' }])
     expect((await apply(made)).state).to.equal('completed')
     for (const reply of await tides()) expect(reply).to.not.contain('the tides of')
     expect((await send('GET', `${PLUGINS}/${TIDES}`)).status).to.equal(404)
@@ -297,7 +324,7 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
     expect(await refused({ action: 'install', name: 'svc-plugin-outside' })).to.equal('400 INVALID_VALUE PLUGIN_TARBALL_UNSAFE')
     await publish({ name: 'svc-plugin-store', version: '1.0.0', svc: { kind: 'store', contributes: {} } })
     expect(await refused({ action: 'install', name: 'svc-plugin-store' })).to.equal('400 INVALID_VALUE PLUGIN_NEEDS_TRUST')
-    await publish({ name: 'svc-plugin-far', version: '1.0.0' })
+    await publish({ name: 'svc-plugin-far', version: '1.0.0', svc: { permissions: { env: ['<server.auth.api_key_env>'] } } })
     expect(await refused({ action: 'install', name: 'svc-plugin-none' })).to.equal('404 INVALID_VALUE PLUGIN_NOT_FOUND')
     expect((await readLock(home)).plugins).to.deep.equal([])
   })
@@ -337,6 +364,8 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
   it('are changed only with the scope admin, also through the job', async () => {
     const body = { action: 'install', name: 'svc-plugin-far' }
     const made = await plan(body)
+    // what the permission means with the configuration of the server
+    expect(made.plugins[0]).to.deep.include({ new_permission_values: { env: ['SVC_API_KEY'] } })
     for (const as of ['reader', 'other']) {
       expect((await send('POST', `${PLUGINS}/plans`, { body, as })).status).to.equal(403)
       expect((await send('POST', `${PLUGINS}/plans/${made.hash}/apply`, { as })).status).to.equal(403)
