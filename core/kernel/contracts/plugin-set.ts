@@ -18,6 +18,13 @@ export interface PluginAccounting {
   readonly ms: number
 }
 
+/** The processes of an isolated plugin, of all workers. */
+export interface PluginProcesses {
+  readonly memory_bytes: number
+  readonly cpu_ms: number
+  readonly restarts: number
+}
+
 /** A plugin of the server. */
 export interface PluginSummary {
   readonly name: string
@@ -33,22 +40,24 @@ export interface PluginSummary {
   readonly accounting: PluginAccounting
   /** The number of accesses that the isolated plugin was refused, by kind: `network`, `env`. */
   readonly refusals: { readonly [kind: string]: number }
+  readonly process?: PluginProcesses
   /** Why it failed. */
   readonly error?: { readonly code: string; readonly message: string }
 }
 
+/** An instance of a plugin, by its name in the configuration. */
+export interface PluginInstance extends Pick<PluginSummary, 'name' | 'state' | 'refusals' | 'process'> {}
+
 /** A plugin with its contributions and permissions. */
 export interface PluginDetail extends PluginSummary {
   /** The configuration entries of a plugin with instances. */
-  readonly instances: readonly { readonly name: string; readonly state: PluginState }[]
+  readonly instances: readonly PluginInstance[]
   /** What it has added, by slot. */
   readonly added: { readonly [slot: string]: readonly string[] }
   readonly provides: readonly string[]
   readonly requires: readonly string[]
   /** Its permissions; for an installed plugin, those that a person has accepted. */
   readonly permissions: { readonly [kind: string]: readonly string[] }
-  /** The processes of an isolated plugin, of all workers. */
-  readonly process?: { readonly memory_bytes: number; readonly cpu_ms: number; readonly restarts: number }
   /** The entry of an installed plugin in the lock. */
   readonly installed?: { readonly integrity: string; readonly enabled: boolean; readonly trusted: boolean }
 }

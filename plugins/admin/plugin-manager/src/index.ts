@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
-import { JobKinds, Jobs, Peers, PluginSet, Store } from '@svc/core/contracts'
+import { JobKinds, Jobs, PeerAnswers, Peers, PluginSet, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { APPLY, plansFor, SPACE } from './plugin-plans.ts'
-import { createPluginSet } from './plugin-set.ts'
+import { createPluginSet, TOPIC } from './plugin-set.ts'
 import { createPluginStates } from './plugin-states.ts'
 import { publishDifference } from './set-events.ts'
 import type { LockedPlugin } from './set/lock.ts'
@@ -50,6 +50,8 @@ export default definePlugin({
         { stage: AFTER_SERVING }
       )
     }
-    return createPluginSet({ host, states, installed, plans })
+    const { pluginSet, answer } = createPluginSet({ host, states, installed, plans })
+    scope.add(PeerAnswers, TOPIC, answer)
+    return pluginSet
   },
 })

@@ -1,5 +1,5 @@
 import type { CallContext, Host, HostReport, PluginReport } from '@svc/core'
-import type { Json, Peers, PluginAccounting, PluginState, WorkerMetrics } from '@svc/core/contracts'
+import type { Json, Peers, PluginAccounting, PluginProcesses, PluginState, WorkerMetrics } from '@svc/core/contracts'
 
 /** The name of the part in the metrics of a worker. */
 const NAME = 'plugin_states'
@@ -10,21 +10,19 @@ const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths'])
 /** Whether a plugin comes with svc, or belongs to the command line. */
 export const isCurated = (name: string): boolean => name.startsWith('@svc/plugin-') || OWN.has(name)
 
-/** What one worker adds to a plugin. Plain numbers, so that workers can be summed. */
-interface WorkerPart extends PluginAccounting {
+/** The state of an instance, as numbers that can be summed over workers. */
+export interface InstanceTotals extends PluginProcesses {
+  readonly state: PluginReport['state']
   readonly refusals: { readonly [kind: string]: number }
-  readonly restarts: number
-  readonly memory_bytes: number
-  readonly cpu_ms: number
-  /** The state of each instance; the name of a plugin without instances is ''. */
-  readonly states: { readonly [instance: string]: PluginReport['state'] }
 }
-type WorkerParts = Readonly<Record<string, WorkerPart>>
 
-/** A plugin over all workers. */
-export interface PluginTotals extends Omit<WorkerPart, 'states'> {
-  readonly states: { readonly [instance: string]: PluginState }
+/** A plugin of one worker, or of all. The name of the only instance of a plugin without instances is ''. */
+export interface PluginTotals extends PluginAccounting {
+  readonly instances: { readonly [name: string]: InstanceTotals }
+  /** Of instances that have ended. */
+  readonly refusals: { readonly [kind: string]: number }
 }
+type WorkerParts = Readonly<Record<string, PluginTotals>>
 
 export interface PluginStates {
   /** The plugins of all workers by name. */
@@ -34,11 +32,11 @@ export interface PluginStates {
   readonly inherit: (metrics: WorkerMetrics) => void
 }
 
-const NOTHING: WorkerPart = { calls: 0, errors: 0, ms: 0, refusals: {}, restarts: 0, memory_bytes: 0, cpu_ms: 0, states: {} }
+const NOTHING: PluginTotals = { calls: 0, errors: 0, ms: 0, instances: {}, refusals: {} }
 
 /** Collects the plugins of this worker and sums those of all. */
 export function createPluginStates(host: Host, peers: Peers | undefined): PluginStates {
-  const ended = new Map<string, WorkerPart>()
+  const ended = new Map<string, PluginTotals>()
   const ownParts = async (ctx: CallContext) => summed([partsOf(await host.report(ctx)), Object.fromEntries(ended)])
   return {
     read: async ctx => totalsOf(peers ? (await peers.metrics(ctx)).map(partIn) : [await ownParts(ctx)]),
@@ -57,36 +55,57 @@ const partIn = (metrics: WorkerMetrics): WorkerParts | undefined => {
 
 /** Of a worker that has ended only what it has counted. */
 const countersOf = (parts: WorkerParts = {}): WorkerParts =>
-  Object.fromEntries(
-    Object.entries(parts).map(([name, { calls, errors, ms, refusals }]) => [name, { ...NOTHING, calls, errors, ms, refusals }])
-  )
+  Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, { ...part, instances: {}, refusals: refusalsOf(part) }]))
+
+/** All refusals of a plugin, by kind. */
+export const refusalsOf = ({ refusals, instances }: PluginTotals): Record<string, number> =>
+  Object.values(instances).reduce((sum, instance) => counts(sum, instance.refusals), counts(refusals, {}))
 
 function partsOf({ plugins, hooks, calls }: HostReport): WorkerParts {
-  const parts = new Map<string, WorkerPart>()
-  const add = (name: string, part: Partial<WorkerPart>) => parts.set(name, plus(parts.get(name), { ...NOTHING, ...part }))
+  const parts = new Map<string, PluginTotals>()
+  const add = (name: string, part: Partial<PluginTotals>) => parts.set(name, plus(parts.get(name), { ...NOTHING, ...part }))
   for (const { name, instance = '', state, refusals = {}, restarts = 0, memoryBytes = 0, cpuMs = 0 } of plugins)
-    add(name, { states: { [instance]: state }, refusals, restarts, memory_bytes: memoryBytes, cpu_ms: cpuMs })
+    add(name, { instances: { [instance]: { state, refusals, restarts, memory_bytes: memoryBytes, cpu_ms: cpuMs } } })
   for (const { plugin, calls: count, errors, ms } of [...hooks, ...calls]) add(plugin, { calls: count, errors, ms })
   return Object.fromEntries(parts)
 }
 
 const summed = (all: readonly (WorkerParts | undefined)[]): WorkerParts => Object.fromEntries(totalsOf(all))
 
-function totalsOf(all: readonly (WorkerParts | undefined)[]): Map<string, WorkerPart> {
-  const totals = new Map<string, WorkerPart>()
+function totalsOf(all: readonly (WorkerParts | undefined)[]): Map<string, PluginTotals> {
+  const totals = new Map<string, PluginTotals>()
   for (const parts of all) for (const [name, part] of Object.entries(parts ?? {})) totals.set(name, plus(totals.get(name), part))
   return totals
 }
 
-const SUMMED = ['calls', 'errors', 'ms', 'restarts', 'memory_bytes', 'cpu_ms'] as const
+function plus(a: PluginTotals = NOTHING, b: PluginTotals): PluginTotals {
+  const instances = { ...a.instances }
+  for (const [name, instance] of Object.entries(b.instances)) instances[name] = joined(instances[name], instance)
+  return {
+    calls: a.calls + b.calls,
+    errors: a.errors + b.errors,
+    ms: a.ms + b.ms,
+    instances,
+    refusals: counts(a.refusals, b.refusals),
+  }
+}
 
-function plus(a: WorkerPart = NOTHING, b: WorkerPart): WorkerPart {
-  const numbers = Object.fromEntries(SUMMED.map(key => [key, a[key] + b[key]])) as Record<(typeof SUMMED)[number], number>
-  const refusals: Record<string, number> = { ...a.refusals }
-  for (const [kind, count] of Object.entries(b.refusals)) refusals[kind] = (refusals[kind] ?? 0) + count
-  const states: Record<string, PluginReport['state']> = { ...a.states }
-  for (const [instance, state] of Object.entries(b.states)) states[instance] = worst([states[instance] ?? state, state])
-  return { ...numbers, refusals, states }
+const joined = (a: InstanceTotals | undefined, b: InstanceTotals): InstanceTotals =>
+  a === undefined ? b : { ...processesOf([a, b]), state: worst([a.state, b.state]), refusals: counts(a.refusals, b.refusals) }
+
+/** The processes of several instances or workers together. */
+export const processesOf = (all: readonly PluginProcesses[]): PluginProcesses => ({
+  memory_bytes: sum(all, item => item.memory_bytes),
+  cpu_ms: sum(all, item => item.cpu_ms),
+  restarts: sum(all, item => item.restarts),
+})
+
+const sum = <T>(items: readonly T[], value: (item: T) => number) => items.reduce((total, item) => total + value(item), 0)
+
+function counts(a: Readonly<Record<string, number>>, b: Readonly<Record<string, number>>): Record<string, number> {
+  const both = { ...a }
+  for (const [kind, count] of Object.entries(b)) both[kind] = (both[kind] ?? 0) + count
+  return both
 }
 
 const WORST_FIRST = ['failed', 'quarantined', 'restarting', 'running', 'idle', 'disabled'] as const satisfies PluginState[]

@@ -2,7 +2,7 @@ import type { Host, HostReport, PluginReport } from '@svc/core'
 import type { Peers, WorkerMetrics } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { expect } from 'chai'
-import { createPluginStates } from '../src/plugin-states.ts'
+import { createPluginStates, refusalsOf } from '../src/plugin-states.ts'
 
 const report = (name: string, more: Partial<PluginReport> = {}): PluginReport => ({
   name,
@@ -55,13 +55,13 @@ describe('the states of plugins', () => {
       calls: 10,
       errors: 4,
       ms: 8,
-      refusals: { network: 3, env: 1 },
-      restarts: 1,
-      memory_bytes: 15,
-      cpu_ms: 0,
-      states: { '': 'restarting' },
+      refusals: {},
+      instances: {
+        '': { state: 'restarting', refusals: { network: 3, env: 1 }, restarts: 1, memory_bytes: 15, cpu_ms: 0 },
+      },
     })
-    expect(all.get('b')!.states).to.deep.equal({ '': 'running', x: 'running' })
+    expect(refusalsOf(all.get('a')!)).to.deep.equal({ network: 3, env: 1 })
+    expect(Object.keys(all.get('b')!.instances)).to.deep.equal(['', 'x'])
   })
 
   it('keep what workers have counted that have ended, and nothing else of them', async () => {
@@ -73,17 +73,19 @@ describe('the states of plugins', () => {
     const successor = worker({ plugins: [report('a')], calls: 2 })
     successor.inherit({ ...ended, ended: true })
     const after = await worker({ plugins: [] }, peersWith(await successor.own({}, ctx))).read(ctx)
-    expect(after.get('a')).to.deep.include({ calls: 10, refusals: { read: 5 }, memory_bytes: 0, states: { '': 'running' } })
+    expect(after.get('a')).to.deep.include({ calls: 10, refusals: { read: 5 } })
+    expect(after.get('a')!.instances['']).to.include({ state: 'running', memory_bytes: 0 })
     // before a worker has inherited them, they are counted too
-    const before = await worker(
+    const before = worker(
       { plugins: [] },
       peersWith(await worker({ plugins: [report('a')], calls: 2 }).own({}, ctx), { ...ended, ended: true })
     )
-    expect((await before.read(ctx)).get('a')).to.deep.include({ calls: 10, memory_bytes: 0, states: { '': 'running' } })
+    const all = (await before.read(ctx)).get('a')!
+    expect([all.calls, refusalsOf(all), all.instances['']!.state]).to.deep.equal([10, { read: 5 }, 'running'])
   })
 
   it('are those of this host alone without peers', async () => {
     const all = await worker({ plugins: [report('a', { state: 'failed' })], calls: 2 }).read(testContext())
-    expect(all.get('a')).to.deep.include({ calls: 2, states: { '': 'failed' } })
+    expect(all.get('a')!.instances['']).to.include({ state: 'failed' })
   })
 })

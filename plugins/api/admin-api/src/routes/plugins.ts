@@ -16,6 +16,11 @@ const STATE = described(
   words(...STATES),
   'The worst state of all workers. `idle`: installed, but the configuration does not use it.'
 )
+const REFUSALS = described(mapOf(INTEGER), 'Accesses that the isolated plugin was refused, by kind.')
+const PROCESSES = described(
+  object({ memory_bytes: INTEGER, cpu_ms: INTEGER, restarts: INTEGER }),
+  'The processes of an isolated plugin, of all workers.'
+)
 
 const summaryFields = {
   name: STRING,
@@ -29,20 +34,20 @@ const summaryFields = {
     object({ calls: INTEGER, errors: INTEGER, ms: NUMBER }),
     'Calls of its hooks and contributions, summed over all workers, also those that have ended. `ms` is without streams.'
   ),
-  refusals: described(mapOf(INTEGER), 'Accesses that the isolated plugin was refused, by kind.'),
+  refusals: REFUSALS,
+  process: PROCESSES,
   error: object({ code: STRING, message: STRING }),
 }
-const SUMMARY_REQUIRED = Object.keys(summaryFields).filter(name => name !== 'error')
+const SUMMARY_REQUIRED = Object.keys(summaryFields).filter(name => !['error', 'process'].includes(name))
 const SUMMARY = titled('Plugin', object(summaryFields, SUMMARY_REQUIRED))
 
 const detailFields = {
   ...summaryFields,
-  instances: list(object({ name: STRING, state: STATE })),
+  instances: list(object({ name: STRING, state: STATE, refusals: REFUSALS, process: PROCESSES }, ['name', 'state', 'refusals'])),
   added: described(NAMES_BY_KIND, 'What it has added, by slot.'),
   provides: list(STRING),
   requires: list(STRING),
   permissions: described(NAMES_BY_KIND, 'For an installed plugin, the permissions that a person has accepted.'),
-  process: described(object({ memory_bytes: INTEGER, cpu_ms: INTEGER, restarts: INTEGER }), 'The processes of all workers.'),
   installed: object({ integrity: STRING, enabled: BOOLEAN, trusted: BOOLEAN }),
 }
 const DETAIL_OPTIONAL = ['error', 'process', 'installed']

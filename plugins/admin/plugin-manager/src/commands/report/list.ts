@@ -90,7 +90,7 @@ async function ofServer({ port }: ShowOptions, live: Live | undefined): Promise<
   using server = await reachServerIfAny(svcHome(), { port })
   if (server === undefined) return undefined
   const { plugins, version } = await server.control.report(systemContext(AbortSignal.timeout(ASK_MS)))
-  const reported = live ? await live(plugins, server.info) : { plugins }
+  const reported = live ? await live(plugins, server) : { plugins }
   return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...reported }
 }
 
