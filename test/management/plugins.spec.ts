@@ -153,7 +153,8 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
 
   it('are installed in two steps: a plan without running code, and a job that reloads the server', async () => {
     const permissions = { network: ['tides.example'], env: ['TIDES_KEY'] }
-    await publish({ version: '1.0.0', svc: { permissions }, scripts: { postinstall: 'touch ran' } })
+    const setup = "fetch('http://moon.example/').catch(() => {})"
+    await publish({ version: '1.0.0', svc: { permissions }, setup, scripts: { postinstall: 'touch ran' } })
     const before = { workers: await workersOf(home), supervisor: service.child.pid }
     const made = await plan({ action: 'install', name: TIDES })
     expect(made)
@@ -187,6 +188,9 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
     expect(existsSync(join(home, 'plugins', 'sets', set, 'node_modules', TIDES, 'ran'))).to.equal(false)
     const again = await send('POST', `${PLUGINS}/plans/${made.hash}/apply`)
     expect(again.body).to.deep.include({ state: 'completed' })
+    const same = await plan({ action: 'install', name: TIDES })
+    expect(same.is_empty).to.equal(true)
+    expect((await apply(same)).result).to.deep.include({ reloaded: 0 })
   })
 
   it('count calls over all workers, those that have ended included', async () => {
@@ -199,6 +203,9 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
     const { accounting, origin, state } = await counts()
     expect(accounting.calls).to.be.at.least(4)
     expect([origin, state]).to.deep.equal([{ kind: 'registry', spec: TIDES }, 'running'])
+    // each worker has been refused an access; a process reports it with its next beat
+    for (const end = Date.now() + 30_000; ((await shown(TIDES)).refusals.network ?? 0) < 2; await sleep(200))
+      if (Date.now() > end) throw new Error('the refusals are not counted')
     await applied({ action: 'disable', name: TIDES })
     expect(await shown(TIDES)).to.deep.include({ state: 'disabled' })
     for (const reply of await tides()) expect(reply).to.not.contain('the tides of')
