@@ -153,7 +153,10 @@ export const createPluginRoutes = (plugins: PluginSet, publish: Publish): Record
     path: `${PATH}/plans/:hash/apply`,
     summary: 'Apply exactly a plan, in a job',
     scope: 'admin',
-    responses: { '202': { description: 'The job. A second request returns the same job.', schema: JOB } },
+    responses: {
+      '202': { description: 'The job. A second request returns the same job.', schema: JOB },
+      '409': { description: 'The package or the installed plugins have changed, as details.changed says. Nothing was changed.' },
+    },
     async handle({ params }, ctx) {
       const hash = params.hash!
       const job = await plugins.apply(hash, ctx)
