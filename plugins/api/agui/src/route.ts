@@ -1,6 +1,16 @@
 import { type Fields, settlesIn, toPublicError } from '@svc/api-types'
 import { type CallContext, codeOf, type JsonSchema, svcError } from '@svc/core'
-import type { Chat, Http, PublicError, Route, RouteRequest, RouteStreamItem, TurnEvent } from '@svc/core/contracts'
+import type {
+  Chat,
+  Http,
+  NamedModels,
+  PublicError,
+  Route,
+  RouteRequest,
+  RouteStreamItem,
+  TurnEvent,
+  TurnRequest,
+} from '@svc/core/contracts'
 import { RunWriter } from './events.ts'
 import { readRun } from './input.ts'
 
@@ -11,6 +21,7 @@ const HOLD_MS = 15_000
 interface Services {
   readonly chat: Chat
   readonly http: Http
+  readonly named?: NamedModels | undefined
 }
 
 /** `POST /api/v1/agui/{profile}`. */
@@ -19,7 +30,7 @@ export const createRunRoute = (services: Services): Route => ({
   path: '/api/v1/agui/:profile',
   summary: 'Run a profile as an agent of AG-UI',
   description:
-    'The protocol AG-UI 1.0, for frontends such as CopilotKit. The tools of svc run inside of the run, and are shown with their results. A call of a tool of the client ends the run; its result comes in the messages of the next one.',
+    'A profile, or team:<name> or workflow:<name>, in the protocol AG-UI 1.0, for frontends such as CopilotKit. The tools of svc run inside of the run, and are shown with their results. A call of a tool of the client ends the run; its result comes in the messages of the next one.',
   scope: 'chat',
   bodyLimit: LARGEST_BODY,
   body: BODY,
@@ -50,14 +61,11 @@ const BODY: JsonSchema = {
   },
 }
 
-async function* run(
-  { body, params }: RouteRequest,
-  { chat, http }: Services,
-  ctx: CallContext
-): AsyncGenerator<RouteStreamItem, void> {
+async function* run({ body, params }: RouteRequest, services: Services, ctx: CallContext): AsyncGenerator<RouteStreamItem, void> {
   const asked = readRun(body as Fields, params.profile!)
+  const { http } = services
   const writer = new RunWriter(asked)
-  const events = chat.stream(asked.turn, ctx)[Symbol.asyncIterator]()
+  const events = eventsOf(params.profile!, asked.turn, services, ctx)[Symbol.asyncIterator]()
   let isOpen = false
   try {
     const first = events.next()
@@ -78,12 +86,40 @@ async function* run(
   }
 }
 
+/** The events of a profile, or of a team or workflow, which are called like models. */
+function eventsOf(agent: string, turn: TurnRequest, { chat, named }: Services, ctx: CallContext): AsyncIterable<TurnEvent> {
+  return named && /^(team|workflow):/.test(agent) ? runOf(agent, turn, named, ctx) : chat.stream(turn, ctx)
+}
+
+/** A run of a team or workflow, in the events of a turn: its result is the text. Only the last message of the user is its task. */
+async function* runOf(name: string, turn: TurnRequest, named: NamedModels, ctx: CallContext): AsyncGenerator<TurnEvent, void> {
+  const { messages = [], clientTools: tools } = turn
+  const request = { messages, ...(tools ? { tools } : {}) }
+  const common = { requestId: ctx.requestId, conversationId: '' }
+  let index = 0
+  for await (const event of named.stream({ name, request }, ctx)) {
+    const timestamp = new Date().toISOString()
+    if (event.type === 'start') yield { ...common, type: 'start', timestamp, provider: event.provider, model: event.model }
+    else if (event.type === 'text') yield { type: 'token', content: event.text, index: index++ }
+    else if (event.type === 'end' && event.status !== 'failed') {
+      // the error of a run that failed is thrown next
+      const { status, provider, model, durationMs, usage } = event
+      const whole = { ...usage, total: usage.input + usage.output }
+      yield { ...common, type: 'end', timestamp, status, provider, model, durationMs, usage: whole, toolsUsed: [] }
+    }
+  }
+}
+
 /** The profile is in the path, so an unknown one is not found. */
 function withUnknownProfile(error: unknown, profile: string): unknown {
   const { details } = toPublicError(error)
-  if (codeOf(error) !== 'INVALID_VALUE' || details.field !== 'profile') return error
+  const isUnknown = codeOf(error) === 'MODEL_NOT_FOUND' || (codeOf(error) === 'INVALID_VALUE' && details.field === 'profile')
+  if (!isUnknown) return error
   const value = profile.slice(0, 200)
-  return svcError('INVALID_VALUE', 'profile not found', { cause: error, details: { ...details, value, reason: 'not found' } })
+  return svcError('INVALID_VALUE', 'profile not found', {
+    cause: error,
+    details: { field: 'profile', value, reason: 'not found' },
+  })
 }
 
 async function framesOf(event: TurnEvent, writer: RunWriter, http: Http, ctx: CallContext): Promise<string> {

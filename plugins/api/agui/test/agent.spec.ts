@@ -1,6 +1,5 @@
 import { EventType, type Message, type Tool } from '@ag-ui/core'
-import type { ModelEvent } from '@svc/core/contracts'
-import { Providers, Tools } from '@svc/core/contracts'
+import { type ModelEvent, Providers, Tools, type WorkflowDefinition, WorkflowDefinitions } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { asking, eventsOf, input, one, scripted, serveAgents, textIn, typesOf, user } from './support/agent.ts'
@@ -12,6 +11,8 @@ const WEATHER: Tool = {
 }
 const CALL = '/tool get_weather {"city":"Ulm"}'
 const USED: ModelEvent = { type: 'usage', usage: { input: 3, output: 2 } }
+const ECHO: WorkflowDefinition = { name: 'echo', nodes: { a: { type: 'transform', value: 'done: ${{ input.task }}' } } }
+const BROKEN: WorkflowDefinition = { name: 'broken', nodes: { a: { type: 'agent', prompt: '/fail bad_request' } } }
 const STOP: ModelEvent = { type: 'finish', reason: 'stop' }
 
 describe('the client of AG-UI', () => {
@@ -180,6 +181,27 @@ describe('the client of AG-UI', () => {
     expect([early.status, ((await early.json()) as { error_code: string }).error_code]).to.deep.equal([503, 'PROVIDER_ERROR'])
     const unknown = await server.post(input({ messages: [user('hi')] }), 'nobody')
     expect([unknown.status, ((await unknown.json()) as { error_code: string }).error_code]).to.deep.equal([404, 'INVALID_VALUE'])
+  })
+
+  it('runs a workflow, whose result is the text', async () => {
+    const give = [item(WorkflowDefinitions, 'echo', ECHO), item(WorkflowDefinitions, 'broken', BROKEN)]
+    await using server = await serveAgents({ give })
+    const events = await eventsOf(server.agent('workflow:echo'), input({ messages: [user('hi')] }))
+    expect(typesOf(events)).to.deep.equal([
+      'RUN_STARTED',
+      'TEXT_MESSAGE_START',
+      'TEXT_MESSAGE_CONTENT',
+      'TEXT_MESSAGE_END',
+      'RUN_FINISHED',
+    ])
+    expect(textIn(events)).to.equal('done: hi')
+    const failed = await eventsOf(server.agent('workflow:broken'), input({ messages: [user('hi')] }))
+    expect(typesOf(failed)).to.deep.equal(['RUN_STARTED', 'RUN_ERROR'])
+    const statusOf = async (agent: string, more: object = {}) =>
+      (await server.post(input({ messages: [user('hi')], ...more }), agent)).status
+    expect(await statusOf('workflow:echo', { tools: [WEATHER] })).to.equal(400)
+    expect(await statusOf('workflow:none')).to.equal(404)
+    expect(await statusOf('team:none')).to.equal(404)
   })
 
   it('ends the turn when it aborts', async () => {

@@ -22,6 +22,11 @@ const PLUGINS = [
   'models',
   'model-calls',
   'chat',
+  'named-models',
+  'workflow-nodes',
+  'queue-store',
+  'workflows',
+  'teams',
   'provider-local',
   'tools-time',
 ]
