@@ -60,7 +60,7 @@ const PARTS = {
     /^(test\/(chat|mcp|providers|tools|workflow)-command(s|-tools)?|test\/chat-terminal|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
   conformance: /^test\/conformance\//,
   endpoints:
-    /^(plugins\/api\/(acp|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
+    /^(plugins\/api\/(acp|agui|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
   management: /^(plugins\/api\/(event-feed|traces|usage|webhooks)\/test|test\/management)\//,
   plugins:
     /^test\/plugins\/|^plugins\/admin\/plugin-manager\/test\/(set\/|(ask|author|isolated-kit|list)\.spec)|^cli\/test\/(isolated-server|plugin-commands)\.spec/,

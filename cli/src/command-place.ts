@@ -20,3 +20,9 @@ export const here = (): CommandPlace => ({ home: svcHome(), cwd: process.cwd(), 
 /** The folder of the lock and the installed plugins: the svc home, or the build (`SVC_PLUGINS`). */
 export const setHome = ({ home, env }: Pick<CommandPlace, 'home' | 'env'> = here()): string =>
   env.SVC_PLUGINS ? resolve(env.SVC_PLUGINS) : home
+
+/** The variable with the configuration file of a server. It has not the form SVC_A__B, so it is not configuration. */
+export const SERVED_FILE = 'SVC_SERVED_FILE'
+
+/** The configuration file of the server, in a worker of one that was started with a file. */
+export const servedFile = (): string | undefined => process.env[SERVED_FILE]

@@ -48,7 +48,7 @@ export async function commandSources(config?: string, place: CommandPlace = here
   return [...manager, ...others]
 }
 
-/** The plugin is a part of svc: no server loads it, and no configuration names it. */
+/** The plugin is a part of svc. Its commands work also with a configuration that does not load it. */
 const managerSources = (): CommandSource[] => [sourceOf({ use: MANAGER, from: OURS }) ?? []].flat()
 
 const CURATED: ReadonlySet<unknown> = new Set(DEFAULTS.plugins as readonly string[])

@@ -1,5 +1,5 @@
 // The functions of the program for commands. All work without a server, and with a broken configuration or lock.
-export { type CommandPlace, here, setHome } from './command-place.ts'
+export { type CommandPlace, here, servedFile, setHome } from './command-place.ts'
 export { findSettings, sourceNames, sourcesOf } from './settings.ts'
 export { callerFolder, dottedFromCaller, fromCaller } from './argv.ts'
 export { abortOnInterrupt, endUnchanged, INTERRUPTED, interruption } from './interrupt.ts'

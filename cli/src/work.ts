@@ -22,7 +22,7 @@ import { redactOutput } from './redact-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
 import { hostOptions, workersIn } from './host-options.ts'
 import { placesOf, protectedPathsOf } from './plugin-paths.ts'
-import { setHome } from './command-place.ts'
+import { SERVED_FILE, setHome } from './command-place.ts'
 import { findSettings, sourcesOf } from './settings.ts'
 import { collectAfterStart } from './small-heap.ts'
 import { portOurs } from './errors.ts'
@@ -65,6 +65,8 @@ export async function work(text: string): Promise<void> {
   // The terminal and service managers signal the whole process group, but only the supervisor decides when workers drain.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   const task = JSON.parse(text) as WorkerTask
+  // for code of other bundles, which have their own copy of each module
+  if (task.options.config !== undefined) process.env[SERVED_FILE] = String(task.options.config)
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
   redactOutput()

@@ -9,6 +9,7 @@ import type { JsonSchema, Plugin } from '@svc/core'
 import { expect } from 'chai'
 import { precompiledOf, usePrecompiled } from '../../core/kernel/config/validator.ts'
 import { DEFAULTS, WITH_COMMANDS } from '../src/curated.ts'
+import { MANAGER } from '../src/summaries.ts'
 
 const require = createRequire(import.meta.url)
 const manifestOf = async (name: string) =>
@@ -29,7 +30,8 @@ const defaultOf = (json: JsonSchema) => structuredClone((json as { readonly defa
 describe('the curated plugins', () => {
   it('are listed if they add commands, so that help reads no other package.json', () => {
     const found = manifests.filter(({ manifest }) => manifest.contributes?.commands !== undefined)
-    expect(WITH_COMMANDS).to.have.members(found.map(({ name }) => name))
+    // svc finds the commands of the manager without a configuration
+    expect([...WITH_COMMANDS, MANAGER]).to.have.members(found.map(({ name }) => name))
   })
 
   it('start without a configuration, each section checked by what the build has compiled of its schema', async () => {

@@ -228,6 +228,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     ...['/v1beta', '/v1'].map(version => post(`${version}/models/local/local-1:generateContent`, GEMINI_BODY)),
     get('/v1beta/models'),
     get('/v1beta/models/local/local-1'),
+    post('/api/v1/agui/default', { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'hi' }] }),
     post('/v1/chat/completions', { model: 'local/local-1', messages: [{ role: 'user', content: 'hi' }] }),
     post('/v1/embeddings', { model: 'local/local-1', input: 'hi' }),
     post('/v1/responses', { model: 'local/local-1', input: 'hi', store: false }),
@@ -241,7 +242,9 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       '/api/v1/capabilities/recommend?task_type=code',
       '/api/v1/events?after=x',
       '/api/v1/series?metric=requests',
-      '/api/v1/traces/t'
+      '/api/v1/traces/t',
+      '/api/v1/plugins',
+      '/api/v1/plugins/p'
     )
     .map(get),
   workflows: [
@@ -262,6 +265,8 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     { method: 'PATCH', path: '/api/v1/webhooks/w', body: {} },
     remove('/api/v1/webhooks/w'),
     ...['test', 'deliveries/d/retry'].map(what => post(`/api/v1/webhooks/w/${what}`, undefined)),
+    post('/api/v1/plugins/plans', { action: 'disable', name: 'p' }),
+    post('/api/v1/plugins/plans/h/apply', undefined),
   ],
 }
 
@@ -279,6 +284,9 @@ const templateOf = (path: string) =>
     .replace('/tools/t', '/tools/{name}')
     .replace(/^(\/v1(?:beta)?)\/models\/local\/.*$/, '$1/models/{name}')
     .replace('/traces/t', '/traces/{id}')
+    .replace(/\/plugins\/p$/, '/plugins/{name}')
+    .replace('/plans/h', '/plans/{hash}')
+    .replace('/agui/default', '/agui/{profile}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 

@@ -110,6 +110,21 @@ export interface PluginEventData {
 /** An isolated plugin exits too often, so no worker starts it again until the next reload. */
 export const PluginQuarantined = defineTopic<PluginEventData>('PLUGIN', 'plugin_quarantined')
 
+/** A change of the installed plugins that a server has loaded. Its workers publish it once, also for a change by a command. */
+export interface PluginChangeData {
+  readonly plugin: string
+  readonly version: string
+  /** The version before an update; otherwise null. */
+  readonly from_version: string | null
+}
+export const PluginInstalled = defineTopic<PluginChangeData>('PLUGIN', 'plugin_installed')
+export const PluginUpdated = defineTopic<PluginChangeData>('PLUGIN', 'plugin_updated')
+export const PluginRemoved = defineTopic<PluginChangeData>('PLUGIN', 'plugin_removed')
+export const PluginEnabled = defineTopic<PluginChangeData>('PLUGIN', 'plugin_enabled')
+export const PluginDisabled = defineTopic<PluginChangeData>('PLUGIN', 'plugin_disabled')
+/** An optional plugin failed to start, and the server runs without it. */
+export const PluginFailed = defineTopic<PluginEventData & { readonly error_code: string }>('PLUGIN', 'plugin_failed')
+
 /** The workers of a reload serve. `reason` is the one in the log. */
 export const Reloaded = defineTopic<{ readonly reason: string }>('SERVER', 'reloaded')
 

@@ -5,6 +5,7 @@ import type { ErrorRecord, PublicError } from '@svc/core/contracts'
 export const API_CODES = {
   MISSING_FIELD: 'a required field is missing',
   INVALID_VALUE: 'a field has an invalid value; 404 if it names something that does not exist',
+  CONFLICT: 'the state is not the one that the request expects; read it again',
   CURSOR_INVALID: 'the position is not one of this server',
   AUTHENTICATION_FAILED: 'the credential is missing or invalid',
   FORBIDDEN: 'the scope, the Host or the Origin does not allow it',

@@ -18,6 +18,7 @@ const candidate = {
   dependencyScripts: [],
   scripts: false,
   dependencies: 0,
+  packages: [],
   integrity: '',
   bytes: 1,
   same: false,

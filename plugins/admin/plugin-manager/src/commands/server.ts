@@ -14,7 +14,7 @@ const serverFlags = {
 export class PluginsTop extends BaseCommand {
   static override summary = 'Show the usage of each plugin: calls, errors, time, memory, CPU'
   static override description =
-    'Asks the server of this svc home, or the one that --url or --port names, for its metrics, and adds up all workers. Shows calls, errors and time of each plugin. For a plugin in its own process it also shows memory, processor time, restarts and refused accesses. On a terminal it refreshes the table until Ctrl-C; otherwise, and with --once or --json, it prints the table once. On a narrow terminal it shortens names, then leaves out TIME, /S, CPU, MEMORY, BUSY and CALLS in this order. Sends SVC_API_KEY (an API key or a token of `svc tokens create`), the answer of SVC_CREDENTIAL_HELPER, and --header.'
+    'Asks the server of this svc home, or the one that --url or --port names, for its plugins, and adds up all workers. Shows calls, errors and time of each plugin. For a plugin in its own process it also shows memory, processor time, restarts and refused accesses. On a terminal it refreshes the table until Ctrl-C; otherwise, and with --once or --json, it prints the table once. On a narrow terminal it shortens names, then leaves out TIME, /S, CPU, MEMORY, BUSY and CALLS in this order. To a server of another home or machine it sends SVC_API_KEY (an API key or a token of `svc tokens create`), the answer of SVC_CREDENTIAL_HELPER, and --header.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --once --sort memory',

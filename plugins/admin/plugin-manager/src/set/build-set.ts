@@ -59,7 +59,7 @@ async function makeSet(plan: SetPlan): Promise<MadeSet> {
   }
   await install(plan)
   options.onProgress?.({ step: 'hash' })
-  const hashed = hashSet(
+  const hashed = await hashSet(
     staging.set,
     [...kept, ...fresh].map(item => item.name)
   )
@@ -106,13 +106,12 @@ async function runScripts(
 }
 
 /** Hashes the set that npm has installed, for the lock. */
-export function hashSet(set: string, plugins: readonly string[]): Pick<MadeSet, 'own' | 'dependencies'> {
+export async function hashSet(set: string, plugins: readonly string[]): Promise<Pick<MadeSet, 'own' | 'dependencies'>> {
   const modules = join(set, 'node_modules')
+  const own = new Map<string, string>()
+  for (const name of plugins) own.set(name, hashOf(await contentsOf(join(modules, name), ownFiles(join(modules, name)))))
   const shared = dependencyFiles(modules, plugins)
-  return {
-    own: new Map(plugins.map(name => [name, hashOf(contentsOf(join(modules, name), ownFiles(join(modules, name))))])),
-    dependencies: { files: hashOf(contentsOf(modules, shared)), stamp: stampOf(modules, shared) },
-  }
+  return { own, dependencies: { files: hashOf(await contentsOf(modules, shared)), stamp: stampOf(modules, shared) } }
 }
 
 /** Removes the descriptions of a plugin whose files changed. */
@@ -138,7 +137,7 @@ async function checkUnpacked(set: string, { name, version, integrity }: Unpacked
   const tarball = await readTarball(join(set, 'tarballs', tarballName(name, version)), name)
   if (tarball.integrity !== integrity) throw changedFiles(name, ['its tarball'])
   const folder = join(set, 'node_modules', name)
-  const found = contentsOf(folder, ownFiles(folder))
+  const found = await contentsOf(folder, ownFiles(folder))
   const paths = new Set([...tarball.contents.keys(), ...found.keys()])
   const other = [...paths].filter(path => tarball.contents.get(path) !== found.get(path) && !RENAMED.test(path))
   if (other.length > 0) throw unpackedOtherwise(name, other.sort().slice(0, NAMED))

@@ -75,6 +75,8 @@ export interface PluginCandidate {
   readonly scripts: boolean
   /** Number of its dependencies, including indirect and shared ones. */
   readonly dependencies: number
+  /** Its dependencies in the versions that npm has chosen. */
+  readonly packages: readonly { readonly name: string; readonly version: string; readonly integrity: string }[]
   /** The claims of the registry; undefined for a folder, tarball or link, and if the registry did not answer. */
   readonly registry?: {
     /** Number of registry keys that signed it, as the registry claims, unchecked. */

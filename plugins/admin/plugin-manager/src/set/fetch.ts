@@ -136,6 +136,7 @@ export function candidateOf(plugin: Fetched, { plugins }: Lock, npmLock: NpmLock
       .map(dependency => `${dependency.name}@${dependency.version}`),
     scripts,
     dependencies: dependencies.length,
+    packages: dependencies.map(({ name, version, integrity }) => ({ name, version, integrity })),
     ...(registry ? { registry } : {}),
     integrity,
     bytes,

@@ -11,6 +11,7 @@ interface NpmPackage extends DependencyLists {
   /** Present if its folder has another name. */
   readonly name?: string
   readonly version?: string
+  readonly integrity?: string
   readonly link?: boolean
   readonly hasInstallScript?: boolean
 }
@@ -40,6 +41,8 @@ export async function writeNpmLock(set: string, lock: NpmLock, without: readonly
 export interface Dependency {
   readonly name: string
   readonly version: string
+  /** `sha512-…`; '' if the registry gives none. */
+  readonly integrity: string
   readonly hasScripts: boolean
 }
 
@@ -57,6 +60,7 @@ export function dependenciesOf({ packages }: NpmLock, plugin: string): Dependenc
   return [...seen].map(([path, npmPackage]) => ({
     name: path.slice(path.lastIndexOf(MODULES) + MODULES.length),
     version: npmPackage.version ?? '',
+    integrity: npmPackage.integrity ?? '',
     hasScripts: npmPackage.hasInstallScript ?? false,
   }))
 }

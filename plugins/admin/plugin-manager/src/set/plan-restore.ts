@@ -34,7 +34,7 @@ export async function planRestore(
   options.onProgress?.({ step: 'unpack' })
   const bundle = await unpackBundle(file, staging.set, options.signal)
   options.onProgress?.({ step: 'hash' })
-  const dependencies = checkHashes(staging.set, bundle)
+  const dependencies = await checkHashes(staging.set, bundle)
   const candidates = await candidatesOf(bundle, staging, before, options.signal)
   undo.move()
   const names = new Set(candidates.map(candidate => candidate.name))
@@ -52,9 +52,9 @@ export async function planRestore(
 }
 
 /** The files match the bundle's manifest; this checks that they match its lock. */
-function checkHashes(set: string, { plugins, dependencies }: Bundle): Lock['dependencies'] {
+async function checkHashes(set: string, { plugins, dependencies }: Bundle): Promise<Lock['dependencies']> {
   const names = plugins.map(plugin => plugin.name)
-  const now = hashSet(set, names)
+  const now = await hashSet(set, names)
   const other = plugins.find(plugin => plugin.files === '' || now.own.get(plugin.name) !== plugin.files)
   if (other) throw bundleInvalid(`the files of ${other.name} differ from the installed ones`)
   if (now.dependencies.files !== dependencies) throw bundleInvalid('the dependencies differ from the installed ones')

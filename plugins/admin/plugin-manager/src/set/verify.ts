@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { codeOf, type SvcError } from '@svc/core'
 import { changedDependencies, changedFiles, filesMissing } from './errors.ts'
 import { givenPath } from './given-packages.ts'
@@ -27,7 +28,7 @@ export async function problemsOf(home: string, lock: Lock, { enabledOnly = false
   if (folder === undefined) return gone
   if (!existsSync(folder)) return [...gone, filesMissing(undefined, 'the folder of the installed plugins does not exist')]
   const own = await Promise.all(wanted.filter(needsSet).map(plugin => pluginProblem(folder, plugin)))
-  const dependencies = dependencyProblem(join(folder, 'node_modules'), lock)
+  const dependencies = await dependencyProblem(join(folder, 'node_modules'), lock)
   return [...gone, ...own, dependencies].filter(problem => problem !== undefined)
 }
 
@@ -36,7 +37,7 @@ const goneLink = ({ name }: LockedPlugin) => filesMissing(name, 'the linked fold
 async function pluginProblem(set: string, plugin: LockedPlugin): Promise<SvcError | undefined> {
   const folder = join(set, 'node_modules', plugin.name)
   if (!existsSync(join(folder, 'package.json'))) return filesMissing(plugin.name, 'its files do not exist')
-  const contents = contentsOf(folder, ownFiles(folder))
+  const contents = await contentsOf(folder, ownFiles(folder))
   if (hashOf(contents) === plugin.files) return undefined
   return changedFiles(plugin.name, await changedNames(set, plugin, contents))
 }
@@ -48,7 +49,7 @@ export const stampOfPlugin = (folder: string): string => stampOf(folder, ownFile
 export function verifyFiles(name: string, folder: string, hash: string): string {
   const files = ownFiles(folder)
   const stamp = stampOf(folder, files)
-  if (hashOf(contentsOf(folder, files)) !== hash) throw changedFiles(name, [])
+  if (hashOf(new Map(files.map(file => [file.path, contentOf(folder, file)]))) !== hash) throw changedFiles(name, [])
   return stamp
 }
 
@@ -60,11 +61,11 @@ async function changedNames(set: string, { name, version, scripts }: LockedPlugi
   return names.filter(path => then.get(path) !== now.get(path)).slice(0, NAMED)
 }
 
-function dependencyProblem(modules: string, { plugins, dependencies }: Lock): SvcError | undefined {
+async function dependencyProblem(modules: string, { plugins, dependencies }: Lock): Promise<SvcError | undefined> {
   const names = plugins.filter(needsSet).map(plugin => plugin.name)
   const files: FileBelow[] = dependencyFiles(modules, names)
   if (stampOf(modules, files) === dependencies.stamp) return undefined
-  return hashOf(contentsOf(modules, files)) === dependencies.files ? undefined : changedDependencies()
+  return hashOf(await contentsOf(modules, files)) === dependencies.files ? undefined : changedDependencies()
 }
 
 /** A file or link below a folder; `path` is relative, with `/`. */
@@ -130,9 +131,21 @@ export function contentOf(root: string, { path, isLink, isOdd }: FileBelow): str
   return isLink ? `link ${readlinkSync(join(root, path))}` : sha256(readFileSync(join(root, path)))
 }
 
+/** Milliseconds of hashing after which other work has its turn: a worker of a server hashes too. */
+const TURN_MS = 20
+
 /** Path → hash, in the order of the files. */
-export const contentsOf = (root: string, files: readonly FileBelow[]): Map<string, string> =>
-  new Map(files.map(file => [file.path, contentOf(root, file)]))
+export async function contentsOf(root: string, files: readonly FileBelow[]): Promise<Map<string, string>> {
+  const contents = new Map<string, string>()
+  let began = performance.now()
+  for (const file of files) {
+    contents.set(file.path, contentOf(root, file))
+    if (performance.now() - began < TURN_MS) continue
+    await setImmediate()
+    began = performance.now()
+  }
+  return contents
+}
 
 /** One hash over all of them; '' for none. */
 export const hashOf = (contents: ReadonlyMap<string, string>): string =>

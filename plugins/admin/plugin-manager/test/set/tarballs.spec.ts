@@ -140,6 +140,7 @@ describe('a package that shall be installed', () => {
       permissions,
       installScripts: ['postinstall'],
       dependencies: 0,
+      packages: [],
       same: false,
     })
     expect(candidate!.permissionChange.added).to.deep.equal(['network api.example.com', 'env WEATHER_KEY'])

@@ -1,16 +1,13 @@
-import { join } from 'node:path'
 import { errorFacts, passingPerson, printError, UNSET_HINT, unsetIn, unsetText, visible } from '@svc/cli/command'
 import { abortOnInterrupt, endUnchanged, findSettings, here, setHome } from '@svc/cli/program'
-import type { ConfigTree, SvcError } from '@svc/core'
-import { findServers } from '@svc/runtime'
-import { joinedValues } from '@svc/runtime/isolation'
-import type { BuiltSet, LockedPlugin, SetOptions, StagedChange } from '../../set.ts'
-import { accessOf, newValueWords, type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
+import type { SvcError } from '@svc/core'
+import type { SetOptions, StagedChange } from '../../set.ts'
+import { type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
-import { checkIsolation, checkNames, goesWithout, isolationOf, type IsolationChoice } from './isolation.ts'
-import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
-import { consentMissing, settingsMissing } from '../errors.ts'
-import { refusedText, settleAbandoned, type ChangeResult, tryChange } from './take-up.ts'
+import { goesWithout, type IsolationChoice } from './isolation.ts'
+import { consentMissing } from '../errors.ts'
+import { checkProposals, changesNothing, proposalsOf, putInEffect } from './proposals.ts'
+import { refusedText, settleAbandoned, type ChangeResult } from './take-up.ts'
 
 /** The request of a person. */
 export interface ChangeCommand extends IsolationChoice {
@@ -62,106 +59,27 @@ async function carryOut(change: StagedChange, asked: ChangeCommand, around: Chan
   const { value } = await findSettings(asked.config === undefined ? {} : { config: asked.config })
   const proposals = proposalsOf(change, asked, value, early)
   progress.clear()
-  if (change.isEmpty && proposals.every(proposal => isAsBefore(proposal, change)))
-    return printSuccess(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
+  if (changesNothing(change, proposals)) return printSuccess(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
   const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(item => item.name) }
   if (proposals.length > 0) await show(proposals, change, asked)
-  await checkNames(change, asked.config)
-  for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
-  await checkSettings(proposals)
+  await checkProposals(change, proposals, asked.config)
   if (asked.dryRun)
     return printSuccess(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
   if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
     process.stderr.write('nothing was changed\n')
     return 1
   }
-  const built = early ?? (await change.build())
-  const taken = await takenUp(change, await lockedOf(built, proposals, asked, around), asked, around)
+  const taken = await putInEffect(change, proposals, { config: asked.config, signal, report: progress.report }, early)
   progress.clear()
   if (taken.problems.length > 0) return refused(asked, taken.problems)
   const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
   return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
 }
 
-/** Reports missing settings before the question. A running server can have another configuration, and checks its own. */
-async function checkSettings(proposals: readonly Proposal[]): Promise<void> {
-  const [first] = proposals.filter(({ access }) => access.missing.length > 0)
-  if (first === undefined) return
-  using stack = new DisposableStack()
-  const servers = (await findServers(here().home)).map(server => stack.use(server))
-  if (servers.length === 0) throw settingsMissing(first.candidate.name, first.access.missing)
-}
-
 /** Only a note, because the plugin may work without the variables. */
 function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
   const unset = unsetIn(permissions)
   return unset.length === 0 ? [] : [`note: of the variables that ${name} can read, ${visible(unsetText(unset))}: ${UNSET_HINT}`]
-}
-
-/** Tries the change; the former plugins stay in effect if it fails. */
-async function takenUp(
-  change: StagedChange,
-  locked: readonly LockedPlugin[],
-  { config }: ChangeCommand,
-  { signal, progress }: ChangeContext
-) {
-  const taking = { config, before: change.before, signal, report: (step: 'reload' | 'start') => progress.report({ step }) }
-  const taken = await tryChange(here().home, taking, holds => change.commit(locked, holds))
-  signal.throwIfAborted()
-  return taken
-}
-
-function proposalsOf(change: StagedChange, asked: ChangeCommand, config: ConfigTree, built: BuiltSet | undefined): Proposal[] {
-  return change.candidates.map(candidate => {
-    const former = change.before.plugins.find(plugin => plugin.name === candidate.name)
-    const before = built?.plugins.find(plugin => plugin.name === candidate.name) ?? former
-    // a bundle does not transfer trust to another machine
-    const trusted = asked.trust || (built === undefined && before?.trusted === true)
-    return { candidate, isolation: isolationOf(candidate, asked, before), trusted, access: accessOf(candidate, config, former) }
-  })
-}
-
-/** Whether an installed plugin already has this isolation, trust and access. */
-const isAsBefore = ({ candidate, isolation, trusted, access }: Proposal, { before }: StagedChange) =>
-  newValueWords(access).length === 0 &&
-  before.plugins.some(plugin => plugin.name === candidate.name && plugin.isolation === isolation && plugin.trusted === trusted)
-
-/** The entries of the lock, with the user's choices and the declarations that the plugins make in their sandbox. */
-async function lockedOf(
-  built: BuiltSet,
-  proposals: readonly Proposal[],
-  { config }: ChangeCommand,
-  { signal, progress }: ChangeContext
-) {
-  const locked = built.plugins.map(plugin => ({ ...plugin, ...choiceOf(plugin, proposals) }))
-  // the declarations of a link can change at each start
-  const unknown = locked.filter(
-    item => item.isolation === 'process' && item.declares === undefined && item.origin.kind !== 'link'
-  )
-  const folders = unknown.map(item => ({ locked: item, folder: folderIn(built, item) }))
-  const described = await describeAll(folders, { place: here(), config, signal, report: progress.report })
-  for (const item of locked) if (isImported(item) && !unknown.includes(item)) await checkBuilt(item, folderIn(built, item))
-  const learnt = locked.map(item => described.find(({ name }) => name === item.name) ?? item)
-  const known = learnt.filter(item => isImported(item) && item.commands === undefined && item.origin.kind !== 'link')
-  const withCommands = await describeCommandsOf(
-    known.map(item => ({ locked: item, folder: folderIn(built, item) })),
-    { place: here(), config, signal, report: progress.report }
-  )
-  return learnt.map(item => withCommands.find(({ name }) => name === item.name) ?? item)
-}
-
-const folderIn = ({ folder }: BuiltSet, { name, origin }: LockedPlugin) =>
-  origin.kind === 'link' ? origin.spec : join(folder, 'node_modules', name)
-
-const isImported = ({ isolation }: LockedPlugin) => isolation === 'process' || isolation === 'in-process'
-
-/** Servers of one home can have different configurations, so values that were accepted before stay accepted. */
-function choiceOf(
-  { name }: LockedPlugin,
-  proposals: readonly Proposal[]
-): Pick<LockedPlugin, 'isolation' | 'trusted' | 'values'> {
-  const { isolation, trusted, access } = proposals.find(proposal => proposal.candidate.name === name)!
-  return { isolation, trusted, values: joinedValues(access.accepted, access.values) }
 }
 
 async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: ChangeCommand) {

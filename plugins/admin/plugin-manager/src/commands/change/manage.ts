@@ -22,6 +22,7 @@ import { consent, refused, runChange, servedBy, printSuccess } from './change.ts
 import { openProgress } from './progress.ts'
 import { accessOf, type ConfiguredAccess, newValues, newValueWords } from './proposal-text.ts'
 import { named } from './install.ts'
+import { switchInEffect } from './proposals.ts'
 import { tryChange } from './take-up.ts'
 
 export interface SwitchAsked {
@@ -42,13 +43,8 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
   const facts = { [word]: names }
   if (names.every(name => named(before.plugins, name).enabled === enabled))
     return printSuccess(asked, { text: `already ${word}: ${names.join(', ')}`, facts: { ...facts, servers: [] } })
-  const taking = {
-    config: asked.config,
-    before,
-    signal: interrupt.signal,
-    report: (step: 'reload' | 'start') => progress.report({ step }),
-  }
-  const taken = await tryChange(here().home, taking, holds => changeLock(home, lock => switched(lock, names, enabled), holds))
+  const place = { config: asked.config, signal: interrupt.signal, report: progress.report }
+  const taken = await switchInEffect(before, { names, enabled }, place)
   progress.clear()
   if (taken.problems.length === 0 && !interrupt.signal.aborted)
     return printSuccess(asked, {
@@ -57,11 +53,6 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
     })
   return interrupt.signal.aborted ? endUnchanged() : refused(asked, taken.problems)
 }
-
-const switched = (lock: Lock, names: readonly string[], enabled: boolean): Lock => ({
-  ...lock,
-  plugins: lock.plugins.map(plugin => (names.includes(plugin.name) ? { ...plugin, enabled } : plugin)),
-})
 
 export interface AcceptAsked {
   /** Empty: all. */

@@ -2,7 +2,7 @@ import { oneLine, visible } from '@svc/cli/command'
 import type { Progress } from '../../set.ts'
 
 /** A step of a change. */
-type Step = Omit<Progress, 'step'> & { readonly step: Progress['step'] | 'describe' | 'reload' | 'start' }
+export type Step = Omit<Progress, 'step'> & { readonly step: Progress['step'] | 'describe' | 'reload' | 'start' }
 
 /** Shows the steps of a change: the current one in one line of a terminal, otherwise a line for each. */
 export interface ProgressLine extends Disposable {
@@ -35,7 +35,7 @@ export function openProgress({ quiet = false } = {}, stream: NodeJS.WriteStream 
   const clear = () => void (stream.isTTY && stream.write(CLEAR))
   return {
     report(step) {
-      const text = textOf(step)
+      const text = stepText(step)
       if (stream.isTTY) stream.write(`${CLEAR}${text.slice(0, Math.max(SHORTEST, (stream.columns || 80) - 4))} …`)
       else if (!quiet) stream.write(`${text}\n`)
     },
@@ -45,7 +45,7 @@ export function openProgress({ quiet = false } = {}, stream: NodeJS.WriteStream 
 }
 
 /** `[2/6] fetching svc-plugin-weather`. */
-function textOf({ step, plugin = '', at, of = 1, packages }: Step): string {
+export function stepText({ step, plugin = '', at, of = 1, packages }: Step): string {
   const count = at === undefined || of === 1 ? '' : `[${at}/${of}] `
   const number = packages === undefined ? '' : `(${packages})`
   return `${count}${[WORDS[step], visible(oneLine(plugin)), number].filter(Boolean).join(' ')}`

@@ -5,7 +5,8 @@ import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
 import { lockedFacts } from '../change/proposal-text.ts'
 import { idleOf } from './plugin-state.ts'
-import { countOf, type LoadedPlugins, isCurated, originOf, type PluginTree, treeText } from './tree-text.ts'
+import { isCurated } from '../../plugin-states.ts'
+import { countOf, type LoadedPlugins, originOf, type PluginTree, treeText } from './tree-text.ts'
 
 interface ShowOptions {
   readonly port?: number | undefined
@@ -89,7 +90,7 @@ async function ofServer({ port }: ShowOptions, live: Live | undefined): Promise<
   using server = await reachServerIfAny(svcHome(), { port })
   if (server === undefined) return undefined
   const { plugins, version } = await server.control.report(systemContext(AbortSignal.timeout(ASK_MS)))
-  const reported = live ? await live(plugins, server.info) : { plugins }
+  const reported = live ? await live(plugins, server) : { plugins }
   return { from: `the running server at ${server.info.url} (process ${server.info.pid})`, version, leftOut: [], ...reported }
 }
 

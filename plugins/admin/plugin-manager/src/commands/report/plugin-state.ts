@@ -1,11 +1,10 @@
-import { isIP } from 'node:net'
 import { findSettings, here, setHome } from '@svc/cli/program'
 import { unconfiguredIn } from '../../set/installed-layer.ts'
 import { type PluginReport, systemContext } from '@svc/core'
+import type { PluginDetail } from '@svc/core/contracts'
 import { findServers, type FoundServer, type ServerInfo } from '@svc/runtime'
 import type { LockedPlugin } from '../../set.ts'
-import type { Metrics, MetricSeries } from '../server/metrics.ts'
-import { readServerMetrics } from '../server/server-status.ts'
+import { TOPIC } from '../../plugin-set.ts'
 
 /** Plugins of a server. */
 export interface ServerPlugins {
@@ -15,54 +14,38 @@ export interface ServerPlugins {
 }
 
 /**
- * The present state of isolated plugins: the report of the host, updated with the metrics of the server. Without metrics, the
+ * The present state of isolated plugins: the report of the host, updated with what the server says now. If it does not answer, the
  * report and its time.
  */
-export async function asTheyAre(plugins: readonly PluginReport[], info: ServerInfo): Promise<ServerPlugins> {
+export async function asTheyAre(plugins: readonly PluginReport[], { control, info }: FoundServer): Promise<ServerPlugins> {
   if (!plugins.some(plugin => plugin.isolation === 'process')) return { plugins }
-  const workers = info.workers.filter(worker => worker.state === 'ready')
-  const metrics = info.url === '' ? undefined : await metricsOf(info.url)
-  if (metrics === undefined || !hasPluginMetrics(metrics)) return { plugins, asOf: timeOf(workers, info) }
-  return { plugins: plugins.map(plugin => live(plugin, metrics, workers.length)) }
+  const ready = info.workers.filter(worker => worker.state === 'ready')
+  // the report is the last known state of a server that no longer answers
+  const now = await pluginsOf(control).catch(() => undefined)
+  return now === undefined ? { plugins, asOf: timeOf(ready, info) } : { plugins: plugins.map(plugin => live(plugin, now)) }
 }
 
-function metricsOf(url: string): Promise<Metrics | undefined> {
-  const { hostname } = new URL(url)
-  const trusted = hostname === 'localhost' || isIP(hostname.replaceAll(/[[\]]/g, '')) !== 0
-  return readServerMetrics({ url, trusted }).then(
-    metrics => metrics.metrics,
-    () => undefined // the report is the last known state of a server that no longer listens
-  )
+/** The plugins of a server over all its workers. Throws PEER_SILENT if it does not load this plugin. */
+export async function pluginsOf(control: FoundServer['control']): Promise<readonly PluginDetail[]> {
+  for await (const answer of control.ask(TOPIC, null, systemContext(AbortSignal.timeout(ASK_MS), 'svc plugins')))
+    return answer as readonly PluginDetail[]
+  throw new Error('the server did not answer')
 }
-
-const hasPluginMetrics = (metrics: Metrics) => [...metrics.values()].some(metric => metric.name === 'svc_plugin_up')
 
 /** A host reports the state of its plugins once, when it is ready. */
 const timeOf = (workers: ServerInfo['workers'], { startedAt }: ServerInfo) =>
   new Date(Math.min(...workers.map(worker => worker.startedAt), workers.length === 0 ? startedAt : Infinity)).toISOString()
 
 /** A hint for outdated states. */
-export const OUTDATED_STATE =
-  'the server publishes no metrics. Enable the plugin @svc/plugin-metrics, and set SVC_API_KEY if authentication is on'
+export const OUTDATED_STATE = 'the server does not answer, or does not load the plugin @svc/plugin-manager'
 
-function live(plugin: PluginReport, metrics: Metrics, workers: number): PluginReport {
-  const { name, instance = '' } = plugin
-  const own = [...metrics.values()].filter(metric => metric.labels.plugin === name && (metric.labels.instance ?? '') === instance)
-  const value = (metric: string) => own.find(item => item.name === metric)?.value
-  const up = value('svc_plugin_up')
-  if (up === undefined) return plugin
-  const refused = own.filter(metric => metric.name === 'svc_plugin_refusals_total')
-  return {
-    ...plugin,
-    state: (value('svc_plugin_quarantined') ?? 0) > 0 ? 'quarantined' : up < workers ? 'restarting' : 'running',
-    restarts: value('svc_plugin_restarts_total') ?? 0,
-    refusals: Object.fromEntries(refused.map(kindOf)),
-    cpuMs: (value('svc_plugin_cpu_seconds_total') ?? 0) * 1000,
-    memoryBytes: value('svc_plugin_memory_bytes') ?? 0,
-  }
+function live(plugin: PluginReport, now: readonly PluginDetail[]): PluginReport {
+  const found = now.find(({ name }) => name === plugin.name)
+  const { state, refusals, process } = found?.instances.find(({ name }) => name === plugin.instance) ?? found ?? {}
+  if (state === undefined || process === undefined || state === 'disabled' || state === 'idle') return plugin
+  const { restarts, cpu_ms: cpuMs, memory_bytes: memoryBytes } = process
+  return { ...plugin, state, restarts, refusals: refusals ?? {}, cpuMs, memoryBytes }
 }
-
-const kindOf = ({ labels, value }: MetricSeries) => [labels.kind ?? '', value] as const
 
 /** `network 3, read 1`; undefined if nothing was refused. */
 export function refusedText({ refusals = {} }: PluginReport): string | undefined {
@@ -79,9 +62,9 @@ export async function reportsOf(isMeant: (plugin: PluginReport) => boolean): Pro
   return await Promise.all(servers.map(server => reportOf(server, isMeant)))
 }
 
-async function reportOf({ control, info }: FoundServer, isMeant: (plugin: PluginReport) => boolean): Promise<ServerPlugins> {
-  const { plugins } = await control.report(systemContext(AbortSignal.timeout(ASK_MS)))
-  return asTheyAre(plugins.filter(isMeant), info)
+async function reportOf(server: FoundServer, isMeant: (plugin: PluginReport) => boolean): Promise<ServerPlugins> {
+  const { plugins } = await server.control.report(systemContext(AbortSignal.timeout(ASK_MS)))
+  return asTheyAre(plugins.filter(isMeant), server)
 }
 
 /** An enabled installed plugin that does not run. */

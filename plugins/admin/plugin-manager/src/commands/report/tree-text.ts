@@ -2,6 +2,7 @@ import { styleText } from 'node:util'
 import type { PluginReport } from '@svc/core'
 import type { LockedPlugin } from '../../set.ts'
 import { milliseconds, visible } from '@svc/cli/command'
+import { isCurated } from '../../plugin-states.ts'
 import { type Idle, OUTDATED_STATE, refusedText } from './plugin-state.ts'
 
 /** A plugin that does not run here. */
@@ -61,20 +62,12 @@ export function treeText(tree: PluginTree): string {
 export const countOf = ({ plugins, leftOut, disabled = [], idle = [] }: PluginTree): number =>
   plugins.length + leftOut.length + disabled.length + idle.length
 
-const CURATED = /^@svc\/plugin-/
-
 /** The origin of a plugin: `registry svc-plugin-weather@^1`, `svc`, `configuration`. */
 export function originOf(name: string, installed: readonly LockedPlugin[]): string {
   const locked = installed.find(lockedPlugin => lockedPlugin.name === name)
   if (locked) return originText(locked)
   return isCurated(name) ? 'svc' : 'configuration'
 }
-
-/** Plugins of the command line. */
-const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths'])
-
-/** Whether a plugin comes with svc, or belongs to the command line. */
-export const isCurated = (name: string): boolean => CURATED.test(name) || OWN.has(name)
 
 const originText = ({ origin }: LockedPlugin) => `${origin.kind} ${origin.spec}`
 

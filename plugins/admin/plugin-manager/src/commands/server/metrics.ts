@@ -1,5 +1,5 @@
 /** One series of a metric. */
-export interface MetricSeries {
+interface MetricSeries {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number

@@ -45,7 +45,7 @@ export async function isLive({ url, port }: ServerAddress): Promise<boolean> {
   return await answers({ url: server.info.url, trusted: isHere(server.info.url) })
 }
 
-function checkedUrl(url: string): string {
+export function checkedUrl(url: string): string {
   if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
   return url
 }
@@ -117,7 +117,7 @@ interface StatusAnswer {
 }
 
 /** The status of a server over HTTP. */
-export interface MetricsOfServer {
+interface MetricsOfServer {
   readonly health: HealthAnswer | undefined
   readonly status: StatusAnswer | undefined
   readonly metrics: Metrics | undefined
@@ -133,7 +133,7 @@ export interface Reached {
 const ANSWER_MS = 10_000
 
 /** Asks the server at `url` with the credentials of the command. Throws SERVER_UNREACHABLE, HEADER_INVALID. */
-export async function readServerMetrics(server: Reached, header?: ServerAddress['header']): Promise<MetricsOfServer> {
+async function readServerMetrics(server: Reached, header?: ServerAddress['header']): Promise<MetricsOfServer> {
   const credentials = createCredentials(server.url, { header })
   // not in parallel: the status counts active requests
   const status = await getWith(credentials, server, '/api/v1/status')
@@ -161,14 +161,15 @@ const answers = async (server: Reached): Promise<boolean> => (await get(server, 
 const withoutThis = (record: StatusAnswer | undefined) =>
   record && { ...record, requests_active: Math.max(0, record.requests_active - 1) }
 
-interface Answer {
+/** An answer over HTTP. */
+export interface Answer {
   readonly path: string
   readonly status: number
   readonly text: string
 }
 
-/** Asks again after a 401 if the credential helper can have another credential. */
-async function getWith(credentials: Credentials, server: Reached, path: string): Promise<Answer> {
+/** Sends a GET request. Asks again after a 401 if the credential helper can have another credential. */
+export async function getWith(credentials: Credentials, server: Reached, path: string): Promise<Answer> {
   const ask = async () => get(server, path, await credentials.headers({ method: 'GET', path }))
   const answer = await ask()
   return answer.status === 401 && (await credentials.rejected()) ? ask() : answer
@@ -199,7 +200,7 @@ function recordOf<T extends object>({ text: body }: Answer, field: keyof T & str
   return typeof record[field] === 'object' || typeof record[field] === 'number' ? (record as T) : undefined
 }
 
-function unavailable({ path, status, text: body }: Answer): UnavailablePart {
+export function unavailable({ path, status, text: body }: Answer): UnavailablePart {
   const { error_code: code, error } = jsonOf(body)
   return {
     path,
@@ -209,7 +210,7 @@ function unavailable({ path, status, text: body }: Answer): UnavailablePart {
   }
 }
 
-function jsonOf(body: string): Record<string, unknown> {
+export function jsonOf(body: string): Record<string, unknown> {
   try {
     return Object(JSON.parse(body))
   } catch {

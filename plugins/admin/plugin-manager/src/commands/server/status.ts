@@ -2,7 +2,7 @@ import { counted, errorFacts, errorPage, milliseconds } from '@svc/cli/command'
 import { grownSince, summaryOf } from './metrics.ts'
 import { type ServerAddress, isGood, isLive, readStatus, type ServerStatus } from './server-status.ts'
 import { type Recent, statusFacts, statusText } from './status-text.ts'
-import { type StatusSample, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
+import { lookAgain, type Sample, openLiveScreen, untilEnded } from './watch.ts'
 
 export interface StatusOptions extends WatchOptions {
   readonly watch: boolean
@@ -28,6 +28,8 @@ interface WatchOptions extends ServerAddress {
   readonly json: boolean
 }
 
+type StatusSample = Sample<ServerStatus>
+
 interface View extends Disposable {
   show(look: StatusSample, recent: Recent | undefined): void
 }
@@ -35,10 +37,15 @@ interface View extends Disposable {
 /** Refreshes until the signal aborts. Throws if the first request fails; later the server can be away for a while. */
 async function watchStatus(options: WatchOptions, signal: AbortSignal): Promise<void> {
   using view = viewOf(options)
-  await lookAgain(options, signal, (now, before) => view.show(now, before && recentOf(before, now)))
+  await lookAgain(
+    () => readStatus(options),
+    options.interval,
+    signal,
+    (now, before) => view.show(now, before && recentOf(before, now))
+  )
 }
 
-function recentOf({ at, status: then }: StatusSample, { at: end, status: now }: StatusSample): Recent | undefined {
+function recentOf({ at, found: then }: StatusSample, { at: end, found: now }: StatusSample): Recent | undefined {
   if (!then?.metrics || !now?.metrics) return undefined
   return { seconds: (end - at) / 1000, summary: summaryOf(grownSince(then.metrics, now.metrics)) }
 }
@@ -52,7 +59,7 @@ function screen(interval: number): View {
   const live = openLiveScreen(process.stdout)
   const foot = `every ${interval} s; press Ctrl-C to stop`
   return {
-    show({ status, error }, recent) {
+    show({ found: status, error }, recent) {
       live.draw(`${status ? statusText(status, recent) : errorPage(error)}\n\n${foot}`)
     },
     [Symbol.dispose]: () => live[Symbol.dispose](),
@@ -61,7 +68,7 @@ function screen(interval: number): View {
 
 function lines(text: (status: ServerStatus, recent: Recent | undefined) => string): View {
   return {
-    show({ status, error }, recent) {
+    show({ found: status, error }, recent) {
       if (status) process.stdout.write(`${text(status, recent)}\n`)
       else
         process.stderr.write(

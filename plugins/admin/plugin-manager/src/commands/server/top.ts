@@ -1,9 +1,13 @@
 import { styleText } from 'node:util'
 import { clipped, counted, errorPage, milliseconds, table, visible } from '@svc/cli/command'
-import { type SvcError, svcError } from '@svc/core'
-import { grownSince, type Metrics, type MetricSeries, shortName } from './metrics.ts'
-import { type ServerAddress, readStatus } from './server-status.ts'
-import { type StatusSample, lookAgain, openLiveScreen, untilEnded } from './watch.ts'
+import { createCredentials, hasApi } from '@svc/cli/program'
+import { codeOf, type SvcError, svcError, svcHome } from '@svc/core'
+import type { PluginSummary } from '@svc/core/contracts'
+import { reachServer } from '@svc/runtime'
+import { pluginsOf } from '../report/plugin-state.ts'
+import { shortName } from './metrics.ts'
+import { checkedUrl, getWith, jsonOf, type ServerAddress, unavailable } from './server-status.ts'
+import { lookAgain, openLiveScreen, type Sample, untilEnded } from './watch.ts'
 
 type SortedBy = 'time' | 'calls' | 'errors' | 'memory' | 'cpu'
 
@@ -20,9 +24,39 @@ export async function top(options: TopOptions): Promise<number> {
   if (options.json || options.once || !process.stdout.isTTY) return await once(options)
   using live = openLiveScreen(process.stdout)
   const foot = `every ${options.interval} s, by ${options.sort}; press Ctrl-C to stop`
-  const show = (now: StatusSample, before: StatusSample | undefined) =>
+  const show = (now: UsageSample, before: UsageSample | undefined) =>
     live.draw(`${fitted(pictureOf(options, now, before))}\n\n${foot}`)
-  return await untilEnded(signal => lookAgain(options, signal, show))
+  return await untilEnded(signal => lookAgain(() => readUsage(options), options.interval, signal, show))
+}
+
+type UsageSample = Sample<readonly PluginUsage[]>
+
+/** The usage of the plugins of the named server, or of the one of this home. Throws as `readStatus` does, and PLUGINS_UNAVAILABLE. */
+async function readUsage({ url, port, header }: ServerAddress): Promise<PluginUsage[]> {
+  if (url !== undefined) return usageAt(url, header)
+  try {
+    using server = await reachServer(svcHome(), { port, fits: hasApi })
+    return usageOf(await pluginsOf(server.control).catch(silent))
+  } catch (error) {
+    // a server of another home or machine can listen there
+    if (codeOf(error) !== 'SERVER_NONE' || port === undefined) throw error
+    return usageAt(`http://127.0.0.1:${port}`, header)
+  }
+}
+
+function silent(error: unknown): never {
+  throw codeOf(error) === 'PEER_SILENT' ? pluginsUnavailable('it does not load the plugin @svc/plugin-manager') : error
+}
+
+const LIST = '/api/v1/plugins'
+
+async function usageAt(url: string, header: ServerAddress['header']): Promise<PluginUsage[]> {
+  const server = { url: checkedUrl(url), trusted: false }
+  const answer = await getWith(createCredentials(url, { header }), server, LIST)
+  const { plugins } = jsonOf(answer.text)
+  if (answer.status === 200 && Array.isArray(plugins)) return usageOf(plugins as readonly PluginSummary[])
+  const { code, message } = unavailable(answer)
+  throw pluginsUnavailable(`${code} ${message}`)
 }
 
 /** Lines below the table: an empty one, the foot, and the one on which the cursor stands. */
@@ -37,9 +71,7 @@ function fitted(table: string): string {
 }
 
 async function once(options: TopOptions): Promise<number> {
-  const { metrics, unavailable } = await readStatus(options)
-  if (metrics === undefined) throw metricsUnavailable(unavailable.find(item => item.path === '/metrics'))
-  const all = sorted(usageOf(metrics), options.sort)
+  const all = sorted(await readUsage(options), options.sort)
   process.stdout.write(
     `${options.json ? JSON.stringify({ plugins: all.map(wire) }, null, 2) : usageTable(all, { width: width() })}\n`
   )
@@ -49,18 +81,23 @@ async function once(options: TopOptions): Promise<number> {
 /** A pipe takes lines of any width. */
 const width = () => (process.stdout.isTTY ? process.stdout.columns || 80 : Infinity)
 
-function pictureOf({ sort }: TopOptions, now: StatusSample, before: StatusSample | undefined): string {
-  if (now.status === undefined) return errorPage(now.error)
-  const { metrics, unavailable } = now.status
-  if (metrics === undefined) return errorPage(metricsUnavailable(unavailable.find(item => item.path === '/metrics')))
-  const recent = recentOf(now.at, metrics, before)
-  return usageTable(sorted(usageOf(metrics), sort), { width: width(), ...(recent ? { recent } : {}) })
+function pictureOf({ sort }: TopOptions, now: UsageSample, before: UsageSample | undefined): string {
+  if (now.found === undefined) return errorPage(now.error)
+  const recent = recentOf(now.at, now.found, before)
+  return usageTable(sorted(now.found, sort), { width: width(), ...(recent ? { recent } : {}) })
 }
 
-function recentOf(at: number, metrics: Metrics, before: StatusSample | undefined): RecentUsage | undefined {
-  if (before?.status?.metrics === undefined) return undefined
-  const grown = usageOf(grownSince(before.status.metrics, metrics))
+function recentOf(at: number, now: readonly PluginUsage[], before: UsageSample | undefined): RecentUsage | undefined {
+  if (before?.found === undefined) return undefined
+  const then = new Map(before.found.map(item => [item.name, item]))
+  const grown = now.map(item => ({ ...item, calls: since(item, then, 'calls'), ms: since(item, then, 'ms') }))
   return { seconds: (at - before.at) / 1000, of: new Map(grown.map(item => [item.name, item])) }
+}
+
+/** What a total has grown by. A server that has restarted begins at 0. */
+const since = (item: PluginUsage, then: ReadonlyMap<string, PluginUsage>, key: 'calls' | 'ms') => {
+  const before = then.get(item.name)?.[key] ?? 0
+  return item[key] < before ? item[key] : item[key] - before
 }
 
 const KEYS: Readonly<Record<SortedBy, (pluginUsage: PluginUsage) => number>> = {
@@ -91,9 +128,9 @@ const wire = ({ name, calls, errors, ms, isolated }: PluginUsage) => ({
       }),
 })
 
-const metricsUnavailable = (why?: { readonly code: string; readonly message: string }): SvcError =>
-  svcError('METRICS_UNAVAILABLE', `the server publishes no metrics${why === undefined ? '' : `: ${why.code} ${why.message}`}`, {
-    hint: 'Enable the plugin @svc/plugin-metrics. If authentication is on, set SVC_API_KEY to an API key or a token',
+const pluginsUnavailable = (why: string): SvcError =>
+  svcError('PLUGINS_UNAVAILABLE', `the server does not show its plugins: ${why}`, {
+    hint: 'Enable the plugins @svc/plugin-manager and @svc/plugin-admin-api. If authentication is on, set SVC_API_KEY to an API key or a token',
   })
 
 /** The usage of one plugin, of all workers together. */
@@ -114,34 +151,25 @@ export interface PluginUsage {
   }
 }
 
-const TOGETHER = ['hook', 'plugin']
-
-/** Reads the usage of each plugin from metrics. */
-function usageOf(metrics: Metrics): PluginUsage[] {
-  const named = Map.groupBy(metrics.values(), series => series.name)
-  const sum = (family: string, plugin: string) =>
-    (named.get(`svc_${family}`) ?? []).reduce((total, { labels, value }) => (labels.plugin === plugin ? total + value : total), 0)
-  const both = (what: string, plugin: string) => TOGETHER.reduce((total, kind) => total + sum(`${kind}_${what}`, plugin), 0)
-  const isolated = new Set(pluginsIn(named.get('svc_plugin_up')))
-  const calling = TOGETHER.flatMap(kind => pluginsIn(named.get(`svc_${kind}_calls_total`)))
-  return [...new Set([...isolated, ...calling])].map(name => ({
-    name,
-    calls: both('calls_total', name),
-    errors: both('errors_total', name),
-    ms: both('seconds_total', name) * 1000,
-    ...(isolated.has(name) ? { isolated: processOf(name, sum) } : {}),
-  }))
-}
-
-const pluginsIn = (series: readonly MetricSeries[] = []) => series.flatMap(({ labels }) => labels.plugin ?? [])
-
-const processOf = (name: string, sum: (family: string, plugin: string) => number) => ({
-  memoryBytes: sum('plugin_memory_bytes', name),
-  cpuMs: sum('plugin_cpu_seconds_total', name) * 1000,
-  restarts: sum('plugin_restarts_total', name),
-  refusals: sum('plugin_refusals_total', name),
-  quarantined: sum('plugin_quarantined', name) > 0,
-})
+/** The plugins that are isolated, or were called. */
+const usageOf = (plugins: readonly PluginSummary[]): PluginUsage[] =>
+  plugins
+    .filter(({ process, accounting }) => process !== undefined || accounting.calls > 0)
+    .map(({ name, accounting, process, refusals, state }) => ({
+      name,
+      ...accounting,
+      ...(process === undefined
+        ? {}
+        : {
+            isolated: {
+              memoryBytes: process.memory_bytes,
+              cpuMs: process.cpu_ms,
+              restarts: process.restarts,
+              refusals: Object.values(refusals).reduce((sum, count) => sum + count, 0),
+              quarantined: state === 'quarantined',
+            },
+          }),
+    }))
 
 /** The usage since the last refresh, by plugin. */
 export interface RecentUsage {

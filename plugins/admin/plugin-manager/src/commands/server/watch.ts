@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortOnInterrupt } from '@svc/cli/program'
-import { type ServerAddress, readStatus, type ServerStatus } from './server-status.ts'
 import { stripVTControlCharacters } from 'node:util'
 
 /** Shows pictures on a terminal, and restores its former content. */
@@ -49,21 +48,22 @@ function cut(line: string, columns: number): string {
   return bare.length <= columns ? line : `${bare.slice(0, columns)}${PLAIN}`
 }
 
-/** One request: the status of the server, or the error. */
-export type StatusSample =
-  | { readonly at: number; readonly status: ServerStatus; readonly error?: undefined }
-  | { readonly at: number; readonly status?: undefined; readonly error: unknown }
+/** One request: what the server answered, or the error. */
+export type Sample<T> =
+  | { readonly at: number; readonly found: T; readonly error?: undefined }
+  | { readonly at: number; readonly found?: undefined; readonly error: unknown }
 
-/** Requests the status until the signal aborts. Throws if the first request fails. */
-export async function lookAgain(
-  options: ServerAddress & { readonly interval: number },
+/** Repeats a request until the signal aborts. Throws if the first one fails. */
+export async function lookAgain<T>(
+  read: () => Promise<T>,
+  intervalS: number,
   signal: AbortSignal,
-  show: (now: StatusSample, before: StatusSample | undefined) => void
+  show: (now: Sample<T>, before: Sample<T> | undefined) => void
 ): Promise<void> {
-  let before: StatusSample = { at: performance.now(), status: await readStatus(options) }
+  let before: Sample<T> = { at: performance.now(), found: await read() }
   show(before, undefined)
-  while (await passed(options.interval * 1000, signal)) {
-    const now = await look(options)
+  while (await passed(intervalS * 1000, signal)) {
+    const now = await look(read)
     show(now, before)
     before = now
   }
@@ -72,10 +72,10 @@ export async function lookAgain(
 /** False if the signal aborted. */
 const passed = (ms: number, signal: AbortSignal) => sleep(ms, true, { signal }).catch(() => false)
 
-async function look(options: ServerAddress): Promise<StatusSample> {
+async function look<T>(read: () => Promise<T>): Promise<Sample<T>> {
   try {
-    const status = await readStatus(options)
-    return { at: performance.now(), status }
+    const found = await read()
+    return { at: performance.now(), found }
   } catch (error) {
     return { at: performance.now(), error }
   }

@@ -1,0 +1,201 @@
+import { setTimeout } from 'node:timers/promises'
+import { type CallContext, codeOf, type HostReport, svcError } from '@svc/core'
+import type { Job, JobKind, Jobs, JobStep, Json, Peers, PluginChange, PluginPlan, Space, Store } from '@svc/core/contracts'
+import { changesImpossible, forClients, isLasting, planChanged, plainText, planUnknown } from './errors.ts'
+
+/** The job kind that applies plans. */
+export const APPLY = 'plugins.apply'
+
+const COLLECTION = 'plugin_plans'
+export const SPACE: Space = { name: 'plugin_plans', version: 1, collections: { [COLLECTION]: {}, plugin_sets: {} } }
+
+/** Plans that are kept, and how long. An applied plan is kept longer, for its job. */
+const [MOST, LASTS_MS, APPLIED_MS] = [32, 10 * 60_000, 24 * 3_600_000]
+/** A job waits for a change of another process. */
+const BUSY_TRIES = 30
+
+/** Plans and applies changes on this machine: `src/commands/change/on-server.ts`, which needs the command line. */
+type ChangeOnServer = typeof import('./commands/change/on-server.ts')
+
+interface PlanRecord {
+  readonly change: PluginChange
+  readonly plan: PluginPlan
+  /** Unix milliseconds. */
+  readonly expiresAt: number
+  /** The job that applies it. */
+  readonly job?: string
+}
+
+interface PlansOptions {
+  readonly store: Store
+  readonly jobs: Jobs
+}
+
+export interface PluginPlans {
+  plan(change: PluginChange, ctx: CallContext): Promise<PluginPlan>
+  apply(hash: string, ctx: CallContext): Promise<Job>
+  /** The job kind; absent where changes are impossible. */
+  readonly kind?: JobKind
+}
+
+interface ServerServices {
+  readonly store: Store | undefined
+  readonly jobs: Jobs | undefined
+  readonly peers: Peers | undefined
+}
+
+/** The plans of this server, which say why there are none where changes are impossible. */
+export function plansFor(
+  { clusterId, serverId }: Pick<HostReport, 'clusterId' | 'serverId'>,
+  { store, jobs, peers }: ServerServices
+): PluginPlans {
+  if (process.env.SVC_PLUGINS) return withoutPlans('its plugins are a part of its build')
+  if (peers === undefined) return withoutPlans('it runs without a supervisor, so it cannot reload')
+  if (store === undefined || jobs === undefined) return withoutPlans('it has no background jobs')
+  if (clusterId !== serverId) return withoutPlans('it is a server of a cluster; change each of its servers')
+  return createPluginPlans({ store, jobs })
+}
+
+/** For a server whose plugins cannot be changed over HTTP. */
+const withoutPlans = (reason: string): PluginPlans => ({
+  plan: () => Promise.reject(changesImpossible(reason)),
+  apply: () => Promise.reject(changesImpossible(reason)),
+})
+
+/** The plans in the store, which all workers share, and the jobs that apply them. */
+function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
+  const read = async (hash: string, ctx: CallContext): Promise<{ record: PlanRecord; version: number }> => {
+    const stored = await store.get(COLLECTION, hash, ctx)
+    const record = stored?.value as unknown as PlanRecord | undefined
+    if (!stored || !record || record.expiresAt <= Date.now()) throw planUnknown(hash)
+    return { record, version: stored.version }
+  }
+  const planned = async (change: PluginChange, ctx: CallContext): Promise<PluginPlan> => {
+    const { planOnServer } = await onServer()
+    try {
+      return await planOnServer(change, { signal: ctx.signal, lastsMs: LASTS_MS })
+    } catch (error) {
+      throw forClients(error, change.name)
+    }
+  }
+  /** Plans again, and compares. */
+  const checked = async ({ change, plan }: PlanRecord, ctx: CallContext): Promise<void> => {
+    const again = await planned(change, ctx)
+    if (again.hash !== plan.hash) throw planChanged((await onServer()).differencesOf(plan, again))
+  }
+  return {
+    async plan(change, ctx) {
+      const plan = await planned(change, ctx)
+      await makeRoom(store, ctx)
+      const record: PlanRecord = { change, plan, expiresAt: Date.parse(plan.expires_at) }
+      await store.batch([{ op: 'put', collection: COLLECTION, key: plan.hash, value: record as unknown as Json }], {}, ctx)
+      return plan
+    },
+    async apply(hash, ctx) {
+      const { record, version } = await read(hash, ctx)
+      if (record.job !== undefined) return jobs.get(record.job, ctx)
+      await checked(record, ctx)
+      // a plan that was made again has the same hash, but another job
+      const job = await jobs.add({ kind: APPLY, input: { hash }, key: `${hash}.${record.plan.created_at}` }, ctx)
+      const applied: PlanRecord = { ...record, expiresAt: Date.now() + APPLIED_MS, job: job.id }
+      await store
+        .batch([{ op: 'put', collection: COLLECTION, key: hash, value: applied as unknown as Json, ifVersion: version }], {}, ctx)
+        .catch((error: unknown) => {
+          // another worker has just stored the same job
+          if (codeOf(error) !== 'STORE_CONFLICT') throw error
+        })
+      return job
+    },
+    kind: createKind(async (hash, ctx) => (await read(hash, ctx)).record),
+  }
+}
+
+/** The job kind, whose input names a plan. */
+const createKind = (recordOf: (hash: string, ctx: CallContext) => Promise<PlanRecord>): JobKind => ({
+  description:
+    'Applies a plan of the installed plugins, and reloads the server. Rolls back when it cannot start with the change.',
+  input: {
+    type: 'object',
+    properties: { hash: { type: 'string', pattern: '^[0-9a-f]{64}$' } },
+    required: ['hash'],
+    additionalProperties: false,
+  },
+  concurrency: 1,
+  timeoutMs: 15 * 60_000,
+  attempts: 3,
+  async *run(task, ctx) {
+    const { hash } = task.input as { readonly hash: string }
+    const { applyOnServer } = await onServer()
+    const apply = async (report: (message: string) => void) =>
+      applyOnServer(await recordOf(hash, ctx), { signal: ctx.signal, report })
+    yield* reported(report => applyPatiently(() => apply(report), ctx))
+  },
+})
+
+async function onServer(): Promise<ChangeOnServer> {
+  try {
+    return await import('./commands/change/on-server.ts')
+  } catch (error) {
+    if (codeOf(error) === 'ERR_MODULE_NOT_FOUND') throw changesImpossible('the package @svc/cli is not installed')
+    throw error
+  }
+}
+
+/** Removes expired plans, and the oldest one when there are too many. */
+async function makeRoom(store: Store, ctx: CallContext): Promise<void> {
+  const { records } = await store.range(COLLECTION, { limit: 1000 }, ctx)
+  const now = Date.now()
+  const plans = records.map(({ key, value }) => ({ key, ...(value as unknown as PlanRecord) }))
+  const live = plans.filter(({ expiresAt }) => expiresAt > now).sort((a, b) => a.expiresAt - b.expiresAt)
+  const gone = [...plans.filter(({ expiresAt }) => expiresAt <= now), ...live.slice(0, Math.max(0, live.length - MOST + 1))]
+  if (gone.length > 0)
+    await store.batch(
+      gone.map(({ key }) => ({ op: 'delete', collection: COLLECTION, key })),
+      {},
+      ctx
+    )
+}
+
+/** Another command can hold the plugins for some seconds. Other errors end the job, except those that pass. */
+async function applyPatiently(apply: () => Promise<Json>, { signal }: CallContext): Promise<Json> {
+  for (let left = BUSY_TRIES; ; left--) {
+    try {
+      return await apply()
+    } catch (error) {
+      signal.throwIfAborted()
+      if (codeOf(error) !== 'PLUGIN_SET_BUSY' || left === 0) throw asFailure(error)
+      await setTimeout(1000, undefined, { signal })
+    }
+  }
+}
+
+/** The error of the job: without paths, and whether another attempt makes sense. */
+function asFailure(error: unknown): unknown {
+  const { details = {} } = Object(error) as { details?: object }
+  return svcError(codeOf(error) ?? 'INTERNAL_ERROR', plainText(error), {
+    cause: error,
+    details: { ...details, ...(isLasting(error) ? { retryable: false } : {}) },
+  })
+}
+
+/** The steps of a work as progress, then its result. */
+async function* reported(work: (report: (message: string) => void) => Promise<Json>): AsyncGenerator<JobStep, void> {
+  const steps: string[] = []
+  let ring = Promise.withResolvers<void>()
+  const done = work(message => {
+    steps.push(message)
+    ring.resolve()
+  })
+  let isOver = false
+  const ended = done.then(
+    () => void (isOver = true),
+    () => void (isOver = true)
+  )
+  for (let at = 0; ; ) {
+    for (; at < steps.length; at++) yield { type: 'progress', progress: at + 1, message: steps[at]! }
+    if (isOver) break
+    await Promise.race([ring.promise, ended])
+    ring = Promise.withResolvers<void>()
+  }
+  yield { type: 'result', value: await done }
+}
