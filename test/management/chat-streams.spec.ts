@@ -86,7 +86,7 @@ describe('a chat stream whose connection is lost', () => {
       expect([gone.status, codeOf(gone)]).to.deep.equal([404, 'INVALID_VALUE'])
     }))
 
-  it('is cancelled when nobody comes back, or at once by the cancel route, and continues to its end with detach', () =>
+  it('is cancelled when it is not continued, or at once by the cancel route, and continues to its end with detach', () =>
     inNewHome(async home => {
       await writeFile(join(home, 'svc.config.json'), JSON.stringify({ chat: { resume_s: 1 } }))
       await using service = await startTwo({ home })

@@ -1,4 +1,4 @@
-import { definePlugin, Host, schema } from '@svc/core'
+import { definePlugin, Host } from '@svc/core'
 import {
   AuthSchemes,
   Chat,
@@ -18,24 +18,7 @@ import {
   Workflows,
 } from '@svc/core/contracts'
 import { createRoutes, LEAVING } from './routes.ts'
-
-/** The section `rest`. */
-export interface RestConfig {
-  chat_body_limit: number
-}
-
-const REST_CONFIG = schema<RestConfig>({
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    chat_body_limit: {
-      type: 'integer',
-      minimum: 1,
-      default: 33_554_432,
-      description: 'Maximum bytes of the body of a chat request, which can have images and files',
-    },
-  },
-})
+import { REST_CONFIG } from './settings.ts'
 
 export default definePlugin({
   section: 'rest',
@@ -62,3 +45,5 @@ export default definePlugin({
     scope.tap(Host.hooks.closing, leave, { stage: LEAVING })
   },
 })
+
+export type { RestConfig } from './settings.ts'

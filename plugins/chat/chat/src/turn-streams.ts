@@ -172,7 +172,7 @@ class StreamedTurn {
   get over(): Promise<void> {
     return this.#over.promise
   }
-  /** Resolves when nobody can read the turn any more. */
+  /** Resolves when the turn cannot be read any more. */
   get gone(): Promise<void> {
     return this.#gone.promise
   }
@@ -271,7 +271,7 @@ class StreamedTurn {
     signal.removeEventListener('abort', wake)
   }
 
-  /** Reads the turn to its end, whoever listens. */
+  /** Reads the turn to its end, with or without readers. */
   #drive(): void {
     if (this.#isDriven || !this.#source) return
     this.#isDriven = true

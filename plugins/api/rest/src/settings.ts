@@ -1,0 +1,19 @@
+import { schema } from '@svc/core'
+
+/** The section `rest`. */
+export interface RestConfig {
+  chat_body_limit: number
+}
+
+export const REST_CONFIG = schema<RestConfig>({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    chat_body_limit: {
+      type: 'integer',
+      minimum: 1,
+      default: 33_554_432,
+      description: 'Maximum bytes of the body of a chat request, which can have images and files',
+    },
+  },
+})
