@@ -38,7 +38,7 @@ async function take(stream: OpenStream, count: number): Promise<SentEvent[]> {
 }
 
 async function lastMessage(service: Service, conversation: unknown) {
-  const { body } = await fresh(service).get(`/api/v1/conversations/${conversation}`)
+  const { body } = await fresh(service).get(`/api/v1/conversations/${String(conversation)}`)
   return (body as { messages?: { content: string; status?: string }[] }).messages?.at(-1)
 }
 

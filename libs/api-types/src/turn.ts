@@ -18,7 +18,7 @@ import { fieldInvalid } from './fields.ts'
 import { BASE64, IMAGE_TYPES, isImageData } from './images.ts'
 
 /** A file beside a message; `data` is base64. */
-export interface ChatPart {
+interface ChatPart {
   readonly type: 'image' | 'file'
   readonly media_type: string
   readonly data: string

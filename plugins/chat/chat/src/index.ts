@@ -30,9 +30,9 @@ export default definePlugin({
     scope.tap(Peers.hooks.message, questions.onPeerMessage)
     const chat = createChat({ ...given, config, hooks, log, span, questions, lasting })
     const { worker } = await host.report(lasting)
-    const streams = createTurnStreams({ chat, peers, worker, resumeMs: config.resume_s * 1000 })
-    scope.add(PeerAnswers, TOPIC, streams.answer)
-    scope.tap(Host.hooks.closing, how => streams.drain(how), { stage: AFTER_REQUESTS, limitMs: Number.POSITIVE_INFINITY })
-    return { ...chat, begin: streams.begin, resume: streams.resume, cancel: streams.cancel }
+    const { streams, answer, drain } = createTurnStreams({ chat, peers, worker, resumeMs: config.resume_s * 1000 })
+    scope.add(PeerAnswers, TOPIC, answer)
+    scope.tap(Host.hooks.closing, drain, { stage: AFTER_REQUESTS, limitMs: Number.POSITIVE_INFINITY })
+    return { ...chat, ...streams }
   },
 })

@@ -239,12 +239,7 @@ async function permitted(parts: ToolUseOptions, ctx: CallContext): Promise<Permi
   const question = questionOf(part.tool, tool, verdict)
   const denied = question === undefined ? undefined : await deniedBy(parts, given, question)
   if (denied !== undefined) return refused(`Not allowed: ${denied}`, given)
-  const { ask } = parts
-  const asking = ask && parts.forms && tool.run ? { run: tool.run.bind(tool), ask } : undefined
-  return {
-    args: given,
-    run: () => (asking ? runWithForms(tool, asking, given, parts.limits, ctx) : call(tool, given, parts.limits, ctx)),
-  }
+  return { args: given, run: () => call(tool, given, parts, ctx) }
 }
 
 /** A failing tap denies the call. */
@@ -279,23 +274,19 @@ type Limits = ToolUseOptions['limits']
 const limitFor = (tool: Tool, { timeoutMs, until }: Limits) =>
   Math.max(0, Math.ceil(Math.min(tool.timeoutMs ?? timeoutMs, until - performance.now())))
 
-const call = (tool: Tool, args: Arguments, limits: Limits, ctx: CallContext): Promise<ToolResult> =>
-  withTimeout(limitFor(tool, limits), signal => tool.call(args, { ...ctx, signal }), ctx)
+function call(tool: Tool, args: Arguments, { ask, forms, limits }: ToolUseOptions, ctx: CallContext): Promise<ToolResult> {
+  if (ask && forms && tool.run) return runWithForms(tool, ask, args, limits, ctx)
+  return withTimeout(limitFor(tool, limits), signal => tool.call(args, { ...ctx, signal }), ctx)
+}
 
 /** Rounds of questions of one call. */
 const MOST_ROUNDS = 10
 
 /** Calls a tool that may ask the person. The time in which it waits for an answer does not count for its time limit. */
-async function runWithForms(
-  tool: Tool,
-  { run, ask }: { readonly run: NonNullable<Tool['run']>; readonly ask: AskPerson },
-  args: Arguments,
-  limits: Limits,
-  ctx: CallContext
-): Promise<ToolResult> {
+async function runWithForms(tool: Tool, ask: AskPerson, args: Arguments, limits: Limits, ctx: CallContext): Promise<ToolResult> {
   let dialog: ToolDialog = { can: ['elicitation/create'] }
   for (let round = 0; round <= MOST_ROUNDS; round++) {
-    const last = await withTimeout(limitFor(tool, limits), signal => lastStep(run(args, dialog, { ...ctx, signal })), ctx)
+    const last = await withTimeout(limitFor(tool, limits), signal => lastStep(tool.run!(args, dialog, { ...ctx, signal })), ctx)
     if (last.type === 'result') return last.result
     const answers: Record<string, Json> = {}
     for (const [key, request] of Object.entries(last.requests)) answers[key] = await answerTo(request, args, ask)

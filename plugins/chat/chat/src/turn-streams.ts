@@ -21,14 +21,15 @@ interface TurnStreamsOptions {
   readonly resumeMs: number
 }
 
-/** The streams of this worker, with what the plugin adds for other workers and for the shutdown. */
-export interface TurnStreamsHere extends TurnStreams {
+/** The service, with what the plugin adds for other workers and for the shutdown. */
+interface TurnStreamsParts {
+  readonly streams: TurnStreams
   readonly answer: PeerAnswer
   /**
    * Waits for turns that continue without a reader, at most `limitMs`, then cancels them. With a successor it also waits until
    * their events can be forgotten.
    */
-  drain(how: { readonly limitMs?: number; readonly successor: boolean }): Promise<void>
+  readonly drain: (how: { readonly limitMs?: number; readonly successor: boolean }) => Promise<void>
 }
 
 /** A question to the worker of a turn. */
@@ -36,7 +37,7 @@ type TurnQuestion =
   | { readonly do: 'resume'; readonly turn: string; readonly after: number }
   | { readonly do: 'cancel'; readonly turn: string }
 
-export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreamsOptions): TurnStreamsHere {
+export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreamsOptions): TurnStreamsParts {
   const turns = new Map<string, StreamedTurn>()
   const memory = createMemory(turns)
   const options: StreamedTurnOptions = {
@@ -62,7 +63,7 @@ export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreams
     }
   }
   const isHere = (id: string) => turns.has(id)
-  return {
+  const streams: TurnStreams = {
     begin(request, { detach = false }, ctx) {
       const turn = new StreamedTurn(idFor(worker), ctx.principal.id, detach, options)
       return turn.begin(signal => chat.stream(request, { ...ctx, signal }), turns, ctx)
@@ -75,6 +76,9 @@ export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreams
       if (isHere(id)) own(id, ctx).cancel('the client cancelled the turn')
       else for await (const _ of ask({ do: 'cancel', turn: id }, ctx));
     },
+  }
+  return {
+    streams,
     answer: {
       async *answer(message, ctx) {
         const question = message as unknown as TurnQuestion
