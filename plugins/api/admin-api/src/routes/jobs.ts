@@ -31,7 +31,7 @@ const jobFields = {
   finished_at: nullableTime,
   error: { oneOf: [object({ code: STRING, message: STRING, details: { type: 'object' } }), { type: 'null' }] },
 } as const satisfies Record<string, JsonSchema>
-const JOB: JsonSchema = { ...(object(jobFields) as object), title: 'Job' }
+export const JOB: JsonSchema = { ...(object(jobFields) as object), title: 'Job' }
 const JOB_DETAIL: JsonSchema = {
   ...(object({ ...jobFields, input: ANY, result: ANY, checkpoint: ANY }, [...Object.keys(jobFields), 'input']) as object),
   title: 'JobDetail',
@@ -164,7 +164,8 @@ const changeRoute = (what: 'cancel' | 'retry', summary: string, jobs: Jobs, publ
 
 const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
 
-const jobRecord = (job: Job): { [member: string]: Json } => ({
+/** A job as the API shows it. */
+export const jobRecord = (job: Job): { [member: string]: Json } => ({
   id: job.id,
   kind: job.kind,
   state: job.state,
