@@ -63,8 +63,8 @@ export interface Managed {
 export async function startManaged(home: string, config: string, env: Record<string, string> = {}): Promise<Managed & AsyncDisposable> {
   await writeFile(join(home, 'svc.config.yaml'), config)
   const create = async (name: string, scopes: string) => {
-    const { out, code } = await runSvc(['tokens', 'create', '--name', name, '--scope', scopes], { home, share: true })
-    expect(code, out).to.equal(0)
+    const { err, code, out } = await runSvc(['tokens', 'create', '--name', name, '--scope', scopes], { home, env, share: true })
+    expect(code, err).to.equal(0)
     return out.trim()
   }
   const token = await create('anna', 'read')

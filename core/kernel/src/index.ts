@@ -105,5 +105,19 @@ export type { LogOptions } from './log.ts'
 export type { CallStats } from './slot.ts'
 export type { HookStats } from './hooks.ts'
 export type { PluginBoundary } from './scope.ts'
-export { KERNEL_SCHEMA } from '../config/sections.ts'
+export { checkSections, KERNEL_SCHEMA } from '../config/sections.ts'
+export {
+  configEntries,
+  type ConfigRow,
+  configRows,
+  type DocumentedKey,
+  documentedKeys,
+  type KnownSections,
+  leaves,
+  maskedValue,
+  pluginEntries,
+  pluginRows,
+} from '../config/explain.ts'
+export { parseText } from '../config/lines.ts'
+export { configSchema, wholeOf } from '../config/full-schema.ts'
 export type { ReservedSection } from '../config/sections.ts'

@@ -64,6 +64,8 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   SECRET_CONFIGURED: ({ message }) => explained('INVALID_VALUE', message, { field: 'secret', reason: message }),
   SECRETS_KEY_MISSING: notConfigured,
   SECRETS_KEY_INVALID: notConfigured,
+  CONFIG_DRAFT_INVALID: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'values', reason: message, ...details }),
+  CONFIG_LOCKED: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'configuration', ...details }),
   TOKEN_UNKNOWN: ({ details }) => notFound('token', details.value),
   WORKFLOW_INVALID: error => asItIs('INVALID_VALUE', error),
   QUESTION_UNKNOWN: ({ details }) => notFound('call_id', details.callId),

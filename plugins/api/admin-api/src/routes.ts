@@ -1,16 +1,19 @@
 import { withClosedQuery } from '@svc/api-types'
 import type { CallContext, Events, Log } from '@svc/core'
-import type { Jobs, Route, Schedules, Secrets, Store, StoreAdmin, Tokens } from '@svc/core/contracts'
+import type { Configuration, Jobs, Route, Schedules, Secrets, ServerControl, Store, StoreAdmin, Tokens } from '@svc/core/contracts'
 import { type Change, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
 import { createScheduleRoutes } from './routes/schedules.ts'
 import { createSecretRoutes } from './routes/secrets.ts'
+import { createServerRoutes } from './routes/server.ts'
 import { createStoreRoutes } from './routes/store.ts'
 import { createTokenRoutes } from './routes/tokens.ts'
 
 export interface RouteOptions {
   readonly events: Events
   readonly log: Log
+  readonly configuration?: Configuration | undefined
+  readonly control?: ServerControl | undefined
   readonly jobs?: Jobs | undefined
   readonly schedules?: Schedules | undefined
   readonly secrets?: Secrets | undefined
@@ -25,11 +28,12 @@ export type Publish = (change: Change, ctx: CallContext) => void
 /** The routes of the management API by name. */
 export function createRoutes({ events, log, ...services }: RouteOptions): Record<string, Route> {
   const publish: Publish = (change, ctx) => publishChange(events, log, change, ctx)
-  const { jobs, schedules, secrets, store, storeAdmin: admin, tokens } = services
+  const { configuration, control, jobs, schedules, secrets, store, storeAdmin: admin, tokens } = services
   const routes = {
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
     ...(schedules ? createScheduleRoutes(schedules, publish) : {}),
     ...(secrets ? createSecretRoutes(secrets, publish) : {}),
+    ...createServerRoutes({ configuration, control }, publish),
     ...(store ? createStoreRoutes({ store, admin, jobs }, publish) : {}),
     ...(tokens ? createTokenRoutes(tokens) : {}),
   }
