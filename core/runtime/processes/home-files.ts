@@ -82,7 +82,21 @@ const SQLITE_BUSY = 5
  * Changes keys of a YAML file under a lock and replaces it in one step. Comments and other keys stay. Throws PRECONDITION_FAILED
  * (`details: {version}`), and YAML_ALIASED when a value belongs to an anchor or alias.
  */
-export async function changeYaml(file: string, { ifVersion, first = '', values, accept }: YamlChange): Promise<VersionedText> {
+export function changeYaml(file: string, change: YamlChange): Promise<VersionedText> {
+  const mine = (turns.get(file) ?? Promise.resolve()).then(() => changeNow(file, change))
+  const ended = mine.then(
+    () => {},
+    () => {}
+  )
+  turns.set(file, ended)
+  void ended.then(() => turns.get(file) === ended && turns.delete(file))
+  return mine
+}
+
+/** One change after the other in this process: when it closes any handle of a file, the system drops its locks of that file. */
+const turns = new Map<string, Promise<void>>()
+
+async function changeNow(file: string, { ifVersion, first = '', values, accept }: YamlChange): Promise<VersionedText> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   // the empty file of the lock stays: if it were removed, two processes could lock two files of this name
   await appendFile(`${file}.lock`, '', { mode: 0o600 })

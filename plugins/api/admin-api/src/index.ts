@@ -1,5 +1,5 @@
 import { definePlugin, Events } from '@svc/core'
-import { Configuration, Jobs, Routes, Schedules, Secrets, ServerControl, Store, StoreAdmin, Tokens } from '@svc/core/contracts'
+import { Configuration, Jobs, ProfileFile, Routes, Schedules, Secrets, ServerControl, Store, StoreAdmin, Tokens } from '@svc/core/contracts'
 import { createRoutes } from './routes.ts'
 
 /** The management API. The routes of a service are missing without it. */
@@ -9,6 +9,7 @@ export default definePlugin({
     configuration: Configuration,
     control: ServerControl,
     jobs: Jobs,
+    profiles: ProfileFile,
     schedules: Schedules,
     secrets: Secrets,
     store: Store,

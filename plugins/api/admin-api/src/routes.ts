@@ -1,8 +1,9 @@
 import { withClosedQuery } from '@svc/api-types'
 import type { CallContext, Events, Log } from '@svc/core'
-import type { Configuration, Jobs, Route, Schedules, Secrets, ServerControl, Store, StoreAdmin, Tokens } from '@svc/core/contracts'
+import type { Configuration, Jobs, ProfileFile, Route, Schedules, Secrets, ServerControl, Store, StoreAdmin, Tokens } from '@svc/core/contracts'
 import { type Change, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
+import { createProfileRoutes } from './routes/profiles.ts'
 import { createScheduleRoutes } from './routes/schedules.ts'
 import { createSecretRoutes } from './routes/secrets.ts'
 import { createServerRoutes } from './routes/server.ts'
@@ -15,6 +16,7 @@ export interface RouteOptions {
   readonly configuration?: Configuration | undefined
   readonly control?: ServerControl | undefined
   readonly jobs?: Jobs | undefined
+  readonly profiles?: ProfileFile | undefined
   readonly schedules?: Schedules | undefined
   readonly secrets?: Secrets | undefined
   readonly store?: Store | undefined
@@ -28,9 +30,10 @@ export type Publish = (change: Change, ctx: CallContext) => void
 /** The routes of the management API by name. */
 export function createRoutes({ events, log, ...services }: RouteOptions): Record<string, Route> {
   const publish: Publish = (change, ctx) => publishChange(events, log, change, ctx)
-  const { configuration, control, jobs, schedules, secrets, store, storeAdmin: admin, tokens } = services
+  const { configuration, control, jobs, profiles, schedules, secrets, store, storeAdmin: admin, tokens } = services
   const routes = {
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
+    ...(profiles ? createProfileRoutes(profiles, publish) : {}),
     ...(schedules ? createScheduleRoutes(schedules, publish) : {}),
     ...(secrets ? createSecretRoutes(secrets, publish) : {}),
     ...createServerRoutes({ configuration, control }, publish),
