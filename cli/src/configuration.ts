@@ -23,7 +23,7 @@ import {
 } from '@svc/core'
 import { configFilesIn } from '@svc/core/config'
 import type { ConfigChange, ConfigDraft, ConfigProblem, ConfigSource, Configuration, ConfigState, Json } from '@svc/core/contracts'
-import { changeYaml, patchYaml, readVersioned, type VersionedText } from '@svc/runtime/home-files'
+import { changeYaml, patchedText, readVersioned, type VersionedText } from '@svc/runtime/home-files'
 import { DEFAULTS } from './curated.ts'
 import { configLocked, draftInvalid, keyLocal, keyReserved, tooManyKeys } from './errors.ts'
 import { localReason, ownersIn } from './local-keys.ts'
@@ -136,12 +136,9 @@ function isLarge(value: unknown): boolean {
 }
 
 /** The text with some keys changed, without a file. */
-async function withValues(text: string | undefined, values: Values): Promise<string> {
+function withValues(text: string | undefined, values: Values): Promise<string> {
   mustBeSound(values)
-  const { parseDocument } = await import('yaml')
-  const document = parseDocument(text ?? '')
-  await patchYaml(document, values)
-  return document.toString({ lineWidth: 0 })
+  return patchedText(text ?? '', values)
 }
 
 const RESERVED_NAMES = new Set(['__proto__', 'constructor', 'prototype'])

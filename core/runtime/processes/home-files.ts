@@ -103,12 +103,7 @@ async function changeNow(file: string, { ifVersion, first = '', values, accept }
   using _lock = await lockPatiently(`${file}.lock`)
   const { text: before = first, version } = await readVersioned(file)
   if (ifVersion !== undefined && ifVersion !== version) throw versionStale(version)
-  const { parseDocument } = await import('yaml')
-  const document = parseDocument(before)
-  const [error] = document.errors
-  if (error) throw svcError('YAML_INVALID', 'the file has errors', { details: { reason: error.message.split('\n')[0] } })
-  await patchYaml(document, values)
-  const after = document.toString({ lineWidth: 0 })
+  const after = await patchedText(before, values)
   await accept(before, after)
   await replaceFile(file, after)
   return readVersioned(file)
@@ -133,8 +128,17 @@ const versionStale = (version: string) =>
     hint: 'Read it again, and repeat the change',
   })
 
-/** Applies a JSON Merge Patch to a document. Throws YAML_ALIASED. */
-export async function patchYaml(document: Document, values: YamlChange['values'], keys: readonly string[] = []): Promise<void> {
+/** The text of a YAML file after a change, without the file. Throws YAML_INVALID, YAML_ALIASED. */
+export async function patchedText(text: string, values: YamlChange['values']): Promise<string> {
+  const { parseDocument } = await import('yaml')
+  const document = parseDocument(text)
+  const [error] = document.errors
+  if (error) throw svcError('YAML_INVALID', 'the file has errors', { details: { reason: error.message.split('\n')[0] } })
+  await patch(document, values, [])
+  return document.toString({ lineWidth: 0 })
+}
+
+async function patch(document: Document, values: YamlChange['values'], keys: readonly string[]): Promise<void> {
   const { isAlias, isMap, isScalar } = await import('yaml')
   for (const [key, value] of Object.entries(values)) {
     if (value === undefined) continue
@@ -142,7 +146,7 @@ export async function patchYaml(document: Document, values: YamlChange['values']
     const node = document.getIn(path, true)
     if (isAlias(node) || (isMap(node) && node.anchor !== undefined)) throw aliased(path)
     if (value === null) document.deleteIn(path)
-    else if (isTree(value) && isMap(node)) await patchYaml(document, value as YamlChange['values'], path)
+    else if (isTree(value) && isMap(node)) await patch(document, value as YamlChange['values'], path)
     else if (isScalar(node) && typeof value !== 'object') node.value = value
     else document.setIn(path, document.createNode(withoutNulls(value)))
   }

@@ -64,6 +64,11 @@ const CHANGED = object({ version: STRING, reload_required: { ...(BOOLEAN as obje
 
 /** Routes for the profiles file of the svc home. */
 export const createProfileRoutes = (file: ProfileFile, publish: Publish): Record<string, Route> => ({
+  ...readRoutes(file),
+  ...changeRoutes(file, publish),
+})
+
+const readRoutes = (file: ProfileFile): Record<string, Route> => ({
   profiles_file: {
     method: 'GET',
     path: FILE,
@@ -92,6 +97,9 @@ export const createProfileRoutes = (file: ProfileFile, publish: Publish): Record
       return { body: { ok: problems.length === 0, problems: problems.map(problemRecord), warnings } }
     },
   },
+})
+
+const changeRoutes = (file: ProfileFile, publish: Publish): Record<string, Route> => ({
   profile_write: {
     method: 'PUT',
     path: PATH,
