@@ -22,7 +22,15 @@ import {
   wholeOf,
 } from '@svc/core'
 import { configFilesIn } from '@svc/core/config'
-import type { ConfigChange, ConfigDraft, ConfigProblem, ConfigSource, Configuration, ConfigState, Json } from '@svc/core/contracts'
+import type {
+  ConfigChange,
+  ConfigDraft,
+  ConfigProblem,
+  ConfigSource,
+  Configuration,
+  ConfigState,
+  Json,
+} from '@svc/core/contracts'
 import { changeYaml, patchedText, readVersioned, type VersionedText } from '@svc/runtime/home-files'
 import { DEFAULTS } from './curated.ts'
 import { configLocked, draftInvalid, keyLocal, keyReserved, tooManyKeys } from './errors.ts'
@@ -192,7 +200,10 @@ async function draftProblems({ plan, file, before }: Draft, text: string): Promi
 }
 
 const draftUnreadable = ({ message, line }: { readonly message: string; readonly line: number }) =>
-  asSvcError(Object.assign(new Error(message), { code: 'CONFIG_UNREADABLE', where: `${FILE}:${line}`, hint: 'Fix the text' }), 'CONFIG_UNREADABLE')
+  asSvcError(
+    Object.assign(new Error(message), { code: 'CONFIG_UNREADABLE', where: `${FILE}:${line}`, hint: 'Fix the text' }),
+    'CONFIG_UNREADABLE'
+  )
 
 /** The other sources, and this layer where the file of the home belongs. */
 function layersWith({ layers }: Config, layer: Layer): Layer[] {
@@ -286,7 +297,9 @@ const withoutPaths = (text: string, home: string) => withoutHome(text, home).rep
 
 function publicProblem({ code, message, where, hint, plugin, details }: SvcError, hide: (text: string) => string): ConfigProblem {
   const { path } = details as { path?: unknown }
-  const texts = Object.entries({ where, hint, plugin }).flatMap(([name, text]) => (text === undefined ? [] : [[name, hide(text)]]))
+  const texts = Object.entries({ where, hint, plugin }).flatMap(([name, text]) =>
+    text === undefined ? [] : [[name, hide(text)]]
+  )
   return { code, message: hide(message), ...(typeof path === 'string' ? { path } : {}), ...Object.fromEntries(texts) }
 }
 

@@ -212,10 +212,14 @@ export const tooManyKeys = (most: number): SvcError =>
   svcError('CONFIG_TOO_LARGE', `a configuration has at most ${most} values`, { hint: 'Remove values' })
 
 export const draftInvalid = (problems: readonly ConfigProblem[]): SvcError =>
-  svcError('CONFIG_DRAFT_INVALID', `the configuration would have ${problems.length === 1 ? 'a problem' : 'problems'}: ${problems[0]?.message}`, {
-    details: { problems },
-    hint: problems[0]?.hint ?? 'Fix the values',
-  })
+  svcError(
+    'CONFIG_DRAFT_INVALID',
+    `the configuration would have ${problems.length === 1 ? 'a problem' : 'problems'}: ${problems[0]?.message}`,
+    {
+      details: { problems },
+      hint: problems[0]?.hint ?? 'Fix the values',
+    }
+  )
 
 export const configLocked = (reason: string): SvcError =>
   svcError('CONFIG_LOCKED', `the configuration cannot be changed over HTTP: ${reason}`, {

@@ -84,7 +84,10 @@ const WRONG: Readonly<Record<string, readonly [values: object, path: string]>> =
   'a section that is a list': [{ server: [] }, 'server'],
   'a number of workers of zero': [{ server: { workers: 0 } }, 'server.workers'],
   'a level that is none': [{ log: { level: 'loud' } }, 'log.level'],
-  'a constructor': [{ models: { aliases: { constructor: { provider: 'local', model: 'local-1' } } } }, 'models.aliases.constructor'],
+  'a constructor': [
+    { models: { aliases: { constructor: { provider: 'local', model: 'local-1' } } } },
+    'models.aliases.constructor',
+  ],
   'an alias without a model': [{ models: { aliases: { slow: { provider: 'local' } } } }, 'models.aliases.slow.model'],
 }
 
@@ -135,13 +138,22 @@ describe('the management API of the configuration', () => {
       })
 
     it('finds keys of the prototype, wherever they are', async () => {
-      for (const text of ['__proto__: { polluted: true }', 'server: { __proto__: { port: 1 } }', 'models: { aliases: { prototype: {} } }']) {
+      for (const text of [
+        '__proto__: { polluted: true }',
+        'server: { __proto__: { port: 1 } }',
+        'models: { aliases: { prototype: {} } }',
+      ]) {
         const { problems } = await server.admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { text })
-        expect(problems.map(({ code }) => code), text).to.deep.equal(['CONFIG_UNKNOWN_KEY'])
+        expect(
+          problems.map(({ code }) => code),
+          text
+        ).to.deep.equal(['CONFIG_UNKNOWN_KEY'])
         expect(problems[0]!.path).to.match(/proto/)
       }
       // in JSON the server drops them
-      const values = JSON.parse('{"__proto__": {"plugins": ["/tmp/evil.js"]}, "log": {"__proto__": {"level": "debug"}}}') as object
+      const values = JSON.parse(
+        '{"__proto__": {"plugins": ["/tmp/evil.js"]}, "log": {"__proto__": {"level": "debug"}}}'
+      ) as object
       const answer = await change(values)
       expect(answer.status, answer.text).to.be.oneOf([200, 400])
       expect(await readFile(file, 'utf8')).to.not.include('proto')
@@ -151,12 +163,17 @@ describe('the management API of the configuration', () => {
     it('survives 10^5 labels, and drafts that are deep, long or expand', async () => {
       const { admin } = server
       const labels = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`label-${at}`, at]))
-      for (const values of [labels, { models: { aliases: labels } }, { server: { cors: { origins: Array(90_000).fill('a') } } }]) {
+      for (const values of [
+        labels,
+        { models: { aliases: labels } },
+        { server: { cors: { origins: Array(90_000).fill('a') } } },
+      ]) {
         const began = performance.now()
         const answer = await admin.send('POST', `${CONFIG}/check`, { values })
         // the server refuses bodies with so many values, or the check does
         expect(answer.status, answer.text.slice(0, 200)).to.be.oneOf([200, 413])
-        if (answer.status === 200) expect((answer.body as Checked).problems.map(({ code }) => code)).to.deep.equal(['CONFIG_TOO_LARGE'])
+        if (answer.status === 200)
+          expect((answer.body as Checked).problems.map(({ code }) => code)).to.deep.equal(['CONFIG_TOO_LARGE'])
         expect(performance.now() - began).to.be.lessThan(10_000)
       }
       const many = { models: { aliases: Object.fromEntries(Array.from({ length: 4_000 }, (_, at) => [`label-${at}`, at])) } }
@@ -165,7 +182,18 @@ describe('the management API of the configuration', () => {
       const lines = Array.from({ length: 7_000 }, (_, at) => `k${at}: 1`).join('\n')
       expect((await admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { text: lines })).problems).to.have.length(1)
       const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 9 }, (_, at) => `${'bcdefghij'[at]}: &${'bcdefghij'[at]} [${Array(9).fill(`*${'abcdefghi'[at]}`).join(',')}]`).join('\n')}\n`
-      for (const text of [bomb, '['.repeat(60_000), 'a: '.repeat(20_000), '!!js/function "function(){}"', 'a: !!python/object:os.system "x"', 'a: 1\na: 2', '\u0000', '- 1', '42', 'a: *nothing']) {
+      for (const text of [
+        bomb,
+        '['.repeat(60_000),
+        'a: '.repeat(20_000),
+        '!!js/function "function(){}"',
+        'a: !!python/object:os.system "x"',
+        'a: 1\na: 2',
+        '\u0000',
+        '- 1',
+        '42',
+        'a: *nothing',
+      ]) {
         const answer = await admin.send('POST', `${CONFIG}/check`, { text })
         expect(answer.status, `${text.slice(0, 30)}: ${answer.text.slice(0, 300)}`).to.equal(200)
         expect((answer.body as Checked).ok, text.slice(0, 30)).to.equal(false)
@@ -177,7 +205,10 @@ describe('the management API of the configuration', () => {
     it('executes and imports nothing of a draft as text', async () => {
       const marker = join(home, 'marker')
       const plugin = join(home, 'evil.mjs')
-      await writeFile(plugin, `import { writeFileSync } from 'node:fs'\nwriteFileSync(${JSON.stringify(marker)}, '')\nexport default {}\n`)
+      await writeFile(
+        plugin,
+        `import { writeFileSync } from 'node:fs'\nwriteFileSync(${JSON.stringify(marker)}, '')\nexport default {}\n`
+      )
       for (const text of [`plugins: [${plugin}]\n`, `$import: ${plugin}\n`, `"$import": [${plugin}]\nlog: { level: info }\n`]) {
         const { ok } = await server.admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { text })
         expect(ok, text).to.equal(false)
@@ -204,7 +235,9 @@ describe('the management API of the configuration', () => {
         Array.from({ length: 8 }, (_, at) => change({ server: { keep_alive_ms: 5_000 + at } }, etag))
       )
       expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([200, ...Array(7).fill(412)])
-      expect((await readdir(home)).filter(name => name.startsWith('svc.config.yaml.')).toSorted()).to.deep.equal(['svc.config.yaml.lock'])
+      expect((await readdir(home)).filter(name => name.startsWith('svc.config.yaml.')).toSorted()).to.deep.equal([
+        'svc.config.yaml.lock',
+      ])
     })
 
     it('does not follow a link out of the home', async () => {
@@ -263,14 +296,20 @@ describe('the management API of the configuration', () => {
         /^tools\.search\.max_file_bytes$/,
         /^tools\.code\.filesystem_readonly$/,
       ]
-      const open = values.filter(({ key, local }) => local === null && doubtful.test(key) && !harmless.some(pattern => pattern.test(key)))
+      const open = values.filter(
+        ({ key, local }) => local === null && doubtful.test(key) && !harmless.some(pattern => pattern.test(key))
+      )
       expect(open.map(({ key }) => key)).to.deep.equal([])
     })
   })
 
   it('shows each value with its source from every worker, without secrets and paths', async () => {
     const state = (await tenTimes(server.reader, CONFIG)) as Config
-    expect(valueOf(state, 'server.body_limit')).to.deep.include({ value: 2_000_000, source: { kind: 'home', name: 'svc.config.yaml' }, local: null })
+    expect(valueOf(state, 'server.body_limit')).to.deep.include({
+      value: 2_000_000,
+      source: { kind: 'home', name: 'svc.config.yaml' },
+      local: null,
+    })
     expect(valueOf(state, 'server.max_connections')).to.deep.include({
       value: 500,
       source: { kind: 'environment', name: 'SVC_SERVER__MAX_CONNECTIONS' },
@@ -309,13 +348,23 @@ describe('the management API of the configuration', () => {
   it('changes keys, keeps comments, and is in force after the reload, which cuts no request', async () => {
     const { admin, url } = server
     const before = await stat(file)
-    const answer = await change({ server: { body_limit: 1_500_000, heartbeat_ms: 9_000 }, models: { aliases: { quick: { provider: 'local', model: 'local-1' } } } })
+    const answer = await change({
+      server: { body_limit: 1_500_000, heartbeat_ms: 9_000 },
+      models: { aliases: { quick: { provider: 'local', model: 'local-1' } } },
+    })
     expect(answer.status, answer.text).to.equal(200)
-    const { changed, reload_required: isRequired, version: next } = answer.body as { changed: object[]; reload_required: boolean; version: string }
+    const {
+      changed,
+      reload_required: isRequired,
+      version: next,
+    } = answer.body as { changed: object[]; reload_required: boolean; version: string }
     expect(changed).to.deep.include({ key: 'server.body_limit', before: 2_000_000, after: 1_500_000 })
     expect([isRequired, answer.headers.etag]).to.deep.equal([true, `"${next}"`])
     const text = await readFile(file, 'utf8')
-    expect(text).to.include('# written by a person').and.include('# the limit of bodies').and.include('body_limit: 1500000 # bytes')
+    expect(text)
+      .to.include('# written by a person')
+      .and.include('# the limit of bodies')
+      .and.include('body_limit: 1500000 # bytes')
     expect((await stat(file)).mode & 0o077).to.equal(0)
     expect((await stat(file)).ino).to.not.equal(before.ino)
     const pending = (await tenTimes(admin, CONFIG)) as Config
@@ -323,7 +372,11 @@ describe('the management API of the configuration', () => {
     expect(valueOf(pending, 'server.body_limit')!.value).to.equal(2_000_000)
 
     const slow = admin.send('POST', '/api/v1/chat', { message: 'hi' })
-    const reloaded = await admin.expect<{ reloaded: boolean; problems: unknown[]; workers: { generation: number; state: string }[] }>(200, 'POST', '/api/v1/reload')
+    const reloaded = await admin.expect<{
+      reloaded: boolean
+      problems: unknown[]
+      workers: { generation: number; state: string }[]
+    }>(200, 'POST', '/api/v1/reload')
     expect([reloaded.reloaded, reloaded.problems]).to.deep.equal([true, []])
     expect(reloaded.workers.filter(({ generation, state }) => generation === 1 && state === 'ready')).to.have.length(2)
     expect((await slow).status).to.equal(200)
@@ -341,14 +394,18 @@ describe('the management API of the configuration', () => {
     expect(removed.status, removed.text).to.equal(200)
     expect(await readFile(file, 'utf8')).to.not.include('quick')
     const same = await change({ models: { aliases: { quick: null } } })
-    expect((same.body as { changed: unknown[]; reload_required: boolean })).to.deep.include({ changed: [], reload_required: false })
+    expect(same.body as { changed: unknown[]; reload_required: boolean }).to.deep.include({ changed: [], reload_required: false })
   })
 
   it('reports why new workers fail to start, and the old ones keep serving', async () => {
     const text = await readFile(file, 'utf8')
     await writeFile(file, `${text}nothing: { here: 1 }\n`)
     try {
-      const { reloaded, problems } = await server.admin.expect<{ reloaded: boolean; problems: Problem[] }>(200, 'POST', '/api/v1/reload')
+      const { reloaded, problems } = await server.admin.expect<{ reloaded: boolean; problems: Problem[] }>(
+        200,
+        'POST',
+        '/api/v1/reload'
+      )
       expect([reloaded, problems[0]!.code]).to.deep.equal([false, 'CONFIG_UNKNOWN_KEY'])
       expect(problems[0]!.where).to.match(/^(<svc home>\/)?svc\.config\.yaml:\d+$/)
       expect(JSON.stringify(problems)).to.not.include(home)

@@ -104,7 +104,11 @@ describe('the management API of jobs', () => {
     const all = ((await tenTimes(server.admin, `${JOBS}?limit=200&state=completed`)) as Page).jobs
     const paged: Shown[] = []
     for (let cursor: string | null = ''; cursor !== null; ) {
-      const page: Page = await server.admin.expect(200, 'GET', `${JOBS}?limit=2&state=completed${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`)
+      const page: Page = await server.admin.expect(
+        200,
+        'GET',
+        `${JOBS}?limit=2&state=completed${cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`}`
+      )
       paged.push(...page.jobs)
       cursor = page.next_cursor
     }
@@ -150,7 +154,13 @@ describe('the management API of jobs', () => {
     'a kind of the prototype': [404, 'INVALID_VALUE', 'POST', JOBS, { kind: '__proto__' }],
     'an input that does not fit': [400, 'INVALID_VALUE', 'POST', JOBS, { kind: 'manual.echo', input: { say: 1 } }],
     'a time that is none': [400, 'INVALID_VALUE', 'POST', JOBS, { kind: 'manual.echo', due_at: 'tomorrow' }],
-    'a day that is none': [400, 'INVALID_VALUE', 'POST', JOBS, { kind: 'manual.echo', input: { say: '' }, due_at: '2026-02-31T25:00:00Z' }],
+    'a day that is none': [
+      400,
+      'INVALID_VALUE',
+      'POST',
+      JOBS,
+      { kind: 'manual.echo', input: { say: '' }, due_at: '2026-02-31T25:00:00Z' },
+    ],
     'a group of 201 characters': [400, 'INVALID_VALUE', 'POST', JOBS, { kind: 'manual.echo', group: 'g'.repeat(201) }],
     'an empty key': [400, 'INVALID_VALUE', 'POST', JOBS, { kind: 'manual.echo', key: ' ' }],
     'a field that is none': [400, 'INVALID_VALUE', 'POST', JOBS, { kind: 'manual.echo', owner: 'anna' }],

@@ -62,7 +62,14 @@ describe('the management API of profiles', () => {
       await writeFile(file, `${await readFile(file, 'utf8')}# edited\n`)
       await admin.refused(412, 'PRECONDITION_FAILED', 'PUT', `${PROFILES}/a`, {}, stale)
       await admin.refused(412, 'PRECONDITION_FAILED', 'DELETE', `${PROFILES}/careful`, undefined, stale)
-      await admin.refused(412, 'PRECONDITION_FAILED', 'PUT', `${PROFILES}/a`, {}, { 'if-match': `W/${(await match())['if-match']}` })
+      await admin.refused(
+        412,
+        'PRECONDITION_FAILED',
+        'PUT',
+        `${PROFILES}/a`,
+        {},
+        { 'if-match': `W/${(await match())['if-match']}` }
+      )
       await admin.refused(400, 'MISSING_FIELD', 'PUT', `${PROFILES}/a`, {})
       await admin.refused(400, 'MISSING_FIELD', 'DELETE', `${PROFILES}/careful`)
       await admin.refused(400, 'INVALID_VALUE', 'PUT', `${PROFILES}/a`, {}, { 'if-match': '"a", "b"' })
@@ -76,13 +83,26 @@ describe('the management API of profiles', () => {
       await server.admin.expect(200, 'DELETE', `${PROFILES}/raced`, undefined, await match())
     })
 
-    for (const name of ['__proto__', 'constructor', 'prototype', '..%2F..%2Fetc', '%2e%2e', '.hidden', 'a%20b', 'a%00b', 'a'.repeat(65), 'a%0Ab'])
+    for (const name of [
+      '__proto__',
+      'constructor',
+      'prototype',
+      '..%2F..%2Fetc',
+      '%2e%2e',
+      '.hidden',
+      'a%20b',
+      'a%00b',
+      'a'.repeat(65),
+      'a%0Ab',
+    ])
       it(`refuses the name ${name.slice(0, 20)}`, async () => {
         const before = await readFile(file, 'utf8')
         const answer = await put(name, { max_tokens: 1 })
         expect(answer.status, answer.text).to.equal(400)
         expect(await readFile(file, 'utf8')).to.equal(before)
-        expect((await server.admin.send('DELETE', `${PROFILES}/${name}`, undefined, await match())).status).to.be.oneOf([400, 404])
+        expect((await server.admin.send('DELETE', `${PROFILES}/${name}`, undefined, await match())).status).to.be.oneOf([
+          400, 404,
+        ])
       })
 
     const bad: Readonly<Record<string, object>> = {
@@ -157,7 +177,10 @@ describe('the management API of profiles', () => {
     const check = (profile: object) => server.admin.expect<Checked>(200, 'POST', `${PROFILES}/draft/check`, profile)
     expect(await check({ provider: 'local', mode: 'review' })).to.deep.equal({ ok: true, problems: [], warnings: [] })
     const { ok, warnings } = await check({ provider: 'away', tools: ['read_file', 'no_such_tool'] })
-    expect([ok, warnings]).to.deep.equal([true, ['there is no provider "away" at the moment', 'there is no tool "no_such_tool" at the moment']])
+    expect([ok, warnings]).to.deep.equal([
+      true,
+      ['there is no provider "away" at the moment', 'there is no tool "no_such_tool" at the moment'],
+    ])
     const { problems } = await check({ mode: 'berserk' })
     expect(problems[0]).to.deep.include({ path: 'profiles.draft.mode' })
     expect(problems[0]!.hint).to.include('review')
@@ -179,7 +202,7 @@ describe('the management API of profiles', () => {
     // what the new profile does not have is gone
     expect(state.profiles.find(({ name }) => name === 'careful')).to.deep.include({ temperature: 0.2, system_prompt: null })
     const running = async () =>
-      ((await admin.expect<{ profiles: { name: string }[] }>(200, 'GET', PROFILES)).profiles).map(({ name }) => name)
+      (await admin.expect<{ profiles: { name: string }[] }>(200, 'GET', PROFILES)).profiles.map(({ name }) => name)
     expect(await running()).to.not.include('brief')
     expect(await admin.expect<object>(200, 'POST', '/api/v1/reload')).to.include({ reloaded: true })
     for (let at = 0; at < 4; at++) expect(await running()).to.include('brief')

@@ -42,11 +42,21 @@ describe('the management API of schedules', () => {
 
   it('adds a schedule, reads its ticks, pauses, resumes, runs and removes it', async () => {
     const { admin } = server
-    const added = await admin.expect<Shown>(201, 'POST', SCHEDULES, { name: 'each-second', every_ms: 1_000, job: JOB, overlap: 'allow' })
+    const added = await admin.expect<Shown>(201, 'POST', SCHEDULES, {
+      name: 'each-second',
+      every_ms: 1_000,
+      job: JOB,
+      overlap: 'allow',
+    })
     expect(added).to.deep.include({ every_ms: 1_000, cron: null, origin: 'added', owner: 'api-key', is_paused: false, job: JOB })
     await until('it has ticked', async () => (await read('each-second')).ticks.length >= 2)
     const { ticks, last } = await read('each-second')
-    expect(ticks.map(({ tick }) => tick)).to.deep.equal(ticks.map(({ tick }) => tick).toSorted().toReversed())
+    expect(ticks.map(({ tick }) => tick)).to.deep.equal(
+      ticks
+        .map(({ tick }) => tick)
+        .toSorted()
+        .toReversed()
+    )
     expect(last!.tick).to.equal(ticks[0]!.tick)
     const job = await admin.expect<{ kind: string; schedule: unknown }>(200, 'GET', `/api/v1/jobs/${ticks.at(-1)!.job}`)
     expect(job).to.deep.include({ kind: 'manual.echo', schedule: { name: 'each-second', tick: ticks.at(-1)!.tick } })
@@ -85,7 +95,9 @@ describe('the management API of schedules', () => {
     expect(ticks).to.have.length(3)
     for (const tick of ticks) expect(tick).to.match(/T0[23]:30:00\.000Z$/)
     const answer = await server.reader.refused(400, 'INVALID_VALUE', 'POST', `${SCHEDULES}/preview`, { cron: '30 4 * * nonday' })
-    expect((answer.body as { details: object }).details).to.include({ field: 'cron' }).and.to.have.property('position')
+    expect((answer.body as { details: object }).details)
+      .to.include({ field: 'cron' })
+      .and.to.have.property('position')
     const { schedules } = (await tenTimes(server.admin, SCHEDULES)) as { schedules: readonly Shown[] }
     expect(schedules.map(({ name }) => name)).to.deep.equal(['fixed'])
   })
@@ -118,14 +130,32 @@ describe('the management API of schedules', () => {
     'no job': [400, 'MISSING_FIELD', 'POST', SCHEDULES, { name: 'a', ...every }],
     'a job without a kind': [400, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'a', ...every, job: {} }],
     'a kind that no plugin adds': [404, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'a', ...every, job: { kind: 'nothing' } }],
-    'an input that does not fit': [400, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'a', ...every, job: { kind: 'manual.echo', input: 1 } }],
+    'an input that does not fit': [
+      400,
+      'INVALID_VALUE',
+      'POST',
+      SCHEDULES,
+      { name: 'a', ...every, job: { kind: 'manual.echo', input: 1 } },
+    ],
     'no timing': [400, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'a', job: JOB }],
     'two timings': [400, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'a', ...every, cron: '@daily', job: JOB }],
-    'a cron expression of 10^5 characters': [400, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'a', cron: '1,'.repeat(50_000), job: JOB }],
+    'a cron expression of 10^5 characters': [
+      400,
+      'INVALID_VALUE',
+      'POST',
+      SCHEDULES,
+      { name: 'a', cron: '1,'.repeat(50_000), job: JOB },
+    ],
     'a cron expression without a tick': [400, 'INVALID_VALUE', 'POST', `${SCHEDULES}/preview`, { cron: '0 0 31 2 *' }],
     'an interval that is too short': [400, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'a', every_ms: 1, job: JOB }],
     'an interval that is no number': [400, 'INVALID_VALUE', 'POST', `${SCHEDULES}/preview`, { every_ms: '1000' }],
-    'a time zone that is none': [400, 'INVALID_VALUE', 'POST', `${SCHEDULES}/preview`, { cron: '@daily', time_zone: 'Mars/Olympus' }],
+    'a time zone that is none': [
+      400,
+      'INVALID_VALUE',
+      'POST',
+      `${SCHEDULES}/preview`,
+      { cron: '@daily', time_zone: 'Mars/Olympus' },
+    ],
     'a count of 101': [400, 'INVALID_VALUE', 'POST', `${SCHEDULES}/preview`, { ...every, count: 101 }],
     'a field that is none': [400, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'a', ...every, job: JOB, owner: 'anna' }],
     'a number of ticks beyond the maximum': [400, 'INVALID_VALUE', 'GET', `${SCHEDULES}/fixed?ticks=101`],

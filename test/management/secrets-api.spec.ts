@@ -46,13 +46,21 @@ describe('the management API of secrets', () => {
       ['weather_key', 'sealed', 'ready'],
     ])
     // the command line sees the same
-    const listed = await runSvc(['secrets', 'list', '--json'], { home, env: { SVC_SECRETS_KEY: KEY, TEST_SECRET: 'from-outside' } })
-    expect((JSON.parse(listed.out) as { secrets: Shown[] }).secrets.map(({ name }) => name)).to.deep.equal(['from_env', 'weather_key'])
+    const listed = await runSvc(['secrets', 'list', '--json'], {
+      home,
+      env: { SVC_SECRETS_KEY: KEY, TEST_SECRET: 'from-outside' },
+    })
+    expect((JSON.parse(listed.out) as { secrets: Shown[] }).secrets.map(({ name }) => name)).to.deep.equal([
+      'from_env',
+      'weather_key',
+    ])
     await admin.expect(200, 'DELETE', `${SECRETS}/weather_key`)
     await admin.refused(404, 'INVALID_VALUE', 'DELETE', `${SECRETS}/weather_key`)
     const changes = await changesOf(server, 'secrets/weather_key', 3)
     expect(changes.map(({ change }) => change)).to.have.members(['secret_set', 'secret_set', 'secret_removed'])
-    expect(`${service.output()}${JSON.stringify(secrets)}`).to.not.include(VALUE).and.not.include('from-outside')
+    expect(`${service.output()}${JSON.stringify(secrets)}`)
+      .to.not.include(VALUE)
+      .and.not.include('from-outside')
   })
 
   it('seals all secrets again', async () => {

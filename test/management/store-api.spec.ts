@@ -55,7 +55,9 @@ describe('the management API of the store', () => {
     const files = await readdir(join(home, 'backups'))
     expect(files).to.deep.equal([result!.name])
     // it is a store that the command line accepts
-    const { code, err } = await runSvc(['store', 'restore', join(home, 'backups', files[0]!)], { home: await mkdtemp(join(home, 'other-')) })
+    const { code, err } = await runSvc(['store', 'restore', join(home, 'backups', files[0]!)], {
+      home: await mkdtemp(join(home, 'other-')),
+    })
     expect(code, err).to.equal(0)
     const changes = await changesOf(server, 'store')
     expect(changes[0]).to.deep.include({ change: 'store_backup_started', principal: 'api-key', after: { job: job.id } })

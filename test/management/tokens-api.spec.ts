@@ -42,10 +42,14 @@ describe('the management API of tokens', () => {
     expect(Date.parse(info.expires_at) - Date.parse(info.created_at)).to.equal(3_600_000)
     const dora = callerOf(url, token)
     for (let at = 0; at < 4; at++) expect((await dora.send('GET', '/api/v1/status')).status).to.equal(200)
-    await until('the last use is stored', async () => (await all()).some(({ id, last_used_at }) => id === info.id && last_used_at !== null))
+    await until('the last use is stored', async () =>
+      (await all()).some(({ id, last_used_at }) => id === info.id && last_used_at !== null)
+    )
     expect(JSON.stringify(await all())).to.not.include(token)
     // the command line has the same
-    const listed = JSON.parse((await runSvc(['tokens', 'list', '--json'], { home, share: true })).out) as { tokens: { id: string }[] }
+    const listed = JSON.parse((await runSvc(['tokens', 'list', '--json'], { home, share: true })).out) as {
+      tokens: { id: string }[]
+    }
     expect(listed.tokens.map(({ id }) => id)).to.have.members((await all()).map(({ id }) => id))
     const { revoked } = await admin.expect<{ revoked: readonly Shown[] }>(200, 'DELETE', `${TOKENS}/${info.id}`)
     expect(revoked.map(({ id }) => id)).to.deep.equal([info.id])

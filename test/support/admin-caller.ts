@@ -15,7 +15,14 @@ export interface Caller {
   /** The body of an answer with this status. */
   expect<T>(status: number, method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T>
   /** Expects a refusal with this status and code. */
-  refused(status: number, code: string, method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  refused(
+    status: number,
+    code: string,
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>
+  ): Promise<Answer>
 }
 
 export function callerOf(url: string, credential?: string): Caller {
@@ -32,10 +39,10 @@ export function callerOf(url: string, credential?: string): Caller {
     },
     async refused(status, code, method, path, body, headers) {
       const answer = await send(method, path, body, headers)
-      expect([answer.status, (answer.body as { error_code?: string } | undefined)?.error_code], `${method} ${path}: ${answer.text}`).to.deep.equal([
-        status,
-        code,
-      ])
+      expect(
+        [answer.status, (answer.body as { error_code?: string } | undefined)?.error_code],
+        `${method} ${path}: ${answer.text}`
+      ).to.deep.equal([status, code])
       expect(answer.text).to.not.match(/\n\s+at |node_modules|\/tmp\//)
       return answer
     },
@@ -60,7 +67,11 @@ export interface Managed {
 }
 
 /** Starts two workers with authentication in a home; `config` is its svc.config.yaml. */
-export async function startManaged(home: string, config: string, env: Record<string, string> = {}): Promise<Managed & AsyncDisposable> {
+export async function startManaged(
+  home: string,
+  config: string,
+  env: Record<string, string> = {}
+): Promise<Managed & AsyncDisposable> {
   await writeFile(join(home, 'svc.config.yaml'), config)
   const create = async (name: string, scopes: string) => {
     const { err, code, out } = await runSvc(['tokens', 'create', '--name', name, '--scope', scopes], { home, env, share: true })
@@ -110,7 +121,11 @@ export interface LoggedChange {
 }
 
 /** Waits until the log has so many changes of a subject, and returns all. */
-export async function changesOf({ service }: Pick<Managed, 'service'>, subject: string, count = 1): Promise<readonly LoggedChange[]> {
+export async function changesOf(
+  { service }: Pick<Managed, 'service'>,
+  subject: string,
+  count = 1
+): Promise<readonly LoggedChange[]> {
   const found = () =>
     service
       .output()

@@ -150,7 +150,8 @@ const isCors = ([first, second]: readonly string[]) => first === 'server' && sec
 
 /** Masks secrets by their names, and values in certain places: headers, environments, addresses, arguments of commands. */
 export function maskedValue(keys: readonly string[], value: unknown): unknown {
-  if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, maskedValue([...keys, key], inner)]))
+  if (isTree(value))
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, maskedValue([...keys, key], inner)]))
   if (Array.isArray(value)) return listOfArguments(keys, value) ?? value.map(inner => maskedValue(keys, inner))
   if (value === undefined || value === null || typeof value === 'boolean') return value
   const isSecret = (!isCors(keys) && keys.some(key => HIDING.has(key))) || SECRET.test((keys.at(-1) ?? '').replaceAll('-', '_'))

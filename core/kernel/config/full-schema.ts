@@ -39,9 +39,9 @@ export async function configSchema(
   const plugins = await Promise.all(loaded.map(wholeOf))
   const owned = plugins.flatMap(sectionOf)
   const taken = new Set(owned.map(([path]) => path))
-  const reserved = known.filter(({ section }) => !taken.has(section)).map(
-    ({ section, json }) => [section, json as SchemaTree] as const
-  )
+  const reserved = known
+    .filter(({ section }) => !taken.has(section))
+    .map(({ section, json }) => [section, json as SchemaTree] as const)
   const kernel = (KERNEL_SCHEMA.json as SchemaTree).properties ?? {}
   const root = closed({
     $schema: { type: 'string' },

@@ -101,7 +101,11 @@ export interface Configuration {
    * Changes keys of the file if it has no problems then. Comments and other keys stay. `ifVersion`: the expected version. It takes
    * effect with the next reload.
    */
-  change(values: { readonly [key: string]: Json | undefined }, ifVersion: string | undefined, ctx: CallContext): Promise<ConfigChange>
+  change(
+    values: { readonly [key: string]: Json | undefined },
+    ifVersion: string | undefined,
+    ctx: CallContext
+  ): Promise<ConfigChange>
 }
 
 export const Configuration = defineService<Configuration>('configuration', {

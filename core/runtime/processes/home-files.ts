@@ -120,7 +120,8 @@ async function lockPatiently(file: string): Promise<Disposable> {
     }
 }
 
-const fileBusy = () => svcError('UNAVAILABLE', 'another process changes the file; try again later', { details: { retryAfterMs: 1_000 } })
+const fileBusy = () =>
+  svcError('UNAVAILABLE', 'another process changes the file; try again later', { details: { retryAfterMs: 1_000 } })
 
 const versionStale = (version: string) =>
   svcError('PRECONDITION_FAILED', 'the file was changed since it was read', {

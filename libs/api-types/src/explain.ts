@@ -64,7 +64,8 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   SECRET_CONFIGURED: ({ message }) => explained('INVALID_VALUE', message, { field: 'secret', reason: message }),
   SECRETS_KEY_MISSING: notConfigured,
   SECRETS_KEY_INVALID: notConfigured,
-  CONFIG_DRAFT_INVALID: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'values', reason: message, ...details }),
+  CONFIG_DRAFT_INVALID: ({ message, details }) =>
+    explained('INVALID_VALUE', message, { field: 'values', reason: message, ...details }),
   CONFIG_LOCKED: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'configuration', ...details }),
   TOKEN_UNKNOWN: ({ details }) => notFound('token', details.value),
   WORKFLOW_INVALID: error => asItIs('INVALID_VALUE', error),
@@ -112,7 +113,8 @@ function unavailable({ code, message, details }: PublicError): Explained {
 
 /** The operator must change the configuration of the server first. The message can name files, so only the log has it. */
 function notConfigured({ code }: PublicError): Explained {
-  const reason = code === 'SECRETS_KEY_MISSING' ? 'the server has no key that encrypts secrets' : 'the key of the secrets is not valid'
+  const reason =
+    code === 'SECRETS_KEY_MISSING' ? 'the server has no key that encrypts secrets' : 'the key of the secrets is not valid'
   return explained('UNAVAILABLE', reason, { reason, retryable: false })
 }
 

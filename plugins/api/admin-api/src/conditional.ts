@@ -34,4 +34,5 @@ const headerInvalid = () =>
     hint: HINT,
   })
 
-const weakVersion = () => svcError('PRECONDITION_FAILED', 'If-Match needs a strong ETag', { details: { field: 'If-Match' }, hint: HINT })
+const weakVersion = () =>
+  svcError('PRECONDITION_FAILED', 'If-Match needs a strong ETag', { details: { field: 'If-Match' }, hint: HINT })

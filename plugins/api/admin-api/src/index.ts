@@ -1,5 +1,16 @@
 import { definePlugin, Events } from '@svc/core'
-import { Configuration, Jobs, ProfileFile, Routes, Schedules, Secrets, ServerControl, Store, StoreAdmin, Tokens } from '@svc/core/contracts'
+import {
+  Configuration,
+  Jobs,
+  ProfileFile,
+  Routes,
+  Schedules,
+  Secrets,
+  ServerControl,
+  Store,
+  StoreAdmin,
+  Tokens,
+} from '@svc/core/contracts'
 import { createRoutes } from './routes.ts'
 
 /** The management API. The routes of a service are missing without it. */

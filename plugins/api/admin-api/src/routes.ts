@@ -1,7 +1,18 @@
 import { withClosedQuery } from '@svc/api-types'
-import type { CallContext, Events, Log } from '@svc/core'
-import type { Configuration, Jobs, ProfileFile, Route, Schedules, Secrets, ServerControl, Store, StoreAdmin, Tokens } from '@svc/core/contracts'
-import { type Change, publishChange } from '@svc/plugin-kit'
+import type { Events, Log } from '@svc/core'
+import type {
+  Configuration,
+  Jobs,
+  ProfileFile,
+  Route,
+  Schedules,
+  Secrets,
+  ServerControl,
+  Store,
+  StoreAdmin,
+  Tokens,
+} from '@svc/core/contracts'
+import { type Publish, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
 import { createProfileRoutes } from './routes/profiles.ts'
 import { createScheduleRoutes } from './routes/schedules.ts'
@@ -23,9 +34,6 @@ export interface RouteOptions {
   readonly storeAdmin?: StoreAdmin | undefined
   readonly tokens?: Tokens | undefined
 }
-
-/** Publishes a change as an event of the category `audit`. */
-export type Publish = (change: Change, ctx: CallContext) => void
 
 /** The routes of the management API by name. */
 export function createRoutes({ events, log, ...services }: RouteOptions): Record<string, Route> {

@@ -1,6 +1,15 @@
 import { Flags, JSON_FLAG, SvcCommand, table, Args } from '@svc/cli/command'
 import { codeOf, messageOf, systemContext } from '@svc/core'
-import { API_SCOPES, type CommandContext, type Json, Store, TokenCreated, type TokenInfo, TokenRevoked, Tokens } from '@svc/core/contracts'
+import {
+  API_SCOPES,
+  type CommandContext,
+  type Json,
+  Store,
+  TokenCreated,
+  type TokenInfo,
+  TokenRevoked,
+  Tokens,
+} from '@svc/core/contracts'
 import { reachServerIfAny } from '@svc/runtime'
 import { lineInvalid, storeNotShared } from './errors.ts'
 import { TOPIC } from './tokens.ts'

@@ -1,5 +1,14 @@
 import { type CallContext, definePlugin, Events, type Log, systemContext } from '@svc/core'
-import { AuthSchemes, type Json, PeerAnswers, Store, TokenCreated, type TokenInfo, TokenRevoked, Tokens } from '@svc/core/contracts'
+import {
+  AuthSchemes,
+  type Json,
+  PeerAnswers,
+  Store,
+  TokenCreated,
+  type TokenInfo,
+  TokenRevoked,
+  Tokens,
+} from '@svc/core/contracts'
 import { publishChange } from '@svc/plugin-kit'
 import { createBearer } from './bearer.ts'
 import { createTokenService, type TokenChanges } from './service.ts'

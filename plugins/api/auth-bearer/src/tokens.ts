@@ -141,7 +141,6 @@ interface TokenRecord {
   readonly revoked?: string
 }
 
-
 /** The topic on which commands announce changes to a worker of the running server. */
 export const TOPIC = 'auth-bearer'
 /** The type of the event, and the token. */

@@ -35,9 +35,13 @@ export const profilesInvalid = (message: string, where: string, hint: string) =>
   svcError('PROFILES_INVALID', message, { where, hint })
 
 export const nameInvalid = () =>
-  svcError('INVALID_VALUE', 'the name of a profile has 1 to 64 letters, digits, ".", "_" and "-", and begins with a letter or digit', {
-    details: { field: 'name', reason: 'has 1 to 64 letters, digits, ".", "_" and "-"' },
-  })
+  svcError(
+    'INVALID_VALUE',
+    'the name of a profile has 1 to 64 letters, digits, ".", "_" and "-", and begins with a letter or digit',
+    {
+      details: { field: 'name', reason: 'has 1 to 64 letters, digits, ".", "_" and "-"' },
+    }
+  )
 
 export const draftInvalid = (problems: readonly ConfigProblem[]) =>
   svcError('CONFIG_DRAFT_INVALID', `the profiles would have problems: ${problems[0]?.message}`, {

@@ -3,7 +3,15 @@ import { isDeepStrictEqual } from 'node:util'
 import { codeOf, isTree, parseText, type SlotView, type SvcError, svcError } from '@svc/core'
 import type { ConfigProblem, Json, Mode, Profile, ProfileFile, Provider, Tool } from '@svc/core/contracts'
 import { draftInvalid, fileLocked, nameInvalid } from './errors.ts'
-import { FIRST_PROFILES, type ProfileEntry, profileOf, type Profiles, type ProfilesFile, type ProfilesPlace, valueOf } from './profiles.ts'
+import {
+  FIRST_PROFILES,
+  type ProfileEntry,
+  profileOf,
+  type Profiles,
+  type ProfilesFile,
+  type ProfilesPlace,
+  valueOf,
+} from './profiles.ts'
 
 interface ProfileFileOptions {
   readonly place: ProfilesPlace
@@ -67,7 +75,10 @@ export function createProfileFile(options: ProfileFileOptions): ProfileFile {
 }
 
 /** The content of a text, with the problems of its form. A text with errors has no profiles. */
-function contentOf(text: string, { file }: ProfilesPlace): { readonly value: ProfilesFile; readonly problems: readonly SvcError[] } {
+function contentOf(
+  text: string,
+  { file }: ProfilesPlace
+): { readonly value: ProfilesFile; readonly problems: readonly SvcError[] } {
   const parsed = parseText(text)
   const layer = { value: isTree(parsed.value) ? parsed.value : {}, line: (keys: readonly string[]) => parsed.line(keys) }
   return valueOf(basename(file), layer)
@@ -139,10 +150,14 @@ const invalidName = (name: unknown) =>
   typeof name === 'string' && NAME.test(name) && !RESERVED_NAMES.has(name) ? undefined : nameInvalid()
 
 const unknownProfile = (name: string) =>
-  svcError('INVALID_VALUE', 'profile not found', { details: { field: 'profile', value: name.slice(0, 100), reason: 'not found' } })
+  svcError('INVALID_VALUE', 'profile not found', {
+    details: { field: 'profile', value: name.slice(0, 100), reason: 'not found' },
+  })
 
 const notRemovable = (name: string, reason: string) =>
-  svcError('INVALID_VALUE', `the profile "${name}" cannot be removed, because ${reason}`, { details: { field: 'profile', reason } })
+  svcError('INVALID_VALUE', `the profile "${name}" cannot be removed, because ${reason}`, {
+    details: { field: 'profile', reason },
+  })
 
 function rejected(error: unknown): never {
   const code = codeOf(error)

@@ -17,7 +17,9 @@ const LOOK_MS = 500
 const LIMIT_MS = 6 * 3_600_000
 
 /** What the thread answers. Its errors do not contain paths. */
-export type BackupAnswer = { readonly made: Backup } | { readonly failed: { readonly code: string | undefined; readonly message: string } }
+export type BackupAnswer =
+  | { readonly made: Backup }
+  | { readonly failed: { readonly code: string | undefined; readonly message: string } }
 
 // Works from the source (.ts) and from the built package (.js).
 const THREAD = new URL(`./backup-thread${import.meta.url.slice(import.meta.url.lastIndexOf('.'))}`, import.meta.url)

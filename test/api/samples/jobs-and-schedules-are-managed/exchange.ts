@@ -32,7 +32,10 @@ export default exchange({
     { request: answers => post(of(answers, 1, '/cancel'), undefined), expect: ok({ state: 'cancelled', finished_at: time }) },
     { request: answers => post(of(answers, 1, '/retry'), undefined), expect: ok({ state: oneOf('queued', 'running') }) },
     { request: answers => post(of(answers, 1, '/cancel'), undefined), expect: ok({ state: 'cancelled' }) },
-    { request: post(JOBS, { kind: 'nothing.here' }), expect: refused(404, 'INVALID_VALUE', { field: 'kind', reason: 'not found' }) },
+    {
+      request: post(JOBS, { kind: 'nothing.here' }),
+      expect: refused(404, 'INVALID_VALUE', { field: 'kind', reason: 'not found' }),
+    },
     { request: get(`${JOBS}/nothing`), expect: refused(404, 'INVALID_VALUE', { field: 'job_id', reason: 'not found' }) },
 
     {

@@ -9,8 +9,22 @@ const versioned = (method: string, path: string, headers: Record<string, string>
   ...(body === undefined ? {} : { body }),
 })
 const put = (path: string, body: unknown): Request => ({ method: 'PUT', path, body })
-const secret = exact({ name: 'weather', source: 'sealed', state: 'ready', created_at: time, changed_at: time, key_id: any('text') })
-const token = exact({ id: matching(/^tok_/), name: 'ci', scopes: ['read'], created_at: time, expires_at: time, last_used_at: null })
+const secret = exact({
+  name: 'weather',
+  source: 'sealed',
+  state: 'ready',
+  created_at: time,
+  changed_at: time,
+  key_id: any('text'),
+})
+const token = exact({
+  id: matching(/^tok_/),
+  name: 'ci',
+  scopes: ['read'],
+  created_at: time,
+  expires_at: time,
+  last_used_at: null,
+})
 const [CONFIG, PROFILES] = ['/api/v1/config', '/api/v1/profiles']
 const local = { ok: false, problems: [{ code: 'CONFIG_KEY_LOCAL', path: 'plugins', hint: any('text') }] }
 const stale = refused(412, 'PRECONDITION_FAILED', { version: any('text') })
@@ -22,10 +36,16 @@ export default exchange({
   env: { SVC_SECRETS_KEY: 'AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=' },
   steps: [
     { request: get('/api/v1/secrets'), expect: ok(exact({ secrets: [] })) },
-    { request: put('/api/v1/secrets/weather', { value: 'sunny' }), expect: { status: 200, body: secret, text: without(/sunny/) } },
+    {
+      request: put('/api/v1/secrets/weather', { value: 'sunny' }),
+      expect: { status: 200, body: secret, text: without(/sunny/) },
+    },
     { request: post('/api/v1/secrets/reseal', undefined), expect: ok(exact({ resealed: any('number'), key_id: any('text') })) },
     { request: remove('/api/v1/secrets/weather'), expect: ok(exact({ success: true })) },
-    { request: remove('/api/v1/secrets/weather'), expect: refused(404, 'INVALID_VALUE', { field: 'secret', reason: 'not found' }) },
+    {
+      request: remove('/api/v1/secrets/weather'),
+      expect: refused(404, 'INVALID_VALUE', { field: 'secret', reason: 'not found' }),
+    },
 
     {
       request: post('/api/v1/tokens', { name: 'ci', scopes: ['read'], ttl_s: 3_600 }),
@@ -38,7 +58,10 @@ export default exchange({
     { request: get('/api/v1/store'), expect: ok({ kind: 'sqlite', durable: true, role: 'primary', can_back_up: true }) },
     { request: post('/api/v1/store/backup', undefined), expect: { status: 202, body: { kind: 'store.backup' } } },
 
-    { request: get(`${CONFIG}?key=log.level`), expect: ok({ values: [{ key: 'log.level', keys: ['log', 'level'], local: null }] }) },
+    {
+      request: get(`${CONFIG}?key=log.level`),
+      expect: ok({ values: [{ key: 'log.level', keys: ['log', 'level'], local: null }] }),
+    },
     { request: get(`${CONFIG}/schema`), expect: ok({ title: any('text') }) },
     { request: post(`${CONFIG}/check`, { text: 'log: { level: debug }' }), expect: ok(exact({ ok: true, problems: [] })) },
     { request: post(`${CONFIG}/check`, { values: { plugins: ['/tmp/evil.js'] } }), expect: ok(local) },

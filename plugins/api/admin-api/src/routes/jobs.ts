@@ -1,7 +1,7 @@
 import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Job, JobDetail, JobLogEntry, JobRequest, Jobs, JobState, Json, Route } from '@svc/core/contracts'
-import type { Publish } from '../routes.ts'
+import type { Publish } from '@svc/plugin-kit'
 
 const PATH = '/api/v1/jobs'
 const [PAGE, MOST_LISTED, MOST_ENTRIES] = [50, 200, 1_000]
@@ -158,7 +158,8 @@ const changeRoute = (what: 'cancel' | 'retry', summary: string, jobs: Jobs, publ
     const job = await jobs[what](params.id!, ctx)
     const type = what === 'cancel' ? 'job_cancel_requested' : 'job_retry_requested'
     const hasChanged = before.finishedAt === undefined || before.state !== job.state
-    if (hasChanged) publish({ type, subject: `jobs/${job.id}`, before: { state: before.state }, after: { state: job.state } }, ctx)
+    if (hasChanged)
+      publish({ type, subject: `jobs/${job.id}`, before: { state: before.state }, after: { state: job.state } }, ctx)
     return { body: jobRecord(job) }
   },
 })

@@ -2,7 +2,7 @@ import { BOOLEAN, list, nullable, NUMBER, object, ok, STRING, text } from '@svc/
 import type { JsonSchema } from '@svc/core'
 import type { Profile, ProfileFile, ProfilesState, Route } from '@svc/core/contracts'
 import { etag, expectedVersion } from '../conditional.ts'
-import type { Publish } from '../routes.ts'
+import type { Publish } from '@svc/plugin-kit'
 import { PROBLEM, problemRecord } from './server.ts'
 
 const PATH = '/api/v1/profiles/:name'
@@ -30,7 +30,12 @@ const SETTINGS = {
   max_tokens: { type: 'integer', minimum: 1, description: 'Maximum tokens in the reply.' },
   system_prompt: { type: 'string', maxLength: LONGEST_PROMPT, description: 'The system prompt.' },
   mode: name('The mode.'),
-  tools: { type: 'array', maxItems: MOST_TOOLS, items: name('A tool.'), description: 'Tools of a turn. Default: all of the mode.' },
+  tools: {
+    type: 'array',
+    maxItems: MOST_TOOLS,
+    items: name('A tool.'),
+    description: 'Tools of a turn. Default: all of the mode.',
+  },
   fallback: { type: 'array', maxItems: MOST_FALLBACKS, items: CANDIDATE, description: 'Further models, in order.' },
 } as const satisfies Record<string, JsonSchema>
 const BODY = { ...(object(SETTINGS, []) as object), additionalProperties: false }
@@ -102,6 +107,7 @@ const readRoutes = (file: ProfileFile): Record<string, Route> => ({
 const changeRoutes = (file: ProfileFile, publish: Publish): Record<string, Route> => ({
   profile_write: {
     method: 'PUT',
+    conditional: true,
     path: PATH,
     summary: 'Add or replace a profile in the profiles file',
     description: `Needs If-Match with the ETag of GET ${FILE}. Comments and other profiles stay. ${IN_FORCE}`,
@@ -123,6 +129,7 @@ const changeRoutes = (file: ProfileFile, publish: Publish): Record<string, Route
   },
   profile_remove: {
     method: 'DELETE',
+    conditional: true,
     path: PATH,
     summary: 'Remove a profile from the profiles file',
     description: `Needs If-Match with the ETag of GET ${FILE}. The default profile stays. ${IN_FORCE}`,
@@ -163,7 +170,11 @@ const profileRecord = (profile: Profile) => ({
   system_prompt: profile.systemPrompt ?? null,
   mode: profile.mode ?? null,
   tools: profile.tools ?? null,
-  fallback: (profile.fallback ?? []).map(({ provider, model, weight }) => ({ provider, model, ...(weight === undefined ? {} : { weight }) })),
+  fallback: (profile.fallback ?? []).map(({ provider, model, weight }) => ({
+    provider,
+    model,
+    ...(weight === undefined ? {} : { weight }),
+  })),
 })
 
 const stateRecord = ({ default: first, profiles, version, isPending, locked }: ProfilesState) => ({

@@ -1,7 +1,7 @@
 import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { CatchUp, Json, Overlap, Route, Schedule, Schedules, ScheduleSpec, ScheduleTick } from '@svc/core/contracts'
-import type { Publish } from '../routes.ts'
+import type { Publish } from '@svc/plugin-kit'
 import { JOB, jobRecord } from './jobs.ts'
 
 const PATH = '/api/v1/schedules'
@@ -29,7 +29,12 @@ const TICK: JsonSchema = {
 const timing = {
   description: { type: 'string', maxLength: 500, description: 'A text for lists.' },
   cron: { type: 'string', minLength: 1, maxLength: 200, description: 'A cron expression with five or six fields, or `@daily`.' },
-  every_ms: { type: 'integer', minimum: 1_000, maximum: LONGEST_MS, description: 'Milliseconds between ticks, in place of `cron`.' },
+  every_ms: {
+    type: 'integer',
+    minimum: 1_000,
+    maximum: LONGEST_MS,
+    description: 'Milliseconds between ticks, in place of `cron`.',
+  },
   time_zone: { type: 'string', minLength: 1, maxLength: 100, description: 'The IANA time zone of `cron`.' },
   jitter_ms: { type: 'integer', minimum: 0, maximum: DAY_MS, description: 'Maximum random delay of each job.' },
   catch_up: described(words(...CATCH_UPS), 'What happens with ticks at which no server ran. Default: none.'),
@@ -62,7 +67,9 @@ const closed = (properties: Record<string, JsonSchema>, required: readonly strin
   ...(object(properties, required) as object),
   additionalProperties: false,
 })
-const JOB_BODY = closed({ kind: text('The job kind.'), input: { description: 'The input of its jobs. Default: null.' } }, ['kind'])
+const JOB_BODY = closed({ kind: text('The job kind.'), input: { description: 'The input of its jobs. Default: null.' } }, [
+  'kind',
+])
 
 interface TimingBody {
   readonly description?: string
@@ -182,10 +189,7 @@ const switchRoute = (what: 'pause' | 'resume', summary: string, schedules: Sched
     const before = await schedules.get(params.name!, ctx)
     const after = await schedules[what](params.name!, ctx)
     const paused = ({ isPaused }: Schedule) => ({ is_paused: isPaused })
-    publish(
-      { type: `schedule_${what}d`, subject: `schedules/${after.name}`, before: paused(before), after: paused(after) },
-      ctx
-    )
+    publish({ type: `schedule_${what}d`, subject: `schedules/${after.name}`, before: paused(before), after: paused(after) }, ctx)
     return { body: scheduleRecord(after) }
   },
 })

@@ -1,7 +1,7 @@
 import { INTEGER, list, nullable, object, ok, STRING, words } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Route, SecretInfo, Secrets } from '@svc/core/contracts'
-import type { Publish } from '../routes.ts'
+import type { Publish } from '@svc/plugin-kit'
 
 const PATH = '/api/v1/secrets'
 /** Bytes of UTF-8: the service counts them. */
@@ -38,7 +38,13 @@ export const createSecretRoutes = (secrets: Secrets, publish: Publish): Record<s
     scope: 'admin',
     body: {
       ...(object({
-        value: { type: 'string', minLength: 1, maxLength: LONGEST_VALUE, writeOnly: true, description: 'The value. No answer shows it.' },
+        value: {
+          type: 'string',
+          minLength: 1,
+          maxLength: LONGEST_VALUE,
+          writeOnly: true,
+          description: 'The value. No answer shows it.',
+        },
       }) as object),
       additionalProperties: false,
     },
@@ -47,7 +53,10 @@ export const createSecretRoutes = (secrets: Secrets, publish: Publish): Record<s
       const name = params.name!
       const before = (await secrets.list(ctx)).find(secret => secret.name === name)
       const after = await secrets.set(name, (body as { readonly value: string }).value, ctx)
-      publish({ type: 'secret_set', subject: `secrets/${name}`, before: before && changedOf(before), after: changedOf(after) }, ctx)
+      publish(
+        { type: 'secret_set', subject: `secrets/${name}`, before: before && changedOf(before), after: changedOf(after) },
+        ctx
+      )
       return { body: secretRecord(after) }
     },
   },

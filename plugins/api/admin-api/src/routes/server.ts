@@ -1,8 +1,17 @@
 import { BOOLEAN, INTEGER, list, nullable, object, ok, STRING, text, words } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
-import type { ConfigProblem, ConfigSource, ConfigState, Configuration, ConfigValue, Json, Route, ServerControl } from '@svc/core/contracts'
+import type {
+  ConfigProblem,
+  ConfigSource,
+  ConfigState,
+  Configuration,
+  ConfigValue,
+  Json,
+  Route,
+  ServerControl,
+} from '@svc/core/contracts'
 import { etag, expectedVersion } from '../conditional.ts'
-import type { Publish } from '../routes.ts'
+import type { Publish } from '@svc/plugin-kit'
 
 const PATH = '/api/v1/config'
 /** Characters of a draft as text. */
@@ -52,7 +61,8 @@ const STATE: JsonSchema = {
 }
 const VALUES: JsonSchema = {
   type: 'object',
-  description: 'The keys to change, as a JSON Merge Patch (RFC 7396): `{"server": {"port": 9000}, "log": null}`. null removes a key.',
+  description:
+    'The keys to change, as a JSON Merge Patch (RFC 7396): `{"server": {"port": 9000}, "log": null}`. null removes a key.',
 }
 
 interface ServerServices {
@@ -139,6 +149,7 @@ const draftRoutes = (configuration: Configuration, publish: Publish): Record<str
   },
   config_change: {
     method: 'PATCH',
+    conditional: true,
     path: PATH,
     summary: 'Change svc.config.yaml of the svc home',
     description: `Needs If-Match with the ETag of GET ${PATH}. Comments and other keys of the file stay. Keys that name code, commands, folders, variables, plugins or credentials are refused. ${IN_FORCE}`,
@@ -146,13 +157,18 @@ const draftRoutes = (configuration: Configuration, publish: Publish): Record<str
     body: { ...(object({ values: VALUES }) as object), additionalProperties: false },
     responses: ok(
       'The file is changed.',
-      object({ version: STRING, changed: list(object({ key: STRING, before: {}, after: {} })), reload_required: { ...(BOOLEAN as object), description: IN_FORCE } })
+      object({
+        version: STRING,
+        changed: list(object({ key: STRING, before: {}, after: {} })),
+        reload_required: { ...(BOOLEAN as object), description: IN_FORCE },
+      })
     ),
     async handle(request, ctx) {
       const { values } = request.body as { readonly values: { readonly [key: string]: Json } }
       const { version, changed } = await configuration.change(values, expectedVersion(request), ctx)
       const side = (which: 'before' | 'after') => Object.fromEntries(changed.map(change => [change.key, change[which]]))
-      if (changed.length > 0) publish({ type: 'config_file_changed', subject: 'config', before: side('before'), after: side('after') }, ctx)
+      if (changed.length > 0)
+        publish({ type: 'config_file_changed', subject: 'config', before: side('before'), after: side('after') }, ctx)
       const shown = changed.map(({ key, before, after }) => ({ key, before, after }))
       return { headers: etag(version), body: { version, changed: shown, reload_required: changed.length > 0 } }
     },
@@ -183,7 +199,8 @@ function stateRecord({ values, plugins, file }: ConfigState, key: string | undef
   const asked = ({ keys }: ConfigValue) => key === undefined || `${keys.join('.')}.`.startsWith(`${key}.`)
   return {
     values: values.filter(asked).map(valueRecord),
-    plugins: key === undefined || key === 'plugins' ? plugins.map(({ name, source }) => ({ name, source: sourceRecord(source) })) : [],
+    plugins:
+      key === undefined || key === 'plugins' ? plugins.map(({ name, source }) => ({ name, source: sourceRecord(source) })) : [],
     file: { version: file.version, is_pending: file.isPending, locked: file.locked ?? null },
   }
 }

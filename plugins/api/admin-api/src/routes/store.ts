@@ -1,7 +1,7 @@
 import { INTEGER, list, nullable, object, ok, STRING, words } from '@svc/api-types'
 import { type JsonSchema, svcError } from '@svc/core'
 import type { Jobs, Route, Store, StoreAdmin, StoreContents, StoreProbe } from '@svc/core/contracts'
-import type { Publish } from '../routes.ts'
+import type { Publish } from '@svc/plugin-kit'
 import { JOB, jobRecord } from './jobs.ts'
 
 const PATH = '/api/v1/store'
