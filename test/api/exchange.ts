@@ -217,8 +217,16 @@ const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
 
 /** GET routes of the management API with the scope `read`. */
 const MANAGED_READ = [
-  ...['/api/v1/jobs', '/api/v1/jobs/j', '/api/v1/jobs/j/log', '/api/v1/schedules', '/api/v1/schedules/s'],
-  ...['/api/v1/config', '/api/v1/config/schema', '/api/v1/config/profiles', '/api/v1/store', '/api/v1/tokens'],
+  '/api/v1/jobs',
+  '/api/v1/jobs/j',
+  '/api/v1/jobs/j/log',
+  '/api/v1/schedules',
+  '/api/v1/schedules/s',
+  '/api/v1/config',
+  '/api/v1/config/schema',
+  '/api/v1/config/profiles',
+  '/api/v1/store',
+  '/api/v1/tokens',
 ]
 /** Changes of the management API. Those without a body have a parameter that they refuse, so that nothing happens. */
 const MANAGED_CHANGES = [

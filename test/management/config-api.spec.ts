@@ -234,7 +234,7 @@ describe('the management API of the configuration', () => {
       const answers = await Promise.all(
         Array.from({ length: 8 }, (_, at) => change({ server: { keep_alive_ms: 5_000 + at } }, etag))
       )
-      expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([200, ...Array(7).fill(412)])
+      expect(answers.map(({ status }) => status)).to.have.members([200, ...Array(7).fill(412)])
       expect((await readdir(home)).filter(name => name.startsWith('svc.config.yaml.')).toSorted()).to.deep.equal([
         'svc.config.yaml.lock',
       ])

@@ -78,7 +78,7 @@ describe('the management API of profiles', () => {
     it('lets one of several changes of the same version win', async () => {
       const headers = await match()
       const answers = await Promise.all(Array.from({ length: 8 }, (_, at) => put('raced', { max_tokens: at + 1 }, headers)))
-      expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([200, ...Array(7).fill(412)])
+      expect(answers.map(({ status }) => status)).to.have.members([200, ...Array(7).fill(412)])
       expect((await readdir(home)).filter(name => name.startsWith('profiles.yaml.'))).to.deep.equal(['profiles.yaml.lock'])
       await server.admin.expect(200, 'DELETE', `${PROFILES}/raced`, undefined, await match())
     })

@@ -7,7 +7,7 @@ import type { Service } from './service.ts'
 import { startTwo } from './two-workers.ts'
 
 const KEY = 'the-key-of-the-operator'
-export const AUTH = { SVC_API_KEY: KEY, SVC_SERVER__AUTH__ENABLED: 'true' }
+const AUTH = { SVC_API_KEY: KEY, SVC_SERVER__AUTH__ENABLED: 'true' }
 
 /** Requests of one principal, each over a connection of its own, so that every worker has its turn. */
 export interface Caller {

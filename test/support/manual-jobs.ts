@@ -25,8 +25,8 @@ export default definePlugin({
     scope.add(JobKinds, 'manual.fail', {
       description: 'Fails with an error of the system',
       attempts: 1,
-      // biome-ignore lint/correctness/useYield: it fails before its first step
       async *run() {
+        yield { type: 'progress', progress: 1 }
         throw new Error('cannot open /tmp/secret-place/file')
       },
     })

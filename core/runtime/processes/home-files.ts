@@ -106,7 +106,7 @@ async function changeNow(file: string, { ifVersion, first = '', values, accept }
   const after = await patchedText(before, values)
   await accept(before, after)
   await replaceFile(file, after)
-  return readVersioned(file)
+  return await readVersioned(file)
 }
 
 /** SQLite waits synchronously, which would stop all requests of this process, the one that holds the lock included. */

@@ -21,14 +21,11 @@ const SECRET: JsonSchema = {
 
 /** Routes for secrets. No answer contains a value. */
 export const createSecretRoutes = (secrets: Secrets, publish: Publish): Record<string, Route> => ({
-  secrets: {
-    method: 'GET',
-    path: PATH,
-    summary: 'List the secrets without their values',
-    scope: 'admin',
-    responses: ok('The secrets by name.', object({ secrets: list(SECRET) })),
-    handle: async (_request, ctx) => ({ body: { secrets: (await secrets.list(ctx)).map(secretRecord) } }),
-  },
+  ...valueRoutes(secrets, publish),
+  ...wholeRoutes(secrets, publish),
+})
+
+const valueRoutes = (secrets: Secrets, publish: Publish): Record<string, Route> => ({
   secret_set: {
     method: 'PUT',
     path: `${PATH}/:name`,
@@ -73,6 +70,17 @@ export const createSecretRoutes = (secrets: Secrets, publish: Publish): Record<s
       publish({ type: 'secret_removed', subject: `secrets/${name}`, before: before && changedOf(before) }, ctx)
       return { body: { success: true } }
     },
+  },
+})
+
+const wholeRoutes = (secrets: Secrets, publish: Publish): Record<string, Route> => ({
+  secrets: {
+    method: 'GET',
+    path: PATH,
+    summary: 'List the secrets without their values',
+    scope: 'admin',
+    responses: ok('The secrets by name.', object({ secrets: list(SECRET) })),
+    handle: async (_request, ctx) => ({ body: { secrets: (await secrets.list(ctx)).map(secretRecord) } }),
   },
   secrets_reseal: {
     method: 'POST',
