@@ -34,7 +34,7 @@ import type {
 import { changeYaml, patchedText, readVersioned, type VersionedText } from '@svc/runtime/home-files'
 import { DEFAULTS } from './curated.ts'
 import { configLocked, draftInvalid, keyLocal, keyReserved, tooManyKeys } from './errors.ts'
-import { localReason, ownersIn } from './local-keys.ts'
+import { localReason, ownersIn, secretReason } from './local-keys.ts'
 import { LOCK_LAYER } from './plugin-places.ts'
 import { RESERVED, SERVED } from './reserved.ts'
 
@@ -185,7 +185,7 @@ async function draftProblems({ plan, file, before }: Draft, text: string): Promi
   const config = mergeConfig(layersWith(plan.config, layer))
   const owners = ownersIn(plan, DEFAULTS)
   const refused = changedKeys(before, tree).flatMap(keys => {
-    const reason = localReason(keys, [config.value, plan.config.value], owners)
+    const reason = localReason(keys, [config.value, plan.config.value], owners) ?? secretReason(get(tree, keys))
     return reason === undefined ? [] : [keyLocal(keys, reason, config.where(keys))]
   })
   // a draft with such keys is not checked further: what they name must not be looked at

@@ -15,6 +15,7 @@ const COMMAND = 'it names a command'
 const FOLDER = 'it names a file or folder'
 const VARIABLE = 'it names a variable of the environment'
 const ACCESS = 'it decides who has access'
+const TARGET = 'credentials may be sent there'
 
 /** Keys and all below them. `*` is one key. */
 const LOCAL: readonly (readonly [key: string, reason: string])[] = [
@@ -45,6 +46,8 @@ const WORDS: readonly (readonly [word: RegExp, reason: string])[] = [
   [/(^|_)(commands?|args|arguments|exec|executable|program|shell)$/, COMMAND],
   [/(^|_)(paths?|files?|folders?|dirs?|directory|directories|roots?|socket|cwd|cert)$/, FOLDER],
   [/(^|_)env$/, VARIABLE],
+  // a provider sends the key of a default variable, even if its entry names none
+  [/(^|_)ur[il]s?$/, TARGET],
 ]
 
 /** Why only a person on the machine can change a key; undefined if a client can. The first configuration that has an entry decides its type. */
@@ -58,6 +61,10 @@ export function localReason(keys: readonly string[], configs: readonly ConfigTre
   }
   return isForeign(keys, configs, owners) ? 'it belongs to a plugin that does not come with svc, and may name code' : undefined
 }
+
+/** Why a new value cannot be set over HTTP: a setting could show a secret, or send it away. */
+export const secretReason = (value: unknown): string | undefined =>
+  (JSON.stringify(value) ?? '').includes('${secret:') ? 'its value refers to a secret' : undefined
 
 const isBelow = (keys: readonly string[], above: readonly string[]) =>
   above.length <= keys.length && above.every((key, at) => key === '*' || key === keys[at])

@@ -45,6 +45,7 @@ interface Checked {
   readonly problems: readonly Problem[]
 }
 
+// biome-ignore-start lint/suspicious/noTemplateCurlyInString: the syntax of references to secrets
 /** Drafts that would run code, start commands, or reach files, folders, variables or credentials. */
 const LOCAL: Readonly<Record<string, object>> = {
   plugins: { plugins: ['/tmp/evil.js'] },
@@ -69,12 +70,18 @@ const LOCAL: Readonly<Record<string, object>> = {
   'the key of the MCP server': { mcp: { server: { auth: { required: false } } } },
   'sources of secrets': { secrets: { sources: { a: { file: '/etc/shadow' } } } },
   'a variable as the key of a provider': { providers: { remote: { api_key_env: 'SVC_SECRETS_KEY' } } },
+  'the address to which a key of a provider is sent': { providers: { remote: { base_url: 'https://evil.example/v1' } } },
+  'an address for the default key': { providers: { any: { type: 'openai', base_url: 'https://evil.example/v1' } } },
+  'the address of a search service': { tools: { web: { search: { url: 'https://evil.example/{query}' } } } },
+  'a value that refers to a secret': { tools: { web: { user_agent: '${secret:db_password}' } } },
+  'a list that refers to a secret': { server: { cors: { origins: ['https://${secret:db_password}'] } } },
   'a package of a provider': { providers: { any: { type: 'ai-sdk', package: '/tmp/evil' } } },
   'a provider whose name is its type': { providers: { 'ai-sdk': { package: 'evil' } } },
   'a provider of a plugin that is not there': { providers: { any: { type: 'evil-plugin' } } },
   'the removal of a variable': { providers: { remote: { api_key_env: null } } },
   'the removal of everything around it': { providers: { remote: null } },
 }
+// biome-ignore-end lint/suspicious/noTemplateCurlyInString: see above
 
 /** Drafts with other problems. */
 const WRONG: Readonly<Record<string, readonly [values: object, path: string]>> = {
@@ -395,6 +402,19 @@ describe('the management API of the configuration', () => {
     expect(await readFile(file, 'utf8')).to.not.include('quick')
     const same = await change({ models: { aliases: { quick: null } } })
     expect(same.body as { changed: unknown[]; reload_required: boolean }).to.deep.include({ changed: [], reload_required: false })
+  })
+
+  it('shows no secret of a change, in no answer, event or log', async () => {
+    const changed = await change({ providers: { remote: { headers: { 'x-tenant': 'a-hidden-value' } } } })
+    expect(changed.status, changed.text).to.equal(200)
+    expect((changed.body as { changed: object[] }).changed).to.deep.equal([
+      { key: 'providers.remote.headers.x-tenant', before: null, after: '(secret)' },
+    ])
+    expect(await readFile(file, 'utf8')).to.include('a-hidden-value')
+    await changesOf(server, 'config', 3)
+    for (const text of [(await server.admin.send('GET', CONFIG)).text, server.service.output()])
+      expect(text).to.not.include('a-hidden-value')
+    expect((await change({ providers: { remote: { headers: null } } })).status).to.equal(200)
   })
 
   it('reports why new workers fail to start, and the old ones keep serving', async () => {
