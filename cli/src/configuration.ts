@@ -15,9 +15,9 @@ import {
   leaves,
   maskedValue,
   mergeConfig,
-  parseText,
   type Plan,
   pluginEntries,
+  readConfigText,
   type SvcError,
   wholeOf,
 } from '@svc/core'
@@ -75,10 +75,10 @@ export function createConfiguration({ home, plan }: ConfigurationOptions): Confi
       if (locked !== undefined) throw configLocked(locked)
       let changed: ConfigChange['changed'] = []
       const accept = async (before: string, after: string) => {
-        const former = treeOf(before)
+        const former = await treeOf(before)
         const problems = await problemsOf(former, after)
         if (problems.length > 0) throw draftInvalid(problems)
-        changed = changesBetween(former, treeOf(after), home)
+        changed = changesBetween(former, await treeOf(after), home)
       }
       try {
         mustBeSound(values)
@@ -96,13 +96,15 @@ export function createConfiguration({ home, plan }: ConfigurationOptions): Confi
 /** The file of the home; without one it is empty. A link or an unreadable file has no values: `lockedReason` says why. */
 async function readFile(file: string): Promise<VersionedText & { readonly value: ConfigTree }> {
   const read = await readVersioned(file).catch(() => ({ version: 'unreadable' }) as VersionedText)
-  return { ...read, value: treeOf(read.text ?? '') }
+  return { ...read, value: await treeOf(read.text ?? '') }
 }
 
-function treeOf(text: string): ConfigTree {
-  const { value, errors } = parseText(text)
-  return errors.length === 0 && isTree(value) ? value : {}
-}
+/** The values of a text, without those that svc could not read: for a comparison, nothing of them is known. */
+const treeOf = async (text: string): Promise<ConfigTree> =>
+  readConfigText(FILE, text).then(
+    ({ value }) => value,
+    () => ({})
+  )
 
 /** Why the file of the home cannot be changed: svc would not read it, or it is not its own. */
 function lockedReason(home: string): string | undefined {
@@ -149,9 +151,9 @@ function withValues(text: string | undefined, values: Values): Promise<string> {
   return patchedText(text ?? '', values)
 }
 
-const RESERVED_NAMES = new Set(['__proto__', 'constructor', 'prototype'])
+const RESERVED_NAMES = new Set(['__proto__', 'constructor', 'prototype', '<<'])
 
-/** The first key that JavaScript gives a meaning. Such a key is never a setting. */
+/** The first key that JavaScript or YAML gives a meaning. Such a key is never a setting. */
 function reservedName(value: unknown, keys: readonly string[] = []): readonly string[] | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   for (const [key, inner] of Object.entries(value)) {
@@ -173,15 +175,17 @@ const MOST_PROBLEMS = 50
 
 /** All problems of a text in place of the file of the home. Keys that clients cannot change come first. */
 async function draftProblems({ plan, file, before }: Draft, text: string): Promise<SvcError[]> {
-  const parsed = parseText(text)
-  if (parsed.errors.length > 0) return parsed.errors.map(error => draftUnreadable(error))
-  const value = parsed.value ?? {}
-  if (!isTree(value)) return [draftUnreadable({ message: 'must contain a mapping', line: 1 })]
-  const reserved = reservedName(value)
+  let read: Layer
+  try {
+    read = await readConfigText(FILE, text)
+  } catch (error) {
+    return [asSvcError(error, 'CONFIG_UNREADABLE')]
+  }
+  const tree = read.value
+  const reserved = reservedName(tree)
   if (reserved) return [keyReserved(reserved)]
-  if (isLarge(value)) return [tooManyKeys(MOST_KEYS)]
-  const { $schema: _schema, ...tree } = value
-  const layer: Layer = { name: FILE, file, value: tree, line: keys => parsed.line(keys) }
+  if (isLarge(tree)) return [tooManyKeys(MOST_KEYS)]
+  const layer: Layer = { ...read, file }
   const config = mergeConfig(layersWith(plan.config, layer))
   const owners = ownersIn(plan, DEFAULTS)
   const refused = changedKeys(before, tree).flatMap(keys => {
@@ -198,12 +202,6 @@ async function draftProblems({ plan, file, before }: Draft, text: string): Promi
   const hidden = alone.filter(({ message }) => !known.has(message) && !message.endsWith(' is required'))
   return [...found, ...hidden].slice(0, MOST_PROBLEMS)
 }
-
-const draftUnreadable = ({ message, line }: { readonly message: string; readonly line: number }) =>
-  asSvcError(
-    Object.assign(new Error(message), { code: 'CONFIG_UNREADABLE', where: `${FILE}:${line}`, hint: 'Fix the text' }),
-    'CONFIG_UNREADABLE'
-  )
 
 /** The other sources, and this layer where the file of the home belongs. */
 function layersWith({ layers }: Config, layer: Layer): Layer[] {
@@ -251,7 +249,6 @@ function stateOf({ plan, home, file, locked }: Shown, value: ConfigTree, version
   const source = (keys: readonly string[], layer: Layer | undefined): ConfigSource => sourceOf(keys, layer, file)
   const owners = ownersIn(plan, DEFAULTS)
   const running = plan.config.layers.find(layer => layer.file !== undefined && resolve(layer.file) === file)?.value ?? {}
-  const { $schema: _schema, ...tree } = value
   return {
     values: configEntries(plan, KNOWN).map(({ keys, value: shown, layer, unused }) => {
       const local = localReason(keys, [plan.config.value], owners)
@@ -264,7 +261,7 @@ function stateOf({ plan, home, file, locked }: Shown, value: ConfigTree, version
       }
     }),
     plugins: pluginEntries(plan).map(({ name, layer }) => ({ name: shortName(name), source: source(['plugins'], layer) })),
-    file: { version, isPending: !isDeepStrictEqual(tree, running), ...(locked === undefined ? {} : { locked }) },
+    file: { version, isPending: !isDeepStrictEqual(value, running), ...(locked === undefined ? {} : { locked }) },
   }
 }
 

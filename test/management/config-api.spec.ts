@@ -223,6 +223,30 @@ describe('the management API of the configuration', () => {
       expect(existsSync(marker)).to.equal(false)
     })
 
+    it('reads a draft as the start reads the file, whatever other parsers find in it', async () => {
+      const { admin } = server
+      const check = (draft: object) => admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, draft)
+      // merge keys
+      for (const text of [
+        'base: &b { plugins: [/tmp/evil.js] }\n<<: *b\n',
+        '? <<\n: { plugins: [/tmp/evil.js] }\n',
+        '"<<": { mcp: { clients: [] } }\n',
+      ])
+        expect((await check({ text })).ok, text).to.equal(false)
+      expect((await check({ values: { '<<': { plugins: ['/tmp/evil.js'] } } })).ok).to.equal(false)
+      expect((await check({ values: { models: { aliases: { '<<': { provider: 'local', model: 'local-1' } } } } })).ok).to.equal(
+        false
+      )
+      // texts that look like other values stay texts
+      const agents = ['2020-01-01', '0b11', '1_000', 'yes', '~', '0x1F', '*x', '!!js', '- a', '1e3', '.inf', 'null']
+      for (const agent of agents) {
+        const answer = await change({ tools: { web: { user_agent: agent } } })
+        expect(answer.status, `${agent}: ${answer.text}`).to.equal(200)
+        expect((await check({ text: await readFile(file, 'utf8') })).problems, agent).to.deep.equal([])
+      }
+      expect((await change({ tools: { web: { user_agent: null } } })).status).to.equal(200)
+    })
+
     it('refuses stale, weak, foreign and missing versions', async () => {
       const { admin } = server
       const values = { log: { level: 'info' } }

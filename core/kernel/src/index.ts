@@ -81,7 +81,7 @@ export {
   type PluginRef,
 } from '../config/config.ts'
 export { findConfig, type FindOptions, put } from '../config/find.ts'
-export { readConfigFile } from '../config/load-file.ts'
+export { readConfigFile, readConfigText } from '../config/load-file.ts'
 export { CONFIG_FILES } from '../config/find.ts'
 export { shownPath, svcHome } from '../config/home.ts'
 export { filesOfCommand, modulesIn, packagesAround, pathsOfCode, withImports } from '../config/imported.ts'
@@ -118,6 +118,5 @@ export {
   pluginEntries,
   pluginRows,
 } from '../config/explain.ts'
-export { parseText } from '../config/lines.ts'
 export { configSchema, wholeOf } from '../config/full-schema.ts'
 export type { ReservedSection } from '../config/sections.ts'

@@ -136,7 +136,8 @@ export async function patchedText(text: string, values: YamlChange['values']): P
   const [error] = document.errors
   if (error) throw svcError('YAML_INVALID', 'the file has errors', { details: { reason: error.message.split('\n')[0] } })
   await patch(document, values, [])
-  return document.toString({ lineWidth: 0 })
+  // another parser would read some plain texts as a time or a number
+  return document.toString({ lineWidth: 0, defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN' })
 }
 
 async function patch(document: Document, values: YamlChange['values'], keys: readonly string[]): Promise<void> {
@@ -148,8 +149,10 @@ async function patch(document: Document, values: YamlChange['values'], keys: rea
     if (isAlias(node) || (isMap(node) && node.anchor !== undefined)) throw aliased(path)
     if (value === null) document.deleteIn(path)
     else if (isTree(value) && isMap(node)) await patch(document, value as YamlChange['values'], path)
-    else if (isScalar(node) && typeof value !== 'object') node.value = value
-    else document.setIn(path, document.createNode(withoutNulls(value)))
+    else if (isScalar(node) && typeof value !== 'object') {
+      node.value = value
+      if (typeof value === 'string' && node.type === 'PLAIN') node.type = 'QUOTE_DOUBLE'
+    } else document.setIn(path, document.createNode(withoutNulls(value)))
   }
 }
 

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { codeOf, isTree, parseText, type SlotView, type SvcError, svcError } from '@svc/core'
+import { asSvcError, codeOf, readConfigText, type SlotView, type SvcError, svcError } from '@svc/core'
 import type { ConfigProblem, Json, Mode, Profile, ProfileFile, Provider, Tool } from '@svc/core/contracts'
 import { draftInvalid, fileLocked, nameInvalid } from './errors.ts'
 import {
@@ -34,14 +34,14 @@ export function createProfileFile(options: ProfileFileOptions): ProfileFile {
   const files = () => import('@svc/runtime/home-files')
   const current = async () => {
     const { text = FIRST_PROFILES, version } = await (await files()).readVersioned(place.file)
-    return { text, version, value: contentOf(text, place).value }
+    return { text, version, value: (await contentOf(text, place)).value }
   }
   const change = async (name: string, toEntry: (before: ProfilesFile) => Json, ifVersion: string | undefined) => {
     if (locked !== undefined) throw fileLocked(locked)
     const before = (await current()).value
     const values = { profiles: { [name]: toEntry(before) } }
     const accept = async (_before: string, after: string) => {
-      const problems = problemsIn(after, options)
+      const problems = await problemsIn(after, options)
       if (problems.length > 0) throw draftInvalid(problems)
     }
     const { changeYaml } = await files()
@@ -60,7 +60,7 @@ export function createProfileFile(options: ProfileFileOptions): ProfileFile {
       if (nameProblem) return { problems: [publicProblem(nameProblem)], warnings: [] }
       const { value } = await current()
       const draft = JSON.stringify({ ...value, profiles: { ...value.profiles, [profile.name]: entryOf(profile) } }, null, 2)
-      return { problems: problemsIn(draft, options).map(withoutPlace), warnings: warningsOf(profile, options) }
+      return { problems: (await problemsIn(draft, options)).map(withoutPlace), warnings: warningsOf(profile, options) }
     },
     write(profile, ifVersion) {
       const nameProblem = invalidName(profile.name)
@@ -75,17 +75,17 @@ export function createProfileFile(options: ProfileFileOptions): ProfileFile {
 }
 
 /** The content of a text, with the problems of its form. A text with errors has no profiles. */
-function contentOf(
-  text: string,
-  { file }: ProfilesPlace
-): { readonly value: ProfilesFile; readonly problems: readonly SvcError[] } {
-  const parsed = parseText(text)
-  const layer = { value: isTree(parsed.value) ? parsed.value : {}, line: (keys: readonly string[]) => parsed.line(keys) }
-  return valueOf(basename(file), layer)
+async function contentOf(text: string, { file }: ProfilesPlace): Promise<ReturnType<typeof valueOf>> {
+  const name = basename(file)
+  try {
+    return valueOf(name, await readConfigText(name, text))
+  } catch (error) {
+    return { value: { default: 'default', profiles: {} }, problems: [asSvcError(error, 'PROFILES_INVALID')] }
+  }
 }
 
-function problemsIn(text: string, { place, modes }: ProfileFileOptions): ConfigProblem[] {
-  const { value, problems } = contentOf(text, place)
+async function problemsIn(text: string, { place, modes }: ProfileFileOptions): Promise<ConfigProblem[]> {
+  const { value, problems } = await contentOf(text, place)
   const strange = Object.entries(problems.length > 0 ? {} : value.profiles).flatMap(([name, { mode }]) =>
     mode === undefined || modes.has(mode) ? [] : [unknownMode(name, mode, modes.names())]
   )
