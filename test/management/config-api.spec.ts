@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { changesOf, type Managed, startManaged, tenTimes } from '../support/admin-caller.ts'
+import { createClient } from '../support/client.ts'
 import { runSvc } from '../support/command.ts'
 import { inNewHome } from '../support/service.ts'
 
@@ -418,6 +419,23 @@ describe('the management API of the configuration', () => {
     const [first] = await changesOf(server, 'config')
     expect(first).to.deep.include({ change: 'config_file_changed', principal: 'api-key' })
     expect((await changesOf(server, 'server'))[0]).to.deep.include({ change: 'reload_requested', principal: 'api-key' })
+  })
+
+  it('shares a reload between clients, and lets open streams end in order', async () => {
+    const client = createClient(server.url)
+    const headers = { authorization: `Bearer ${server.token}` }
+    const stream = await client.stream({ method: 'GET', path: '/api/v1/events', headers })
+    try {
+      expect(stream.status).to.equal(200)
+      const reload = () => server.admin.expect<{ reloaded: boolean }>(200, 'POST', '/api/v1/reload')
+      const answers = await Promise.all([reload(), reload(), reload()])
+      expect(answers.map(({ reloaded }) => reloaded)).to.deep.equal([true, true, true])
+      // the old worker says when to connect again, and does not cut the connection
+      expect((await stream.rest()).text).to.be.a('string')
+      for (let at = 0; at < 4; at++) expect((await server.admin.send('GET', CONFIG)).status).to.equal(200)
+    } finally {
+      client.close()
+    }
   })
 
   it('removes a key with null, and says when nothing has changed', async () => {
