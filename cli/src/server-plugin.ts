@@ -35,5 +35,5 @@ export function serverPlugin(home: string): { readonly entry: PluginEntry; start
     change: async (values, ifVersion, ctx) => (await configuration()).change(values, ifVersion, ctx),
   }
   const use = definePlugin({ provides: ServerControl, alsoProvides: [Configuration], setup: () => services })
-  return { entry: { name: 'server', use }, started: host => void (late.host = host) }
+  return { entry: { name: 'server-control', use }, started: host => void (late.host = host) }
 }

@@ -11,6 +11,9 @@ import { partialOf } from './file.ts'
 /** The job kind that backs up the store. */
 export const BACKUP_KIND = 'store.backup'
 
+/** Where backups are made: no request chooses a path. */
+export const backupsFolder = (): string => join(svcHome(), 'backups')
+
 /** Backups that svc makes on request of a client. More would fill the disk; svc deletes none. */
 const MOST_BACKUPS = 20
 const LOOK_MS = 500
@@ -35,7 +38,7 @@ export const createBackupKind = (store: string): JobKind => ({
 })
 
 async function* backUp(store: string, ctx: CallContext): AsyncGenerator<JobStep> {
-  const folder = join(svcHome(), 'backups')
+  const folder = backupsFolder()
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const present = readdirSync(folder).filter(name => name.endsWith('.db')).length
   if (present >= MOST_BACKUPS) throw backupsFull(MOST_BACKUPS)

@@ -71,7 +71,7 @@ export function originOf(name: string, installed: readonly LockedPlugin[]): stri
 }
 
 /** Plugins of the command line. */
-const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths'])
+const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths', 'server-control'])
 
 /** Whether a plugin comes with svc, or belongs to the command line. */
 export const isCurated = (name: string): boolean => CURATED.test(name) || OWN.has(name)
