@@ -24,7 +24,7 @@ const STARTED: Readonly<Record<string, readonly string[]>> = {
   '@svc/cli': ['src/work.ts', 'src/trial.ts', 'src/isolated-command.ts'],
   '@svc/runtime': ['processes/handling-watcher.ts'],
   '@svc/plugin-sandbox-quickjs': ['src/thread/worker.ts'],
-  '@svc/plugin-store-sqlite': ['src/writer.ts', 'src/inspector.ts'],
+  '@svc/plugin-store-sqlite': ['src/writer.ts', 'src/inspector.ts', 'src/backup-thread.ts'],
   '@svc/plugin-tools-text': ['src/work.ts'],
   '@svc/plugin-tools-web': ['src/work.ts'],
 }

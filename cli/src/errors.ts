@@ -1,4 +1,5 @@
 import { COMMANDS_MODULE, codeOf, messageOf, nearest, type SvcError, svcError } from '@svc/core'
+import type { ConfigProblem } from '@svc/core/contracts'
 
 /** The server does not answer, or its certificate is not trusted. */
 export function serverUnreachable(url: string, cause: unknown): SvcError {
@@ -193,3 +194,37 @@ export const requestNotPermitted = (plugin: string, request: string): SvcError =
 /** The server ended, or another one started, between two requests of a command. */
 export const serverGone = (plugin: string): SvcError =>
   svcError('SERVER_NONE', 'no server runs any more', { plugin, hint: 'Start it with `svc serve`, then run the command again' })
+
+export const keyLocal = (keys: readonly string[], reason: string, where: string | undefined): SvcError =>
+  svcError('CONFIG_KEY_LOCAL', `${keys.join('.')} cannot be changed over HTTP, because ${reason}`, {
+    details: { path: keys.join('.') },
+    ...(where === undefined ? {} : { where }),
+    hint: 'Edit the configuration file on the machine of the server',
+  })
+
+export const keyReserved = (keys: readonly string[]): SvcError =>
+  svcError('CONFIG_UNKNOWN_KEY', `${keys.join('.')} is not a known key`, {
+    details: { path: keys.join('.') },
+    hint: 'Remove the key',
+  })
+
+export const tooManyKeys = (most: number): SvcError =>
+  svcError('CONFIG_TOO_LARGE', `a configuration has at most ${most} values`, { hint: 'Remove values' })
+
+export const draftInvalid = (problems: readonly ConfigProblem[]): SvcError =>
+  svcError(
+    'CONFIG_DRAFT_INVALID',
+    `the configuration would have ${problems.length === 1 ? 'a problem' : 'problems'}: ${problems[0]?.message}`,
+    {
+      details: { problems },
+      hint: problems[0]?.hint ?? 'Fix the values',
+    }
+  )
+
+export const configLocked = (reason: string): SvcError =>
+  svcError('CONFIG_LOCKED', `the configuration cannot be changed over HTTP: ${reason}`, {
+    details: { reason },
+    hint: 'Edit the configuration on the machine of the server',
+  })
+
+export const notStartedYet = (): SvcError => svcError('UNAVAILABLE', 'the server is starting')

@@ -23,6 +23,7 @@ import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
 import { hostOptions, workersIn } from './host-options.ts'
 import { placesOf, protectedPathsOf } from './plugin-paths.ts'
 import { SERVED_FILE, setHome } from './command-place.ts'
+import { serverPlugin } from './server-plugin.ts'
 import { findSettings, sourcesOf } from './settings.ts'
 import { collectAfterStart } from './small-heap.ts'
 import { portOurs } from './errors.ts'
@@ -126,14 +127,15 @@ async function formerSettings(layers: readonly Layer[]): Promise<Config> {
 const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
   findSettings(options, { home, cwd: process.cwd(), env: process.env })
 
-function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
+async function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
   const { home, serverId, nodeId, startedAt } = task
   const workers = { name: 'workers', use: workersPlugin(link, workersIn(config)) }
   const clusterId = get(config.value, ['cluster', 'name'])
   const options = hostOptions(config, home, link.excluded)
-  return startHost({
+  const control = serverPlugin(home)
+  const host = await startHost({
     ...options,
-    plugins: [...options.config.plugins, protectedPathsOf(config, home), workers],
+    plugins: [...options.config.plugins, protectedPathsOf(config, home), workers, control.entry],
     serverId,
     nodeId,
     ...(typeof clusterId === 'string' ? { clusterId } : {}),
@@ -143,6 +145,8 @@ function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: Lo
     running: link.start.kind === 'worker' || link.start.kind === 'resume',
     log: { destination: log.destination },
   })
+  control.started(host)
+  return host
 }
 
 async function serveUntilDrained(

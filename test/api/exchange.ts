@@ -215,6 +215,39 @@ export const MESSAGES_BODY = { model: 'local/local-1', max_tokens: 50, messages:
 
 const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
 
+/** GET routes of the management API with the scope `read`. */
+const MANAGED_READ = [
+  '/api/v1/jobs',
+  '/api/v1/jobs/j',
+  '/api/v1/jobs/j/log',
+  '/api/v1/schedules',
+  '/api/v1/schedules/s',
+  '/api/v1/config',
+  '/api/v1/config/schema',
+  '/api/v1/config/profiles',
+  '/api/v1/store',
+  '/api/v1/tokens',
+]
+/** Changes of the management API. Those without a body have a parameter that they refuse, so that nothing happens. */
+const MANAGED_CHANGES = [
+  get('/api/v1/secrets'),
+  post('/api/v1/jobs', { kind: 'nothing.here' }),
+  ...['cancel', 'retry'].map(what => post(`/api/v1/jobs/j/${what}`, undefined)),
+  post('/api/v1/schedules', { name: 's', every_ms: 1_000, job: { kind: 'nothing.here' } }),
+  ...['pause', 'resume', 'run'].map(what => post(`/api/v1/schedules/s/${what}`, undefined)),
+  remove('/api/v1/schedules/s'),
+  { method: 'PUT', path: '/api/v1/secrets/s', body: { value: '' } },
+  remove('/api/v1/secrets/s'),
+  ...['secrets/reseal', 'store/backup', 'reload'].map(path => post(`/api/v1/${path}?zzz=1`, undefined)),
+  post('/api/v1/tokens', { scopes: [] }),
+  remove('/api/v1/tokens/nothing-here'),
+  post('/api/v1/config/check', { values: {} }),
+  { method: 'PATCH', path: '/api/v1/config', body: { values: {} } },
+  post('/api/v1/profiles/p/check', {}),
+  { method: 'PUT', path: '/api/v1/profiles/p', body: {} },
+  remove('/api/v1/profiles/p'),
+]
+
 /** A request to every route that requires a credential, by its scope. Pages and MCP are in GUARDED_MOUNTS. */
 export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'tools' | 'admin', readonly Request[]>> = {
   chat: [
@@ -244,9 +277,11 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       '/api/v1/series?metric=requests',
       '/api/v1/traces/t',
       '/api/v1/plugins',
-      '/api/v1/plugins/p'
+      '/api/v1/plugins/p',
+      ...MANAGED_READ
     )
-    .map(get),
+    .map(get)
+    .concat(post('/api/v1/schedules/preview', { every_ms: 1_000 })),
   workflows: [
     get('/api/v1/workflows'),
     get('/api/v1/workflows/runs'),
@@ -267,6 +302,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     ...['test', 'deliveries/d/retry'].map(what => post(`/api/v1/webhooks/w/${what}`, undefined)),
     post('/api/v1/plugins/plans', { action: 'disable', name: 'p' }),
     post('/api/v1/plugins/plans/h/apply', undefined),
+    ...MANAGED_CHANGES,
   ],
 }
 
@@ -280,6 +316,11 @@ const templateOf = (path: string) =>
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
     .replace('/webhooks/w', '/webhooks/{id}')
+    .replace('/jobs/j', '/jobs/{id}')
+    .replace('/schedules/s', '/schedules/{name}')
+    .replace('/secrets/s', '/secrets/{name}')
+    .replace('/tokens/nothing-here', '/tokens/{id}')
+    .replace('/profiles/p', '/profiles/{name}')
     .replace('/deliveries/d', '/deliveries/{delivery}')
     .replace('/tools/t', '/tools/{name}')
     .replace(/^(\/v1(?:beta)?)\/models\/local\/.*$/, '$1/models/{name}')

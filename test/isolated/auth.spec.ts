@@ -38,10 +38,13 @@ proved(
   })
 )
 
+/** It also provides a service, which a person must allow an isolated plugin. */
+const BEARER = { services: ['events', 'store', 'tokens'], credential_headers: ['authorization', 'x-api-key', 'x-goog-api-key'] }
+
 proved(
   'auth-bearer',
   WHERE,
-  async () => testHost([packageOf('store-memory'), ...(await inSandbox('auth-bearer'))], { strict: false }),
+  async () => testHost([packageOf('store-memory'), ...(await inSandbox('auth-bearer', {}, BEARER))], { strict: false }),
   async host => {
     const tokens = createTokens(host.service(Store))
     await tokens.open(ctx)

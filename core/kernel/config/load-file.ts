@@ -111,6 +111,19 @@ async function moduleLayer(file: string, name: string): Promise<Layer> {
 
 const versionOf = (file: string) => `${statSync(file).mtimeMs}-${statSync(file).size}`
 
+/**
+ * Reads a text as `readConfigFile` reads a file of this name, without a file: with the same parser, so that both find the same
+ * values. Throws CONFIG_UNREADABLE.
+ */
+export async function readConfigText(name: string, content: string): Promise<Layer> {
+  try {
+    return await textLayer(name, content, name)
+  } catch (error) {
+    // such as aliases that would expand to a huge value
+    throw codeOf(error) === 'CONFIG_UNREADABLE' ? error : configUnreadable(messageOf(error), name)
+  }
+}
+
 function layerOf(file: string, name: string, value: unknown, line?: Layer['line']): Layer {
   if (!isTree(value)) throw configUnreadable('the file must contain (or export as default) a configuration object', name)
   // Editors find the schema of the file by this key.

@@ -79,6 +79,16 @@ export function splitSections(
   }
 }
 
+/** Every problem of a configuration for plugins that are already loaded. It runs no code of them. */
+export function checkSections(
+  config: Config,
+  plugins: readonly { name: string; plugin: Plugin }[],
+  reserved: readonly ReservedSection[] = []
+): SvcError[] {
+  const { problems, unowned, plannedPlugins } = splitSections(config, plugins, reserved)
+  return [...config.problems, ...problems, ...unowned, ...plannedPlugins.flatMap(planned => planned.problems)]
+}
+
 function ownersOf(plugins: readonly { name: string; plugin: Plugin }[], reserved: readonly ReservedSection[]): Owner[] {
   const own = plugins.flatMap(({ name, plugin }) =>
     [plugin.section, plugin.instances].filter(path => path !== undefined).map(path => ({ path, name, plugin }))
@@ -216,7 +226,8 @@ function problemError(
     return Object.assign(configUnknownKey(path.join('.'), known, where), plugin ? { plugin } : {})
   }
   const hint = problem.keyword === 'required' ? `Set ${pathOf(path)}` : undefined
-  return configInvalid(plugin, `${pathOf(path)} ${problem.message}`, where, hint)
+  const error = configInvalid(plugin, `${pathOf(path)} ${problem.message}`, where, hint)
+  return Object.assign(error, { details: { path: pathOf(path) } })
 }
 
 /** The next keys on the paths of owners below `keys`. */

@@ -1,4 +1,4 @@
-import { defineSlot, type CallContext } from '@svc/core'
+import { type CallContext, defineService, defineSlot } from '@svc/core'
 import type { Route } from './http.ts'
 
 /** Describes a credential in OpenAPI. */
@@ -132,4 +132,47 @@ export const AuthSchemes = defineSlot<AuthScheme>('auth_schemes', {
     listing: 'headers',
     values: ['authorization', 'cookie', 'proxy-authorization', 'x-api-key', 'x-goog-api-key'],
   },
+})
+
+/** The scopes of the API. `admin` changes the server and reads data of other principals. */
+export const API_SCOPES = { names: ['chat', 'read', 'workflows', 'tools', 'admin'] } as const
+
+/** An access token to create. */
+export interface TokenRequest {
+  /** The name of its holder: 1 to 64 of `A-Z a-z 0-9 . _ @ -`, not beginning with `tok_`. Default: the id of the token. */
+  readonly name?: string
+  /** At most those of the caller. Default: all of the caller except `admin`. */
+  readonly scopes?: readonly string[]
+  /** Milliseconds from now, 1000 to 3650 days. */
+  readonly ttlMs: number
+}
+
+/** A token without its text, which the store does not have. Times are ISO 8601. */
+export interface TokenInfo {
+  /** `tok_` and the beginning of its digest. */
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly string[]
+  readonly created: string
+  readonly expires: string
+  /** Time of the last use, accurate to about a minute. */
+  readonly used?: string
+}
+
+/**
+ * The access tokens of svc. Changes need the scope `admin`, and are published as `token_created` and `token_revoked`. Errors:
+ * TOKEN_UNKNOWN, INVALID_VALUE (`details: {field, reason}`), FORBIDDEN (a scope that the caller lacks).
+ */
+export interface Tokens {
+  /** By name, then by age. A caller sees the tokens of its own name, with the scope `admin` all. */
+  list(ctx: CallContext): Promise<readonly TokenInfo[]>
+  /** Creates a token. Only this result contains its text. All servers that share the store accept it at once. */
+  create(request: TokenRequest, ctx: CallContext): Promise<{ readonly token: string; readonly info: TokenInfo }>
+  /** Revokes the tokens with this name or id. Resolves when no worker accepts them any more. */
+  revoke(nameOrId: string, ctx: CallContext): Promise<readonly TokenInfo[]>
+}
+
+export const Tokens = defineService<Tokens>('tokens', {
+  api: 1,
+  methods: { list: 'call', create: 'call', revoke: 'call' },
 })

@@ -131,6 +131,11 @@ export interface Route {
   readonly uncounted?: boolean
   /** Requests of this route make no trace: reading traces must not add to them. */
   readonly untraced?: boolean
+  /**
+   * The route changes a version of a thing: the client names it in `If-Match`, and the route answers PRECONDITION_FAILED for another
+   * one. The OpenAPI document then has the header and the status 412.
+   */
+  readonly conditional?: boolean
   readonly query?: JsonSchema
   readonly body?: JsonSchema
   /**

@@ -1,5 +1,6 @@
 import { defineService, defineSlot, type CallContext, type Series } from '@svc/core'
 import type { ModelInfo } from './provider.ts'
+import type { ConfigProblem } from './server.ts'
 import type { Effect } from './tool.ts'
 
 /** A mode: the effects of allowed tools, a system prompt, a limit of tool calls. Data only. */
@@ -116,4 +117,42 @@ export const Selection = defineService<Selection, SelectionHooks>('selection', {
     switchMode: 'call',
   },
   hooks: { changed: 'series' },
+})
+
+/** The profiles file of the svc home, which clients can change. */
+export interface ProfilesState {
+  /** The default profile. */
+  readonly default: string
+  /** In the order of the file. */
+  readonly profiles: readonly Profile[]
+  /** Differs after each change of the file. */
+  readonly version: string
+  /** Whether the file has changes that the server does not run with: they take effect with the next reload. */
+  readonly isPending: boolean
+  /** Why clients cannot change it, such as that the configuration names another file. */
+  readonly locked?: string
+}
+
+/** The problems of a draft, and what it names that is not there at the moment. */
+export interface ProfileFindings {
+  readonly problems: readonly ConfigProblem[]
+  readonly warnings: readonly string[]
+}
+
+/**
+ * The profiles file of the svc home. Changes take effect with the next reload. Errors: CONFIG_DRAFT_INVALID (`details: {problems}`),
+ * CONFIG_LOCKED (the file cannot be changed here), INVALID_VALUE (an unknown profile), PRECONDITION_FAILED (`details: {version}`).
+ */
+export interface ProfileFile {
+  read(ctx: CallContext): Promise<ProfilesState>
+  /** Checks a profile together with the others of the file. Stores nothing. */
+  check(profile: Profile, ctx: CallContext): Promise<ProfileFindings>
+  /** Adds a profile, or replaces the one with its name. Comments and other profiles stay. Returns the version of the file. */
+  write(profile: Profile, ifVersion: string | undefined, ctx: CallContext): Promise<{ readonly version: string }>
+  remove(name: string, ifVersion: string | undefined, ctx: CallContext): Promise<{ readonly version: string }>
+}
+
+export const ProfileFile = defineService<ProfileFile>('profile_file', {
+  api: 1,
+  methods: { read: 'call', check: 'call', write: 'call', remove: 'call' },
 })

@@ -224,3 +224,20 @@ export const Store = defineService<Store>('store', {
     probe: 'call',
   },
 })
+
+/** What a store contains. */
+export interface StoreContents {
+  /** Its size, with what it has not merged yet. */
+  readonly bytes: number
+  /** The spaces by name, with the versions of their data. */
+  readonly spaces: readonly { readonly name: string; readonly version: number }[]
+  /** The job kind that backs it up into the svc home. Absent: svc cannot. */
+  readonly backup?: string
+}
+
+/** Describes the store, for operators. A store that cannot does not provide it. Errors: STORE_UNAVAILABLE. */
+export interface StoreAdmin {
+  contents(ctx: CallContext): Promise<StoreContents>
+}
+
+export const StoreAdmin = defineService<StoreAdmin>('store_admin', { api: 1, methods: { contents: 'call' } })

@@ -43,6 +43,8 @@ export interface RunningHost extends AsyncDisposable {
   service<T, H>(token: ServiceToken<T, H>): T
   slot<T>(token: SlotToken<T>): SlotView<T>
   report(): HostReport
+  /** What the host was planned from: the configuration, without the values of secrets, and its plugins. */
+  plan(): Plan
   /**
    * Drains the host and undoes everything. A second call waits for the first, but can withdraw the `successor`. Throws
    * CLOSE_FAILED when an undo failed.
@@ -187,6 +189,10 @@ class HostImpl implements RunningHost {
     const [successor, startedAt] = [this.#successor, this.#startedAt]
     const counted = { hooks: this.#hooks.stats(), calls: this.#counts.stats() }
     return { ...this.#identity, version, state: this.#state, successor, startedAt, plugins, ...counted }
+  }
+
+  plan(): Plan {
+    return this.#plan
   }
 
   close(options: CloseOptions = {}): Promise<void> {

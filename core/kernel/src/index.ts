@@ -81,7 +81,7 @@ export {
   type PluginRef,
 } from '../config/config.ts'
 export { findConfig, type FindOptions, put } from '../config/find.ts'
-export { readConfigFile } from '../config/load-file.ts'
+export { readConfigFile, readConfigText } from '../config/load-file.ts'
 export { CONFIG_FILES } from '../config/find.ts'
 export { shownPath, svcHome } from '../config/home.ts'
 export { filesOfCommand, modulesIn, packagesAround, pathsOfCode, withImports } from '../config/imported.ts'
@@ -105,5 +105,18 @@ export type { LogOptions } from './log.ts'
 export type { CallStats } from './slot.ts'
 export type { HookStats } from './hooks.ts'
 export type { PluginBoundary } from './scope.ts'
-export { KERNEL_SCHEMA } from '../config/sections.ts'
+export { checkSections, KERNEL_SCHEMA } from '../config/sections.ts'
+export {
+  configEntries,
+  type ConfigRow,
+  configRows,
+  type DocumentedKey,
+  documentedKeys,
+  type KnownSections,
+  leaves,
+  maskedValue,
+  pluginEntries,
+  pluginRows,
+} from '../config/explain.ts'
+export { configSchema, wholeOf } from '../config/full-schema.ts'
 export type { ReservedSection } from '../config/sections.ts'

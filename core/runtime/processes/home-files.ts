@@ -1,6 +1,10 @@
-import { randomUUID } from 'node:crypto'
-import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { appendFile, constants, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { codeOf, isTree, svcError } from '@svc/core'
+import type { Json } from '@svc/core/contracts'
+import type { Document } from 'yaml'
 
 /**
  * Locks a file against other processes, through SQLite, because Node has no lock of the operating system. The lock ends with its
@@ -33,3 +37,137 @@ export async function replaceFile(file: string, text: string): Promise<void> {
     throw error
   }
 }
+
+/** A text file and its version, which differs after each change. Without a file, the text is absent. */
+export interface VersionedText {
+  readonly text?: string
+  readonly version: string
+}
+
+const LARGEST = 4 * 1024 * 1024
+
+/** Reads a text file with its version. A link is not followed. Throws the error of the system, and FILE_TOO_LARGE. */
+export async function readVersioned(file: string): Promise<VersionedText> {
+  try {
+    await using handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    const { size, mtimeNs, ino } = await handle.stat({ bigint: true })
+    if (size > LARGEST) throw svcError('FILE_TOO_LARGE', 'the file is too large to be changed here')
+    const text = await handle.readFile('utf8')
+    // the time keeps others from guessing the content, such as a password, by its version
+    const version = createHash('sha256').update(`${mtimeNs}/${ino}/${text}`).digest('hex').slice(0, 32)
+    return { text, version }
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return { version: 'none' }
+    throw error
+  }
+}
+
+export interface YamlChange {
+  /** The expected version of the file. Absent: any. */
+  readonly ifVersion?: string | undefined
+  /** The text of a file that does not exist yet. */
+  readonly first?: string
+  /** A JSON Merge Patch (RFC 7396): null removes a key. */
+  readonly values: { readonly [key: string]: Json | undefined }
+  /** Checks both texts before the file is written. It can throw. */
+  readonly accept: (before: string, after: string) => Promise<void>
+}
+
+/** Milliseconds to wait for another process that changes the file. */
+const WAIT_MS = 10_000
+const BETWEEN_MS = 15
+const SQLITE_BUSY = 5
+
+/**
+ * Changes keys of a YAML file under a lock and replaces it in one step. Comments and other keys stay. Throws PRECONDITION_FAILED
+ * (`details: {version}`), and YAML_ALIASED when a value belongs to an anchor or alias.
+ */
+export function changeYaml(file: string, change: YamlChange): Promise<VersionedText> {
+  const mine = (turns.get(file) ?? Promise.resolve()).then(() => changeNow(file, change))
+  const ended = mine.then(
+    () => {},
+    () => {}
+  )
+  turns.set(file, ended)
+  void ended.then(() => turns.get(file) === ended && turns.delete(file))
+  return mine
+}
+
+/** One change after the other in this process: when it closes any handle of a file, the system drops its locks of that file. */
+const turns = new Map<string, Promise<void>>()
+
+async function changeNow(file: string, { ifVersion, first = '', values, accept }: YamlChange): Promise<VersionedText> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  // the empty file of the lock stays: if it were removed, two processes could lock two files of this name
+  await appendFile(`${file}.lock`, '', { mode: 0o600 })
+  using _lock = await lockPatiently(`${file}.lock`)
+  const { text: before = first, version } = await readVersioned(file)
+  if (ifVersion !== undefined && ifVersion !== version) throw versionStale(version)
+  const after = await patchedText(before, values)
+  await accept(before, after)
+  await replaceFile(file, after)
+  return await readVersioned(file)
+}
+
+/** SQLite waits synchronously, which would stop all requests of this process, the one that holds the lock included. */
+async function lockPatiently(file: string): Promise<Disposable> {
+  for (const end = performance.now() + WAIT_MS; ; await sleep(BETWEEN_MS))
+    try {
+      return await holdFile(file, 0)
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error
+      if (performance.now() > end) throw fileBusy()
+    }
+}
+
+const fileBusy = () =>
+  svcError('UNAVAILABLE', 'another process changes the file; try again later', { details: { retryAfterMs: 1_000 } })
+
+const versionStale = (version: string) =>
+  svcError('PRECONDITION_FAILED', 'the file was changed since it was read', {
+    details: { version },
+    hint: 'Read it again, and repeat the change',
+  })
+
+/** The text of a YAML file after a change, without the file. Throws YAML_INVALID, YAML_ALIASED. */
+export async function patchedText(text: string, values: YamlChange['values']): Promise<string> {
+  const { parseDocument } = await import('yaml')
+  const document = parseDocument(text)
+  const [error] = document.errors
+  if (error) throw svcError('YAML_INVALID', 'the file has errors', { details: { reason: error.message.split('\n')[0] } })
+  await patch(document, values, [])
+  // another parser would read some plain texts as a time or a number
+  return document.toString({ lineWidth: 0, defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN' })
+}
+
+async function patch(document: Document, values: YamlChange['values'], keys: readonly string[]): Promise<void> {
+  const { isAlias, isMap, isScalar } = await import('yaml')
+  for (const [key, value] of Object.entries(values)) {
+    if (value === undefined) continue
+    const path = [...keys, key]
+    const node = document.getIn(path, true)
+    if (isAlias(node) || (isMap(node) && node.anchor !== undefined)) throw aliased(path)
+    if (value === null) document.deleteIn(path)
+    else if (isTree(value) && isMap(node)) await patch(document, value as YamlChange['values'], path)
+    else if (isScalar(node) && typeof value !== 'object') {
+      node.value = value
+      if (typeof value === 'string' && node.type === 'PLAIN') node.type = 'QUOTE_DOUBLE'
+    } else document.setIn(path, document.createNode(withoutNulls(value)))
+  }
+}
+
+const aliased = (path: readonly string[]) =>
+  svcError('YAML_ALIASED', `${path.join('.')} is an anchor or alias, which can be changed only in the file`, {
+    details: { path: path.join('.') },
+    hint: 'Edit the file on the machine of the server',
+  })
+
+/** A new tree of a merge patch: nothing is there that null could remove. */
+const withoutNulls = (value: Json): Json =>
+  isTree(value)
+    ? Object.fromEntries(
+        Object.entries(value as YamlChange['values']).flatMap(([key, item]) =>
+          item === null || item === undefined ? [] : [[key, withoutNulls(item)]]
+        )
+      )
+    : value

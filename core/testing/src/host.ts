@@ -94,6 +94,7 @@ function watched(host: RunningHost, watch: LeftoverWatch): RunningHost {
     service: token => host.service(token),
     slot: token => host.slot(token),
     report: () => host.report(),
+    plan: () => host.plan(),
     close,
     [Symbol.asyncDispose]: () => close(),
   }

@@ -13,6 +13,7 @@ export const API_CODES = {
   MODEL_NOT_FOUND: 'the provider has no such model',
   TOOL_NOT_FOUND: 'there is no such tool',
   METHOD_NOT_ALLOWED: 'the route does not support this method',
+  PRECONDITION_FAILED: 'it was changed since it was read: If-Match names another version',
   PAYLOAD_TOO_LARGE: 'the request is too large',
   UNSUPPORTED_MEDIA_TYPE: 'the body is not JSON',
   RATE_LIMITED: 'too many requests',
@@ -58,6 +59,16 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   SCHEDULE_UNKNOWN: ({ details }) => notFound('schedule', details.value),
   SCHEDULE_EXISTS: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'name', reason: message, ...details }),
   SCHEDULE_INVALID: error => asItIs('INVALID_VALUE', error),
+  SCHEDULE_FIXED: error => asItIs('INVALID_VALUE', error),
+  SECRET_UNKNOWN: ({ details }) => notFound('secret', details.name),
+  SECRET_INVALID: ({ message, details }) => explained('INVALID_VALUE', message, { field: details.reason, reason: message }),
+  SECRET_CONFIGURED: ({ message }) => explained('INVALID_VALUE', message, { field: 'secret', reason: message }),
+  SECRETS_KEY_MISSING: notConfigured,
+  SECRETS_KEY_INVALID: notConfigured,
+  CONFIG_DRAFT_INVALID: ({ message, details }) =>
+    explained('INVALID_VALUE', message, { field: 'values', reason: message, ...details }),
+  CONFIG_LOCKED: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'configuration', ...details }),
+  TOKEN_UNKNOWN: ({ details }) => notFound('token', details.value),
   WORKFLOW_INVALID: error => asItIs('INVALID_VALUE', error),
   QUESTION_UNKNOWN: ({ details }) => notFound('call_id', details.callId),
   TURN_UNKNOWN: ({ details }) => notFound('turn_id', details.turnId),
@@ -102,6 +113,13 @@ function unavailable({ code, message, details }: PublicError): Explained {
   const reason = code === 'UNAVAILABLE' ? message : (UNAVAILABLE_REASONS[code] ?? 'the server is stopping')
   const retryAfter = typeof details.retryAfterMs === 'number' ? Math.ceil(details.retryAfterMs / 1000) : RETRY_SECONDS
   return explained('UNAVAILABLE', reason, { reason, retry_after: retryAfter }, { retryAfter })
+}
+
+/** The operator must change the configuration of the server first. The message can name files, so only the log has it. */
+function notConfigured({ code }: PublicError): Explained {
+  const reason =
+    code === 'SECRETS_KEY_MISSING' ? 'the server has no key that encrypts secrets' : 'the key of the secrets is not valid'
+  return explained('UNAVAILABLE', reason, { reason, retryable: false })
 }
 
 /** Without the advice to try again: the request may have been done. */

@@ -5,7 +5,7 @@ import type { Json, Peers, PluginAccounting, PluginProcesses, PluginState, Worke
 const NAME = 'plugin_states'
 
 /** Plugins of the command line. */
-const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths'])
+const OWN: ReadonlySet<string> = new Set(['workers', 'protected-paths', 'server-control'])
 
 /** Whether a plugin comes with svc, or belongs to the command line. */
 export const isCurated = (name: string): boolean => name.startsWith('@svc/plugin-') || OWN.has(name)

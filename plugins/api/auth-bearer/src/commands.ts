@@ -1,28 +1,28 @@
 import { Flags, JSON_FLAG, SvcCommand, table, Args } from '@svc/cli/command'
-import { systemContext } from '@svc/core'
-import { type CommandContext, type Json, Store, TokenCreated, TokenRevoked } from '@svc/core/contracts'
+import { codeOf, messageOf, systemContext } from '@svc/core'
+import {
+  API_SCOPES,
+  type CommandContext,
+  type Json,
+  Store,
+  TokenCreated,
+  type TokenInfo,
+  TokenRevoked,
+  Tokens,
+} from '@svc/core/contracts'
 import { reachServerIfAny } from '@svc/runtime'
 import { lineInvalid, storeNotShared } from './errors.ts'
-import { createTokens, type TokenShown, TOPIC } from './tokens.ts'
+import { TOPIC } from './tokens.ts'
 
-/** The scopes of the API. */
-const SCOPES = ['chat', 'read', 'workflows', 'tools', 'admin'] as const
-/** The default scopes: all except `admin`, which changes the server and reads data of other principals. */
-const DEFAULT_SCOPES = SCOPES.filter(scope => scope !== 'admin')
+const { names: SCOPES } = API_SCOPES
+
+/** The plugins that the commands start. */
+const NEEDED = { only: [Tokens.name, Store.name] }
 
 const CREATE = 'tokens create [--name <name>] [--scope <scope>]... [--ttl <30d>] [--json]'
 
-const NAME = /^(?!tok_)[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/
-
-/** Checks a name. Throws COMMAND_LINE_INVALID. */
-function nameOf(given: string): string {
-  if (NAME.test(given)) return given
-  throw lineInvalid('a name has 1 to 64 of the characters A-Z a-z 0-9 . _ @ - and does not begin with tok_', CREATE)
-}
-
 /** Parses `--scope chat --scope read` or `--scope chat,read`. Returns the scopes in the order of `SCOPES`. Throws COMMAND_LINE_INVALID. */
-function scopesOf(given: readonly string[] | undefined): string[] {
-  if (given === undefined) return DEFAULT_SCOPES
+function scopesOf(given: readonly string[]): string[] {
   const requested = new Set(given.flatMap(list => list.split(',')).map(scope => scope.trim()))
   const known: ReadonlySet<string> = new Set(SCOPES)
   const [unknown] = requested.difference(known)
@@ -60,20 +60,26 @@ export class TokensCreate extends SvcCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(TokensCreate)
-    const named = flags.name === undefined ? {} : { name: nameOf(flags.name) }
-    const options = { ...named, scopes: scopesOf(flags.scope), ttlMs: ttlOf(flags.ttl) }
+    const options = {
+      ...(flags.name === undefined ? {} : { name: flags.name }),
+      ...(flags.scope === undefined ? {} : { scopes: scopesOf(flags.scope) }),
+      ttlMs: ttlOf(flags.ttl),
+    }
     const ctx = systemContext(this.signal, 'svc tokens create')
-    const store = (await this.host()).service(Store)
-    const { durable, kind } = await store.probe(ctx)
+    const host = await this.host(NEEDED)
+    const { durable, kind } = await host.service(Store).probe(ctx)
     if (!durable) throw storeNotShared(kind)
-    const tokens = createTokens(store)
-    await tokens.open(ctx)
-    const { token, shown } = await tokens.make(options, ctx)
-    await announce(this, TokenCreated.type, shown)
-    if (flags.json) return this.print(JSON.stringify({ token, ...shown }))
+    const { token, info } = await host.service(Tokens).create(options, ctx).catch(rejectLine)
+    await announce(this, TokenCreated.type, info)
+    if (flags.json) return this.print(JSON.stringify({ token, ...info }))
     this.print(token)
-    this.note(`${shown.id} (${shown.name}): ${shown.scopes.join(' ')}, until ${shown.expires}. The token is shown only once.`)
+    this.note(`${info.id} (${info.name}): ${info.scopes.join(' ')}, until ${info.expires}. The token is shown only once.`)
   }
+}
+
+/** The service checks the name: the command line was wrong. */
+function rejectLine(error: unknown): never {
+  throw codeOf(error) === 'INVALID_VALUE' ? lineInvalid(messageOf(error), CREATE) : error
 }
 
 const HEAD = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED']
@@ -87,16 +93,14 @@ export class TokensList extends SvcCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(TokensList)
     const ctx = systemContext(this.signal, 'svc tokens list')
-    const tokens = createTokens((await this.host()).service(Store))
-    await tokens.open(ctx)
-    const all = await tokens.list(ctx)
+    const all = await (await this.host(NEEDED)).service(Tokens).list(ctx)
     if (flags.json) return this.print(JSON.stringify({ tokens: all }))
     if (all.length === 0) return this.note('there are no tokens; run `svc tokens create` to create a token')
     this.print(table([HEAD, ...all.map(cells)]))
   }
 }
 
-function cells({ id, name, scopes, created, expires, used }: TokenShown): string[] {
+function cells({ id, name, scopes, created, expires, used }: TokenInfo): string[] {
   const end = Date.parse(expires) <= Date.now() ? `${expires} (expired)` : expires
   return [id, name, scopes.join(' '), created, end, used ?? 'never']
 }
@@ -111,9 +115,7 @@ export class TokensRevoke extends SvcCommand {
   async run(): Promise<void> {
     const { args, flags } = await this.parse(TokensRevoke)
     const ctx = systemContext(this.signal, 'svc tokens revoke')
-    const tokens = createTokens((await this.host()).service(Store))
-    await tokens.open(ctx)
-    const revoked = await tokens.revoke(args.token, ctx)
+    const revoked = await (await this.host(NEEDED)).service(Tokens).revoke(args.token, ctx)
     for (const token of revoked) await announce(this, TokenRevoked.type, token)
     if (flags.json) return this.print(JSON.stringify({ revoked }))
     for (const { id, name } of revoked) this.print(`revoked ${id} (${name})`)
@@ -123,7 +125,7 @@ export class TokensRevoke extends SvcCommand {
 const ANNOUNCE_MS = 2_000
 
 /** The event of a change, published by the running server. The change itself is done: without a server, or if it is busy, there is no event. */
-async function announce({ home, signal }: CommandContext, type: string, token: TokenShown): Promise<void> {
+async function announce({ home, signal }: CommandContext, type: string, token: TokenInfo): Promise<void> {
   const ctx = systemContext(AbortSignal.any([signal, AbortSignal.timeout(ANNOUNCE_MS)]), 'svc tokens')
   try {
     using server = await reachServerIfAny(home, {})

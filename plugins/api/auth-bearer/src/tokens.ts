@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hash, randomBytes } from 'node:crypto'
 import { type CallContext, codeOf } from '@svc/core'
-import type { Json, RangeQuery, Space, Store, StoreRecord } from '@svc/core/contracts'
+import type { Json, RangeQuery, Space, Store, StoreRecord, TokenInfo } from '@svc/core/contracts'
 import { tokenUnknown } from './errors.ts'
 
 /** The properties of a new token. */
@@ -32,16 +32,16 @@ export interface AccessTokens {
   /** Creates the space in the store if it is missing. */
   open(ctx: CallContext): Promise<void>
   /** Creates a token and returns its text, which the store does not keep. Deletes tokens that expired long ago. */
-  make(options: TokenOptions, ctx: CallContext): Promise<{ readonly token: string; readonly shown: TokenShown }>
+  make(options: TokenOptions, ctx: CallContext): Promise<{ readonly token: string; readonly shown: TokenInfo }>
   find(digest: string, ctx: CallContext): Promise<StoredToken | undefined>
   /** Yields each time that tokens are revoked, from now on. */
   revocations(ctx: CallContext): AsyncIterable<null>
   /** Returns the tokens, sorted by name, then by age. */
-  list(ctx: CallContext): Promise<TokenShown[]>
+  list(ctx: CallContext): Promise<TokenInfo[]>
   /** Stores the time of use, unless the token was changed or deleted. */
   note(token: StoredToken, ctx: CallContext): Promise<void>
   /** Revokes the tokens with this name or id. Resolves when no worker accepts them any more. Throws TOKEN_UNKNOWN. */
-  revoke(nameOrId: string, ctx: CallContext): Promise<TokenShown[]>
+  revoke(nameOrId: string, ctx: CallContext): Promise<TokenInfo[]>
 }
 
 export function createTokens(store: Store): AccessTokens {
@@ -141,17 +141,12 @@ interface TokenRecord {
   readonly revoked?: string
 }
 
-/** A token as commands show it. */
-export interface TokenShown extends TokenRecord {
-  readonly id: string
-}
-
 /** The topic on which commands announce changes to a worker of the running server. */
 export const TOPIC = 'auth-bearer'
 /** The type of the event, and the token. */
 export interface TokenChange {
   readonly type: string
-  readonly token: TokenShown
+  readonly token: TokenInfo
 }
 
 export const COLLECTION = 'auth_tokens'
@@ -165,7 +160,7 @@ const SPACE: Space = {
 
 const asJson = (record: TokenRecord): Json => ({ ...record })
 const recordOf = ({ value }: Pick<StoreRecord, 'value'>): TokenRecord => value as unknown as TokenRecord
-const shown = (storeRecord: StoreRecord): TokenShown => ({ id: idOf(storeRecord.key), ...recordOf(storeRecord) })
+const shown = (storeRecord: StoreRecord): TokenInfo => ({ id: idOf(storeRecord.key), ...recordOf(storeRecord) })
 
 /** The prefix of every token. */
 const PREFIX = 'svc_'

@@ -45,7 +45,11 @@ function described(name: string, route: Route, publish: Publish, security: Secur
 }
 
 function operation(name: string, route: Route, publish: Publish, security: Security): Tree {
-  const parameters = [...pathParameters(route.path), ...queryParameters(route.query, publish)]
+  const parameters = [
+    ...pathParameters(route.path),
+    ...queryParameters(route.query, publish),
+    ...(route.conditional ? [IF_MATCH] : []),
+  ]
   return {
     operationId: name,
     summary: route.summary,
@@ -102,6 +106,14 @@ function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[
   }))
 }
 
+const IF_MATCH: Tree = {
+  name: 'If-Match',
+  in: 'header',
+  required: true,
+  description: 'The ETag of the version to change, or * for any',
+  schema: { type: 'string' },
+}
+
 /** The media type of a route that decides per request between a whole reply, which is described, and a stream. */
 const streamOf = (route: Route, status: string) => ('stream' in route && status === '200' ? route.streams : undefined)
 
@@ -126,6 +138,7 @@ function errorRefs(route: Route): Tree {
     ...(route.scope ? [401] : []),
     403, // a Host or Origin that the server does not accept
     ...(namesSomething(route) ? [404] : []),
+    ...(route.conditional ? [412] : []),
     ...(route.body === undefined ? [] : [413, 415]),
     429,
     500,

@@ -1,4 +1,5 @@
 import { svcError } from '@svc/core'
+import type { ConfigProblem } from '@svc/core/contracts'
 
 export const providerNotFound = (provider: string, available: readonly string[]) =>
   svcError('PROVIDER_NOT_FOUND', `there is no provider "${provider.slice(0, 100)}"`, {
@@ -32,3 +33,24 @@ export const profilesMissing = (file: string) =>
 
 export const profilesInvalid = (message: string, where: string, hint: string) =>
   svcError('PROFILES_INVALID', message, { where, hint })
+
+export const nameInvalid = () =>
+  svcError(
+    'INVALID_VALUE',
+    'the name of a profile has 1 to 64 letters, digits, ".", "_" and "-", and begins with a letter or digit',
+    {
+      details: { field: 'name', reason: 'has 1 to 64 letters, digits, ".", "_" and "-"' },
+    }
+  )
+
+export const draftInvalid = (problems: readonly ConfigProblem[]) =>
+  svcError('CONFIG_DRAFT_INVALID', `the profiles would have problems: ${problems[0]?.message}`, {
+    details: { problems },
+    hint: problems[0]?.hint ?? 'Fix the values',
+  })
+
+export const fileLocked = (reason: string) =>
+  svcError('CONFIG_LOCKED', `the profiles cannot be changed over HTTP: ${reason}`, {
+    details: { reason },
+    hint: 'Edit the profiles file on the machine of the server',
+  })

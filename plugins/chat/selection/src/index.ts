@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
-import { ModelAliases, Modes, Peers, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
+import { ModelAliases, Modes, Peers, ProfileFile, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
+import { createProfileFile } from './profile-file.ts'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
 import { CHANGED, changeOf, createSelection, openSession, reportSwitch, type ServerSelection } from './selection.ts'
 
@@ -21,6 +22,7 @@ export default definePlugin({
   requires: { store: Store, host: Host, events: Events, providers: Providers, aliases: ModelAliases, modes: Modes, tools: Tools },
   optional: { peers: Peers },
   provides: Selection,
+  alsoProvides: [ProfileFile],
   async setup(scope, { host, events, providers, aliases, modes, tools, ...shared }) {
     const { profiles_file: _file, ...begin } = scope.config
     const profiles = await readProfiles(profilesPlace(scope.config))
@@ -39,7 +41,7 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
-    return createSelection({
+    const selection = createSelection({
       profiles,
       session,
       sources: { providers, aliases },
@@ -47,5 +49,7 @@ export default definePlugin({
       begin,
       switched: reportSwitch(events, scope.log),
     })
+    const place = profilesPlace(scope.config)
+    return { ...selection, ...createProfileFile({ place, profiles, begin: begin.profile, modes, providers, tools }) }
   },
 })

@@ -24,7 +24,7 @@ export interface Profiles {
   readonly byName: ReadonlyMap<string, Profile>
 }
 
-interface ProfileEntry {
+export interface ProfileEntry {
   description?: string
   provider?: string
   model?: string
@@ -35,7 +35,7 @@ interface ProfileEntry {
   tools?: string[]
   fallback?: { provider: string; model: string; weight?: number }[]
 }
-interface ProfilesFile {
+export interface ProfilesFile {
   default: string
   profiles: Record<string, ProfileEntry>
 }
@@ -68,7 +68,7 @@ const PROFILES_SCHEMA = schema<ProfilesFile>(
 )
 
 /** The file that the first run writes. */
-const FIRST_PROFILES = `# Profiles of svc: named settings for chats. Switch with POST /api/v1/profile/switch or svc serve --profile <name>.
+export const FIRST_PROFILES = `# Profiles of svc: named settings for chats. Switch with POST /api/v1/profile/switch or svc serve --profile <name>.
 # Every key is optional; what a profile leaves out is decided by the request, the override or the first configured provider.
 default: default
 
@@ -120,7 +120,8 @@ export async function checkProfiles({ file, named }: ProfilesPlace, begin?: stri
   }
 }
 
-function valueOf(file: string, layer: Layer): { value: ProfilesFile; problems: SvcError[] } {
+/** The content of a profiles file with its defaults, and its problems. */
+export function valueOf(file: string, layer: Pick<Layer, 'value' | 'line'>): { value: ProfilesFile; problems: SvcError[] } {
   const value = structuredClone(layer.value) as unknown as ProfilesFile
   const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
   const found = PROFILES_SCHEMA.check(value)
@@ -179,7 +180,8 @@ function hintOf(problem: SchemaProblem): string {
   return near ? `did you mean "${near}"?` : `Use one of: ${known.join(', ')}`
 }
 
-function profileOf(name: string, { max_tokens, system_prompt, ...same }: ProfileEntry): Profile {
+/** A profile of its entry in the file. */
+export function profileOf(name: string, { max_tokens, system_prompt, ...same }: ProfileEntry): Profile {
   return {
     name,
     ...same,

@@ -145,3 +145,13 @@ export const restoreFailed = (path: string, reason: string, cause: unknown): Svc
         ? 'Give the store a shorter name in store.path: its log and the former store get longer names'
         : 'Make sure that the folder of the store is writable, and that its disk has space for another store',
   })
+
+export const backupsFull = (most: number) =>
+  svcError('STORE_BACKUP_FULL', `the folder backups of the svc home already has ${most} backups`, {
+    details: { limit: most, retryable: false },
+    hint: 'Move them to another machine, or delete those that are not needed',
+  })
+
+/** Its message has no path: clients read it in the job. */
+export const backupUnmade = ({ code, message }: { readonly code: string | undefined; readonly message: string }) =>
+  svcError(code ?? 'STORE_BACKUP_FAILED', message, { details: { retryable: false } })

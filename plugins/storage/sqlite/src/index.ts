@@ -1,5 +1,6 @@
 import { definePlugin, shownPath } from '@svc/core'
-import { Checks, Counts, ProtectedPaths, Store, TextIndex } from '@svc/core/contracts'
+import { Checks, Counts, JobKinds, ProtectedPaths, Store, StoreAdmin, TextIndex } from '@svc/core/contracts'
+import { BACKUP_KIND, backupsFolder, createBackupKind } from './backup-job.ts'
 import { countsReason, createCheck, examine } from './check.ts'
 import { config, fileOf } from './config.ts'
 import { countsFile } from './counts-file.ts'
@@ -11,7 +12,7 @@ export default definePlugin({
   section: 'store',
   config,
   provides: Store,
-  alsoProvides: [Counts, TextIndex],
+  alsoProvides: [Counts, TextIndex, StoreAdmin],
   async setup(scope) {
     const path = fileOf(scope.config)
     const busyMs = scope.config.busy_timeout_ms
@@ -22,9 +23,10 @@ export default definePlugin({
       if (reason) scope.log.warn({ file: shownPath(`${path}.counts`) }, reason)
     }
     const store = scope.use(createSqliteStore({ path, busyMs, mayMake: false, countsAnew }))
-    const files = [path, `${path}-wal`, `${path}-shm`, countsFile(path)]
+    const files = [path, `${path}-wal`, `${path}-shm`, countsFile(path), backupsFolder()]
     scope.add(ProtectedPaths, 'store', { paths: files, owner: 'the store of this server' })
     scope.add(Checks, 'database', { ...createCheck(store), examine: ctx => examine(path, ctx) })
+    scope.add(JobKinds, BACKUP_KIND, createBackupKind(path))
     return store
   },
 })

@@ -147,6 +147,8 @@ interface Reads {
   probed(): number
   /** The clock of the machine in Unix milliseconds. */
   clock(): number
+  /** The spaces by name, with the versions of their data. */
+  spaces(): { name: string; version: number }[]
 }
 
 /** Greater than every text: in SQLite every blob is. */
@@ -215,6 +217,10 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
     dataVersion: () => `${version}/${Number(prepare('PRAGMA data_version').get()!.data_version)}`,
     probed: () => Number(prepare("SELECT value FROM counters WHERE name = 'probe'").get()!.value),
     clock: () => Number(prepare(`SELECT ${NOW} AS now`).get()!.now),
+    spaces: () =>
+      prepare('SELECT name, version FROM spaces ORDER BY name')
+        .all()
+        .map(({ name, version }) => ({ name: String(name), version: Number(version) })),
   }
 }
 

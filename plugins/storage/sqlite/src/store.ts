@@ -1,8 +1,8 @@
-import { statfsSync } from 'node:fs'
+import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { asSvcError, type CallContext, codeOf, type SvcError } from '@svc/core'
-import type { Counts, Fence, Space, Store, StoreOp, TextIndex } from '@svc/core/contracts'
+import type { Counts, Fence, Space, Store, StoreAdmin, StoreOp, TextIndex } from '@svc/core/contracts'
 import {
   type Catalog,
   checkCount,
@@ -21,6 +21,7 @@ import {
   storeUnavailable,
 } from '@svc/storage-kit'
 import { isDeclared } from './catalog.ts'
+import { BACKUP_KIND } from './backup-job.ts'
 import { createCounter } from './counter.ts'
 import { MOST_COUNTS } from './counts.ts'
 import { type Identity, identityOf, isThere } from './identity.ts'
@@ -46,7 +47,7 @@ export interface SqliteOptions {
 }
 
 /** A store in a file. Its disposal settles all writes and closes the file. */
-export interface SqliteStore extends Store, Counts, TextIndex, AsyncDisposable {
+export interface SqliteStore extends Store, Counts, TextIndex, StoreAdmin, AsyncDisposable {
   /** When the counts began anew after damage, according to the last probe, in Unix milliseconds. */
   countsAnewSince(): number | undefined
 }
@@ -96,6 +97,11 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
       await condition.check()
       return { kind: 'sqlite', durable, scope: 'machine', role: 'primary', clockOffsetMs }
     },
+    async contents(ctx) {
+      enter(ctx)
+      const spaces = await reader.reading(reads => reads.spaces(), ctx.signal)
+      return { bytes: sizeOf(options.path) + sizeOf(`${options.path}-wal`), spaces, backup: BACKUP_KIND }
+    },
     async [Symbol.asyncDispose]() {
       if (closed) return
       closed = true
@@ -106,6 +112,8 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     },
   }
 }
+
+const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
 function createParts({ path, busyMs = 10_000, mostCounts = MOST_COUNTS, mayMake = true, countsAnew }: SqliteOptions) {
   const tails = createTails()

@@ -158,7 +158,9 @@ const changeRoute = (what: 'cancel' | 'retry', summary: string, jobs: Jobs, publ
     const before = await jobs.get(params.id!, ctx)
     const job = await jobs[what](params.id!, ctx)
     const type = what === 'cancel' ? 'job_cancel_requested' : 'job_retry_requested'
-    publish({ type, subject: `jobs/${job.id}`, before: { state: before.state }, after: { state: job.state } }, ctx)
+    const hasChanged = before.finishedAt === undefined || before.state !== job.state
+    if (hasChanged)
+      publish({ type, subject: `jobs/${job.id}`, before: { state: before.state }, after: { state: job.state } }, ctx)
     return { body: jobRecord(job) }
   },
 })
