@@ -3,8 +3,9 @@ import type { CallContext, Events, Log } from '@svc/core'
 import type { Jobs, Route } from '@svc/core/contracts'
 import { type Change, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
+import { createToolRoutes, type ToolServices } from './routes/tools.ts'
 
-export interface RouteOptions {
+export interface RouteOptions extends Partial<ToolServices> {
   readonly events: Events
   readonly log: Log
   readonly jobs?: Jobs | undefined
@@ -14,10 +15,15 @@ export interface RouteOptions {
 export type Publish = (change: Change, ctx: CallContext) => void
 
 /** The routes of the management API by name. */
-export function createRoutes({ events, log, jobs }: RouteOptions): Record<string, Route> {
+export function createRoutes({ events, log, jobs, ...parts }: RouteOptions): Record<string, Route> {
   const publish: Publish = (change, ctx) => publishChange(events, log, change, ctx)
   const routes = {
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
+    ...(has(parts, 'chat', 'tools', 'modes', 'selection') ? createToolRoutes(parts) : {}),
   }
   return Object.fromEntries(Object.entries(routes).map(([name, route]) => [name, withClosedQuery(route)]))
 }
+
+/** Whether these services are there. */
+const has = <T extends object, K extends keyof T>(parts: T, ...names: readonly K[]): parts is T & Required<Pick<T, K>> =>
+  names.every(name => parts[name] !== undefined)

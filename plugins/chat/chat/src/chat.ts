@@ -30,6 +30,7 @@ import {
 } from './turn.ts'
 import { ModelStep } from './model-step.ts'
 import { createToolLists } from './tool-list.ts'
+import { callTool } from './tool-call.ts'
 import { mayUseTools, runTools } from './tools.ts'
 
 /** Runs turns. `reply` collects the same events that `stream` yields. */
@@ -42,6 +43,7 @@ export function createChat(parts: ChatDependencies): Chat {
     stream: (request, ctx) => runTurn(services, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
     reply: (request, ctx) => gather(runTurn(services, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),
     answer: (answer, ctx) => services.questions.answer(answer, ctx),
+    callTool: (request, ctx) => callTool(services, request, ctx),
   }
 }
 

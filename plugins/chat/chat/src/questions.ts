@@ -1,11 +1,14 @@
 import { type CallContext, withTimeout } from '@svc/core'
 import type { Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
+import { definedOf } from '@svc/plugin-kit'
 import { questionUnknown } from './errors.ts'
 
 /** The answer of a user to a question. */
 export interface PersonAnswer {
   readonly allow: boolean
   readonly reason?: string
+  /** The answers to input requests of a tool. */
+  readonly answers?: ToolAnswer['answers']
 }
 
 /** Questions to the user who reads a stream. The answer can arrive at another worker. */
@@ -48,7 +51,7 @@ export function createQuestions(peers: Peers | undefined): Questions {
   const post = async (among: Peers, posted: string, key: string, said: PersonAnswer, ctx: CallContext) => {
     posts.add(posted)
     try {
-      await among.broadcast(ANSWER, { posted, key, said: { ...said } }, ctx)
+      await among.broadcast(ANSWER, { posted, key, said: said as unknown as Json }, ctx)
       return !posts.has(posted)
     } finally {
       posts.delete(posted)
@@ -69,9 +72,10 @@ export function createQuestions(peers: Peers | undefined): Questions {
         if (open.get(key) === resolve) open.delete(key)
       }
     },
-    async answer({ requestId, callId, allow, reason }, ctx) {
+    async answer({ requestId, callId, allow, reason, answers }, ctx) {
       const key = keyOf(requestId, callId, ctx)
-      const said = { allow, ...(reason === undefined ? {} : { reason: reason.slice(0, REASON) }) }
+      const more = definedOf({ reason: reason?.slice(0, REASON), answers })
+      const said = { allow, ...more }
       if (take(key, said)) return
       if (!peers || !(await post(peers, crypto.randomUUID(), key, said, ctx))) throw questionUnknown({ requestId, callId })
     },
