@@ -19,6 +19,7 @@ export const API_CODES = {
   INTERNAL_ERROR: 'an internal error; the log has it under the request id',
   PROVIDER_NOT_FOUND: 'there is no such provider',
   PROVIDER_ERROR: 'the provider failed',
+  PRECONDITION_FAILED: 'it has changed since you read it: read it again, then repeat the change',
   UNAVAILABLE: 'try again later',
   TIMEOUT: 'a tool call took too long',
 } as const satisfies Readonly<Record<string, string>>
@@ -57,6 +58,15 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   SCHEDULE_UNKNOWN: ({ details }) => notFound('schedule', details.value),
   SCHEDULE_EXISTS: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'name', reason: message, ...details }),
   SCHEDULE_INVALID: error => asItIs('INVALID_VALUE', error),
+  TEAM_UNKNOWN: ({ details }) => notFound('team', details.team ?? details.value),
+  TEAM_INVALID: error => asItIs('INVALID_VALUE', error),
+  MCP_SERVER_UNKNOWN: ({ details }) => notFound('server', details.server),
+  MCP_TOOL_UNKNOWN: ({ details }) => notFound('tool', details.tool),
+  MCP_CLIENT_INVALID: error => asItIs('INVALID_VALUE', error),
+  MCP_FILE_BUSY: unavailable,
+  MCP_CALL_FAILED: error => asItIs('PROVIDER_ERROR', error),
+  LOGIN_UNKNOWN: () => notFound('login_id', undefined),
+  OAUTH_FAILED: error => asItIs('PROVIDER_ERROR', error),
   WORKFLOW_INVALID: error => asItIs('INVALID_VALUE', error),
   QUESTION_UNKNOWN: ({ details }) => notFound('call_id', details.callId),
   CONVERSATION_FULL: ({ message, details }) =>

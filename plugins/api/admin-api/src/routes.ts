@@ -1,24 +1,27 @@
 import { withClosedQuery } from '@svc/api-types'
 import type { CallContext, Events, Log } from '@svc/core'
-import type { Jobs, Route } from '@svc/core/contracts'
+import type { Jobs, McpClients, Route } from '@svc/core/contracts'
 import { type Change, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
+import { createMcpRoutes } from './routes/mcp.ts'
 import { createToolRoutes, type ToolServices } from './routes/tools.ts'
 
 export interface RouteOptions extends Partial<ToolServices> {
   readonly events: Events
   readonly log: Log
   readonly jobs?: Jobs | undefined
+  readonly clients?: McpClients | undefined
 }
 
 /** Publishes a change as an event of the category `audit`. */
 export type Publish = (change: Change, ctx: CallContext) => void
 
 /** The routes of the management API by name. */
-export function createRoutes({ events, log, jobs, ...parts }: RouteOptions): Record<string, Route> {
+export function createRoutes({ events, log, jobs, clients, ...parts }: RouteOptions): Record<string, Route> {
   const publish: Publish = (change, ctx) => publishChange(events, log, change, ctx)
   const routes = {
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
+    ...(clients ? createMcpRoutes(clients, publish) : {}),
     ...(has(parts, 'chat', 'tools', 'modes', 'selection') ? createToolRoutes(parts) : {}),
   }
   return Object.fromEntries(Object.entries(routes).map(([name, route]) => [name, withClosedQuery(route)]))

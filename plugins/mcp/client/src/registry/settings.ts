@@ -93,11 +93,16 @@ export const MCP_CLIENTS = schema<readonly McpClientConfig[]>(CLIENTS)
 export interface McpConfig {
   readonly clients: readonly McpClientConfig[]
   readonly recheck_s: number
+  readonly allow_stdio_over_http: boolean
 }
 
 export const MCP_CONFIG = schema<McpConfig>(
   typed.object({
     clients: CLIENTS,
+    allow_stdio_over_http: typed.flag(
+      'Allow callers of the management API with the scope admin to add local programs (command, args, env) and to name any environment variable; default false. They can then run any program with the rights of svc.',
+      { default: false }
+    ),
     recheck_s: typed.number(
       'Seconds after which svc lists the tools of a remote MCP server again, to notice changes; 0 never does.',
       {
