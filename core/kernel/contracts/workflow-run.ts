@@ -9,8 +9,9 @@ export interface WorkflowProblem {
   readonly message: string
   /** The place: `nodes.fetch.next`; empty for the whole. */
   readonly path: string
-  /** The line from 1, for text. */
+  /** The line and the column from 1, for text. */
   readonly line?: number
+  readonly column?: number
   readonly hint?: string
 }
 

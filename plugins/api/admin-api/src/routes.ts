@@ -4,9 +4,11 @@ import type { Jobs, McpClients, Route } from '@svc/core/contracts'
 import { type Change, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
 import { createMcpRoutes } from './routes/mcp.ts'
+import { createProviderRoutes, type ProviderServices } from './routes/providers.ts'
+import { createTeamRoutes, type TeamServices } from './routes/teams.ts'
 import { createToolRoutes, type ToolServices } from './routes/tools.ts'
 
-export interface RouteOptions extends Partial<ToolServices> {
+export interface RouteOptions extends Partial<ToolServices & ProviderServices & TeamServices> {
   readonly events: Events
   readonly log: Log
   readonly jobs?: Jobs | undefined
@@ -22,6 +24,8 @@ export function createRoutes({ events, log, jobs, clients, ...parts }: RouteOpti
   const routes = {
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
     ...(clients ? createMcpRoutes(clients, publish) : {}),
+    ...(has(parts, 'providers', 'aliases', 'checks', 'modelCalls', 'selection') ? createProviderRoutes(parts) : {}),
+    ...(has(parts, 'teams', 'workflows', 'leaving') ? createTeamRoutes(parts, publish) : {}),
     ...(has(parts, 'chat', 'tools', 'modes', 'selection') ? createToolRoutes(parts) : {}),
   }
   return Object.fromEntries(Object.entries(routes).map(([name, route]) => [name, withClosedQuery(route)]))

@@ -1,4 +1,5 @@
 import { schema, type Log, type SlotView } from '@svc/core'
+import { definedOf } from '@svc/plugin-kit'
 import type { MetricFamily, ModelDone, ModelRef, Prices, Provider, Sample, Usage } from '@svc/core/contracts'
 
 /** The price of a model per million tokens. */
@@ -107,6 +108,12 @@ const createPriceLookup = (prices: ModelsConfig['prices']) => (model: ModelRef) 
 export function createPrices({ prices, currency }: Readonly<Pick<ModelsConfig, 'prices' | 'currency'>>): Prices {
   const priceOf = createPriceLookup(prices)
   return {
+    async price(model) {
+      const price = priceOf(model)
+      if (!price) return undefined
+      const { input, output, cached_input: cachedInput, cache_write: cacheWrite } = price
+      return { input, output, ...definedOf({ cachedInput, cacheWrite }) }
+    },
     async cost(model, usage) {
       const price = priceOf(model)
       return price && costOf(usage, price)

@@ -1,5 +1,5 @@
 import { BOOLEAN, INTEGER, list, nullable, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
-import { type CallContext, type JsonSchema, svcError } from '@svc/core'
+import type { CallContext, JsonSchema } from '@svc/core'
 import type {
   Json,
   McpClients,
@@ -12,6 +12,7 @@ import type {
   Route,
 } from '@svc/core/contracts'
 import { framesOf } from '../frames.ts'
+import { isAdmin, notFound, timeRecord } from '../records.ts'
 import type { Publish } from '../routes.ts'
 
 const PATH = '/api/v1/mcp/servers'
@@ -347,9 +348,7 @@ async function* withEnd(steps: AsyncIterable<McpTestStep>, server: string): Asyn
 async function serverNamed(clients: McpClients, name: string, ctx: CallContext): Promise<McpServerInfo> {
   const server = (await clients.list(ctx)).find(one => one.name === name)
   if (server) return server
-  throw svcError('MCP_SERVER_UNKNOWN', `there is no MCP server "${name.slice(0, 100)}"`, {
-    details: { server: name.slice(0, 100) },
-  })
+  throw notFound('server', name)
 }
 
 /** The entry without its credentials, for the event of its addition. */
@@ -360,28 +359,26 @@ const shownEntry = ({ oauth, env, url, ...entry }: McpServerEntry): { [key: stri
   ...(env === undefined ? {} : { env: '[set]' }),
 })
 
-const time = (ms: number | undefined) => (ms === undefined || ms === 0 ? null : new Date(ms).toISOString())
-
 /** Command lines and standard error can have paths of the machine, so that only an administrator gets them. */
-function serverRecord(info: McpServerInfo, { principal }: CallContext) {
-  const isAdmin = principal.scopes.includes('admin')
+function serverRecord(info: McpServerInfo, ctx: CallContext) {
+  const isShown = isAdmin(ctx)
   return {
     name: info.name,
     url: info.url ?? null,
-    command: isAdmin && info.command ? [...info.command] : null,
+    command: isShown && info.command ? [...info.command] : null,
     runs: info.runs ?? (info.url === undefined ? 'all rights' : 'remote'),
     state: info.state,
-    since: time(info.since),
+    since: timeRecord(info.since || undefined),
     last_error: info.lastError ? { class: info.lastError.class, message: info.lastError.message } : null,
     attempts: info.attempts,
-    next_retry_at: time(info.nextRetryAt),
+    next_retry_at: timeRecord(info.nextRetryAt),
     protocol_version: info.protocolVersion ?? null,
     tools: [...info.tools],
     changed: [...(info.changed ?? [])],
     effects: [...info.effects],
     call_limit_ms: info.callLimitMs,
     removable: info.removable ?? false,
-    stderr: (isAdmin && info.stderr) || null,
+    stderr: (isShown && info.stderr) || null,
   }
 }
 
