@@ -214,6 +214,23 @@ export interface ToolAnswer {
   readonly answers?: { readonly [key: string]: Json | undefined }
 }
 
+/** An open question to the reader of a stream. Times are Unix milliseconds. */
+export interface ChatQuestion {
+  readonly requestId: string
+  /** The id for `Chat.answer`. */
+  readonly callId: string
+  readonly conversationId: string
+  /** The id of the principal that can answer. */
+  readonly owner: string
+  readonly tool: string
+  readonly arguments: { readonly [name: string]: Json | undefined }
+  readonly question: string
+  /** Set for a call of `Chat.callTool` whose tool requests input. */
+  readonly requests?: { readonly [key: string]: InputRequest }
+  readonly since: number
+  readonly until: number
+}
+
 /** One call of a tool outside of a turn. */
 export interface ToolCallRequest {
   readonly tool: string
@@ -278,6 +295,8 @@ export interface Chat {
   reply(turn: TurnRequest, ctx: CallContext): Promise<TurnReply>
   /** Answers an `ask` event, whichever worker runs the turn. Only the principal of the turn can. Throws QUESTION_UNKNOWN. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
+  /** Open questions of all workers, the oldest first: the caller's own, with the scope `admin` all. */
+  questions(ctx: CallContext): Promise<readonly ChatQuestion[]>
   /**
    * Calls a tool as a turn does: with the mode of the server, the taps of `toolCall` and the limits of chat. Throws before
    * `start`: TOOL_NOT_FOUND, INVALID_VALUE (`details: {field, reason}`: the arguments do not match, the mode does not allow the
@@ -288,6 +307,6 @@ export interface Chat {
 
 export const Chat = defineService<Chat, ChatHooks>('chat', {
   api: 1,
-  methods: { stream: 'stream', reply: 'call', answer: 'call', callTool: 'stream' },
+  methods: { stream: 'stream', reply: 'call', answer: 'call', questions: 'call', callTool: 'stream' },
   hooks: { turn: 'waterfall', toolCall: 'bail', end: 'series' },
 })

@@ -67,6 +67,7 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   MCP_CALL_FAILED: error => asItIs('PROVIDER_ERROR', error),
   LOGIN_UNKNOWN: () => notFound('login_id', undefined),
   OAUTH_FAILED: error => asItIs('PROVIDER_ERROR', error),
+  GRAPH_TOO_LARGE: error => asItIs('INVALID_VALUE', error),
   WORKFLOW_INVALID: error => asItIs('INVALID_VALUE', error),
   QUESTION_UNKNOWN: ({ details }) => notFound('call_id', details.callId),
   CONVERSATION_FULL: ({ message, details }) =>

@@ -14,6 +14,7 @@ import {
   Selection,
   Teams,
   Tools,
+  WorkflowNodes,
   Workflows,
 } from '@svc/core/contracts'
 import { createRoutes } from './routes.ts'
@@ -23,7 +24,15 @@ const LEAVING = -100
 
 /** The management API. The routes of a service are missing without it. */
 export default definePlugin({
-  requires: { events: Events, tools: Tools, modes: Modes, providers: Providers, aliases: ModelAliases, checks: Checks },
+  requires: {
+    events: Events,
+    tools: Tools,
+    modes: Modes,
+    providers: Providers,
+    aliases: ModelAliases,
+    checks: Checks,
+    nodes: WorkflowNodes,
+  },
   optional: {
     jobs: Jobs,
     chat: Chat,

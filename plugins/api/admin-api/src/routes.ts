@@ -7,8 +7,9 @@ import { createMcpRoutes } from './routes/mcp.ts'
 import { createProviderRoutes, type ProviderServices } from './routes/providers.ts'
 import { createTeamRoutes, type TeamServices } from './routes/teams.ts'
 import { createToolRoutes, type ToolServices } from './routes/tools.ts'
+import { createWorkflowRoutes, type WorkflowServices } from './routes/workflows.ts'
 
-export interface RouteOptions extends Partial<ToolServices & ProviderServices & TeamServices> {
+export interface RouteOptions extends Partial<ToolServices & ProviderServices & TeamServices & WorkflowServices> {
   readonly events: Events
   readonly log: Log
   readonly jobs?: Jobs | undefined
@@ -25,6 +26,7 @@ export function createRoutes({ events, log, jobs, clients, ...parts }: RouteOpti
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
     ...(clients ? createMcpRoutes(clients, publish) : {}),
     ...(has(parts, 'providers', 'aliases', 'checks', 'modelCalls', 'selection') ? createProviderRoutes(parts) : {}),
+    ...(has(parts, 'workflows', 'nodes') ? createWorkflowRoutes(parts, publish) : {}),
     ...(has(parts, 'teams', 'workflows', 'leaving') ? createTeamRoutes(parts, publish) : {}),
     ...(has(parts, 'chat', 'tools', 'modes', 'selection') ? createToolRoutes(parts) : {}),
   }

@@ -43,6 +43,7 @@ export function createChat(parts: ChatDependencies): Chat {
     stream: (request, ctx) => runTurn(services, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
     reply: (request, ctx) => gather(runTurn(services, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),
     answer: (answer, ctx) => services.questions.answer(answer, ctx),
+    questions: ctx => services.questions.open(ctx),
     callTool: (request, ctx) => callTool(services, request, ctx),
   }
 }

@@ -1,5 +1,5 @@
 import { type CallContext, withTimeout } from '@svc/core'
-import type { Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
+import type { ChatQuestion, Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
 import { definedOf } from '@svc/plugin-kit'
 import { questionUnknown } from './errors.ts'
 
@@ -11,10 +11,20 @@ export interface PersonAnswer {
   readonly answers?: ToolAnswer['answers']
 }
 
+/** What a question is about. */
+export type Asked = Pick<ChatQuestion, 'conversationId' | 'tool' | 'arguments' | 'question' | 'requests'>
+
+interface OpenQuestion {
+  readonly settle: (said: PersonAnswer) => void
+  readonly shown: ChatQuestion
+}
+
 /** Questions to the user who reads a stream. The answer can arrive at another worker. */
 export interface Questions {
   /** Waits for the answer; `undefined` after the time limit. Throws the abort reason of `ctx.signal`. */
-  ask(callId: string, waitMs: number, ctx: CallContext): Promise<PersonAnswer | undefined>
+  ask(callId: string, waitMs: number, about: Asked, ctx: CallContext): Promise<PersonAnswer | undefined>
+  /** Open questions of all workers that the caller can see. */
+  open(ctx: CallContext): Promise<readonly ChatQuestion[]>
   /** Passes the answer to the waiting turn. Throws QUESTION_UNKNOWN if no turn of this principal waits for it. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
   /** For a tap of `Peers.hooks.message`. */
@@ -22,6 +32,8 @@ export interface Questions {
 }
 
 const ANSWER = 'chat.answer'
+const LIST = 'chat.questions'
+const LISTED = 'chat.questions.open'
 const TAKEN = 'chat.answer.taken'
 const REASON = 1_000
 
@@ -40,13 +52,15 @@ const keyOf = (requestId: string, callId: string, { principal }: CallContext) =>
 
 /** A broadcast returns no result. So the worker that takes the answer broadcasts TAKEN before its handler returns. */
 export function createQuestions(peers: Peers | undefined): Questions {
-  const open = new Map<string, (said: PersonAnswer) => void>()
+  const open = new Map<string, OpenQuestion>()
+  const lists = new Map<string, ChatQuestion[]>()
+  const shown = () => [...open.values()].map(question => question.shown)
   const posts = new Set<string>()
   const take = (key: string, said: PersonAnswer) => {
-    const settle = open.get(key)
+    const question = open.get(key)
     open.delete(key)
-    settle?.(said)
-    return settle !== undefined
+    question?.settle(said)
+    return question !== undefined
   }
   const post = async (among: Peers, posted: string, key: string, said: PersonAnswer, ctx: CallContext) => {
     posts.add(posted)
@@ -58,18 +72,20 @@ export function createQuestions(peers: Peers | undefined): Questions {
     }
   }
   return {
-    async ask(callId, waitMs, ctx) {
+    async ask(callId, waitMs, about, ctx) {
       const key = keyOf(ctx.requestId, callId, ctx)
       if (open.has(key)) return { allow: false, reason: 'another question with the same id is open' }
       const { promise, resolve } = Promise.withResolvers<PersonAnswer>()
-      open.set(key, resolve)
+      const [since, owner] = [Date.now(), ctx.principal.id]
+      const question: ChatQuestion = { ...about, requestId: ctx.requestId, callId, owner, since, until: since + waitMs }
+      open.set(key, { settle: resolve, shown: question })
       try {
         return await withTimeout(waitMs, () => promise, { signal: ctx.signal, late: () => NO_ANSWER })
       } catch (error) {
         if (error === NO_ANSWER) return undefined
         throw error
       } finally {
-        if (open.get(key) === resolve) open.delete(key)
+        if (open.get(key)?.settle === resolve) open.delete(key)
       }
     },
     async answer({ requestId, callId, allow, reason, answers }, ctx) {
@@ -79,12 +95,37 @@ export function createQuestions(peers: Peers | undefined): Questions {
       if (take(key, said)) return
       if (!peers || !(await post(peers, crypto.randomUUID(), key, said, ctx))) throw questionUnknown({ requestId, callId })
     },
+    async open(ctx) {
+      const all = peers ? await gather(peers, lists, ctx) : shown()
+      const { id, scopes } = ctx.principal
+      const seesAll = scopes.includes('admin') || scopes.includes('*')
+      return all.filter(({ owner }) => seesAll || owner === id).toSorted((a, b) => a.since - b.since)
+    },
     async onPeerMessage({ topic, message }, ctx) {
+      if (topic === LIST && open.size > 0)
+        await peers?.broadcast(LISTED, { asked: message, questions: shown() as unknown as Json }, ctx)
+      if (topic === LISTED) {
+        const { asked, questions } = message as unknown as { readonly asked: string; readonly questions: ChatQuestion[] }
+        lists.get(asked)?.push(...questions)
+      }
       if (topic === TAKEN) posts.delete(postedIn(message).posted)
       if (topic !== ANSWER) return
       const { posted, key, said } = postedIn(message)
       if (take(key, said)) await peers?.broadcast(TAKEN, { posted }, ctx)
     },
+  }
+}
+
+/** Each worker broadcasts its questions before its handler returns. */
+async function gather(peers: Peers, lists: Map<string, ChatQuestion[]>, ctx: CallContext): Promise<readonly ChatQuestion[]> {
+  const asked = crypto.randomUUID()
+  const found: ChatQuestion[] = []
+  lists.set(asked, found)
+  try {
+    await peers.broadcast(LIST, asked, ctx)
+    return found
+  } finally {
+    lists.delete(asked)
   }
 }
 

@@ -198,11 +198,12 @@ class DirectCall {
     const { tool } = this.#request
     // each question has its own id: a late answer to the one before must not answer this one
     const questionId = `${this.#callId}.${++this.#asked}`
-    const pending = this.#services.questions.ask(questionId, this.#services.config.ask_timeout_ms, this.#ctx)
+    const asked = { tool, arguments: this.#args, question, ...(requests === undefined ? {} : { requests }) }
+    const waitMs = this.#services.config.ask_timeout_ms
+    const pending = this.#services.questions.ask(questionId, waitMs, { conversationId: '', ...asked }, this.#ctx)
     // it can fail while the event is read; the await below throws that error
     pending.catch(() => undefined)
-    const about = { callId: this.#callId, questionId, tool, arguments: this.#args, question }
-    yield { type: 'ask', ...about, ...(requests === undefined ? {} : { requests }) } as const
+    yield { type: 'ask', callId: this.#callId, questionId, ...asked } as const
     return await pending
   }
 

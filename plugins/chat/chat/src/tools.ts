@@ -126,7 +126,8 @@ async function* runAsking(
   let questionAdded = Promise.withResolvers<void>()
   const ask: Ask = (call, args, question) => {
     const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
-    const answer = services.questions.ask(call.id, waitMs, callContext)
+    const about = { conversationId: turn.open.conversationId, tool: call.tool, arguments: args, question }
+    const answer = services.questions.ask(call.id, waitMs, about, callContext)
     questions.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question })
     questionAdded.resolve()
     return answer

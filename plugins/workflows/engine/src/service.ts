@@ -29,6 +29,7 @@ import type { WorkflowsConfig } from './settings.ts'
 import { type RunRecord, RUNS, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
+import { WorkflowTexts } from './workflow-texts.ts'
 
 export interface ServiceDependencies {
   readonly store: Store
@@ -40,6 +41,8 @@ export interface ServiceDependencies {
   readonly isServer: boolean
   readonly types: SlotView<WorkflowNode>
   readonly definitions: SlotView<WorkflowDefinition>
+  /** The folder of workflows that are saved without a file. */
+  readonly home: string
   readonly lookup: ReturnType<typeof createNameLookup>
   readonly config: WorkflowsConfig
   readonly roots: WorkflowRoots
@@ -100,13 +103,14 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const maintenance = createMaintenance(parts)
+  const texts = new WorkflowTexts({ roots: parts.roots, library, checker, home: parts.home })
   return {
     check: createCheck(worker, store),
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
     },
-    workflows: contractOf({ library, checker, starting, reading, runActions, worker, syncWaitMs: config.sync_wait_ms }),
+    workflows: contractOf({ library, checker, texts, starting, reading, runActions, worker, syncWaitMs: config.sync_wait_ms }),
     begin() {
       if (!isServer) return undefined
       void worker.take()
@@ -133,6 +137,7 @@ function createMaintenance({ store, queue, worker, config, log, lasting }: Servi
 interface Components {
   readonly library: WorkflowLibrary
   readonly checker: Checker
+  readonly texts: WorkflowTexts
   readonly starting: RunStarter
   readonly reading: RunReader
   readonly runActions: RunActions
@@ -141,7 +146,7 @@ interface Components {
 }
 
 /** The public service: each method delegates to a component. */
-const contractOf = ({ library, checker, starting, reading, runActions, worker, syncWaitMs }: Components): Workflows => ({
+const contractOf = ({ library, checker, texts, starting, reading, runActions, worker, syncWaitMs }: Components): Workflows => ({
   list: async () => (await library.all()).map(infoOf),
   show: async workflow => {
     const known = await library.find(workflow)
@@ -151,6 +156,9 @@ const contractOf = ({ library, checker, starting, reading, runActions, worker, s
     await library.look()
     return checker.text(text, file ?? 'workflow').problems
   },
+  source: workflow => texts.source(workflow),
+  save: change => texts.save(change),
+  questions: (query, ctx) => reading.questions(query, ctx),
   start: (request, ctx) => starting.start(request, ctx),
   settled: (id, waitMs = syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
   get: (id, ctx) => reading.get(id, ctx),
