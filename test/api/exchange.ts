@@ -171,6 +171,9 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/traces',
   '/api/v1/usage',
   '/api/v1/limits',
+  '/api/v1/mcp/servers',
+  '/api/v1/teams',
+  '/api/v1/workflows/questions',
   '/health',
   '/health/live',
   '/health/ready',
@@ -241,6 +244,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       '/api/v1/series?metric=requests',
       '/api/v1/traces/t'
     )
+    .concat(['mcp/servers/m', 'mcp/servers/m/tools', 'providers/p', 'teams/t', 'tools/t'].map(path => `/api/v1/${path}`))
     .map(get),
   workflows: [
     get('/api/v1/workflows'),
@@ -251,8 +255,17 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
     post('/api/v1/workflows/r/answer', { step: 's', value: true }),
     post('/api/v1/workflows/r/events', { name: 'e' }),
+    ...['source?workflow=w', 'drawing?workflow=w', 'nodes'].map(what => get(`/api/v1/workflows/${what}`)),
+    post('/api/v1/workflows/validate', { text: 'name: w' }),
+    post('/api/v1/teams/t/run', { task: 'hi' }),
   ],
-  tools: [get('/tools'), get('/tools/t'), post('/tools/t/call', {})],
+  tools: [
+    get('/tools'),
+    get('/tools/t'),
+    post('/tools/t/call', {}),
+    post('/api/v1/tools/t/call', {}),
+    post('/api/v1/tools/t/answer', { request_id: 'r', question_id: 'q', allow: true }),
+  ],
   admin: [
     ...['/api/v1/profile/switch', '/api/v1/model/switch', '/api/v1/mode/switch'].map(good),
     ...['/api/v1/webhooks', '/api/v1/webhooks/w', '/api/v1/webhooks/w/deliveries', '/api/v1/doctor'].map(get),
@@ -260,6 +273,14 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     { method: 'PATCH', path: '/api/v1/webhooks/w', body: {} },
     remove('/api/v1/webhooks/w'),
     ...['test', 'deliveries/d/retry'].map(what => post(`/api/v1/webhooks/w/${what}`, undefined)),
+    post('/api/v1/mcp/servers', { name: 'm' }),
+    remove('/api/v1/mcp/servers/m'),
+    ...['enable', 'disable'].map(what => post(`/api/v1/mcp/servers/m/${what}`, undefined)),
+    ...['test', 'login'].map(what => post(`/api/v1/mcp/servers/m/${what}`, {})),
+    post('/api/v1/mcp/servers/m/approve', { tools: [{ name: 't', version: 'v' }] }),
+    post('/api/v1/mcp/servers/m/login/answer', { login_id: 'l', address: 'http://127.0.0.1/callback' }),
+    post('/api/v1/providers/p/test', {}),
+    { method: 'PUT', path: '/api/v1/workflows/source?workflow=w', body: { text: 'name: w' } },
   ],
 }
 
@@ -276,6 +297,9 @@ const templateOf = (path: string) =>
     .replace('/tools/t', '/tools/{name}')
     .replace(/^(\/v1(?:beta)?)\/models\/local\/.*$/, '$1/models/{name}')
     .replace('/traces/t', '/traces/{id}')
+    .replace('/mcp/servers/m', '/mcp/servers/{name}')
+    .replace('/providers/p', '/providers/{name}')
+    .replace('/teams/t', '/teams/{name}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 
