@@ -1,6 +1,6 @@
 import { type CallContext, withTimeout } from '@svc/core'
 import type { ChatQuestion, Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
-import { definedOf } from '@svc/plugin-kit'
+import { boundedJson, definedOf } from '@svc/plugin-kit'
 import { questionUnknown } from './errors.ts'
 
 /** The answer of a user to a question. */
@@ -53,8 +53,7 @@ const keyOf = (requestId: string, callId: string, { principal }: CallContext) =>
 /** A broadcast returns no result. So the worker that takes the answer broadcasts TAKEN before its handler returns. */
 export function createQuestions(peers: Peers | undefined): Questions {
   const open = new Map<string, OpenQuestion>()
-  const lists = new Map<string, ChatQuestion[]>()
-  const shown = () => [...open.values()].map(question => question.shown)
+  const lists = createLists(peers, () => [...open.values()].slice(0, MAX_LISTED).map(({ shown }) => shown))
   const posts = new Set<string>()
   const take = (key: string, said: PersonAnswer) => {
     const question = open.get(key)
@@ -77,8 +76,9 @@ export function createQuestions(peers: Peers | undefined): Questions {
       if (open.has(key)) return { allow: false, reason: 'another question with the same id is open' }
       const { promise, resolve } = Promise.withResolvers<PersonAnswer>()
       const [since, owner] = [Date.now(), ctx.principal.id]
-      const question: ChatQuestion = { ...about, requestId: ctx.requestId, callId, owner, since, until: since + waitMs }
-      open.set(key, { settle: resolve, shown: question })
+      const times = { since, until: since + waitMs }
+      const shown = { ...about, arguments: shownArguments(about.arguments), requestId: ctx.requestId, callId, owner, ...times }
+      open.set(key, { settle: resolve, shown })
       try {
         return await withTimeout(waitMs, () => promise, { signal: ctx.signal, late: () => NO_ANSWER })
       } catch (error) {
@@ -95,19 +95,9 @@ export function createQuestions(peers: Peers | undefined): Questions {
       if (take(key, said)) return
       if (!peers || !(await post(peers, crypto.randomUUID(), key, said, ctx))) throw questionUnknown({ requestId, callId })
     },
-    async open(ctx) {
-      const all = peers ? await gather(peers, lists, ctx) : shown()
-      const { id, scopes } = ctx.principal
-      const seesAll = scopes.includes('admin') || scopes.includes('*')
-      return all.filter(({ owner }) => seesAll || owner === id).toSorted((a, b) => a.since - b.since)
-    },
+    open: lists.read,
     async onPeerMessage({ topic, message }, ctx) {
-      if (topic === LIST && open.size > 0)
-        await peers?.broadcast(LISTED, { asked: message, questions: shown() as unknown as Json }, ctx)
-      if (topic === LISTED) {
-        const { asked, questions } = message as unknown as { readonly asked: string; readonly questions: ChatQuestion[] }
-        lists.get(asked)?.push(...questions)
-      }
+      await lists.onPeerMessage({ topic, message }, ctx)
       if (topic === TAKEN) posts.delete(postedIn(message).posted)
       if (topic !== ANSWER) return
       const { posted, key, said } = postedIn(message)
@@ -116,17 +106,43 @@ export function createQuestions(peers: Peers | undefined): Questions {
   }
 }
 
-/** Each worker broadcasts its questions before its handler returns. */
-async function gather(peers: Peers, lists: Map<string, ChatQuestion[]>, ctx: CallContext): Promise<readonly ChatQuestion[]> {
-  const asked = crypto.randomUUID()
-  const found: ChatQuestion[] = []
-  lists.set(asked, found)
-  try {
-    await peers.broadcast(LIST, asked, ctx)
-    return found
-  } finally {
-    lists.delete(asked)
+/** Lists the questions of all workers. Each broadcasts its own before its handler returns. */
+function createLists(peers: Peers | undefined, own: () => ChatQuestion[]) {
+  const reading = new Map<string, ChatQuestion[]>()
+  const gather = async (among: Peers, ctx: CallContext) => {
+    const asked = crypto.randomUUID()
+    const found: ChatQuestion[] = []
+    reading.set(asked, found)
+    try {
+      await among.broadcast(LIST, asked, ctx)
+      return found
+    } finally {
+      reading.delete(asked)
+    }
+  }
+  return {
+    async read(ctx: CallContext): Promise<readonly ChatQuestion[]> {
+      const all = peers ? await gather(peers, ctx) : own()
+      const { id, scopes } = ctx.principal
+      const seesAll = scopes.includes('admin') || scopes.includes('*')
+      return all.filter(({ owner }) => seesAll || owner === id).toSorted((a, b) => a.since - b.since)
+    },
+    async onPeerMessage({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> {
+      const questions = topic === LIST ? own() : []
+      if (questions.length > 0) await peers?.broadcast(LISTED, { asked: message, questions: questions as unknown as Json }, ctx)
+      if (topic !== LISTED) return
+      // only this file sends these messages
+      const listed = message as unknown as { readonly asked: string; readonly questions: ChatQuestion[] }
+      reading.get(listed.asked)?.push(...listed.questions)
+    },
   }
 }
+
+/** Limits of the list of a worker. */
+const MAX_LISTED = 200
+const MAX_ARGUMENTS = 10_000
+
+const shownArguments = (args: Asked['arguments']): Asked['arguments'] =>
+  boundedJson(args, MAX_ARGUMENTS) === undefined ? { '…': `left out: more than ${MAX_ARGUMENTS} characters` } : args
 
 const NO_ANSWER = new Error('no answer in time')

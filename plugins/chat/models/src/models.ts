@@ -1,5 +1,4 @@
 import { schema, type Log, type SlotView } from '@svc/core'
-import { definedOf } from '@svc/plugin-kit'
 import type { MetricFamily, ModelDone, ModelRef, Prices, Provider, Sample, Usage } from '@svc/core/contracts'
 
 /** The price of a model per million tokens. */
@@ -112,7 +111,12 @@ export function createPrices({ prices, currency }: Readonly<Pick<ModelsConfig, '
       const price = priceOf(model)
       if (!price) return undefined
       const { input, output, cached_input: cachedInput, cache_write: cacheWrite } = price
-      return { input, output, ...definedOf({ cachedInput, cacheWrite }) }
+      return {
+        input,
+        output,
+        ...(cachedInput === undefined ? {} : { cachedInput }),
+        ...(cacheWrite === undefined ? {} : { cacheWrite }),
+      }
     },
     async cost(model, usage) {
       const price = priceOf(model)

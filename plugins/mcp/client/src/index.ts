@@ -27,8 +27,7 @@ export default definePlugin({
   async setup(scope, { host, http, ...given }) {
     const { log, hooks, span, config } = scope
     const lasting = systemContext(scope.signal, 'mcp-client')
-    const { clients, recheck_s } = scope.config
-    const { servers } = await readServers(clients, homeFile())
+    const { servers } = await readServers(config.clients, homeFile())
     if (servers.length === 0) return noServers({ config, store: given.store, lasting })
     // most services have no server: they load nothing of this
     const { createMcpService, TOPIC } = await import('./service.ts')
@@ -40,7 +39,7 @@ export default definePlugin({
       servers,
       host: await host.report(lasting),
       isEager,
-      recheckMs: recheck_s * 1000,
+      recheckMs: config.recheck_s * 1000,
       env: process.env,
       log,
       span,

@@ -76,41 +76,29 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const checker = createChecker({ types, ...names, secrets: Object.keys(config.secrets) })
   const library: WorkflowLibrary = new WorkflowLibrary({ slot: parts.definitions, roots: parts.roots, checker })
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
-  const worker: RunWorker = new RunWorker({
-    store,
-    queue,
-    loader,
-    types,
-    limits: limitsOf(config),
-    atOnce: config.at_once,
-    stored(id, entries, history) {
-      counts.stored(entries, history)
-      readers.notify(id)
-    },
-    progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
-    ended(id, record) {
-      counts.ended(record)
-      readers.notify(id, undefined, record)
-      report.ended(id, record)
-    },
-    log,
-    span: parts.span,
-    lasting,
-  })
+  const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: report.ended })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
   const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const maintenance = createMaintenance(parts)
-  const texts = new WorkflowTexts({ roots: parts.roots, library, checker, home: parts.home })
   return {
     check: createCheck(worker, store),
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
     },
-    workflows: contractOf({ library, checker, texts, starting, reading, runActions, worker, syncWaitMs: config.sync_wait_ms }),
+    workflows: contractOf({
+      library,
+      checker,
+      texts: new WorkflowTexts({ ...parts, library, checker }),
+      starting,
+      reading,
+      runActions,
+      worker,
+      syncWaitMs: config.sync_wait_ms,
+    }),
     begin() {
       if (!isServer) return undefined
       void worker.take()
@@ -127,6 +115,38 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       await worker.drain(limitMs)
     },
   }
+}
+
+interface WorkerParts {
+  readonly loader: Loader
+  readonly counts: ReturnType<typeof createRunMetrics>
+  readonly readers: RunListeners
+  readonly ended: (id: string, record: RunRecord) => void
+}
+
+function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended }: WorkerParts): RunWorker {
+  const { store, queue, types, config, log, span, lasting } = parts
+  return new RunWorker({
+    store,
+    queue,
+    loader,
+    types,
+    limits: limitsOf(config),
+    atOnce: config.at_once,
+    stored(id, entries, history) {
+      counts.stored(entries, history)
+      readers.notify(id)
+    },
+    progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
+    ended(id, record) {
+      counts.ended(record)
+      readers.notify(id, undefined, record)
+      ended(id, record)
+    },
+    log,
+    span,
+    lasting,
+  })
 }
 
 function createMaintenance({ store, queue, worker, config, log, lasting }: ServiceDependencies): RunMaintenance {

@@ -238,19 +238,21 @@ const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Rou
   },
   mcp_server_enable: switchRoute(clients, publish, true),
   mcp_server_disable: switchRoute(clients, publish, false),
-  mcp_login_answer: {
-    method: 'POST',
-    path: `${PATH}/:name/login/answer`,
-    summary: 'Pass the address to which the browser came back after a login',
-    description: 'For a browser on another machine: it cannot reach the local port of the server.',
-    scope: 'admin',
-    body: answerBody,
-    responses: ok('The login continues.', object({ success: BOOLEAN })),
-    async handle({ body }, ctx) {
-      const { login_id: id, address } = body as unknown as { readonly login_id: string; readonly address: string }
-      await clients.answerLogin(id, address, ctx)
-      return { body: { success: true } }
-    },
+  mcp_login_answer: loginAnswerRoute(clients),
+})
+
+const loginAnswerRoute = (clients: McpClients): Route => ({
+  method: 'POST',
+  path: `${PATH}/:name/login/answer`,
+  summary: 'Pass the address to which the browser came back after a login',
+  description: 'For a browser on another machine: it cannot reach the local port of the server.',
+  scope: 'admin',
+  body: answerBody,
+  responses: ok('The login continues.', object({ success: BOOLEAN })),
+  async handle({ body }, ctx) {
+    const { login_id: id, address } = body as unknown as { readonly login_id: string; readonly address: string }
+    await clients.answerLogin(id, address, ctx)
+    return { body: { success: true } }
   },
 })
 
