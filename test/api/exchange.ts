@@ -171,7 +171,6 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/traces',
   '/api/v1/usage',
   '/api/v1/limits',
-  '/api/v1/mcp/servers',
   '/api/v1/teams',
   '/api/v1/workflows/questions',
   '/health',
@@ -244,7 +243,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       '/api/v1/series?metric=requests',
       '/api/v1/traces/t'
     )
-    .concat(['mcp/servers/m', 'mcp/servers/m/tools', 'providers/p', 'teams/t', 'tools/t'].map(path => `/api/v1/${path}`))
+    .concat(['mcp/servers', 'mcp/servers/m', 'mcp/servers/m/tools', 'providers/p', 'teams/t', 'tools/t'].map(path => `/api/v1/${path}`))
     .map(get),
   workflows: [
     get('/api/v1/workflows'),
