@@ -243,7 +243,9 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       '/api/v1/series?metric=requests',
       '/api/v1/traces/t'
     )
-    .concat(['mcp/servers', 'mcp/servers/m', 'mcp/servers/m/tools', 'providers/p', 'teams/t', 'tools/t'].map(path => `/api/v1/${path}`))
+    .concat(
+      ['mcp/servers', 'mcp/servers/m', 'mcp/servers/m/tools', 'providers/p', 'teams/t', 'tools/t'].map(path => `/api/v1/${path}`)
+    )
     .map(get),
   workflows: [
     get('/api/v1/workflows'),
@@ -254,7 +256,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
     post('/api/v1/workflows/r/answer', { step: 's', value: true }),
     post('/api/v1/workflows/r/events', { name: 'e' }),
-    ...['source?workflow=w', 'drawing?workflow=w', 'nodes'].map(what => get(`/api/v1/workflows/${what}`)),
+    ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes'].map(what => get(`/api/v1/workflows/${what}`)),
     post('/api/v1/workflows/validate', { text: 'name: w' }),
     post('/api/v1/teams/t/run', { task: 'hi' }),
   ],

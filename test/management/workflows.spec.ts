@@ -198,10 +198,9 @@ describe('workflows over HTTP', function () {
       const { version } = await source('plain')
       const text = JSON.stringify({ name: 'plain', nodes: { a: { type: 'transform', value: 2 } } })
       const bad: readonly (readonly [Record<string, string>, number, string | undefined])[] = [
-        [{}, 400, 'INVALID_VALUE'],
-        [{ 'if-match': '*' }, 400, 'INVALID_VALUE'],
+        [{}, 400, 'MISSING_FIELD'],
         [{ 'if-match': version }, 400, 'INVALID_VALUE'],
-        [{ 'if-match': `W/"${version}"` }, 400, 'INVALID_VALUE'],
+        [{ 'if-match': `W/"${version}"` }, 412, 'PRECONDITION_FAILED'],
         [{ 'if-match': `"${version}"`, 'if-none-match': '*' }, 400, 'INVALID_VALUE'],
         [{ 'if-none-match': '"x"' }, 400, 'INVALID_VALUE'],
         [{ 'if-none-match': '*' }, 412, 'PRECONDITION_FAILED'],
@@ -217,6 +216,8 @@ describe('workflows over HTTP', function () {
       const both = await Promise.all([1, 2].map(() => save('plain', text, { 'if-match': `"${version}"` })))
       expect(both.map(({ status }) => status).toSorted()).to.deep.equal([200, 412])
       expect(outcomeOf(await save('absent', flow('absent'), { 'if-match': `"${version}"` }))).to.include({ status: 412 })
+      expect(outcomeOf(await save('absent', flow('absent'), { 'if-match': '*' }))).to.include({ status: 412 })
+      expect((await save('plain', text, { 'if-match': '*' })).status, 'any version').to.equal(200)
       const fresh = await Promise.all([1, 2, 3].map(at => save('fresh', flow('fresh', at))))
       expect(fresh.map(({ status }) => status).toSorted()).to.deep.equal([200, 412, 412])
     })
@@ -231,7 +232,8 @@ describe('workflows over HTTP', function () {
         [`${SOURCE}?workflow=none`, 404],
         [`${SOURCE}?workflow=greet&x=1`, 400],
         ['/api/v1/workflows/drawing?workflow=none', 404],
-        ['/api/v1/workflows/drawing?workflow=greet&format=png', 400],
+        ['/api/v1/workflows/svg?workflow=greet&format=png', 400],
+        ['/api/v1/workflows/svg?workflow=none', 404],
         ['/api/v1/workflows/drawing?workflow=greet&run=none', 404],
         ['/api/v1/workflows/nodes?x=1', 400],
         [`${QUESTIONS}?limit=0`, 400],
@@ -279,7 +281,7 @@ describe('workflows over HTTP', function () {
     }
     expect(drawing.nodes.map(({ id }) => id)).to.deep.equal(['ask', 'say'])
     expect(drawing.nodes[0]!.edges[0]).to.deep.equal({ to: 'say', label: 'approved', kind: 'next' })
-    const svg = await runner!.get('/api/v1/workflows/drawing?workflow=greet&format=svg')
+    const svg = await runner!.get('/api/v1/workflows/svg?workflow=greet')
     expect(svg.headers['content-type']).to.match(/^image\/svg\+xml/)
     expect(svg.headers['content-security-policy']).to.include('sandbox')
     expect(svg.text).to.match(/^<svg/)

@@ -154,8 +154,8 @@ export interface WorkflowSave {
   readonly workflow: string
   /** YAML or JSON without problems. */
   readonly text: string
-  /** The version that it replaces; `new` for a workflow without a file. */
-  readonly replaces: string | 'new'
+  /** The version that it replaces; `any` for any file, `new` for a workflow without one. */
+  readonly replaces: string
 }
 
 /** A question of a run to a person. Times are Unix milliseconds. */

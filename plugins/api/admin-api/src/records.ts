@@ -1,4 +1,4 @@
-import { nullable, object, STRING } from '@svc/api-types'
+import { BOOLEAN, nullable, OBJECT, object, STRING } from '@svc/api-types'
 import { type CallContext, type JsonSchema, svcError } from '@svc/core'
 import type { WorkflowProblem } from '@svc/core/contracts'
 
@@ -33,3 +33,11 @@ export const problemRecord = ({ message, path, line, column, hint }: WorkflowPro
   column: column ?? null,
   hint: hint ?? null,
 })
+
+/** The response of a change that names a version which is not the present one. */
+export const STALE = {
+  '412': {
+    description: 'PRECONDITION_FAILED: it has changed since you read it.',
+    schema: object({ success: BOOLEAN, error: STRING, error_code: STRING, details: OBJECT }),
+  },
+} as const

@@ -60,7 +60,7 @@ export class WorkflowTexts {
     if (problem !== undefined) throw fileRefused(name, problem)
     await this.#check(name, target, text)
     const before = place && (await readFile(target, 'utf8'))
-    if (before === undefined ? replaces !== 'new' : replaces !== versionOf(before)) throw versionStale(name)
+    if (!isReplaced(before, replaces)) throw versionStale(name)
     await replaceFile(target, text, place ? (await lstat(target)).mode & 0o777 : 0o600)
     return this.source(name)
   }
@@ -72,6 +72,10 @@ export class WorkflowTexts {
     if (problems.length > 0) throw workflowInvalid(name, problems)
   }
 }
+
+/** Whether a change is meant for this text. */
+const isReplaced = (text: string | undefined, replaces: string) =>
+  text === undefined ? replaces === 'new' : replaces === 'any' || replaces === versionOf(text)
 
 const formatOf = (file: string) => (extname(file) === '.json' ? 'json' : 'yaml')
 

@@ -12,7 +12,7 @@ import type {
   Route,
 } from '@svc/core/contracts'
 import { framesOf } from '../frames.ts'
-import { isAdmin, notFound, timeRecord } from '../records.ts'
+import { isAdmin, notFound, STALE, timeRecord } from '../records.ts'
 import type { Publish } from '../routes.ts'
 
 const PATH = '/api/v1/mcp/servers'
@@ -225,7 +225,7 @@ const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Rou
     description: 'PRECONDITION_FAILED (412) if one of them has changed again.',
     scope: 'admin',
     body: approveBody,
-    responses: ok('The server.', SERVER),
+    responses: { ...ok('The server.', SERVER), ...STALE },
     async handle({ params, body }, ctx) {
       const { tools } = body as unknown as { readonly tools: readonly { readonly name: string; readonly version: string }[] }
       await clients.approveVersions(params.name!, tools, ctx)

@@ -12,7 +12,7 @@ import type {
   WorkflowText,
 } from '@svc/core/contracts'
 import type { DrawnNode, GraphState } from '@svc/workflow-lang'
-import { PROBLEM, problemRecord, timeRecord } from '../records.ts'
+import { PROBLEM, problemRecord, STALE, timeRecord } from '../records.ts'
 import type { Publish } from '../routes.ts'
 
 const PATH = '/api/v1/workflows'
@@ -121,6 +121,7 @@ export const createWorkflowRoutes = (services: WorkflowServices, publish: Publis
   },
   workflow_save: saveRoute(services, publish),
   workflow_drawing: drawingRoute(services),
+  workflow_svg: svgRoute(services),
   workflow_nodes: {
     method: 'GET',
     path: `${PATH}/nodes`,
@@ -143,7 +144,7 @@ const saveRoute = ({ workflows }: WorkflowServices, publish: Publish): Route => 
   query: object({ workflow: { type: 'string', pattern: '^[a-z][a-z0-9_-]{0,63}$', description: 'Name of the workflow.' } }),
   body: closed(object({ text: draftText })),
   bodyLimit: BODY_LIMIT,
-  responses: ok('It is saved. The header ETag has its new version.', SOURCE),
+  responses: { ...ok('It is saved. The header ETag has its new version.', SOURCE), ...STALE },
   async handle({ query, body, headers }, ctx) {
     const workflow = query.workflow!
     const { text: source } = body as unknown as { readonly text: string }
@@ -163,38 +164,66 @@ const saveRoute = ({ workflows }: WorkflowServices, publish: Publish): Route => 
   },
 })
 
-/** The version of If-Match, or `new`. Throws INVALID_VALUE without either: a blind write could undo the change of another. */
+/** What a change replaces. Without a header, the change of another could be undone. Throws MISSING_FIELD, INVALID_VALUE, PRECONDITION_FAILED. */
 function replacedVersion({ 'if-match': match, 'if-none-match': none }: Readonly<Record<string, string>>): string {
-  const [, version] = /^"([\w-]{1,100})"$/.exec(match?.trim() ?? '') ?? []
-  if (version !== undefined && none === undefined) return version
-  if (match === undefined && none?.trim() === '*') return 'new'
-  const field = match === undefined && none !== undefined ? 'if-none-match' : 'if-match'
-  const reason = 'must be the version of the text in quotes, or If-None-Match must be *'
-  throw svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason } })
+  if (none !== undefined) {
+    if (none.trim() === '*' && match === undefined) return 'new'
+    throw headerInvalid('If-None-Match', 'must be *, without If-Match')
+  }
+  if (match === undefined || match.trim() === '')
+    throw svcError('MISSING_FIELD', 'Missing required header: If-Match', {
+      details: { required_fields: ['If-Match'], provided_fields: [] },
+      hint: 'Send the ETag of the source, or If-None-Match: * for a new workflow',
+    })
+  if (match.trim() === '*') return 'any'
+  const [, weak, version] = /^(W\/)?"([\w-]{1,200})"$/.exec(match.trim()) ?? []
+  if (version === undefined) throw headerInvalid('If-Match', 'must be one ETag or *')
+  if (weak === undefined) return version
+  throw svcError('PRECONDITION_FAILED', 'If-Match needs a strong ETag', { details: { field: 'If-Match' } })
+}
+
+const headerInvalid = (field: string, reason: string) =>
+  svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason } })
+
+const drawingQuery = object(
+  {
+    ...(workflowQuery as { properties: Record<string, JsonSchema> }).properties,
+    run: { ...(text('A run whose states are drawn.') as object), maxLength: 200 },
+  },
+  ['workflow']
+)
+
+/** What a drawing shows: the definition, and the states of the nodes in a run. */
+async function drawnParts(workflows: Workflows, { workflow, run }: Readonly<Record<string, string>>, ctx: CallContext) {
+  const { drawnNodes, drawSvg, stateOf } = await import('@svc/workflow-lang')
+  const { definition } = await workflows.show(workflow!, ctx)
+  const state: GraphState = run === undefined ? new Map() : stateOf(definition, await workflows.steps(run, ctx))
+  return { definition, state, drawnNodes, drawSvg }
 }
 
 const drawingRoute = ({ workflows }: WorkflowServices): Route => ({
   method: 'GET',
   path: `${PATH}/drawing`,
-  summary: 'Draw a workflow as data or as SVG, with the states of a run',
+  summary: 'Draw a workflow as data, with the states of a run',
   scope: 'workflows',
-  query: object(
-    {
-      ...(workflowQuery as { properties: Record<string, JsonSchema> }).properties,
-      format: { ...(words('data', 'svg') as object), description: 'Default: data. An SVG has at most 150 nodes.' },
-      run: { ...(text('A run whose states are drawn.') as object), maxLength: 200 },
-    },
-    ['workflow']
-  ),
-  responses: {
-    '200': { description: 'The nodes in reading order, or an SVG.', schema: object({ name: STRING, nodes: list(DRAWN) }) },
-  },
-  async handle({ query: { workflow, format, run } }, ctx) {
-    const { drawnNodes, drawSvg, stateOf } = await import('@svc/workflow-lang')
-    const { definition } = await workflows.show(workflow!, ctx)
-    const state = run === undefined ? new Map() : stateOf(definition, await workflows.steps(run, ctx))
-    if (format === 'svg') return svgReply(drawSvg(definition, { state }))
+  query: drawingQuery,
+  responses: ok('The nodes in reading order.', object({ name: STRING, nodes: list(DRAWN) })),
+  async handle({ query }, ctx) {
+    const { definition, state, drawnNodes } = await drawnParts(workflows, query, ctx)
     return { body: { name: definition.name, nodes: drawnNodes(definition).map(node => drawnRecord(node, state)) } }
+  },
+})
+
+const svgRoute = ({ workflows }: WorkflowServices): Route => ({
+  method: 'GET',
+  path: `${PATH}/svg`,
+  summary: 'Draw a workflow of at most 150 nodes as SVG, with the states of a run',
+  scope: 'workflows',
+  query: drawingQuery,
+  responses: { '200': { description: 'The drawing. It loads nothing.', schema: STRING, contentType: 'image/svg+xml' } },
+  async handle({ query }, ctx) {
+    const { definition, state, drawSvg } = await drawnParts(workflows, query, ctx)
+    return svgReply(drawSvg(definition, { state }))
   },
 })
 
