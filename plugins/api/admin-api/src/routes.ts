@@ -24,7 +24,7 @@ export function createRoutes({ events, log, jobs, clients, ...parts }: RouteOpti
   const publish: Publish = (change, ctx) => publishChange(events, log, change, ctx)
   const routes = {
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
-    ...(clients ? createMcpRoutes(clients, publish) : {}),
+    ...(clients && parts.leaving ? createMcpRoutes(clients, publish, parts.leaving) : {}),
     ...(has(parts, 'providers', 'aliases', 'checks', 'modelCalls', 'selection') ? createProviderRoutes(parts) : {}),
     ...(has(parts, 'workflows', 'nodes') ? createWorkflowRoutes(parts, publish) : {}),
     ...(has(parts, 'teams', 'workflows', 'leaving') ? createTeamRoutes(parts, publish) : {}),

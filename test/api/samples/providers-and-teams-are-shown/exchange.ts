@@ -1,8 +1,9 @@
 import { any, exact, exchange, get, missing, ok, post, refused } from '../../exchange.ts'
 
-const TEAM = 'name: pair\nformation: sequential\nmembers:\n  a: { role: Writer, goal: Write, tools: [] }\n'
+const TEAM =
+  'name: pair\nformation: sequential\nmembers:\n  a: { role: Writer, goal: Write, tools: [] }\n  b: { role: Critic, goal: Judge, tools: [] }\n'
 const notFound = (field: string) => refused(404, 'INVALID_VALUE', { field, reason: 'not found' })
-const member = (status: string) => ({ event: 'member', data: { member: 'a', status } })
+const member = (name: string, status: string) => ({ event: 'member', data: { member: name, status } })
 
 export default exchange({
   rule: 'shows a provider with its models and tests it; shows teams and streams a run member by member',
@@ -34,8 +35,7 @@ export default exchange({
         status: 200,
         events: [
           { event: 'start', data: exact({ type: 'start', team: 'pair', run_id: any('text'), at: any('text') }) },
-          member('started'),
-          member('completed'),
+          ...['a', 'b'].flatMap(name => [member(name, 'started'), member(name, 'completed')]),
           { event: 'end', data: { status: 'completed', error: null } },
         ],
       },

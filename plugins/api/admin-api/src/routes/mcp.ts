@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import { BOOLEAN, INTEGER, list, nullable, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
 import type { CallContext, JsonSchema } from '@svc/core'
 import type {
@@ -152,8 +154,9 @@ const streamOf = (description: string, schemas: readonly JsonSchema[], title: st
 })
 
 /** Routes for the connected MCP servers. */
-export const createMcpRoutes = (clients: McpClients, publish: Publish): Record<string, Route> => ({
+export const createMcpRoutes = (clients: McpClients, publish: Publish, leaving: AbortSignal): Record<string, Route> => ({
   ...readRoutes(clients),
+  ...editRoutes(clients, publish, leaving),
   ...changeRoutes(clients, publish),
   ...streamRoutes(clients, publish),
 })
@@ -189,7 +192,7 @@ const readRoutes = (clients: McpClients): Record<string, Route> => ({
   },
 })
 
-const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Route> => ({
+const editRoutes = (clients: McpClients, publish: Publish, leaving: AbortSignal): Record<string, Route> => ({
   mcp_server_add: {
     method: 'POST',
     path: PATH,
@@ -202,6 +205,7 @@ const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Rou
       const entry = body as unknown as McpServerEntry
       const { name, ...change } = await clients.add(entry, ctx)
       publish({ type: 'mcp_server_added', subject: `mcp/servers/${name}`, after: shownEntry(entry) }, ctx)
+      if (change.applied) await untilDraining(leaving)
       return { status: 201, body: { server: name, ...change } }
     },
   },
@@ -215,9 +219,13 @@ const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Rou
       const before = (await clients.list(ctx)).find(({ name }) => name === params.name)
       const { name, ...change } = await clients.remove(params.name!, ctx)
       publish({ type: 'mcp_server_removed', subject: `mcp/servers/${name}`, before: before ? { url: before.url } : {} }, ctx)
+      if (change.applied) await untilDraining(leaving)
       return { body: { server: name, ...change } }
     },
   },
+})
+
+const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Route> => ({
   mcp_server_approve: {
     method: 'POST',
     path: `${PATH}/:name/approve`,
@@ -337,6 +345,18 @@ const streamRoutes = (clients: McpClients, publish: Publish): Record<string, Rou
 })
 
 type TestEnd = { readonly type: 'end'; readonly server: string; readonly ok: boolean }
+
+/** Limit for the wait, and the time in which the HTTP server begins to drain. */
+const [DRAINING_MS, CLOSED_MS] = [2_000, 100]
+
+/**
+ * A reload has brought up other workers. Once this one drains, its response closes the connection: the next request of this client reaches a worker that has
+ * loaded the change.
+ */
+async function untilDraining(leaving: AbortSignal): Promise<void> {
+  if (!leaving.aborted) await once(leaving, 'abort', { signal: AbortSignal.timeout(DRAINING_MS) }).catch(() => undefined)
+  await setTimeout(CLOSED_MS)
+}
 
 async function* withEnd(steps: AsyncIterable<McpTestStep>, server: string): AsyncGenerator<McpTestStep | TestEnd, void> {
   let isGood = true
