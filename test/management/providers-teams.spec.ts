@@ -128,7 +128,7 @@ describe('providers and teams over HTTP', function () {
     const events = eventsOf(run)
     expect(events[0]).to.deep.include({ type: 'start', team: 'pair' })
     const members = events.filter(({ type, status }) => type === 'member' && ['started', 'completed'].includes(String(status)))
-    expect(members.map(({ member, status }) => `${member} ${status}`)).to.deep.equal([
+    expect(members.map(({ member, status }) => [member, status].join(' '))).to.deep.equal([
       'first started',
       'first completed',
       'second started',

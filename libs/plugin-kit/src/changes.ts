@@ -16,6 +16,9 @@ export interface Change {
   readonly after?: Shown | undefined
 }
 
+/** Publishes and logs a change. */
+export type Publish = (change: Change, ctx: CallContext) => void
+
 /**
  * Publishes a change as an event of the category `AUDIT`, and logs it with its principal. Both have only the members that differ. Values of members whose name
  * says that they are secret are replaced. Call it after the change is stored.

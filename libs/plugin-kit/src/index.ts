@@ -27,7 +27,7 @@ export { createModelNames, type ModelNames, networkOf } from './metrics.ts'
 export { lazyStream } from './streams.ts'
 
 // For changes of the server's state
-export { type Change, differenceOf, publishChange } from './changes.ts'
+export { type Change, differenceOf, type Publish, publishChange } from './changes.ts'
 
 // For limits of concurrency
 export { createSemaphore, type Semaphore, type SemaphoreOptions, workClosed } from './semaphore.ts'

@@ -1,7 +1,7 @@
 import { withClosedQuery } from '@svc/api-types'
-import type { CallContext, Events, Log } from '@svc/core'
+import type { Events, Log } from '@svc/core'
 import type { Jobs, McpClients, Route } from '@svc/core/contracts'
-import { type Change, publishChange } from '@svc/plugin-kit'
+import { type Publish, publishChange } from '@svc/plugin-kit'
 import { createJobRoutes } from './routes/jobs.ts'
 import { createMcpRoutes } from './routes/mcp.ts'
 import { createProviderRoutes, type ProviderServices } from './routes/providers.ts'
@@ -15,9 +15,6 @@ export interface RouteOptions extends Partial<ToolServices & ProviderServices & 
   readonly jobs?: Jobs | undefined
   readonly clients?: McpClients | undefined
 }
-
-/** Publishes a change as an event of the category `audit`. */
-export type Publish = (change: Change, ctx: CallContext) => void
 
 /** The routes of the management API by name. */
 export function createRoutes({ events, log, jobs, clients, ...parts }: RouteOptions): Record<string, Route> {

@@ -95,7 +95,7 @@ export function createQuestions(peers: Peers | undefined): Questions {
       if (take(key, said)) return
       if (!peers || !(await post(peers, crypto.randomUUID(), key, said, ctx))) throw questionUnknown({ requestId, callId })
     },
-    open: lists.read,
+    open: ctx => lists.read(ctx),
     async onPeerMessage({ topic, message }, ctx) {
       await lists.onPeerMessage({ topic, message }, ctx)
       if (topic === TAKEN) posts.delete(postedIn(message).posted)

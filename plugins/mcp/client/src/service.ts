@@ -8,7 +8,8 @@ import { createAnswer, readTools, testServer } from './ownership/questions.ts'
 import { ServerOwner } from './ownership/server-owner.ts'
 import { ServerRegistry } from './registry/server-registry.ts'
 import { serverNamed } from './registry/configured-servers.ts'
-import { createEditor, type EditContext } from './registry/edit.ts'
+import { createEditor } from './registry/edit.ts'
+import type { EditContext } from './registry/settings.ts'
 import { createHealth, McpServerMetrics, serverInfoOf } from './registry/server-status.ts'
 
 export { TOPIC } from './ownership/peer-workers.ts'
@@ -112,10 +113,9 @@ function withTools(
   editor: Pick<McpClients, 'add' | 'remove'>
 ): McpClients {
   const { servers, registry } = context
-  const { refresh: _refresh, approveListed: _approveListed, ...clients } = own
   const named = (name: string) => serverNamed(servers, name)
   return {
-    ...clients,
+    ...own,
     ...editor,
     async inspect(name, fresh, ctx) {
       const server = named(name)

@@ -76,7 +76,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const checker = createChecker({ types, ...names, secrets: Object.keys(config.secrets) })
   const library: WorkflowLibrary = new WorkflowLibrary({ slot: parts.definitions, roots: parts.roots, checker })
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
-  const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: report.ended })
+  const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: (id, record) => report.ended(id, record) })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })

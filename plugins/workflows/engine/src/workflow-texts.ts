@@ -62,7 +62,7 @@ export class WorkflowTexts {
     const before = place && (await readFile(target, 'utf8'))
     if (!isReplaced(before, replaces)) throw versionStale(name)
     await replaceFile(target, text, place ? (await lstat(target)).mode & 0o777 : 0o600)
-    return this.source(name)
+    return await this.source(name)
   }
 
   async #check(name: string, target: string, text: string): Promise<void> {

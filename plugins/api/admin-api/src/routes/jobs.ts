@@ -1,7 +1,7 @@
 import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Job, JobDetail, JobLogEntry, JobRequest, Jobs, JobState, Json, Route } from '@svc/core/contracts'
-import type { Publish } from '../routes.ts'
+import type { Publish } from '@svc/plugin-kit'
 
 const PATH = '/api/v1/jobs'
 const [PAGE, MOST_LISTED, MOST_ENTRIES] = [50, 200, 1_000]

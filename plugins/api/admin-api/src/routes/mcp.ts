@@ -13,9 +13,9 @@ import type {
   McpTool,
   Route,
 } from '@svc/core/contracts'
+import type { Publish } from '@svc/plugin-kit'
 import { framesOf } from '../frames.ts'
 import { isAdmin, notFound, STALE, timeRecord } from '../records.ts'
-import type { Publish } from '../routes.ts'
 
 const PATH = '/api/v1/mcp/servers'
 const STATES = [
@@ -313,34 +313,36 @@ const streamRoutes = (clients: McpClients, publish: Publish): Record<string, Rou
       return framesOf(steps, { record, failed: () => ({ type: 'end', server: params.name!, ok: false }) }, ctx)
     },
   },
-  mcp_server_login: {
-    method: 'POST',
-    path: `${PATH}/:name/login`,
-    summary: 'Log in to an MCP server in a browser',
-    description:
-      'The page event has the address to open. The browser comes back to a local port of the server. If it runs on another machine, pass the address that it shows then to POST …/login/answer.',
-    scope: 'admin',
-    body: loginBody,
-    responses: streamOf(
-      'Server-sent events: page, then done. Without a page event, no login was needed. The login ends with the stream.',
-      [
-        object({ type: { const: 'page' }, login_id: STRING, url: STRING, redirect: STRING }),
-        object({ type: { const: 'done' }, server: STRING }),
-        object({ type: { const: 'failed' }, server: STRING }),
-      ],
-      'McpLoginEvent'
-    ),
-    streams: 'text/event-stream',
-    stream({ params, body }, ctx) {
-      const server = params.name!
-      const { port } = body as unknown as { readonly port?: number }
-      const record = (step: McpLoginStep) => {
-        if (step.type === 'page') return { type: 'page', login_id: step.id, url: step.url, redirect: step.redirect }
-        publish({ type: 'mcp_server_logged_in', subject: `mcp/servers/${server}`, after: {} }, ctx)
-        return { type: 'done', server }
-      }
-      return framesOf(clients.login(server, port, ctx), { record, failed: () => ({ type: 'failed', server }) }, ctx)
-    },
+  mcp_server_login: loginRoute(clients, publish),
+})
+
+const loginRoute = (clients: McpClients, publish: Publish): Route => ({
+  method: 'POST',
+  path: `${PATH}/:name/login`,
+  summary: 'Log in to an MCP server in a browser',
+  description:
+    'The page event has the address to open. The browser comes back to a local port of the server. If it runs on another machine, pass the address that it shows then to POST …/login/answer.',
+  scope: 'admin',
+  body: loginBody,
+  responses: streamOf(
+    'Server-sent events: page, then done. Without a page event, no login was needed. The login ends with the stream.',
+    [
+      object({ type: { const: 'page' }, login_id: STRING, url: STRING, redirect: STRING }),
+      object({ type: { const: 'done' }, server: STRING }),
+      object({ type: { const: 'failed' }, server: STRING }),
+    ],
+    'McpLoginEvent'
+  ),
+  streams: 'text/event-stream',
+  stream({ params, body }, ctx) {
+    const server = params.name!
+    const { port } = body as unknown as { readonly port?: number }
+    const record = (step: McpLoginStep) => {
+      if (step.type === 'page') return { type: 'page', login_id: step.id, url: step.url, redirect: step.redirect }
+      publish({ type: 'mcp_server_logged_in', subject: `mcp/servers/${server}`, after: {} }, ctx)
+      return { type: 'done', server }
+    }
+    return framesOf(clients.login(server, port, ctx), { record, failed: () => ({ type: 'failed', server }) }, ctx)
   },
 })
 

@@ -161,7 +161,7 @@ export const createProviderRoutes = (services: ProviderServices): Record<string,
 })
 
 interface TestBody {
-  readonly model?: string
+  readonly model?: string | null
   readonly timeout?: number
 }
 
@@ -177,10 +177,9 @@ const modelsOf = (provider: Provider, ctx: CallContext): Promise<ModelList> =>
 async function detailRecord(services: ProviderServices, name: string, ctx: CallContext) {
   const provider = providerNamed(services, name)
   const { checks, health, prices } = services
-  const check = checks.get('providers')
-  const [listed, report, states, currency] = await Promise.all([
+  const [listed, probed, states, currency] = await Promise.all([
     modelsOf(provider, ctx).catch(toPublicError),
-    (check?.status ?? check?.probe)?.(ctx).catch(() => undefined),
+    probedOf(checks.get('providers'), name, ctx),
     health?.states(ctx) ?? [],
     prices?.currency(ctx) ?? null,
   ])
@@ -191,12 +190,9 @@ async function detailRecord(services: ProviderServices, name: string, ctx: CallC
     ...models,
     ...own.filter(({ model }) => !known.has(model)).map(({ model }) => ({ id: model })),
   ]
-  const probed = Object(report?.detail?.[name]) as { healthy?: boolean; error?: string; requests?: number }
   return {
     name,
-    healthy: probed.healthy ?? null,
-    error: probed.error ?? null,
-    requests: probed.requests ?? null,
+    ...probed,
     features: featuresRecord(provider.features),
     open: 'models' in listed ? listed.open : false,
     models: await Promise.all(
@@ -214,6 +210,13 @@ async function detailRecord(services: ProviderServices, name: string, ctx: CallC
     models_error: 'models' in listed ? null : explain(listed, ctx.requestId).record.error,
     currency,
   }
+}
+
+/** The last probe of a provider, and the number of its requests. */
+async function probedOf(check: Check | undefined, name: string, ctx: CallContext) {
+  const report = await (check?.status ? check.status(ctx) : check?.probe(ctx))?.catch(() => undefined)
+  const probed = Object(report?.detail?.[name]) as { healthy?: boolean; error?: string; requests?: number }
+  return { healthy: probed.healthy ?? null, error: probed.error ?? null, requests: probed.requests ?? null }
 }
 
 const aliasesOf = ({ aliases }: ProviderServices, provider: string, model: string) =>
@@ -236,83 +239,97 @@ interface ModelAbout {
   readonly isShown: boolean
 }
 
-function modelRecord({ id, context, output }: ModelInfo, { isListed, features, aliases, price, state, isShown }: ModelAbout) {
-  const error = state?.lastError
-  return {
-    id,
-    listed: isListed,
-    context: context ?? null,
-    output: output ?? null,
-    features: featuresRecord(features),
-    aliases,
-    price: price
-      ? {
-          input: price.input,
-          output: price.output,
-          cached_input: price.cachedInput ?? null,
-          cache_write: price.cacheWrite ?? null,
-        }
-      : null,
-    breaker: state?.breaker ?? 'closed',
-    breaker_open_in: state?.openIn ?? 0,
-    retry_at: timeRecord(state?.retryAt),
-    calls: state?.calls ?? 0,
-    failures: state?.failures ?? 0,
-    first_token_ms: state?.firstMs ?? null,
-    last_error: error
-      ? {
-          kind: error.kind,
-          message: isShown && error.message !== '' ? error.message : null,
-          upstream_status: error.upstreamStatus ?? null,
-          at: timeRecord(error.at),
-        }
-      : null,
-  }
+const modelRecord = ({ id, context, output }: ModelInfo, { isListed, features, aliases, price, state, isShown }: ModelAbout) => ({
+  id,
+  listed: isListed,
+  context: context ?? null,
+  output: output ?? null,
+  features: featuresRecord(features),
+  aliases,
+  price: price ? priceRecord(price) : null,
+  ...stateRecord(state ?? UNCALLED),
+  last_error: state?.lastError ? errorRecord(state.lastError, isShown) : null,
+})
+
+const priceRecord = ({ input, output, cachedInput, cacheWrite }: ModelPrice) => ({
+  input,
+  output,
+  cached_input: cachedInput ?? null,
+  cache_write: cacheWrite ?? null,
+})
+
+const UNCALLED = { breaker: 'closed', openIn: 0, calls: 0, failures: 0 } as const
+
+const stateRecord = ({ breaker, openIn, retryAt, calls, failures, firstMs }: Omit<ModelState, 'provider' | 'model'>) => ({
+  breaker,
+  breaker_open_in: openIn,
+  retry_at: timeRecord(retryAt),
+  calls,
+  failures,
+  first_token_ms: firstMs ?? null,
+})
+
+const errorRecord = ({ kind, message, upstreamStatus, at }: NonNullable<ModelState['lastError']>, isShown: boolean) => ({
+  kind,
+  message: isShown && message !== '' ? message : null,
+  upstream_status: upstreamStatus ?? null,
+  at: timeRecord(at),
+})
+
+/** What a test has seen of its call. */
+interface Tried {
+  model: string | null
+  attempts: number
+  first: number | null
+  end?: ModelCallEnd
 }
 
 /** One small call. It is counted and priced as any other; a cache does not answer it, because each message differs. */
 async function testProvider(
   services: ProviderServices,
   name: string,
-  { model: asked, timeout = TEST_S }: TestBody,
+  { model = null, timeout = TEST_S }: TestBody,
   ctx: CallContext
 ) {
   const begun = performance.now()
-  let model: string | null = asked ?? null
-  let first: number | null = null
-  let attempts = 0
-  let end: ModelCallEnd | undefined
-  let error: unknown
-  try {
-    model ??= (await modelsOf(providerNamed(services, name), ctx)).models[0]?.id ?? null
-    const selected = await services.selection.select({ provider: name, ...(model === null ? {} : { model }) }, ctx)
-    const message = `Say OK. (${crypto.randomUUID().slice(0, 8)})`
-    const request = { messages: [{ role: 'user', parts: [{ type: 'text', text: message }] }], maxTokens: MOST_TOKENS } as const
-    const timeoutMs = Math.ceil(timeout * 1_000)
-    const order: ModelCallOrder = {
-      request,
-      selected: { ...selected, fallback: [] },
-      defaults: ['maxTokens'],
-      limits: { timeoutMs },
+  const tried: Tried = { model, attempts: 0, first: null }
+  const error = await callOnce(services, name, Math.ceil(timeout * 1_000), tried, ctx).then(
+    () => null,
+    (thrown: unknown) => {
+      ctx.signal.throwIfAborted()
+      return explain(toPublicError(thrown), ctx.requestId).record
     }
-    for await (const event of services.modelCalls.stream(order, ctx)) {
-      if (event.type === 'start') attempts++
-      if (event.type === 'text' && event.text !== '') first ??= performance.now() - begun
-      if (event.type === 'end') end = event
-    }
-  } catch (thrown) {
-    ctx.signal.throwIfAborted()
-    error = thrown
-  }
+  )
+  const { end, first, attempts } = tried
   return {
-    success: error === undefined,
+    success: error === null,
     provider: name,
-    model: end?.model ?? model,
-    first_token_ms: first === null ? null : rounded(first),
+    model: end?.model ?? tried.model,
+    first_token_ms: first === null ? null : rounded(first - begun),
     duration_ms: rounded(performance.now() - begun),
     tokens_used: end ? { input: end.usage.input, output: end.usage.output } : null,
     attempts,
-    error: error === undefined ? null : explain(toPublicError(error), ctx.requestId).record,
+    error,
+  }
+}
+
+async function callOnce(
+  services: ProviderServices,
+  name: string,
+  timeoutMs: number,
+  tried: Tried,
+  ctx: CallContext
+): Promise<void> {
+  tried.model ??= (await modelsOf(providerNamed(services, name), ctx)).models[0]?.id ?? null
+  const asked = tried.model === null ? { provider: name } : { provider: name, model: tried.model }
+  const selected = { ...(await services.selection.select(asked, ctx)), fallback: [] }
+  const message = `Say OK. (${crypto.randomUUID().slice(0, 8)})`
+  const request = { messages: [{ role: 'user', parts: [{ type: 'text', text: message }] }], maxTokens: MOST_TOKENS } as const
+  const order: ModelCallOrder = { request, selected, defaults: ['maxTokens'], limits: { timeoutMs } }
+  for await (const event of services.modelCalls.stream(order, ctx)) {
+    if (event.type === 'start') tried.attempts++
+    if (event.type === 'text' && event.text !== '') tried.first ??= performance.now()
+    if (event.type === 'end') tried.end = event
   }
 }
 

@@ -1,9 +1,9 @@
 import { INTEGER, list, nullable, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
 import type { CallContext, JsonSchema } from '@svc/core'
 import type { Json, Route, Run, RunEvent, TeamInfo, TeamMember, Teams, Workflows } from '@svc/core/contracts'
+import type { Publish } from '@svc/plugin-kit'
 import { retryField } from '@svc/provider-http/sse'
 import { framesOf, type StreamEvent } from '../frames.ts'
-import type { Publish } from '../routes.ts'
 import { PROBLEM, problemRecord, timeRecord } from '../records.ts'
 
 const PATH = '/api/v1/teams'

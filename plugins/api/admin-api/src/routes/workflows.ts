@@ -11,9 +11,9 @@ import type {
   Workflows,
   WorkflowText,
 } from '@svc/core/contracts'
+import type { Publish } from '@svc/plugin-kit'
 import type { DrawnNode, GraphState } from '@svc/workflow-lang'
 import { PROBLEM, problemRecord, STALE, timeRecord } from '../records.ts'
-import type { Publish } from '../routes.ts'
 
 const PATH = '/api/v1/workflows'
 const [PAGE, MOST_LISTED] = [50, 200]

@@ -1,4 +1,4 @@
-import type { CallContext } from '@svc/core'
+import { type CallContext, codeOf } from '@svc/core'
 import type { McpLoginStep } from '@svc/core/contracts'
 import type { HttpOptions } from '../connection/options.ts'
 import type { Loopback } from '../connection/oauth/login.ts'
@@ -54,7 +54,7 @@ export function createLogins({ store, env, self, workers, lasting }: McpContext)
       try {
         for await (const _ of workers.ask(worker, { ...answer }, ctx)) continue
       } catch (error) {
-        throw /^PEER_/.test(String((error as { code?: string }).code)) ? loginUnknown() : error
+        throw codeOf(error)?.startsWith('PEER_') ? loginUnknown() : error
       }
     },
     async *login(server, port, ctx) {

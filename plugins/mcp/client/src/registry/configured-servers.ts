@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto'
 import { asSvcError, filesOfCommand, type SvcError } from '@svc/core'
 import type { McpClients } from '@svc/core/contracts'
 import { clientInvalid, loginUnknown, nameTwice, serverUnknown } from '../errors.ts'
-import type { EditContext } from './edit.ts'
 import { readHomeFile } from './home-file.ts'
-import { type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
+import { type EditContext, type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
 
 /** A configured server. */
 export interface McpServerSettings {

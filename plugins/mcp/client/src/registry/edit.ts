@@ -5,7 +5,7 @@ import { entryInvalid, keyForbidden, nameTaken, notRemovable } from '../errors.t
 import { isRemovable, type McpServerSettings, readServers, serverNamed } from './configured-servers.ts'
 import { addToFile, homeFile, removeFromFile } from './home-file.ts'
 import { KEYS, openRecords, RECORDS } from './records.ts'
-import { firstProblem, type McpClientConfig, type McpConfig } from './settings.ts'
+import { type EditContext, firstProblem, type McpClientConfig } from './settings.ts'
 
 /** Adds a server to mcp.yaml. Throws MCP_CLIENT_INVALID if another has its name, or for a file with problems. */
 export async function addServer(
@@ -41,14 +41,6 @@ export async function forgetServer(store: Store, server: McpServerSettings, ctx:
     {},
     ctx
   )
-}
-
-/** What the list of servers is changed with. */
-export interface EditContext {
-  readonly config: Pick<McpConfig, 'clients' | 'allow_stdio_over_http'>
-  readonly store: Store
-  /** A change goes on when its caller leaves. */
-  readonly lasting: CallContext
 }
 
 /** Adds and removes servers for callers of the service, as the commands do. */

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
-import { schema } from '@svc/core'
-import type { Effect } from '@svc/core/contracts'
+import { type CallContext, schema } from '@svc/core'
+import type { Effect, Store } from '@svc/core/contracts'
 import { type Typed, typed, type ValueOf } from '@svc/plugin-kit'
 
 const seconds = (description: string) => typed.number(description, { exclusiveMinimum: 0, maximum: 86_400 })
@@ -94,6 +94,14 @@ export interface McpConfig {
   readonly clients: readonly McpClientConfig[]
   readonly recheck_s: number
   readonly allow_stdio_over_http: boolean
+}
+
+/** What the list of servers is changed with. */
+export interface EditContext {
+  readonly config: Pick<McpConfig, 'clients' | 'allow_stdio_over_http'>
+  readonly store: Store
+  /** A change goes on when its caller leaves. */
+  readonly lasting: CallContext
 }
 
 export const MCP_CONFIG = schema<McpConfig>(
