@@ -51,7 +51,7 @@ export async function startManaged(
 }
 
 /** Each request has a connection of its own, so that the workers take turns. */
-export function managedBy(url: string, token: string): Managed {
+function managedBy(url: string, token: string): Managed {
   const client = createClient(url, { keepAlive: false })
   const request = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => ({
     method,

@@ -12,7 +12,7 @@ export interface PersonAnswer {
 }
 
 /** What a question is about. */
-export type Asked = Pick<ChatQuestion, 'conversationId' | 'tool' | 'arguments' | 'question' | 'requests'>
+type Asked = Pick<ChatQuestion, 'conversationId' | 'tool' | 'arguments' | 'question' | 'requests'>
 
 interface OpenQuestion {
   readonly settle: (said: PersonAnswer) => void
