@@ -48,7 +48,8 @@ export function createModelHealth(breakers: Pick<Breakers, 'states' | 'broken'>,
   const reportJson = () => report() as unknown as Json
   return {
     failed({ selected, message }) {
-      messages.clear()
+      // calls whose end is never reported
+      if (messages.size >= MODELS) messages.clear()
       messages.set(keyOf(selected), redactText(message).slice(0, MAX_MESSAGE))
     },
     done({ selected, answered, failure, events, firstMs }) {
