@@ -61,7 +61,7 @@ const PARTS = {
   conformance: /^test\/conformance\//,
   endpoints:
     /^(plugins\/api\/(acp|agui|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
-  management: /^(plugins\/api\/(event-feed|traces|usage|webhooks)\/test|test\/management)\//,
+  management: /^(plugins\/api\/(admin-api|event-feed|traces|usage|webhooks)\/test|test\/management)\//,
   plugins:
     /^test\/plugins\/|^plugins\/admin\/plugin-manager\/test\/(set\/|(ask|author|isolated-kit|list)\.spec)|^cli\/test\/(isolated-server|plugin-commands)\.spec/,
   // several workers, crashes and reloads; `test/crash.spec.ts` and `test/cluster.spec.ts` stay in `npm test`

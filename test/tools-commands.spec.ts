@@ -53,6 +53,9 @@ describe('svc tools list', () => {
     const local = JSON.parse((await workspace.svc(['tools', 'list', '--json', '--local'])).out) as Listed
     expect(local.tools.map(tool => tool.name)).to.not.include('careful_note')
     expect((await workspace.svc(['tools', 'list'])).out).to.match(/^TOOL +CATEGORY +DESCRIPTION$/m)
+    const shown = JSON.parse((await workspace.svc(['tools', 'show', 'careful_note', '--json'])).out) as Record<string, unknown>
+    expect(shown).to.deep.include({ from, asks: true, effects: ['write'] })
+    expect(shown.schema).to.deep.include({ type: 'object', required: ['text'] })
     await server.end()
   })
 })

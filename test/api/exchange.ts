@@ -171,6 +171,8 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/traces',
   '/api/v1/usage',
   '/api/v1/limits',
+  '/api/v1/teams',
+  '/api/v1/workflows/questions',
   '/health',
   '/health/live',
   '/health/ready',
@@ -280,6 +282,9 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       '/api/v1/plugins/p',
       ...MANAGED_READ
     )
+    .concat(
+      ['mcp/servers', 'mcp/servers/m', 'mcp/servers/m/tools', 'providers/p', 'teams/t', 'tools/t'].map(path => `/api/v1/${path}`)
+    )
     .map(get)
     .concat(post('/api/v1/schedules/preview', { every_ms: 1_000 })),
   workflows: [
@@ -291,8 +296,17 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
     post('/api/v1/workflows/r/answer', { step: 's', value: true }),
     post('/api/v1/workflows/r/events', { name: 'e' }),
+    ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes'].map(what => get(`/api/v1/workflows/${what}`)),
+    post('/api/v1/workflows/validate', { text: 'name: w' }),
+    post('/api/v1/teams/t/run', { task: 'hi' }),
   ],
-  tools: [get('/tools'), get('/tools/t'), post('/tools/t/call', {})],
+  tools: [
+    get('/tools'),
+    get('/tools/t'),
+    post('/tools/t/call', {}),
+    post('/api/v1/tools/t/call', {}),
+    post('/api/v1/tools/t/answer', { request_id: 'r', question_id: 'q', allow: true }),
+  ],
   admin: [
     ...['/api/v1/profile/switch', '/api/v1/model/switch', '/api/v1/mode/switch'].map(good),
     ...['/api/v1/webhooks', '/api/v1/webhooks/w', '/api/v1/webhooks/w/deliveries', '/api/v1/doctor'].map(get),
@@ -303,6 +317,14 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/api/v1/plugins/plans', { action: 'disable', name: 'p' }),
     post('/api/v1/plugins/plans/h/apply', undefined),
     ...MANAGED_CHANGES,
+    post('/api/v1/mcp/servers', { name: 'm' }),
+    remove('/api/v1/mcp/servers/m'),
+    ...['enable', 'disable'].map(what => post(`/api/v1/mcp/servers/m/${what}`, undefined)),
+    ...['test', 'login'].map(what => post(`/api/v1/mcp/servers/m/${what}`, {})),
+    post('/api/v1/mcp/servers/m/approve', { tools: [{ name: 't', version: 'v' }] }),
+    post('/api/v1/mcp/servers/m/login/answer', { login_id: 'l', address: 'http://127.0.0.1/callback' }),
+    post('/api/v1/providers/p/test', {}),
+    { method: 'PUT', path: '/api/v1/workflows/source?workflow=w', body: { text: 'name: w' } },
   ],
 }
 
@@ -328,6 +350,9 @@ const templateOf = (path: string) =>
     .replace(/\/plugins\/p$/, '/plugins/{name}')
     .replace('/plans/h', '/plans/{hash}')
     .replace('/agui/default', '/agui/{profile}')
+    .replace('/mcp/servers/m', '/mcp/servers/{name}')
+    .replace('/providers/p', '/providers/{name}')
+    .replace('/teams/t', '/teams/{name}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 

@@ -1,6 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type Answer, type Client, createClient, type OpenStream, type Request, sendWire } from '../support/client.ts'
 import { replyOf, type SentEvent, streamProblems } from '../support/events.ts'
 import { compare, shown } from '../support/match.ts'
@@ -29,7 +29,10 @@ export async function openStage({
   const [home, cwd] = await Promise.all([newHome(), mkdtemp(join(tmpdir(), 'svc-project-'))])
   const clear = () => Promise.all([home, cwd].map(folder => rm(folder, { recursive: true, force: true })))
   try {
-    for (const [name, text] of Object.entries(files)) await writeFile(join(home, name), text)
+    for (const [name, text] of Object.entries(files)) {
+      await mkdir(dirname(join(home, name)), { recursive: true })
+      await writeFile(join(home, name), text)
+    }
     if (config) await writeFile(join(cwd, 'svc.config.json'), JSON.stringify(config))
     const service = await startService({ args, env, home, cwd })
     const client = createClient(service.url)

@@ -3,6 +3,8 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   let best: string | undefined
   let least = Math.max(1, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
+    // each missing or further letter is an edit
+    if (Math.abs(candidate.length - name.length) >= least) continue
     const d = distance(name.toLowerCase(), candidate.toLowerCase())
     if (d < least) [best, least] = [candidate, d]
   }

@@ -11,7 +11,7 @@ import type {
   ToolSpec,
 } from './provider.ts'
 import type { Json } from './store.ts'
-import type { Effect, ToolResult } from './tool.ts'
+import type { ContentPart, Effect, InputRequest, ToolResult } from './tool.ts'
 
 /** Parameters of the model, which a turn passes on. */
 export type ModelParameters = Pick<
@@ -233,7 +233,77 @@ export interface ToolAnswer {
   readonly reason?: string
   /** The content of a form. */
   readonly content?: { readonly [field: string]: Json | undefined }
+  /** The answers to input requests of a tool, by their keys: results of the protocol's methods. Only for `Chat.callTool`. */
+  readonly answers?: { readonly [key: string]: Json | undefined }
 }
+
+/** An open question to the reader of a stream. Times are Unix milliseconds. */
+export interface ChatQuestion {
+  readonly requestId: string
+  /** The id for `Chat.answer`. */
+  readonly callId: string
+  readonly conversationId: string
+  /** The id of the principal that can answer. */
+  readonly owner: string
+  readonly tool: string
+  readonly arguments: { readonly [name: string]: Json | undefined }
+  readonly question: string
+  /** What a tool of a turn wants to know, as in its `ask` event. */
+  readonly form?: Extract<TurnEvent, { type: 'ask' }>['form']
+  /** Set for a call of `Chat.callTool` whose tool requests input. */
+  readonly requests?: { readonly [key: string]: InputRequest }
+  readonly since: number
+  readonly until: number
+}
+
+/** One call of a tool outside of a turn. */
+export interface ToolCallRequest {
+  readonly tool: string
+  readonly arguments: { readonly [name: string]: Json | undefined }
+  /** Time limit in milliseconds, without waits for answers. Default: that of the tool, then `chat.tool_timeout_ms`. */
+  readonly timeoutMs?: number
+  /** A reader answers `ask` events with `Chat.answer`. Otherwise a call that needs approval is denied. */
+  readonly interactive?: boolean
+}
+
+/** Events of a tool call: `start` first, `end` last, with a `result` or an `error` just before an end. */
+export type ToolCallEvent =
+  | {
+      readonly type: 'start'
+      readonly requestId: string
+      readonly callId: string
+      readonly tool: string
+      readonly timestamp: string
+    }
+  | { readonly type: 'progress'; readonly progress: number; readonly total?: number; readonly message?: string }
+  | {
+      /** The call waits for `Chat.answer` with this question id as its `callId`. */
+      readonly type: 'ask'
+      readonly callId: string
+      readonly questionId: string
+      readonly tool: string
+      readonly arguments: { readonly [name: string]: Json | undefined }
+      readonly question: string
+      /** The input that the tool requests. Absent: the question is whether it may run. */
+      readonly requests?: { readonly [key: string]: InputRequest }
+    }
+  | {
+      readonly type: 'result'
+      readonly callId: string
+      /** False when the tool reports a failure. */
+      readonly success: boolean
+      readonly content: readonly ContentPart[]
+      readonly structured?: Json
+    }
+  | { readonly type: 'error'; readonly error: PublicError }
+  | {
+      readonly type: 'end'
+      readonly callId: string
+      readonly tool: string
+      readonly status: TurnStatus
+      readonly durationMs: number
+      readonly timestamp: string
+    }
 
 /**
  * Runs turns. Errors before the `start` event are thrown: CONVERSATION_UNKNOWN, CONVERSATION_BUSY, CONVERSATION_FULL,
@@ -250,11 +320,19 @@ export interface Chat {
   reply(turn: TurnRequest, ctx: CallContext): Promise<TurnReply>
   /** Answers an `ask` event, whichever worker runs the turn. Only the principal of the turn can. Throws QUESTION_UNKNOWN, and INVALID_VALUE for content that does not match the form; the question stays open then. */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
+  /** Open questions of all workers, the oldest first: the caller's own, with the scope `admin` all. */
+  questions(ctx: CallContext): Promise<readonly ChatQuestion[]>
+  /**
+   * Calls a tool as a turn does: with the mode of the server, the taps of `toolCall` and the limits of chat. Throws before
+   * `start`: TOOL_NOT_FOUND, INVALID_VALUE (`details: {field, reason}`: the arguments do not match, the mode does not allow the
+   * tool), FORBIDDEN (a tap or a missing reader denies the call). Errors of the tool are `error` events.
+   */
+  callTool(request: ToolCallRequest, ctx: CallContext): AsyncIterable<ToolCallEvent>
 }
 
 export const Chat = defineService<Chat, ChatHooks>('chat', {
   api: 1,
-  methods: { stream: 'stream', reply: 'call', answer: 'call' },
+  methods: { stream: 'stream', reply: 'call', answer: 'call', questions: 'call', callTool: 'stream' },
   hooks: { turn: 'waterfall', toolCall: 'bail', end: 'series' },
 })
 

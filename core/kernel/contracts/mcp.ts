@@ -58,6 +58,10 @@ export interface McpServerInfo {
   readonly callLimitMs: number
   /** The last lines of its standard error, for a local program. */
   readonly stderr?: string
+  /** Where it runs: on another machine, or here in the process sandbox or with all rights of svc. */
+  readonly runs?: 'remote' | 'sandbox' | 'all rights'
+  /** Whether `remove` can remove it: it is not in the configuration. */
+  readonly removable?: boolean
 }
 
 /** A tool as its server describes it, without hidden characters, and whether it is usable. */
@@ -77,7 +81,47 @@ export interface McpTool {
   readonly difference?: readonly string[]
   /** Removed hidden characters by place and code point (`description U+200B × 3`). */
   readonly stripped?: readonly string[]
+  /** A digest of this description, to approve what was shown. */
+  readonly version?: string
 }
+
+/** The tools of a server for a person who decides about them. */
+export interface McpInspection {
+  readonly tools: readonly McpTool[]
+  /** What was left out and why, a line each. */
+  readonly problems: readonly string[]
+  /** Why the server could not be asked now: the tools are those that it listed last. */
+  readonly failure?: McpFailure
+}
+
+/** One step of a connection test: its result, and its time in milliseconds. */
+export interface McpTestStep {
+  readonly step: 'resolve' | 'connect' | 'tls' | 'start' | 'auth' | 'handshake' | 'list' | 'call'
+  readonly ms: number
+  readonly found?: string
+  readonly error?: McpFailure
+}
+
+/** A new server: the keys of an entry of `mcp.clients`. */
+export interface McpServerEntry {
+  readonly name: string
+  readonly url?: string
+  readonly [key: string]: Json | undefined
+}
+
+/** A change of the list of servers. */
+export interface McpServersChange {
+  readonly name: string
+  /** Whether a running server has loaded the change. Otherwise it counts after the next reload. */
+  readonly applied: boolean
+  /** Why a running server could not load it. */
+  readonly problems: readonly { readonly code: string; readonly message: string }[]
+}
+
+/** A step of a login: the page to open in a browser, and then the end. */
+export type McpLoginStep =
+  | { readonly type: 'page'; readonly id: string; readonly url: string; readonly redirect: string }
+  | { readonly type: 'done' }
 
 export interface McpCallOptions {
   /** Milliseconds. Default: that of the server. */
@@ -117,10 +161,54 @@ export interface McpClients {
   approve(server: string, tools: readonly string[] | undefined, ctx: CallContext): Promise<void>
   /** Enables or disables a server permanently. Enabling also ends a quarantine. */
   setEnabled(server: string, enabled: boolean, ctx: CallContext): Promise<void>
+  /** The tools, with what was left out. `fresh` asks the server now; otherwise it is asked only if it never was. */
+  inspect(server: string, fresh: boolean, ctx: CallContext): Promise<McpInspection>
+  /**
+   * Approves these versions of tools. Throws MCP_TOOL_UNKNOWN, and PRECONDITION_FAILED if a tool has another version now: then
+   * none is approved.
+   */
+  approveVersions(
+    server: string,
+    tools: readonly { readonly name: string; readonly version: string }[],
+    ctx: CallContext
+  ): Promise<void>
+  /** Tests the connection step by step over a connection of its own; ends with the first failed step. */
+  test(
+    server: string,
+    call: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } } | undefined,
+    ctx: CallContext
+  ): AsyncIterable<McpTestStep>
+  /**
+   * Adds a server to mcp.yaml and reloads the running servers. Throws INVALID_VALUE (`details: {field, reason}`), and FORBIDDEN
+   * for a local program or a foreign environment variable, unless `mcp.allow_stdio_over_http` is true.
+   */
+  add(entry: McpServerEntry, ctx: CallContext): Promise<McpServersChange>
+  /** Removes a server from mcp.yaml, with its approvals and its login. Throws INVALID_VALUE if the configuration contains it. */
+  remove(server: string, ctx: CallContext): Promise<McpServersChange>
+  /** Logs a person in: yields the page to open, and `done` when the tokens are stored. Ends when its reader leaves. */
+  login(server: string, port: number | undefined, ctx: CallContext): AsyncIterable<McpLoginStep>
+  /**
+   * Passes the address to which the browser was sent back, if that browser runs on another machine. Throws LOGIN_UNKNOWN, also for
+   * a login of another principal.
+   */
+  answerLogin(id: string, address: string, ctx: CallContext): Promise<void>
 }
 export const McpClients = defineService<McpClients, McpClientsHooks>('mcp_clients', {
   api: 1,
-  methods: { list: 'call', tools: 'call', call: 'stream', approve: 'call', setEnabled: 'call' },
+  methods: {
+    list: 'call',
+    tools: 'call',
+    call: 'stream',
+    approve: 'call',
+    setEnabled: 'call',
+    inspect: 'call',
+    approveVersions: 'call',
+    test: 'stream',
+    add: 'call',
+    remove: 'call',
+    login: 'stream',
+    answerLogin: 'call',
+  },
   hooks: { changed: 'series' },
 })
 

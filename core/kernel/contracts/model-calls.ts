@@ -196,10 +196,45 @@ export const ModelCalls = defineService<ModelCalls, ModelCallHooks>('model_calls
   hooks: { modelCall: 'bail', modelFailed: 'bail', modelDone: 'series' },
 })
 
+/** Prices per million tokens. */
+export interface ModelPrice {
+  readonly input: number
+  readonly output: number
+  readonly cachedInput?: number
+  readonly cacheWrite?: number
+}
+
 /** Prices of models, by the configuration. */
 export interface Prices {
+  price(model: ModelRef, ctx: CallContext): Promise<ModelPrice | undefined>
   /** The cost of a call in the currency of the prices; `undefined` for a model without a price. */
   cost(model: ModelRef, usage: Usage, ctx: CallContext): Promise<number | undefined>
   currency(ctx: CallContext): Promise<string>
 }
-export const Prices = defineService<Prices>('prices', { api: 1, methods: { cost: 'call', currency: 'call' } })
+export const Prices = defineService<Prices>('prices', { api: 1, methods: { price: 'call', cost: 'call', currency: 'call' } })
+
+/** How a model has answered, in all workers since their start. Times are Unix milliseconds. */
+export interface ModelState extends ModelRef {
+  /** The least favourable state in any worker: each worker has its own breaker. */
+  readonly breaker: 'closed' | 'half_open' | 'open'
+  /** Number of running workers in which it is open. */
+  readonly openIn: number
+  /** When the first of these workers tries it again. */
+  readonly retryAt?: number
+  readonly calls: number
+  readonly failures: number
+  /** Milliseconds to the first event of an answer. */
+  readonly firstMs?: { readonly last: number; readonly mean: number }
+  readonly lastError?: {
+    readonly kind: ModelFailure['kind']
+    readonly message: string
+    readonly upstreamStatus?: number
+    readonly at: number
+  }
+}
+
+/** The health of models that have been called. At most a few hundred: callers can invent names. */
+export interface ModelHealth {
+  states(ctx: CallContext): Promise<readonly ModelState[]>
+}
+export const ModelHealth = defineService<ModelHealth>('model_health', { api: 1, methods: { states: 'call' } })

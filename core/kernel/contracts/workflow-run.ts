@@ -9,8 +9,9 @@ export interface WorkflowProblem {
   readonly message: string
   /** The place: `nodes.fetch.next`; empty for the whole. */
   readonly path: string
-  /** The line from 1, for text. */
+  /** The line and the column from 1, for text. */
   readonly line?: number
+  readonly column?: number
   readonly hint?: string
 }
 
@@ -135,6 +136,37 @@ export interface RunQuery {
   readonly cursor?: string
 }
 
+/** The text of a workflow. */
+export interface WorkflowText {
+  readonly info: WorkflowInfo
+  /** Absent for code. The definition of a plugin is written as JSON. */
+  readonly text?: string
+  readonly format: 'yaml' | 'json' | 'code'
+  /** A digest of the text: a change must name it. */
+  readonly version: string
+  /** Whether `save` can replace it. */
+  readonly writable: boolean
+}
+
+/** A text to save. */
+export interface WorkflowSave {
+  /** The name of the workflow, which is that of its file. */
+  readonly workflow: string
+  /** YAML or JSON without problems. */
+  readonly text: string
+  /** The version that it replaces; `any` for any file, `new` for a workflow without one. */
+  readonly replaces: string
+}
+
+/** A question of a run to a person. Times are Unix milliseconds. */
+export interface RunQuestion {
+  readonly run: string
+  readonly workflow: string
+  /** The id of the principal that started the run. */
+  readonly owner: string
+  readonly waiting: Waiting & { readonly ask: Question }
+}
+
 /** A workflow definition to check. */
 export interface WorkflowSource {
   /** YAML or JSON. */
@@ -155,6 +187,18 @@ export interface Workflows {
   show(workflow: string, ctx: CallContext): Promise<{ readonly info: WorkflowInfo; readonly definition: WorkflowDefinition }>
   /** All problems of a text, with lines. */
   validate(source: WorkflowSource, ctx: CallContext): Promise<readonly WorkflowProblem[]>
+  /** The text by name or path. */
+  source(workflow: string, ctx: CallContext): Promise<WorkflowText>
+  /**
+   * Writes a text into a workflow root: over the file of this name, else into `<svc home>/workflows`. Throws INVALID_VALUE (a name
+   * that is not allowed), WORKFLOW_INVALID, FORBIDDEN (code, links), PRECONDITION_FAILED if the file has another version.
+   */
+  save(change: WorkflowSave, ctx: CallContext): Promise<WorkflowText>
+  /** Open questions of runs, the newest first: the caller's own, with the scope `admin` all. */
+  questions(
+    query: { readonly limit: number; readonly cursor?: string },
+    ctx: CallContext
+  ): Promise<{ readonly questions: readonly RunQuestion[]; readonly next?: string }>
   /** Starts a run. When it resolves, the run is stored and continues even if the caller exits. */
   start(request: RunRequest, ctx: CallContext): Promise<Run>
   /**
@@ -187,6 +231,9 @@ export const Workflows = defineService<Workflows>('workflows', {
     list: 'call',
     show: 'call',
     validate: 'call',
+    source: 'call',
+    save: 'call',
+    questions: 'call',
     start: 'call',
     settled: 'call',
     get: 'call',

@@ -6,13 +6,29 @@ import { codeOf, isTree, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import type { Document } from 'yaml'
 
+/** SQLite: another connection has the lock. */
+const BUSY = 5
+const LOOK_MS = 15
+
 /**
- * Locks a file against other processes, through SQLite, because Node has no lock of the operating system. The lock ends with its
- * process. `waitMs` limits the wait for another holder. Throws the error of SQLite, with `errcode`.
+ * Locks a file against other processes, and other holders in this one, through SQLite, because Node has no lock of the operating
+ * system. The lock ends with its process. `waitMs` limits the wait for another holder. Throws the error of SQLite, with `errcode`.
  */
 export async function holdFile(file: string, waitMs: number): Promise<Disposable> {
+  // SQLite waits without returning to the event loop: a holder in this process could never release its lock
+  for (const until = performance.now() + waitMs; ; ) {
+    try {
+      return await tryHold(file)
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== BUSY || performance.now() >= until) throw error
+      await sleep(LOOK_MS)
+    }
+  }
+}
+
+async function tryHold(file: string): Promise<Disposable> {
   const { DatabaseSync } = await import('node:sqlite')
-  const lock = new DatabaseSync(file, { timeout: waitMs })
+  const lock = new DatabaseSync(file, { timeout: 0 })
   try {
     // nothing is written, so it needs no journal file
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
@@ -23,12 +39,12 @@ export async function holdFile(file: string, waitMs: number): Promise<Disposable
   }
 }
 
-/** Replaces a file in one step, so that no reader sees a part of the text. Only the owner of the new file can read it. */
-export async function replaceFile(file: string, text: string): Promise<void> {
+/** Replaces a file in one step, so that no reader sees a part of the text. By default only the owner of the new file can read it. */
+export async function replaceFile(file: string, text: string, mode = 0o600): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   const next = `${file}.${randomUUID()}`
   try {
-    await using handle = await open(next, 'wx', 0o600)
+    await using handle = await open(next, 'wx', mode)
     await handle.writeFile(text)
     await handle.sync()
     await rename(next, file)
@@ -75,8 +91,6 @@ export interface YamlChange {
 
 /** Milliseconds to wait for another process that changes the file. */
 const WAIT_MS = 10_000
-const BETWEEN_MS = 15
-const SQLITE_BUSY = 5
 
 /**
  * Changes keys of a YAML file under a lock and replaces it in one step. Comments and other keys stay. Throws PRECONDITION_FAILED
@@ -109,15 +123,13 @@ async function changeNow(file: string, { ifVersion, first = '', values, accept }
   return await readVersioned(file)
 }
 
-/** SQLite waits synchronously, which would stop all requests of this process, the one that holds the lock included. */
+/** Throws UNAVAILABLE while another process holds the lock. */
 async function lockPatiently(file: string): Promise<Disposable> {
-  for (const end = performance.now() + WAIT_MS; ; await sleep(BETWEEN_MS))
-    try {
-      return await holdFile(file, 0)
-    } catch (error) {
-      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error
-      if (performance.now() > end) throw fileBusy()
-    }
+  try {
+    return await holdFile(file, WAIT_MS)
+  } catch (error) {
+    throw (error as { errcode?: number }).errcode === BUSY ? fileBusy() : error
+  }
 }
 
 const fileBusy = () =>

@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { changeYaml, holdFile, readVersioned, replaceFile } from '@svc/runtime/home-files'
 import { expect } from 'chai'
 
@@ -27,6 +28,20 @@ describe('a file of the home', () => {
     expect(await holdFile(file, 10).catch((error: { errcode?: number }) => error.errcode)).to.equal(BUSY)
     first[Symbol.dispose]()
     using _second = await holdFile(file, 0)
+  })
+
+  it('is held by one after the other in one process, which does not stand still meanwhile', async () => {
+    const file = join(folder, 'b.lock')
+    let holders = 0
+    const most: number[] = []
+    const hold = async () => {
+      using _held = await holdFile(file, 10_000)
+      most.push(++holders)
+      await setTimeout(5)
+      holders--
+    }
+    await Promise.all(Array.from({ length: 10 }, hold))
+    expect(most).to.deep.equal(Array.from({ length: 10 }, () => 1))
   })
 })
 

@@ -26,7 +26,7 @@ export const assessTools = (tools: readonly ListedTool[], pins: Pins, rules: Too
 function assess(tool: ListedTool, pins: Pins, rules: ToolRules): McpTool {
   const pinned = pinOf(pins, tool.name)
   const { hash, stripped, paramHeaders: _headers, ...words } = tool
-  const plain = { ...words, ...(stripped.length > 0 ? { stripped } : {}) } as Omit<McpTool, 'status'>
+  const plain = { ...words, version: hash, ...(stripped.length > 0 ? { stripped } : {}) } as Omit<McpTool, 'status'>
   if (!isWanted(tool.name, rules)) return { ...plain, status: 'hidden' }
   if (pinned === undefined && isFull(sizeOf(pins))) return { ...plain, status: 'changed', difference: [NOT_PINNED] }
   if (pinned === undefined || pinned.hash === hash) return { ...plain, status: 'good' }

@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { Tool, ToolResult } from '@svc/core/contracts'
+import type { Mode, Tool, ToolResult } from '@svc/core/contracts'
 
 /** A tool whose `call` names the type of its arguments. */
 export interface TypedTool<A> extends Omit<Tool, 'call'> {
@@ -34,6 +34,10 @@ export const objectOf = <P extends Readonly<Record<string, object>>>(
   required: Object.keys(properties).filter(name => !optional.includes(name)),
   additionalProperties: false,
 })
+
+/** Whether a mode allows a tool: by the effects of the tool, and by its list of modes. A mode that is not registered has no limits. */
+export const modeAllows = (name: string, mode: Mode | undefined, { effects, modes }: Tool): boolean =>
+  (!modes || modes.includes(name)) && (!mode || effects.every(effect => mode.effects.includes(effect)))
 
 /** Text without its hidden characters, and the removed characters. */
 export interface Stripped {

@@ -1,6 +1,7 @@
 import { isTree, type JsonSchema, pathOf } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
 import type { ValueSchema, ValueProblem } from './schemas.ts'
+import type { TextPlace } from './yaml.ts'
 
 /** Kinds of names that definitions can use besides their own nodes. */
 export type NameKind = 'tool' | 'profile' | 'mode' | 'team' | 'workflow'
@@ -51,21 +52,23 @@ const MAX_NOTE_LENGTH = 500
 
 /** Collects problems. */
 export class Notes {
-  readonly #lineOf: ((keys: readonly string[]) => number) | undefined
+  readonly #placeOf: ((keys: readonly string[]) => TextPlace) | undefined
   readonly #problems: WorkflowProblem[] = []
   #more = 0
 
-  constructor(lineOf?: (keys: readonly string[]) => number) {
-    this.#lineOf = lineOf
+  constructor(placeOf?: (keys: readonly string[]) => TextPlace) {
+    this.#placeOf = placeOf
   }
 
   add(keys: readonly string[], message: string, hint?: string): void {
     this.note({ keys, message, ...(hint === undefined ? {} : { hint }) })
   }
 
-  note({ keys, message, hint, line = this.#lineOf?.(keys) }: ValueProblem & { readonly line?: number }): void {
+  note({ keys, message, hint, ...given }: ValueProblem & Partial<TextPlace>): void {
     if (this.#problems.length >= MAX_NOTES) return void (this.#more += 1)
-    const about = { ...(line === undefined ? {} : { line }), ...(hint === undefined ? {} : { hint: cut(hint) }) }
+    const { line, column } = given.line === undefined ? (this.#placeOf?.(keys) ?? {}) : given
+    const place = line === undefined || column === undefined ? {} : { line, column }
+    const about = { ...place, ...(hint === undefined ? {} : { hint: cut(hint) }) }
     this.#problems.push({ message: cut(message), path: pathOf(keys), ...about })
   }
 

@@ -22,6 +22,6 @@ export {
   problemsOf,
   readDefinition,
 } from './problems.ts'
-export { workflowSchema } from './shape.ts'
+export { WORKFLOW_NAME, workflowSchema } from './shape.ts'
 export { drawSvg } from './draw-svg.ts'
-export { drawTerminal, type GraphState, stateOf } from './drawing.ts'
+export { type DrawnNode, drawnNodes, drawTerminal, type GraphState, stateOf } from './drawing.ts'

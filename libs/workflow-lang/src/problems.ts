@@ -21,7 +21,7 @@ export interface Definition {
  */
 export function readDefinition(text: string, file: string, context: DefinitionContext): Definition {
   const read = readYaml(text)
-  const notes = new Notes(read.lineOf)
+  const notes = new Notes(read.placeOf)
   for (const problem of read.problems) notes.note(problem)
   if (read.problems.length === 0 || isTree(read.value)) check(read.value, context, notes)
   if (read.problems.length === 0 && isTree(read.value)) checkName(read.value.name, file, notes)

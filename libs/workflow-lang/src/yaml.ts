@@ -2,22 +2,30 @@ import type { Alias, Node, YAMLMap } from 'yaml'
 import { yaml } from './late.ts'
 import type { ValueProblem } from './schemas.ts'
 
-/** Parsed YAML, with the lines of its parts. */
+/** A place in a text; line and column count from 1. */
+export interface TextPlace {
+  readonly line: number
+  readonly column: number
+}
+
+/** Parsed YAML, with the places of its parts. */
 export interface Read {
   /** Undefined if the text cannot be parsed. */
   readonly value: unknown
-  readonly problems: readonly (ValueProblem & { readonly line: number })[]
-  /** The line of a value, or of its nearest parent; counted from 1. */
-  readonly lineOf: (keys: readonly string[]) => number
+  readonly problems: readonly (ValueProblem & TextPlace)[]
+  /** The place of a value, or of its nearest parent. */
+  readonly placeOf: (keys: readonly string[]) => TextPlace
 }
 
 /** Limits: bytes of the text, number of values, and nesting. */
 const [LONGEST, MOST, DEEPEST] = [1_048_576, 200_000, 100]
 
+const START: TextPlace = { line: 1, column: 1 }
+
 /** Parses YAML 1.2, which includes JSON. */
 export function readYaml(text: string): Read {
   const refused = refusal(text)
-  if (refused) return { value: undefined, problems: [{ keys: [], line: 1, ...refused }], lineOf: () => 1 }
+  if (refused) return { value: undefined, problems: [{ keys: [], ...START, ...refused }], placeOf: () => START }
   const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   const document = parseDocument(text, {
@@ -27,15 +35,19 @@ export function readYaml(text: string): Read {
     prettyErrors: false,
     stringKeys: false,
   })
-  const lineAt = (offset: number) => lines.linePos(offset).line
-  const reader = new Reader(lineAt)
+  const placeAt = (offset: number): TextPlace => {
+    const { line, col } = lines.linePos(offset)
+    // an empty text has no lines
+    return line === 0 ? START : { line, column: col }
+  }
+  const reader = new Reader(placeAt)
   const value = document.contents ? reader.read(document.contents, [], 0) : undefined
   const syntax = [...document.errors, ...document.warnings].map(({ message, pos }) => ({
     keys: [],
     message,
-    line: lineAt(pos[0]),
+    ...placeAt(pos[0]),
   }))
-  return { value, problems: [...syntax, ...reader.problems], lineOf: keys => lineAt(reader.offsetOf(value, keys)) }
+  return { value, problems: [...syntax, ...reader.problems], placeOf: keys => placeAt(reader.offsetOf(value, keys)) }
 }
 
 /** Detects deep nesting, because the parser takes quadratic time in the depth. */
@@ -56,14 +68,14 @@ function refusal(text: string): { readonly message: string; readonly hint: strin
 
 /** Converts the nodes of the parser to plain data. */
 class Reader {
-  readonly problems: (ValueProblem & { readonly line: number })[] = []
-  readonly #lineAt: (offset: number) => number
+  readonly problems: (ValueProblem & TextPlace)[] = []
+  readonly #placeAt: (offset: number) => TextPlace
   readonly #offsets = new WeakMap<object, ReadonlyMap<string, number>>()
   readonly #anchors = new Map<string, Node>()
   #count = 0
 
-  constructor(lineAt: (offset: number) => number) {
-    this.#lineAt = lineAt
+  constructor(placeAt: (offset: number) => TextPlace) {
+    this.#placeAt = placeAt
   }
 
   read(node: unknown, keys: readonly string[], depth: number): unknown {
@@ -127,7 +139,7 @@ class Reader {
   }
 
   #problem(keys: readonly string[], node: unknown, message: string) {
-    this.problems.push({ keys, message, line: this.#lineAt(offsetOf(node)) })
+    this.problems.push({ keys, message, ...this.#placeAt(offsetOf(node)) })
   }
 
   offsetOf(value: unknown, keys: readonly string[]): number {

@@ -4,11 +4,14 @@ import {
   ModelCalls,
   Checks,
   MetricSources,
+  ModelHealth,
+  Peers,
   ProviderBreakerClosed,
   ProviderBreakerOpened,
   Providers,
 } from '@svc/core/contracts'
 import { createBreakers, createOutcomes } from './breakers.ts'
+import { createModelHealth } from './model-health.ts'
 import { createCandidates, createTurns, createPolicy, POLICY_CONFIG, createCheck, createPolicyCounts } from './policy.ts'
 
 /** Runs after the taps that can answer the call themselves, such as the cache. */
@@ -19,7 +22,9 @@ export default definePlugin({
   section: 'chat.policy',
   config: POLICY_CONFIG,
   requires: { events: Events, providers: Providers },
-  setup(scope, { events, providers }) {
+  optional: { peers: Peers },
+  provides: ModelHealth,
+  setup(scope, { events, providers, peers }) {
     const { config } = scope
     const random = Math.random
     const lasting = systemContext(scope.signal, 'chat-policy')
@@ -36,10 +41,20 @@ export default definePlugin({
     const candidates = createCandidates({ breakers, turns, providers, random })
     const policy = createPolicy({ config, breakers, candidates, outcomes, counts, random })
     scope.tap(ModelCalls.hooks.modelCall, policy.called, { stage: LAST })
-    scope.tap(ModelCalls.hooks.modelFailed, policy.failed)
-    scope.tap(ModelCalls.hooks.modelDone, outcomes.done)
+    const health = createModelHealth(breakers, peers)
+    scope.tap(ModelCalls.hooks.modelFailed, call => {
+      health.failed(call)
+      return policy.failed(call)
+    })
+    scope.tap(ModelCalls.hooks.modelDone, done => {
+      outcomes.done(done)
+      health.done(done)
+    })
+    scope.tap(Peers.hooks.metrics, health.own)
+    scope.tap(Peers.hooks.inherit, health.inherit)
     scope.tap(Chat.hooks.end, turns.ended)
     scope.add(Checks, 'models', createCheck(breakers))
     scope.add(MetricSources, 'chat-policy', { read: async () => counts.read(breakers.states()) })
+    return health.service
   },
 })

@@ -33,6 +33,7 @@ import {
   type TurnHow,
 } from './turn.ts'
 import { createToolLists, offeredTools } from './tool-list.ts'
+import { callTool } from './tool-call.ts'
 import { mayUseTools, runTools } from './tools.ts'
 
 /** Runs turns. `reply` collects the same events that `stream` yields. */
@@ -45,6 +46,8 @@ export function createChat(parts: ChatDependencies): Chat {
     stream: (request, ctx) => runTurn(services, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
     reply: (request, ctx) => gather(runTurn(services, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),
     answer: (answer, ctx) => services.questions.answer(answer, ctx),
+    questions: ctx => services.questions.open(ctx),
+    callTool: (request, ctx) => callTool(services, request, ctx),
   }
 }
 

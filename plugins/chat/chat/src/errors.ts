@@ -21,6 +21,19 @@ export const toolForbidden = (tool: string, mode: string, allowed: readonly stri
     hint: 'Omit the tool, or switch to another mode',
   })
 
+export const toolMissing = (tool: string) => svcError('TOOL_NOT_FOUND', `there is no tool "${clip(tool)}"`)
+
+/** A plugin, a person or a missing reader denies a call outside of a turn. */
+export const callDenied = (tool: string, reason: string) =>
+  svcError('FORBIDDEN', `the call of the tool "${clip(tool)}" is not allowed: ${reason.slice(0, 1_000)}`, {
+    details: { tool: clip(tool), reason: reason.slice(0, 1_000) },
+  })
+
+export const toolLate = (tool: string, limitMs: number) =>
+  svcError('TIMEOUT', `the tool "${clip(tool)}" did not finish within ${limitMs / 1000} s`, {
+    details: { tool: clip(tool), timeout_ms: limitMs },
+  })
+
 /** The text is the same for an unknown question and for a question of another principal. */
 export const questionUnknown = ({ requestId, callId }: { requestId: string; callId: string }) =>
   svcError('QUESTION_UNKNOWN', 'no open question has this request id and call id', {

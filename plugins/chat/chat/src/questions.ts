@@ -1,28 +1,48 @@
 import { type CallContext, withTimeout } from '@svc/core'
-import type { Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
+import type { ChatQuestion, Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
+import { boundedJson, definedOf } from '@svc/plugin-kit'
 import { invalid, questionUnknown } from './errors.ts'
 
 /** The answer of a user to a question. */
 export interface PersonAnswer {
   readonly allow: boolean
   readonly reason?: string
-  readonly content?: Exclude<ToolAnswer['content'], undefined>
+  /** The content of a form. */
+  readonly content?: ToolAnswer['content']
+  /** The answers to input requests of a tool. */
+  readonly answers?: ToolAnswer['answers']
 }
 
 /** Returns what is wrong with an answer; empty if it fits the question. */
 export type AnswerCheck = (answer: PersonAnswer) => readonly string[]
 
+/** What a question is about. */
+type Asked = Pick<ChatQuestion, 'conversationId' | 'tool' | 'arguments' | 'question' | 'form' | 'requests'>
+
+interface OpenQuestion {
+  readonly settle: (said: PersonAnswer) => void
+  readonly check: AnswerCheck | undefined
+  readonly shown: ChatQuestion
+}
+
 /** Questions to the user who reads a stream. The answer can arrive at another worker. */
 export interface Questions {
   /** Waits for the answer; `undefined` after the time limit. Throws the abort reason of `ctx.signal`. */
-  ask(callId: string, waitMs: number, ctx: CallContext, check?: AnswerCheck): Promise<PersonAnswer | undefined>
-  /** Passes the answer to the waiting turn. Throws QUESTION_UNKNOWN if no turn of this principal waits for it, and INVALID_VALUE if it does not fit. */
+  ask(callId: string, waitMs: number, about: Asked, ctx: CallContext, check?: AnswerCheck): Promise<PersonAnswer | undefined>
+  /** Open questions of all workers that the caller can see. */
+  open(ctx: CallContext): Promise<readonly ChatQuestion[]>
+  /**
+   * Passes the answer to the waiting turn. Throws QUESTION_UNKNOWN if no turn of this principal waits for it, and INVALID_VALUE if
+   * it does not fit.
+   */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
   /** For a tap of `Peers.hooks.message`. */
   readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
 
 const ANSWER = 'chat.answer'
+const LIST = 'chat.questions'
+const LISTED = 'chat.questions.open'
 const TAKEN = 'chat.answer.taken'
 const REASON = 1_000
 
@@ -42,17 +62,13 @@ interface Taken {
 // only this file, in this process or in another worker, sends messages under these topics
 const messageAs = <T>(message: Json) => message as unknown as T
 
-interface OpenQuestion {
-  readonly settle: (said: PersonAnswer) => void
-  readonly check: AnswerCheck | undefined
-}
-
 /** The key contains the principal: only the principal of the turn can answer. */
 const keyOf = (requestId: string, callId: string, { principal }: CallContext) => JSON.stringify([principal.id, requestId, callId])
 
 /** A broadcast returns no result. So the worker that takes the answer broadcasts TAKEN before its handler returns. */
 export function createQuestions(peers: Peers | undefined): Questions {
   const open = new Map<string, OpenQuestion>()
+  const lists = createLists(peers, () => [...open.values()].slice(0, MAX_LISTED).map(({ shown }) => shown))
   /** Answers on their way to other workers, with the problems that one of them has found. */
   const posts = new Map<string, readonly string[] | undefined>()
   /** Returns the problems of an answer; undefined if no question of this worker waits for it. */
@@ -69,40 +85,40 @@ export function createQuestions(peers: Peers | undefined): Questions {
   const post = async (among: Peers, posted: string, key: string, said: PersonAnswer, ctx: CallContext) => {
     posts.set(posted, undefined)
     try {
-      await among.broadcast(ANSWER, { posted, key, said: { ...said } }, ctx)
+      await among.broadcast(ANSWER, { posted, key, said: said as unknown as Json }, ctx)
       return posts.get(posted)
     } finally {
       posts.delete(posted)
     }
   }
   return {
-    async ask(callId, waitMs, ctx, check) {
+    async ask(callId, waitMs, about, ctx, check) {
       const key = keyOf(ctx.requestId, callId, ctx)
       if (open.has(key)) return { allow: false, reason: 'another question with the same id is open' }
       const { promise, resolve } = Promise.withResolvers<PersonAnswer>()
-      const question = { settle: resolve, check }
-      open.set(key, question)
+      const [since, owner] = [Date.now(), ctx.principal.id]
+      const times = { since, until: since + waitMs }
+      const shown = { ...about, arguments: shownArguments(about.arguments), requestId: ctx.requestId, callId, owner, ...times }
+      open.set(key, { settle: resolve, check, shown })
       try {
         return await withTimeout(waitMs, () => promise, { signal: ctx.signal, late: () => NO_ANSWER })
       } catch (error) {
         if (error === NO_ANSWER) return undefined
         throw error
       } finally {
-        if (open.get(key) === question) open.delete(key)
+        if (open.get(key)?.settle === resolve) open.delete(key)
       }
     },
-    async answer({ requestId, callId, allow, reason, content }, ctx) {
+    async answer({ requestId, callId, allow, reason, content, answers }, ctx) {
       const key = keyOf(requestId, callId, ctx)
-      const said = {
-        allow,
-        ...(reason === undefined ? {} : { reason: reason.slice(0, REASON) }),
-        ...(content === undefined ? {} : { content }),
-      }
+      const said = { allow, ...definedOf({ reason: reason?.slice(0, REASON), content, answers }) }
       const problems = take(key, said) ?? (peers && (await post(peers, crypto.randomUUID(), key, said, ctx)))
       if (problems === undefined) throw questionUnknown({ requestId, callId })
       if (problems.length > 0) throw invalid('content', problems.join('; '))
     },
+    open: ctx => lists.read(ctx),
     async onPeerMessage({ topic, message }, ctx) {
+      await lists.onPeerMessage({ topic, message }, ctx)
       if (topic === TAKEN) {
         const { posted, problems } = messageAs<Taken>(message)
         if (posts.has(posted)) posts.set(posted, problems)
@@ -114,5 +130,44 @@ export function createQuestions(peers: Peers | undefined): Questions {
     },
   }
 }
+
+/** Lists the questions of all workers. Each broadcasts its own before its handler returns. */
+function createLists(peers: Peers | undefined, own: () => ChatQuestion[]) {
+  const reading = new Map<string, ChatQuestion[]>()
+  const gather = async (among: Peers, ctx: CallContext) => {
+    const asked = crypto.randomUUID()
+    const found: ChatQuestion[] = []
+    reading.set(asked, found)
+    try {
+      await among.broadcast(LIST, asked, ctx)
+      return found
+    } finally {
+      reading.delete(asked)
+    }
+  }
+  return {
+    async read(ctx: CallContext): Promise<readonly ChatQuestion[]> {
+      const all = peers ? await gather(peers, ctx) : own()
+      const { id, scopes } = ctx.principal
+      const seesAll = scopes.includes('admin') || scopes.includes('*')
+      return all.filter(({ owner }) => seesAll || owner === id).toSorted((a, b) => a.since - b.since)
+    },
+    async onPeerMessage({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> {
+      const questions = topic === LIST ? own() : []
+      if (questions.length > 0) await peers?.broadcast(LISTED, { asked: message, questions: questions as unknown as Json }, ctx)
+      if (topic !== LISTED) return
+      // only this file sends these messages
+      const listed = message as unknown as { readonly asked: string; readonly questions: ChatQuestion[] }
+      reading.get(listed.asked)?.push(...listed.questions)
+    },
+  }
+}
+
+/** Limits of the list of a worker. */
+const MAX_LISTED = 200
+const MAX_ARGUMENTS = 10_000
+
+const shownArguments = (args: Asked['arguments']): Asked['arguments'] =>
+  boundedJson(args, MAX_ARGUMENTS) === undefined ? { '…': `left out: more than ${MAX_ARGUMENTS} characters` } : args
 
 const NO_ANSWER = new Error('no answer in time')

@@ -129,8 +129,9 @@ async function* runAsking(
   let questionAdded = Promise.withResolvers<void>()
   const ask: Ask = (call, args, question, form) => {
     const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
-    const answer = services.questions.ask(call.id, waitMs, callContext, form?.check)
     const shown = form ? { form: form.shown } : {}
+    const about = { conversationId: turn.open.conversationId, tool: call.tool, arguments: args, question, ...shown }
+    const answer = services.questions.ask(call.id, waitMs, about, callContext, form?.check)
     questions.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question, ...shown })
     questionAdded.resolve()
     return answer
@@ -172,6 +173,9 @@ interface ToolOutcome {
 
 /** Asks the person who reads the stream; returns `undefined` without an answer in time. */
 type AskPerson = (args: Arguments, question: string, form?: QuestionForm) => Promise<PersonAnswer | undefined>
+
+/** The call that a plugin allows or denies. */
+export type VerdictOptions = Pick<ToolUseOptions, 'part' | 'conversationId' | 'mode' | 'verdict' | 'log'>
 
 interface ToolUseOptions {
   readonly tool: Tool | undefined
@@ -235,7 +239,7 @@ async function permitted(parts: ToolUseOptions, ctx: CallContext): Promise<Permi
   if (verdict?.verdict === 'answer') return instead(verdict.result)
   const given = verdict?.verdict === 'change' ? verdict.arguments : args
   const problem = await argumentProblem(part.tool, tool, given, parts.log)
-  if (problem !== undefined) return refused(problem, given)
+  if (problem !== undefined) return refused(problem.text, given)
   const question = questionOf(part.tool, tool, verdict)
   const denied = question === undefined ? undefined : await deniedBy(parts, given, question)
   if (denied !== undefined) return refused(`Not allowed: ${denied}`, given)
@@ -243,7 +247,11 @@ async function permitted(parts: ToolUseOptions, ctx: CallContext): Promise<Permi
 }
 
 /** A failing tap denies the call. */
-async function verdictOn({ category, effects }: Tool, parts: ToolUseOptions, ctx: CallContext): Promise<ToolVerdict | undefined> {
+export async function verdictOn(
+  { category, effects }: Tool,
+  parts: VerdictOptions,
+  ctx: CallContext
+): Promise<ToolVerdict | undefined> {
   const { part, conversationId, mode } = parts
   const about = { conversationId, mode, tool: part.tool, callId: part.id, arguments: part.arguments, category, effects }
   try {
@@ -256,7 +264,7 @@ async function verdictOn({ category, effects }: Tool, parts: ToolUseOptions, ctx
 }
 
 /** The question for the user. A plugin that allows the call answers it in place of the user. */
-function questionOf(name: string, tool: Tool, verdict: ToolVerdict | undefined): string | undefined {
+export function questionOf(name: string, tool: Tool, verdict: ToolVerdict | undefined): string | undefined {
   if (verdict?.verdict === 'ask') return verdict.question
   return tool.asks && verdict?.verdict !== 'allow' ? `May the tool "${name}" run?` : undefined
 }
@@ -328,7 +336,7 @@ async function bounded(
 const NO_MESSAGE = 'The tool failed without an error message.'
 
 /** A tool can throw any value, even an object whose getters throw. */
-function errorText(error: unknown): string {
+export function errorText(error: unknown): string {
   try {
     const { message, hint } = (typeof error === 'string' ? { message: error } : Object(error)) as {
       message?: unknown
@@ -341,7 +349,7 @@ function errorText(error: unknown): string {
   }
 }
 
-type Arguments = ToolCallPart['arguments']
+export type Arguments = ToolCallPart['arguments']
 
 const checks = new WeakMap<Tool, Promise<ParametersCheck>>()
 /** Tools whose broken schema is already logged. */
@@ -350,21 +358,33 @@ const broken = new WeakSet<Tool>()
 const SMALL = 10_000
 const MAX_PROBLEMS = 10
 
-/** Describes the problems of the arguments to the model; `undefined` for valid arguments. */
-async function argumentProblem(name: string, tool: Tool, args: Arguments, log: Log): Promise<string | undefined> {
+/** Why arguments cannot be used: for the model, and the path of the first problem. */
+export interface ArgumentProblem {
+  readonly text: string
+  readonly field: string
+}
+
+/** Describes the problems of the arguments; `undefined` for valid arguments. */
+export async function argumentProblem(name: string, tool: Tool, args: Arguments, log: Log): Promise<ArgumentProblem | undefined> {
+  const problem = (text: string, field = 'arguments') => ({ text, field })
   try {
     const { check } = await checkOf(name, tool, log)
     // the check fills in defaults; the arguments of the call must not change
     const problems = check(structuredClone(args), isWithin(args, SMALL) ? 'all' : 'first')
     if (problems.length === 0) return undefined
-    return `The arguments are invalid: ${problems.slice(0, MAX_PROBLEMS).map(problemText).join('; ')}. Fix them and call again.`
+    const shown = problems.slice(0, MAX_PROBLEMS).map(problemText).join('; ')
+    return problem(`The arguments are invalid: ${shown}. Fix them and call again.`, fieldOf(problems[0]!))
   } catch (error) {
-    if (error instanceof RangeError) return 'The arguments are nested too deeply.'
-    if (codeOf(error) === 'ARGUMENTS_TOO_LONG') return `The arguments are invalid: ${messageOf(error)}.`
+    if (error instanceof RangeError) return problem('The arguments are nested too deeply.')
+    if (codeOf(error) === 'ARGUMENTS_TOO_LONG') return problem(`The arguments are invalid: ${messageOf(error)}.`)
     if (!broken.has(tool))
       log.error({ err: error, tool: name }, 'the parameters of a tool are not a valid JSON Schema; the tool cannot be called')
     broken.add(tool)
-    return `The tool "${name}" is broken and cannot be called: its parameters are not a valid JSON Schema (${messageOf(error).slice(0, 200)}).`
+    const why = messageOf(error).slice(0, 200)
+    return problem(
+      `The tool "${name}" is broken and cannot be called: its parameters are not a valid JSON Schema (${why}).`,
+      'name'
+    )
   }
 }
 
@@ -381,10 +401,12 @@ async function madeFor(name: string, tool: Tool, log: Log): Promise<ParametersCh
   return made
 }
 
+const fieldOf = ({ path }: SchemaProblem) => (path === '' ? 'arguments' : `arguments.${path.slice(0, 200)}`)
+
 const problemText = ({ path, message }: SchemaProblem) => `${(path || 'the value').slice(0, 200)} ${message.slice(0, 500)}`
 
 /** Checks the result of a tool, which is untrusted, and cuts it to `limit` characters. Throws TypeError for an invalid result. */
-function boundedResult(answer: unknown, limit: number): ToolResult {
+export function boundedResult(answer: unknown, limit: number): ToolResult {
   const { content, structured, isError } = (answer ?? {}) as Partial<ToolResult>
   if (!Array.isArray(content) || !content.slice(0, CONTENT_PARTS).every(isPart))
     throw new TypeError('the tool did not return { content: [{ type: "text", text }] }')

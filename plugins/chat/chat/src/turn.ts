@@ -51,7 +51,7 @@ export interface ChatDependencies {
   readonly modelCalls: ModelCalls
   readonly tools: SlotView<Tool>
   readonly modes: SlotView<Mode>
-  readonly questions: Pick<Questions, 'ask' | 'answer'>
+  readonly questions: Pick<Questions, 'ask' | 'answer' | 'open'>
   readonly log: Log
   readonly span: StartSpan
   /** For work that must finish after the caller aborts. */

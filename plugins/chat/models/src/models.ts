@@ -107,6 +107,17 @@ const createPriceLookup = (prices: ModelsConfig['prices']) => (model: ModelRef) 
 export function createPrices({ prices, currency }: Readonly<Pick<ModelsConfig, 'prices' | 'currency'>>): Prices {
   const priceOf = createPriceLookup(prices)
   return {
+    async price(model) {
+      const price = priceOf(model)
+      if (!price) return undefined
+      const { input, output, cached_input: cachedInput, cache_write: cacheWrite } = price
+      return {
+        input,
+        output,
+        ...(cachedInput === undefined ? {} : { cachedInput }),
+        ...(cacheWrite === undefined ? {} : { cacheWrite }),
+      }
+    },
     async cost(model, usage) {
       const price = priceOf(model)
       return price && costOf(usage, price)

@@ -43,6 +43,29 @@ export const nameTaken = (name: string, where: string) =>
     hint: `Choose another name, or run "svc mcp remove ${name}" first`,
   })
 
+/** A key of an entry that a caller over HTTP cannot set. */
+export const keyForbidden = (field: string, reason: string) =>
+  svcError('FORBIDDEN', `${field} cannot be set over HTTP: ${reason}`, {
+    details: { field, reason },
+    hint: 'Run "svc mcp add" on the machine of the server, or set mcp.allow_stdio_over_http to true',
+  })
+
+export const entryInvalid = (field: string, reason: string, hint?: string) =>
+  svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason }, ...(hint === undefined ? {} : { hint }) })
+
+export const notRemovable = (name: string) =>
+  svcError('INVALID_VALUE', `the MCP server "${name}" is in the configuration: remove it there`, {
+    details: { field: 'server', value: name, reason: 'in the configuration' },
+  })
+
+/** A tool has changed again since a person saw it. */
+export const versionStale = (server: string, tool: string) =>
+  svcError('PRECONDITION_FAILED', `the tool "${tool.slice(0, SHOWN)}" of ${server} has another version now`, {
+    details: { field: 'tools', server, tool: tool.slice(0, SHOWN) },
+  })
+
+export const loginUnknown = () => svcError('LOGIN_UNKNOWN', 'no login waits for this answer')
+
 export const importInvalid = (message: string) =>
   svcError('MCP_IMPORT_INVALID', message, {
     hint: 'Pass a file with {"mcpServers": {"<name>": {"command": …, "args": […]} or {"url": …}}}, or - for the standard input',

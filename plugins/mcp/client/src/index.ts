@@ -10,7 +10,7 @@ import {
   ProtectedPaths,
   Store,
 } from '@svc/core/contracts'
-import { NO_SERVERS, programFiles, readServers } from './registry/configured-servers.ts'
+import { noServers, programFiles, readServers } from './registry/configured-servers.ts'
 import { homeFile } from './registry/home-file.ts'
 import { MCP_CONFIG } from './registry/settings.ts'
 
@@ -25,21 +25,21 @@ export default definePlugin({
   optional: { peers: Peers, http: Http, sandbox: ProcessSandbox },
   provides: McpClients,
   async setup(scope, { host, http, ...given }) {
-    const { log, hooks, span } = scope
-    const { clients, recheck_s } = scope.config
-    const { servers } = await readServers(clients, homeFile())
-    if (servers.length === 0) return NO_SERVERS
+    const { log, hooks, span, config } = scope
+    const lasting = systemContext(scope.signal, 'mcp-client')
+    const { servers } = await readServers(config.clients, homeFile())
+    if (servers.length === 0) return noServers({ config, store: given.store, lasting })
     // most services have no server: they load nothing of this
     const { createMcpService, TOPIC } = await import('./service.ts')
-    const lasting = systemContext(scope.signal, 'mcp-client')
     const isEager = given.peers !== undefined || http !== undefined
     const changed = (server: string) => void hooks.changed({ server }, lasting)
     const mcp = await createMcpService({
       ...given,
+      config,
       servers,
       host: await host.report(lasting),
       isEager,
-      recheckMs: recheck_s * 1000,
+      recheckMs: config.recheck_s * 1000,
       env: process.env,
       log,
       span,

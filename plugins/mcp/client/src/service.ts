@@ -1,11 +1,15 @@
 import { type CallContext, type HostReport, systemContext, withTimeout } from '@svc/core'
 import type { Check, McpClients, MetricFamily, PeerAnswer, Peers } from '@svc/core/contracts'
 import type { McpContext } from './ownership/context.ts'
-import { createClients } from './ownership/mcp-clients.ts'
+import { createClients, type ServerClients } from './ownership/mcp-clients.ts'
 import { createPeerWorkers } from './ownership/peer-workers.ts'
-import { createAnswer } from './ownership/questions.ts'
+import { createLogins, type Logins } from './ownership/logins.ts'
+import { createAnswer, readTools, testServer } from './ownership/questions.ts'
 import { ServerOwner } from './ownership/server-owner.ts'
 import { ServerRegistry } from './registry/server-registry.ts'
+import { serverNamed } from './registry/configured-servers.ts'
+import { createEditor } from './registry/edit.ts'
+import type { EditContext } from './registry/settings.ts'
 import { createHealth, McpServerMetrics, serverInfoOf } from './registry/server-status.ts'
 
 export { TOPIC } from './ownership/peer-workers.ts'
@@ -13,6 +17,7 @@ export { TOPIC } from './ownership/peer-workers.ts'
 export interface McpServiceOptions extends Omit<McpContext, 'workers' | 'self' | 'serverId' | 'holder' | 'registry' | 'metrics'> {
   readonly host: Pick<HostReport, 'serverId' | 'worker'>
   readonly peers: Peers | undefined
+  readonly config: EditContext['config']
   /** Called for each change of a server. */
   readonly changed: (server: string) => void
 }
@@ -39,7 +44,7 @@ const CLOSE_MS = 30_000
 const DRAIN_MS = 30_000
 
 /** Reads the records of the servers. Connects nothing before `begin`. */
-export async function createMcpService({ peers, changed, host, ...given }: McpServiceOptions): Promise<McpService> {
+export async function createMcpService({ peers, changed, host, config, ...given }: McpServiceOptions): Promise<McpService> {
   const options = { ...given, serverId: host.serverId }
   const { servers, log, lasting } = options
   const self = (await peers?.self(lasting)) ?? 'alone'
@@ -66,11 +71,13 @@ export async function createMcpService({ peers, changed, host, ...given }: McpSe
   await registry.open(lasting)
   const timer = setInterval(() => void each(owner => owner.maintain()), MAINTAIN_MS).unref()
   const over = Promise.withResolvers<void>()
-  const clients = createClients(context, owners)
+  const own = createClients(context, owners)
+  const logins = createLogins(context)
+  const clients = withTools(context, own, logins, createEditor({ ...options, config }))
   return {
     clients,
     health: createHealth(clients),
-    answer: createAnswer(context, owners, clients),
+    answer: createAnswer(context, owners, own, logins),
     metrics() {
       const owned = owners.filter(owner => owner.session).map(owner => serverInfoOf(owner.server, registry))
       return metrics.read(owned.map(({ name, state }) => ({ server: name, state })))
@@ -95,5 +102,34 @@ export async function createMcpService({ peers, changed, host, ...given }: McpSe
       const ctx = systemContext(AbortSignal.timeout(CLOSE_MS), 'mcp-client')
       await Promise.all(owners.map(owner => owner.close(ctx)))
     },
+  }
+}
+
+/** The whole service. */
+function withTools(
+  context: McpContext,
+  own: ServerClients,
+  logins: Logins,
+  editor: Pick<McpClients, 'add' | 'remove'>
+): McpClients {
+  const { servers, registry } = context
+  const named = (name: string) => serverNamed(servers, name)
+  return {
+    ...own,
+    ...editor,
+    async inspect(name, fresh, ctx) {
+      const server = named(name)
+      const known = fresh ? undefined : registry.tools(server)
+      if (known) return { tools: known, problems: registry.catalogue(server)?.problems ?? [] }
+      const { listed: _listed, ...inspection } = await readTools(context, own, server, ctx)
+      return inspection
+    },
+    async *test(name, call, ctx) {
+      yield* testServer(context, named(name), call, ctx)
+    },
+    async *login(name, port, ctx) {
+      yield* logins.login(named(name), port, ctx)
+    },
+    answerLogin: (id, address, ctx) => logins.answer(id, address, ctx),
   }
 }

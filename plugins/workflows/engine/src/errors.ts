@@ -45,6 +45,21 @@ export const runUnknown = (id: string) =>
 export const invalid = (field: string, reason: string, more: Readonly<Record<string, unknown>> = {}) =>
   svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason, ...more } })
 
+/** A file that callers of the service must not write. */
+export const fileRefused = (name: string, reason: string) =>
+  svcError('FORBIDDEN', `workflow "${name}" cannot be saved: ${reason}`, {
+    details: { field: 'workflow', value: name, reason },
+    hint: 'Change the file on the machine of the server, or use another name',
+  })
+
+export const versionStale = (name: string) =>
+  svcError('PRECONDITION_FAILED', `workflow "${name}" has another version now`, {
+    details: { field: 'workflow', value: name },
+    hint: 'Read its source again, and repeat the change',
+  })
+
+export const filesBusy = (cause: unknown) => svcError('UNAVAILABLE', 'another change of a workflow takes too long', { cause })
+
 /** The same with the list of allowed values. */
 export const notAllowed = (
   field: string,

@@ -30,10 +30,11 @@ export default definePlugin({
   async setup(scope, { host, tools, modes, teams, http, selection, ...given }) {
     const lasting = systemContext(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
-    const folders = [...scope.config.roots, join(svcHome(), 'workflows')]
+    const home = join(svcHome(), 'workflows')
+    const folders = [...scope.config.roots, home]
     const roots = openRoots(folders, scope.config.code)
     const { worker } = await host.report(lasting)
-    const about = { worker, config: scope.config, roots, log: scope.log, span: scope.span, lasting }
+    const about = { worker, config: scope.config, roots, home, log: scope.log, span: scope.span, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)

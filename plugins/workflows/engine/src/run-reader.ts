@@ -1,5 +1,5 @@
 import { type CallContext, codeOf } from '@svc/core'
-import type { Run, RunEvent, RunQuery, RunStep, Store } from '@svc/core/contracts'
+import type { Run, RunEvent, RunQuery, RunQuestion, RunStep, Store } from '@svc/core/contracts'
 import { invalid, runUnknown } from './errors.ts'
 import type { Loader } from './loader.ts'
 import { type RunRecord, RUNS } from './space.ts'
@@ -22,6 +22,9 @@ const MOST_PAGES = 20
 
 const isSeen = ({ owner }: RunRecord, ctx: CallContext) => owner === ctx.principal.id || seesAll(ctx)
 const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') || principal.scopes.includes('admin')
+
+const questionsOf = (run: string, { workflow, owner }: RunRecord, waiting: Run['waiting']): RunQuestion[] =>
+  waiting.flatMap(({ ask, ...rest }) => (ask === undefined ? [] : [{ run, workflow, owner, waiting: { ...rest, ask } }]))
 
 /** Reads runs for callers that can see them. */
 export class RunReader {
@@ -72,6 +75,31 @@ export class RunReader {
       if (next === undefined || runs.length >= limit) break
     }
     return { runs, ...(next === undefined ? {} : { next }) }
+  }
+
+  /** Reads open runs only: they are few, even where many have ended. */
+  async questions(
+    { limit, cursor }: { readonly limit: number; readonly cursor?: string },
+    ctx: CallContext
+  ): Promise<{ readonly questions: readonly RunQuestion[]; readonly next?: string }> {
+    const questions: RunQuestion[] = []
+    let next = cursor
+    for (let pages = 0; pages < MOST_PAGES; pages++) {
+      const from = next === undefined ? {} : { cursor: next }
+      // a run can have several questions: a page is never cut within one
+      const open = { index: 'by_status', equals: ['running'], reverse: true, limit: Math.max(1, limit - questions.length) }
+      const page = await this.#page({ ...open, ...from }, ctx)
+      for (const { key, value } of page.records) {
+        const record = value as unknown as RunRecord
+        if (!isSeen(record, ctx) || !record.waiting.some(({ ask }) => ask)) continue
+        // the record is written when the run sleeps: its log knows what was answered since
+        const { waiting } = runOf(key, record, await this.#parts.loader.history(key, ctx))
+        questions.push(...questionsOf(key, record, waiting))
+      }
+      next = page.next
+      if (next === undefined || questions.length >= limit) break
+    }
+    return { questions, ...(next === undefined ? {} : { next }) }
   }
 
   /** Throws INVALID_VALUE for an invalid cursor. */

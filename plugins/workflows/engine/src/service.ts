@@ -29,6 +29,7 @@ import type { WorkflowsConfig } from './settings.ts'
 import { type RunRecord, RUNS, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
+import { WorkflowTexts } from './workflow-texts.ts'
 
 export interface ServiceDependencies {
   readonly store: Store
@@ -40,6 +41,8 @@ export interface ServiceDependencies {
   readonly isServer: boolean
   readonly types: SlotView<WorkflowNode>
   readonly definitions: SlotView<WorkflowDefinition>
+  /** The folder of workflows that are saved without a file. */
+  readonly home: string
   readonly lookup: ReturnType<typeof createNameLookup>
   readonly config: WorkflowsConfig
   readonly roots: WorkflowRoots
@@ -73,27 +76,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const checker = createChecker({ types, ...names, secrets: Object.keys(config.secrets) })
   const library: WorkflowLibrary = new WorkflowLibrary({ slot: parts.definitions, roots: parts.roots, checker })
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
-  const worker: RunWorker = new RunWorker({
-    store,
-    queue,
-    loader,
-    types,
-    limits: limitsOf(config),
-    atOnce: config.at_once,
-    stored(id, entries, history) {
-      counts.stored(entries, history)
-      readers.notify(id)
-    },
-    progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
-    ended(id, record) {
-      counts.ended(record)
-      readers.notify(id, undefined, record)
-      report.ended(id, record)
-    },
-    log,
-    span: parts.span,
-    lasting,
-  })
+  const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: (id, record) => report.ended(id, record) })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
   const definitions = new Definitions({ library, loader, types })
@@ -106,7 +89,16 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
     },
-    workflows: contractOf({ library, checker, starting, reading, runActions, worker, syncWaitMs: config.sync_wait_ms }),
+    workflows: contractOf({
+      library,
+      checker,
+      texts: new WorkflowTexts({ ...parts, library, checker }),
+      starting,
+      reading,
+      runActions,
+      worker,
+      syncWaitMs: config.sync_wait_ms,
+    }),
     begin() {
       if (!isServer) return undefined
       void worker.take()
@@ -125,6 +117,38 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   }
 }
 
+interface WorkerParts {
+  readonly loader: Loader
+  readonly counts: ReturnType<typeof createRunMetrics>
+  readonly readers: RunListeners
+  readonly ended: (id: string, record: RunRecord) => void
+}
+
+function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended }: WorkerParts): RunWorker {
+  const { store, queue, types, config, log, span, lasting } = parts
+  return new RunWorker({
+    store,
+    queue,
+    loader,
+    types,
+    limits: limitsOf(config),
+    atOnce: config.at_once,
+    stored(id, entries, history) {
+      counts.stored(entries, history)
+      readers.notify(id)
+    },
+    progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
+    ended(id, record) {
+      counts.ended(record)
+      readers.notify(id, undefined, record)
+      ended(id, record)
+    },
+    log,
+    span,
+    lasting,
+  })
+}
+
 function createMaintenance({ store, queue, worker, config, log, lasting }: ServiceDependencies): RunMaintenance {
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
   return new RunMaintenance({ store, queue, worker, retentionMs, maxAgeMs, log, lasting })
@@ -133,6 +157,7 @@ function createMaintenance({ store, queue, worker, config, log, lasting }: Servi
 interface Components {
   readonly library: WorkflowLibrary
   readonly checker: Checker
+  readonly texts: WorkflowTexts
   readonly starting: RunStarter
   readonly reading: RunReader
   readonly runActions: RunActions
@@ -141,7 +166,7 @@ interface Components {
 }
 
 /** The public service: each method delegates to a component. */
-const contractOf = ({ library, checker, starting, reading, runActions, worker, syncWaitMs }: Components): Workflows => ({
+const contractOf = ({ library, checker, texts, starting, reading, runActions, worker, syncWaitMs }: Components): Workflows => ({
   list: async () => (await library.all()).map(infoOf),
   show: async workflow => {
     const known = await library.find(workflow)
@@ -151,6 +176,9 @@ const contractOf = ({ library, checker, starting, reading, runActions, worker, s
     await library.look()
     return checker.text(text, file ?? 'workflow').problems
   },
+  source: workflow => texts.source(workflow),
+  save: change => texts.save(change),
+  questions: (query, ctx) => reading.questions(query, ctx),
   start: (request, ctx) => starting.start(request, ctx),
   settled: (id, waitMs = syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
   get: (id, ctx) => reading.get(id, ctx),

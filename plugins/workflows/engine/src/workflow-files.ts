@@ -27,6 +27,8 @@ export interface WorkflowRoots {
   names(): Promise<ReadonlyMap<string, unknown>>
   /** The file with this name, without extension. */
   named(name: string): Promise<WorkflowFile | undefined>
+  /** Where the file with this name is, whether it can be read or not. */
+  place(name: string): Promise<ListedFile | undefined>
   /**
    * The file at a path. A relative path is resolved against each root and the working directory. Throws INVALID_VALUE, without
    * revealing whether it exists.
@@ -36,9 +38,12 @@ export interface WorkflowRoots {
   codeFiles(): Promise<readonly string[]>
 }
 
-const CODE = new Set(['.ts', '.mts', '.js', '.mjs'])
+/** Extensions of code. */
+export const CODE = new Set(['.ts', '.mts', '.js', '.mjs'])
 const ENDINGS = new Set(['.yaml', '.yml', '.json', ...CODE])
-const [LARGEST, MOST] = [1_048_576, 2_000]
+/** Maximum bytes of a file. */
+export const LARGEST = 1_048_576
+const MOST = 2_000
 
 /** Missing folders count as empty. Code is imported only from `code`, paths of folders and files. */
 export function openRoots(folders: readonly string[], code: readonly string[]): WorkflowRoots {
@@ -59,6 +64,7 @@ export function openRoots(folders: readonly string[], code: readonly string[]): 
       const place = (await listing()).byName.get(name)
       return place && read(place).catch(() => undefined)
     },
+    place: async name => (await listing()).byName.get(name),
     async file(path) {
       const places = sources.flatMap(source => [resolve(source.root, path), resolve(path)].map(at => ({ ...source, path: at })))
       for (const place of places) {
@@ -145,7 +151,7 @@ interface Source {
 }
 
 /** A file and its source. */
-interface ListedFile extends Source {
+export interface ListedFile extends Source {
   readonly path: string
 }
 

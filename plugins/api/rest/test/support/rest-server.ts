@@ -54,7 +54,7 @@ export const effective: Effective = {
   source: { provider: 'default', model: 'profile' },
 }
 
-const chat: Chat = { reply: async () => reply, async *stream() {}, answer: unused }
+const chat: Chat = { reply: async () => reply, async *stream() {}, answer: unused, questions: unused, async *callTool() {} }
 const conversations: Conversations = { begin: unused, append: unused, end: unused, get: unused, list: unused, delete: unused }
 const selection: Selection = {
   mode: async () => effective.mode,

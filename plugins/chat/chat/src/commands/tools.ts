@@ -25,7 +25,7 @@ export class ToolsList extends SvcCommand {
 export class ToolsShow extends SvcCommand {
   static override summary = 'Show the description and parameters of a tool'
   static override description =
-    'Shows description, parameters and category of a tool. With --local, also shows effects, time limit and whether the tool requires approval, and with --json the schema of its arguments; a server does not report these. Exits with 2 if the tool does not exist.'
+    'Shows description, parameters, category, effects and time limit of a tool, and whether it requires approval. With --json, also the schema of its arguments. A server without the management API reports only description, parameters and category; --local shows the rest. Exits with 2 if the tool does not exist.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> read_file',
     '<%= config.bin %> <%= command.id %> read_file --local --json',

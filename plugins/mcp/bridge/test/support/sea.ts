@@ -26,6 +26,18 @@ export const FISH: McpTool = {
 }
 const CAUGHT: ToolStep = { type: 'result', result: { content: [{ type: 'text', text: 'a cod' }], structured: { fish: 'cod' } } }
 
+const unused = () => Promise.reject(new Error('not for tools'))
+async function* none() {}
+const UNUSED = {
+  inspect: unused,
+  approveVersions: unused,
+  add: unused,
+  remove: unused,
+  answerLogin: unused,
+  test: none,
+  login: none,
+}
+
 /** Servers as a test says they are; `notify` reports a change. */
 export class Sea {
   servers: McpServerInfo[] = [INFO]
@@ -52,6 +64,7 @@ export class Sea {
           },
           approve: async () => {},
           setEnabled: async () => {},
+          ...UNUSED,
         }
       },
     }),

@@ -1,10 +1,9 @@
 import { Args, Flags, JSON_FLAG } from '@svc/cli/command'
 import { shownPath } from '@svc/core'
 import { definedOf, lineInvalid } from '@svc/plugin-kit'
-import { nameTaken } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
-import { addToFile, homeFile, removeFromFile } from '../registry/home-file.ts'
-import { KEYS, RECORDS } from '../registry/records.ts'
+import { addServer, forgetServer } from '../registry/edit.ts'
+import { homeFile, removeFromFile } from '../registry/home-file.ts'
 import { firstProblem, type McpClientConfig } from '../registry/settings.ts'
 import { McpCommand, SERVER_ARG } from './shared.ts'
 
@@ -56,10 +55,8 @@ export class McpAdd extends McpCommand {
     const problem = firstProblem(entry)
     if (problem)
       throw lineInvalid(`${problem.keys.join('.') || 'it'} ${problem.message}${problem.hint ? `: ${problem.hint}` : ''}`, ADD)
-    const other = (await this.servers()).find(one => one.entry.name === name)
-    if (other) throw nameTaken(name, other.where)
     const file = homeFile(this.home)
-    await addToFile(file, [entry])
+    await addServer(entry, await this.servers(), file)
     const runs = placementOf(entry)
     if (flags.json) this.print(JSON.stringify({ added: name, file, runs }))
     else this.print(`added ${name} to ${shownPath(file)}; to try it, run svc mcp test ${name}`)
@@ -120,14 +117,7 @@ export class McpRemove extends McpCommand {
     if (flags.json) this.print(JSON.stringify({ removed: name, file }))
     else this.print(`removed ${name} from ${shownPath(file)}`)
     const code = await this.reloadServers()
-    // after the reload: a server that still uses it would write the records again
-    const store = await this.openStore()
-    const keys = [KEYS.switch(server), KEYS.pins(server), KEYS.login(server)]
-    await store.batch(
-      keys.map(key => ({ op: 'delete', collection: RECORDS, key })),
-      {},
-      this.callContext
-    )
+    await forgetServer(await this.openStore(), server, this.callContext)
     return code
   }
 }

@@ -1,10 +1,9 @@
 import { JSON_FLAG, PORT_FLAG, Flags } from '@svc/cli/command'
-import type { McpServerInfo, Json } from '@svc/core/contracts'
+import type { McpServerInfo, McpTestStep as TestStep, Json } from '@svc/core/contracts'
 import { oneLine, table, lineInvalid } from '@svc/plugin-kit'
 import { reachServerIfAny } from '@svc/runtime'
 import { type Placement, placementOf } from '../registry/client-options.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
-import type { TestStep } from '../ownership/connection-test.ts'
 import { McpCommand, SERVER_ARG } from './shared.ts'
 
 const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']

@@ -2,11 +2,12 @@ import { Args, SvcCommand } from '@svc/cli/command'
 import { type CallContext, codeOf, formatError, systemContext } from '@svc/core'
 import { type Json, Store } from '@svc/core/contracts'
 import { oneLine, storeNotShared } from '@svc/plugin-kit'
-import { askServer, findServers, fromWire } from '@svc/runtime'
+import { askServer, fromWire } from '@svc/runtime'
 import { serverUnknown } from '../errors.ts'
 import { TOPIC } from '../ownership/peer-workers.ts'
 import type { CommandQuestion } from '../ownership/questions.ts'
 import { readServers, type McpServerSettings, serverNamed } from '../registry/configured-servers.ts'
+import { reloadAll } from '../registry/edit.ts'
 import { homeFile } from '../registry/home-file.ts'
 import { openRecords } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
@@ -71,13 +72,11 @@ export abstract class McpCommand extends SvcCommand {
 
   /** Reloads the running servers of this home. Returns the exit code: 1 if one reports a problem. */
   protected async reloadServers(): Promise<number> {
-    using stack = new DisposableStack()
-    const servers = (await findServers(this.home)).map(server => stack.use(server))
+    const servers = await reloadAll(this.home, this.callContext)
     if (servers.length === 0) this.note('no server is running; the change applies with the next svc serve')
     let code = 0
-    for (const { control, info } of servers) {
-      const { problems } = await control.reload(this.callContext)
-      if (problems.length === 0) this.note(`${info.url} has applied the change`)
+    for (const { url, problems } of servers) {
+      if (problems.length === 0) this.note(`${url} has applied the change`)
       for (const line of problems.flatMap(problem => formatError(fromWire(problem)).split('\n')))
         this.note(`${/^ */.exec(line)![0]}${oneLine(line, MAX_LINE)}`)
       if (problems.length > 0) code = 1

@@ -1,17 +1,9 @@
 import { messageOf } from '@svc/core'
-import type { Json, McpErrorClass, McpFailure } from '@svc/core/contracts'
+import type { Json, McpErrorClass, McpFailure, McpTestStep as TestStep } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
-import { type ReachStep, reachSteps } from '@svc/safe-fetch'
+import { reachSteps } from '@svc/safe-fetch'
 import type { McpClient } from '../connection/client-types.ts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
-
-/** One step of the test: its result, and its time in milliseconds. */
-export interface TestStep {
-  readonly step: ReachStep['step'] | 'start' | 'auth' | 'handshake' | 'list' | 'call'
-  readonly ms: number
-  readonly found?: string
-  readonly error?: McpFailure
-}
 
 /** What to test. */
 export interface ConnectionTest {

@@ -2,7 +2,7 @@ import { type CallContext, codeOf, type OpenSpan } from '@svc/core'
 import type { Json, McpCallOptions, McpClients, ToolStep } from '@svc/core/contracts'
 import { callFailed, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import { failed } from '../connection/failures.ts'
-import { toolUnknown } from '../errors.ts'
+import { toolUnknown, versionStale } from '../errors.ts'
 import { callTimesOf, limitedBySandbox } from '../registry/client-options.ts'
 import { serverNamed } from '../registry/configured-servers.ts'
 import type { CatalogueRecord } from '../registry/records.ts'
@@ -26,22 +26,23 @@ export type OwnerTask =
 /** The question of one worker to the owner of a server. A worker with another entry of that name is not its owner. */
 export type OwnerQuestion = OwnerTask & { readonly server: string; readonly fingerprint: string }
 
-/** The service, and what the commands of this plugin need besides. */
-export interface McpClientsService extends McpClients {
+/** The part of the service that belongs to connections, and what the commands of this plugin need besides. */
+export interface ServerClients
+  extends Pick<McpClients, 'list' | 'tools' | 'call' | 'approve' | 'approveVersions' | 'setEnabled'> {
   /** Connects a server if necessary, and lists its tools again. Throws MCP_CALL_FAILED, MCP_SERVER_UNKNOWN. */
   refresh(server: string, ctx: CallContext): Promise<CatalogueRecord>
-  /** Approves these versions of tools. */
-  approveVersions(server: string, tools: readonly ListedTool[], ctx: CallContext): Promise<void>
+  /** Approves these descriptions of tools. */
+  approveListed(server: string, tools: readonly ListedTool[], ctx: CallContext): Promise<void>
 }
 
 /** Creates the service `McpClients`: each call goes to the worker that owns the server. */
-export function createClients(context: McpContext, owners: readonly ServerOwner[]): McpClientsService {
+export function createClients(context: McpContext, owners: readonly ServerOwner[]): ServerClients {
   const { servers, registry, span } = context
   const ownerOf = (name: string) => owners[servers.indexOf(serverNamed(servers, name))]!
-  const approveVersions = (name: string, tools: readonly ListedTool[], ctx: CallContext) =>
+  const approveListed = (name: string, tools: readonly ListedTool[], ctx: CallContext) =>
     registry.approve(ownerOf(name).server, tools, ctx)
   return {
-    approveVersions,
+    approveListed,
     list: async () => servers.map(server => serverInfoOf(server, registry)),
     async tools(name, ctx) {
       const owner = ownerOf(name)
@@ -77,7 +78,15 @@ export function createClients(context: McpContext, owners: readonly ServerOwner[
     },
     async approve(name, names, ctx) {
       const listed = registry.catalogue(ownerOf(name).server)?.tools ?? []
-      await approveVersions(name, selected(name, listed, names), ctx)
+      await approveListed(name, selected(name, listed, names), ctx)
+    },
+    async approveVersions(name, versions, ctx) {
+      const listed = registry.catalogue(ownerOf(name).server)?.tools ?? []
+      const names = versions.map(one => one.name)
+      const tools = selected(name, listed, names)
+      const stale = versions.find(one => tools.find(tool => tool.name === one.name)?.hash !== one.version)
+      if (stale) throw versionStale(name, stale.name)
+      await approveListed(name, tools, ctx)
     },
     setEnabled: (name, enabled, ctx) => registry.setEnabled(ownerOf(name).server, enabled, ctx),
   }

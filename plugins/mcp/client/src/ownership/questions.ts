@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { Json, McpFailure, McpTool, PeerAnswer } from '@svc/core/contracts'
+import type { Json, McpInspection, McpTestStep, PeerAnswer } from '@svc/core/contracts'
 import { assessTools, failureOf, type ListedTool } from '@svc/mcp-protocol'
 import type { McpClient } from '../connection/client-types.ts'
 import { serverMoved } from '../errors.ts'
@@ -8,7 +8,8 @@ import { type McpServerSettings, serverNamed } from '../registry/configured-serv
 import { type CatalogueRecord, loginStorage } from '../registry/records.ts'
 import { type ConnectionTest, testConnection } from './connection-test.ts'
 import type { McpContext } from './context.ts'
-import { doTask, type McpClientsService, type OwnerQuestion } from './mcp-clients.ts'
+import type { LoginAnswer, Logins } from './logins.ts'
+import { doTask, type OwnerQuestion, type ServerClients } from './mcp-clients.ts'
 import type { PING } from './peer-workers.ts'
 import type { ServerOwner } from './server-owner.ts'
 
@@ -21,22 +22,22 @@ export type CommandQuestion =
   | { readonly do: 'test'; readonly server: string; readonly call?: ConnectionTest['call'] }
 
 /** The answer to `tools`. */
-export interface ToolsAnswer {
-  /** As the server lists them now, or as it listed them last. */
+export interface ToolsAnswer extends McpInspection {
+  /** The tools without their status. */
   readonly listed: readonly ListedTool[]
-  /** The same, with their status. */
-  readonly tools: readonly McpTool[]
-  /** What was left out and why, a line each. */
-  readonly problems: readonly string[]
-  /** Why the server could not be asked now. */
-  readonly failure?: McpFailure
 }
 
 /** Answers the questions of other workers and of commands: the item of the slot `PeerAnswers`. */
-export function createAnswer(context: McpContext, owners: readonly ServerOwner[], clients: McpClientsService): PeerAnswer {
+export function createAnswer(
+  context: McpContext,
+  owners: readonly ServerOwner[],
+  clients: ServerClients,
+  logins: Logins
+): PeerAnswer {
   return {
     async *answer(message, ctx) {
-      const question = message as unknown as OwnerQuestion | CommandQuestion | typeof PING
+      const question = message as unknown as OwnerQuestion | CommandQuestion | LoginAnswer | typeof PING
+      if (question.do === 'login-answer') return logins.take(question, ctx)
       if (question.do === 'ping') return yield true
       if (!('fingerprint' in question))
         return yield* answerCommand(context, clients, question, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
@@ -52,17 +53,25 @@ export function createAnswer(context: McpContext, owners: readonly ServerOwner[]
 
 async function* answerCommand(
   context: McpContext,
-  clients: McpClientsService,
+  clients: ServerClients,
   question: CommandQuestion,
   ctx: CallContext
 ): AsyncGenerator<unknown> {
   if (question.do === 'list') return yield await clients.list(ctx)
-  if (question.do === 'approve') return await clients.approveVersions(question.server, question.tools, ctx)
+  if (question.do === 'approve') return await clients.approveListed(question.server, question.tools, ctx)
   if (question.do === 'switch') return await clients.setEnabled(question.server, question.enabled, ctx)
   const server = serverNamed(context.servers, question.server)
   if (question.do === 'tools') return yield await readTools(context, clients, server, ctx)
-  yield* testConnection({ server, open: () => openTestClient(context, server), signal: ctx.signal, call: question.call })
+  yield* testServer(context, server, question.call, ctx)
 }
+
+/** Tests a server over a connection of its own. */
+export const testServer = (
+  context: McpContext,
+  server: McpServerSettings,
+  call: ConnectionTest['call'],
+  { signal }: CallContext
+): AsyncGenerator<McpTestStep> => testConnection({ server, open: () => openTestClient(context, server), signal, call })
 
 /** Makes a client for a test, which fails with the first error: a user waits. */
 async function openTestClient(context: McpContext, server: McpServerSettings): Promise<McpClient> {
@@ -74,9 +83,9 @@ async function openTestClient(context: McpContext, server: McpServerSettings): P
 }
 
 /** Lists the tools now; those listed last if the server cannot be asked. Throws MCP_CALL_FAILED if there are none either. */
-async function readTools(
+export async function readTools(
   { registry }: McpContext,
-  clients: McpClientsService,
+  clients: ServerClients,
   server: McpServerSettings,
   ctx: CallContext
 ): Promise<ToolsAnswer> {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { asSvcError, filesOfCommand, type SvcError } from '@svc/core'
 import type { McpClients } from '@svc/core/contracts'
-import { clientInvalid, nameTwice, serverUnknown } from '../errors.ts'
+import { clientInvalid, loginUnknown, nameTwice, serverUnknown } from '../errors.ts'
 import { readHomeFile } from './home-file.ts'
-import { type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
+import { type EditContext, type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
 
 /** A configured server. */
 export interface McpServerSettings {
@@ -44,6 +44,9 @@ export async function readServers(
   return { servers, problems: [...home.problems, ...problems, ...duplicates(servers)] }
 }
 
+/** Whether the server is in mcp.yaml. */
+export const isRemovable = ({ where }: McpServerSettings): boolean => !where.startsWith('mcp.clients[')
+
 const messageOf = ({ name }: McpClientConfig, { keys, message }: EntryProblem) =>
   `MCP server "${name}": ${keys.length === 0 ? 'it' : keys.join('.')} ${message}`
 
@@ -65,14 +68,25 @@ export function programFiles(servers: readonly McpServerSettings[], cwd: string 
 }
 
 const unknown = (server: string) => Promise.reject(serverUnknown(server, []))
+const unknownStream = (server: string) => ({ [Symbol.asyncIterator]: () => ({ next: () => unknown(server) }) })
 
-/** The service without a configured server. */
-export const NO_SERVERS: McpClients = {
-  list: async () => [],
-  tools: unknown,
-  approve: unknown,
-  setEnabled: unknown,
-  call: server => ({ [Symbol.asyncIterator]: () => ({ next: () => unknown(server) }) }),
+/** The service without a configured server. It loads the editor with the first change. */
+export function noServers(context: EditContext): McpClients {
+  const editor = async () => (await import('./edit.ts')).createEditor(context)
+  return {
+    add: async (entry, ctx) => (await editor()).add(entry, ctx),
+    remove: async (server, ctx) => (await editor()).remove(server, ctx),
+    list: async () => [],
+    tools: unknown,
+    approve: unknown,
+    setEnabled: unknown,
+    inspect: unknown,
+    approveVersions: unknown,
+    call: unknownStream,
+    test: unknownStream,
+    login: unknownStream,
+    answerLogin: () => Promise.reject(loginUnknown()),
+  }
 }
 
 /** Finds a server by name. Throws MCP_SERVER_UNKNOWN. */

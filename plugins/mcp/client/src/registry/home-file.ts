@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { appendFile, mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf, type SchemaProblem, readConfigFile, shownPath, type SvcError, svcHome } from '@svc/core'
 import { nameHint } from '@svc/plugin-kit'
@@ -90,10 +90,12 @@ async function edit(file: string, change: (document: Document, yaml: Yaml, names
 /** Milliseconds to wait for another command. */
 const WAIT_MS = 10_000
 
-/** The empty file of the lock stays: if it were removed, two processes could lock two files of this name. */
+/**
+ * The empty file of the lock stays: if it were removed, two processes could lock two files of this name. Only SQLite opens it: closing it
+ * elsewhere would release the locks of this process.
+ */
 async function lockFor(file: string): Promise<Disposable> {
   const path = `${file}.lock`
-  await appendFile(path, '', { mode: 0o600 })
   return holdFile(path, WAIT_MS).catch((error: unknown) => {
     throw fileBusy(shownPath(file), error)
   })

@@ -2,8 +2,8 @@ import { maskArguments } from '@svc/core'
 import type { Check, McpClients, McpErrorClass, McpServerInfo, McpState, McpTool, MetricFamily } from '@svc/core/contracts'
 import { counter, createDistribution, type Distribution, histogram, metricFamily, shortList } from '@svc/plugin-kit'
 import { STATES } from '../connection/states.ts'
-import { callTimesOf } from './client-options.ts'
-import type { McpServerSettings } from './configured-servers.ts'
+import { callTimesOf, placementOf } from './client-options.ts'
+import { isRemovable, type McpServerSettings } from './configured-servers.ts'
 import type { ReportedStatus } from './records.ts'
 import type { ServerRegistry } from './server-registry.ts'
 import type { McpClientConfig } from './settings.ts'
@@ -27,6 +27,8 @@ export function serverInfoOf(server: McpServerSettings, registry?: ServerRegistr
     ...(changed.length === 0 ? {} : { changed }),
     effects: entry.effects ?? ['execute', 'network'],
     callLimitMs: callTimesOf(entry).total,
+    runs: placementOf(entry),
+    removable: isRemovable(server),
   }
 }
 

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
-import { schema } from '@svc/core'
-import type { Effect } from '@svc/core/contracts'
+import { type CallContext, schema } from '@svc/core'
+import type { Effect, Store } from '@svc/core/contracts'
 import { type Typed, typed, type ValueOf } from '@svc/plugin-kit'
 
 const seconds = (description: string) => typed.number(description, { exclusiveMinimum: 0, maximum: 86_400 })
@@ -93,11 +93,24 @@ export const MCP_CLIENTS = schema<readonly McpClientConfig[]>(CLIENTS)
 export interface McpConfig {
   readonly clients: readonly McpClientConfig[]
   readonly recheck_s: number
+  readonly allow_stdio_over_http: boolean
+}
+
+/** What the list of servers is changed with. */
+export interface EditContext {
+  readonly config: Pick<McpConfig, 'clients' | 'allow_stdio_over_http'>
+  readonly store: Store
+  /** A change goes on when its caller leaves. */
+  readonly lasting: CallContext
 }
 
 export const MCP_CONFIG = schema<McpConfig>(
   typed.object({
     clients: CLIENTS,
+    allow_stdio_over_http: typed.flag(
+      'Allow callers of the management API with the scope admin to add local programs (command, args, env) and to name any environment variable; default false. They can then run any program with the rights of svc.',
+      { default: false }
+    ),
     recheck_s: typed.number(
       'Seconds after which svc lists the tools of a remote MCP server again, to notice changes; 0 never does.',
       {

@@ -17,7 +17,7 @@ import {
 } from '@svc/core/contracts'
 import { answeredByAnother, providerUnknown, streamBroken } from '../errors.ts'
 
-/** A tool. Only a host in this process fills in the optional fields. */
+/** A tool. The list of a server leaves out the optional fields. */
 export interface CatalogTool extends ToolRecord {
   readonly effects?: readonly Effect[]
   /** A person is asked before each call in a chat. */
@@ -57,6 +57,8 @@ export interface CommandCatalog {
   /** True for a server: a switch affects its other clients. */
   readonly shared: boolean
   tools(signal: AbortSignal): Promise<readonly CatalogTool[]>
+  /** A tool of `tools` with its optional fields. */
+  whole(tool: CatalogTool, signal: AbortSignal): Promise<CatalogTool>
   providers(signal: AbortSignal): Promise<readonly ProviderRecord[]>
   /** Health of all providers, or of the named providers. Never a billed call. */
   health(signal: AbortSignal, limitMs: number, names?: readonly string[]): Promise<Readonly<Record<string, Health>>>
@@ -82,6 +84,7 @@ export function remoteCatalog(server: ServerClient): CommandCatalog {
     of: `the server at ${server.url}`,
     shared: true,
     tools: async signal => (await server.request<{ tools: ToolRecord[] }>('GET', '/api/v1/tools', { signal })).tools,
+    whole: (tool, signal) => wholeTool(server, tool, signal),
     providers: async signal =>
       (await server.request<{ providers: ProviderRecord[] }>('GET', '/api/v1/providers', { signal })).providers,
     health: async signal => {
@@ -94,6 +97,34 @@ export function remoteCatalog(server: ServerClient): CommandCatalog {
     switch: async (what, name, signal) =>
       (await server.request<{ effective: Effective }>('POST', `/api/v1/${what}/switch`, { signal, body: { [what]: name } }))
         .effective,
+  }
+}
+
+/** The part of `GET /api/v1/tools/{name}` that its list does not have. */
+interface ToolDetail {
+  readonly effects: readonly Effect[]
+  readonly asks: boolean
+  readonly timeout_ms: number | null
+  readonly input_schema: JsonSchema
+  readonly output_schema: JsonSchema | null
+}
+
+/** A server without the management API has no such route: then the tool is as it was listed. */
+async function wholeTool(server: ServerClient, tool: CatalogTool, signal: AbortSignal): Promise<CatalogTool> {
+  try {
+    const path = `/api/v1/tools/${encodeURIComponent(tool.name)}`
+    const { effects, asks, timeout_ms, input_schema, output_schema } = await server.request<ToolDetail>('GET', path, { signal })
+    return {
+      ...tool,
+      effects,
+      asks,
+      schema: input_schema,
+      ...(output_schema === null ? {} : { result: output_schema }),
+      ...(timeout_ms === null ? {} : { timeoutMs: timeout_ms }),
+    }
+  } catch (error) {
+    if (/^(TOOL_)?NOT_FOUND$/.test(codeOf(error) ?? '')) return tool
+    throw error
   }
 }
 
@@ -110,6 +141,7 @@ export function localCatalog(host: Host): CommandCatalog {
     of: 'the host of this process',
     shared: false,
     tools: async () => host.slot(Tools).entries().sort(byName).map(listed),
+    whole: async tool => tool,
     providers: signal => Promise.all(providers.entries().map(([name, provider]) => providerRecord(name, provider, signal))),
     async health(signal, limitMs, names = providers.names()) {
       const all = names.map(async name => [name, await probed(providers.get(name), limitMs, signal)] as const)

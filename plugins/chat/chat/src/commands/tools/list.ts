@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import { clipped, counted, milliseconds, oneLine, table, wrapped } from '@svc/cli/command'
 import type { CommandContext, ServerChoice } from '@svc/core/contracts'
-import { type CommandCatalog, type CatalogTool, openCatalog } from '../catalog/open.ts'
+import { type CatalogTool, openCatalog } from '../catalog/open.ts'
 import { categoryUnknown, toolUnknown, toolUnknownHere } from '../errors.ts'
 
 interface ToolsOptions extends ServerChoice {
@@ -11,26 +11,17 @@ interface ToolsOptions extends ServerChoice {
 const WIDTH = 100
 const bold = (text: string) => styleText('bold', text, { stream: process.stdout })
 
-/** Reads the tools of a server or host and prints the text of `show`. */
-async function withTools(
-  command: CommandContext,
-  asked: ServerChoice,
-  show: (tools: readonly CatalogTool[], of: CommandCatalog) => string
-): Promise<number> {
-  const catalog = await openCatalog(command, asked)
-  command.print(show(await catalog.tools(command.signal), catalog))
-  return 0
-}
-
 /** `svc tools list`. Throws CATEGORY_UNKNOWN. */
-export const listTools = (
+export async function listTools(
   command: CommandContext,
   asked: ToolsOptions & { readonly category?: string | undefined }
-): Promise<number> =>
-  withTools(command, asked, (tools, { of }) => {
-    const shown = ofCategory(tools, asked.category)
-    return asked.json ? JSON.stringify({ from: of, tools: shown.map(wireOf) }, null, 2) : listText(shown, of)
-  })
+): Promise<number> {
+  const catalog = await openCatalog(command, asked)
+  const { of } = catalog
+  const shown = ofCategory(await catalog.tools(command.signal), asked.category)
+  command.print(asked.json ? JSON.stringify({ from: of, tools: shown.map(wireOf) }, null, 2) : listText(shown, of))
+  return 0
+}
 
 function ofCategory(tools: readonly CatalogTool[], category: string | undefined): readonly CatalogTool[] {
   if (category === undefined) return tools
@@ -60,15 +51,19 @@ function listText(tools: readonly CatalogTool[], of: string): string {
 }
 
 /** `svc tools show`. Throws TOOL_UNKNOWN. */
-export const showTool = (command: CommandContext, asked: ToolsOptions & { readonly name: string }): Promise<number> =>
-  withTools(command, asked, (tools, { of, shared }) => {
-    const tool = tools.find(({ name }) => name === asked.name)
-    if (!tool) {
-      const names = tools.map(({ name }) => name)
-      throw (shared ? toolUnknown : toolUnknownHere)(asked.name, names)
-    }
-    return asked.json ? JSON.stringify({ from: of, ...wireOf(tool) }, null, 2) : toolText(tool, of)
-  })
+export async function showTool(command: CommandContext, asked: ToolsOptions & { readonly name: string }): Promise<number> {
+  const catalog = await openCatalog(command, asked)
+  const { of, shared } = catalog
+  const tools = await catalog.tools(command.signal)
+  const found = tools.find(({ name }) => name === asked.name)
+  if (!found) {
+    const names = tools.map(({ name }) => name)
+    throw (shared ? toolUnknown : toolUnknownHere)(asked.name, names)
+  }
+  const tool = await catalog.whole(found, command.signal)
+  command.print(asked.json ? JSON.stringify({ from: of, ...wireOf(tool) }, null, 2) : toolText(tool, of))
+  return 0
+}
 
 const wireOf = ({ timeoutMs, result, ...tool }: CatalogTool) => ({
   ...tool,

@@ -21,10 +21,20 @@ const WAIT_MS = 300_000
  */
 export async function loginMcp(
   options: HttpOptions,
-  { show, waitMs = WAIT_MS, port = 0 }: LoginOptions,
+  { show, waitMs, port = 0 }: LoginOptions,
   ctx: { readonly signal?: AbortSignal } = {}
 ): Promise<void> {
   await using person = await openLoopback(show, port)
+  await loginWith(person, options, ctx, waitMs)
+}
+
+/** The same with a person whose port is open already. */
+export async function loginWith(
+  person: Person,
+  options: HttpOptions,
+  ctx: { readonly signal?: AbortSignal },
+  waitMs: number = WAIT_MS
+): Promise<void> {
   await using client = createMcpClient({
     ...options,
     connectMs: waitMs,
@@ -35,7 +45,10 @@ export async function loginMcp(
 }
 
 /** A person with a browser on this machine. Dispose it to close the local port. */
-export interface Loopback extends Person, AsyncDisposable {}
+export interface Loopback extends Person, AsyncDisposable {
+  /** Takes the query of the address to which the browser came back. Returns false for that of another login. */
+  take(query: URLSearchParams): boolean
+}
 
 const page = (text: string) => `<!doctype html><meta charset="utf-8"><title>svc</title><p>${text}`
 const RECEIVED = page('svc has received the login. You can close this page.')
@@ -49,18 +62,22 @@ const PATH = '/callback'
 export async function openLoopback(show: (page: URL) => void | Promise<void>, port: number): Promise<Loopback> {
   let received = Promise.withResolvers<URLSearchParams>()
   let state: string | null = null
+  const take = (answer: URLSearchParams) => {
+    const isAnswer = state !== null && answer.get('state') === state
+    if (isAnswer) received.resolve(answer)
+    return isAnswer
+  }
   const server = createServer((request, response) => {
     const [path, query] = (request.url ?? '').split('?', 2)
     if (path !== PATH) return void response.writeHead(404).end()
-    const answer = new URLSearchParams(query)
-    const isAnswer = state !== null && answer.get('state') === state
+    const isAnswer = take(new URLSearchParams(query))
     response
       .writeHead(isAnswer ? 200 : 400, { 'content-type': 'text/html', connection: 'close' })
       .end(isAnswer ? RECEIVED : NOT_EXPECTED)
-    if (isAnswer) received.resolve(answer)
   })
   await once(server.listen(port, '127.0.0.1'), 'listening')
   return {
+    take,
     redirectUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}${PATH}`,
     async authorize(shown) {
       received = Promise.withResolvers()

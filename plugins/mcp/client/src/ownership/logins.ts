@@ -1,0 +1,85 @@
+import { type CallContext, codeOf } from '@svc/core'
+import type { McpLoginStep } from '@svc/core/contracts'
+import type { HttpOptions } from '../connection/options.ts'
+import type { Loopback } from '../connection/oauth/login.ts'
+import { entryInvalid, loginUnknown } from '../errors.ts'
+import { clientOptions } from '../registry/client-options.ts'
+import type { McpServerSettings } from '../registry/configured-servers.ts'
+import { personStorage } from '../registry/records.ts'
+import type { McpContext } from './context.ts'
+
+/** An answer on its way to the worker of a login. */
+export interface LoginAnswer {
+  readonly do: 'login-answer'
+  readonly id: string
+  readonly address: string
+}
+
+interface OpenLogin {
+  readonly principal: string
+  readonly loopback: Loopback
+}
+
+/** Logins of people, who read the page from a stream. The browser comes back to a local port, or the person passes its address. */
+export interface Logins {
+  login(server: McpServerSettings, port: number | undefined, ctx: CallContext): AsyncGenerator<McpLoginStep, void>
+  answer(id: string, address: string, ctx: CallContext): Promise<void>
+  /** Takes an answer from another worker, or of this one. */
+  take(answer: LoginAnswer, ctx: CallContext): void
+}
+
+const SEPARATOR = '~'
+
+/** Checks that a person can log in to a server. Throws INVALID_VALUE. */
+function checkLogin({ entry: { name, url, api_key_env } }: McpServerSettings): void {
+  if (url === undefined) throw entryInvalid('server', `${name} is a local program and has no login`)
+  if (api_key_env !== undefined) throw entryInvalid('server', `${name} uses an API key and has no login`)
+}
+
+export function createLogins({ store, env, self, workers, lasting }: McpContext): Logins {
+  const open = new Map<string, OpenLogin>()
+  const take = ({ id, address }: LoginAnswer, { principal }: CallContext) => {
+    const login = open.get(id)
+    if (login?.principal !== principal.id) throw loginUnknown()
+    const query = URL.parse(address)?.searchParams
+    if (!query || !login.loopback.take(query)) throw entryInvalid('address', 'is not an answer to this login')
+  }
+  return {
+    take,
+    async answer(id, address, ctx) {
+      const worker = id.slice(0, id.lastIndexOf(SEPARATOR))
+      const answer: LoginAnswer = { do: 'login-answer', id, address }
+      if (open.has(id)) return take(answer, ctx)
+      if (!workers || worker === '' || worker === self) throw loginUnknown()
+      try {
+        for await (const _ of workers.ask(worker, { ...answer }, ctx)) continue
+      } catch (error) {
+        throw codeOf(error)?.startsWith('PEER_') ? loginUnknown() : error
+      }
+    },
+    async *login(server, port, ctx) {
+      checkLogin(server)
+      const { loginWith, openLoopback } = await import('../connection/oauth/login.ts')
+      const stop = new AbortController()
+      const signal = AbortSignal.any([ctx.signal, stop.signal])
+      const storage = personStorage(store, server, lasting)
+      const options = clientOptions(server, { env, sandbox: undefined, storage, lasting }) as HttpOptions
+      const shown = Promise.withResolvers<URL>()
+      await using loopback = await openLoopback(page => shown.resolve(page), port ?? 0)
+      const id = `${self}${SEPARATOR}${crypto.randomUUID()}`
+      const done = loginWith(loopback, options, { signal }).then(() => storage.done())
+      // it can fail while the page is read; the await below throws that error
+      done.catch(() => undefined)
+      try {
+        const page = await Promise.race([shown.promise, done])
+        open.set(id, { principal: ctx.principal.id, loopback })
+        if (page) yield { type: 'page', id, url: page.href, redirect: loopback.redirectUrl }
+        await done
+        yield { type: 'done' }
+      } finally {
+        open.delete(id)
+        stop.abort(new Error('the reader of the login has left'))
+      }
+    },
+  }
+}

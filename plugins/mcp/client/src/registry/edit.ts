@@ -1,0 +1,100 @@
+import { type CallContext, svcHome } from '@svc/core'
+import type { McpClients, McpServerEntry, McpServersChange, Store } from '@svc/core/contracts'
+import { findServers, type ReloadResult } from '@svc/runtime'
+import { entryInvalid, keyForbidden, nameTaken, notRemovable } from '../errors.ts'
+import { isRemovable, type McpServerSettings, readServers, serverNamed } from './configured-servers.ts'
+import { addToFile, homeFile, removeFromFile } from './home-file.ts'
+import { KEYS, openRecords, RECORDS } from './records.ts'
+import { type EditContext, firstProblem, type McpClientConfig } from './settings.ts'
+
+/** Adds a server to mcp.yaml. Throws MCP_CLIENT_INVALID if another has its name, or for a file with problems. */
+export async function addServer(
+  entry: McpClientConfig,
+  servers: readonly McpServerSettings[],
+  file: string = homeFile()
+): Promise<void> {
+  const other = servers.find(one => one.entry.name === entry.name)
+  if (other) throw nameTaken(entry.name, other.where)
+  await addToFile(file, [entry])
+}
+
+/** The answer of a running server to a reload. */
+interface Reloaded {
+  readonly url: string
+  readonly problems: ReloadResult['problems']
+}
+
+/** Reloads the running servers of a home. */
+export async function reloadAll(home: string, ctx: CallContext): Promise<readonly Reloaded[]> {
+  using stack = new DisposableStack()
+  const reloaded: Reloaded[] = []
+  for (const { control, info } of (await findServers(home)).map(server => stack.use(server)))
+    reloaded.push({ url: info.url, problems: (await control.reload(ctx)).problems })
+  return reloaded
+}
+
+/** Deletes the decisions of users about a removed server. After the reload: a server that still uses it would write the records again. */
+export async function forgetServer(store: Store, server: McpServerSettings, ctx: CallContext): Promise<void> {
+  const keys = [KEYS.switch(server), KEYS.pins(server), KEYS.login(server)]
+  await store.batch(
+    keys.map(key => ({ op: 'delete', collection: RECORDS, key })),
+    {},
+    ctx
+  )
+}
+
+/** Adds and removes servers for callers of the service, as the commands do. */
+export function createEditor({ config, store, lasting }: EditContext): Pick<McpClients, 'add' | 'remove'> {
+  const read = async () => {
+    const { servers, problems } = await readServers(config.clients, homeFile())
+    for (const problem of problems) throw problem
+    return servers
+  }
+  return {
+    async add(given) {
+      const entry = checkedEntry(given, config.allow_stdio_over_http)
+      await addServer(entry, await read())
+      return changed(entry.name, lasting)
+    },
+    async remove(name) {
+      const server = serverNamed(await read(), name)
+      if (!isRemovable(server)) throw notRemovable(name)
+      await removeFromFile(homeFile(), name, 'Remove it from the configuration')
+      const change = await changed(name, lasting)
+      await openRecords(store, lasting)
+      await forgetServer(store, server, lasting)
+      return change
+    },
+  }
+}
+
+async function changed(name: string, ctx: CallContext): Promise<McpServersChange> {
+  const reloaded = await reloadAll(svcHome(), ctx)
+  const problems = reloaded.flatMap(one => one.problems.map(({ code, message }) => ({ code, message })))
+  return { name, applied: reloaded.length > 0 && problems.length === 0, problems }
+}
+
+/** Keys with which a caller would run a program, or choose its surroundings. */
+const LOCAL_KEYS = ['command', 'args', 'env', 'idle_timeout'] as const
+/** Variables that are meant for MCP servers. Another one would be sent to any address that the caller names. */
+const VARIABLES = 'SVC_MCP_'
+
+/** The entry of a caller over HTTP. Throws FORBIDDEN, INVALID_VALUE. */
+function checkedEntry(given: McpServerEntry, allowLocal: boolean): McpClientConfig {
+  const entry = structuredClone(given) as unknown as McpClientConfig
+  if (!allowLocal) {
+    const local = LOCAL_KEYS.find(key => Object.hasOwn(entry, key))
+    if (local !== undefined) throw keyForbidden(local, 'it would start a program on the machine of the server')
+    for (const [field, name] of variablesOf(entry))
+      if (typeof name === 'string' && !name.startsWith(VARIABLES))
+        throw keyForbidden(field, `only variables whose name begins with ${VARIABLES} can be sent to a server`)
+  }
+  const problem = firstProblem(entry)
+  if (problem) throw entryInvalid(problem.keys.join('.') || 'url', problem.message, problem.hint)
+  return entry
+}
+
+const variablesOf = ({ api_key_env, oauth }: McpClientConfig): readonly (readonly [string, unknown])[] => [
+  ['api_key_env', api_key_env],
+  ['oauth.client_secret_env', Object(oauth).client_secret_env],
+]

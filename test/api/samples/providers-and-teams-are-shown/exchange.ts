@@ -1,0 +1,44 @@
+import { any, exact, exchange, get, missing, ok, post, refused } from '../../exchange.ts'
+
+const TEAM =
+  'name: pair\nformation: sequential\nmembers:\n  a: { role: Writer, goal: Write, tools: [] }\n  b: { role: Critic, goal: Judge, tools: [] }\n'
+const notFound = (field: string) => refused(404, 'INVALID_VALUE', { field, reason: 'not found' })
+const member = (name: string, status: string) => ({ event: 'member', data: { member: name, status } })
+
+export default exchange({
+  rule: 'shows a provider with its models and tests it; shows teams and streams a run member by member',
+  source: 'issue 25, 3: providers (state, prices, breaker, test); teams (list, show, run as a stream)',
+  alone: true,
+  config: { models: { prices: { 'local/local-1': { input: 1, output: 2 } } } },
+  files: { 'teams/pair.yaml': TEAM },
+  steps: [
+    {
+      request: get('/api/v1/providers/local'),
+      expect: ok({ name: 'local', healthy: true, models: any('array'), currency: 'USD' }),
+    },
+    { request: get('/api/v1/providers/none'), expect: notFound('provider') },
+    {
+      request: post('/api/v1/providers/local/test', { model: 'local-1' }),
+      expect: ok({ success: true, provider: 'local', model: 'local-1', attempts: 1, error: null }),
+    },
+    {
+      request: post('/api/v1/providers/local/test', { model: 'none' }),
+      expect: ok({ success: false, error: { error_code: 'MODEL_NOT_FOUND' } }),
+    },
+    { request: get('/api/v1/teams'), expect: ok({ teams: any('array') }) },
+    { request: get('/api/v1/teams/pair'), expect: ok({ name: 'pair', formation: 'sequential', problems: [] }) },
+    { request: get('/api/v1/teams/none'), expect: notFound('team') },
+    { request: post('/api/v1/teams/pair/run', {}), expect: missing(['task'], []) },
+    {
+      request: post('/api/v1/teams/pair/run', { task: 'Say hello' }),
+      expect: {
+        status: 200,
+        events: [
+          { event: 'start', data: exact({ type: 'start', team: 'pair', run_id: any('text'), at: any('text') }) },
+          ...['a', 'b'].flatMap(name => [member(name, 'started'), member(name, 'completed')]),
+          { event: 'end', data: { status: 'completed', error: null } },
+        ],
+      },
+    },
+  ],
+})
