@@ -96,6 +96,8 @@ describe('what belongs to a principal', () => {
   const OTHERS = [
     'GET /api/v1/conversations',
     'POST /api/v1/chat/answer',
+    'GET /api/v1/chat/stream/{turn_id}',
+    'POST /api/v1/chat/stream/{turn_id}/cancel',
     'GET /api/v1/events',
     'GET /api/v1/series',
     'GET /api/v1/traces',

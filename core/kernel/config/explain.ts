@@ -84,7 +84,7 @@ export interface ConfigRow {
 const MASK = '(secret)'
 
 /** A value in effect, with the layer that set it; absent for a default. */
-export interface ConfigEntry {
+interface ConfigEntry {
   readonly keys: readonly string[]
   readonly value: unknown
   readonly layer?: Layer

@@ -69,8 +69,7 @@ const keyOf = (requestId: string, callId: string, { principal }: CallContext) =>
 export function createQuestions(peers: Peers | undefined): Questions {
   const open = new Map<string, OpenQuestion>()
   const lists = createLists(peers, () => [...open.values()].slice(0, MAX_LISTED).map(({ shown }) => shown))
-  /** Answers on their way to other workers, with the problems that one of them has found. */
-  const posts = new Map<string, readonly string[] | undefined>()
+  const posts = createPosts(peers)
   /** Returns the problems of an answer; undefined if no question of this worker waits for it. */
   const take = (key: string, said: PersonAnswer): readonly string[] | undefined => {
     const question = open.get(key)
@@ -80,16 +79,6 @@ export function createQuestions(peers: Peers | undefined): Questions {
     open.delete(key)
     question.settle(said)
     return []
-  }
-  /** The same for the questions of other workers. */
-  const post = async (among: Peers, posted: string, key: string, said: PersonAnswer, ctx: CallContext) => {
-    posts.set(posted, undefined)
-    try {
-      await among.broadcast(ANSWER, { posted, key, said: said as unknown as Json }, ctx)
-      return posts.get(posted)
-    } finally {
-      posts.delete(posted)
-    }
   }
   return {
     async ask(callId, waitMs, about, ctx, check) {
@@ -112,21 +101,39 @@ export function createQuestions(peers: Peers | undefined): Questions {
     async answer({ requestId, callId, allow, reason, content, answers }, ctx) {
       const key = keyOf(requestId, callId, ctx)
       const said = { allow, ...definedOf({ reason: reason?.slice(0, REASON), content, answers }) }
-      const problems = take(key, said) ?? (peers && (await post(peers, crypto.randomUUID(), key, said, ctx)))
+      const problems = take(key, said) ?? (await posts.send(key, said, ctx))
       if (problems === undefined) throw questionUnknown({ requestId, callId })
       if (problems.length > 0) throw invalid('content', problems.join('; '))
     },
     open: ctx => lists.read(ctx),
     async onPeerMessage({ topic, message }, ctx) {
       await lists.onPeerMessage({ topic, message }, ctx)
-      if (topic === TAKEN) {
-        const { posted, problems } = messageAs<Taken>(message)
-        if (posts.has(posted)) posts.set(posted, problems)
-      }
+      if (topic === TAKEN) posts.taken(messageAs<Taken>(message))
       if (topic !== ANSWER) return
       const { posted, key, said } = messageAs<Posted>(message)
       const problems = take(key, said)
       if (problems) await peers?.broadcast(TAKEN, { posted, problems }, ctx)
+    },
+  }
+}
+
+/** Answers on their way to other workers, with the problems that one of them has found. */
+function createPosts(peers: Peers | undefined) {
+  const open = new Map<string, readonly string[] | undefined>()
+  return {
+    /** Returns the problems of an answer; undefined if no worker has such a question. */
+    async send(key: string, said: PersonAnswer, ctx: CallContext): Promise<readonly string[] | undefined> {
+      const posted = crypto.randomUUID()
+      open.set(posted, undefined)
+      try {
+        await peers?.broadcast(ANSWER, { posted, key, said: said as unknown as Json }, ctx)
+        return open.get(posted)
+      } finally {
+        open.delete(posted)
+      }
+    },
+    taken({ posted, problems }: Taken): void {
+      if (open.has(posted)) open.set(posted, problems)
     },
   }
 }
