@@ -77,7 +77,12 @@ describe('the HTTP contract, each rule with a service of its own', () => {
 })
 
 /** Routes that need another server: test/management/mcp.spec.ts logs in. */
-const ELSEWHERE = ['POST /api/v1/mcp/servers/{name}/login', 'POST /api/v1/mcp/servers/{name}/login/answer']
+const ELSEWHERE = [
+  'POST /api/v1/mcp/servers/{name}/login',
+  'POST /api/v1/mcp/servers/{name}/login/answer',
+  'POST /api/v1/plugins/plans',
+  'POST /api/v1/plugins/plans/{hash}/apply',
+]
 
 describe('the answers to all samples', () => {
   it('are as /openapi.json says, every route and every refusal', () => {

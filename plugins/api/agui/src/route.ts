@@ -32,6 +32,7 @@ export const createRunRoute = (services: Services): Route => ({
   description:
     'A profile, or team:<name> or workflow:<name>, in the protocol AG-UI 1.0, for frontends such as CopilotKit. The tools of svc run inside of the run, and are shown with their results. A call of a tool of the client ends the run; its result comes in the messages of the next one.',
   scope: 'chat',
+  query: { type: 'object', additionalProperties: false, properties: {} },
   bodyLimit: LARGEST_BODY,
   body: BODY,
   responses: {

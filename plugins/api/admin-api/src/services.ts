@@ -1,0 +1,60 @@
+import { Events } from '@svc/core'
+import {
+  Chat,
+  Checks,
+  Configuration,
+  Jobs,
+  McpClients,
+  ModelAliases,
+  ModelCalls,
+  ModelHealth,
+  Modes,
+  PluginSet,
+  Prices,
+  ProfileFile,
+  Providers,
+  Schedules,
+  Secrets,
+  Selection,
+  ServerControl,
+  Store,
+  StoreAdmin,
+  Teams,
+  Tokens,
+  Tools,
+  WorkflowNodes,
+  Workflows,
+} from '@svc/core/contracts'
+
+/** What every server has. */
+export const REQUIRED = {
+  events: Events,
+  tools: Tools,
+  modes: Modes,
+  providers: Providers,
+  aliases: ModelAliases,
+  checks: Checks,
+  nodes: WorkflowNodes,
+}
+
+/** The routes of such a service are missing without it. */
+export const OPTIONAL = {
+  chat: Chat,
+  clients: McpClients,
+  configuration: Configuration,
+  control: ServerControl,
+  health: ModelHealth,
+  jobs: Jobs,
+  modelCalls: ModelCalls,
+  pluginSet: PluginSet,
+  prices: Prices,
+  profiles: ProfileFile,
+  schedules: Schedules,
+  secrets: Secrets,
+  selection: Selection,
+  store: Store,
+  storeAdmin: StoreAdmin,
+  teams: Teams,
+  tokens: Tokens,
+  workflows: Workflows,
+}
