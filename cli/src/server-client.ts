@@ -57,6 +57,12 @@ export function createServerClient(url: string, ended: AbortSignal, sources: Cre
       const events = await send(method, path, { signal, ...jsonOf(body), accept: 'text/event-stream' })
       for await (const { event, data } of readEvents(events)) yield { event, data }
     },
+    async *text(method, path, { body, signal = ended } = {}) {
+      const decoder = new TextDecoder()
+      for await (const bytes of await send(method, path, { signal, ...jsonOf(body) }))
+        yield decoder.decode(bytes as Uint8Array, { stream: true })
+      yield decoder.decode()
+    },
   }
 }
 

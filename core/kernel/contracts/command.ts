@@ -86,6 +86,8 @@ export interface ServerClient {
   request<T>(method: RequestMethod, path: string, options?: RequestOptions): Promise<T>
   /** Streams the events of an event stream. Throws like `request` before the first event. */
   stream(method: RequestMethod, path: string, options?: RequestOptions): AsyncIterable<StreamEvent>
+  /** Yields the text of a response piece by piece, such as a download. Throws like `request` before the first piece. */
+  text(method: RequestMethod, path: string, options?: RequestOptions): AsyncIterable<string>
 }
 
 export type RequestMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -21,6 +21,38 @@ export const conversationFull = (limit: number, unit: 'messages' | 'bytes') =>
 export const ticketUnknown = () =>
   svcError('TICKET_UNKNOWN', 'this turn has ended already', { hint: 'Begin a turn before you append to it' })
 
+/** The value of a field is invalid. */
+export const invalid = (field: string, reason: string, more: { readonly [detail: string]: string | number } = {}) =>
+  svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason, ...more } })
+
+export const messageUnknown = (messageId: string) =>
+  svcError('INVALID_VALUE', `the conversation has no message "${messageId.slice(0, 100)}"`, {
+    details: { field: 'message_id', value: messageId.slice(0, 100), reason: 'not found' },
+    hint: 'List the messages with their ids: GET /api/v1/conversations/{id}?detail=full',
+  })
+
+/** A line of an import is invalid. Lines begin at 1. */
+export const importInvalid = (line: number, reason: string) =>
+  svcError('INVALID_VALUE', `line ${line} ${reason}`, {
+    details: { field: 'content', line, reason },
+    hint: 'Import a file of `svc conversations export` without changes to roles and ids',
+  })
+
+export const searchUnavailable = () =>
+  svcError('UNAVAILABLE', 'the store has no full-text search', {
+    hint: 'Use a store that provides the service TextIndex, such as store-sqlite',
+  })
+
+export const jobsUnavailable = () =>
+  svcError('UNAVAILABLE', 'background jobs are off', { hint: 'Load the plugin jobs, or delete the conversations one by one' })
+
+export const adminOnly = (what: string) =>
+  svcError('FORBIDDEN', `${what} needs the scope admin`, { hint: 'Use a credential with the scope admin' })
+
+/** No server runs that the command can reach. */
+export const serverNone = () =>
+  svcError('SERVER_NONE', 'no server is running', { hint: 'Start one: `svc serve`, or name one with --url' })
+
 export const cursorInvalid = () =>
   svcError('INVALID_VALUE', 'cursor is invalid', {
     details: { field: 'cursor', reason: 'unknown cursor' },
