@@ -82,7 +82,7 @@ export interface ServerChoice {
  */
 export interface ServerClient {
   readonly url: string
-  /** Resolves to the JSON response. Throws the error record of the server as an error, and SERVER_UNREACHABLE. */
+  /** Resolves to the JSON response, or to undefined for a response without content. Throws the error record of the server as an error, and SERVER_UNREACHABLE. */
   request<T>(method: RequestMethod, path: string, options?: RequestOptions): Promise<T>
   /** Streams the events of an event stream. Throws like `request` before the first event. */
   stream(method: RequestMethod, path: string, options?: RequestOptions): AsyncIterable<StreamEvent>

@@ -1,4 +1,4 @@
-import { svcError } from '@svc/core'
+import { messageOf, svcError } from '@svc/core'
 
 export const conversationUnknown = (conversationId: string) =>
   svcError('CONVERSATION_UNKNOWN', `there is no conversation "${conversationId.slice(0, 100)}"`, {
@@ -49,9 +49,35 @@ export const jobsUnavailable = () =>
 export const adminOnly = (what: string) =>
   svcError('FORBIDDEN', `${what} needs the scope admin`, { hint: 'Use a credential with the scope admin' })
 
-/** No server runs that the command can reach. */
+/** No server runs that a command can reach. */
 export const serverNone = () =>
-  svcError('SERVER_NONE', 'no server is running', { hint: 'Start one: `svc serve`, or name one with --url' })
+  svcError('SERVER_NONE', 'no server runs from this home, and conversations belong to a server', {
+    hint: 'Start it with `svc serve`, or name one with --url',
+  })
+
+export const nothingToExport = () =>
+  svcError('CONVERSATION_MISSING', 'no conversation is named', { hint: 'Add an id, --label or --all' })
+
+export const conditionMissing = () =>
+  svcError('CONVERSATION_MISSING', 'name one conversation, or at least one condition', {
+    hint: 'Add an id, or one of --label, --before, --query and --owner',
+  })
+
+export const notConfirmed = () =>
+  svcError('NOT_CONFIRMED', 'this deletes all conversations that meet the conditions', { hint: 'Add --yes to delete them' })
+
+export const beforeInvalid = (given: string) =>
+  svcError('TIME_INVALID', `--before is not a time: ${JSON.stringify(given.slice(0, 100))}`, {
+    hint: 'Write a time such as 2026-01-31 or a number of days such as 90d',
+  })
+
+/** A part of a file was refused, after others were imported. */
+export const importStopped = (imported: number, before: number, cause: unknown) =>
+  svcError('IMPORT_STOPPED', `${messageOf(cause)} (counted from line ${before + 1} of the file)`, {
+    cause,
+    details: { imported, lines: before },
+    hint: `${imported} conversations, up to line ${before}, are imported; import the rest of the file`,
+  })
 
 export const cursorInvalid = () =>
   svcError('INVALID_VALUE', 'cursor is invalid', {
