@@ -65,7 +65,7 @@ const pathOf = (id: string, more = '') => `${PATH}/${encodeURIComponent(id)}${mo
 function withQuery(path: string, given: { readonly [name: string]: string | number | undefined }): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value))
-  return `${path}?${query}`
+  return `${path}?${query.toString()}`
 }
 
 const cells = ({ conversation_id: id, updated_at: at, message_count: count, title, labels }: ConversationShown) => [

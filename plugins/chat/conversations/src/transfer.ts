@@ -270,11 +270,12 @@ function checkCounts(at: number, all: readonly Reading[]) {
 
 function readConversation(at: number, value: Line['value'], ids: Set<string>): Reading {
   refuse(at, conversationLine.check(value))
-  const { version, conversation_id: id, title, labels } = value
-  if (version !== VERSION) throw importInvalid(at, `has the version ${String(version)}; this svc reads ${VERSION}`)
-  if (id !== undefined && !isMade(String(id))) throw importInvalid(at, 'has a conversation_id that svc did not make')
-  if (id !== undefined && ids.has(String(id))) throw importInvalid(at, 'repeats the conversation_id of an earlier line')
-  ids.add(String(id))
+  const { version, title, labels } = value
+  const id = value.conversation_id as string | undefined
+  if (version !== VERSION) throw importInvalid(at, `has the version ${JSON.stringify(version)}; this svc reads ${VERSION}`)
+  if (id !== undefined && !isMade(id)) throw importInvalid(at, 'has a conversation_id that svc did not make')
+  if (id !== undefined && ids.has(id)) throw importInvalid(at, 'repeats the conversation_id of an earlier line')
+  if (id !== undefined) ids.add(id)
   return { ...namesOf(at, { title, labels }), turns: [], open: new Map() }
 }
 
@@ -303,7 +304,7 @@ function readTurn(at: number, value: Line['value'], conversation: Reading): Turn
   refuse(at, turnLine.check(value))
   const number = conversation.turns.length + 1
   if (value.number !== undefined && value.number !== number)
-    throw importInvalid(at, `has the number ${String(value.number)}, but it is turn ${number}`)
+    throw importInvalid(at, `has the number ${JSON.stringify(value.number)}, but it is turn ${number}`)
   const given = value.messages as unknown as readonly GivenMessage[]
   const messages = given.map((one, index): StoredMessage => {
     if (one.id !== undefined && one.id !== messageId(number, index))
@@ -311,13 +312,13 @@ function readTurn(at: number, value: Line['value'], conversation: Reading): Turn
     return messageOf(at, one)
   })
   checkOrder(at, messages, conversation.open)
-  return { ...timeOf(at, value.at), messages }
+  return { ...timeOf(at, value.at as string | undefined), messages }
 }
 
 /** The time of a turn: not in the future. */
-function timeOf(at: number, given: Json | undefined): { readonly at?: string } {
+function timeOf(at: number, given: string | undefined): { readonly at?: string } {
   if (given === undefined) return {}
-  const time = Date.parse(String(given))
+  const time = Date.parse(given)
   if (Number.isNaN(time)) throw importInvalid(at, 'has an `at` that is not a time')
   if (time > Date.now() + 60_000) throw importInvalid(at, 'has an `at` in the future')
   return { at: new Date(time).toISOString() }
@@ -331,7 +332,7 @@ function messageOf(at: number, { role, status, provider, model, parts }: GivenMe
 }
 
 function partOf(at: number, role: string, given: { readonly [member: string]: Json | undefined }): MessagePart {
-  const kind = String(given.type)
+  const kind = typeof given.type === 'string' ? given.type : ''
   const known = Object.hasOwn(PARTS, kind) ? PARTS[kind] : undefined
   if (!known) throw importInvalid(at, `has a part of the unknown type "${kind.slice(0, 50)}"`)
   if (!known.roles.includes(role)) throw importInvalid(at, `has a part of the type ${kind} in a message of the role ${role}`)
@@ -506,7 +507,10 @@ function fromOpenAiPart(at: number, given: { readonly [member: string]: Json | u
   if (given.type === 'text' && typeof given.text === 'string') return { type: 'text', text: given.text }
   const url = given.type === 'image_url' ? (given.image_url as { url?: unknown } | undefined)?.url : undefined
   if (typeof url !== 'string')
-    throw importInvalid(at, `has a part of the type "${String(given.type).slice(0, 50)}", which cannot be imported`)
+    throw importInvalid(
+      at,
+      `has a part of the type ${(JSON.stringify(given.type) ?? 'undefined').slice(0, 50)}, which cannot be imported`
+    )
   const head = DATA_URL.exec(url)
   const read = head ? { type: 'image', data: url.slice(head[0].length), mime_type: head[1]! } : { type: 'image_url', url }
   return partOf(at, 'user', read)

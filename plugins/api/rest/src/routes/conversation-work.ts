@@ -107,8 +107,8 @@ interface ForkBody extends NewConversation {
 }
 
 const MEDIA: Readonly<Record<ExportFormat, { readonly type: string; readonly ending: string }>> = {
-  jsonl: { type: 'application/jsonl; charset=utf-8', ending: 'jsonl' },
-  openai: { type: 'application/jsonl; charset=utf-8', ending: 'openai.jsonl' },
+  jsonl: { type: 'application/x-ndjson; charset=utf-8', ending: 'jsonl' },
+  openai: { type: 'application/x-ndjson; charset=utf-8', ending: 'openai.jsonl' },
   markdown: { type: 'text/markdown; charset=utf-8', ending: 'md' },
 }
 
@@ -118,8 +118,8 @@ const exportRoute = ({ conversations }: ConversationOptions): Route => ({
   summary: 'Export a conversation',
   scope: 'chat',
   query: object({ format: formatOf('jsonl', 'openai', 'markdown') }, []),
-  streams: 'application/jsonl',
-  responses: { '200': { description: 'The conversation as a file.', contentType: 'application/jsonl', schema: STRING } },
+  streams: 'application/x-ndjson',
+  responses: { '200': { description: 'The conversation as a file.', contentType: 'application/x-ndjson', schema: STRING } },
   async *stream({ params, query }, ctx) {
     const id = params.id!
     const format = (query.format ?? 'jsonl') as ExportFormat
