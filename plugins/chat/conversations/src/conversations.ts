@@ -34,6 +34,7 @@ import {
   emptyRecord,
   grown,
   LOG,
+  type Mark,
   markAll,
   newId,
   readRecord,
@@ -44,7 +45,9 @@ import {
   spaceOf,
   summaryOf,
   textOf,
+  titleMark,
   type TurnEntry,
+  wholeMark,
 } from './record.ts'
 import type { Texts } from './texts.ts'
 import { exported, type ImportedConversation, readImport } from './transfer.ts'
@@ -167,6 +170,7 @@ type Parts = Pick<ConversationsOptions, 'store' | 'texts'>
 async function changeRecord(
   { store, texts }: Parts,
   id: string,
+  mark: Mark,
   change: (before: ConversationRecord) => ConversationRecord,
   ctx: CallContext
 ): Promise<{ readonly before: ConversationRecord; readonly after: ConversationRecord }> {
@@ -176,8 +180,8 @@ async function changeRecord(
     const after = change(before)
     try {
       const put = { op: 'put', collection: COLLECTION, key: id, value: asJson(after), ifVersion: version } as const
-      await store.batch([put, ...texts.ops(id)], {}, ctx)
-      texts.changed(id)
+      await store.batch([put, ...texts.ops(mark)], {}, ctx)
+      texts.changed(mark)
       return { before, after }
     } catch (error) {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
@@ -192,21 +196,25 @@ async function updateNames(
   ctx: CallContext
 ): Promise<ConversationSummary> {
   const names = checkedNames(change)
-  const { before, after } = await changeRecord(parts, id, record => ({ ...record, ...names }), ctx)
-  parts.publish(
-    { type: 'conversation_changed', subject: subjectOf(id), before: shownNames(before), after: shownNames(after) },
+  const { before, after } = await changeRecord(
+    parts,
+    id,
+    titleMark(id),
+    record => ({ ...record, ...names, ...(names.title === undefined ? {} : { named: true }) }),
     ctx
   )
+  const subject = subjectOf(id)
+  // a title can be words of a message, which belong neither into events nor into the log
+  const shown = { labels: after.labels ?? [], ...(before.title === after.title ? {} : { renamed: true }) }
+  parts.publish({ type: 'conversation_changed', subject, before: { labels: before.labels ?? [] }, after: shown }, ctx)
   return summaryOf(id, after)
 }
-
-const shownNames = ({ title, labels = [] }: ConversationRecord) => ({ title: title ?? '', labels })
 
 async function handOver(parts: ConversationsOptions, id: string, owner: string, ctx: CallContext): Promise<ConversationSummary> {
   if (!seesAll(ctx)) throw adminOnly('handing a conversation over')
   const name = checkedName('owner', owner, LONGEST_OWNER)
   if (name === '*') throw invalid('owner', 'must be the id of one principal')
-  const { before, after } = await changeRecord(parts, id, record => ({ ...record, owner: name }), ctx)
+  const { before, after } = await changeRecord(parts, id, wholeMark(id), record => ({ ...record, owner: name }), ctx)
   const change = { before: { owner: before.owner }, after: { owner: name } }
   parts.publish({ type: 'conversation_handed_over', subject: subjectOf(id), ...change }, ctx)
   return summaryOf(id, after)
@@ -226,7 +234,7 @@ async function fork(
   const place = messageId === undefined ? { to: from.turns } : await placeOf(store, id, messageId, from.turns, ctx)
   const copy = newId()
   const entries: Json[] = []
-  const { title = from.title, labels = from.labels } = names
+  const { title = from.named && from.title, labels = from.labels } = names
   let record: ConversationRecord = emptyRecord(ctx.principal.id, timestamp(), {
     ...(title === undefined ? {} : { title }),
     ...(labels === undefined ? {} : { labels }),
@@ -236,8 +244,9 @@ async function fork(
     entries.push(asJson(entry))
   }
   record = { ...record, forked: { from: id, ...(messageId === undefined ? {} : { message: messageId }) } }
-  await store.batch([...createOps(copy, record, entries), ...texts.ops(copy)], {}, ctx)
-  texts.changed(copy)
+  const mark = wholeMark(copy)
+  await store.batch([...createOps(copy, record, entries), ...texts.ops(mark)], {}, ctx)
+  texts.changed(mark)
   parts.publish({ type: 'conversation_forked', subject: subjectOf(copy), after: { from: id, message_id: messageId } }, ctx)
   return { conversation: summaryOf(copy, record), ...(place.text === undefined ? {} : { text: place.text }) }
 }
@@ -270,16 +279,19 @@ async function importAll(
   if (format === 'markdown') throw invalid('format', 'must be jsonl or openai: Markdown is only for reading')
   const more = checkedNames(labels === undefined ? {} : { labels }).labels ?? []
   const read = readImport(format, content)
-  const made = read.map(one => ({ id: newId(), ...importedRecord(one, more, parts.limits, ctx) }))
+  const made = read.map(one => {
+    const id = newId()
+    return { id, mark: wholeMark(id), ...importedRecord(one, more, parts.limits, ctx) }
+  })
   // all or none: one batch
-  const ops = made.flatMap(({ id, record, entries }) => [...createOps(id, record, entries), ...parts.texts.ops(id)])
+  const ops = made.flatMap(({ id, mark, record, entries }) => [...createOps(id, record, entries), ...parts.texts.ops(mark)])
   try {
     await parts.store.batch(ops, {}, ctx)
   } catch (error) {
     if (codeOf(error) === 'STORE_TOO_LARGE') throw invalid('content', 'is too large: import its conversations one by one')
     throw error
   }
-  for (const { id } of made) parts.texts.changed(id)
+  for (const { mark } of made) parts.texts.changed(mark)
   for (const { id, record } of made)
     parts.publish({ type: 'conversation_imported', subject: subjectOf(id), after: { message_count: record.count } }, ctx)
   return made.map(({ id, record }) => summaryOf(id, record))
@@ -324,14 +336,15 @@ export function createRemoval({ store, texts }: Parts): RemoveConversation {
     for (;;) {
       const found = await readRecord(store, id, ctx).catch(onlyUnknown)
       if (!found || (wanted !== undefined && wanted !== found.version)) return false
+      const mark = wholeMark(id)
       const ops: StoreOp[] = [
         { op: 'delete', collection: COLLECTION, key: id, ifVersion: found.version },
         { op: 'drop', log: LOG, id },
-        ...texts.ops(id),
+        ...texts.ops(mark),
       ]
       try {
         await store.batch(ops, {}, ctx)
-        texts.changed(id)
+        texts.changed(mark)
         return true
       } catch (error) {
         if (codeOf(error) !== 'STORE_CONFLICT') throw error

@@ -26,6 +26,8 @@ export interface ConversationRecord {
   readonly turns: number
   readonly bytes: number
   readonly title?: string
+  /** Whether the title was given. One that was made is a part of the first message. */
+  readonly named?: true
   readonly labels?: readonly string[]
   readonly provider?: string
   readonly model?: string
@@ -51,7 +53,7 @@ export const COLLECTION = 'conversations'
 export const LOG = 'conversation_turns'
 /** The searched texts: one record a turn, and one for the title. Written after the turns, from `CHANGES`. */
 export const TEXTS = 'conversation_texts'
-/** Conversations whose texts are out of date. */
+/** Marks of conversations whose texts are out of date. */
 export const CHANGES = 'conversation_changes'
 
 /** The space; the full-text index only with a store that has them. */
@@ -72,15 +74,29 @@ const MIGRATION_PAGE = 1000
 export const markAll: Migration = async ({ store, fence, ctx }) => {
   for (let cursor: string | undefined; ; ) {
     const page = await store.range(COLLECTION, { limit: MIGRATION_PAGE, ...(cursor === undefined ? {} : { cursor }) }, ctx)
-    const ops = page.records.map(({ key }) => markOp(key))
+    const ops = page.records.map(({ key }) => markOp(wholeMark(key)))
     if (ops.length > 0) await store.batch(ops, { fence }, ctx)
     cursor = page.next
     if (cursor === undefined) return undefined
   }
 }
 
-/** Marks that the texts of a conversation are out of date, in the batch that changes it. */
-export const markOp = (key: string) => ({ op: 'put', collection: CHANGES, key, value: {} }) as const
+/**
+ * The key of a mark, which says what texts of a conversation are out of date: those of one turn, of its title, or all. Each
+ * change has a key of its own, so that whoever deletes a mark deletes no later one.
+ */
+export type Mark = string
+export const turnMark = (id: string, turn: number): Mark => `${id}/t${turn}`
+export const titleMark = (id: string): Mark => `${id}/n${crypto.randomUUID()}`
+export const wholeMark = (id: string): Mark => `${id}/o${crypto.randomUUID()}`
+export const isWholeMark = (mark: Mark) => mark[mark.indexOf('/') + 1] === 'o'
+/** The turn of a mark. */
+export function turnOf(mark: Mark): number | undefined {
+  const what = mark.slice(mark.indexOf('/') + 1)
+  return what.startsWith('t') ? Number(what.slice(1)) : undefined
+}
+/** Puts a mark, in the batch with its change. */
+export const markOp = (key: Mark) => ({ op: 'put', collection: CHANGES, key, value: {} }) as const
 
 export const asJson = (value: object): Json => value as unknown as Json
 export const recordOf = (value: Json): ConversationRecord => value as unknown as ConversationRecord
@@ -167,7 +183,7 @@ export const emptyRecord = (owner: string, now: string, { title, labels }: NewCo
   count: 0,
   turns: 0,
   bytes: 0,
-  ...(title === undefined ? {} : { title }),
+  ...(title === undefined ? {} : { title, named: true }),
   ...(labels === undefined || labels.length === 0 ? {} : { labels }),
 })
 

@@ -7,6 +7,8 @@ import {
   CHANGES,
   COLLECTION,
   type ConversationRecord,
+  isWholeMark,
+  type Mark,
   markOp,
   maySee,
   messageId,
@@ -17,8 +19,9 @@ import {
   TEXTS,
   textOf,
   type TurnEntry,
+  turnOf,
 } from './record.ts'
-import type { Marks } from './turns.ts'
+import type { MarkedTurn, Marks } from './turns.ts'
 
 /** The searched texts of a turn, or of a title (number 0). */
 interface TextRecord {
@@ -41,23 +44,30 @@ interface TextsOptions {
 const SOON_MS = 250
 /** How often a worker looks for changes of processes that have ended. */
 const SWEEP_MS = 30_000
-/** Pause between two groups: turns go first. */
-const PAUSE_MS = 20
+/** Pause between two groups, at least this and three times what the group took: turns go first. No longer with so many behind. */
+const [PAUSE_MS, PAUSES, MOST_BEHIND] = [20, 3, 10_000]
 const GROUP = 50
 const [MOST_OPS, MOST_CHARS, MOST_TEXT] = [500, 4_000_000, 200_000]
+/** Characters of turns that wait in memory; the others are read again. */
+const MOST_WAITING = 8_000_000
 const DIGITS = 7
 
 const keyOf = (id: string, turn: number) => `${id}/${String(turn).padStart(DIGITS, '0')}`
 const rangeOf = (id: string) => ({ from: `${id}/`, to: `${id}0` })
+const idOf = (key: string) => key.slice(0, key.indexOf('/'))
+
+/** Changes of a conversation that this process has made: the text of each, if it is in memory. */
+type Changes = Map<Mark, TextRecord | undefined>
 
 /**
- * The full-text index of conversations. A batch that changes a conversation marks it; the texts follow soon after, outside the
- * turn. A mark stays until the texts are written, so they also follow after a crash. Two processes that write the texts of the
- * same conversation exclude each other by the version of the mark.
+ * The full-text index of conversations. A batch that changes a conversation puts a mark; the texts follow soon after, outside the
+ * turn. A batch that writes texts deletes the marks that it has seen before it read the conversation. So a mark stays until its
+ * texts are written, also over a crash, and two processes that write the texts of the same conversation exclude each other.
  */
 export class Texts implements Marks {
   readonly #options: TextsOptions
-  readonly #changed = new Set<string>()
+  readonly #changed = new Map<string, Changes>()
+  #waiting = 0
   #timer: NodeJS.Timeout | undefined
   #sweeper: NodeJS.Timeout | undefined
   #pass: Promise<void> | undefined
@@ -66,13 +76,17 @@ export class Texts implements Marks {
     this.#options = options
   }
 
-  ops(id: string): readonly StoreOp[] {
-    return this.#options.index ? [markOp(id)] : []
+  ops(mark: Mark): readonly StoreOp[] {
+    return this.#options.index ? [markOp(mark)] : []
   }
 
-  changed(id: string): void {
+  changed(mark: Mark, turn?: MarkedTurn): void {
     if (!this.#options.index) return
-    this.#changed.add(id)
+    const id = idOf(mark)
+    const changes = this.#changed.get(id) ?? new Map<Mark, TextRecord | undefined>()
+    const text = turn && this.#waiting < MOST_WAITING ? textsOf(turn.owner, turn.entry) : undefined
+    this.#waiting += sizeOf(text)
+    this.#changed.set(id, changes.set(mark, text))
     this.#timer ??= setTimeout(() => void this.#start(), SOON_MS).unref()
   }
 
@@ -109,7 +123,7 @@ export class Texts implements Marks {
     const page = await index.search(TEXTS, query, ctx).catch((error: unknown) => {
       throw codeOf(error) === 'STORE_INVALID' && cursor !== undefined ? cursorInvalid() : error
     })
-    const hits = Map.groupBy(page.hits, ({ record }) => record.key.slice(0, record.key.indexOf('/')))
+    const hits = Map.groupBy(page.hits, ({ record }) => idOf(record.key))
     const found = await Promise.all(
       Array.from(hits, async ([id, texts]): Promise<FoundConversation | undefined> => {
         const value = await store.get(COLLECTION, id, ctx)
@@ -132,7 +146,8 @@ export class Texts implements Marks {
     try {
       for (let cursor: string | undefined; ; ) {
         const page = await store.range(CHANGES, { limit: 1000, ...(cursor === undefined ? {} : { cursor }) }, lasting)
-        for (const { key } of page.records) this.#changed.add(key)
+        for (const { key } of page.records)
+          if (!this.#changed.has(idOf(key))) this.#changed.set(idOf(key), new Map([[key, undefined]]))
         if (page.records.length > 0) await this.#start()
         cursor = page.next
         if (cursor === undefined) return
@@ -147,10 +162,16 @@ export class Texts implements Marks {
     const { lasting, log } = this.#options
     while (this.#changed.size > 0 && !lasting.signal.aborted) {
       const group = [...this.#changed].slice(0, GROUP)
-      for (const id of group) this.#changed.delete(id)
+      for (const [id, changes] of group) {
+        this.#changed.delete(id)
+        for (const text of changes.values()) this.#waiting -= sizeOf(text)
+      }
+      const began = performance.now()
       try {
         await this.#writeGroup(group)
-        await sleep(PAUSE_MS, undefined, { signal: lasting.signal, ref: false }).catch(() => {})
+        const isBehind = this.#changed.size > MOST_BEHIND
+        const pause = isBehind ? PAUSE_MS : Math.max(PAUSE_MS, PAUSES * (performance.now() - began))
+        await sleep(pause, undefined, { signal: lasting.signal, ref: false }).catch(() => {})
       } catch (err) {
         if (!lasting.signal.aborted) log.warn({ err }, 'failed to write the full-text index of conversations')
         // the next change or sweep tries again
@@ -159,66 +180,49 @@ export class Texts implements Marks {
     }
   }
 
-  /** In one batch, or one by one if another process has changed one of them. */
-  async #writeGroup(ids: readonly string[]): Promise<void> {
+  /** The turns in memory in one batch; the other conversations, and those that another process has changed, one by one. */
+  async #writeGroup(group: readonly (readonly [id: string, changes: Changes])[]): Promise<void> {
     const { store, lasting } = this.#options
-    let ops: StoreOp[] = []
-    let size = 0
-    for (const id of ids) {
-      const update = await this.#update(id)
-      ops.push(...update.ops)
-      size += update.size
-      if (ops.length < MOST_OPS && size < MOST_CHARS) continue
-      await store.batch(ops, {}, lasting).catch(onlyConflict)
-      ops = []
-      size = 0
-    }
-    if (ops.length === 0) return
+    const isKnown = ([, changes]: readonly [string, Changes]) => [...changes.values()].every(text => text !== undefined)
+    const [known, unknown] = [group.filter(isKnown), group.filter(one => !isKnown(one))]
+    const ops = known.flatMap(([id, changes]) => [...changes].flatMap(([mark, text]) => knownOps(id, mark, text!)))
     try {
-      await store.batch(ops, {}, lasting)
+      if (ops.length > 0) await store.batch(ops, {}, lasting)
     } catch (error) {
       onlyConflict(error)
-      for (const id of ids) {
-        const update = await this.#update(id)
-        if (update.ops.length > 0) await store.batch(update.ops, {}, lasting).catch(onlyConflict)
-      }
+      unknown.push(...known)
     }
+    for (const [id] of unknown) await this.#update(id).catch(onlyConflict)
   }
 
-  /**
-   * The operations that bring the texts of a conversation up to date and remove its mark. Of a long conversation, it writes most
-   * itself; each batch changes the version of the mark, so a concurrent change stops it.
-   */
-  async #update(id: string): Promise<{ readonly ops: readonly StoreOp[]; readonly size: number }> {
+  /** Reads a conversation, and writes what its marks name. Each batch changes a mark, so another process that works on it stops it. */
+  async #update(id: string): Promise<void> {
     const { store, lasting } = this.#options
-    const mark = await store.get(CHANGES, id, lasting)
-    if (!mark) return { ops: [], size: 0 }
-    let { version } = mark
+    const { records: marks, next } = await store.range(CHANGES, { ...rangeOf(id), limit: MOST_OPS }, lasting)
+    const [first] = marks
+    if (!first) return
+    let { version } = first
     const flush = async (ops: readonly StoreOp[]) => {
-      await store.batch([{ ...markOp(id), ifVersion: version }, ...ops], {}, lasting)
+      await store.batch([{ ...markOp(first.key), ifVersion: version }, ...ops], {}, lasting)
       version += 1
     }
     const kept = await store.get(COLLECTION, id, lasting)
-    const rest = kept ? await this.#texts(id, recordOf(kept.value), flush) : await this.#removal(id, flush)
-    return {
-      ops: [...rest, { op: 'delete', collection: CHANGES, key: id, ifVersion: version }],
-      size: rest.reduce((sum, op) => sum + (op.op === 'put' ? JSON.stringify(op.value).length : 0), 0),
-    }
+    const keys = marks.map(({ key }) => key)
+    const rest = kept ? await this.#texts(id, recordOf(kept.value), keys, flush) : await this.#removal(id, flush)
+    const seen = marks.map(mark => markGone(mark.key, mark === first ? version : mark.version))
+    await store.batch([...rest, ...seen], {}, lasting)
+    if (next !== undefined) await this.#update(id)
   }
 
-  async #texts(id: string, record: ConversationRecord, flush: (ops: readonly StoreOp[]) => Promise<void>): Promise<StoreOp[]> {
-    const { store, lasting } = this.#options
-    const { records } = await store.range(TEXTS, { ...rangeOf(id), reverse: true, limit: 1 }, lasting)
-    const [last] = records
-    // the last text is written last: with another owner, all of them are out of date
-    const isCurrent = last !== undefined && (last.value as unknown as TextRecord).owner === record.owner
-    const from = isCurrent ? Number(last.key.slice(-DIGITS)) + 1 : 1
-    let ops: StoreOp[] = [...(await this.#titleOps(id, record))]
+  async #texts(id: string, record: ConversationRecord, marks: readonly Mark[], flush: Flush): Promise<StoreOp[]> {
+    const numbers = marks.map(turnOf).filter(number => number !== undefined)
+    const isWhole = marks.some(isWholeMark)
+    let ops: StoreOp[] = numbers.length < marks.length || numbers.includes(1) ? await this.#titleOps(id, record) : []
     let size = 0
-    for await (const { number, entry } of readTurns(store, id, { from, to: record.turns }, lasting)) {
+    for await (const { number, entry } of isWhole ? this.#turns(id, 1, record.turns) : this.#turnsOf(id, numbers)) {
       const text = textsOf(record.owner, entry)
       ops.push({ op: 'put', collection: TEXTS, key: keyOf(id, number), value: text as unknown as Json })
-      size += (text.user?.length ?? 0) + (text.assistant?.length ?? 0)
+      size += sizeOf(text)
       if (ops.length < MOST_OPS && size < MOST_CHARS) continue
       await flush(ops)
       ops = []
@@ -227,16 +231,24 @@ export class Texts implements Marks {
     return ops
   }
 
-  async #titleOps(id: string, { owner, title }: ConversationRecord): Promise<StoreOp[]> {
+  #turns(id: string, from: number, to: number) {
     const { store, lasting } = this.#options
-    const key = keyOf(id, 0)
-    const before = (await store.get(TEXTS, key, lasting))?.value as unknown as TextRecord | undefined
-    if (title === undefined) return before ? [{ op: 'delete', collection: TEXTS, key }] : []
-    if (before?.title === title && before.owner === owner) return []
-    return [{ op: 'put', collection: TEXTS, key, value: { owner, title } }]
+    return readTurns(store, id, { from, to }, lasting)
   }
 
-  async #removal(id: string, flush: (ops: readonly StoreOp[]) => Promise<void>): Promise<StoreOp[]> {
+  async *#turnsOf(id: string, numbers: readonly number[]) {
+    for (const number of numbers) yield* this.#turns(id, number, number)
+  }
+
+  /** A title that was made is found in the first message. */
+  async #titleOps(id: string, { owner, title, named }: ConversationRecord): Promise<StoreOp[]> {
+    const { store, lasting } = this.#options
+    const key = keyOf(id, 0)
+    if (title !== undefined && named) return [{ op: 'put', collection: TEXTS, key, value: { owner, title } }]
+    return (await store.get(TEXTS, key, lasting)) ? [{ op: 'delete', collection: TEXTS, key }] : []
+  }
+
+  async #removal(id: string, flush: Flush): Promise<StoreOp[]> {
     const { store, lasting } = this.#options
     for (;;) {
       const { records, next } = await store.range(TEXTS, { ...rangeOf(id), limit: MOST_OPS }, lasting)
@@ -245,6 +257,16 @@ export class Texts implements Marks {
       await flush(ops)
     }
   }
+}
+
+type Flush = (ops: readonly StoreOp[]) => Promise<void>
+
+const sizeOf = (text: TextRecord | undefined) => (text?.user?.length ?? 0) + (text?.assistant?.length ?? 0)
+const markGone = (key: Mark, ifVersion: number) => ({ op: 'delete', collection: CHANGES, key, ifVersion }) as const
+
+function knownOps(id: string, mark: Mark, text: TextRecord): StoreOp[] {
+  const put = { op: 'put', collection: TEXTS, key: keyOf(id, turnOf(mark)!), value: text as unknown as Json } as const
+  return [put, markGone(mark, 1)]
 }
 
 function textsOf(owner: string, { messages }: TurnEntry): TextRecord {

@@ -20,12 +20,14 @@ import {
   entryOf,
   grown,
   LOG,
+  type Mark,
   maySee,
   newId,
   readRecord,
   recordOf,
   summaryOf,
   type TurnEntry,
+  turnMark,
 } from './record.ts'
 
 export interface TurnLimits {
@@ -39,19 +41,24 @@ interface TurnsOptions {
   /** Identifies this process among those that share the store. */
   readonly holder: string
   readonly limits: TurnLimits
-  /** Marks that the texts of a conversation are out of date. */
   readonly marks: Marks
   readonly log: Log
   /** The context of work that must end even if its caller has left. */
   readonly lasting: CallContext
 }
 
+/** A stored turn in memory, with its owner. */
+export interface MarkedTurn {
+  readonly owner: string
+  readonly entry: TurnEntry
+}
+
 /** Keeps the texts of conversations up to date. */
 export interface Marks {
   /** The operations of a batch that changes a conversation. */
-  ops(id: string): readonly StoreOp[]
+  ops(mark: Mark): readonly StoreOp[]
   /** Call it after the batch. */
-  changed(id: string): void
+  changed(mark: Mark, turn?: MarkedTurn): void
 }
 
 interface TicketedTurn {
@@ -109,7 +116,9 @@ export class Turns {
     const writing = this.#write(turn, entry, ctx)
     if (young) young.keeping = writing
     const record = await writing
-    this.#parts.marks.changed(turn.id)
+    // a given title is indexed with the first turn
+    const isPlain = record.turns > 1 || !record.named
+    this.#parts.marks.changed(turnMark(turn.id, record.turns), isPlain ? { owner: record.owner, entry } : undefined)
     return summaryOf(turn.id, record)
   }
 
@@ -191,7 +200,7 @@ export class Turns {
       const ops: StoreOp[] = [
         { op: 'put', collection: COLLECTION, key: turn.id, value: asJson(record), ifVersion: version },
         { op: 'append', log: LOG, id: turn.id, values: [asJson(entry)], ifLength: record.turns - 1 },
-        ...marks.ops(turn.id),
+        ...marks.ops(turnMark(turn.id, record.turns)),
       ]
       try {
         await store.batch(ops, turn.lease ? { fence: turn.lease } : {}, ctx)
