@@ -365,13 +365,13 @@ describe('conversations after kill -9', function () {
       expect(await caller(service).settled(job)).to.have.property('state', 'completed')
       expect(await caller(service).all('label=old')).to.deep.equal([])
       expect(await caller(service).all('limit=200')).to.have.length(10)
-      for (let tries = 100; tries > 0; tries--) {
-        if ((await caller(service).all('q=imported')).length === 0) break
-        await sleep(100)
+      // the texts follow
+      let rest = await stored(home, ids)
+      for (let tries = 60; tries > 0 && rest.texts.length !== 10; tries--) {
+        await sleep(500)
+        rest = await stored(home, ids)
       }
-      await sleep(1000)
       await service.stop()
-      const rest = await stored(home, ids)
       expect(rest.conversations).to.have.length(10)
       expect(rest.logs).to.deep.equal([])
       expect(rest.texts).to.have.members(rest.conversations)

@@ -8,6 +8,7 @@ import {
   COLLECTION,
   type ConversationRecord,
   isWholeMark,
+  wholeMark,
   type Mark,
   markOp,
   maySee,
@@ -44,8 +45,8 @@ interface TextsOptions {
 const SOON_MS = 250
 /** How often a worker looks for changes of processes that have ended. */
 const SWEEP_MS = 30_000
-/** Pause between two groups, at least this and three times what the group took: turns go first. No longer with so many behind. */
-const [PAUSE_MS, PAUSES, MOST_BEHIND] = [20, 3, 10_000]
+/** Pause between two groups, at least this and as long as the group took: turns go first. No longer with so many behind. */
+const [PAUSE_MS, MOST_BEHIND] = [20, 10_000]
 const GROUP = 50
 const [MOST_OPS, MOST_CHARS, MOST_TEXT] = [500, 4_000_000, 200_000]
 /** Characters of turns that wait in memory; the others are read again. */
@@ -170,7 +171,7 @@ export class Texts implements Marks {
       try {
         await this.#writeGroup(group)
         const isBehind = this.#changed.size > MOST_BEHIND
-        const pause = isBehind ? PAUSE_MS : Math.max(PAUSE_MS, PAUSES * (performance.now() - began))
+        const pause = isBehind ? PAUSE_MS : Math.max(PAUSE_MS, performance.now() - began)
         await sleep(pause, undefined, { signal: lasting.signal, ref: false }).catch(() => {})
       } catch (err) {
         if (!lasting.signal.aborted) log.warn({ err }, 'failed to write the full-text index of conversations')
@@ -180,38 +181,61 @@ export class Texts implements Marks {
     }
   }
 
-  /** The turns in memory in one batch; the other conversations, and those that another process has changed, one by one. */
+  /** In few batches. Conversations of a batch that another process has changed are written one by one. */
   async #writeGroup(group: readonly (readonly [id: string, changes: Changes])[]): Promise<void> {
-    const { store, lasting } = this.#options
-    const isKnown = ([, changes]: readonly [string, Changes]) => [...changes.values()].every(text => text !== undefined)
-    const [known, unknown] = [group.filter(isKnown), group.filter(one => !isKnown(one))]
-    const ops = known.flatMap(([id, changes]) => [...changes].flatMap(([mark, text]) => knownOps(id, mark, text!)))
-    try {
-      if (ops.length > 0) await store.batch(ops, {}, lasting)
-    } catch (error) {
-      onlyConflict(error)
-      unknown.push(...known)
+    let batch: Update = { ids: [], ops: [] }
+    let size = 0
+    for (const [id, changes] of group) {
+      const ops = knownOps(id, changes) ?? (await this.#update(id))
+      batch = { ids: [...batch.ids, id], ops: [...batch.ops, ...ops] }
+      size += ops.reduce((sum, op) => sum + (op.op === 'put' ? sizeOf(op.value as unknown as TextRecord) : 0), 0)
+      if (batch.ops.length < MOST_OPS && size < MOST_CHARS) continue
+      await this.#commit(batch)
+      batch = { ids: [], ops: [] }
+      size = 0
     }
-    for (const [id] of unknown) await this.#update(id).catch(onlyConflict)
+    await this.#commit(batch)
   }
 
-  /** Reads a conversation, and writes what its marks name. Each batch changes a mark, so another process that works on it stops it. */
-  async #update(id: string): Promise<void> {
+  async #commit({ ids, ops }: Update): Promise<void> {
+    const { store, lasting } = this.#options
+    if (ops.length === 0) return
+    try {
+      await store.batch(ops, {}, lasting)
+    } catch (error) {
+      onlyConflict(error)
+      for (const id of ids) {
+        const again = await this.#update(id)
+        if (again.length > 0) await store.batch(again, {}, lasting).catch(onlyConflict)
+      }
+    }
+  }
+
+  /**
+   * Reads a conversation, and returns what its marks name and their removal. Most of a long one is written here. Each batch changes
+   * a mark, so another process that works on it stops it.
+   */
+  async #update(id: string): Promise<readonly StoreOp[]> {
     const { store, lasting } = this.#options
     const { records: marks, next } = await store.range(CHANGES, { ...rangeOf(id), limit: MOST_OPS }, lasting)
     const [first] = marks
-    if (!first) return
+    if (!first) return []
     let { version } = first
     const flush = async (ops: readonly StoreOp[]) => {
       await store.batch([{ ...markOp(first.key), ifVersion: version }, ...ops], {}, lasting)
       version += 1
     }
-    const kept = await store.get(COLLECTION, id, lasting)
-    const keys = marks.map(({ key }) => key)
-    const rest = kept ? await this.#texts(id, recordOf(kept.value), keys, flush) : await this.#removal(id, flush)
-    const seen = marks.map(mark => markGone(mark.key, mark === first ? version : mark.version))
-    await store.batch([...rest, ...seen], {}, lasting)
-    if (next !== undefined) await this.#update(id)
+    try {
+      const kept = await store.get(COLLECTION, id, lasting)
+      const keys = marks.map(({ key }) => key)
+      const rest = kept ? await this.#texts(id, recordOf(kept.value), keys, flush) : await this.#removal(id, flush)
+      if (next !== undefined) this.changed(wholeMark(id))
+      return [...rest, ...marks.map(mark => markGone(mark.key, mark === first ? version : mark.version))]
+    } catch (error) {
+      // the other process writes the rest
+      onlyConflict(error)
+      return []
+    }
   }
 
   async #texts(id: string, record: ConversationRecord, marks: readonly Mark[], flush: Flush): Promise<StoreOp[]> {
@@ -264,9 +288,19 @@ type Flush = (ops: readonly StoreOp[]) => Promise<void>
 const sizeOf = (text: TextRecord | undefined) => (text?.user?.length ?? 0) + (text?.assistant?.length ?? 0)
 const markGone = (key: Mark, ifVersion: number) => ({ op: 'delete', collection: CHANGES, key, ifVersion }) as const
 
-function knownOps(id: string, mark: Mark, text: TextRecord): StoreOp[] {
-  const put = { op: 'put', collection: TEXTS, key: keyOf(id, turnOf(mark)!), value: text as unknown as Json } as const
-  return [put, markGone(mark, 1)]
+interface Update {
+  readonly ids: readonly string[]
+  readonly ops: readonly StoreOp[]
+}
+
+/** Undefined if a text is not in memory. */
+function knownOps(id: string, changes: Changes): readonly StoreOp[] | undefined {
+  const ops: StoreOp[] = []
+  for (const [mark, text] of changes) {
+    if (!text) return undefined
+    ops.push({ op: 'put', collection: TEXTS, key: keyOf(id, turnOf(mark)!), value: text as unknown as Json }, markGone(mark, 1))
+  }
+  return ops
 }
 
 function textsOf(owner: string, { messages }: TurnEntry): TextRecord {
