@@ -101,8 +101,8 @@ export interface ConversationFilter {
   readonly owner?: string
 }
 
-/** `jsonl` keeps everything, and can be imported. `openai` has the messages of a chat completion. `markdown` is only for reading. */
-export type ExportFormat = 'jsonl' | 'openai' | 'markdown'
+/** `jsonl` keeps everything, and can be imported. `chat_completions` has the messages of a chat completion. `markdown` is only for reading. */
+export type ExportFormat = 'jsonl' | 'chat_completions' | 'markdown'
 
 /** The exclusive right to write the next turn of a conversation, until `end`. */
 export interface OpenTurn {
@@ -177,7 +177,7 @@ export interface Conversations {
   /** Yields the text of an export. */
   export(conversationId: string, format: ExportFormat, ctx: CallContext): AsyncIterable<string>
   /**
-   * Stores the conversations of an export, all or none, as new ones of the caller. `format`: `jsonl` or `openai`. Usage and
+   * Stores the conversations of an export, all or none, as new ones of the caller. `format`: `jsonl` or `chat_completions`. Usage and
    * opaque data of providers are not taken over.
    */
   import(

@@ -73,7 +73,7 @@ async function refused(work: Promise<unknown>, code: string, details: object = {
 
 const texts = async (service: Conversations, id: string, who = ANNA) =>
   (await service.get(id, who)).messages.map(({ content }) => content)
-const exported = async (service: Conversations, id: string, format: 'jsonl' | 'openai') =>
+const exported = async (service: Conversations, id: string, format: 'jsonl' | 'chat_completions') =>
   (await Array.fromAsync(service.export(id, format, ANNA))).join('')
 
 function turns(make: Make): KitCase[] {
@@ -220,7 +220,7 @@ function copies(make: Make): KitCase[] {
     }),
     make('imports what it exports: text, tools, order', async ({ conversations, other }) => {
       const id = await write(conversations, ROUNDS, { names: { title: 'Time', labels: ['x'] } })
-      for (const format of ['jsonl', 'openai'] as const) {
+      for (const format of ['jsonl', 'chat_completions'] as const) {
         const [copy] = await other.import({ format, content: await exported(conversations, id, format) }, BEN)
         assert.equal(copy?.owner, 'ben')
         const { turns: stored } = await other.turns(copy.id, { from: 1, limit: 9 }, BEN)

@@ -1,5 +1,6 @@
 import { type CallContext, codeOf, type Log } from '@svc/core'
 import type { Conversations, ConversationFilter, JobKind, JobStep, JobTask, Json, Store } from '@svc/core/contracts'
+import type { Publish } from '@svc/plugin-kit'
 import { keepLease } from '@svc/storage-kit'
 import { adminOnly, invalid } from './errors.ts'
 import { COLLECTION, type ConversationRecord, recordOf, seesAll } from './record.ts'
@@ -18,10 +19,9 @@ const text = { type: 'string', minLength: 1, maxLength: 1000 }
 
 interface DeletionOptions {
   readonly store: Store
-  readonly search: Conversations['search']
+  readonly texts: Pick<Conversations, 'search'>
   readonly remove: RemoveConversation
-  /** Reports the end of a job. */
-  readonly deleted: (filter: ConversationFilter, count: number, ctx: CallContext) => void
+  readonly publish: Publish
 }
 
 /** Executes deletions. A second attempt goes on where the first ended: what is deleted is no longer found. */
@@ -48,7 +48,8 @@ export function createDeletion(options: DeletionOptions): JobKind {
         yield { type: 'checkpoint', value: { deleted } }
         yield { type: 'progress', progress: deleted, message: `${deleted} conversations deleted` }
       }
-      options.deleted(filter, deleted, ctx)
+      const after = { ...filter, count: deleted }
+      options.publish({ type: 'conversations_deleted', subject: 'conversations', after }, ctx)
       yield { type: 'result', value: { deleted } }
     },
   }
@@ -86,13 +87,13 @@ async function* byAge(store: Store, filter: ConversationFilter, ctx: CallContext
 
 /** All found ones first: deletions would move the pages of the search. */
 async function* byText(
-  { store, search }: DeletionOptions,
+  { store, texts }: DeletionOptions,
   filter: ConversationFilter & { readonly q: string },
   ctx: CallContext
 ): AsyncGenerator<string[]> {
   const ids = new Set<string>()
   for (let cursor: string | undefined; ids.size < MOST_FOUND; ) {
-    const page = await search({ q: filter.q, limit: 100, ...(cursor === undefined ? {} : { cursor }) }, ctx)
+    const page = await texts.search({ q: filter.q, limit: 100, ...(cursor === undefined ? {} : { cursor }) }, ctx)
     for (const { conversation } of page.found) ids.add(conversation.id)
     cursor = page.next
     if (cursor === undefined) break
@@ -116,7 +117,7 @@ interface RetentionOptions {
   readonly store: Store
   readonly keep: Keep
   readonly remove: RemoveConversation
-  readonly pruned: (count: number) => void
+  readonly publish: Publish
   readonly holder: string
   readonly log: Log
   readonly lasting: CallContext
@@ -163,7 +164,7 @@ export class Retention {
 
   /** Deletes the conversations that are too old at this time (Unix milliseconds). A conversation that changes meanwhile stays. */
   async run(now: number, ctx: CallContext): Promise<number> {
-    const { store, keep, remove, pruned } = this.#options
+    const { store, keep, remove, publish } = this.#options
     const shortest = Math.min(...[keep.days, ...Object.values(keep.labels)].filter(days => days > 0))
     if (!Number.isFinite(shortest)) return 0
     let count = 0
@@ -178,7 +179,7 @@ export class Retention {
       cursor = page.next
       if (cursor === undefined) break
     }
-    if (count > 0) pruned(count)
+    if (count > 0) publish({ type: 'conversations_pruned', subject: 'conversations', after: { count } }, ctx)
     return count
   }
 }

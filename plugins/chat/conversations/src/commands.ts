@@ -19,7 +19,7 @@ const PAGE_FLAGS = {
   limit: Flags.integer({ summary: 'Maximum number of conversations', helpValue: '<int>', default: 20, min: 1, max: 200 }),
   cursor: Flags.string({ summary: 'Continue after this page', helpValue: '<cursor>' }),
 }
-const IMPORTS = ['jsonl', 'openai'] as const
+const IMPORTS = ['jsonl', 'chat_completions'] as const
 const EXPORTS = [...IMPORTS, 'markdown'] as const
 
 /** A conversation as the API shows it with `detail=full`. */
@@ -305,7 +305,7 @@ async function* chunksOf(
   let [lines, size, count]: [string[], number, number] = [[], 0, 0]
   const file = createReadStream(path, 'utf8')
   for await (const line of createInterface({ input: file, crlfDelay: Number.POSITIVE_INFINITY })) {
-    const begins = format === 'openai' || line.startsWith('{"type":"conversation"')
+    const begins = format === 'chat_completions' || line.startsWith('{"type":"conversation"')
     if (begins && size > CHUNK) {
       yield { content: lines.join('\n'), before: count - lines.length }
       ;[lines, size] = [[], 0]

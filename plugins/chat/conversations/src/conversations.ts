@@ -276,7 +276,7 @@ async function importAll(
   { format, content, labels }: Parameters<Conversations['import']>[0],
   ctx: CallContext
 ): Promise<readonly ConversationSummary[]> {
-  if (format === 'markdown') throw invalid('format', 'must be jsonl or openai: Markdown is only for reading')
+  if (format === 'markdown') throw invalid('format', 'must be jsonl or chat_completions: Markdown is only for reading')
   const more = checkedNames(labels === undefined ? {} : { labels }).labels ?? []
   const read = readImport(format, content)
   const made = read.map(one => {

@@ -83,7 +83,7 @@ export const markAll: Migration = async ({ store, fence, ctx }) => {
 
 /**
  * The key of a mark, which says what texts of a conversation are out of date: those of one turn, of its title, or all. Each
- * change has a key of its own, so that whoever deletes a mark deletes no later one.
+ * change has a key of its own, so that the deletion of a mark never deletes a later one.
  */
 export type Mark = string
 export const turnMark = (id: string, turn: number): Mark => `${id}/t${turn}`

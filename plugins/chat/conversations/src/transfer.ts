@@ -14,7 +14,7 @@ import type {
 import { importInvalid } from './errors.ts'
 import { checkedNames, isMade, messageId, type TurnEntry } from './record.ts'
 
-// Exports: `jsonl` has a line for the conversation and one for each turn; `openai` has one line with all messages, as in a chat
+// Exports: `jsonl` has a line for the conversation and one for each turn; `chat_completions` has one line with all messages, as in a chat
 // completion; `markdown` is for people. An import is untrusted: it gets new ids and the owner who imports it, and a line whose
 // ids, roles or tool calls do not fit together is refused.
 
@@ -40,10 +40,10 @@ const EXPORTS: Readonly<Record<ExportFormat, Exporter>> = {
       yield `${JSON.stringify({ type: 'turn', number, at, messages: messages.map(messageRecord) })}\n`
     }
   },
-  async *openai(_conversation, turns) {
+  async *chat_completions(_conversation, turns) {
     let begin = '{"messages":['
     for await (const { messages } of turns)
-      for (const message of messages.flatMap(openAiMessages)) {
+      for (const message of messages.flatMap(completionMessages)) {
         yield `${begin}${JSON.stringify(message)}`
         begin = ','
       }
@@ -59,14 +59,14 @@ const textOfParts = (parts: readonly MessagePart[]) => parts.map(part => (part.t
 const resultText = ({ content }: ToolResultPart) =>
   content.map(part => (part.type === 'text' ? part.text : JSON.stringify(part))).join('\n')
 
-function openAiMessages({ role, parts }: MessageDetail): object[] {
+function completionMessages({ role, parts }: MessageDetail): object[] {
   if (role === 'tool')
     return parts
       .filter(part => part.type === 'tool_result')
       .map(part => ({ role, tool_call_id: part.id, content: resultText(part) }))
   if (role === 'user') {
     const isText = parts.every(part => part.type === 'text')
-    return [{ role, content: isText ? textOfParts(parts) : parts.map(openAiPart) }]
+    return [{ role, content: isText ? textOfParts(parts) : parts.map(completionPart) }]
   }
   const calls = parts
     .filter(part => part.type === 'tool_call')
@@ -78,7 +78,7 @@ function openAiMessages({ role, parts }: MessageDetail): object[] {
   return [{ role, content: textOfParts(parts), ...(calls.length === 0 ? {} : { tool_calls: calls }) }]
 }
 
-function openAiPart(part: MessagePart): object {
+function completionPart(part: MessagePart): object {
   if (part.type === 'image') return { type: 'image_url', image_url: { url: `data:${part.mimeType};base64,${part.data}` } }
   if (part.type === 'image_url') return { type: 'image_url', image_url: { url: part.url } }
   if (part.type === 'file')
@@ -123,7 +123,7 @@ const [MOST_CONVERSATIONS, MOST_TURNS, MOST_MESSAGES, MOST_PARTS] = [1_000, 20_0
 
 /** Reads an import. Throws INVALID_VALUE with the line. */
 export function readImport(format: Exclude<ExportFormat, 'markdown'>, content: string): ImportedConversation[] {
-  const conversations = format === 'jsonl' ? readJsonl(content) : readOpenAi(content)
+  const conversations = format === 'jsonl' ? readJsonl(content) : readCompletions(content)
   if (conversations.length === 0) throw importInvalid(1, 'has no conversation')
   return conversations
 }
@@ -375,7 +375,7 @@ function checkCalls(at: number, one: MessagePart, open: Map<string, string>) {
   open.delete(one.id)
 }
 
-const openAiLine = schema<object>(
+const completionLine = schema<object>(
   {
     type: 'object',
     properties: {
@@ -412,7 +412,7 @@ const openAiLine = schema<object>(
   FIRST
 )
 
-interface OpenAiMessage {
+interface CompletionMessage {
   readonly role: 'user' | 'assistant' | 'tool'
   readonly content?: string | null | readonly { readonly [member: string]: Json | undefined }[]
   readonly tool_call_id?: string
@@ -423,12 +423,12 @@ interface OpenAiMessage {
 }
 
 /** One conversation a line. */
-function readOpenAi(text: string): ImportedConversation[] {
+function readCompletions(text: string): ImportedConversation[] {
   const all: Reading[] = []
   for (const { at, value } of linesOf(text)) {
-    refuse(at, openAiLine.check(value))
+    refuse(at, completionLine.check(value))
     const reading: Reading = { turns: [], open: new Map() }
-    for (const turn of turnsOf(at, value.messages as unknown as readonly OpenAiMessage[])) {
+    for (const turn of turnsOf(at, value.messages as unknown as readonly CompletionMessage[])) {
       checkOrder(at, turn, reading.open)
       reading.turns.push({ messages: turn })
     }
@@ -439,11 +439,11 @@ function readOpenAi(text: string): ImportedConversation[] {
 }
 
 /** A turn begins with the first message of the user after an answer. */
-function turnsOf(at: number, messages: readonly OpenAiMessage[]): StoredMessage[][] {
+function turnsOf(at: number, messages: readonly CompletionMessage[]): StoredMessage[][] {
   const turns: StoredMessage[][] = []
   const tools = new Map<string, string>()
   for (const given of messages) {
-    const stored = openAiMessage(at, given, tools)
+    const stored = completionMessage(at, given, tools)
     const turn = turns.at(-1)
     const last = turn?.at(-1)
     if (!turn || (stored.role === 'user' && last?.role !== 'user')) turns.push([stored])
@@ -455,13 +455,13 @@ function turnsOf(at: number, messages: readonly OpenAiMessage[]): StoredMessage[
   return turns
 }
 
-function openAiMessage(
+function completionMessage(
   at: number,
-  { role, content: given, tool_call_id: id, tool_calls: calls }: OpenAiMessage,
+  { role, content: given, tool_call_id: id, tool_calls: calls }: CompletionMessage,
   tools: Map<string, string>
 ): StoredMessage {
   const parts =
-    typeof given === 'string' ? [{ type: 'text', text: given } as const] : (given ?? []).map(one => fromOpenAiPart(at, one))
+    typeof given === 'string' ? [{ type: 'text', text: given } as const] : (given ?? []).map(one => fromCompletionPart(at, one))
   if (role === 'tool') {
     const tool = tools.get(id ?? '')
     if (id === undefined || tool === undefined) throw importInvalid(at, 'has a message of the role tool without its call')
@@ -503,7 +503,7 @@ function argumentsOf(text: string): Pick<ToolCallPart, 'arguments' | 'invalid'> 
 
 const DATA_URL = /^data:([a-z]+\/[A-Za-z0-9.+-]{1,100});base64,/
 
-function fromOpenAiPart(at: number, given: { readonly [member: string]: Json | undefined }): MessagePart {
+function fromCompletionPart(at: number, given: { readonly [member: string]: Json | undefined }): MessagePart {
   if (given.type === 'text' && typeof given.text === 'string') return { type: 'text', text: given.text }
   const url = given.type === 'image_url' ? (given.image_url as { url?: unknown } | undefined)?.url : undefined
   if (typeof url !== 'string')

@@ -53,7 +53,7 @@ async function codeOfThrown(work: Promise<unknown>): Promise<string> {
   }
   return 'nothing was thrown'
 }
-const textOf = async (service: Conversations, id: string, format: 'jsonl' | 'openai' | 'markdown', ctx = ANN) =>
+const textOf = async (service: Conversations, id: string, format: 'jsonl' | 'chat_completions' | 'markdown', ctx = ANN) =>
   (await Array.fromAsync(service.export(id, format, ctx))).join('')
 /** The index is written after the turn. */
 async function found(service: Conversations, q: string, ctx = ANN) {
@@ -228,12 +228,12 @@ describe('an export of conversations', () => {
     const service = host.service(Conversations)
     const id = await write(service, ROUNDS)
     await write(service, turn('two'), id)
-    const content = await textOf(service, id, 'openai')
+    const content = await textOf(service, id, 'chat_completions')
     const { messages } = JSON.parse(content) as { messages: { role: string }[] }
     expect(messages.map(({ role }) => role)).to.deep.equal(['user', 'assistant', 'tool', 'assistant', 'user', 'assistant'])
-    const [copy] = await service.import({ format: 'openai', content }, ANN)
+    const [copy] = await service.import({ format: 'chat_completions', content }, ANN)
     expect((await service.get(copy!.id, ANN)).messages).to.deep.equal((await service.get(id, ANN)).messages)
-    expect(await textOf(service, copy!.id, 'openai')).to.equal(content)
+    expect(await textOf(service, copy!.id, 'chat_completions')).to.equal(content)
   })
 
   it('in Markdown shows who said what, and no text ends its fence', async () => {
@@ -328,7 +328,7 @@ describe('an import of conversations', () => {
   it('is refused with its line when it is no JSON, or lies in the format of OpenAI', async () => {
     await using host = await startHost()
     const service = host.service(Conversations)
-    const lineOf = async (format: 'jsonl' | 'openai', content: string) => {
+    const lineOf = async (format: 'jsonl' | 'chat_completions', content: string) => {
       const failure = await service.import({ format, content }, ANN).catch((error: unknown) => error)
       return (failure as { details: { line?: number } }).details?.line
     }
@@ -336,11 +336,11 @@ describe('an import of conversations', () => {
     const fine = chat({ role: 'user', content: 'a' }, { role: 'assistant', content: 'b' })
     expect(await lineOf('jsonl', `${JSON.stringify(HEAD)}\n\n{"type":`)).to.equal(3)
     expect(await lineOf('jsonl', '['.repeat(1_000_000))).to.equal(1)
-    expect(await lineOf('openai', `${fine}\n${chat({ role: 'system', content: 'obey' })}`)).to.equal(2)
-    expect(await lineOf('openai', chat({ role: 'tool', tool_call_id: 'x', content: 'y' }))).to.equal(1)
-    expect(await lineOf('openai', chat({ role: 'assistant', content: 'y' }))).to.equal(1)
+    expect(await lineOf('chat_completions', `${fine}\n${chat({ role: 'system', content: 'obey' })}`)).to.equal(2)
+    expect(await lineOf('chat_completions', chat({ role: 'tool', tool_call_id: 'x', content: 'y' }))).to.equal(1)
+    expect(await lineOf('chat_completions', chat({ role: 'assistant', content: 'y' }))).to.equal(1)
     expect(
-      await lineOf('openai', chat({ role: 'user', content: [{ type: 'image_url', image_url: { url: 'file:///x' } }] }))
+      await lineOf('chat_completions', chat({ role: 'user', content: [{ type: 'image_url', image_url: { url: 'file:///x' } }] }))
     ).to.equal(1)
     expect((await service.list({ limit: 10 }, ANN)).conversations).to.deep.equal([])
   })

@@ -24,15 +24,19 @@ export default exchange({
       expect: file(/^application\/x-ndjson/, '\\.jsonl', /^\{"type":"conversation","version":1,/),
     },
     {
-      request: ([first]) => exported(first, 'openai'),
-      expect: file(/^application\/x-ndjson/, '\\.openai\\.jsonl', /^\{"messages":\[/),
+      request: ([first]) => exported(first, 'chat_completions'),
+      expect: file(/^application\/x-ndjson/, '\\.chat\\.jsonl', /^\{"messages":\[/),
     },
     { request: ([first]) => exported(first, 'markdown'), expect: file(/^text\/markdown/, '\\.md', /^# one\n/) },
     { request: ([first]) => exported(first, 'pdf'), expect: invalid('format') },
     { request: get(`${PATH}/c/export`), expect: noConversation('c') },
     ...[1, 2].map(at => ({
       request: (answers: readonly Answer[]) =>
-        post(`${PATH}/import`, { content: answers[at]!.text, format: at === 1 ? 'jsonl' : 'openai', labels: ['imported'] }),
+        post(`${PATH}/import`, {
+          content: answers[at]!.text,
+          format: at === 1 ? 'jsonl' : 'chat_completions',
+          labels: ['imported'],
+        }),
       expect: {
         status: 201,
         body: { conversations: list({ conversation_id: any('text'), message_count: 2, labels: ['imported'], title: 'one' }, 1) },

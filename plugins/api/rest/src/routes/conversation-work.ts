@@ -92,7 +92,7 @@ const forkRoute = ({ chat, conversations }: ConversationOptions): Route => ({
       const { conversation: now } = await conversations.turns(conversationId, { from: 1, limit: 1 }, ctx)
       return { status: 201, body: { ...copy, conversation: conversationDetailWire(now), response } }
     } catch (error) {
-      // nobody knows the id of the copy
+      // the caller does not know the id of the copy
       await conversations.delete(conversationId, ctx).catch(() => {})
       throw error
     }
@@ -108,7 +108,7 @@ interface ForkBody extends NewConversation {
 
 const MEDIA: Readonly<Record<ExportFormat, { readonly type: string; readonly ending: string }>> = {
   jsonl: { type: 'application/x-ndjson; charset=utf-8', ending: 'jsonl' },
-  openai: { type: 'application/x-ndjson; charset=utf-8', ending: 'openai.jsonl' },
+  chat_completions: { type: 'application/x-ndjson; charset=utf-8', ending: 'chat.jsonl' },
   markdown: { type: 'text/markdown; charset=utf-8', ending: 'md' },
 }
 
@@ -117,7 +117,7 @@ const exportRoute = ({ conversations }: ConversationOptions): Route => ({
   path: `${PATH}/:id/export`,
   summary: 'Export a conversation',
   scope: 'chat',
-  query: object({ format: formatOf('jsonl', 'openai', 'markdown') }, []),
+  query: object({ format: formatOf('jsonl', 'chat_completions', 'markdown') }, []),
   streams: 'application/x-ndjson',
   responses: { '200': { description: 'The conversation as a file.', contentType: 'application/x-ndjson', schema: STRING } },
   async *stream({ params, query }, ctx) {
@@ -144,7 +144,7 @@ const importRoute = ({ conversations }: ConversationOptions): Route => ({
   scope: 'chat',
   bodyLimit: IMPORT_LIMIT,
   body: closed(
-    { format: formatOf('jsonl', 'openai'), content: { type: 'string', description: 'The text of an export.' }, labels },
+    { format: formatOf('jsonl', 'chat_completions'), content: { type: 'string', description: 'The text of an export.' }, labels },
     ['content']
   ),
   responses: { '201': { description: 'The new conversations.', schema: object({ conversations: list(CONVERSATION_RECORD) }) } },
