@@ -274,6 +274,9 @@ describe('conversations over the API, with two workers', function () {
     }
     const id = await caller(service, ANN).say('/tool current_time {}', { title: 'Capybara', labels: ['cli'] })
     await caller(service, ANN).found('capybara')
+    const steering = await caller(service, ANN).say('a\u001b[2Jb', { title: 'x' })
+    expect((await fine('show', steering)).out).to.include('a\\u{1b}[2Jb')
+    expect((await fine('export', steering, '--format', 'markdown')).out).not.to.include('\u001b')
     expect((await fine('list', '--label', 'cli')).out).to.match(new RegExp(`^${id} .* 2 +Capybara +cli$`, 'm'))
     expect((await fine('search', 'capybara')).out).to.include(`${id}  Capybara`)
     const shown = (await fine('show', id)).out

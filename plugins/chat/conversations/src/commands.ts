@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import { Args, Flags, HEADER_FLAG, JSON_FLAG, PORT_FLAG, SvcCommand } from '@svc/cli/command'
+import { Args, Flags, HEADER_FLAG, JSON_FLAG, PORT_FLAG, SvcCommand, visibleLines } from '@svc/cli/command'
 import type { CommandContext, ServerChoice, ServerClient } from '@svc/core/contracts'
 import { oneLine, table, timeText } from '@svc/plugin-kit'
 import { beforeInvalid, conditionMissing, importStopped, notConfirmed, nothingToExport, serverNone } from './errors.ts'
@@ -162,7 +162,7 @@ export class ConversationsShow extends SvcCommand {
 }
 
 function partText(part: MessageShown['parts'][number]): string {
-  if (part.type === 'text' || part.type === 'reasoning') return String(part.text)
+  if (part.type === 'text' || part.type === 'reasoning') return visibleLines(String(part.text))
   if (part.type === 'tool_call') return `→ ${String(part.tool)} ${oneLine(JSON.stringify(part.arguments), 200)}`
   if (part.type === 'tool_result') return `← ${String(part.tool)} ${oneLine(JSON.stringify(part.content), 200)}`
   return `(${part.type})`
@@ -202,7 +202,7 @@ export class ConversationsFork extends SvcCommand {
     )
     if (flags.json) return this.print(JSON.stringify(copy))
     this.print(copy.conversation.conversation_id)
-    if (copy.response !== undefined) this.note(copy.response)
+    if (copy.response !== undefined) this.note(visibleLines(copy.response))
   }
 }
 

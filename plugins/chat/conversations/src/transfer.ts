@@ -51,7 +51,7 @@ const EXPORTS: Readonly<Record<ExportFormat, Exporter>> = {
   },
   async *markdown({ title, id, createdAt, labels = [] }, turns) {
     yield `# ${title ?? id}\n\n${[createdAt, ...labels.map(label => `\`${label}\``)].join(' · ')}\n`
-    for await (const { messages } of turns) for (const message of messages) yield markdownOf(message)
+    for await (const { messages } of turns) for (const message of messages) yield markdownOf(message).replaceAll(CONTROLS, '')
   },
 }
 
@@ -88,6 +88,8 @@ function completionPart(part: MessagePart): object {
   return { type: 'text', text: part.type === 'text' ? part.text : '' }
 }
 
+/** A terminal can show the export. */
+const CONTROLS = /[^\P{Cc}\n\r\t]/gu
 const HEADINGS = { user: 'User', assistant: 'Assistant', tool: 'Tool', system: 'System' } as const
 
 function markdownOf({ role, model, status, parts }: MessageDetail): string {
