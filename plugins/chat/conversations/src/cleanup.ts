@@ -107,7 +107,7 @@ async function* byText(
 }
 
 /** How long conversations are kept after their last turn, in days. 0: for good. */
-export interface Keep {
+interface Keep {
   readonly days: number
   /** For conversations with a label: the longest of its labels here, in place of `days`. */
   readonly labels: { readonly [label: string]: number }

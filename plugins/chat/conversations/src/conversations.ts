@@ -130,7 +130,8 @@ export function createConversations(parts: ConversationsOptions): Conversations 
 
 const subjectOf = (id: string) => `conversations/${id}`
 
-const MOST_PAGES = 20
+/** Most conversations that one request looks at for those with a label. */
+const MOST_SCANNED = 4000
 
 async function listPage(
   store: Store,
@@ -140,7 +141,7 @@ async function listPage(
   const range = seesAll(ctx) ? { index: 'by_updated' } : { index: 'by_owner', equals: [ctx.principal.id] }
   const conversations: ConversationSummary[] = []
   let next = cursor
-  for (let page = 0; page < MOST_PAGES; page++) {
+  for (let seen = 0; seen < MOST_SCANNED; seen += limit) {
     const more = {
       limit: label === undefined ? limit - conversations.length : limit,
       ...(next === undefined ? {} : { cursor: next }),
@@ -245,7 +246,9 @@ async function fork(
   }
   record = { ...record, forked: { from: id, ...(messageId === undefined ? {} : { message: messageId }) } }
   const mark = wholeMark(copy)
-  await store.batch([...createOps(copy, record, entries), ...texts.ops(mark)], {}, ctx)
+  await store.batch([...createOps(copy, record, entries), ...texts.ops(mark)], {}, ctx).catch((error: unknown) => {
+    throw codeOf(error) === 'STORE_TOO_LARGE' ? invalid('message_id', 'makes a copy that is too large') : error
+  })
   texts.changed(mark)
   parts.publish({ type: 'conversation_forked', subject: subjectOf(copy), after: { from: id, message_id: messageId } }, ctx)
   return { conversation: summaryOf(copy, record), ...(place.text === undefined ? {} : { text: place.text }) }
