@@ -9,6 +9,7 @@ import { svcEntry } from './src/svc.ts'
 const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   chat: async () => (await import('./src/chat.ts')).chat,
   durable: async () => (await import('./src/durable.ts')).durable,
+  conversations: async () => (await import('./src/conversations.ts')).conversations,
   stream: async () => (await import('./src/stream.ts')).stream,
   start: async () => (await import('./src/start.ts')).startUp,
   help: async () => (await import('./src/help.ts')).help,

@@ -35,11 +35,12 @@ export interface CommandBridge {
   /** Sends a request that the permission `server` names, with the credentials of the user. Throws NOT_PERMITTED. */
   request(asked: BridgedRequest, ctx: CallContext): Promise<unknown>
   stream(asked: BridgedRequest, ctx: CallContext): AsyncIterable<StreamEvent>
+  text(asked: BridgedRequest, ctx: CallContext): AsyncIterable<string>
   /** Resolves at Ctrl-C. */
   interrupted(ctx: CallContext): Promise<void>
 }
 
 export const CommandBridge = defineService<CommandBridge>('bridge', {
   api: 1,
-  methods: { setting: 'call', server: 'call', request: 'call', stream: 'stream', interrupted: 'call' },
+  methods: { setting: 'call', server: 'call', request: 'call', stream: 'stream', text: 'stream', interrupted: 'call' },
 })

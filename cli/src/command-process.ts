@@ -125,7 +125,7 @@ const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] sat
 function serverBridge(
   { plugin, id, permitted }: { readonly plugin: string; readonly id: string; readonly permitted: readonly string[] },
   { server }: Pick<CommandContext, 'server'>
-): Pick<CommandBridge, 'server' | 'request' | 'stream'> {
+): Pick<CommandBridge, 'server' | 'request' | 'stream' | 'text'> {
   const clientOn = async (port: unknown) => {
     if (permitted.length === 0) throw serverNotPermitted(plugin, id)
     if (typeof port !== 'number') return server({})
@@ -156,6 +156,10 @@ function serverBridge(
     async *stream(asked, { signal }) {
       const { client, method, to, options } = await prepared(asked)
       yield* client.stream(method, to, { ...options, signal })
+    },
+    async *text(asked, { signal }) {
+      const { client, method, to, options } = await prepared(asked)
+      yield* client.text(method, to, { ...options, signal })
     },
   }
 }

@@ -81,6 +81,7 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-teams',
   '@svc/plugin-jobs',
   '@svc/plugin-schedules',
+  '@svc/plugin-conversations',
   '@svc/plugin-webhooks',
   '@svc/plugin-store-sqlite',
   '@svc/plugin-secrets',

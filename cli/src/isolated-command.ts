@@ -74,6 +74,7 @@ async function serverThrough(
     request: async <T>(method: RequestMethod, path: string, { body, signal = ended }: RequestOptions = {}) =>
       (await bridge.request(asked(method, path, body), systemContext(signal))) as T,
     stream: (method, path, { body, signal = ended } = {}) => bridge.stream(asked(method, path, body), systemContext(signal)),
+    text: (method, path, { body, signal = ended } = {}) => bridge.text(asked(method, path, body), systemContext(signal)),
   }
 }
 

@@ -36,8 +36,9 @@ export function createServerClient(url: string, ended: AbortSignal, sources: Cre
       await response.body?.cancel()
       response = await once(method, path, sent)
     }
-    if (!response.ok || response.body === null) throw await refusal(response, url)
-    return response.body
+    const isEmpty = response.status === 204
+    if (!response.ok || (response.body === null && !isEmpty)) throw await refusal(response, url)
+    return response.body ?? new Blob([]).stream()
   }
   const jsonOf = (body: object | undefined) => (body === undefined ? {} : { body: JSON.stringify(body) })
   return {
@@ -47,8 +48,9 @@ export function createServerClient(url: string, ended: AbortSignal, sources: Cre
       const limit = () => AbortSignal.any([signal, (late = AbortSignal.timeout(ANSWER_MS))])
       try {
         const answer = await send(method, path, { signal, limit, ...jsonOf(body) })
+        const text = await textOf(answer, url)
         // the server is of the same project
-        return JSON.parse(await textOf(answer, url)) as T
+        return (text === '' ? undefined : JSON.parse(text)) as T
       } catch (error) {
         throw late.aborted && !signal.aborted ? serverUnreachable(url, error) : error
       }
@@ -56,6 +58,12 @@ export function createServerClient(url: string, ended: AbortSignal, sources: Cre
     async *stream(method, path, { body, signal = ended } = {}) {
       const events = await send(method, path, { signal, ...jsonOf(body), accept: 'text/event-stream' })
       for await (const { event, data } of readEvents(events)) yield { event, data }
+    },
+    async *text(method, path, { body, signal = ended } = {}) {
+      const decoder = new TextDecoder()
+      for await (const bytes of await send(method, path, { signal, ...jsonOf(body) }))
+        yield decoder.decode(bytes as Uint8Array, { stream: true })
+      yield decoder.decode()
     },
   }
 }

@@ -1,5 +1,5 @@
 import { type Bail, defineService, type JsonSchema, type Series, type CallContext, type Waterfall } from '@svc/core'
-import type { StoredMessage, TurnStatus } from './conversations.ts'
+import type { NewConversation, StoredMessage, TurnStatus } from './conversations.ts'
 import type {
   FilePart,
   FinishReason,
@@ -52,6 +52,8 @@ export interface TurnRequest {
   /** Also send `reasoning` events. */
   readonly reasoning?: boolean
   readonly conversationId?: string
+  /** Title and labels of the conversation that this turn creates. */
+  readonly newConversation?: NewConversation
   readonly provider?: string
   readonly model?: string
   readonly temperature?: number

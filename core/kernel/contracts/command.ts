@@ -82,10 +82,12 @@ export interface ServerChoice {
  */
 export interface ServerClient {
   readonly url: string
-  /** Resolves to the JSON response. Throws the error record of the server as an error, and SERVER_UNREACHABLE. */
+  /** Resolves to the JSON response, or to undefined for a response without content. Throws the error record of the server as an error, and SERVER_UNREACHABLE. */
   request<T>(method: RequestMethod, path: string, options?: RequestOptions): Promise<T>
   /** Streams the events of an event stream. Throws like `request` before the first event. */
   stream(method: RequestMethod, path: string, options?: RequestOptions): AsyncIterable<StreamEvent>
+  /** Yields the text of a response piece by piece, such as a download. Throws like `request` before the first piece. */
+  text(method: RequestMethod, path: string, options?: RequestOptions): AsyncIterable<string>
 }
 
 export type RequestMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -18,6 +18,7 @@ export { type OpenTextIndex, textIndexKit, type TextIndexUnderTest } from './tex
 export { eventFeedKit, type EventFeedSubject, type EventFeedWorker } from './event-feed-kit.ts'
 export { newNodeBusSeen, nodeBusKit, nodeBusProbe } from './node-bus-kit.ts'
 export type { BusMemberUnderTest, NodeBusSeen, NodeBusSubject } from './node-bus-kit.ts'
+export { conversationsKit, type ConversationsSubject } from './conversations-kit.ts'
 export { cacheKit, type CacheSubject, KIT_CACHES } from './cache-kit.ts'
 export { jobsKit, type JobsSubject } from './jobs-kit.ts'
 export { schedulesKit, type SchedulesSubject } from './schedules-kit.ts'

@@ -12,6 +12,7 @@ export {
   replyOf,
   turnOf,
 } from './turn.ts'
+export { messageRecord, partRecord } from './conversation.ts'
 export { type ToolRecord, toolRecord } from './tool-record.ts'
 export {
   eventRecord,

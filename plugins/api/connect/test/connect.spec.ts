@@ -68,6 +68,9 @@ const clientOf = (address: string): ServerClient => ({
   stream: () => {
     throw new Error('the command streams nothing')
   },
+  text: () => {
+    throw new Error('the command downloads nothing')
+  },
 })
 
 /** Runs the command. */

@@ -1,4 +1,4 @@
-import type { ChatMessage, Conversation, ConversationSummary, Effective, Profile } from '@svc/core/contracts'
+import type { ChatMessage, Conversation, ConversationMatch, ConversationSummary, Effective, Profile } from '@svc/core/contracts'
 
 // These functions convert camelCase to the snake_case of the API. @svc/api-types does the same for chats and runs.
 
@@ -8,6 +8,22 @@ export const summaryWire = (conversationSummary: ConversationSummary) => ({
   updated_at: conversationSummary.updatedAt,
   message_count: conversationSummary.messageCount,
 })
+
+/** A conversation without its messages, with all that is known of it. */
+export const conversationDetailWire = (conversation: ConversationSummary) => ({
+  ...summaryWire(conversation),
+  owner: conversation.owner,
+  title: conversation.title ?? null,
+  labels: conversation.labels ?? [],
+  provider: conversation.provider ?? null,
+  model: conversation.model ?? null,
+  usage: conversation.tokens ? { input_tokens: conversation.tokens.input, output_tokens: conversation.tokens.output } : null,
+  forked_from: conversation.forkedFrom
+    ? { conversation_id: conversation.forkedFrom.conversationId, message_id: conversation.forkedFrom.messageId ?? null }
+    : null,
+})
+
+export const matchWire = ({ messageId, text, marks }: ConversationMatch) => ({ message_id: messageId ?? null, text, marks })
 
 export const conversationWire = (conversation: Conversation) => ({
   ...summaryWire(conversation),

@@ -4,6 +4,7 @@ import { createProbes, createReadiness } from './probes.ts'
 import { createChatRoutes } from './routes/chat.ts'
 import { createConfigRoutes } from './routes/config.ts'
 import { createConversationRoutes } from './routes/conversations.ts'
+import { createConversationWorkRoutes } from './routes/conversation-work.ts'
 import { createDoctorRoutes } from './routes/doctor.ts'
 import { createDiscoveryRoutes } from './routes/discovery.ts'
 import { createHealthRoutes } from './routes/health.ts'
@@ -40,6 +41,7 @@ export function createRoutes(parts: RouteOptions): { readonly routes: Record<str
   const routes = {
     ...createChatRoutes(parts),
     ...createConversationRoutes(parts),
+    ...createConversationWorkRoutes(parts),
     ...createConfigRoutes(parts),
     ...createDiscoveryRoutes(parts),
     ...createHealthRoutes({ ...parts, probes, readReadiness: createReadiness(parts) }),

@@ -70,7 +70,13 @@ describe('GET /openapi.json', () => {
       required: true,
       schema: { type: 'string' },
     })
-    expect(paths['/api/v1/conversations']!.get!.parameters!.map(parameter => parameter.name)).to.deep.equal(['limit', 'cursor'])
+    expect(paths['/api/v1/conversations']!.get!.parameters!.map(parameter => parameter.name)).to.deep.equal([
+      'limit',
+      'cursor',
+      'q',
+      'label',
+      'detail',
+    ])
     expect(JSON.stringify(paths)).not.to.include('patternHint')
   })
 
@@ -90,7 +96,13 @@ describe('GET /openapi.json', () => {
       'GET /api/v1/conversations',
       'POST /api/v1/conversations',
       'GET /api/v1/conversations/{id}',
+      'PATCH /api/v1/conversations/{id}',
       'DELETE /api/v1/conversations/{id}',
+      'GET /api/v1/conversations/{id}/export',
+      'POST /api/v1/conversations/{id}/fork',
+      'POST /api/v1/conversations/{id}/hand-over',
+      'POST /api/v1/conversations/delete',
+      'POST /api/v1/conversations/import',
       'GET /api/v1/doctor',
       'GET /api/v1/me',
       'POST /api/v1/mode/switch',

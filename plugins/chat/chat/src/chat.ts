@@ -186,7 +186,7 @@ class TurnRun {
   }
 
   #closeStep(end: ModelCallEnd): undefined {
-    const { usage, made } = this.#turn
+    const { usage, made, steps } = this.#turn
     this.#step = undefined
     this.#stepEnd = end
     this.#turn.who = { provider: end.provider, model: end.model }
@@ -197,6 +197,7 @@ class TurnRun {
     usage.cached += end.usage.cached ?? 0
     usage.cacheWrite += end.usage.cacheWrite ?? 0
     usage.reasoning += end.usage.reasoning ?? 0
+    steps.push({ message: made.length, provider: end.provider, model: end.model, usage: end.usage })
     if (end.message) made.push(this.#withTools ? end.message : withoutCalls(end.message))
   }
 

@@ -34,6 +34,7 @@ import type {
   TurnEvent,
   TurnRequest,
   TurnStatus,
+  TurnStep,
 } from '@svc/core/contracts'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { answerInvalid, invalid } from './errors.ts'
@@ -103,6 +104,8 @@ export interface Turn {
   dropped: readonly RequestField[]
   /** The messages of this turn that the conversation will store. */
   readonly made: StoredMessage[]
+  /** The model steps so far, which the conversation will store with the messages. */
+  readonly steps: TurnStep[]
   /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
   aside: { readonly at: number; readonly messages: readonly StoredMessage[] } | undefined
   readonly usage: { input: number; output: number; cached: number; cacheWrite: number; reasoning: number }
@@ -160,6 +163,7 @@ export async function beginTurn(
     clientCalls: [],
     dropped: [],
     made: given ? [] : [userMessage(asked.message, asked.parts)],
+    steps: [],
     aside: undefined,
     usage: { input: 0, output: 0, cached: 0, cacheWrite: 0, reasoning: 0 },
     toolsUsed: [],
@@ -179,11 +183,12 @@ const NOT_KEPT: OpenTurn = { ticket: '', conversationId: '', exists: false, turn
 
 function openConversation(
   { conversations, config }: ChatServices,
-  { conversationId }: TurnRequest,
+  { conversationId, newConversation }: TurnRequest,
   ctx: CallContext
 ): Promise<OpenTurn> {
   const { queue_timeout_ms: waitMs, history_turns: history } = config
-  return conversations.begin({ ...(conversationId === undefined ? {} : { conversationId }), waitMs, history }, ctx)
+  const asked = { ...(conversationId === undefined ? {} : { conversationId }), ...(newConversation && { newConversation }) }
+  return conversations.begin({ ...asked, waitMs, history }, ctx)
 }
 
 function checkRequest(asked: TurnRequest, limit: number) {
@@ -307,7 +312,7 @@ export async function keepTurn(services: ChatServices, turn: Turn, status: TurnS
   if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
-  await services.conversations.append(turn.open.ticket, messages, { ...ctx, signal: services.lasting.signal })
+  await services.conversations.append(turn.open.ticket, messages, turn.steps, { ...ctx, signal: services.lasting.signal })
   turn.kept = true
 }
 

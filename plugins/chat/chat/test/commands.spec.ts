@@ -30,6 +30,9 @@ function serverOf(records: Readonly<Record<string, object>>, events: readonly ob
       answer(`${method} ${path}`)
       for (const event of events) yield { event: 'message', data: JSON.stringify(event) }
     },
+    text: () => {
+      throw new Error('the commands download nothing')
+    },
   }
   return { client, asked }
 }

@@ -1,98 +1,36 @@
 import type {
-  ChatMessage,
+  BeginOptions,
   ConversationSummary,
-  Json,
-  Space,
-  StoredMessage,
-  TextPart,
   Fence,
+  NewConversation,
   OpenTurn,
   Store,
-  BeginOptions,
+  StoredMessage,
+  StoreOp,
+  TurnStep,
 } from '@svc/core/contracts'
-import { timelyId } from '@svc/storage-kit'
-import { codeOf, type Log, timestamp, type CallContext, withTimeout } from '@svc/core'
-import { conversationBusy, conversationFull, conversationUnknown, ticketUnknown } from './errors.ts'
+import { type CallContext, codeOf, type Log, timestamp, withTimeout } from '@svc/core'
+import { conversationBusy, conversationFull, conversationUnknown, invalid, ticketUnknown } from './errors.ts'
+import {
+  asJson,
+  checkedNames,
+  COLLECTION,
+  type ConversationRecord,
+  emptyRecord,
+  entryOf,
+  grown,
+  LOG,
+  type Mark,
+  maySee,
+  newId,
+  readRecord,
+  recordOf,
+  summaryOf,
+  type TurnEntry,
+  turnMark,
+} from './record.ts'
 
-/** The stored record of a conversation. Its turns are entries of the log. */
-export interface ConversationRecord {
-  readonly owner: string
-  readonly created: string
-  readonly updated: string
-  /** Messages as callers see them. */
-  readonly count: number
-  readonly turns: number
-  readonly bytes: number
-}
-
-/** A new id. */
-const newId = () => `conv_${timelyId().replaceAll('-', '')}`
-/** Whether an id has the form of a conversation id. */
-export const isMade = (id: string) => /^conv_[0-9a-f]{32}$/.test(id)
-
-export const COLLECTION = 'conversations'
-export const LOG = 'conversation_turns'
-
-export const SPACE: Space = {
-  name: 'conversations',
-  version: 1,
-  collections: { [COLLECTION]: { indexes: { by_owner: ['owner', 'updated'], by_updated: ['updated'] } } },
-  logs: [LOG],
-}
-
-const asJson = (value: object): Json => value as unknown as Json
-
-/** A turn as a log entry. */
-export const turnOf = (value: Json): StoredMessage[] => value as unknown as StoredMessage[]
-
-export function summaryOf(id: string, record: ConversationRecord): ConversationSummary {
-  return { id, owner: record.owner, createdAt: record.created, updatedAt: record.updated, messageCount: record.count }
-}
-
-const textOf = (message: StoredMessage) =>
-  message.parts
-    .filter((part): part is TextPart => part.type === 'text')
-    .map(part => part.text)
-    .join('')
-
-/** A turn as callers see it: the message of the user, and the text of the assistant from all rounds in one message. */
-export function shownTurn(turn: readonly StoredMessage[]): ChatMessage[] {
-  const user = turn
-    .filter(message => message.role === 'user')
-    .map(message => ({ role: 'user' as const, content: textOf(message) }))
-  const assistant = turn.filter(message => message.role === 'assistant')
-  if (assistant.length === 0) return user
-  const status = assistant.find(message => message.status)?.status
-  return [...user, { role: 'assistant', content: assistant.map(textOf).join(''), ...(status ? { status } : {}) }]
-}
-
-/** Number of messages that `shownTurn` returns for a turn. */
-function countShown(turn: readonly StoredMessage[]): number {
-  const users = turn.filter(message => message.role === 'user').length
-  return turn.some(message => message.role === 'assistant') ? users + 1 : users
-}
-
-/** The record after one more turn. */
-function grown(
-  record: ConversationRecord | undefined,
-  owner: string,
-  turn: readonly StoredMessage[],
-  now: string
-): ConversationRecord {
-  const base = record ?? { owner, created: now, updated: now, count: 0, turns: 0, bytes: 0 }
-  const updated = now > base.updated ? now : base.updated
-  return { ...base, updated, count: base.count + countShown(turn), turns: base.turns + 1, bytes: base.bytes + sizeOf(turn) }
-}
-
-/** The approximate UTF-8 size of a turn's text. It counts the text, not the stored form. */
-function sizeOf(turn: readonly StoredMessage[]): number {
-  let sum = 0
-  for (const { parts } of turn)
-    for (const part of parts) sum += part.type === 'text' ? Buffer.byteLength(part.text) : JSON.stringify(part).length
-  return sum
-}
-
-interface TurnLimits {
+export interface TurnLimits {
   readonly maxMessages: number
   readonly maxBytes: number
   readonly leaseMs: number
@@ -103,9 +41,24 @@ interface TurnsOptions {
   /** Identifies this process among those that share the store. */
   readonly holder: string
   readonly limits: TurnLimits
+  readonly marks: Marks
   readonly log: Log
   /** The context of work that must end even if its caller has left. */
   readonly lasting: CallContext
+}
+
+/** A stored turn in memory, with its owner. */
+export interface MarkedTurn {
+  readonly owner: string
+  readonly entry: TurnEntry
+}
+
+/** Keeps the texts of conversations up to date. */
+export interface Marks {
+  /** The operations of a batch that changes a conversation. */
+  ops(mark: Mark): readonly StoreOp[]
+  /** Call it after the batch. */
+  changed(mark: Mark, turn?: MarkedTurn): void
 }
 
 interface TicketedTurn {
@@ -113,6 +66,8 @@ interface TicketedTurn {
   readonly owner: string
   readonly version: number
   readonly record: ConversationRecord | undefined
+  /** Title and labels for a new record. */
+  readonly names?: NewConversation | undefined
   lease: Fence | undefined
 }
 
@@ -125,10 +80,6 @@ interface Young {
   keeping?: Promise<unknown>
   dropped?: true
 }
-
-/** Whether this principal can access the data of `owner`. */
-const maySee = (owner: string, { principal }: CallContext) =>
-  principal.id === owner || principal.scopes.includes('admin') || principal.scopes.includes('*')
 
 /** The running turns. A lease of the store allows one turn at a time for each conversation, in all processes. */
 export class Turns {
@@ -143,18 +94,31 @@ export class Turns {
   }
 
   async begin(options: BeginOptions, ctx: CallContext): Promise<OpenTurn> {
-    return options.conversationId === undefined ? this.#beginNew(ctx) : this.#beginOld(options.conversationId, options, ctx)
+    const { conversationId, newConversation } = options
+    const names = newConversation && checkedNames(newConversation)
+    if (conversationId === undefined) return this.#beginNew(names, ctx)
+    const [given] = Object.keys(names ?? {})
+    if (given !== undefined) throw invalid(given, 'can be given only for a new conversation')
+    return this.#beginOld(conversationId, options, ctx)
   }
 
-  async append(ticket: string, messages: readonly StoredMessage[], ctx: CallContext): Promise<ConversationSummary> {
+  async append(
+    ticket: string,
+    messages: readonly StoredMessage[],
+    steps: readonly TurnStep[],
+    ctx: CallContext
+  ): Promise<ConversationSummary> {
     const turn = this.#held.get(ticket)
     if (!turn) throw ticketUnknown()
     const young = this.#young.get(turn.id)
     if (young?.dropped) throw conversationUnknown(turn.id)
-    const record = grown(turn.record, turn.owner, messages, timestamp())
-    const writing = write(this.#parts.store, turn, record, messages, ctx)
+    const entry = { at: timestamp(), messages, ...(steps.length === 0 ? {} : { steps }) }
+    const writing = this.#write(turn, entry, ctx)
     if (young) young.keeping = writing
-    await writing
+    const record = await writing
+    // a given title is indexed with the first turn
+    const isPlain = record.turns > 1 || !record.named
+    this.#parts.marks.changed(turnMark(turn.id, record.turns), isPlain ? { owner: record.owner, entry } : undefined)
     return summaryOf(turn.id, record)
   }
 
@@ -195,9 +159,9 @@ export class Turns {
   }
 
   /** A new conversation takes no lease, because no other turn knows its id. */
-  #beginNew(ctx: CallContext): OpenTurn {
+  #beginNew(names: NewConversation | undefined, ctx: CallContext): OpenTurn {
     const id = newId()
-    const ticket = this.#hold({ id, owner: ctx.principal.id, version: 0, record: undefined, lease: undefined })
+    const ticket = this.#hold({ id, owner: ctx.principal.id, version: 0, record: undefined, names, lease: undefined })
     this.#young.set(id, { owner: ctx.principal.id })
     return { ticket, conversationId: id, exists: false, turns: [] }
   }
@@ -213,7 +177,7 @@ export class Turns {
       const limit = Math.min(options.history, found.value.turns)
       const past = limit > 0 ? await store.read(LOG, id, { reverse: true, limit }, ctx) : []
       const ticket = this.#hold({ id, owner: found.value.owner, version: found.version, record: found.value, lease })
-      return { ticket, conversationId: id, exists: true, turns: past.map(entry => turnOf(entry.value)).reverse() }
+      return { ticket, conversationId: id, exists: true, turns: past.map(entry => entryOf(entry.value).messages).reverse() }
     } catch (error) {
       await store.release(lease, lasting)
       throw error
@@ -225,6 +189,31 @@ export class Turns {
     const { signal } = ctx
     const made = this.made(id, ctx)
     if (made) await withTimeout(waitMs, () => made, { signal, late: () => conversationBusy(id, waitMs) })
+  }
+
+  async #write(turn: TicketedTurn, entry: TurnEntry, ctx: CallContext): Promise<ConversationRecord> {
+    const { store, marks } = this.#parts
+    let { record: before, version } = turn
+    for (;;) {
+      const at = entry.at!
+      const record = grown(before ?? emptyRecord(turn.owner, at, turn.names), entry, at)
+      const ops: StoreOp[] = [
+        { op: 'put', collection: COLLECTION, key: turn.id, value: asJson(record), ifVersion: version },
+        { op: 'append', log: LOG, id: turn.id, values: [asJson(entry)], ifLength: record.turns - 1 },
+        ...marks.ops(turnMark(turn.id, record.turns)),
+      ]
+      try {
+        await store.batch(ops, turn.lease ? { fence: turn.lease } : {}, ctx)
+        return record
+      } catch (error) {
+        if (codeOf(error) !== 'STORE_CONFLICT') throw error
+        // while a turn holds the lease, others only delete the conversation, or change its names or owner
+        const now = before && (await store.get(COLLECTION, turn.id, ctx))
+        if (!now || now.version === version) throw conversationUnknown(turn.id)
+        before = recordOf(now.value)
+        version = now.version
+      }
+    }
   }
 
   #hold(ticketedTurn: TicketedTurn): string {
@@ -254,41 +243,7 @@ async function acquire(store: Store, id: string, request: Parameters<Store['acqu
   }
 }
 
-/** The record of a conversation that this principal can access. Throws CONVERSATION_UNKNOWN for any other. */
-export async function readRecord(
-  store: Store,
-  id: string,
-  ctx: CallContext
-): Promise<{ version: number; value: ConversationRecord }> {
-  const found = await store.get(COLLECTION, id, ctx)
-  const value = found?.value as unknown as ConversationRecord | undefined
-  if (!found || !value || !maySee(value.owner, ctx)) throw conversationUnknown(id)
-  return { version: found.version, value }
-}
-
 function checkSize(record: ConversationRecord, { maxMessages, maxBytes }: TurnLimits) {
   if (record.count >= maxMessages) throw conversationFull(maxMessages, 'messages')
   if (record.bytes >= maxBytes) throw conversationFull(maxBytes, 'bytes')
-}
-
-async function write(
-  store: Store,
-  turn: TicketedTurn,
-  record: ConversationRecord,
-  messages: readonly StoredMessage[],
-  ctx: CallContext
-) {
-  try {
-    await store.batch(
-      [
-        { op: 'put', collection: COLLECTION, key: turn.id, value: asJson(record), ifVersion: turn.version },
-        { op: 'append', log: LOG, id: turn.id, values: [asJson(messages)], ifLength: record.turns - 1 },
-      ],
-      turn.lease ? { fence: turn.lease } : {},
-      ctx
-    )
-  } catch (error) {
-    // only a deletion changes a conversation while another turn holds its lease
-    throw codeOf(error) === 'STORE_CONFLICT' ? conversationUnknown(turn.id) : error
-  }
 }

@@ -13,7 +13,7 @@ const person = (id: string, ...scopes: string[]): Principal => ({ id, scopes })
 
 async function write(service: Conversations, text: string, conversationId?: string, ctx = testContext()) {
   const open = await service.begin({ ...(conversationId ? { conversationId } : {}), waitMs: 1000, history: 10 }, ctx)
-  await service.append(open.ticket, turn(text), ctx)
+  await service.append(open.ticket, turn(text), [], ctx)
   await service.end(open.ticket, ctx)
   return open.conversationId
 }
@@ -49,7 +49,7 @@ describe('conversations', () => {
       { role: 'tool', parts: [] } as const,
       said('assistant', 'found it'),
     ]
-    await service.append(open.ticket, rounds, testContext())
+    await service.append(open.ticket, rounds, [], testContext())
     await service.end(open.ticket, testContext())
     const kept = await service.get(open.conversationId, testContext())
     expect(kept.messages).to.deep.equal([
@@ -68,7 +68,7 @@ describe('conversations', () => {
         const open = await service.begin({ conversationId: id, waitMs: 5000, history: 100 }, testContext())
         order.push(at)
         expect(open.turns).to.have.length(order.length)
-        await service.append(open.ticket, turn(`${at}`), testContext())
+        await service.append(open.ticket, turn(`${at}`), [], testContext())
         await service.end(open.ticket, testContext())
       })
     )
@@ -83,7 +83,7 @@ describe('conversations', () => {
     const wish = { conversationId: first.conversationId, history: 10 }
     expect(await codeOfThrown(service.begin({ ...wish, waitMs: 5 }, testContext()))).to.equal('CONVERSATION_BUSY')
     const second = service.begin({ ...wish, waitMs: 5000 }, testContext())
-    await service.append(first.ticket, turn('one'), testContext())
+    await service.append(first.ticket, turn('one'), [], testContext())
     await service.end(first.ticket, testContext())
     const open = await second
     expect(open.turns).to.have.length(1)
@@ -168,7 +168,7 @@ describe('conversations', () => {
     const id = await write(service, 'one')
     const open = await service.begin({ conversationId: id, waitMs: 0, history: 1 }, testContext())
     await service.delete(id, testContext())
-    expect(await codeOfThrown(service.append(open.ticket, turn('late'), testContext()))).to.equal('CONVERSATION_UNKNOWN')
+    expect(await codeOfThrown(service.append(open.ticket, turn('late'), [], testContext()))).to.equal('CONVERSATION_UNKNOWN')
     await service.end(open.ticket, testContext())
     expect(await codeOfThrown(service.get(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
     expect(await codeOfThrown(service.delete(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
@@ -187,7 +187,7 @@ describe('conversations', () => {
     const late = service.begin({ conversationId: id, waitMs: 60_000, history: 1 }, testContext())
     expect(await codeOfThrown(late)).to.equal('CONVERSATION_UNKNOWN')
     expect(await codeOfThrown(service.delete(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
-    expect(await codeOfThrown(service.append(open.ticket, turn('late'), testContext()))).to.equal('CONVERSATION_UNKNOWN')
+    expect(await codeOfThrown(service.append(open.ticket, turn('late'), [], testContext()))).to.equal('CONVERSATION_UNKNOWN')
     await service.end(open.ticket, testContext())
     expect(await codeOfThrown(service.get(id, testContext()))).to.equal('CONVERSATION_UNKNOWN')
   })
@@ -196,7 +196,7 @@ describe('conversations', () => {
     await using host = await startHost()
     const service = host.service(Conversations)
     const open = await service.begin({ waitMs: 0, history: 1 }, testContext())
-    const keeping = service.append(open.ticket, turn('one'), testContext())
+    const keeping = service.append(open.ticket, turn('one'), [], testContext())
     await Promise.all([keeping, service.delete(open.conversationId, testContext())])
     await service.end(open.ticket, testContext())
     expect(await codeOfThrown(service.get(open.conversationId, testContext()))).to.equal('CONVERSATION_UNKNOWN')

@@ -7,7 +7,7 @@ describe('a conversation in the making, asked for through another worker', () =>
     const { ticket, conversationId: id } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
     expect(await outcomeOf(both.other.delete(id, ANN))).to.equal('done')
     expect(await outcomeOf(both.other.delete(id, ANN))).to.equal(unknown(id))
-    expect(await outcomeOf(both.makes.append(ticket, TURN, ANN))).to.equal(unknown(id))
+    expect(await outcomeOf(both.makes.append(ticket, TURN, [], ANN))).to.equal(unknown(id))
     await both.makes.end(ticket, ANN)
     expect(await outcomeOf(both.makes.get(id, ANN))).to.equal(unknown(id))
   })
@@ -16,14 +16,14 @@ describe('a conversation in the making, asked for through another worker', () =>
     await using both = await two()
     const { ticket, conversationId: young } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
     const kept = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
-    await both.makes.append(kept.ticket, TURN, ANN)
+    await both.makes.append(kept.ticket, TURN, [], ANN)
     await both.makes.end(kept.ticket, ANN)
     for (const id of [young, kept.conversationId, 'conv_none']) {
       both.news.length = 0
       expect(await outcomeOf(both.other.delete(id, by(person('eve', 'chat'))))).to.equal(unknown(id))
       expect(both.topics()).to.deep.equal(['conversations.drop'])
     }
-    expect(await outcomeOf(both.makes.append(ticket, TURN, ANN))).to.equal('done')
+    expect(await outcomeOf(both.makes.append(ticket, TURN, [], ANN))).to.equal('done')
     await both.makes.end(ticket, ANN)
   })
 
@@ -37,7 +37,7 @@ describe('a conversation in the making, asked for through another worker', () =>
   it('is deleted while it is being kept', async () => {
     await using both = await two()
     const { ticket, conversationId: id } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
-    const [, deleted] = await Promise.all([both.makes.append(ticket, TURN, ANN), outcomeOf(both.other.delete(id, ANN))])
+    const [, deleted] = await Promise.all([both.makes.append(ticket, TURN, [], ANN), outcomeOf(both.other.delete(id, ANN))])
     expect(deleted).to.equal('done')
     await both.makes.end(ticket, ANN)
     expect(await outcomeOf(both.makes.get(id, ANN))).to.equal(unknown(id))

@@ -12,12 +12,12 @@ describe('a turn on a conversation that another worker is making', () => {
     const { ticket, conversationId: id } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
     const waiting = [1, 2, 3].map(async () => {
       const open = await both.other.begin(wish(id), ANN)
-      await both.other.append(open.ticket, TURN, ANN)
+      await both.other.append(open.ticket, TURN, [], ANN)
       await both.other.end(open.ticket, ANN)
       return open.turns.length
     })
     await both.said(MAKING)
-    await both.makes.append(ticket, TURN, ANN)
+    await both.makes.append(ticket, TURN, [], ANN)
     await both.makes.end(ticket, ANN)
     expect((await Promise.all(waiting)).toSorted((a, b) => a - b)).to.deep.equal([1, 2, 3])
     expect((await both.other.get(id, ANN)).messageCount).to.equal(4)
@@ -79,7 +79,7 @@ describe('a turn on a conversation that another worker is making', () => {
   it('costs one that is kept no question', async () => {
     await using both = await two()
     const { ticket, conversationId: id } = await both.makes.begin({ waitMs: 0, history: 1 }, ANN)
-    await both.makes.append(ticket, TURN, ANN)
+    await both.makes.append(ticket, TURN, [], ANN)
     await both.makes.end(ticket, ANN)
     const open = await both.other.begin(wish(id), ANN)
     await both.other.end(open.ticket, ANN)

@@ -204,7 +204,7 @@ function createReads(db: DatabaseSync, tails: Tails, { catalog, file, version }:
       const match = text && matchExpression(text.fields, search.parsed, search.filter)
       if (match === undefined) return { hits: [] }
       const { score = Number.MAX_VALUE, key = '' } = search.after ?? {}
-      return hitPage(prepare(searchIn(text!.id, TEXT_LIMITS.matches)).iterate(match, score, score, key, limit + 1), search, limit)
+      return hitPage(prepare(searchIn(text!.id, TEXT_LIMITS.matches)).iterate(match, score, key, limit + 1), search, limit)
     },
     busyMs: lease => Number(prepare(BUSY_MS).get(lease)?.ms ?? 0),
     feedEnd: () => ({ file, seq: Number(prepare("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").get()?.seq ?? 0) }),

@@ -68,11 +68,16 @@ export function createTextTables(db: DatabaseSync): TextTables {
   }
 }
 
-/** The statement of a search: its parameters are the query, score, score and key of the last hit, and the limit. */
+/**
+ * The statement of a search: its parameters are the query, score and key of the last hit, and the limit. It reads the keys only of
+ * matches whose score can be in the page, and the values only of the page.
+ */
 export const searchIn = (id: number, matches: number): string =>
-  `WITH found AS MATERIALIZED (SELECT rowid AS id, -bm25(text_${id}, 0.0) AS score FROM text_${id} WHERE text_${id} MATCH ? ORDER BY rowid DESC LIMIT ${matches})
-  SELECT r.key, r.version, r.value, found.score FROM found CROSS JOIN records r ON r.id = found.id
-  WHERE found.score < ? OR (found.score = ? AND r.key > ?) ORDER BY found.score DESC, r.key LIMIT ?`
+  `WITH found AS MATERIALIZED (SELECT rowid AS id, -bm25(text_${id}, 0.0) AS score FROM text_${id} WHERE text_${id} MATCH ?1 ORDER BY rowid DESC LIMIT ${matches}),
+  least AS MATERIALIZED (SELECT COALESCE((SELECT score FROM found WHERE score < ?2 ORDER BY score DESC LIMIT 1 OFFSET ?4 - 1), -1e999) AS score),
+  page AS MATERIALIZED (SELECT found.id, found.score, r.key FROM least CROSS JOIN found CROSS JOIN records r ON r.id = found.id
+    WHERE found.score >= least.score AND (found.score < ?2 OR (found.score = ?2 AND r.key > ?3)) ORDER BY found.score DESC, r.key LIMIT ?4)
+  SELECT page.key, r.version, r.value, page.score FROM page CROSS JOIN records r ON r.id = page.id ORDER BY page.score DESC, page.key`
 
 /** A parsed query in the language of FTS5; undefined if it finds nothing. */
 export function matchExpression(fields: TextFields, { all, none }: ParsedQuery, filter: string | undefined): string | undefined {

@@ -15,10 +15,10 @@ export default exchange({
     ...READ_ROUTES.flatMap(path =>
       ['PUT', 'DELETE', ...(path.endsWith('conversations') ? [] : ['POST'])].map(method => wrong(method, path))
     ),
-    ...['POST', 'PUT', 'PATCH'].map(method => wrong(method, '/api/v1/conversations/x')),
+    ...['POST', 'PUT'].map(method => wrong(method, '/api/v1/conversations/x')),
     { request: { method: 'DELETE', path: '/api/v1/chat' }, expect: { status: 405, headers: { allow: matching(/\bPOST\b/) } } },
     {
-      request: { method: 'PATCH', path: '/api/v1/conversations/x' },
+      request: { method: 'PUT', path: '/api/v1/conversations/x' },
       expect: { status: 405, headers: { allow: matching(/(?=.*\bGET\b)(?=.*\bDELETE\b)/) } },
     },
   ],

@@ -15,7 +15,7 @@ export default exchange({
   steps: [
     {
       request: get('/api/v1/conversations?limmit=1'),
-      expect: invalid('limmit', { allowed: ['limit', 'cursor'], ...nearest('limit') }),
+      expect: invalid('limmit', { allowed: ['limit', 'cursor', 'q', 'label', 'detail'], ...nearest('limit') }),
     },
     { request: get('/api/v1/tools?categry=files'), expect: invalid('categry', nearest('category')) },
     { request: get('/api/v1/modes?a=1&a=2'), expect: invalid('a', { allowed: [] }) },

@@ -269,7 +269,7 @@ export class ResponseStore {
       const wish = { waitMs: TURN_WAIT_MS, history: 0, ...(conversationId === undefined ? {} : { conversationId }) }
       const open = await conversations.begin(wish, ctx)
       try {
-        await conversations.append(open.ticket, turn, ctx)
+        await conversations.append(open.ticket, turn, [], ctx)
       } finally {
         await conversations.end(open.ticket, ctx)
       }

@@ -55,7 +55,22 @@ export const effective: Effective = {
 }
 
 const chat: Chat = { reply: async () => reply, async *stream() {}, answer: unused, questions: unused, async *callTool() {} }
-const conversations: Conversations = { begin: unused, append: unused, end: unused, get: unused, list: unused, delete: unused }
+const conversations: Conversations = {
+  begin: unused,
+  append: unused,
+  end: unused,
+  get: unused,
+  turns: unused,
+  list: unused,
+  search: unused,
+  update: unused,
+  fork: unused,
+  async *export() {},
+  import: unused,
+  delete: unused,
+  deleteMany: unused,
+  handOver: unused,
+}
 const selection: Selection = {
   mode: async () => effective.mode,
   effective: async () => effective,
