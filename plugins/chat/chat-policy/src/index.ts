@@ -42,14 +42,10 @@ export default definePlugin({
     const policy = createPolicy({ config, breakers, candidates, outcomes, counts, random })
     scope.tap(ModelCalls.hooks.modelCall, policy.called, { stage: LAST })
     const health = createModelHealth(breakers, peers)
-    scope.tap(ModelCalls.hooks.modelFailed, call => {
-      health.failed(call)
-      return policy.failed(call)
-    })
-    scope.tap(ModelCalls.hooks.modelDone, done => {
-      outcomes.done(done)
-      health.done(done)
-    })
+    scope.tap(ModelCalls.hooks.modelFailed, health.failed)
+    scope.tap(ModelCalls.hooks.modelFailed, policy.failed)
+    scope.tap(ModelCalls.hooks.modelDone, outcomes.done)
+    scope.tap(ModelCalls.hooks.modelDone, health.done)
     scope.tap(Peers.hooks.metrics, health.own)
     scope.tap(Peers.hooks.inherit, health.inherit)
     scope.tap(Chat.hooks.end, turns.ended)

@@ -26,7 +26,7 @@ interface Report {
 export interface ModelHealthCounts {
   readonly service: ModelHealth
   /** A call has failed before its first event: `done` does not have the message. */
-  readonly failed: (call: ModelFailed) => void
+  readonly failed: (call: ModelFailed) => undefined
   readonly done: (done: ModelDone) => void
   /** For a tap of `Peers.hooks.metrics`. */
   readonly own: (metrics: WorkerMetrics) => WorkerMetrics
@@ -51,6 +51,7 @@ export function createModelHealth(breakers: Pick<Breakers, 'states' | 'broken'>,
       // calls whose end is never reported
       if (messages.size >= MODELS) messages.clear()
       messages.set(keyOf(selected), redactText(message).slice(0, MAX_MESSAGE))
+      return undefined
     },
     done({ selected, answered, failure, events, firstMs }) {
       if (answered) return

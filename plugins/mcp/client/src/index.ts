@@ -10,7 +10,8 @@ import {
   ProtectedPaths,
   Store,
 } from '@svc/core/contracts'
-import { noServers, programFiles, readServers } from './registry/configured-servers.ts'
+import { programFiles, readServers } from './registry/configured-servers.ts'
+import { noServers } from './registry/no-servers.ts'
 import { homeFile } from './registry/home-file.ts'
 import { MCP_CONFIG } from './registry/settings.ts'
 

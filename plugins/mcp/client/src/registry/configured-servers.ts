@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { asSvcError, filesOfCommand, type SvcError } from '@svc/core'
-import type { McpClients } from '@svc/core/contracts'
-import { clientInvalid, loginUnknown, nameTwice, serverUnknown } from '../errors.ts'
+import { clientInvalid, nameTwice, serverUnknown } from '../errors.ts'
 import { readHomeFile } from './home-file.ts'
-import { type EditContext, type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
+import { type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
 
 /** A configured server. */
 export interface McpServerSettings {
@@ -65,28 +64,6 @@ function duplicates(servers: readonly McpServerSettings[]): SvcError[] {
 export function programFiles(servers: readonly McpServerSettings[], cwd: string = process.cwd()): string[] {
   const open = servers.filter(({ entry }) => entry.command !== undefined && entry.sandbox !== true)
   return [...new Set(open.flatMap(({ entry: { command = '', args = [] } }) => filesOfCommand([command, ...args], cwd)))]
-}
-
-const unknown = (server: string) => Promise.reject(serverUnknown(server, []))
-const unknownStream = (server: string) => ({ [Symbol.asyncIterator]: () => ({ next: () => unknown(server) }) })
-
-/** The service without a configured server. It loads the editor with the first change. */
-export function noServers(context: EditContext): McpClients {
-  const editor = async () => (await import('./edit.ts')).createEditor(context)
-  return {
-    add: async (entry, ctx) => (await editor()).add(entry, ctx),
-    remove: async (server, ctx) => (await editor()).remove(server, ctx),
-    list: async () => [],
-    tools: unknown,
-    approve: unknown,
-    setEnabled: unknown,
-    inspect: unknown,
-    approveVersions: unknown,
-    call: unknownStream,
-    test: unknownStream,
-    login: unknownStream,
-    answerLogin: () => Promise.reject(loginUnknown()),
-  }
 }
 
 /** Finds a server by name. Throws MCP_SERVER_UNKNOWN. */
