@@ -78,7 +78,7 @@ describe('the storage of traces', () => {
 
   it('deletes traces that are too old, and those beyond the size', async () => {
     await using opened = await open()
-    await opened.fill(10, at => Date.now() - (10 - at) * DAY_MS)
+    await opened.fill(10, at => Date.now() - (10 - at) * DAY_MS - 60_000)
     await opened.storageFor({ days: 3 }).prune()
     expect(await opened.left()).to.deep.equal(names(8, 10))
     await opened.fill(10, at => Date.now() - 1_000 + at, 100_000)

@@ -33,7 +33,6 @@ export default definePlugin({
     // most services have no server: they load nothing of this
     const { createMcpService, TOPIC } = await import('./service.ts')
     const isEager = given.peers !== undefined || http !== undefined
-    const changed = (server: string) => void hooks.changed({ server }, lasting)
     const mcp = await createMcpService({
       ...given,
       config,
@@ -45,7 +44,7 @@ export default definePlugin({
       log,
       span,
       lasting,
-      changed,
+      changed: server => void hooks.changed({ server }, lasting),
     })
     scope.defer(() => mcp.close())
     scope.add(ProtectedPaths, 'mcp-servers', { paths: programFiles(servers), owner: 'the MCP servers of svc' })
