@@ -66,7 +66,7 @@ function expectAll({ cut, ...rest }: Outcome): void {
     runs: { result: { sum: 3 }, areSame: true },
     allowed: { tools: ['whereabouts'], result: { success: true, error: null }, hasText: true },
     denied: { tools: ['whereabouts'], result: { success: false, error: 'Not allowed: not today' }, hasText: true },
-    feed: { type: 'svc.turn_completed', after: 'svc.turn_completed' },
+    feed: { error: 'Error: left', after: 'svc.turn_completed' },
     me: 'api_key',
     status: 200,
     errors: {
@@ -231,6 +231,28 @@ console.log(inspect([svc, error], { depth: 20, showHidden: true }), JSON.stringi
       }, setup())
       await Promise.race([reloadInChat(), running])
       expectAll((await running) as Outcome)
+    })
+
+    it('has an EventSource that remembers an id without data, as the events of the server begin', async () => {
+      const asked: (string | undefined)[] = []
+      const twice = Promise.withResolvers<void>()
+      const server = createServer((request, response) => {
+        asked.push(request.headers['last-event-id']?.toString())
+        if (asked.length === 2) twice.resolve()
+        const headers = { 'content-type': 'text/event-stream', 'access-control-allow-origin': '*' }
+        response.writeHead(200, headers).end('retry: 10\nid: the-position\n\n')
+      })
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const page = await browser.newPage()
+      await page.goto(pages.url)
+      const port = (server.address() as AddressInfo).port
+      await page.evaluate(address => void new EventSource(address), `http://127.0.0.1:${port}/`)
+      await twice.promise
+      expect(asked.slice(0, 2)).to.deep.equal([undefined, 'the-position'])
+      await page.close()
+      server.close()
+      server.closeAllConnections()
     })
 
     it('is small: a bundler removes what a page does not use', async () => {

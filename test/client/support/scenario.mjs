@@ -71,22 +71,17 @@ async function asked(svc, allow) {
   return { tools, result, hasText: text.length > 0 }
 }
 
-/** Events of the server, from the place where an earlier stream ended. */
+/** Events of the server, from the place where an earlier stream ended before it had an event. */
 async function feed(svc) {
-  const first = svc.events({ types: 'turn_completed' })
-  const iterator = first[Symbol.asyncIterator]()
-  const next = iterator.next()
-  let isOver = false
-  const chatting = (async () => {
-    while (!isOver) await svc.chat.reply({ message: 'hello' })
-  })()
-  const { value } = await next
-  isOver = true
-  await iterator.return()
-  await chatting
+  const controller = new AbortController()
+  const first = svc.events({ types: 'turn_completed' }, { signal: controller.signal })
+  const reading = codeOf(collect(first))
+  while (first.lastEventId === undefined) await new Promise(resolve => setTimeout(resolve, 10))
+  controller.abort(new Error('left'))
+  const error = await reading
   const { conversation_id } = await svc.chat.reply({ message: 'after' })
   for await (const event of svc.events({ types: 'turn_completed' }, { after: first.lastEventId }))
-    if (event.data.conversation_id === conversation_id) return { type: value.type, after: event.type }
+    if (event.data.conversation_id === conversation_id) return { error, after: event.type }
 }
 
 /** `url`: the server; `cutUrl`: a proxy that breaks each stream after some events. */
