@@ -204,8 +204,12 @@ function answerFaults(document: Document, { responses }: Operation, answer: Hear
 
 /** Each event by the one schema that is for its type. */
 function eventFaults(document: Document, schema: object, { events }: Heard['answer']): string[] {
-  // other routes than those of svc describe their events in pages of their own
-  if (eventsIn(document, schema).length === 0) return []
+  // the model endpoints describe their events in pages of their own
+  if ('type' in schema && schema.type === 'string') return []
+  if (eventsIn(document, schema).length === 0)
+    return events
+      .filter(({ lines, event }) => lines.includes('data') && event !== 'svc.events_lost')
+      .flatMap(({ event, data }) => dataFaults(document, schema, data).map(fault => `${event}${fault}`))
   return events
     .filter(event => !event.comment)
     .flatMap(({ event, data }) => {
