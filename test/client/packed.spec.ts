@@ -233,6 +233,20 @@ console.log(inspect([svc, error], { depth: 20, showHidden: true }), JSON.stringi
       expectAll((await running) as Outcome)
     })
 
+    it('lets a page of another origin read the headers that it needs', async () => {
+      const page = await browser.newPage()
+      await page.goto(pages.url)
+      const headers = await page.evaluate(
+        async ([address, key]) => {
+          const response = await fetch(address, { headers: { 'x-api-key': key } })
+          return ['etag', 'x-request-id'].map(name => response.headers.get(name) !== null)
+        },
+        [`${service.url}/docs`, KEY] as const
+      )
+      expect(headers).to.deep.equal([true, true])
+      await page.close()
+    })
+
     it('has an EventSource that remembers an id without data, as the events of the server begin', async () => {
       const asked: (string | undefined)[] = []
       const twice = Promise.withResolvers<void>()
@@ -287,7 +301,14 @@ export async function typed(): Promise<void> {
   for await (const event of svc.chat.stream({ message: 'x' }, { onAsk: ask => ask.tool === 'x' }))
     if (event.type === 'token') event.content satisfies string
   for await (const event of svc.runs.events('x')) if (event.type === 'node_waiting') event.node satisfies string
-  for await (const line of svc.stream('get', '/api/v1/logs', { query: { follow: true } })) line satisfies unknown
+  for await (const line of svc.stream('get', '/api/v1/logs', { query: { follow: true } }))
+    line.request_id satisfies string | null
+  for await (const one of svc.stream('get', '/api/v1/doctor')) if ('state' in one) one.message satisfies string
+  svc.chat.resume('turn').turnId satisfies string | undefined
+  const parts = [{ type: 'image', media_type: 'image/png', data: '' }] as const
+  await svc.chat.reply({ message: 'x', profile: 'a', mode: 'b', system: 'c', response_schema: {}, parts: [...parts], token_budget: 1 })
+  // @ts-expect-error a part has data
+  await svc.chat.reply({ message: 'x', parts: [{ type: 'image', media_type: 'image/png' }] })
   // @ts-expect-error this route does not stream
   svc.stream('get', '/api/v1/status')
   try {
