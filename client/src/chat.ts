@@ -40,7 +40,7 @@ export interface ChatClient {
    * the turn, and STREAM_CUT if the connection breaks before the event `start`.
    *
    * Leaving the loop before its end, or an abort, cancels the turn. With `detach: true` in the request, it only closes the connection,
-   * and the turn continues to its end. See `whenLeft`.
+   * and the turn continues to its end. See `whenLeft`. Before `start`, the turn has no name: the server cancels it after `chat.resume_s`.
    */
   stream(request: ChatStreamRequest, options?: ChatStreamOptions): ChatStream
   /**

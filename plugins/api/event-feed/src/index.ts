@@ -48,7 +48,7 @@ export default definePlugin({
   },
 })
 
-/** While somebody reads the events, all workers collect them. */
+/** While they are read, all workers collect events. */
 async function* collected(exchange: Exchange, events: AsyncIterable<FeedEvent>): AsyncGenerator<FeedEvent, void> {
   using _reader = exchange.reader()
   yield* events
