@@ -178,7 +178,7 @@ describe('the AI SDK with the chat of a server', function () {
         return fetch(request)
       },
     })
-    const chat = new Chat<UIMessage>({ transport: createChatTransport({ client, body: { mode: 'readonly' } }) })
+    const chat = new Chat<UIMessage>({ transport: createChatTransport({ client, body: { mode: 'review' } }) })
     const [png, pdf] = ['data:image/png;base64,iVBORw0KGgo=', 'data:application/pdf;base64,JVBERi0xLjQ=']
     await chat.sendMessage({
       text: 'See',
@@ -189,7 +189,7 @@ describe('the AI SDK with the chat of a server', function () {
     })
     expect(bodies[0]).to.deep.equal({
       message: 'See',
-      mode: 'readonly',
+      mode: 'review',
       interactive: true,
       parts: [
         { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgo=' },

@@ -145,9 +145,9 @@ describe('a chat of the client', function () {
       expect(last).to.include({ type: 'end', status: 'completed' })
     }))
 
-  it('takes a schema, a mode, a system prompt and budgets', () =>
+  it('takes a mode, a system prompt, parts and budgets', () =>
     withServer({}, async svc => {
-      const body = { message: 'Hello', mode: 'readonly', system: 'Be brief', tool_budget: 1, token_budget: 100_000 }
+      const body = { message: 'Hello', mode: 'review', system: 'Be brief', tool_budget: 1, token_budget: 100_000 }
       const events = await Array.fromAsync(svc.chat.stream(body))
       expect(textOf(events)).to.contain('Hello')
       expect(await codeOf(svc.chat.reply({ message: 'x', profile: 'none' }))).to.match(/^4/)
