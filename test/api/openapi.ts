@@ -156,7 +156,11 @@ const compile = once((document, schema): ValidateFunction => {
 interface EventSchema {
   readonly properties: { readonly type: { readonly const: string } }
 }
-const eventsIn = once((document, schema) => (resolved(document, schema) as { oneOf?: EventSchema[] }).oneOf ?? [])
+const eventsIn = once((document, schema) =>
+  ((resolved(document, schema) as { oneOf?: Partial<EventSchema>[] }).oneOf ?? []).filter(
+    (item): item is EventSchema => item.properties?.type?.const !== undefined
+  )
+)
 
 /** With each `$ref` into the document replaced by what it leads to. */
 function resolved(document: Document, schema: unknown): object {
