@@ -1,13 +1,27 @@
-import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai'
-import type { ChatStreamRequest, Client, Schemas } from './client.ts'
+import type { ChatTransport, FileUIPart, UIMessage, UIMessageChunk } from 'ai'
+import type { ChatStream, ChatStreamRequest } from './chat.ts'
+import type { Client } from './client.ts'
 import { ApiError, isApiError } from './errors.ts'
+import type { Schemas } from './paths.ts'
 
 type ChatEvent = Schemas['ChatEvent']
 
 export interface ChatTransportOptions {
   readonly client: Client
-  /** Fields of each chat request, such as `model` or `tools`. `body` of `sendMessage` overrides them. */
+  /** Fields of each chat request, such as `model` or `profile`. `body` of `sendMessage` overrides them. */
   readonly body?: Partial<ChatStreamRequest>
+  /**
+   * Where the transport keeps the id of the open turn of each chat, so that `resumeStream` finds it after a reload of the page. Default:
+   * `sessionStorage` in a browser, otherwise memory. The chat needs the same `id` in `useChat` as before.
+   */
+  readonly storage?: TurnStorage
+}
+
+/** A part of `Storage` of browsers. */
+export interface TurnStorage {
+  getItem(key: string): string | null
+  setItem(key: string, value: string): void
+  removeItem(key: string): void
 }
 
 /** What the metadata of a message of the assistant contains; `status` and the fields after it once the turn has ended. */
@@ -25,35 +39,99 @@ export interface ChatMetadata {
  * Connects `useChat` of the AI SDK to the chat stream of a server. The server keeps the conversation: a request contains the last
  * message only, and the id of the conversation is in the metadata of the messages. A tool call that asks for approval ends a stream of
  * the AI SDK; the turn waits, and continues when `sendAutomaticallyWhen: approvalsAreAnswered` sends the approval.
+ *
+ * Lost connections are resumed without the AI SDK. `resumeStream`, and `resume: true` of `useChat`, continue a turn after a reload of
+ * the page. `stop` cancels the turn, also with `detach: true` in the body.
  */
-export function createChatTransport<M extends UIMessage>({ client, body: defaults }: ChatTransportOptions): ChatTransport<M> {
-  /** Turns that wait for an approval, by chat. */
-  const waiting = new Map<string, Turn>()
+export function createChatTransport<M extends UIMessage>(options: ChatTransportOptions): ChatTransport<M> {
+  const { client, body: defaults } = options
+  const chats = new OpenTurns(options.storage ?? defaultStorage())
   return {
+    // a message whose first half is there already is replaced
+    resumeStreamIsReplay: true,
     async sendMessages({ trigger, chatId, messageId, messages, abortSignal, body }) {
       const last = messages.at(-1)
-      const waited = waiting.get(chatId)
+      const open = chats.get(chatId)
       if (last?.role === 'assistant' && trigger === 'submit-message') {
-        if (!waited) throw unsupported('the turn that asked for the approval has ended')
-        await waited.answer(last)
-        waiting.delete(chatId)
-        return waited.stream(abortSignal, () => waiting.set(chatId, waited))
+        if (!open?.isWaiting) throw unsupported('the turn that asked for the approval has ended')
+        await open.answer(last)
+        return open.stream(abortSignal)
       }
-      waiting.delete(chatId)
-      waited?.close()
+      await open?.cancel()
       if (trigger !== 'submit-message' || messageId !== undefined) throw unsupported('svc cannot generate a reply anew')
       const conversation = conversationOf(messages)
-      const turn = new Turn(client, {
+      const request = {
         ...defaults,
         ...body,
-        message: textOf(last),
+        ...contentOf(last),
         ...(conversation === undefined ? {} : { conversation_id: conversation }),
         interactive: true,
-      })
-      return turn.stream(abortSignal, () => waiting.set(chatId, turn))
+      }
+      const turn = new Turn(client, signal => client.chat.stream(request, { signal, whenLeft: 'close' }))
+      return chats.open(chatId, turn).stream(abortSignal)
     },
-    // the chat stream cannot be joined again
-    reconnectToStream: async () => null,
+    async reconnectToStream({ chatId, abortSignal }) {
+      const id = chats.idOf(chatId)
+      if (id === undefined) return null
+      chats.get(chatId)?.leave()
+      const turn = chats.open(chatId, new Turn(client, signal => client.chat.resume(id, { signal })))
+      if (await turn.isThere()) return turn.stream(abortSignal)
+      chats.forget(chatId, turn)
+      return null
+    },
+  }
+}
+
+/** The open turns of the chats of a transport. Their ids survive a reload of the page. */
+class OpenTurns {
+  readonly #storage: TurnStorage
+  readonly #turns = new Map<string, Turn>()
+
+  constructor(storage: TurnStorage) {
+    this.#storage = storage
+  }
+
+  get(chatId: string): Turn | undefined {
+    return this.#turns.get(chatId)
+  }
+
+  idOf(chatId: string): string | undefined {
+    return this.#storage.getItem(keyOf(chatId)) ?? undefined
+  }
+
+  open(chatId: string, turn: Turn): Turn {
+    this.#turns.set(chatId, turn)
+    const isCurrent = () => this.#turns.get(chatId) === turn
+    turn.follow({
+      isCurrent,
+      started: id => isCurrent() && this.#storage.setItem(keyOf(chatId), id),
+      ended: () => this.forget(chatId, turn),
+    })
+    return turn
+  }
+
+  forget(chatId: string, turn: Turn): void {
+    if (this.#turns.get(chatId) !== turn) return
+    this.#turns.delete(chatId)
+    this.#storage.removeItem(keyOf(chatId))
+  }
+}
+
+const keyOf = (chatId: string) => `svc-turn-${chatId}`
+
+function defaultStorage(): TurnStorage {
+  try {
+    const { sessionStorage } = globalThis as { readonly sessionStorage?: TurnStorage }
+    // Node.js has one too, without a page that could be loaded again
+    if (sessionStorage && 'document' in globalThis) return sessionStorage
+  } catch {
+    // the browser forbids it
+  }
+  const items = new Map<string, string>()
+  return {
+    getItem: key => items.get(key) ?? null,
+    setItem: (key, value) => void items.set(key, value),
+    removeItem: key => void items.delete(key),
   }
 }
 
@@ -71,11 +149,19 @@ export function approvalsAreAnswered({ messages }: { readonly messages: readonly
 const unsupported = (message: string) =>
   new ApiError(message, { code: 'REQUEST_INVALID', hint: 'Send a new message with sendMessage' })
 
-function textOf(message: UIMessage | undefined): string {
-  const parts = message?.parts ?? []
+/** The text of a message, and its files, which have the content in their address. */
+function contentOf(message: UIMessage | undefined): Pick<ChatStreamRequest, 'message' | 'parts'> {
   if (message?.role !== 'user') throw unsupported('the last message is not of the user')
-  if (parts.some(part => part.type === 'file')) throw unsupported('files cannot be sent to a chat')
-  return parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+  const text = message.parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n')
+  const parts = message.parts.flatMap(part => (part.type === 'file' ? [filePartOf(part)] : []))
+  return { message: text, ...(parts.length === 0 ? {} : { parts }) }
+}
+
+function filePartOf({ url, mediaType, filename }: FileUIPart): NonNullable<ChatStreamRequest['parts']>[number] {
+  const [, data] = /^data:[^,]*;base64,(.*)$/s.exec(url) ?? []
+  if (data === undefined) throw unsupported('a file is not a data URL in base64')
+  const type = mediaType.startsWith('image/') ? 'image' : 'file'
+  return { type, media_type: mediaType, data, ...(filename === undefined ? {} : { name: filename }) }
 }
 
 /** A turn without output stores no conversation. */
@@ -87,21 +173,51 @@ function conversationOf(messages: readonly UIMessage[]): string | undefined {
 
 /** Tools can ask at the same time. After a question, others can follow within this time. */
 const GATHER_MS = 100
+/** Longest time to wait for the end of a turn before the next begins. */
+const CANCEL_MS = 5_000
+
+/** Where a turn is kept. */
+interface TurnKeeper {
+  /** False once another turn, or another stream of the same, has taken its place. */
+  isCurrent(): boolean
+  started(id: string): void
+  ended(): void
+}
 
 /** One turn of the server. It becomes several streams of the AI SDK if tools ask. */
 class Turn {
+  /** Whether the turn waits for approvals, so that another stream continues it. */
+  isWaiting = false
   readonly #client: Client
   readonly #stop = new AbortController()
+  readonly #source: ChatStream
   readonly #events: AsyncIterator<ChatEvent>
   readonly #chunks = new ChunkWriter()
+  #keeper: TurnKeeper | undefined
   #next: Promise<IteratorResult<ChatEvent>> | undefined
   #requestId = ''
+  #isOver = false
   /** Tool calls that ask and have no answer. */
   readonly #asked = new Set<string>()
 
-  constructor(client: Client, request: ChatStreamRequest) {
+  constructor(client: Client, open: (signal: AbortSignal) => ChatStream) {
     this.#client = client
-    this.#events = client.chat.stream(request, { signal: this.#stop.signal })[Symbol.asyncIterator]()
+    this.#source = open(this.#stop.signal)
+    this.#events = this.#source[Symbol.asyncIterator]()
+  }
+
+  follow(keeper: TurnKeeper): void {
+    this.#keeper = keeper
+  }
+
+  /** Whether the server still has the turn. */
+  async isThere(): Promise<boolean> {
+    try {
+      return (await this.#peek()).done !== true
+    } catch (error) {
+      if (isApiError(error, 'TURN_LOST')) return false
+      throw error
+    }
   }
 
   /** Sends the approvals that a message contains. */
@@ -119,54 +235,85 @@ class Turn {
     }
   }
 
-  /** The events up to the next question, or to the end. `onAsk` is called before the stream ends with a question. */
-  stream(signal: AbortSignal | undefined, onAsk: () => void): ReadableStream<UIMessageChunk> {
-    const abort = () => this.close(signal?.reason)
+  /** The events up to the next question, or to the end. An abort cancels the turn, unless another stream has taken its place. */
+  stream(signal: AbortSignal | undefined): ReadableStream<UIMessageChunk> {
+    this.isWaiting = false
+    // the AI SDK aborts a stream just before it opens another in its place
+    const end = (reason: unknown) =>
+      queueMicrotask(() => (this.#keeper?.isCurrent() === false ? this.leave(reason) : void this.cancel(reason)))
+    const abort = () => end(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
     if (signal?.aborted) abort()
-    const leave = () => signal?.removeEventListener('abort', abort)
+    const ignore = () => signal?.removeEventListener('abort', abort)
     return new ReadableStream<UIMessageChunk>({
       pull: async controller => {
         try {
-          if (await this.#pull(controller, onAsk)) return
+          if (await this.#pull(controller)) return
           controller.close()
         } catch (error) {
+          if (isApiError(error, 'TURN_LOST')) this.#keeper?.ended()
           controller.error(error)
         }
-        leave()
+        ignore()
       },
       cancel: reason => {
-        leave()
-        this.close(reason)
+        ignore()
+        end(reason)
       },
     })
   }
 
-  close(reason?: unknown): void {
+  /** Ends the turn on the server. */
+  async cancel(reason?: unknown): Promise<void> {
+    const { turnId } = this.#source
+    this.#keeper?.ended()
+    this.leave(reason)
+    if (turnId === undefined || this.#isOver) return
+    this.#isOver = true
+    // otherwise the server does it some time after the connection is closed
+    await this.#client.chat.cancel(turnId, { timeoutMs: CANCEL_MS, retry: false }).catch(() => {})
+  }
+
+  /** Closes the connection. */
+  leave(reason?: unknown): void {
     this.#stop.abort(reason)
     this.#events.return?.().catch(() => {}) // it can be aborted already
   }
 
-  /** Enqueues the chunks of an event. Returns false at the end of the stream. */
-  async #pull(controller: ReadableStreamDefaultController<UIMessageChunk>, onAsk: () => void): Promise<boolean> {
+  #peek(): Promise<IteratorResult<ChatEvent>> {
     if (!this.#next) {
       this.#next = this.#events.next()
       this.#next.catch(() => {}) // it is awaited later if the stream pauses
     }
-    const step = this.#asked.size > 0 ? await within(GATHER_MS, this.#next) : await this.#next
+    return this.#next
+  }
+
+  /** Enqueues the chunks of an event. Returns false at the end of the stream. */
+  async #pull(controller: ReadableStreamDefaultController<UIMessageChunk>): Promise<boolean> {
+    const next = this.#peek()
+    const step = this.#asked.size > 0 ? await within(GATHER_MS, next) : await next
     if (!step) {
       for (const chunk of this.#chunks.pause()) controller.enqueue(chunk)
-      onAsk()
+      this.isWaiting = true
       return false
     }
     this.#next = undefined
     if (step.done) return false
-    const event = step.value
-    if (event.type === 'start') this.#requestId = event.request_id
+    this.#note(step.value)
+    for (const chunk of this.#chunks.of(step.value)) controller.enqueue(chunk)
+    return true
+  }
+
+  #note(event: ChatEvent): void {
+    if (event.type === 'start') {
+      this.#requestId = event.request_id
+      this.#keeper?.started(event.turn_id)
+    }
     if (event.type === 'ask') this.#asked.add(event.call_id)
     if (event.type === 'tool_result') this.#asked.delete(event.call_id)
-    for (const chunk of this.#chunks.of(event)) controller.enqueue(chunk)
-    return true
+    if (event.type !== 'end') return
+    this.#isOver = true
+    this.#keeper?.ended()
   }
 }
 
@@ -203,9 +350,9 @@ class ChunkWriter {
   of(event: ChatEvent): UIMessageChunk[] {
     switch (event.type) {
       case 'start': {
-        const { conversation_id, request_id, provider, model } = event
+        const { turn_id: messageId, conversation_id, request_id, provider, model } = event
         const messageMetadata: ChatMetadata = { conversation_id, request_id, provider, model }
-        return [{ type: 'start', messageMetadata }, { type: 'start-step' }]
+        return [{ type: 'start', messageId, messageMetadata }, { type: 'start-step' }]
       }
       case 'token':
         return this.#text(event.content)

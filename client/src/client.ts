@@ -1,45 +1,17 @@
-import createFetch from 'openapi-fetch'
-import type { components } from './api.ts'
-import { ApiError, isApiError } from './errors.ts'
-import { createEventStream, type EventStream } from './event-stream.ts'
-import type { Argument, BodyOf, EventOf, InputOf, Method, PathsOf, QueryOf, ReplyOf, StreamPathsOf } from './paths.ts'
-import { createSender, type Credential, type RetryOptions, type SenderOptions } from './sender.ts'
-
-/** Types of the JSON of the API, by their names in /openapi.json. */
-export type Schemas = components['schemas']
-
-export interface ClientOptions extends SenderOptions {
-  /** Address of the server, with the path prefix of a proxy if there is one. In a browser it can be a path, such as `/`. */
-  readonly url: string | URL
-  /** Sent as `X-API-Key`. */
-  readonly apiKey?: Credential | undefined
-  /** Sent as `Authorization: Bearer`. */
-  readonly token?: Credential | undefined
-  /** Replaces the global `fetch`. It must pass on the signal of the request. */
-  readonly fetch?: ((request: Request) => Promise<Response>) | undefined
-  /** Headers of every request. */
-  readonly headers?: Readonly<Record<string, string>>
-  /** Repetition of failed requests; false turns it off. */
-  readonly retry?: RetryOptions | false
-  /** Time for a whole response, and for the headers of a stream. Default 60,000; 600,000 where the server waits for a model or a tool. */
-  readonly timeoutMs?: number
-  /** How streams of runs and events connect again. Default: 8 failed attempts in a row, from 0.5 s to 30 s apart. */
-  readonly reconnect?: RetryOptions
-  /** Time without a byte after which a stream counts as broken. Default 60,000. */
-  readonly idleTimeoutMs?: number
-  /** Maximum characters of a response that is no stream. Default 64 Mi. */
-  readonly maxResponseLength?: number
-  /** Maximum characters of an event. Default 16 Mi. */
-  readonly maxEventLength?: number
-}
-
-/** Options of a single request. */
-export interface RequestOptions {
-  readonly signal?: AbortSignal | undefined
-  readonly headers?: Readonly<Record<string, string>>
-  readonly timeoutMs?: number
-  readonly retry?: RetryOptions | false
-}
+import { type ChatClient, createChatClient } from './chat.ts'
+import type { EventStream } from './event-stream.ts'
+import {
+  type AnyInput,
+  type ClientOptions,
+  createExchanger,
+  createStreamer,
+  type JsonSender,
+  MINUTE_MS,
+  type RequestOptions,
+  type ResumeOptions,
+  type Streamer,
+} from './exchange.ts'
+import type { Argument, BodyOf, EventOf, InputOf, Method, PathsOf, QueryOf, ReplyOf, Schemas, StreamPathsOf } from './paths.ts'
 
 export interface RunOptions extends RequestOptions {
   /** A repeated request with this key starts no second run. Default: a random key for each call. */
@@ -48,37 +20,11 @@ export interface RunOptions extends RequestOptions {
   readonly waitSeconds?: number
 }
 
-export interface ResumeOptions extends RequestOptions {
-  /** Begins after the event with this id: `lastEventId` of an earlier stream. */
-  readonly after?: string | undefined
-}
-
-/** An answer to a tool call that asks for approval. */
-export type Approval = boolean | { readonly allow: boolean; readonly reason?: string }
-
-export interface ChatStreamOptions extends RequestOptions {
-  /** Answers tool calls that ask, one after the other. Makes the turn interactive. Without it, call `chat.answer`. */
-  readonly onAsk?: (ask: Schemas['AskEvent']) => Approval | Promise<Approval>
-}
-
-export type ChatRequest = BodyOf<'post', '/api/v1/chat'>
-export type ChatStreamRequest = BodyOf<'post', '/api/v1/chat/stream'>
-export type ChatReply = ReplyOf<'post', '/api/v1/chat'>
-export type ChatAnswer = BodyOf<'post', '/api/v1/chat/answer'>
 export type RunRequest = BodyOf<'post', '/api/v1/workflows/run'>
 export type RunAnswer = BodyOf<'post', '/api/v1/workflows/{id}/answer'>
 export type RunSignal = BodyOf<'post', '/api/v1/workflows/{id}/events'>
 export type RunPage = ReplyOf<'get', '/api/v1/workflows/runs'>
 export type RunSteps = ReplyOf<'get', '/api/v1/workflows/{id}/steps'>
-
-export interface ChatClient {
-  /** Sends a message and returns the whole reply. */
-  reply(request: ChatRequest, options?: RequestOptions): Promise<ChatReply>
-  /** Sends a message and streams the reply. The stream is not resumed: STREAM_CUT if it breaks. */
-  stream(request: ChatStreamRequest, options?: ChatStreamOptions): EventStream<Schemas['ChatEvent']>
-  /** Allows or denies a tool call of a stream with `interactive: true`. */
-  answer(answer: ChatAnswer, options?: RequestOptions): Promise<void>
-}
 
 export interface RunsClient {
   /** Starts a workflow. */
@@ -128,66 +74,16 @@ export interface Client {
   ): Promise<{ readonly data: ReplyOf<M, P>; readonly status: number; readonly headers: Headers }>
 }
 
-/** Any request, after its types were checked. */
-interface AnyInput extends RequestOptions {
-  readonly path?: Readonly<Record<string, string | number>>
-  readonly query?: Readonly<Record<string, unknown>>
-  readonly body?: unknown
-}
-
-interface Exchange {
-  readonly data: unknown
-  readonly response: Response
-}
-
-/** Sends a request. With `isStream`, the body of the response is not read. */
-type Exchanger = (method: Method, path: string, input: AnyInput, isStream?: boolean) => Promise<Exchange>
-
-const MINUTE_MS = 60_000
-/** Requests that a server answers when a model or a tool has finished. */
-const SLOW = new Set(['post /api/v1/chat', 'post /api/v1/conversations', 'post /tools/{name}/call'])
-const SLOW_TIMEOUT_MS = 10 * MINUTE_MS
-const LARGEST_EVENT = 16 * 1024 * 1024
-const LARGEST_RESPONSE = 64 * 1024 * 1024
-
-/** POST requests that the server does only once for each `Idempotency-Key`. */
-const KEYED = new Set(['/api/v1/workflows/run', '/api/v1/workflows/{id}/retry'])
-
 /** Creates a client. It opens no connection. Throws REQUEST_INVALID. */
 export function createClient(options: ClientOptions): Client {
   const exchange = createExchanger(options)
-  const limits = {
-    idleTimeoutMs: options.idleTimeoutMs ?? MINUTE_MS,
-    maxEventLength: options.maxEventLength ?? LARGEST_EVENT,
-    reconnect: { minDelayMs: 500, ...options.reconnect },
-  }
-  const stream: Streamer = (method, path, { after, ...input }, source) =>
-    createEventStream<unknown>(
-      {
-        after,
-        isResumed: false,
-        ...source,
-        async open(last, isFirst, signal) {
-          const headers = {
-            ...input.headers,
-            accept: 'text/event-stream',
-            ...(last === undefined ? {} : { 'last-event-id': last }),
-          }
-          // the stream itself waits between connections
-          const retry = isFirst ? input.retry : false
-          return (await exchange(method, path, { ...input, headers, signal, ...(retry === undefined ? {} : { retry }) }, true))
-            .response
-        },
-      },
-      limits,
-      input.signal
-    )
+  const stream = createStreamer(exchange, options)
   const json = async (method: Method, path: string, input: AnyInput = {}) => (await exchange(method, path, input)).data
   const client = {
-    chat: chatOf(json, stream),
+    chat: createChatClient(json, stream),
     runs: runsOf(json, stream),
     events: (query: Readonly<Record<string, unknown>> = {}, more: ResumeOptions = {}) =>
-      stream('get', '/api/v1/events', { query, ...more }, { isResumed: true }),
+      stream('get', '/api/v1/events', { query, ...more }, { isResumed: () => true }),
     get: (path: string, input?: AnyInput) => json('get', path, input),
     post: (path: string, input?: AnyInput) => json('post', path, input),
     put: (path: string, input?: AnyInput) => json('put', path, input),
@@ -201,142 +97,6 @@ export function createClient(options: ClientOptions): Client {
   }
   // the generated types describe what the server sends: it checks its responses against the same schemas
   return client as unknown as Client
-}
-
-type JsonSender = (method: Method, path: string, input?: AnyInput) => Promise<unknown>
-
-type Source = Partial<Pick<Parameters<typeof createEventStream<unknown>>[0], 'isResumed' | 'isLast' | 'isOver'>>
-type Streamer = (
-  method: 'get' | 'post',
-  path: string,
-  input: AnyInput & { readonly after?: string | undefined },
-  source: Source
-) => EventStream<unknown>
-
-function createExchanger(options: ClientOptions): Exchanger {
-  const send = createSender(options)
-  const http = createFetch<AnyPaths>({ baseUrl: baseUrlOf(options.url) })
-  return async (method, path, { path: names = {}, query, body, signal, headers, timeoutMs, retry }, isStream = false) => {
-    checkNames(names)
-    const key = method === 'post' && KEYED.has(path) ? { 'idempotency-key': randomKey() } : {}
-    const own = { ...lowerCase(options.headers), ...key, ...lowerCase(headers) }
-    const sendOptions = {
-      timeoutMs: timeoutMs ?? options.timeoutMs ?? (SLOW.has(`${method} ${path}`) ? SLOW_TIMEOUT_MS : MINUTE_MS),
-      retry: retry ?? options.retry ?? {},
-      maxLength: options.maxResponseLength ?? LARGEST_RESPONSE,
-      isStream,
-    }
-    let isSent = false
-    const { data, response } = await http
-      .request(method, path, {
-        params: { path: names, ...(query === undefined ? {} : { query }) },
-        ...(body === undefined ? {} : { body }),
-        ...(signal === undefined ? {} : { signal }),
-        headers: own,
-        parseAs: isStream ? 'stream' : 'json',
-        fetch(request) {
-          isSent = true
-          return send(request, sendOptions)
-        },
-      })
-      .catch((error: unknown) => {
-        if (!isSent) throw requestInvalid()
-        throw error instanceof SyntaxError ? notJson(error) : error
-      })
-    return { data, response }
-  }
-}
-
-/** What `openapi-fetch` needs to know of any API. The types of `Client` are the narrow ones. */
-type AnyPaths = Record<string, Record<Method, AnyOperation>>
-interface AnyOperation {
-  readonly parameters: {
-    readonly path?: Readonly<Record<string, string | number>>
-    readonly query?: Readonly<Record<string, unknown>>
-  }
-  readonly requestBody?: { readonly content: { readonly 'application/json': unknown } }
-  readonly responses: { readonly 200: { readonly content: { readonly 'application/json': unknown } } }
-}
-
-/** Without the cause: its message can contain a header. */
-const requestInvalid = () =>
-  new ApiError('the request cannot be built', {
-    code: 'REQUEST_INVALID',
-    hint: 'Check that the headers have no line breaks and that the body is JSON',
-  })
-
-const notJson = (cause: SyntaxError) =>
-  new ApiError('the response is not valid JSON', {
-    code: 'RESPONSE_INVALID',
-    hint: 'Check that url leads to a svc server',
-    cause,
-  })
-
-const lowerCase = (headers: Readonly<Record<string, string>> = {}) =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-
-function baseUrlOf(url: string | URL): string {
-  const text = String(url)
-  const invalid = (problem: string, hint: string) => new ApiError(`url ${problem}`, { code: 'REQUEST_INVALID', hint })
-  // checked here, because the errors of fetch contain the whole address
-  if (/^\w+:\/\/[^/?#]*@/.test(text)) throw invalid('contains a user name or a password', 'Set apiKey or token instead')
-  if (/[?#]/.test(text)) throw invalid('contains a query or a fragment', 'Remove it')
-  const { location } = globalThis as { readonly location?: { readonly href: string } }
-  try {
-    if (/^https?:$/.test(new URL(text, location?.href).protocol)) return text.replace(/\/+$/, '')
-  } catch {
-    // it is reported below
-  }
-  throw invalid('is not an HTTP address', 'Write it like http://127.0.0.1:8080; a path such as / works in browsers only')
-}
-
-/** An empty name, and `..`, would lead to another route. */
-function checkNames(names: Readonly<Record<string, string | number>>): void {
-  for (const [name, value] of Object.entries(names))
-    if (/^\.{0,2}$/.test(String(value))) throw new ApiError(`${name} must not be empty, "." or ".."`, { code: 'REQUEST_INVALID' })
-}
-
-/** `crypto.randomUUID` is missing on pages without TLS. */
-const randomKey = () =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
-
-function chatOf(json: JsonSender, stream: Streamer): ChatClient {
-  const isLast = (event: unknown) => (event as Schemas['ChatEvent']).type === 'end'
-  const chat = {
-    reply: (body: ChatRequest, options: RequestOptions = {}) => json('post', '/api/v1/chat', { body, ...options }),
-    stream(body: ChatStreamRequest, { onAsk, ...options }: ChatStreamOptions = {}) {
-      const whole = onAsk ? { ...body, interactive: true } : body
-      const events = stream('post', '/api/v1/chat/stream', { body: whole, ...options }, { isLast }) as EventStream<
-        Schemas['ChatEvent']
-      >
-      if (!onAsk) return events
-      const iterate = () => answered(events, onAsk, answer => chat.answer(answer, options))
-      return { lastEventId: undefined, [Symbol.asyncIterator]: iterate }
-    },
-    async answer(body: ChatAnswer, options: RequestOptions = {}) {
-      await json('post', '/api/v1/chat/answer', { body, ...options })
-    },
-  }
-  return chat as ChatClient
-}
-
-async function* answered(
-  events: AsyncIterable<Schemas['ChatEvent']>,
-  onAsk: NonNullable<ChatStreamOptions['onAsk']>,
-  answer: (answer: ChatAnswer) => Promise<void>
-): AsyncGenerator<Schemas['ChatEvent'], void> {
-  let request_id = ''
-  for await (const event of events) {
-    if (event.type === 'start') request_id = event.request_id
-    yield event
-    if (event.type !== 'ask') continue
-    const approval = await onAsk(event)
-    const given = typeof approval === 'boolean' ? { allow: approval } : approval
-    await answer({ request_id, call_id: event.call_id, ...given }).catch((error: unknown) => {
-      // the question has timed out meanwhile: tool_result says so
-      if (!isApiError(error, 'INVALID_VALUE') || error.status !== 404) throw error
-    })
-  }
 }
 
 function runsOf(json: JsonSender, stream: Streamer): RunsClient {
@@ -362,7 +122,7 @@ function runsOf(json: JsonSender, stream: Streamer): RunsClient {
         `${RUN}/events`,
         { path: { id }, ...options },
         {
-          isResumed: true,
+          isResumed: () => true,
           isLast: event => ['run_completed', 'run_failed'].includes((event as Schemas['WorkflowEvent']).type),
           isOver: async signal =>
             ((await runs.get(id, { ...options, signal })) as Schemas['WorkflowStatus']).status !== 'running',

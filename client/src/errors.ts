@@ -15,6 +15,7 @@ export type ClientErrorCode =
   | 'RESPONSE_TOO_LARGE'
   | 'STREAM_CUT'
   | 'STREAM_INVALID'
+  | 'TURN_LOST'
 
 export type ErrorCode = ServerErrorCode | ClientErrorCode
 

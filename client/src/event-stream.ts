@@ -22,8 +22,8 @@ export interface EventSource<T> {
   /** Opens a connection that begins after the event with this id. Throws ApiError. */
   open(after: string | undefined, isFirst: boolean, signal: AbortSignal): Promise<Response>
   readonly after: string | undefined
-  /** Whether a connection that breaks is followed by another. */
-  readonly isResumed: boolean
+  /** Whether a connection that breaks now is followed by another. */
+  readonly isResumed: () => boolean
   /** Whether an event is the last. Without it, a stream that is not resumed can end after any event. */
   readonly isLast?: (event: T) => boolean
   /** Asks the server whether there will be no more events, after a connection without any. Without it, a resumed stream never ends. */
@@ -113,15 +113,15 @@ class StreamReader<T> {
     this.#signal?.throwIfAborted()
     const isCut = error instanceof ApiError && error.code === 'STREAM_CUT'
     if (!(error instanceof ApiError) || !(isCut || isPassing(error))) throw error
-    if (!this.#source.isResumed || !this.#isConnected) throw error
+    if (!this.#source.isResumed() || !this.#isConnected) throw error
     return error
   }
 
   /** Whether a connection that ended without an error was the last. */
   async #hasEnded({ events, retryMs }: Connection, signal: AbortSignal): Promise<boolean> {
     const { isResumed, isLast, isOver } = this.#source
-    if (!isResumed && isLast) throw streamCut('the stream ended without its last event')
-    if (!isResumed) return true
+    if (!isResumed() && isLast) throw streamCut('the stream ended without its last event')
+    if (!isResumed()) return true
     if (!isOver || retryMs !== undefined || events > 0) return false
     // events can have come between the end of the connection and this question: another connection shows them
     if (this.#isOver) return true
@@ -165,8 +165,27 @@ interface Frame {
   readonly data: string
 }
 
-/** An id without data is not an event by the standard, so the parser skips it. Empty data make it one. */
-const POSITION = /(^|\n)(id: [^\n]*\n)(?=\n)/g
+/** An id without data is not an event by the standard: a browser remembers it, and the parser skips it. Empty data make it an event. */
+const POSITION = /\nid: [^\n]*\n(?=\n)/g
+/** The beginning of a line with an id, or the whole line, at the end of a chunk. */
+const OPEN_ID = /\n(?:i|id|id:|id: [^\n]{0,65536}\n?)$/
+const LONGEST_ID = 65_600
+
+/** Marks the positions in the chunks of a stream. It keeps back a line with an id until the next chunk shows what follows. */
+function createPositionMarker(): (chunk: string) => string {
+  let isLineStart = true
+  let kept = ''
+  return chunk => {
+    // shows whether the chunk begins with a line
+    const before = isLineStart ? '\n' : '-'
+    const text = before + kept + chunk
+    const at = OPEN_ID.exec(text.slice(-LONGEST_ID))
+    const whole = at ? text.slice(0, text.length - at[0].length + 1) : text
+    kept = text.slice(whole.length)
+    if (whole.length > 1) isLineStart = whole.endsWith('\n')
+    return whole.replace(POSITION, '$&data:\n').slice(1)
+  }
+}
 
 /** Reads the events of a response. Throws ApiError. Ending the iteration closes the connection. */
 async function* framesOf(
@@ -176,6 +195,7 @@ async function* framesOf(
 ): AsyncGenerator<Frame, void> {
   const reader = bodyOf(response).getReader()
   const decoder = new TextDecoder()
+  const mark = createPositionMarker()
   let frames: Frame[] = []
   let isTooLarge = false
   const parser = createParser({
@@ -189,7 +209,7 @@ async function* framesOf(
       const chunk = await nextChunk(reader, idleTimeoutMs)
       if (chunk === undefined) return
       frames = []
-      parser.feed(decoder.decode(chunk, { stream: true }).replace(POSITION, '$1$2data:\n'))
+      parser.feed(mark(decoder.decode(chunk, { stream: true })))
       yield* frames
       if (isTooLarge)
         throw new ApiError(`an event has more than ${maxEventLength} characters`, {

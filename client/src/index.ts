@@ -1,16 +1,17 @@
+export type {
+  Approval,
+  ChatAnswer,
+  ChatClient,
+  ChatReply,
+  ChatRequest,
+  ChatResumeOptions,
+  ChatStream,
+  ChatStreamOptions,
+  ChatStreamRequest,
+} from './chat.ts'
 export {
-  type Approval,
-  type ChatAnswer,
-  type ChatClient,
-  type ChatReply,
-  type ChatRequest,
-  type ChatStreamOptions,
-  type ChatStreamRequest,
   type Client,
-  type ClientOptions,
   createClient,
-  type RequestOptions,
-  type ResumeOptions,
   type RunAnswer,
   type RunOptions,
   type RunPage,
@@ -18,7 +19,6 @@ export {
   type RunsClient,
   type RunSignal,
   type RunSteps,
-  type Schemas,
 } from './client.ts'
 export {
   ApiError,
@@ -30,6 +30,7 @@ export {
   type ServerErrorCode,
 } from './errors.ts'
 export type { EventStream } from './event-stream.ts'
-export type { Argument, BodyOf, EventOf, InputOf, Method, PathsOf, QueryOf, ReplyOf, StreamPathsOf } from './paths.ts'
+export type { ClientOptions, RequestOptions, ResumeOptions } from './exchange.ts'
+export type { Argument, BodyOf, EventOf, InputOf, Method, PathsOf, QueryOf, ReplyOf, Schemas, StreamPathsOf } from './paths.ts'
 export type { Credential, RetryOptions } from './sender.ts'
 export type { components, operations, paths } from './api.ts'

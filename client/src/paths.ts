@@ -1,6 +1,9 @@
-import type { paths } from './api.ts'
+import type { components, paths } from './api.ts'
 
 // Types of a request and its response by method and path, from the generated types.
+
+/** Types of the JSON of the API, by their names in /openapi.json. */
+export type Schemas = components['schemas']
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 

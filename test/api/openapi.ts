@@ -156,7 +156,11 @@ const compile = once((document, schema): ValidateFunction => {
 interface EventSchema {
   readonly properties: { readonly type: { readonly const: string } }
 }
-const eventsIn = once((document, schema) => (resolved(document, schema) as { oneOf?: EventSchema[] }).oneOf ?? [])
+const eventsIn = once((document, schema) =>
+  ((resolved(document, schema) as { oneOf?: Partial<EventSchema>[] }).oneOf ?? []).filter(
+    (item): item is EventSchema => item.properties?.type?.const !== undefined
+  )
+)
 
 /** With each `$ref` into the document replaced by what it leads to. */
 function resolved(document: Document, schema: unknown): object {
@@ -204,8 +208,12 @@ function answerFaults(document: Document, { responses }: Operation, answer: Hear
 
 /** Each event by the one schema that is for its type. */
 function eventFaults(document: Document, schema: object, { events }: Heard['answer']): string[] {
-  // other routes than those of svc describe their events in pages of their own
-  if (eventsIn(document, schema).length === 0) return []
+  // the model endpoints describe their events in pages of their own
+  if ('type' in schema && schema.type === 'string') return []
+  if (eventsIn(document, schema).length === 0)
+    return events
+      .filter(({ lines, event }) => lines.includes('data') && event !== 'svc.events_lost')
+      .flatMap(({ event, data }) => dataFaults(document, schema, data).map(fault => `${event}${fault}`))
   return events
     .filter(event => !event.comment)
     .flatMap(({ event, data }) => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Chat } from '@ai-sdk/react'
 import { createClient } from '@svc/client'
-import { approvalsAreAnswered, createChatTransport } from '@svc/client/ai-sdk'
+import { approvalsAreAnswered, createChatTransport, type TurnStorage } from '@svc/client/ai-sdk'
 import type { DynamicToolUIPart, UIMessage } from 'ai'
 import { expect } from 'chai'
 import { type Browser, chromium, type Page } from 'playwright-core'
@@ -12,6 +12,7 @@ import { build, defaultClientConditions, preview } from 'vite'
 import { chromiumPath, describeWith } from '../support/needs.ts'
 import { newHome, type Service, startService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
+import { openCuttingProxy } from './support/cutting-proxy.ts'
 
 const SUPPORT = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url))
 const SLEEPS = fileURLToPath(new URL('./support/sleeps.ts', import.meta.url))
@@ -22,6 +23,28 @@ const chatOn = (url: string, body = {}) =>
     transport: createChatTransport({ client: createClient({ url, retry: false }), body }),
     sendAutomaticallyWhen: approvalsAreAnswered,
   })
+
+/** A chat with an id, whose open turn is found by another with the same storage, as after a reload of the page. */
+const chatWith = (url: string, storage: TurnStorage) =>
+  new Chat<UIMessage>({
+    id: 'the-chat',
+    transport: createChatTransport({ client: createClient({ url, reconnect: { minDelayMs: 1 } }), storage }),
+    sendAutomaticallyWhen: approvalsAreAnswered,
+  })
+
+function storageOf(): TurnStorage & { readonly items: Map<string, string> } {
+  const items = new Map<string, string>()
+  return {
+    items,
+    getItem: key => items.get(key) ?? null,
+    setItem: (key, value) => void items.set(key, value),
+    removeItem: key => void items.delete(key),
+  }
+}
+
+const COUNTING = '/pace 50\none two three four five six seven eight nine ten'
+const hasText = async (chat: Chat<UIMessage>) => chat.lastMessage?.role === 'assistant' && / one/.test(textOf(chat.lastMessage))
+const statusOf = ({ lastMessage }: Chat<UIMessage>) => (lastMessage?.metadata as { status?: string } | undefined)?.status
 
 const textOf = ({ parts }: UIMessage) => parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('')
 const toolsOf = ({ parts }: Pick<UIMessage, 'parts'> = { parts: [] }) =>
@@ -138,8 +161,101 @@ describe('the AI SDK with the chat of a server', function () {
     await chat.regenerate()
     expect(chat.error).to.include({ code: 'REQUEST_INVALID', message: 'svc cannot generate a reply anew' })
     const other = chatOn(service.url)
-    await other.sendMessage({ text: 'See', files: [{ type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,AA==' }] })
-    expect(other.error).to.include({ code: 'REQUEST_INVALID', message: 'files cannot be sent to a chat' })
+    await other.sendMessage({
+      text: 'See',
+      files: [{ type: 'file', mediaType: 'image/png', url: 'http://127.0.0.1:9/picture.png' }],
+    })
+    expect(other.error).to.include({ code: 'REQUEST_INVALID', message: 'a file is not a data URL in base64' })
+  })
+
+  it('sends images and files as parts of the message', async () => {
+    const bodies: unknown[] = []
+    const client = createClient({
+      url: service.url,
+      retry: false,
+      async fetch(request) {
+        bodies.push(await request.clone().json())
+        return fetch(request)
+      },
+    })
+    const chat = new Chat<UIMessage>({ transport: createChatTransport({ client, body: { mode: 'review' } }) })
+    const [png, pdf] = ['data:image/png;base64,iVBORw0KGgo=', 'data:application/pdf;base64,JVBERi0xLjQ=']
+    await chat.sendMessage({
+      text: 'See',
+      files: [
+        { type: 'file', mediaType: 'image/png', url: png },
+        { type: 'file', mediaType: 'application/pdf', filename: 'a.pdf', url: pdf },
+      ],
+    })
+    expect(bodies[0]).to.deep.equal({
+      message: 'See',
+      mode: 'review',
+      interactive: true,
+      parts: [
+        { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgo=' },
+        { type: 'file', media_type: 'application/pdf', data: 'JVBERi0xLjQ=', name: 'a.pdf' },
+      ],
+    })
+  })
+
+  it('is whole although its connections are cut', async () => {
+    await using proxy = await openCuttingProxy(service.url, 3)
+    const chat = chatWith(proxy.url, storageOf())
+    await chat.sendMessage({ text: COUNTING })
+    expect([statusOf(chat), chat.error]).to.deep.equal(['completed', undefined])
+    expect(textOf(chat.lastMessage!)).to.match(/one two [^]* ten$/)
+    expect(proxy.asked).to.have.length.above(3)
+  })
+
+  it('resumes the turn of a page that was loaded again, once, and only while the server has it', async () => {
+    const storage = storageOf()
+    const first = chatWith(service.url, storage)
+    const sending = first.sendMessage({ text: COUNTING })
+    await until(() => hasText(first), Boolean)
+    const second = chatWith(service.url, storage)
+    second.messages = structuredClone(first.messages)
+    // as React does in its strict mode
+    await Promise.all([second.resumeStream(), second.resumeStream()])
+    await sending
+    expect([statusOf(first), statusOf(second)]).to.deep.equal(['completed', 'completed'])
+    expect(second.messages).to.deep.equal(first.messages)
+    expect(storage.items.size).to.equal(0)
+    const third = chatWith(service.url, storage)
+    await third.resumeStream()
+    storage.setItem('svc-turn-the-chat', `turn_${'0'.repeat(32)}_AA`)
+    await third.resumeStream()
+    expect([third.status, third.error, third.messages.length, storage.items.size]).to.deep.equal(['ready', undefined, 0, 0])
+  })
+
+  it('stops a turn that it has resumed', async () => {
+    const storage = storageOf()
+    const first = chatWith(service.url, storage)
+    const sending = first.sendMessage({ text: COUNTING }, { body: { detach: true } })
+    await until(() => hasText(first), Boolean)
+    const second = chatWith(service.url, storage)
+    const resuming = second.resumeStream()
+    await until(() => hasText(second), Boolean)
+    await second.stop()
+    await Promise.all([sending, resuming])
+    expect(textOf(first.lastMessage!)).to.contain('one').and.not.contain('ten')
+    const { conversation_id: id } = first.lastMessage!.metadata as { conversation_id: string }
+    const svc = createClient({ url: service.url })
+    const { messages } = await svc.get('/api/v1/conversations/{id}', { path: { id } })
+    expect(messages.at(-1)).to.include({ status: 'cancelled' })
+  })
+
+  it('resumes a turn that waits for an approval', async () => {
+    const storage = storageOf()
+    const first = chatWith(service.url, storage)
+    await first.sendMessage({ text: '/tool whereabouts {}' })
+    const second = chatWith(service.url, storage)
+    second.messages = structuredClone(first.messages)
+    await second.resumeStream()
+    const [part] = toolsOf(second.lastMessage)
+    expect(part?.state).to.equal('approval-requested')
+    await second.addToolApprovalResponse({ id: part!.approval!.id, approved: true })
+    expect(textOf(await ended(second))).to.match(/whereabouts answered: \d+/)
+    expect(second.messages).to.have.length(2)
   })
 
   describeWith('chromium', 'in examples/ai-sdk-chat in Chromium', () => {
@@ -196,6 +312,19 @@ describe('the AI SDK with the chat of a server', function () {
       await page.getByText('You said: The end (turn 4)').waitFor()
       expect(problems).to.deep.equal([])
       expect(await page.locator('article').count()).to.equal(8)
+    })
+
+    it('goes on after the page was loaded again', async () => {
+      const { page, problems } = await open()
+      await send(page, COUNTING)
+      await page.locator('[data-role=assistant]').filter({ hasText: 'one' }).waitFor()
+      await page.reload()
+      await page.locator('[data-role=assistant]').filter({ hasText: 'ten' }).waitFor()
+      await page.locator('[data-status=ready]').waitFor()
+      await send(page, 'Again')
+      await page.getByText('You said: Again (turn 2)').waitFor()
+      expect(problems).to.deep.equal([])
+      expect(await page.locator('article').count()).to.equal(4)
     })
   })
 })

@@ -377,6 +377,26 @@ describe('the client and a failing stream', () => {
       { idleTimeoutMs: 100 }
     ))
 
+  it('takes a position whose line comes in pieces', () =>
+    against(
+      async (_, response, count) => {
+        response.writeHead(200, EVENTS)
+        const text = ['id: one\n\n', 'id: 2\ndata: {"type":"svc.x","id: 3":"id: 4"}\n\n', 'id: five\n\n'].join('')
+        if (count > 1) return void response.write('data: {"type":"svc.last"}\n\n')
+        for (const character of text) {
+          response.write(character)
+          await new Promise(resolve => setTimeout(resolve, 2))
+        }
+        response.end()
+      },
+      async (svc, { requests }) => {
+        const types: string[] = []
+        for await (const event of svc.events()) if (types.push(event.type) === 2) break
+        expect(types).to.deep.equal(['svc.x', 'svc.last'])
+        expect(requests.map(({ headers }) => headers['last-event-id'])).to.deep.equal([undefined, 'five'])
+      }
+    ))
+
   it('reports garbage, a page instead of a stream, and an event without an end', () =>
     against(
       (request, response) => {
@@ -451,6 +471,100 @@ describe('the client and a failing stream', () => {
         const events = svc.runs.events('r')
         await collect(events)
         expect(await failure(collect(events))).to.include({ code: 'REQUEST_INVALID' })
+      }
+    ))
+})
+
+const TURN = 'turn_1'
+const startEvent = `id: 1\nevent: start\ndata: ${JSON.stringify({ type: 'start', turn_id: TURN, request_id: 'r' })}\n\n`
+const token = (id: number) => `id: ${id}\nevent: token\ndata: ${JSON.stringify({ type: 'token', content: `t${id}` })}\n\n`
+const endEvent = (id: number) => `id: ${id}\nevent: end\ndata: {"type":"end","status":"completed"}\n\n`
+const callsOf = ({ requests }: Odd) => requests.map(({ method, url }) => `${method} ${url.replace('/api/v1/chat/', '')}`)
+
+describe('the client and a chat stream that breaks', () => {
+  const open = (svc: Client) => svc.chat.stream({ message: 'x' })
+
+  it('connects again behind the last event, without the message, and waits as the server asks', () =>
+    against(
+      (_, response, count) => {
+        if (count === 2) return refuse(response, 503, 'UNAVAILABLE', { 'retry-after': '1' })
+        response.writeHead(200, EVENTS)
+        if (count === 1) response.write(startEvent + token(2) + token(3).slice(0, -9), () => response.destroy())
+        else response.end(token(3) + endEvent(4))
+      },
+      async (svc, odd) => {
+        const began = performance.now()
+        const events = open(svc)
+        expect((await collect(events)).map(({ type }) => type)).to.deep.equal(['start', 'token', 'token', 'end'])
+        expect(performance.now() - began).to.be.above(990)
+        expect([events.turnId, events.lastEventId]).to.deep.equal([TURN, '4'])
+        expect(callsOf(odd)).to.deep.equal(['POST stream', `GET stream/${TURN}`, `GET stream/${TURN}`])
+        expect(odd.requests.map(({ headers, body }) => [headers['last-event-id'], body])).to.deep.equal([
+          [undefined, '{"message":"x"}'],
+          ['2', ''],
+          ['2', ''],
+        ])
+      },
+      { reconnect: { minDelayMs: 1, maxDelayMs: 5_000 } }
+    ))
+
+  it('reports a turn that the server has lost, and events that it keeps no longer', () =>
+    against(
+      (request, response) => {
+        if (request.method === 'POST') return response.writeHead(200, EVENTS).end(startEvent)
+        if (request.url!.endsWith('gone')) return refuse(response, 400, 'INVALID_VALUE', {}, { field: 'after', first: 9 })
+        refuse(response, 404, 'INVALID_VALUE', {}, { field: 'turn_id' })
+      },
+      async (svc, odd) => {
+        const lost = { code: 'TURN_LOST', details: { turn_id: TURN }, requestId: 'r-1' }
+        expect(await failure(collect(open(svc)))).to.deep.include({ ...lost, status: 404 })
+        expect(callsOf(odd)).to.deep.equal(['POST stream', `GET stream/${TURN}`])
+        expect(await failure(collect(svc.chat.resume('gone')))).to.include({ code: 'TURN_LOST', status: 400 })
+      }
+    ))
+
+  it('gives up after the failed attempts that are allowed, and does not cancel the turn', () =>
+    against(
+      (request, response) =>
+        request.method === 'POST'
+          ? response.writeHead(200, EVENTS).write(startEvent, () => response.destroy())
+          : response.destroy(),
+      async (svc, odd) => {
+        expect(await failure(collect(open(svc)))).to.include({ code: 'CONNECTION_FAILED' })
+        expect(callsOf(odd)).to.deep.equal(['POST stream', ...Array(4).fill(`GET stream/${TURN}`)])
+      }
+    ))
+
+  it('sends no message twice if the connection breaks before the turn has a name', () =>
+    against(
+      (_, response) => response.writeHead(200, EVENTS).end(':\n\n'),
+      async (svc, odd) => {
+        expect(await failure(collect(open(svc)))).to.include({ code: 'STREAM_CUT' })
+        expect(callsOf(odd)).to.deep.equal(['POST stream'])
+      }
+    ))
+
+  it('cancels the turn when the loop is left, with the same headers, unless it is detached', () =>
+    against(
+      (request, response) => {
+        if (request.url!.endsWith('/cancel')) accept(response, { success: true })
+        else response.writeHead(200, EVENTS).write(startEvent)
+      },
+      async (svc, odd) => {
+        const first = async (options: object, body = {}) => {
+          for await (const _ of svc.chat.stream({ message: 'x', ...body }, options)) break
+          return callsOf(odd).splice(-1)[0]
+        }
+        expect(await first({ headers: { 'x-own': '1' } })).to.equal(`POST stream/${TURN}/cancel`)
+        expect(odd.requests.at(-1)!.headers).to.include({ 'x-own': '1' })
+        expect(await first({ whenLeft: 'close' })).to.equal('POST stream')
+        expect(await first({}, { detach: true })).to.equal('POST stream')
+        expect(await first({ whenLeft: 'cancel' }, { detach: true })).to.equal(`POST stream/${TURN}/cancel`)
+        expect(await first({ onAsk: () => true })).to.equal(`POST stream/${TURN}/cancel`)
+        for await (const _ of svc.chat.resume(TURN)) break
+        expect(callsOf(odd).at(-1)).to.equal(`GET stream/${TURN}`)
+        for await (const _ of svc.chat.resume(TURN, { whenLeft: 'cancel' })) break
+        expect(callsOf(odd).at(-1)).to.equal(`POST stream/${TURN}/cancel`)
       }
     ))
 })

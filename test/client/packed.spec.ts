@@ -7,12 +7,15 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { reachServer } from '@svc/runtime'
+import { testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { type Browser, chromium } from 'playwright-core'
 import { build } from 'rolldown'
 import { layOut } from '../support/lay-out.ts'
 import { chromiumPath, describeWith } from '../support/needs.ts'
 import { newHome, type Service, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
 import { type CuttingProxy, openCuttingProxy } from './support/cutting-proxy.ts'
 
 const run = promisify(execFile)
@@ -58,10 +61,12 @@ interface Outcome {
 function expectAll({ cut, ...rest }: Outcome): void {
   expect(rest).to.deep.equal({
     response: 'You said: Hello',
+    chat: { isStored: true, hasAll: true },
+    left: ['cancelled', 'completed'],
     runs: { result: { sum: 3 }, areSame: true },
     allowed: { tools: ['whereabouts'], result: { success: true, error: null }, hasText: true },
     denied: { tools: ['whereabouts'], result: { success: false, error: 'Not allowed: not today' }, hasText: true },
-    feed: { type: 'svc.turn_completed', after: 'svc.turn_completed' },
+    feed: { error: 'Error: left', after: 'svc.turn_completed' },
     me: 'api_key',
     status: 200,
     errors: {
@@ -71,7 +76,7 @@ function expectAll({ cut, ...rest }: Outcome): void {
       none: '401 AUTHENTICATION_FAILED',
       tooMany: '404 INVALID_VALUE',
       run: '404 INVALID_VALUE',
-      cutChat: '0 STREAM_CUT',
+      lost: '404 TURN_LOST',
       aborted: 'Error: left',
     },
   })
@@ -108,6 +113,14 @@ describe('the packed client', function () {
     await pages?.close()
     for (const path of [folder, home]) if (path) await rm(path, { recursive: true, force: true })
   })
+  /** Reloads the server during the chat of the scenario. */
+  async function reloadInChat(): Promise<void> {
+    const chats = async () => proxy.paths.filter(path => path === '/api/v1/chat/stream').length
+    const before = await chats()
+    await until(chats, count => count > before)
+    using server = await reachServer(home)
+    expect((await server.control.reload(testContext())).problems).to.deep.equal([])
+  }
   const setup = () => ({ url: service.url, cutUrl: proxy.url, apiKey: KEY })
 
   it('chats, approves, resumes a run and reads events in plain Node.js', async () => {
@@ -115,7 +128,9 @@ describe('the packed client', function () {
     const main = `import { scenario } from './scenario.mjs'
 console.log(JSON.stringify(await scenario(JSON.parse(process.argv[2]))))`
     await writeFile(join(folder, 'main.mjs'), main)
-    const { stdout, stderr } = await run(await plainNode(), ['main.mjs', JSON.stringify(setup())], { cwd: folder })
+    const running = run(await plainNode(), ['main.mjs', JSON.stringify(setup())], { cwd: folder })
+    await Promise.race([reloadInChat(), running])
+    const { stdout, stderr } = await running
     expectAll(JSON.parse(stdout) as Outcome)
     expect(stderr).to.equal('')
     expect(
@@ -147,7 +162,14 @@ console.log(inspect([svc, error], { depth: 20, showHidden: true }), JSON.stringi
   it('runs the examples of its README', async () => {
     const readme = await readFile(join(folder, 'node_modules/@svc/client/README.md'), 'utf8')
     const examples = [...readme.matchAll(/```js\n\/\/ (\S+)\n([^]*?)```/g)]
-    expect(examples.map(([, name]) => name)).to.deep.equal(['chat.mjs', 'approve.mjs', 'run.mjs', 'events.mjs', 'errors.mjs'])
+    expect(examples.map(([, name]) => name)).to.deep.equal([
+      'chat.mjs',
+      'detach.mjs',
+      'approve.mjs',
+      'run.mjs',
+      'events.mjs',
+      'errors.mjs',
+    ])
     const node = await plainNode()
     const outputs = await Promise.all(
       examples.map(async ([, name = '', code = '']) => {
@@ -157,10 +179,11 @@ console.log(inspect([svc, error], { depth: 20, showHidden: true }), JSON.stringi
       })
     )
     expect(outputs[0]).to.contain('You said: Hello')
-    expect(outputs[1]).to.match(/whereabouts[^]*whereabouts answered/)
-    expect(outputs[2]).to.match(/Shall it go on\?[^]*completed/)
-    expect(outputs[3]).to.contain('svc.turn_completed')
-    expect(outputs[4]).to.contain('404 conversation_id not found')
+    expect(outputs[1]).to.contain('You said: Hello')
+    expect(outputs[2]).to.match(/whereabouts[^]*whereabouts answered/)
+    expect(outputs[3]).to.match(/Shall it go on\?[^]*completed/)
+    expect(outputs[4]).to.contain('svc.turn_completed')
+    expect(outputs[5]).to.contain('404 conversation_id not found')
   })
 
   it('contains no source and no dependency on the server', async () => {
@@ -201,12 +224,49 @@ console.log(inspect([svc, error], { depth: 20, showHidden: true }), JSON.stringi
       pages.files.set('/scenario.js', output[0].code)
       const page = await browser.newPage()
       await page.goto(pages.url)
-      const outcome = await page.evaluate(async given => {
+      const running = page.evaluate(async given => {
         const path = '/scenario.js'
         const { scenario } = (await import(path)) as { scenario(setup: object): Promise<unknown> }
         return scenario(given)
       }, setup())
-      expectAll(outcome as Outcome)
+      await Promise.race([reloadInChat(), running])
+      expectAll((await running) as Outcome)
+    })
+
+    it('lets a page of another origin read the headers that it needs', async () => {
+      const page = await browser.newPage()
+      await page.goto(pages.url)
+      const headers = await page.evaluate(
+        async ([address, key]) => {
+          const response = await fetch(address, { headers: { 'x-api-key': key } })
+          return ['etag', 'x-request-id'].map(name => response.headers.get(name) !== null)
+        },
+        [`${service.url}/docs`, KEY] as const
+      )
+      expect(headers).to.deep.equal([true, true])
+      await page.close()
+    })
+
+    it('has an EventSource that remembers an id without data, as the events of the server begin', async () => {
+      const asked: (string | undefined)[] = []
+      const twice = Promise.withResolvers<void>()
+      const server = createServer((request, response) => {
+        asked.push(request.headers['last-event-id']?.toString())
+        if (asked.length === 2) twice.resolve()
+        const headers = { 'content-type': 'text/event-stream', 'access-control-allow-origin': '*' }
+        response.writeHead(200, headers).end('retry: 10\nid: the-position\n\n')
+      })
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const page = await browser.newPage()
+      await page.goto(pages.url)
+      const port = (server.address() as AddressInfo).port
+      await page.evaluate(address => void new EventSource(address), `http://127.0.0.1:${port}/`)
+      await twice.promise
+      expect(asked.slice(0, 2)).to.deep.equal([undefined, 'the-position'])
+      await page.close()
+      server.close()
+      server.closeAllConnections()
     })
 
     it('is small: a bundler removes what a page does not use', async () => {
@@ -241,7 +301,14 @@ export async function typed(): Promise<void> {
   for await (const event of svc.chat.stream({ message: 'x' }, { onAsk: ask => ask.tool === 'x' }))
     if (event.type === 'token') event.content satisfies string
   for await (const event of svc.runs.events('x')) if (event.type === 'node_waiting') event.node satisfies string
-  for await (const line of svc.stream('get', '/api/v1/logs', { query: { follow: true } })) line satisfies unknown
+  for await (const line of svc.stream('get', '/api/v1/logs', { query: { follow: true } }))
+    line.request_id satisfies string | null
+  for await (const one of svc.stream('get', '/api/v1/doctor')) if ('state' in one) one.message satisfies string
+  svc.chat.resume('turn').turnId satisfies string | undefined
+  const parts = [{ type: 'image', media_type: 'image/png', data: '' }] as const
+  await svc.chat.reply({ message: 'x', profile: 'a', mode: 'b', system: 'c', response_schema: {}, parts: [...parts], token_budget: 1 })
+  // @ts-expect-error a part has data
+  await svc.chat.reply({ message: 'x', parts: [{ type: 'image', media_type: 'image/png' }] })
   // @ts-expect-error this route does not stream
   svc.stream('get', '/api/v1/status')
   try {

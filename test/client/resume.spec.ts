@@ -53,6 +53,18 @@ describe('the client and connections that are cut', function () {
       expect(proxy.asked.length).to.be.above(3)
     }))
 
+  it('reads the events of a route that answers with JSON or with a stream', () =>
+    inNewHome(async home => {
+      await using service = await startService({ home })
+      const svc = createClient({ url: service.url })
+      const events = await Array.fromAsync(svc.stream('get', '/api/v1/doctor'))
+      const findings = events.flatMap(event => ('state' in event ? [event.name] : []))
+      expect(findings).to.include('node')
+      expect(events.at(-1)).to.deep.equal({ ok: true, findings: findings.length })
+      const { findings: whole } = await svc.get('/api/v1/doctor')
+      expect(whole.map(({ name }) => name).sort()).to.deep.equal(findings.sort())
+    }))
+
   it('reports the limit of a server, and waits for it if it may', () =>
     inNewHome(async home => {
       const server = { rate_limit: { enabled: true, requests_per_minute: 2, requests_per_day: 1000 } }

@@ -110,6 +110,23 @@ describe('GET /api/v1/events', () => {
       for (const stream of streams) await stream.leave()
     }))
 
+  it('begins with its position, so that a client misses nothing if its connection breaks before the first event', () =>
+    inNewHome(async home => {
+      await configure(home)
+      await using service = await startTwo({ home })
+      await (await openWarm(service.url, QUERY)).leave()
+      const stream = await openEvents(service.url, QUERY)
+      const position = await stream.next()
+      expect(position!.lines).to.deep.equal(['id'])
+      await stream.leave()
+      const said: string[] = []
+      for (let turn = 0; turn < 6; turn++) said.push(String((await say(service.url, 'missed')).headers['x-request-id']))
+      const again = await openEvents(service.url, QUERY, { 'last-event-id': position!.id })
+      expect((await again.next())!.id).to.equal(position!.id)
+      expect((await takeOf(again, said)).sort()).to.deep.equal(said.sort())
+      await again.leave()
+    }))
+
   it('ends its streams at a reload with the time to wait, and goes on after the last event', () =>
     inNewHome(async home => {
       await configure(home)

@@ -111,6 +111,8 @@ export interface RouteResponse {
   readonly description: string
   readonly schema?: JsonSchema
   readonly contentType?: string
+  /** Schema of the data of an event, for a response that can also be an event stream (`text/event-stream`). */
+  readonly events?: JsonSchema
 }
 
 /**

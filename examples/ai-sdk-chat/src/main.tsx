@@ -2,10 +2,13 @@ import { useChat } from '@ai-sdk/react'
 import { createClient } from '@svc/client'
 import { approvalsAreAnswered, createChatTransport } from '@svc/client/ai-sdk'
 import type { DynamicToolUIPart, UIMessage } from 'ai'
-import { type FormEvent, StrictMode, useState } from 'react'
+import { type FormEvent, StrictMode, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 
 const transport = createChatTransport({ client: createClient({ url: '/' }) })
+
+/** The messages of this tab, after the page was loaded again. */
+const stored = JSON.parse(sessionStorage.getItem('messages') ?? '[]') as UIMessage[]
 
 type Answer = (approved: boolean) => void
 
@@ -47,9 +50,14 @@ function Message({ message, answerOf }: { readonly message: UIMessage; readonly 
 function Chat() {
   const [text, setText] = useState('')
   const { messages, sendMessage, addToolApprovalResponse, status, stop, error } = useChat({
+    // with the id, the transport finds a turn that is still open
+    id: 'chat',
+    messages: stored,
+    resume: true,
     transport,
     sendAutomaticallyWhen: approvalsAreAnswered,
   })
+  useEffect(() => sessionStorage.setItem('messages', JSON.stringify(messages)), [messages])
   const send = (event: FormEvent) => {
     event.preventDefault()
     void sendMessage({ text })

@@ -7,11 +7,14 @@ export interface CuttingProxy extends AsyncDisposable {
   readonly url: string
   /** The `Last-Event-ID` of each stream. */
   readonly asked: (string | undefined)[]
+  /** The paths of the streams. */
+  readonly paths: string[]
 }
 
 /** `isClean`: the response ends as if it were whole. */
 export async function openCuttingProxy(target: string, events: number, isClean = false): Promise<CuttingProxy> {
   const asked: (string | undefined)[] = []
+  const paths: string[] = []
   const server = createServer((request, response) => {
     const { method, url = '', headers } = request
     const { host: _host, ...rest } = headers
@@ -20,6 +23,7 @@ export async function openCuttingProxy(target: string, events: number, isClean =
       response.flushHeaders()
       if (!answer.headers['content-type']?.startsWith('text/event-stream')) return void answer.pipe(response)
       asked.push(headers['last-event-id']?.toString())
+      paths.push(url)
       const cut = cutAfter(events, response, isClean)
       answer
         .setEncoding('utf8')
@@ -36,6 +40,7 @@ export async function openCuttingProxy(target: string, events: number, isClean =
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
+    paths,
     async [Symbol.asyncDispose]() {
       server.close()
       server.closeAllConnections()

@@ -30,6 +30,25 @@ async function resumedRun(svc, cut) {
   return { status, last, resumed, whole }
 }
 
+const WORDS = Array.from({ length: 40 }, (_, at) => `word${at}`).join(' ')
+const textOf = events => events.map(event => (event.type === 'token' ? event.content : '')).join('')
+
+/** A chat while the proxy cuts each of its connections and the server reloads, which the test does when it sees this stream. */
+async function resumedChat(svc, cut) {
+  const events = await collect(cut.chat.stream({ message: `/pace 60\n${WORDS}` }))
+  const { messages } = await svc.get('/api/v1/conversations/{id}', { path: { id: events[0].conversation_id } })
+  const text = textOf(events)
+  return { isStored: text === messages.at(-1).content, hasAll: text.includes('word0 ') && text.includes('word39') }
+}
+
+/** What becomes of a turn whose loop is left. */
+async function leftChat(svc, body) {
+  const stream = svc.chat.stream({ message: `/pace 40\n${WORDS}`, ...body })
+  for await (const event of stream) if (event.type === 'token') break
+  const { status } = (await collect(svc.chat.resume(stream.turnId))).at(-1)
+  return status
+}
+
 async function twoRuns(svc) {
   const options = { idempotencyKey: 'the-same', waitSeconds: 30 }
   const runs = [1, 2].map(() => svc.runs.start({ workflow: 'sum', input: { a: 2 } }, options))
@@ -52,22 +71,17 @@ async function asked(svc, allow) {
   return { tools, result, hasText: text.length > 0 }
 }
 
-/** Events of the server, from the place where an earlier stream ended. */
+/** Events of the server, from the place where an earlier stream ended before it had an event. */
 async function feed(svc) {
-  const first = svc.events({ types: 'turn_completed' })
-  const iterator = first[Symbol.asyncIterator]()
-  const next = iterator.next()
-  let isOver = false
-  const chatting = (async () => {
-    while (!isOver) await svc.chat.reply({ message: 'hello' })
-  })()
-  const { value } = await next
-  isOver = true
-  await iterator.return()
-  await chatting
+  const controller = new AbortController()
+  const first = svc.events({ types: 'turn_completed' }, { signal: controller.signal })
+  const reading = codeOf(collect(first))
+  while (first.lastEventId === undefined) await new Promise(resolve => setTimeout(resolve, 10))
+  controller.abort(new Error('left'))
+  const error = await reading
   const { conversation_id } = await svc.chat.reply({ message: 'after' })
   for await (const event of svc.events({ types: 'turn_completed' }, { after: first.lastEventId }))
-    if (event.data.conversation_id === conversation_id) return { type: value.type, after: event.type }
+    if (event.data.conversation_id === conversation_id) return { error, after: event.type }
 }
 
 /** `url`: the server; `cutUrl`: a proxy that breaks each stream after some events. */
@@ -81,6 +95,8 @@ export async function scenario({ url, cutUrl, apiKey }) {
   return {
     response,
     cut: await resumedRun(svc, cut),
+    chat: await resumedChat(svc, cut),
+    left: [await leftChat(svc, {}), await leftChat(svc, { detach: true })],
     runs: await twoRuns(svc),
     allowed: await asked(svc, true),
     denied: await asked(svc, false),
@@ -94,7 +110,7 @@ export async function scenario({ url, cutUrl, apiKey }) {
       none: await codeOf(createClient({ url }).get('/api/v1/status')),
       tooMany: await codeOf(svc.chat.answer({ request_id: 'none', call_id: 'none', allow: true })),
       run: await codeOf(collect(svc.runs.events('none'))),
-      cutChat: await codeOf(collect(cut.chat.stream({ message: 'One two three' }))),
+      lost: await codeOf(collect(svc.chat.resume(`turn_${'0'.repeat(32)}_AA`))),
       aborted: await aborted,
     },
   }

@@ -1,7 +1,7 @@
 import { definePlugin, Events, Host, systemContext } from '@svc/core'
-import { EventFeed, PeerAnswers, Peers, Routes } from '@svc/core/contracts'
+import { EventFeed, type FeedEvent, type FeedQuery, PeerAnswers, Peers, Routes } from '@svc/core/contracts'
 import { Exchange, TOPIC } from './exchange.ts'
-import { EventRing, EVENTS_CONFIG } from './ring.ts'
+import { EventRing, EVENTS_CONFIG, type FeedReading } from './ring.ts'
 import { createEventsRoute } from './route.ts'
 
 /** Streams end before the server waits for open requests. */
@@ -31,19 +31,27 @@ export default definePlugin({
       },
     })
     scope.tap(Host.hooks.ready, () => exchange.begin(), { stage: AFTER_JOIN })
+    const read = (query: FeedQuery, signal: AbortSignal): FeedReading => {
+      // a position that is not valid makes no worker collect events
+      const { cursor, events } = ring.read(query, AbortSignal.any([signal, scope.signal]))
+      return { cursor, events: collected(exchange, events) }
+    }
     const feed: EventFeed = {
       async *subscribe(query, { signal }) {
-        // a position that is not valid makes no worker collect events
-        const read = ring.read(query, AbortSignal.any([signal, scope.signal]))
-        using _reader = exchange.reader()
-        yield* read
+        yield* read(query, signal).events
       },
     }
     const leaving = new AbortController()
     scope.tap(Host.hooks.closing, () => leaving.abort(), { stage: LEAVING })
-    scope.add(Routes, 'events', createEventsRoute(feed, leaving.signal))
+    scope.add(Routes, 'events', createEventsRoute(read, leaving.signal))
     return feed
   },
 })
+
+/** While they are read, all workers collect events. */
+async function* collected(exchange: Exchange, events: AsyncIterable<FeedEvent>): AsyncGenerator<FeedEvent, void> {
+  using _reader = exchange.reader()
+  yield* events
+}
 
 export type { EventsConfig } from './ring.ts'

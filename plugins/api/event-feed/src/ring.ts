@@ -77,6 +77,12 @@ const cursorInvalid = (): SvcError =>
     hint: 'Pass the cursor of the last event. To get only new events, pass no cursor',
   })
 
+/** Events, and the position where they begin. */
+export interface FeedReading {
+  readonly cursor: string
+  readonly events: AsyncGenerator<FeedEvent, void>
+}
+
 /** One reader: it walks through the ring, and waits at its end. */
 interface Waiting {
   wake(): void
@@ -133,10 +139,13 @@ export class EventRing {
   }
 
   /** Throws CURSOR_INVALID at once. */
-  read({ after, ...filter }: FeedQuery, signal: AbortSignal): AsyncGenerator<FeedEvent, void> {
+  read({ after, ...filter }: FeedQuery, signal: AbortSignal): FeedReading {
     const isNew = after === undefined
     const position = isNew ? new Map(this.#last) : positionIn(this.#prefix, after)
-    return this.#walk({ position, from: isNew ? this.#first + this.#kept.length : this.#first, isNew }, filter, signal)
+    // encoded again: decoding ignores characters that a line of a stream must not contain
+    const cursor = cursorOf(this.#prefix, position)
+    const from = isNew ? this.#first + this.#kept.length : this.#first
+    return { cursor, events: this.#walk({ position, from, isNew }, filter, signal) }
   }
 
   async *#walk(

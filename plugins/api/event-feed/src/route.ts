@@ -1,7 +1,8 @@
 import { cloudEvent, EVENT_TYPE, TYPE_PATTERN, typeFilter } from '@svc/api-types'
 import type { CallContext, JsonSchema } from '@svc/core'
-import type { EventFeed, FeedEvent, Route } from '@svc/core/contracts'
-import { HEARTBEAT, plainFrame, retryField } from '@svc/provider-http/sse'
+import type { FeedEvent, FeedQuery, Route } from '@svc/core/contracts'
+import { plainFrame, retryField } from '@svc/provider-http/sse'
+import type { FeedReading } from './ring.ts'
 
 const name = (description: string): JsonSchema => ({ type: 'string', minLength: 1, maxLength: 200, description })
 
@@ -50,7 +51,7 @@ const EVENT: JsonSchema = {
 const RESPONSES = {
   '200': {
     description:
-      'Server-sent events with the lines id, event and data. The event is the type in its data. Callers without the scope admin receive the events of their own requests. The event svc.events_lost has no id; its data is the number of events, of all principals, that the server no longer keeps, or that the client was too slow to read. An id without data moves the position past events that the filter does not select. Comments are heartbeats. If the server ends the stream, its last line is retry with the milliseconds to wait: connect again with Last-Event-ID.',
+      'Server-sent events with the lines id, event and data. The event is the type in its data. Callers without the scope admin receive the events of their own requests. The event svc.events_lost has no id; its data is the number of events, of all principals, that the server no longer keeps, or that the client was too slow to read. The stream begins with an id without data: the position from which it starts. Further ones move the position past events that the filter does not select. Comments are heartbeats. If the server ends the stream, its last line is retry with the milliseconds to wait: connect again with Last-Event-ID.',
     schema: EVENT,
     contentType: 'text/event-stream',
   },
@@ -59,8 +60,10 @@ const RESPONSES = {
 /** Events that the filter skips before the position of the client is moved. */
 const MOST_SKIPPED = 100
 
+type ReadFeed = (query: FeedQuery, signal: AbortSignal) => FeedReading
+
 /** `GET /api/v1/events`. `leaving` aborts when the server ends its streams. */
-export const createEventsRoute = (feed: EventFeed, leaving: AbortSignal): Route => ({
+export const createEventsRoute = (read: ReadFeed, leaving: AbortSignal): Route => ({
   method: 'GET',
   path: '/api/v1/events',
   summary: 'Stream the events of the server',
@@ -72,16 +75,18 @@ export const createEventsRoute = (feed: EventFeed, leaving: AbortSignal): Route 
   async *stream({ query, headers }, ctx) {
     const { 'last-event-id': last = '' } = headers
     const after = last === '' ? query.after : last
-    const signal = AbortSignal.any([ctx.signal, leaving])
-    const events = feed.subscribe(after === undefined ? {} : { after }, { ...ctx, signal })[Symbol.asyncIterator]()
-    const first = events.next()
     // an unknown position is an ordinary error response
-    await Promise.race([first, new Promise(resolve => setImmediate(resolve))])
-    yield HEARTBEAT
+    const { cursor, events } = read(after === undefined ? {} : { after }, AbortSignal.any([ctx.signal, leaving]))
+    // the workers begin to collect events before the client knows that the stream is open
+    const first = events.next()
+    yield positionFrame(cursor)
     yield* framesOf(first, events, createFilter(query, ctx))
     if (leaving.aborted) yield `${retryField()}\n`
   },
 })
+
+/** It has no data, so it is not an event. Clients remember its id. */
+const positionFrame = (cursor: string) => `id: ${cursor}\n\n`
 
 async function* framesOf(
   first: Promise<IteratorResult<FeedEvent>>,
@@ -98,7 +103,7 @@ async function* framesOf(
         yield `id: ${event.cursor}\n${plainFrame(`${EVENT_TYPE}${event.type}`, JSON.stringify(cloudEvent(event)))}`
       } else if (++skipped === MOST_SKIPPED) {
         skipped = 0
-        yield `id: ${event.cursor}\n\n`
+        yield positionFrame(event.cursor)
       }
     }
   } finally {

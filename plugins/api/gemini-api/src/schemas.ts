@@ -107,6 +107,7 @@ export const CALL_RESPONSES: Readonly<Record<string, RouteResponse>> = {
   '200': {
     description: 'The response. streamGenerateContent: events with alt=sse, otherwise a JSON array of responses.',
     schema: { oneOf: [answer, { type: 'array', items: answer }] },
+    events: answer,
   },
   ...ERRORS,
 }

@@ -127,7 +127,7 @@ export const serverConfig = schema<ServerConfig>({
         description:
           'Origins whose web pages can use the server, * for all. Default: the origins of this machine (http://localhost:5173); none while authentication is on.',
       },
-      methods: words(['GET', 'POST', 'PUT', 'DELETE'], 'Methods that web pages of other origins can use.'),
+      methods: words(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], 'Methods that web pages of other origins can use.'),
       headers: words(
         [
           'Authorization',
@@ -139,6 +139,8 @@ export const serverConfig = schema<ServerConfig>({
           'X-Request-Id',
           'Prefer',
           'Idempotency-Key',
+          'If-Match',
+          'If-None-Match',
           'Last-Event-ID',
           'traceparent',
           'tracestate',

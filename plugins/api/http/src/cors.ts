@@ -4,8 +4,23 @@ import type { Context, Middleware } from './context.ts'
 import { corsCredentials, originForbidden } from './errors.ts'
 
 /** Answer headers that web pages of other origins can read. */
-const EXPOSED =
-  'X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Should-Retry, Request-Id, Allow, WWW-Authenticate, Mcp-Session-Id'
+const EXPOSED = [
+  'X-Request-Id',
+  'ETag',
+  'Location',
+  'Content-Disposition',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'Retry-After',
+  'Retry-After-Ms',
+  'X-Should-Retry',
+  'X-Svc-Dropped',
+  'Request-Id',
+  'Allow',
+  'WWW-Authenticate',
+  'Mcp-Session-Id',
+].join(', ')
 const LOOPBACK = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
 const REMEMBERED = 256
 

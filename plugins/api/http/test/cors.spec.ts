@@ -42,6 +42,7 @@ describe('pages of other origins', () => {
       expect([status, headers['access-control-allow-origin'], headers.vary]).to.deep.equal([200, origin, 'Origin'])
       expect(headers['access-control-expose-headers'])
         .to.include('X-Request-Id')
+        .and.include('ETag')
         .and.include('X-RateLimit-Remaining')
         .and.include('Retry-After')
     }
@@ -107,6 +108,13 @@ describe('pages of other origins', () => {
     expect((await preflight(server.url, APP, '/nowhere')).status).to.equal(204)
     const refused = await ask(server.url, { Origin: APP }, 'GET', '/who')
     expect([refused.status, refused.headers['access-control-allow-origin']]).to.deep.equal([401, APP])
+  })
+
+  it('may change what they have read: all methods, with the version in If-Match', async () => {
+    await using server = await serveWith({ origins: [APP] })
+    const { headers } = await preflight(server.url, APP)
+    expect(headers['access-control-allow-methods']).to.equal('GET, POST, PUT, PATCH, DELETE')
+    expect(headers['access-control-allow-headers']).to.match(/Idempotency-Key, If-Match, If-None-Match, Last-Event-ID/)
   })
 })
 

@@ -50,6 +50,7 @@ const RESPONSES = {
       properties: { lines: { type: 'array', items: LINE }, complete: { type: 'boolean' } },
       required: ['lines', 'complete'],
     },
+    events: LINE,
   },
 }
 

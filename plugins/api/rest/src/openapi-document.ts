@@ -120,12 +120,13 @@ const streamOf = (route: Route, status: string) => ('stream' in route && status 
 const EVENTS = { schema: { type: 'string', description: 'The events of a stream' } }
 
 function response(
-  { description, schema, contentType = 'application/json' }: RouteResponse,
+  { description, schema, contentType = 'application/json', events }: RouteResponse,
   publish: Publish,
   stream: string | undefined
 ): Tree {
   if (schema === undefined) return { description }
-  const streamed = stream === undefined || stream === contentType ? {} : { [stream]: EVENTS }
+  const undescribed = stream === undefined || stream === contentType ? {} : { [stream]: EVENTS }
+  const streamed = events === undefined ? undescribed : { 'text/event-stream': { schema: publish(events) } }
   return { description, content: { [contentType]: { schema: publish(schema) }, ...streamed } }
 }
 

@@ -197,6 +197,15 @@ describe('GET /openapi.json', () => {
     expect(types).to.deep.equal(['start', 'token', 'tool_call', 'ask', 'tool_result', 'error', 'end'])
   })
 
+  it('describes the events of a route that answers with JSON or with a stream', async () => {
+    await using served = await serveRest()
+    const { paths } = (await served.call('GET', '/openapi.json')).body as unknown as Streams
+    const { content } = paths['/api/v1/doctor']!.get!.responses['200']!
+    expect(content['application/json']!.schema).to.have.nested.property('properties.findings.items.$ref')
+    expect(content['text/event-stream']!.schema).to.have.nested.property('oneOf[0].$ref', '#/components/schemas/Finding')
+    expect(content['text/event-stream']!.schema).to.have.nested.property('oneOf[1].properties.findings.type', 'integer')
+  })
+
   it('keeps two schemas apart that want the same name', async () => {
     const answers = (schema: JsonSchema) => ({ '200': { description: 'One.', schema: { title: 'Same', ...Object(schema) } } })
     const routes = definePlugin({

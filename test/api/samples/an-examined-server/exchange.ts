@@ -1,4 +1,4 @@
-import { exchange, get, including, ok } from '../../exchange.ts'
+import { exchange, get, including, matching, ok } from '../../exchange.ts'
 
 export default exchange({
   rule: 'examines the parts of the server and reports each finding',
@@ -7,6 +7,10 @@ export default exchange({
     {
       request: get('/api/v1/doctor'),
       expect: ok({ ok: true, findings: including({ name: 'database', state: 'ok', message: 'works' }) }),
+    },
+    {
+      request: { ...get('/api/v1/doctor'), headers: { accept: 'text/event-stream' } },
+      expect: { status: 200, headers: { 'content-type': matching(/^text\/event-stream/) } },
     },
   ],
 })

@@ -25,7 +25,7 @@ export default exchange({
           'access-control-allow-origin': APP,
           'access-control-allow-methods': 'GET, POST',
           'access-control-allow-headers':
-            'Authorization, Content-Type, X-API-Key, X-Goog-Api-Key, Anthropic-Version, Anthropic-Beta, X-Request-Id, Prefer, Idempotency-Key, Last-Event-ID, traceparent, tracestate, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name',
+            'Authorization, Content-Type, X-API-Key, X-Goog-Api-Key, Anthropic-Version, Anthropic-Beta, X-Request-Id, Prefer, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, traceparent, tracestate, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name',
           'access-control-allow-credentials': 'true',
           'access-control-max-age': '60',
         },

@@ -11,7 +11,7 @@ export default exchange({
       expect: ok(undefined, {
         'access-control-allow-origin': origin,
         'access-control-allow-credentials': absent,
-        'access-control-expose-headers': matching(/X-Request-Id.*X-RateLimit-Limit.*Retry-After/),
+        'access-control-expose-headers': matching(/X-Request-Id.*ETag.*X-RateLimit-Limit.*Retry-After/),
         vary: 'Origin',
       }),
     })),

@@ -1,7 +1,7 @@
-import { type CallContext, messageOf, redactData, redactText, type SlotView, withTimeout } from '@svc/core'
+import { type CallContext, type JsonSchema, messageOf, redactData, redactText, type SlotView, withTimeout } from '@svc/core'
 import type { AuthScheme, Check, CheckReport, Json, Route, RouteStreamItem } from '@svc/core/contracts'
 import { eventFrame } from '@svc/provider-http/sse'
-import { BOOLEAN, list, object, STRING, words } from '@svc/api-types'
+import { BOOLEAN, INTEGER, list, object, STRING, words } from '@svc/api-types'
 
 /** A finding, as `svc doctor --json` has it. */
 interface Finding {
@@ -18,10 +18,18 @@ const CHECK_MS = 120_000
 const SCHEME_MS = 30_000
 const LOG_HINT = 'Read the log of the server'
 
-const finding = object(
-  { name: STRING, state: words('ok', 'warn', 'fail'), message: STRING, hint: STRING, detail: { type: 'object' } },
-  ['name', 'state', 'message']
-)
+const finding: JsonSchema = {
+  title: 'Finding',
+  ...(object({ name: STRING, state: words('ok', 'warn', 'fail'), message: STRING, hint: STRING, detail: { type: 'object' } }, [
+    'name',
+    'state',
+    'message',
+  ]) as object),
+}
+const end: JsonSchema = {
+  description: 'The last event. findings is their number.',
+  ...(object({ ok: BOOLEAN, findings: INTEGER }) as object),
+}
 
 interface DoctorDependencies {
   readonly checks: SlotView<Check>
@@ -43,6 +51,7 @@ export function createDoctorRoutes(parts: DoctorDependencies): Record<string, Ro
         '200': {
           description: 'The findings. ok is false if a check fails.',
           schema: object({ ok: BOOLEAN, findings: list(finding) }),
+          events: { oneOf: [finding, end] },
         },
       },
       async *stream({ headers }, ctx): AsyncGenerator<RouteStreamItem, void> {
