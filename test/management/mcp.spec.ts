@@ -175,14 +175,15 @@ describe('MCP servers over HTTP', function () {
     await untilState(reader, 'one', ({ changed }) => changed.includes('echo'))
     const stale = { tools: [{ name: 'echo', version: first.version }] }
     await until(changedTool, tool => tool !== undefined && tool.version !== first.version)
+    const stored = async () =>
+      ((await reader.get(`${SERVERS}/one/tools`)).body as ShownTools).tools.find(({ name }) => name === 'echo')!
+    await until(stored, tool => tool.version !== first.version)
     expect(outcomeOf(await admin.send('POST', `${SERVERS}/one/approve`, stale))).to.include({
       status: 412,
       code: 'PRECONDITION_FAILED',
     })
     const unknown = { tools: [{ name: 'nothing', version: first.version }] }
     expect(outcomeOf(await admin.send('POST', `${SERVERS}/one/approve`, unknown)).status).to.equal(404)
-    const stored = async () =>
-      ((await reader.get(`${SERVERS}/one/tools`)).body as ShownTools).tools.find(({ name }) => name === 'echo')!
     const approve = async () => {
       const { name, version } = await stored()
       return admin.send('POST', `${SERVERS}/one/approve`, { tools: [{ name, version }] })
@@ -192,8 +193,11 @@ describe('MCP servers over HTTP', function () {
     expect((await admin.send('POST', `${SERVERS}/one/disable`)).body).to.include({ state: 'disabled' })
     const ten = async () => Promise.all(Array.from({ length: 10 }, () => reader.get(`${SERVERS}/one`)))
     await until(ten, answers => answers.every(({ body }) => (body as Shown).state === 'disabled'))
-    const lists = await Promise.all(Array.from({ length: 10 }, () => reader.get(SERVERS)))
-    expect(new Set(lists.map(({ text }) => text)).size).to.equal(1)
+    // the connection is closed a moment after the server is disabled
+    const lists = await until(
+      () => Promise.all(Array.from({ length: 10 }, () => reader.get(SERVERS))),
+      answers => new Set(answers.map(({ text }) => text)).size === 1
+    )
     expect(lists[0]!.text).to.not.include('abc123').and.not.include(home)
     expect((await admin.send('POST', `${SERVERS}/one/enable`)).status).to.equal(200)
     await untilState(reader, 'one', ({ state }) => state !== 'disabled')

@@ -81,7 +81,7 @@ export function createClients(context: McpContext, owners: readonly ServerOwner[
       await approveListed(name, selected(name, listed, names), ctx)
     },
     async approveVersions(name, versions, ctx) {
-      const listed = registry.catalogue(ownerOf(name).server)?.tools ?? []
+      const listed = (await registry.latestCatalogue(ownerOf(name).server, ctx))?.tools ?? []
       const names = versions.map(one => one.name)
       const tools = selected(name, listed, names)
       const stale = versions.find(one => tools.find(tool => tool.name === one.name)?.hash !== one.version)

@@ -101,6 +101,14 @@ export class ServerRegistry {
     return this.#catalogues.get(this.#key('state', server))
   }
 
+  /** The same as the store has it now, for a decision about what another worker may have listed a moment ago. */
+  async latestCatalogue(server: McpServerSettings, ctx: CallContext): Promise<CatalogueRecord | undefined> {
+    const key = this.#key('state', server)
+    const record = await readRecord(this.#options.store, RECORDS, key, ctx)
+    if (record.version > 0) await this.take(key, record, ctx)
+    return this.#catalogues.get(key)
+  }
+
   async pinNewTools(server: McpServerSettings, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
     const record = await changePins(this.#options.store, server, pins => withNewPins(pins, tools), ctx)
     await this.take(KEYS.pins(server), record, ctx)
