@@ -50,9 +50,7 @@ describeWith('bubblewrap', 'svc build', function () {
     expect(await textsBelow(join(folder, 'one', 'plugins'))).to.not.contain(folder)
     const lock = await readFile(join(folder, 'one', 'svc-plugins.lock'), 'utf8')
     expect(lock).to.not.contain(folder).and.not.contain(EXAMPLES)
-    const own = (await readdir(join(folder, 'one', 'node_modules', '@svc'))).filter(name =>
-      /^plugin-(?!(manager|kit)$)/.test(name)
-    )
+    const own = (await readdir(join(folder, 'one', 'node_modules', '@svc'))).filter(name => /^plugin-(?!kit$)/.test(name))
     expect(own).to.have.members(KEPT.map(name => name.replace('@svc/', '')))
     const image = await readFile(join(folder, 'one', 'Containerfile'), 'utf8')
     expect(image).to.match(/^FROM .*node.*$/m)

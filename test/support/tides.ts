@@ -93,6 +93,7 @@ export const COMMANDS = { 'tides:now': Now }
 const NEEDED = [
   'http',
   'rest',
+  'manager',
   'chat',
   'model-calls',
   'conversations',

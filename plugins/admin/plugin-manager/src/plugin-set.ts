@@ -9,6 +9,7 @@ import {
   type PluginTotals,
   processesOf,
   refusalsOf,
+  restartsOf,
   worst,
 } from './plugin-states.ts'
 import type { PluginPlans } from './plugin-plans.ts'
@@ -73,6 +74,8 @@ function loadedDetail(reports: readonly PluginReport[], totals: PluginTotals | u
   const { calls = 0, errors = 0, ms = 0, instances = {} } = totals ?? {}
   const isIsolated = isolation === 'process'
   const all = Object.values(instances)
+  const restarts = totals ? restartsOf(totals) : {}
+  const restartsOfAll = Object.values(restarts).reduce((sum, count) => sum + count, 0)
   return {
     name,
     version,
@@ -83,10 +86,10 @@ function loadedDetail(reports: readonly PluginReport[], totals: PluginTotals | u
     optional,
     accounting: { calls, errors, ms: Math.round(ms * 1000) / 1000 },
     refusals: totals ? refusalsOf(totals) : {},
-    ...(isIsolated ? { process: shownProcess(processesOf(all)) } : {}),
+    ...(isIsolated ? { process: shownProcess({ ...processesOf(all), restarts: restartsOfAll }) } : {}),
     ...(failed ? { error: { code: failed.code, message: failed.message } } : {}),
     instances: Object.entries(instances).flatMap(([own, instance]) =>
-      own === '' ? [] : [instanceOf(own, instance, isIsolated)]
+      own === '' ? [] : [instanceOf(own, { ...instance, restarts: restarts[own] ?? 0 }, isIsolated)]
     ),
     added: joined(reports.map(report => report.added)),
     provides: [...new Set(reports.flatMap(report => [report.provides ?? [], report.alsoProvides ?? []].flat()))],

@@ -21,6 +21,8 @@ export interface PluginTotals extends PluginAccounting {
   readonly instances: { readonly [name: string]: InstanceTotals }
   /** Of instances that have ended. */
   readonly refusals: { readonly [kind: string]: number }
+  /** Restarts of the processes of instances that have ended, by instance. */
+  readonly restarts: { readonly [instance: string]: number }
 }
 type WorkerParts = Readonly<Record<string, PluginTotals>>
 
@@ -32,7 +34,7 @@ export interface PluginStates {
   readonly inherit: (metrics: WorkerMetrics) => void
 }
 
-const NOTHING: PluginTotals = { calls: 0, errors: 0, ms: 0, instances: {}, refusals: {} }
+const NOTHING: PluginTotals = { calls: 0, errors: 0, ms: 0, instances: {}, refusals: {}, restarts: {} }
 
 /** Collects the plugins of this worker and sums those of all. */
 export function createPluginStates(host: Host, peers: Peers | undefined): PluginStates {
@@ -55,11 +57,20 @@ const partIn = (metrics: WorkerMetrics): WorkerParts | undefined => {
 
 /** Of a worker that has ended only what it has counted. */
 const countersOf = (parts: WorkerParts = {}): WorkerParts =>
-  Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, { ...part, instances: {}, refusals: refusalsOf(part) }]))
+  Object.fromEntries(
+    Object.entries(parts).map(([name, part]) => [
+      name,
+      { ...part, instances: {}, refusals: refusalsOf(part), restarts: restartsOf(part) },
+    ])
+  )
 
 /** All refusals of a plugin, by kind. */
 export const refusalsOf = ({ refusals, instances }: PluginTotals): Record<string, number> =>
   Object.values(instances).reduce((sum, instance) => counts(sum, instance.refusals), counts(refusals, {}))
+
+/** All restarts of the processes of a plugin, by instance. */
+export const restartsOf = ({ restarts, instances }: PluginTotals): Record<string, number> =>
+  counts(restarts, Object.fromEntries(Object.entries(instances).map(([name, instance]) => [name, instance.restarts])))
 
 function partsOf({ plugins, hooks, calls }: HostReport): WorkerParts {
   const parts = new Map<string, PluginTotals>()
@@ -87,6 +98,7 @@ function plus(a: PluginTotals = NOTHING, b: PluginTotals): PluginTotals {
     ms: a.ms + b.ms,
     instances,
     refusals: counts(a.refusals, b.refusals),
+    restarts: counts(a.restarts, b.restarts),
   }
 }
 

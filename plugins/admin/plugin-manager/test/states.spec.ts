@@ -56,6 +56,7 @@ describe('the states of plugins', () => {
       errors: 4,
       ms: 8,
       refusals: {},
+      restarts: {},
       instances: {
         '': { state: 'restarting', refusals: { network: 3, env: 1 }, restarts: 1, memory_bytes: 15, cpu_ms: 0 },
       },
