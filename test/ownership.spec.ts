@@ -21,6 +21,8 @@ interface Answer {
   readonly json: Record<string, unknown>
 }
 
+const isJson = (response: Response) => (response.headers.get('content-type') ?? '').startsWith('application/json')
+
 /** Somebody who asks, with the headers of a credential. */
 type Person = Readonly<Record<string, string>>
 
@@ -54,7 +56,7 @@ describe('what belongs to a principal', () => {
     const headers = { ...who, ...(body === undefined ? {} : { 'content-type': 'application/json' }) }
     const response = await fetch(service.url + path, { method, headers, ...sent })
     const text = await response.text()
-    return { status: response.status, text, json: text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : {} }
+    return { status: response.status, text, json: isJson(response) ? (JSON.parse(text) as Record<string, unknown>) : {} }
   }
   const begin = async (who: Person) => {
     const { json } = await ask(who, 'POST', '/api/v1/chat', { message: 'hello' })
@@ -72,6 +74,9 @@ describe('what belongs to a principal', () => {
     'POST /api/v1/conversations': (who, id) => ask(who, 'POST', PATH, { message: 'hi', conversation_id: id }),
     'GET /api/v1/conversations/{id}': (who, id) => ask(who, 'GET', `${PATH}/${id}`),
     'DELETE /api/v1/conversations/{id}': (who, id) => ask(who, 'DELETE', `${PATH}/${id}`),
+    'PATCH /api/v1/conversations/{id}': (who, id) => ask(who, 'PATCH', `${PATH}/${id}`, { title: 'mine' }),
+    'GET /api/v1/conversations/{id}/export': (who, id) => ask(who, 'GET', `${PATH}/${id}/export`),
+    'POST /api/v1/conversations/{id}/fork': (who, id) => ask(who, 'POST', `${PATH}/${id}/fork`, {}),
   }
 
   for (const [route, named] of Object.entries(ROUTES)) {
@@ -88,7 +93,7 @@ describe('what belongs to a principal', () => {
     })
 
     it(`is open to its owner, to the scope admin and to the API key: ${route}`, async () => {
-      for (const who of [anna, admin, key]) expect((await named(who, await begin(anna))).status).to.be.oneOf([200, 204])
+      for (const who of [anna, admin, key]) expect((await named(who, await begin(anna))).status).to.be.oneOf([200, 201, 204])
     })
   }
 
@@ -96,6 +101,9 @@ describe('what belongs to a principal', () => {
   const OTHERS = [
     'GET /api/v1/conversations',
     'POST /api/v1/chat/answer',
+    'POST /api/v1/conversations/delete',
+    'POST /api/v1/conversations/import',
+    'POST /api/v1/conversations/{id}/hand-over',
     'GET /api/v1/chat/stream/{turn_id}',
     'POST /api/v1/chat/stream/{turn_id}/cancel',
     'GET /api/v1/events',

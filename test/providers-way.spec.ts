@@ -13,7 +13,7 @@ const becomes = async (holds: () => boolean) => {
 describe('a silent upstream', () => {
   for (const type of Object.keys(WIRES))
     it(`is a time-out over ${type}, and its socket is closed: before the first token, between two, before a whole answer`, async () => {
-      const limits = { first_token_timeout_ms: 300, token_timeout_ms: 300 }
+      const limits = { first_token_timeout_ms: 1000, token_timeout_ms: 1000 }
       await using quiet = await openScene([type], { limits })
       const silent = quiet.upstreamOf(type)
       const other = createClient(quiet.service.url)
@@ -25,7 +25,7 @@ describe('a silent upstream', () => {
         const { status, body } = await other.post(path, asks(type, 'silent'))
         expect(status).to.equal(503)
         expect(body).to.deep.include({ error_code: 'PROVIDER_ERROR', details })
-        expect((body as { error: string }).error).to.include('did not begin its answer for 300 ms')
+        expect((body as { error: string }).error).to.include('did not begin its answer for 1000 ms')
         await becomes(() => silent.sockets() === 0)
       }
       const { events } = await (
@@ -35,7 +35,7 @@ describe('a silent upstream', () => {
       expect(replyOf(events)).to.not.equal('')
       const error = events.at(-2)?.data
       expect(error).to.deep.include({ type: 'error', error_code: 'PROVIDER_ERROR', details })
-      expect(error?.error).to.include('sent no events for 300 ms')
+      expect(error?.error).to.include('sent no events for 1000 ms')
       const end = events.at(-1)?.data
       expect(end).to.deep.include({ type: 'end', status: 'failed' })
       const tokens = end?.tokens_used as { input: number; output: number }

@@ -16,6 +16,7 @@ const FOLDER = 'it names a file or folder'
 const VARIABLE = 'it names a variable of the environment'
 const ACCESS = 'it decides who has access'
 const TARGET = 'credentials may be sent there'
+const NETWORK = 'it decides which addresses can be reached'
 
 /** Keys and all below them. `*` is one key. */
 const LOCAL: readonly (readonly [key: string, reason: string])[] = [
@@ -34,6 +35,11 @@ const LOCAL: readonly (readonly [key: string, reason: string])[] = [
   ['tools.shell', COMMAND],
   ['store', FOLDER],
   ['server.ssl', FOLDER],
+  ['server.host', NETWORK],
+  ['server.port', NETWORK],
+  ['server.cors', ACCESS],
+  ['server.allowed_hosts', ACCESS],
+  ['server.trusted_proxies', ACCESS],
   ['workflows.secrets', ACCESS],
   ['secrets', ACCESS],
   ['server.auth', ACCESS],
@@ -48,6 +54,7 @@ const WORDS: readonly (readonly [word: RegExp, reason: string])[] = [
   [/(^|_)env$/, VARIABLE],
   // a provider sends the key of a default variable, even if its entry names none
   [/(^|_)ur[il]s?$/, TARGET],
+  [/^(allow|allow_.*|allowed_.*)$/, NETWORK],
 ]
 
 /** Why only a person on the machine can change a key; undefined if a client can. The first configuration that has an entry decides its type. */

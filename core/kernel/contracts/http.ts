@@ -110,7 +110,8 @@ export type RouteStreamItem = string | Uint8Array | RouteReply | RouteStreamHead
 export interface RouteResponse {
   readonly description: string
   readonly schema?: JsonSchema
-  readonly contentType?: string
+  /** Default: `application/json`. Several: the request decides. */
+  readonly contentType?: string | readonly string[]
   /** Schema of the data of an event, for a response that can also be an event stream (`text/event-stream`). */
   readonly events?: JsonSchema
 }

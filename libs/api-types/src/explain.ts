@@ -164,6 +164,7 @@ export function explain(error: PublicError, requestId: string): Explained {
 
 /** Converts any thrown value to a `PublicError`. A value without a code becomes INTERNAL_ERROR. */
 export function toPublicError(error: unknown): PublicError {
-  const { details } = (error ?? {}) as Partial<PublicError>
-  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: messageOf(error), details: details ?? {} }
+  const { details = {}, message } = (error ?? {}) as Partial<PublicError>
+  // an event of another service has an error as plain data
+  return { code: codeOf(error) ?? 'INTERNAL_ERROR', message: typeof message === 'string' ? message : messageOf(error), details }
 }

@@ -125,9 +125,11 @@ function response(
   stream: string | undefined
 ): Tree {
   if (schema === undefined) return { description }
-  const undescribed = stream === undefined || stream === contentType ? {} : { [stream]: EVENTS }
+  const types = typeof contentType === 'string' ? [contentType] : contentType
+  const undescribed = stream === undefined || types.includes(stream) ? {} : { [stream]: EVENTS }
   const streamed = events === undefined ? undescribed : { 'text/event-stream': { schema: publish(events) } }
-  return { description, content: { [contentType]: { schema: publish(schema) }, ...streamed } }
+  const described = Object.fromEntries(types.map(type => [type, { schema: publish(schema) }]))
+  return { description, content: { ...described, ...streamed } }
 }
 
 /** Returns the error responses of a route, derived from its input. */

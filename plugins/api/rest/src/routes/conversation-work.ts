@@ -119,7 +119,9 @@ const exportRoute = ({ conversations }: ConversationOptions): Route => ({
   scope: 'chat',
   query: object({ format: formatOf('jsonl', 'chat_completions', 'markdown') }, []),
   streams: 'application/x-ndjson',
-  responses: { '200': { description: 'The conversation as a file.', contentType: 'application/x-ndjson', schema: STRING } },
+  responses: {
+    '200': { description: 'The conversation as a file.', contentType: ['application/x-ndjson', 'text/markdown'], schema: STRING },
+  },
   async *stream({ params, query }, ctx) {
     const id = params.id!
     const format = (query.format ?? 'jsonl') as ExportFormat
