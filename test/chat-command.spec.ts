@@ -137,6 +137,8 @@ describe('svc chat, with a server and without', () => {
   const it = sideBySide()
   /** Takes out what no two turns have in common. */
   const common = ({
+    // only a server can continue a turn
+    turn_id: _turn,
     timestamp: _at,
     request_id: _request,
     conversation_id: _id,
