@@ -73,7 +73,10 @@ class StreamReader<T> {
 
   async *read(): AsyncGenerator<T, void> {
     const closing = new AbortController()
-    const signal = this.#signal ? AbortSignal.any([this.#signal, closing.signal]) : closing.signal
+    const { signal } = closing
+    const onAbort = () => closing.abort(this.#signal?.reason)
+    this.#signal?.addEventListener('abort', onAbort, { once: true })
+    if (this.#signal?.aborted) onAbort()
     try {
       for (;;) {
         const connection: Connection = { began: Date.now(), events: 0, retryMs: undefined }
@@ -87,6 +90,7 @@ class StreamReader<T> {
         await this.#pause(connection, failure, signal)
       }
     } finally {
+      this.#signal?.removeEventListener('abort', onAbort)
       closing.abort()
     }
   }
@@ -96,7 +100,7 @@ class StreamReader<T> {
     const { isLast } = this.#source
     const response = await this.#source.open(this.lastEventId, !this.#isConnected, signal)
     this.#isConnected = true
-    for await (const { id, event, data } of framesOf(response, this.#limits, ms => (connection.retryMs = ms))) {
+    for await (const { id, event, data } of framesOf(response, this.#limits, signal, ms => (connection.retryMs = ms))) {
       if (id !== undefined) this.lastEventId = id
       if (data === '') continue // only a position
       connection.events += 1
@@ -191,6 +195,7 @@ function createPositionMarker(): (chunk: string) => string {
 async function* framesOf(
   response: Response,
   { idleTimeoutMs, maxEventLength }: StreamLimits,
+  signal: AbortSignal,
   onRetry: (ms: number) => void
 ): AsyncGenerator<Frame, void> {
   const reader = bodyOf(response).getReader()
@@ -204,8 +209,12 @@ async function* framesOf(
     onRetry,
     onError: ({ type }) => (isTooLarge ||= type === 'max-buffer-size-exceeded'),
   })
+  // In Node.js, a request that is garbage collected no longer passes the signal on to its response.
+  const onAbort = () => void reader.cancel().catch(() => {})
+  signal.addEventListener('abort', onAbort, { once: true })
   try {
     for (;;) {
+      signal.throwIfAborted()
       const chunk = await nextChunk(reader, idleTimeoutMs)
       if (chunk === undefined) return
       frames = []
@@ -218,7 +227,8 @@ async function* framesOf(
         })
     }
   } finally {
-    reader.cancel().catch(() => {}) // the connection may be broken already
+    signal.removeEventListener('abort', onAbort)
+    onAbort() // the connection may be broken already
   }
 }
 

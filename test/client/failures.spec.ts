@@ -1,8 +1,14 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { type Client, type ClientOptions, createClient, isApiError } from '@svc/client'
 import { expect } from 'chai'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 interface Odd {
   readonly url: string
@@ -460,6 +466,32 @@ describe('the client and a failing stream', () => {
         })()
         expect(await failing.catch((error: unknown) => error)).to.equal(reason)
         await closed[2]
+      }
+    )
+  })
+
+  it('ends when its signal aborts while it waits, even if the request is garbage by then', () => {
+    const closed: Promise<unknown>[] = []
+    return against(
+      (_, response) => {
+        closed.push(once(response, 'close'))
+        response.writeHead(200, EVENTS).write(runEvent(1))
+      },
+      async svc => {
+        const reason = new Error('enough')
+        const controller = new AbortController()
+        const seen: unknown[] = []
+        const reading = (async () => {
+          for await (const event of svc.runs.events('r', { signal: controller.signal })) seen.push(event)
+        })()
+        while (seen.length === 0) await pause(10)
+        for (let round = 0; round < 3; round++) {
+          collectGarbage()
+          await pause(10)
+        }
+        controller.abort(reason)
+        expect(await reading.catch((error: unknown) => error)).to.equal(reason)
+        await closed[0]
       }
     )
   })

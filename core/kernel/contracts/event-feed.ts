@@ -19,7 +19,7 @@ export interface FeedEvent {
   readonly cursor: string
   /**
    * Number of events that the reader has missed since the one before: it was too slow, or was away for longer than events are kept. The filter does not apply to
-   * this number.
+   * this number. A worker that was killed counts as one, because nothing is known of what it had not sent.
    */
   readonly lost: number
 }

@@ -1,12 +1,16 @@
-import type { BusEvent, CallContext, Events, Log } from '@svc/core'
+import { type BusEvent, type CallContext, type Events, type Log, withTimeout } from '@svc/core'
 import type { Json, Peers } from '@svc/core/contracts'
-import { type EventRing, type NumberedEvent, OPENED } from './ring.ts'
+import { CLOSED, type EventRing, isClosing, type NumberedEvent, OPENED } from './ring.ts'
 
 /** The topic between the workers. */
 export const TOPIC = 'event-feed'
 /** Events are sent to the other workers together. */
 const SEND_MS = 50
 const MOST_AT_ONCE = 500
+/** A worker that starts waits so long for the events that the others keep. */
+const JOIN_MS = 2_000
+/** A worker that ends waits so long until the others have its last events. */
+const LEAVE_MS = 2_000
 /** Bytes of a message. The bus of a cluster takes 64 KiB, with what it adds. */
 const MOST_BYTES = 56 * 1024
 /** Bytes. Larger data does not leave its worker: the feed shows that it was there. */
@@ -24,6 +28,19 @@ interface ExchangeOptions {
   readonly lasting: CallContext
 }
 
+/** Orders events of several workers by time. Those of one worker stay in the order of their numbers, even if its clock was set back. */
+function inOrder(events: readonly NumberedEvent[]): NumberedEvent[] {
+  const latest = new Map<string, number>()
+  const timed = events
+    .toSorted((a, b) => a.seq - b.seq)
+    .map(event => {
+      const time = Math.max(latest.get(event.worker) ?? 0, event.timestamp)
+      latest.set(event.worker, time)
+      return { event, time }
+    })
+  return timed.toSorted((a, b) => a.time - b.time).map(({ event }) => event)
+}
+
 /**
  * Fills the ring: with the events of this worker, which it sends to the others, and with theirs. Without a reader, it does not read the bus: an event then costs
  * next to nothing.
@@ -37,14 +54,30 @@ export class Exchange implements Disposable {
   #sleeping: NodeJS.Timeout | undefined
   /** Ends the collection. Undefined: this worker collects nothing. */
   #following: AbortController | undefined
+  #followed: Promise<void> | undefined
+  /** Events of others that arrive before those that happened before them. Undefined: this worker has got those. */
+  #early: NumberedEvent[] | undefined = []
 
   constructor(options: ExchangeOptions) {
     this.#options = options
   }
 
-  /** Asks the others for the events that they keep. */
-  begin(): undefined {
-    this.#broadcast(this.#options.worker)
+  /** Gets the events that the others keep. Readers come afterwards. */
+  async begin(): Promise<undefined> {
+    await this.#broadcast(this.#options.worker, JOIN_MS)
+    const early = this.#early ?? []
+    this.#early = undefined
+    for (const event of inOrder(early)) this.#options.ring.add(event)
+  }
+
+  /** Sends what is not sent yet, and that nothing follows. */
+  async end(): Promise<void> {
+    const { events, lasting } = this.#options
+    if (!this.#following) return
+    await events.publish(CLOSED, {}, lasting)
+    await this.#followed
+    clearTimeout(this.#sending)
+    await Promise.all(messagesOf(this.#outgoing.splice(0)).map(some => this.#broadcast(some as unknown as Json, LEAVE_MS)))
   }
 
   /** A reader begins: all workers collect events until it is disposed, and some time longer. */
@@ -52,7 +85,7 @@ export class Exchange implements Disposable {
     this.#readers += 1
     this.#stayAwake()
     if (this.#readers === 1) {
-      const remind = () => this.#broadcast(true)
+      const remind = () => void this.#broadcast(true)
       remind()
       this.#reminding = setInterval(remind, this.#options.lingerMs / 3).unref()
     }
@@ -63,8 +96,11 @@ export class Exchange implements Disposable {
   async take(message: Json): Promise<void> {
     const { worker, ring, events, peers, lasting } = this.#options
     if (message === true) this.#stayAwake()
-    if (Array.isArray(message))
-      for (const event of message as unknown as NumberedEvent[]) if (event.worker !== worker) ring.add(event)
+    if (Array.isArray(message)) {
+      const others = (message as unknown as NumberedEvent[]).filter(event => event.worker !== worker)
+      if (this.#early) this.#early.push(...others)
+      else for (const event of others) ring.add(event)
+    }
     if (typeof message !== 'string' || message === worker || !peers || !this.#following) return
     // tells the new worker the number of this one, even if it has sent no event
     void events.publish(OPENED, {}, lasting)
@@ -93,7 +129,7 @@ export class Exchange implements Disposable {
     this.#sleeping = setTimeout(() => (this.#readers > 0 ? this.#stayAwake() : this.#sleep()), lingerMs).unref()
     if (this.#following) return
     this.#following = new AbortController()
-    void this.#follow(AbortSignal.any([lasting.signal, this.#following.signal]))
+    this.#followed = this.#follow(AbortSignal.any([lasting.signal, this.#following.signal]))
     void events.publish(OPENED, {}, lasting)
   }
 
@@ -107,23 +143,26 @@ export class Exchange implements Disposable {
     for await (const event of events.subscribe({}, { ...lasting, signal })) {
       const numbered = { worker, ...plain(event) }
       ring.add(numbered)
-      if (!peers) continue
-      this.#outgoing.push(numbered)
-      this.#sending ??= setTimeout(() => this.#send(), SEND_MS).unref()
+      if (peers) this.#outgoing.push(numbered)
+      if (isClosing(numbered)) break
+      if (peers) this.#sending ??= setTimeout(() => this.#send(), SEND_MS).unref()
     }
   }
 
   #send(): void {
     this.#sending = undefined
-    for (const some of messagesOf(this.#outgoing.splice(0, MOST_AT_ONCE))) this.#broadcast(some as unknown as Json)
+    for (const some of messagesOf(this.#outgoing.splice(0, MOST_AT_ONCE))) void this.#broadcast(some as unknown as Json)
     if (this.#outgoing.length > 0) this.#sending = setTimeout(() => this.#send(), SEND_MS).unref()
   }
 
-  #broadcast(message: Json): void {
+  /** Waits for the others, but not longer than `limitMs`. */
+  async #broadcast(message: Json, limitMs?: number): Promise<void> {
     const { peers, log, lasting } = this.#options
-    peers
-      ?.broadcast(TOPIC, message, lasting)
-      .catch((err: unknown) => log.debug({ err }, 'some workers did not get the events of this one'))
+    if (!peers) return
+    const sent = peers.broadcast(TOPIC, message, lasting)
+    await (limitMs === undefined ? sent : withTimeout(limitMs, () => sent)).catch((err: unknown) =>
+      log.debug({ err }, 'some workers did not get the events of this one in time')
+    )
   }
 
   async #tell(to: string, message: Json, peers: Peers): Promise<void> {

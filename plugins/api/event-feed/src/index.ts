@@ -1,4 +1,4 @@
-import { definePlugin, Events, Host, systemContext } from '@svc/core'
+import { abortable, definePlugin, Events, Host, systemContext } from '@svc/core'
 import { EventFeed, type FeedEvent, type FeedQuery, PeerAnswers, Peers, Routes } from '@svc/core/contracts'
 import { Exchange, TOPIC } from './exchange.ts'
 import { EventRing, EVENTS_CONFIG, type FeedReading } from './ring.ts'
@@ -6,7 +6,9 @@ import { createEventsRoute } from './route.ts'
 
 /** Streams end before the server waits for open requests. */
 const LEAVING = -100
-/** After the worker has joined the others. */
+/** The HTTP server waits for its requests at stage 0. The others are reached until stage 900. */
+const AFTER_REQUESTS = 700
+/** After the worker has joined the others, before it serves. */
 const AFTER_JOIN = 950
 
 export default definePlugin({
@@ -23,6 +25,7 @@ export default definePlugin({
     const ring = new EventRing(config.keep, clusterId === serverId ? nodeId : clusterId)
     const lingerMs = config.linger_s * 1000
     const exchange = scope.use(new Exchange({ worker, ring, events, peers, lingerMs, log, lasting }))
+    const ready = Promise.withResolvers<void>()
     scope.tap(Peers.hooks.message, ({ topic, message }) => (topic === TOPIC ? exchange.take(message).catch(() => {}) : undefined))
     scope.add(PeerAnswers, TOPIC, {
       async *answer(message) {
@@ -30,7 +33,9 @@ export default definePlugin({
         yield null
       },
     })
-    scope.tap(Host.hooks.ready, () => exchange.begin(), { stage: AFTER_JOIN })
+    scope.tap(Host.hooks.ready, () => exchange.begin().finally(ready.resolve), { stage: AFTER_JOIN })
+    scope.tap(Host.hooks.closing, () => exchange.end(), { stage: AFTER_REQUESTS })
+    scope.tap(Peers.hooks.workerExit, exited => ring.exited(exited.worker))
     const read = (query: FeedQuery, signal: AbortSignal): FeedReading => {
       // a position that is not valid makes no worker collect events
       const { cursor, events } = ring.read(query, AbortSignal.any([signal, scope.signal]))
@@ -38,6 +43,7 @@ export default definePlugin({
     }
     const feed: EventFeed = {
       async *subscribe(query, { signal }) {
+        await abortable(ready.promise, signal).catch(() => {})
         yield* read(query, signal).events
       },
     }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type EventFilter, schema, svcError, type SvcError } from '@svc/core'
 import type { FeedEvent, FeedQuery, Json } from '@svc/core/contracts'
 
@@ -34,29 +34,53 @@ export interface NumberedEvent {
   readonly timestamp: number
 }
 
-/** A worker begins to send its events. Readers do not see events of this category; this one tells the number of the worker. */
-export const OPENED = { category: 'FEED', type: 'feed_opened' } as const
-const isOpening = ({ category, type }: NumberedEvent) => category === OPENED.category && type === OPENED.type
+/** The category of events between the workers. Readers do not see them. */
+const FEED = 'FEED'
+/** A worker begins to send its events, from this number on. */
+export const OPENED = { category: FEED, type: 'feed_opened' } as const
+/** The last event that a worker sends. */
+export const CLOSED = { category: FEED, type: 'feed_closed' } as const
+/** A worker has exited without its last event, so nothing is known of what it had not sent yet. The others add this event themselves. */
+const BROKEN = { category: FEED, type: 'feed_broken' } as const
+const isOf = (topic: { readonly type: string }, { category, type }: NumberedEvent) => category === FEED && type === topic.type
+export const isClosing = (event: NumberedEvent): boolean => isOf(CLOSED, event)
 
 interface Kept {
   readonly event: NumberedEvent
+  /** The short name of its worker. */
+  readonly from: string
   readonly bytes: number
 }
 
-/** The last number of each worker that a reader has got. */
+/** The last number of each worker that a reader has got, by the short names of the workers. */
 type Position = Map<string, number>
 
 const MOST_BYTES = 8 * 1024 * 1024
-/** Dead workers whose numbers are remembered. */
-const MOST_WORKERS = 1_000
+/** Workers whose numbers are remembered, most of which have exited. Their cursor fits into a header. */
+const MOST_WORKERS = 500
+/** The number of BROKEN: what arrives later does not count. */
+const BROKEN_SEQ = 999_999_999_999_999
+
+/** 48 bits: among 500 workers, two with the same one are less probable than 10⁻⁹. */
+const shortName = (worker: string): string => hash('sha256', worker, 'base64url').slice(0, 8)
+
+/** The worker that is silent for longest is forgotten first. Returns its short name. */
+function remember(position: Position, from: string, seq: number): string | undefined {
+  position.delete(from)
+  position.set(from, seq)
+  const [oldest] = position.keys()
+  if (position.size <= MOST_WORKERS || oldest === undefined) return
+  position.delete(oldest)
+  return oldest
+}
 /** Longest cursor that is read. */
 const LONGEST_CURSOR = 65_536
 
 /** The beginning of the cursors of a server, before their encoding. */
-const prefixOf = (server: string) => `feed:${createHash('sha256').update(server).digest('hex').slice(0, 12)}:`
+const prefixOf = (server: string) => `feed:${hash('sha256', server, 'hex').slice(0, 12)}:`
 
 const cursorOf = (prefix: string, position: Position): string =>
-  Buffer.from(`${prefix}${[...position].map(([worker, seq]) => `${worker}~${seq}`).join()}`).toString('base64url')
+  Buffer.from(`${prefix}${[...position].map(([from, seq]) => `${from}~${seq}`).join()}`).toString('base64url')
 
 function positionIn(prefix: string, cursor: string): Position {
   const text = cursor.length > LONGEST_CURSOR ? '' : Buffer.from(cursor, 'base64url').toString()
@@ -64,9 +88,9 @@ function positionIn(prefix: string, cursor: string): Position {
   const parts = text.slice(prefix.length).split(',').filter(Boolean)
   return new Map(
     parts.map(part => {
-      const [, worker, seq] = /^([^~]{1,200})~(\d{1,15})$/.exec(part) ?? []
-      if (worker === undefined) throw cursorInvalid()
-      return [worker, Number(seq)]
+      const [, from, seq] = /^([\w-]{8})~(\d{1,15})$/.exec(part) ?? []
+      if (from === undefined) throw cursorInvalid()
+      return [from, Number(seq)]
     })
   )
 }
@@ -112,21 +136,28 @@ export class EventRing {
 
   /** Adds an event, unless it is there already. */
   add(event: NumberedEvent): void {
-    if (event.seq <= (this.#last.get(event.worker) ?? 0)) return
-    // Moves the worker to the end: the one that is silent for longest is forgotten first.
-    this.#last.delete(event.worker)
-    this.#last.set(event.worker, event.seq)
-    if (!this.#firstOf.has(event.worker)) this.#firstOf.set(event.worker, event.seq)
-    const [oldest] = this.#last.keys()
-    if (this.#last.size > MOST_WORKERS && oldest !== undefined) {
-      this.#last.delete(oldest)
-      this.#firstOf.delete(oldest)
-    }
+    const from = shortName(event.worker)
+    if (event.seq <= (this.#last.get(from) ?? 0)) return
+    const forgotten = remember(this.#last, from, event.seq)
+    if (forgotten !== undefined) this.#firstOf.delete(forgotten)
+    if (!this.#firstOf.has(from)) this.#firstOf.set(from, event.seq)
     const bytes = JSON.stringify(event).length
-    this.#kept.push({ event, bytes })
+    this.#kept.push({ event, from, bytes })
     this.#bytes += bytes
     while (this.#count > this.#keep || (this.#bytes > MOST_BYTES && this.#count > 1)) this.#drop()
     for (const reader of this.#waiting) reader.wake()
+  }
+
+  /** A worker has exited. If its last event is not here, readers are told that events may be lost. */
+  exited(worker: string): void {
+    const from = shortName(worker)
+    if (
+      !this.#last.has(from) ||
+      this.#kept.some((kept, at) => at >= this.#dropped && kept.from === from && isClosing(kept.event))
+    )
+      return
+    const by = { principal: 'system', requestId: 'event-feed' }
+    this.add({ worker, seq: BROKEN_SEQ, ...by, ...BROKEN, data: {}, timestamp: Date.now() })
   }
 
   get #count(): number {
@@ -161,19 +192,21 @@ export class EventRing {
     try {
       for (let at = from; !signal.aborted; ) {
         at = Math.max(at, this.#first + this.#dropped)
-        const event = this.#kept[at - this.#first]?.event
-        if (!event) {
+        const kept = this.#kept[at - this.#first]
+        if (!kept) {
           await new Promise<void>(resolve => (waiting.wake = resolve))
           continue
         }
         at += 1
-        const { worker, seq } = event
+        const { event, from: worker } = kept
+        const { seq } = event
         const known = position.get(worker) ?? (this.#firstOf.get(worker) ?? 1) - 1
         if (seq <= known) continue
+        remember(position, worker, seq)
+        if (isOf(BROKEN, event)) lost += 1
         // a new reader does not miss what happened before its worker began to send
-        if (!isNew || !isOpening(event)) lost += seq - known - 1
-        position.set(worker, seq)
-        if (event.category === OPENED.category || !isWanted(event, filter)) continue
+        else if (!isNew || !isOf(OPENED, event)) lost += seq - known - 1
+        if (event.category === FEED || !isWanted(event, filter)) continue
         yield { ...event, cursor: cursorOf(this.#prefix, position), lost }
         lost = 0
       }

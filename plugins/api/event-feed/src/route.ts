@@ -51,7 +51,7 @@ const EVENT: JsonSchema = {
 const RESPONSES = {
   '200': {
     description:
-      'Server-sent events with the lines id, event and data. The event is the type in its data. Callers without the scope admin receive the events of their own requests. The event svc.events_lost has no id; its data is the number of events, of all principals, that the server no longer keeps, or that the client was too slow to read. The stream begins with an id without data: the position from which it starts. Further ones move the position past events that the filter does not select. Comments are heartbeats. If the server ends the stream, its last line is retry with the milliseconds to wait: connect again with Last-Event-ID.',
+      'Server-sent events with the lines id, event and data. The event is the type in its data. Callers without the scope admin receive the events of their own requests. The event svc.events_lost has no id; its data is the number of events, of all principals, that the server no longer keeps, or that the client was too slow to read; a worker that was killed counts as one. The stream begins with an id without data: the position from which it starts. Further ones move the position past events that the filter does not select. Comments are heartbeats. If the server ends the stream, its last line is retry with the milliseconds to wait: connect again with Last-Event-ID.',
     schema: EVENT,
     contentType: 'text/event-stream',
   },
