@@ -57,7 +57,7 @@ describe('svc serve with TLS', () => {
     // a reload reads the files: it fails, and the worker serves on
     const reload = await runSvc(['reload'], { home: service.home })
     expect(reload.code).to.equal(1)
-    expect(reload.err).to.contain('CERTIFICATE_INVALID').and.contain('the old workers serve on')
+    expect(reload.err).to.contain('CERTIFICATE_INVALID').and.contain('the old workers keep serving')
     expect(await healthOf(service.url, next.cert)).to.equal('healthy')
     const last = makeCertificate()
     await writeCertificate(folder, last)

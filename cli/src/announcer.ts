@@ -140,7 +140,7 @@ function eventText(event: SupervisorEvent<WorkerReport>): string | undefined {
     case 'blamed':
       return blamedText(event)
     case 'looping':
-      return `error: ${event.deaths} workers in a row died soon after their start, the last one with ${event.how}; other workers serve on, and the supervisor tries again`
+      return `error: ${event.deaths} workers in a row crashed soon after their start, the last one with ${event.how}; the other workers keep serving, and the supervisor tries again`
     case 'unserved':
       return `connections closed because no worker could take them: ${event.count}`
     case 'replacing':
@@ -163,7 +163,7 @@ export async function reloadedText({ problems, workers, url, drainLimitMs }: Rel
   if (problems.length > 0) {
     const { errorPage } = await import('./command/errors.ts')
     const { fromWire } = await import('@svc/runtime')
-    return `not reloaded, the old workers serve on:\n\n${problems.map(problem => errorPage(fromWire(problem))).join('\n\n')}`
+    return `not reloaded, the old workers keep serving:\n\n${problems.map(problem => errorPage(fromWire(problem))).join('\n\n')}`
   }
   const [ready, draining] = [pidsIn(workers, 'ready'), pidsIn(workers, 'draining')]
   const old =

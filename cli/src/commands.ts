@@ -52,7 +52,7 @@ class McpServe extends Command {
 class Reload extends Command {
   static override summary = SUMMARIES.reload
   static override description =
-    'Starts new workers from the code, plugins and configuration on disk, with the options that the server was started with. When they are ready, they take the new connections, and the old workers finish their requests. No request is refused. If the new workers cannot start, the command prints all problems, exits with 1, and the old workers serve on. SIGHUP to the server does the same.'
+    'Starts new workers from the code, plugins and configuration on disk, with the options that the server was started with. When they are ready, they take the new connections, and the old workers finish their requests. No request is refused. If the new workers cannot start, the command prints all problems, exits with 1, and the old workers keep serving. SIGHUP to the server does the same.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
   static override flags = {
     port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),

@@ -188,7 +188,7 @@ export const requestNotPermitted = (plugin: string, request: string): SvcError =
   svcError('NOT_PERMITTED', `sends ${JSON.stringify(request.slice(0, 200))} to the server, but has no permission for it`, {
     plugin,
     details: { request: request.slice(0, 200) },
-    hint: 'To allow it, write "svc": { "permissions": { "server": ["<method> <path>"] } } in its package.json, and install it again',
+    hint: 'To allow it, write "svc": { "permissions": { "server": ["<method> <path>"] } } in the package.json of the plugin, and install the plugin again',
   })
 
 /** The server ended, or another one started, between two requests of a command. */

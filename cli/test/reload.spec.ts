@@ -44,13 +44,13 @@ describe('svc reload', () => {
     ])
   })
 
-  it('exits with 1 and all problems of an invalid configuration; the old workers serve on', async () => {
+  it('exits with 1 and all problems of an invalid configuration; the old workers keep serving', async () => {
     await using workspace = await makeWorkspace()
     const server = await workspace.serve()
     await workspace.write('svc.config.yaml', 'server:\n  hots: x\nchat:\n  message_limit: many\n')
     const { code, err } = await workspace.svc(['reload'])
     expect(code).to.equal(1)
-    expect(err).to.contain('the old workers serve on').and.contain('(svc.config.yaml:2)').and.contain('(svc.config.yaml:4)')
+    expect(err).to.contain('the old workers keep serving').and.contain('(svc.config.yaml:2)').and.contain('(svc.config.yaml:4)')
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
     expect((await server.end()).code).to.equal(0)
   })
@@ -63,7 +63,7 @@ describe('svc reload', () => {
     process.kill(Number(pid), 'SIGKILL')
     const { code, err } = await reload
     expect(code).to.equal(1)
-    expect(err).to.contain('the old workers serve on').and.contain('was ready and ended within')
+    expect(err).to.contain('the old workers keep serving').and.contain('was ready and ended within')
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
     expect((await server.end()).code).to.equal(0)
   })

@@ -205,7 +205,7 @@ describeWith('bubblewrap', 'the format of errors of an isolated plugin', functio
   it('leaves the record of the server, if it returns 10 MB or a status', async () => {
     expectOwn(await ask('/large/nothing'), 404)
     expectOwn(await ask('/status/nothing'), 404)
-    await service.seen(/"format":"status".*a format of errors failed|a format of errors failed.*"format":"status"/)
+    await service.seen(/"format":"status".*an error format failed|an error format failed.*"format":"status"/)
   })
 
   it('is refused, if it is not what the manifest declares', async () => {

@@ -114,7 +114,7 @@ describe('hidden and control characters in what a tool answers', () => {
   it('a log message that is nested deeper than JSON can be written is dropped, and the call goes on', async () => {
     const { body } = await post(`${service.url}/tools/liar__deep/call`, { arguments: {} })
     expect(body).to.deep.include({ success: true, content: [{ type: 'text', text: 'done' }] })
-    expect(service.output()).to.not.match(/worker.*(ended|died)/)
+    expect(service.output()).to.not.match(/worker.*(ended|died|crashed)/)
   })
 })
 

@@ -65,7 +65,7 @@ export const commandTaken = (plugin: string, command: string, by: string, where:
     plugin,
     where,
     details: { command, by },
-    hint: 'Rename it in svc.contributes.commands. Start the commands of a plugin with a word of its own',
+    hint: 'Rename the command in svc.contributes.commands. Begin it with a word that no other plugin uses, such as the name of yours',
   })
 
 export const reservedNeedsPlugin = (path: string, what: string, where: string | undefined, hint: string) =>

@@ -148,7 +148,7 @@ export function itemNotPermitted(plugin: string, { name, items }: AnyService, it
   return svcError('NOT_PERMITTED', `${what}, but has no permission for it`, {
     plugin,
     details: { service: name },
-    hint: `To allow it, write "svc": { "permissions": { ${wanted} } } in its package.json, and install it again`,
+    hint: `To allow it, write "svc": { "permissions": { ${wanted} } } in the package.json of the plugin, and install the plugin again`,
   })
 }
 

@@ -3,31 +3,31 @@ import type { RefusalKind } from '@svc/core/contracts'
 import type { PermissionValues } from './permission-values.ts'
 
 export const notIsolable = (plugin: string, slot: string) =>
-  svcError('NOT_ISOLABLE', `uses ${slot}, which cannot cross a process`, {
+  svcError('NOT_ISOLABLE', `uses ${slot}, which works only in the process of the host`, {
     plugin,
     details: { slot },
-    hint: 'Run the plugin in the process of the host',
+    hint: `If you trust its code, write { use: "${plugin}", isolation: "in-process" } into "plugins", or install it with --isolation in-process --trust`,
   })
 
 export const usesNotPermitted = (plugin: string, names: readonly string[]) =>
   svcError('NOT_PERMITTED', `requires ${names.join(', ')}, but has no permission for it`, {
     plugin,
     details: { services: names },
-    hint: `To allow it, write "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in its package.json, and install it again${names.some(name => name === 'tools' || name === 'providers') ? '. For single tools or providers, list their names in "tools" or "providers" instead' : ''}${names.includes('store') ? '. For single spaces of the store, list their names in "spaces" instead' : ''}`,
+    hint: `To allow it, write "svc": { "permissions": { "services": ${JSON.stringify(names)} } } in the package.json of the plugin, and install the plugin again${names.some(name => name === 'tools' || name === 'providers') ? '. For single tools or providers, list their names in "tools" or "providers" instead' : ''}${names.includes('store') ? '. For single spaces of the store, list their names in "spaces" instead' : ''}`,
   })
 
 export const hookNotPermitted = (plugin: string, hook: string) =>
   svcError('NOT_PERMITTED', `taps the hook ${hook}, but has no permission for it`, {
     plugin,
     details: { hook },
-    hint: `To allow it, write "svc": { "permissions": { "hooks": ["${hook}"] } } in its package.json, and install it again`,
+    hint: `To allow it, write "svc": { "permissions": { "hooks": ["${hook}"] } } in the package.json of the plugin, and install the plugin again`,
   })
 
 export const spaceNotPermitted = (plugin: string, space: string) =>
   svcError('NOT_PERMITTED', `opens the space ${space} of the store, but has no permission for it`, {
     plugin,
     details: { space },
-    hint: `To allow it, write "svc": { "permissions": { "spaces": [${JSON.stringify(space)}] } } in its package.json, and install it again`,
+    hint: `To allow it, write "svc": { "permissions": { "spaces": [${JSON.stringify(space)}] } } in the package.json of the plugin, and install the plugin again`,
   })
 
 export const notInSpaces = (plugin: string, kind: string, name: string) =>
@@ -40,7 +40,7 @@ export const notInSpaces = (plugin: string, kind: string, name: string) =>
 export const jobLeaseNotPermitted = (plugin: string) =>
   svcError('NOT_PERMITTED', 'acquires a lease of the store whose name begins with "job/"', {
     plugin,
-    hint: 'Choose another name: svc holds the leases of jobs. Put the fence of a job into your batches',
+    hint: 'Choose another name: svc uses these leases for jobs. To write for a job, put the fence of the job into your batches',
   })
 
 export const holdersNotPermitted = (plugin: string) =>
@@ -93,7 +93,7 @@ const readable = (value: string) => value.replaceAll(/[\p{Cc}\p{Cf}]/gu, '')
 export const filesChanging = (plugin: string): SvcError =>
   svcError('PLUGIN_CHANGED', 'its files changed during the load', {
     plugin,
-    hint: 'Find the program that writes to them, then start again. Run `svc plugins update` to install them again',
+    hint: 'Find the program that writes to the files of the plugin, and stop it. Then run `svc plugins update` to restore the files, and start again',
   })
 
 /** Replaces the message and keeps the code. The stack starts with the message and is what a log shows. */

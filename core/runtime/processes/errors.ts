@@ -24,7 +24,7 @@ export const nothingOffered = (plugin: string, path: string) =>
   svcError('NOT_OFFERED', `${plugin} offers nothing at "${short(path)}"`, {
     plugin,
     details: { path: short(path) },
-    hint: 'It was removed. Look it up again',
+    hint: 'Get the item from its slot again: its plugin has removed or replaced it',
   })
 
 const TABLE_HINT = 'Use versions of both sides that were built for the same contract'
@@ -44,7 +44,7 @@ export const contextMissing = (where: string) =>
 export const deadlineExceeded = (where: string) =>
   svcError('TIMEOUT', `${where} did not end before its deadline`, {
     where,
-    hint: 'Raise the limit of the caller, or find what is slow',
+    hint: 'Raise the time limit of the caller, or find out which step is slow',
   })
 
 export const readerLeft = () => svcError('ABORTED', 'the reader left the stream')

@@ -18,7 +18,7 @@ export const workerShortLived = (ms: number) =>
 export const workerSlow = (ms: number) =>
   svcError('WORKER_TIMEOUT', `the worker was not ready within ${ms} ms`, {
     details: { ms },
-    hint: 'Read its log to see what it was waiting for',
+    hint: 'Read the last log lines of the worker to see which plugin it waited for',
   })
 
 export const workerBlocked = (ms: number) =>
@@ -28,9 +28,9 @@ export const workerBlocked = (ms: number) =>
   })
 
 export const crashLoop = (deaths: number, how: string) =>
-  svcError('CRASH_LOOP', `${deaths} workers in a row died soon after their start, the last one with ${how}`, {
+  svcError('CRASH_LOOP', `${deaths} workers in a row crashed soon after their start, the last one with ${how}`, {
     details: { deaths, how },
-    hint: 'Read the log above for the reason. Fix the configuration or the plugin and start again',
+    hint: 'Read the reason in the log above. Fix the configuration or the plugin, then start the server again',
   })
 
 export const notRunning = (state: string) =>
@@ -51,7 +51,7 @@ export const listenLate = (port: number) =>
 export const broadcastTimeout = (workers: readonly string[], topic: string, ms: number) =>
   svcError('UNAVAILABLE', `${workers.join(', ')} did not handle the message "${topic}" within ${ms} ms`, {
     details: { workers, topic, retryable: true },
-    hint: 'The change is saved; the busy worker applies it when it is free. Read its log to see why it is busy',
+    hint: 'Wait: the change is saved, and the busy worker applies it when it is free. If it stays busy, read its log',
   })
 
 export const workerLeaving = () => svcError('LEAVING', 'this worker is exiting: another worker takes over its metrics')
@@ -59,6 +59,6 @@ export const workerLeaving = () => svcError('LEAVING', 'this worker is exiting: 
 export const peerGone = (worker: string, cause?: unknown) =>
   svcError('PEER_GONE', `worker ${worker} has ended`, {
     details: { worker, retryable: true, reached: cause !== undefined },
-    hint: 'Retry: its state is lost or another worker has taken it over',
+    hint: 'Try again. Another worker has taken over the state of this worker, or the state is lost',
     cause,
   })

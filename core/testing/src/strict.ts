@@ -181,5 +181,5 @@ const notOfKind = ({ place, by }: Side, kind: string) =>
   svcError('NOT_OF_KIND', `${place} must answer with ${kind}`, {
     plugin: by,
     where: place,
-    hint: 'a call returns a Promise, a stream an AsyncIterable',
+    hint: 'Return a Promise from a call, and an AsyncIterable from a stream',
   })

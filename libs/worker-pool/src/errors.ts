@@ -4,13 +4,13 @@ import type { Failure } from './messages.ts'
 export const workTimeout = (work: string, ms: number): SvcError =>
   svcError('WORK_TIMEOUT', `${work} did not end within ${ms} ms and was stopped`, {
     details: { work, ms },
-    hint: 'Split the work',
+    hint: 'Split the work into smaller parts',
   })
 
 const workMemory = (work: string, megabytes: number): SvcError =>
-  svcError('WORK_MEMORY', `${work} exceeded its memory limit (${megabytes} MB, or its stack) and was stopped`, {
+  svcError('WORK_MEMORY', `${work} exceeded its memory limit (${megabytes} MB) or its stack, so svc stopped it`, {
     details: { work, megabytes },
-    hint: 'Split the work',
+    hint: 'Split the work into smaller parts',
   })
 
 /** An unexpected error of a task. The caller gets its message without paths of this machine. */

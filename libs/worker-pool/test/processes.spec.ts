@@ -66,7 +66,10 @@ describe('a child process', () => {
       'no-such-program could not be started: there is no such program, or no such working directory',
     ])
     const long = await codeOf(startChild({ file: '/bin/true', args: ['x'.repeat(200_000)], env: {} }))
-    expect([long.code, long.hint]).to.deep.equal(['CHILD_NOT_STARTED', 'Pass less, or use its standard input'])
+    expect([long.code, long.hint]).to.deep.equal([
+      'CHILD_NOT_STARTED',
+      'Shorten the arguments, or pass the data on the standard input',
+    ])
   })
 
   it('ends when its standard input is closed, where it is given the time', async () => {

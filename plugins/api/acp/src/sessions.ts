@@ -167,7 +167,7 @@ export class Sessions {
     try {
       await withTimeout(END_MS, () => Promise.all(running.map(({ done }) => done)), lasting)
     } catch (err) {
-      log.warn({ err, turns: running.length }, 'turns did not end after the editor has gone')
+      log.warn({ err, turns: running.length }, 'turns did not end after the editor disconnected')
     }
     this.#removeTools()
     // the process of a local server ends with its session

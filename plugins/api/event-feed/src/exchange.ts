@@ -161,7 +161,7 @@ export class Exchange implements Disposable {
     if (!peers) return
     const sent = peers.broadcast(TOPIC, message, lasting)
     await (limitMs === undefined ? sent : withTimeout(limitMs, () => sent)).catch((err: unknown) =>
-      log.debug({ err }, 'some workers did not get the events of this one in time')
+      log.debug({ err }, 'some workers did not receive the events of this worker in time')
     )
   }
 

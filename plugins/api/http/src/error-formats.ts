@@ -94,7 +94,7 @@ export function createErrorFormatting(options: ErrorFormattingOptions): ErrorFor
   const failed = ({ name, plugin }: BoundFormat, err: unknown) => {
     const left_out = due(name)
     if (left_out !== undefined)
-      log.warn({ err, of: plugin, format: name, left_out }, 'a format of errors failed: the server sent its own record')
+      log.warn({ err, of: plugin, format: name, left_out }, 'an error format failed; the server sent its default response')
   }
   return {
     update,

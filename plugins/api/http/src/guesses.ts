@@ -250,7 +250,7 @@ export function createSeenGood({ store, log, lasting }: SeenGoodOptions): SeenGo
         secret = await secretIn(store, callContext)
         shared = store
       } catch (err) {
-        log.warn({ err }, 'the store failed: workers do not share which credentials were recently valid')
+        log.warn({ err }, 'the store failed; workers cannot share the list of recently valid credentials')
       }
     },
     digestOf: (network, credentials) =>

@@ -264,7 +264,7 @@ describe('a format of errors that misbehaves', () => {
       const { status, body: record, headers } = await post(`${served.url}/v1/limited`, '{}', JSON_BODY)
       expect([status, record.success, record.error_code]).to.deep.equal([429, false, 'RATE_LIMITED'])
       expect([headers.get('retry-after'), headers.get('set-cookie'), headers.get('request-id')]).to.deep.equal(['7', null, null])
-      expect(lines.some(line => line.includes('a format of errors failed') && line.includes('"format":"one"'))).to.equal(true)
+      expect(lines.some(line => line.includes('an error format failed') && line.includes('"format":"one"'))).to.equal(true)
       expect(lines.join('')).to.have.length.below(100_000)
     })
 

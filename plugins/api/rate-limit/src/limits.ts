@@ -226,7 +226,7 @@ function clientIn(query: Readonly<Record<string, string>>, by: RateLimitConfig['
   const other = by === 'principal' ? 'address' : 'principal'
   const unused = query[other]
   if (unused !== undefined)
-    throw svcError('INVALID_VALUE', `${other} cannot be used: requests are counted by ${by}`, {
+    throw svcError('INVALID_VALUE', `${other} cannot be used: svc counts requests by ${by}`, {
       details: { field: other, reason: `requests are counted by ${by}`, value: unused.slice(0, 100) },
       hint: `Use ${by}`,
     })

@@ -36,7 +36,7 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
     else
       log.warn(
         { check: name, status, ...(reason === undefined ? {} : { reason }), ...(err === undefined ? {} : { err }) },
-        'a health check is not healthy'
+        'a health check reports a problem'
       )
   }
   const single = async (name: string, ask: Ask, ctx: CallContext): Promise<CheckReport> => {

@@ -261,7 +261,7 @@ function createBuckets({ store, worker, log, lasting }: RecorderOptions) {
     } catch (err) {
       for (const bucket of dirty) bucket.isDirty = true
       ended = [...dirty.filter(bucket => open.get(bucket.step) !== bucket), ...ended].slice(-MOST_ENDED)
-      if (!isFailing && !lasting.signal.aborted) log.warn({ err }, 'failed to store the usage; svc tries again')
+      if (!isFailing && !lasting.signal.aborted) log.warn({ err }, 'failed to store the usage; svc retries')
       isFailing = true
     }
   }

@@ -44,14 +44,18 @@ export const questionUnknown = ({ requestId, callId }: { requestId: string; call
 export const turnUnknown = (turnId: string) =>
   svcError('TURN_UNKNOWN', `there is no open turn "${clip(turnId)}"`, {
     details: { turnId: clip(turnId) },
-    hint: 'Read the conversation: a turn that has ended is there',
+    hint: 'Read the conversation: it contains the turn if the turn has ended',
   })
 
 export const turnEventsLost = (after: number, first: number) =>
-  svcError('TURN_EVENTS_LOST', `the events after number ${after} are not kept any more; the first is number ${first}`, {
-    details: { after, first },
-    hint: 'Read the conversation when the turn has ended',
-  })
+  svcError(
+    'TURN_EVENTS_LOST',
+    `svc no longer keeps the events after number ${after}; the first event that it keeps is number ${first}`,
+    {
+      details: { after, first },
+      hint: 'Wait until the turn ends, then read the conversation',
+    }
+  )
 
 export const afterInvalid = (after: number, last: number) =>
   invalid('after', `must be from 0 to ${last}, the number of the last event`, { value: after })

@@ -19,7 +19,7 @@ export const conversationFull = (limit: number, unit: 'messages' | 'bytes') =>
   })
 
 export const ticketUnknown = () =>
-  svcError('TICKET_UNKNOWN', 'this turn has ended already', { hint: 'Begin a turn before you append to it' })
+  svcError('TICKET_UNKNOWN', 'this turn has ended already', { hint: 'Begin a new turn, then append to it' })
 
 /** The value of a field is invalid. */
 export const invalid = (field: string, reason: string, more: { readonly [detail: string]: string | number } = {}) =>

@@ -4,14 +4,10 @@ import { callFailed } from '@svc/mcp-protocol'
 const quoted = (names: readonly string[]) => names.map(name => `"${name}"`).join(', ')
 
 export const callerCannotAnswer = (tool: string, asked: readonly string[]): SvcError =>
-  svcError(
-    'TOOL_NEEDS_ANSWER',
-    `the tool "${tool}" needs an answer before it can continue (${quoted(asked)}), and this caller cannot answer`,
-    {
-      details: { tool, asked },
-      hint: 'Call the tool from an MCP client that can answer requests',
-    }
-  )
+  svcError('TOOL_NEEDS_ANSWER', `the tool "${tool}" asks the user for input (${quoted(asked)}), but this caller cannot answer`, {
+    details: { tool, asked },
+    hint: 'Call the tool from an MCP client that can answer requests',
+  })
 
 export const noResult = (tool: string, server: string): SvcError =>
   callFailed(server, 'protocol_error', `the call of "${tool}" ended without a result`)

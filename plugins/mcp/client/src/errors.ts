@@ -35,7 +35,7 @@ export const notInFile = (name: string, file: string, hint: string) =>
 export const fileBusy = (file: string, cause: unknown) =>
   svcError('MCP_FILE_BUSY', `${file} cannot be changed: another command is changing it`, {
     cause,
-    hint: 'Wait until the other command has ended, then run this one again',
+    hint: 'Wait until the other command ends, then run this command again',
   })
 
 export const nameTaken = (name: string, where: string) =>

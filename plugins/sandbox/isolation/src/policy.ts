@@ -313,7 +313,7 @@ function createRefusals(plugin: string, log: Log): Refusals {
       if (logged.size > MAX_LOGGED)
         log.warn(
           { of: plugin },
-          `${plugin} was refused more than ${MAX_LOGGED} different accesses: further ones are only counted`
+          `svc blocked more than ${MAX_LOGGED} different accesses of ${plugin}; it counts further ones without a log line`
         )
       else log.warn({ of: plugin, kind, what, hint: hintOf(kind, what) }, `${plugin} tried to ${VERBS[kind]} ${what}, ${why}`)
     },

@@ -133,7 +133,7 @@ withSandbox('an isolated plugin that misbehaves', () => {
   it('reaches for more names than are logged: further ones are only counted', async () => {
     const from = box.one.lines.length
     await box.one.attack('touch', '400')
-    await box.one.until('was refused more than 100 different accesses')
+    await box.one.until('svc blocked more than 100 different accesses')
     expect(box.one.lines.slice(from).filter(line => line.includes('tried to')).length).to.be.below(101)
     while ((box.one.report().refusals?.env ?? 0) < 400) await wait(5)
   })

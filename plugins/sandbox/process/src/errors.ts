@@ -43,5 +43,5 @@ export const linkOfProtected = (path: string, owner: string): SvcError =>
 export const noCommand = (command: string): SvcError =>
   svcError('SANDBOX_COMMAND', `the program "${command}" was not found`, {
     details: { command },
-    hint: 'Install it, or use its full path. A bare name is looked up in PATH',
+    hint: 'Install the program, or use its full path. svc looks up a bare name in PATH',
   })

@@ -6,7 +6,7 @@ type Maker = (message: string) => SvcError
 const timeout: Maker = message =>
   svcError('SANDBOX_TIMEOUT', `the code was stopped: ${message}`, {
     details: { reason: 'timeout' },
-    hint: 'Split the work, or raise the time limit of the sandbox',
+    hint: 'Split the work into smaller parts, or raise the time limit of the sandbox',
   })
 const memory: Maker = message =>
   svcError('SANDBOX_MEMORY_LIMIT', `the code was stopped: it exceeded its limit of memory or stack (${message})`, {
@@ -33,7 +33,7 @@ export const threadMemory = (): SvcError => memory('its thread has no memory lef
 
 /** The same failure with the code that callers of a tool expect. */
 export const callTimedOut = ({ message, details }: SvcError): SvcError =>
-  svcError('TIMEOUT', message, { details, hint: 'Split the work' })
+  svcError('TIMEOUT', message, { details, hint: 'Split the work into smaller parts' })
 
 export const threadLost = (why: string): SvcError =>
   svcError('SANDBOX_FAILED', `the thread that ran the code ended: ${why}`, {

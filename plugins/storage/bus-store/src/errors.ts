@@ -9,7 +9,7 @@ export const busTooLarge = (what: string, bytes: number, limit: number): SvcErro
 export const peerGone = (worker: string, reached: boolean): SvcError =>
   svcError('PEER_GONE', `worker ${worker} is not a member of the cluster, or has ended`, {
     details: { worker, retryable: true, reached },
-    hint: 'Retry: its state is lost or another worker has taken it over',
+    hint: 'Try again. Another worker has taken over the state of this worker, or the state is lost',
   })
 
 export const peerSilent = (worker: string, topic: string): SvcError =>

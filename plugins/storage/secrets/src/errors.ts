@@ -47,7 +47,7 @@ export const secretConfigured = (name: string, source: string) =>
 const CREATE = 'openssl rand -base64 32 > secrets.key && chmod 600 secrets.key'
 
 export const keyMissing = () =>
-  svcError('SECRETS_KEY_MISSING', 'there is no key that encrypts the secrets', {
+  svcError('SECRETS_KEY_MISSING', 'svc has no key to encrypt the secrets', {
     hint: `Create a key file (${CREATE}), and set secrets.key_file to its path. Or set SVC_SECRETS_KEY to the key. Do not keep the key with the backups of the store`,
   })
 
@@ -55,7 +55,7 @@ export const keyMissing = () =>
 export const keyInvalid = (where: string, what: string) =>
   svcError('SECRETS_KEY_INVALID', `the key of the secrets is not valid: ${what}`, {
     where,
-    hint: `A key is 32 random bytes as Base64 or as 64 hexadecimal digits: ${CREATE}. Write the current key first, and earlier keys after it`,
+    hint: `Create a key: ${CREATE}. A key is 32 random bytes in Base64, or as 64 hexadecimal digits. Write the current key first, then earlier keys`,
   })
 
 export const storeNotShared = (kind: string) =>

@@ -54,8 +54,8 @@ export const stuck = (graceMs: number) =>
   })
 
 export const interrupted = () =>
-  svcError('JOB_INTERRUPTED', 'the worker that executed the job has died', {
-    hint: 'If it happens again, look for the reason in the log of the server',
+  svcError('JOB_INTERRUPTED', 'the worker that executed the job exited before the job ended', {
+    hint: 'If this happens again, read the log of the server for the reason of the exit',
   })
 
 /** For code that goes on after its attempt has ended. */

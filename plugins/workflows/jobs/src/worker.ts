@@ -263,7 +263,7 @@ export class JobWorker {
     try {
       const next = afterFailure(record, toPublicError(interrupted()), kinds, keepMs)
       await store.batch([putJob(found.key, next, found.version)], { fence }, lasting)
-      log.warn({ job: found.key, kind: record.kind, attempt: record.attempts }, 'the worker of a job has died')
+      log.warn({ job: found.key, kind: record.kind, attempt: record.attempts }, 'the worker of a job exited before the job ended')
     } catch (error) {
       onlyConflict(error)
     } finally {

@@ -41,17 +41,17 @@ export const toolFailed = (tool: string, words: string, cause?: unknown) =>
 
 export const rejected = (node: string) =>
   svcError('NOT_APPROVED', `the node "${node}" was rejected, and has no branch "rejected"`, {
-    hint: 'Add the branch "rejected", or "catch"',
+    hint: 'Add the branch "rejected" or a "catch" to the node',
   })
 
 export const unanswered = (node: string) =>
   svcError('NOT_ANSWERED', `the question of the node "${node}" was not answered in time`, {
-    hint: 'Add a "fallback", the branch "timeout", or "catch"',
+    hint: 'Add a "fallback", the branch "timeout" or a "catch" to the node',
   })
 
 export const nothingCame = (node: string, event: string) =>
   svcError('EVENT_MISSED', `the node "${node}" did not receive the event "${event}" in time`, {
-    hint: 'Add the branch "timeout", or "catch"',
+    hint: 'Add the branch "timeout" or a "catch" to the node',
   })
 
 export const loopEndless = (node: string, max: number) =>

@@ -104,7 +104,7 @@ export class Registry {
       const before = found?.value as unknown as ScheduleRecord | undefined
       const fresh = this.#fresh(definition)
       if (before && isGuarded(before, definition)) {
-        log.warn({ schedule: definition.name }, 'ignored the schedule of a plugin: a caller has added one with this name')
+        log.warn({ schedule: definition.name }, 'ignored the schedule of a plugin: a caller already uses this name')
         continue
       }
       if (before && before.fingerprint === fresh.fingerprint && before.owner === fresh.owner && !before.spec) continue
@@ -132,7 +132,7 @@ export class Registry {
           await this.update(change.value.key, scheduler)
         }
       } catch (err) {
-        if (!signal.aborted) log.warn({ err }, 'failed to follow the schedules of the store')
+        if (!signal.aborted) log.warn({ err }, 'failed to read changes of schedules from the store')
       }
       await pause(AGAIN_MS, signal).catch(() => {})
     }
