@@ -35,7 +35,7 @@ const MCP_FLAGS = mcpServeFlags()
 class McpServe extends Command {
   static override summary = SUMMARIES['mcp:serve']
   static override description =
-    'Serves the tools as `svc serve --mcp` does, but neither chat nor the rest of the API: only /mcp, /tools, /health and /metrics. With --stdio, one process serves the client at its standard input and output. It ends when the client closes its input.'
+    'Serves only /mcp, /tools, /health and /metrics, without chat and the rest of the API. With --stdio, one process serves one client over its standard input and output, and ends when the client closes the input.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --port 9001 --tools read_file,search_text',
@@ -52,7 +52,7 @@ class McpServe extends Command {
 class Reload extends Command {
   static override summary = SUMMARIES.reload
   static override description =
-    'Starts new workers from the code, plugins and configuration on disk, with the options that the server was started with. When they are ready, they take the new connections, and the old workers finish their requests. No request is refused. If the new workers cannot start, the command prints all problems, exits with 1, and the old workers keep serving. SIGHUP to the server does the same.'
+    'Starts new workers from the code, plugins and configuration on disk, with the options of the running server. When the new workers are ready, they accept the new connections, and the old workers finish their requests. svc refuses no request. If the new workers cannot start, the command prints all problems, exits with 1, and the old workers keep serving. SIGHUP to the server does the same.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
   static override flags = {
     port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),

@@ -97,7 +97,7 @@ export interface paths {
         };
         /**
          * Continue the stream of a turn after a lost connection
-         * @description The stream has all events after Last-Event-ID, on any worker, and then those that follow. A turn is kept for chat.resume_s after its reader left, and after its end; then it is unknown (404). If its worker exits, the turn is lost.
+         * @description Any worker sends the events after Last-Event-ID, and then all further events. svc keeps a turn for chat.resume_s after its reader has disconnected, and after its end. Then the server returns 404. If its worker exits, the turn is lost.
          */
         get: operations["chat_resume"];
         put?: never;
@@ -119,7 +119,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a turn that is streamed
-         * @description Its stream ends with the status cancelled; what it has said so far is stored. Without effect on a turn that has ended.
+         * @description The stream ends with the status cancelled. svc stores the text so far. A turn that has ended does not change.
          */
         post: operations["chat_cancel"];
         delete?: never;
@@ -235,8 +235,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Copy a conversation up to a message, and go on from there
-         * @description At a message of the user, the copy ends before it; at another message, after its turn. With `message`, the copy begins with a turn of this text: to edit a message and generate its answer again, name it in `message_id`.
+         * Copy a conversation up to a message, and continue the copy
+         * @description If `message_id` names a message of the user, the copy ends before this message; otherwise the copy ends with the turn of the message. With `message`, svc then starts a turn with this text in the copy. To edit a message, name it in `message_id`.
          */
         post: operations["conversation_fork"];
         delete?: never;
@@ -429,7 +429,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read the rate limits and what is left of them */
+        /** Read the rate limits and the remaining requests */
         get: operations["limits"];
         put?: never;
         post?: never;
@@ -582,8 +582,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Pass the address to which the browser came back after a login
-         * @description For a browser on another machine: it cannot reach the local port of the server.
+         * Complete a login with the address to which the browser was redirected
+         * @description Use it if the browser runs on another machine, because it cannot reach the local port of the server.
          */
         post: operations["mcp_login_answer"];
         delete?: never;
@@ -633,7 +633,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read who the caller is, and what it may do */
+        /** Read the principal and the scopes of the caller */
         get: operations["me"];
         put?: never;
         post?: never;
@@ -754,7 +754,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Apply exactly a plan, in a job */
+        /** Apply a plan in a job, exactly as it was shown */
         post: operations["plugin_plan_apply"];
         delete?: never;
         options?: never;
@@ -888,7 +888,7 @@ export interface paths {
         put?: never;
         /**
          * Send a short message to a provider; the provider bills it
-         * @description A failed test is a result, not an error response. Retries of chat.policy apply; no other model stands in.
+         * @description A failed test is a result with status 200. Retries of chat.policy apply, but svc does not fall back to another model.
          */
         post: operations["provider_test"];
         delete?: never;
@@ -1571,7 +1571,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Draw a workflow as data, with the states of a run */
+        /** Read the drawing of a workflow as JSON, with the node states of a run */
         get: operations["workflow_drawing"];
         put?: never;
         post?: never;
@@ -2025,7 +2025,7 @@ export interface components {
             type: string;
             /** Format: date-time */
             time: string;
-            /** @description What it is about, such as `conversations/<id>`. */
+            /** @description The subject of the event, such as `conversations/<id>`. */
             subject?: string;
             /** @constant */
             datacontenttype: "application/json";
@@ -2051,7 +2051,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When it starts or is tried again. For an ended job: when it was due last.
+             * @description The time at which the next attempt is due. For an ended job: the time at which its last attempt was due.
              */
             due_at: string;
             attempts: number;
@@ -2094,7 +2094,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When it starts or is tried again. For an ended job: when it was due last.
+             * @description The time at which the next attempt is due. For an ended job: the time at which its last attempt was due.
              */
             due_at: string;
             attempts: number;
@@ -2470,7 +2470,7 @@ export interface components {
         /** ProviderDetail */
         ProviderDetail: {
             name: string;
-            /** @description The last probe. null: there is none. */
+            /** @description The result of the last probe; null if there was none. */
             healthy: boolean | null;
             error: string | null;
             requests: number | null;
@@ -2641,7 +2641,7 @@ export interface components {
         /** DefinitionProblem */
         DefinitionProblem: {
             message: string;
-            /** @description The place: nodes.fetch.next. Empty for the whole. */
+            /** @description The path of the problem, such as nodes.fetch.next. Empty if it concerns the whole document. */
             path: string;
             line: number | null;
             column: number | null;
@@ -3433,9 +3433,9 @@ export interface operations {
                     mode?: string;
                     /** @description Replaces the system prompt of the profile. */
                     system?: string;
-                    /** @description JSON Schema of the reply, which is then also in data. The model gets one chance to correct a reply that does not match. */
+                    /** @description JSON Schema of the reply, which is then also in data. If a reply does not match, the model can correct it once. */
                     response_schema?: Record<string, unknown>;
-                    /** @description Images and files beside the message. A model that does not take them fails. */
+                    /** @description Images and files in addition to the message. The turn fails if the model does not accept them. */
                     parts?: {
                         /** @enum {string} */
                         type: "image" | "file";
@@ -3514,7 +3514,7 @@ export interface operations {
                     allow: boolean;
                     /** @description The reason that the model gets if you deny the call. */
                     reason?: string;
-                    /** @description The content of a form, as its schema says. If it does not match, the question stays open (400). */
+                    /** @description The values of a form. If they do not match its schema, the server returns 400, and the question stays open. */
                     content?: Record<string, unknown>;
                 };
             };
@@ -3570,9 +3570,9 @@ export interface operations {
                     mode?: string;
                     /** @description Replaces the system prompt of the profile. */
                     system?: string;
-                    /** @description JSON Schema of the reply, which is then also in data. The model gets one chance to correct a reply that does not match. */
+                    /** @description JSON Schema of the reply, which is then also in data. If a reply does not match, the model can correct it once. */
                     response_schema?: Record<string, unknown>;
-                    /** @description Images and files beside the message. A model that does not take them fails. */
+                    /** @description Images and files in addition to the message. The turn fails if the model does not accept them. */
                     parts?: {
                         /** @enum {string} */
                         type: "image" | "file";
@@ -3591,7 +3591,7 @@ export interface operations {
                     interactive?: boolean;
                     /** @description With interactive: the client also answers ask events with a form. Otherwise tools get no answer of a user. */
                     forms?: boolean;
-                    /** @description The turn continues without a reader until it ends. Otherwise it is cancelled chat.resume_s after its reader left. */
+                    /** @description The turn continues to its end without a reader. Otherwise svc cancels the turn chat.resume_s after its reader has disconnected. */
                     detach?: boolean;
                 };
             };
@@ -4059,7 +4059,7 @@ export interface operations {
                     title?: string;
                     /** @description At most 32 labels of at most 64 characters. */
                     labels?: string[];
-                    /** @description A message of the user for the first turn of the copy. */
+                    /** @description A message of the user. svc starts a turn with it in the copy. */
                     message?: string;
                     /** @description The provider of that turn. */
                     provider?: string;
@@ -4519,7 +4519,7 @@ export interface operations {
                             limit: number;
                             used: number;
                             remaining: number;
-                            /** @description Unix seconds at which the window ends; null while none runs. */
+                            /** @description Unix seconds at which the window ends; null if no window is open. */
                             reset: number | null;
                         }[];
                     };
@@ -5292,7 +5292,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
-            /** @description The package or the installed plugins have changed, as details.changed says. Nothing was changed. */
+            /** @description The package or the installed plugins have changed since the plan: see details.changed. svc has not applied the plan. */
             409: {
                 headers: {
                     [name: string]: unknown;

@@ -23,7 +23,7 @@ export const ACP_CONFIG = schema<AcpConfig>({
       type: 'integer',
       minimum: 1,
       default: 3_600_000,
-      description: 'Time limit of a turn in milliseconds, with the time that it waits for permissions',
+      description: 'Time limit of a turn in milliseconds, including the time that it waits for permissions',
     },
     editor_tools: {
       type: 'boolean',

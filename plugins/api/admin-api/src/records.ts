@@ -17,7 +17,10 @@ export const notFound = (field: string, value: string) =>
 export const PROBLEM: JsonSchema = {
   ...(object({
     message: STRING,
-    path: { ...(STRING as object), description: 'The place: nodes.fetch.next. Empty for the whole.' },
+    path: {
+      ...(STRING as object),
+      description: 'The path of the problem, such as nodes.fetch.next. Empty if it concerns the whole document.',
+    },
     line: nullable('integer'),
     column: nullable('integer'),
     hint: nullable('string'),

@@ -22,7 +22,7 @@ interface FileFacts {
 export class Connect extends SvcCommand {
   static override summary = 'Configure a coding agent for the models of a server'
   static override description =
-    'Shows the settings of the client. With --write, adds them to its files and keeps all others; a file that changes is copied first. The settings name the variable of the key, and never contain the key.'
+    'Shows the settings of the client. With --write, adds the settings to the files of the client and keeps all other settings. Copies each file before it changes it. The settings name the environment variable of the key, and never contain the key.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> codex',
     '<%= config.bin %> <%= command.id %> claude-code --model profile:coder --write',

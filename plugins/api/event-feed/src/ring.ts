@@ -17,7 +17,7 @@ export const EVENTS_CONFIG = schema<EventsConfig>({
       minimum: 1,
       maximum: 86_400,
       default: 600,
-      description: 'Seconds after the last reader for which the workers still collect events',
+      description: 'Seconds for which the workers collect events after the last reader has disconnected',
     },
   },
 })

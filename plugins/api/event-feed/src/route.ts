@@ -38,7 +38,7 @@ const EVENT: JsonSchema = {
     source: { type: 'string', description: 'The worker where it happened.' },
     type: { type: 'string', description: 'Such as `svc.turn_completed`.' },
     time: { type: 'string', format: 'date-time' },
-    subject: { type: 'string', description: 'What it is about, such as `conversations/<id>`.' },
+    subject: { type: 'string', description: 'The subject of the event, such as `conversations/<id>`.' },
     datacontenttype: { const: 'application/json' },
     category: text,
     principal: { type: 'string', description: 'The principal of the request that caused it.' },

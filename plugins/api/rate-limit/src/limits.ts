@@ -170,7 +170,7 @@ const STATE = {
     limit: { type: 'integer' },
     used: { type: 'integer' },
     remaining: { type: 'integer' },
-    reset: { type: ['integer', 'null'], description: 'Unix seconds at which the window ends; null while none runs.' },
+    reset: { type: ['integer', 'null'], description: 'Unix seconds at which the window ends; null if no window is open.' },
   },
 }
 
@@ -181,7 +181,7 @@ export function createLimitsRoute(options: Pick<LimitsOptions, 'config' | 'count
   return {
     method: 'GET',
     path: '/api/v1/limits',
-    summary: 'Read the rate limits and what is left of them',
+    summary: 'Read the rate limits and the remaining requests',
     scope: 'read',
     untraced: true,
     query: {
@@ -189,10 +189,10 @@ export function createLimitsRoute(options: Pick<LimitsOptions, 'config' | 'count
       additionalProperties: false,
       properties: {
         principal: text(
-          'Reads the limits of this principal, if requests are counted by principal. Requires the scope admin.',
+          'Reads the limits of this principal, if svc counts requests by principal. Requires the scope admin.',
           512
         ),
-        address: text('Reads the limits of this address, if requests are counted by address. Requires the scope admin.', 64),
+        address: text('Reads the limits of this address, if svc counts requests by address. Requires the scope admin.', 64),
       },
     },
     responses: {

@@ -172,7 +172,7 @@ function partText(part: MessageShown['parts'][number]): string {
 export class ConversationsFork extends SvcCommand {
   static override summary = 'Copy a conversation up to a message'
   static override description =
-    'At a message of the user, the copy ends before it; at another message, after its turn. With --message, the copy begins with a turn of this text.'
+    'If --at names a message of the user, the copy ends before this message; otherwise the copy ends with the turn of the message. With --message, svc then starts a turn with this text in the copy.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> <id>',
     '<%= config.bin %> <%= command.id %> <id> --at 3-0 --message "In French, please"',
@@ -180,7 +180,7 @@ export class ConversationsFork extends SvcCommand {
   static override args = ID_ARG
   static override flags = {
     at: Flags.string({ summary: 'Id of the message, see `svc conversations show`', helpValue: '<message>' }),
-    message: Flags.string({ summary: 'Message for the first turn of the copy', helpValue: '<text>' }),
+    message: Flags.string({ summary: 'Message with which svc starts a turn in the copy', helpValue: '<text>' }),
     title: Flags.string({ summary: 'Title of the copy', helpValue: '<text>' }),
     ...URL_FLAG,
     ...JSON_FLAG,
@@ -262,13 +262,13 @@ const CHUNK = 4_000_000
 export class ConversationsImport extends SvcCommand {
   static override summary = 'Import conversations from a file'
   static override description =
-    'The conversations get new ids and belong to you. A file is imported in parts of several megabytes; each part is imported as a whole, or not at all.'
+    'The conversations get new ids and belong to you. The command sends a large file in parts of several megabytes. svc imports each part as a whole, or not at all.'
   static override examples = ['<%= config.bin %> <%= command.id %> conversations.jsonl --label imported']
   static override args = { file: Args.string({ description: 'File to read', required: true, ignoreStdin: true }) }
   static override flags = {
     format: Flags.option({ summary: 'Format of the file', options: IMPORTS, default: 'jsonl' as const })(),
     label: Flags.string({
-      summary: 'Label for all of them. Repeatable',
+      summary: 'Label for all imported conversations. Repeatable',
       helpValue: '<label>',
       multiple: true,
       multipleNonGreedy: true,
@@ -319,9 +319,9 @@ async function* chunksOf(
 
 /** `svc conversations delete`. */
 export class ConversationsDelete extends SvcCommand {
-  static override summary = 'Delete a conversation, or all that meet conditions'
+  static override summary = 'Delete a conversation, or all conversations that meet conditions'
   static override description =
-    'Conditions apply to your own conversations. Many are deleted in a background job, see `svc jobs`.'
+    'Conditions select among your own conversations. With conditions, a background job deletes them; see `svc jobs`.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> <id>',
     '<%= config.bin %> <%= command.id %> --label trial --before 90d --yes',
@@ -329,10 +329,20 @@ export class ConversationsDelete extends SvcCommand {
   static override args = { id: Args.string({ description: 'Id of a conversation', ignoreStdin: true }) }
   static override flags = {
     ...LABEL_FLAG,
-    before: Flags.string({ summary: 'Only those without a turn since this time, or for days', helpValue: '<time>|<n>d' }),
-    query: Flags.string({ char: 'q', summary: 'Only those that this search finds', helpValue: '<query>' }),
-    owner: Flags.string({ summary: 'Only those of this principal; * for all. Needs the scope admin', helpValue: '<id>' }),
-    yes: Flags.boolean({ char: 'y', summary: 'Confirm the deletion of many', default: false }),
+    before: Flags.string({
+      summary: 'Only conversations without a turn since this time, or for this many days',
+      helpValue: '<time>|<n>d',
+    }),
+    query: Flags.string({ char: 'q', summary: 'Only conversations that this search finds', helpValue: '<query>' }),
+    owner: Flags.string({
+      summary: 'Only conversations of this principal; * for all. Requires the scope admin',
+      helpValue: '<id>',
+    }),
+    yes: Flags.boolean({
+      char: 'y',
+      summary: 'Confirm the deletion of all conversations that meet the conditions',
+      default: false,
+    }),
     ...URL_FLAG,
     ...JSON_FLAG,
   }

@@ -15,7 +15,10 @@ const jobFields = {
   state: { ...(words(...STATES) as object), description: 'A failed job is a dead letter.' },
   owner: { ...(STRING as object), description: 'The id of the principal that added it.' },
   created_at: TIME,
-  due_at: { ...(TIME as object), description: 'When it starts or is tried again. For an ended job: when it was due last.' },
+  due_at: {
+    ...(TIME as object),
+    description: 'The time at which the next attempt is due. For an ended job: the time at which its last attempt was due.',
+  },
   attempts: INTEGER,
   max_attempts: INTEGER,
   group: nullable('string'),

@@ -252,8 +252,8 @@ const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Rou
 const loginAnswerRoute = (clients: McpClients): Route => ({
   method: 'POST',
   path: `${PATH}/:name/login/answer`,
-  summary: 'Pass the address to which the browser came back after a login',
-  description: 'For a browser on another machine: it cannot reach the local port of the server.',
+  summary: 'Complete a login with the address to which the browser was redirected',
+  description: 'Use it if the browser runs on another machine, because it cannot reach the local port of the server.',
   scope: 'admin',
   body: answerBody,
   responses: ok('The login continues.', object({ success: BOOLEAN })),

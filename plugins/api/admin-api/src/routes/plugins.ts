@@ -151,11 +151,14 @@ export const createPluginRoutes = (plugins: PluginSet, publish: Publish): Record
   plugin_plan_apply: {
     method: 'POST',
     path: `${PATH}/plans/:hash/apply`,
-    summary: 'Apply exactly a plan, in a job',
+    summary: 'Apply a plan in a job, exactly as it was shown',
     scope: 'admin',
     responses: {
       '202': { description: 'The job. A second request returns the same job.', schema: JOB },
-      '409': { description: 'The package or the installed plugins have changed, as details.changed says. Nothing was changed.' },
+      '409': {
+        description:
+          'The package or the installed plugins have changed since the plan: see details.changed. svc has not applied the plan.',
+      },
     },
     async handle({ params }, ctx) {
       const hash = params.hash!

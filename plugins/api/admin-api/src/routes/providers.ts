@@ -93,7 +93,7 @@ const MODEL: JsonSchema = {
 const PROVIDER: JsonSchema = {
   ...(object({
     name: STRING,
-    healthy: { type: ['boolean', 'null'], description: 'The last probe. null: there is none.' },
+    healthy: { type: ['boolean', 'null'], description: 'The result of the last probe; null if there was none.' },
     error: nullable('string'),
     requests: nullable('integer'),
     features: FEATURES,
@@ -149,7 +149,8 @@ export const createProviderRoutes = (services: ProviderServices): Record<string,
     method: 'POST',
     path: `${PATH}/test`,
     summary: 'Send a short message to a provider; the provider bills it',
-    description: 'A failed test is a result, not an error response. Retries of chat.policy apply; no other model stands in.',
+    description:
+      'A failed test is a result with status 200. Retries of chat.policy apply, but svc does not fall back to another model.',
     scope: 'admin',
     body: testBody,
     responses: ok('The result.', TESTED),

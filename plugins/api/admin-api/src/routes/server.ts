@@ -80,7 +80,8 @@ const reloadRoute = (control: ServerControl, publish: Publish): Route => ({
   method: 'POST',
   path: '/api/v1/reload',
   summary: 'Start new workers from the current files and drain the old ones',
-  description: 'As `svc reload`. If the new workers fail to start, the old ones keep serving, and `problems` says why.',
+  description:
+    'Does the same as `svc reload`. If the new workers fail to start, the old ones keep serving, and `problems` lists the reasons.',
   scope: 'admin',
   responses: ok(
     'What happened.',

@@ -204,7 +204,7 @@ async function drawnParts(workflows: Workflows, { workflow, run }: Readonly<Reco
 const drawingRoute = ({ workflows }: WorkflowServices): Route => ({
   method: 'GET',
   path: `${PATH}/drawing`,
-  summary: 'Draw a workflow as data, with the states of a run',
+  summary: 'Read the drawing of a workflow as JSON, with the node states of a run',
   scope: 'workflows',
   query: drawingQuery,
   responses: ok('The nodes in reading order.', object({ name: STRING, nodes: list(DRAWN) })),

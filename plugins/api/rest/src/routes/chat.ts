@@ -117,12 +117,12 @@ const fields = {
   response_schema: {
     ...(OBJECT as object),
     description:
-      'JSON Schema of the reply, which is then also in data. The model gets one chance to correct a reply that does not match.',
+      'JSON Schema of the reply, which is then also in data. If a reply does not match, the model can correct it once.',
   },
   parts: {
     ...(list(part) as object),
     maxItems: MOST_PARTS,
-    description: 'Images and files beside the message. A model that does not take them fails.',
+    description: 'Images and files in addition to the message. The turn fails if the model does not accept them.',
   },
   tool_budget: budget('Maximum tool calls of the turn, within the limit of the mode.'),
   token_budget: budget('Maximum input and output tokens of all model steps together.'),
@@ -137,7 +137,7 @@ const interactive = {
 const detach = {
   ...(BOOLEAN as object),
   description:
-    'The turn continues without a reader until it ends. Otherwise it is cancelled chat.resume_s after its reader left.',
+    'The turn continues to its end without a reader. Otherwise svc cancels the turn chat.resume_s after its reader has disconnected.',
 }
 const forms = {
   ...(BOOLEAN as object),
@@ -164,7 +164,7 @@ const answerBody = object(
     reason: { ...(STRING as object), maxLength: 1_000, description: 'The reason that the model gets if you deny the call.' },
     content: {
       ...(OBJECT as object),
-      description: 'The content of a form, as its schema says. If it does not match, the question stays open (400).',
+      description: 'The values of a form. If they do not match its schema, the server returns 400, and the question stays open.',
     },
   },
   ['request_id', 'call_id', 'allow']
@@ -284,7 +284,7 @@ const streamRoutes = (parts: ChatRouteOptions): Record<string, Route> => ({
     path: '/api/v1/chat/stream/:turn_id',
     summary: 'Continue the stream of a turn after a lost connection',
     description:
-      'The stream has all events after Last-Event-ID, on any worker, and then those that follow. A turn is kept for chat.resume_s after its reader left, and after its end; then it is unknown (404). If its worker exits, the turn is lost.',
+      'Any worker sends the events after Last-Event-ID, and then all further events. svc keeps a turn for chat.resume_s after its reader has disconnected, and after its end. Then the server returns 404. If its worker exits, the turn is lost.',
     scope: 'chat',
     query: resumeQuery,
     responses: { '200': { ...stream['200'], description: 'The events, as in POST /api/v1/chat/stream.' } },
@@ -298,8 +298,7 @@ const streamRoutes = (parts: ChatRouteOptions): Record<string, Route> => ({
     method: 'POST',
     path: '/api/v1/chat/stream/:turn_id/cancel',
     summary: 'Cancel a turn that is streamed',
-    description:
-      'Its stream ends with the status cancelled; what it has said so far is stored. Without effect on a turn that has ended.',
+    description: 'The stream ends with the status cancelled. svc stores the text so far. A turn that has ended does not change.',
     scope: 'chat',
     responses: ok('The turn is cancelled.', object({ success: BOOLEAN })),
     async handle({ params }, ctx) {

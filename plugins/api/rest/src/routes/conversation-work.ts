@@ -54,15 +54,15 @@ const changeRoute = ({ conversations }: ConversationOptions): Route => ({
 const forkRoute = ({ chat, conversations }: ConversationOptions): Route => ({
   method: 'POST',
   path: `${PATH}/:id/fork`,
-  summary: 'Copy a conversation up to a message, and go on from there',
+  summary: 'Copy a conversation up to a message, and continue the copy',
   description:
-    'At a message of the user, the copy ends before it; at another message, after its turn. With `message`, the copy begins with ' +
-    'a turn of this text: to edit a message and generate its answer again, name it in `message_id`.',
+    'If `message_id` names a message of the user, the copy ends before this message; otherwise the copy ends with the turn of ' +
+    'the message. With `message`, svc then starts a turn with this text in the copy. To edit a message, name it in `message_id`.',
   scope: 'chat',
   body: closed({
     message_id: text('An id of `GET …?detail=full`. Absent: the whole conversation.'),
     ...names,
-    message: text('A message of the user for the first turn of the copy.'),
+    message: text('A message of the user. svc starts a turn with it in the copy.'),
     provider: text('The provider of that turn.'),
     model: text('The model of that turn.'),
   }),

@@ -44,7 +44,7 @@ export function createStatusRoutes({ host, http, probes }: StatusDependencies): 
     me: {
       method: 'GET',
       path: '/api/v1/me',
-      summary: 'Read who the caller is, and what it may do',
+      summary: 'Read the principal and the scopes of the caller',
       scope: 'read',
       responses: ok('The caller.', me),
       async handle(_request, { principal: { id, scopes, scheme, expires } }) {
