@@ -458,7 +458,7 @@ describe('old conversations', function () {
         },
         (error: unknown) => JSON.stringify(error, Object.getOwnPropertyNames(Object(error)))
       )
-      expect(failure).to.include('was written by a newer program: version 99, this one knows 2')
+      expect(failure).to.include('has version 99, but this program supports only version 2')
     }))
 })
 

@@ -64,7 +64,7 @@ describe('a login at a hostile authorization server', () => {
     it(`asks nothing of ${place}`, async () => {
       await using server = await openGuarded(place)
       const { said, pages } = await logIn({ url: `${server.url}/mcp`, oauth: {} })
-      expect(said).to.match(/not public|may not be reached|https|URL/i)
+      expect(said).to.match(/not public|does not connect to|https|URL/i)
       expect(pages).to.deep.equal([])
     })
 

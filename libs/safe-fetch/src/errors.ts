@@ -16,7 +16,7 @@ const about = (code: string, url: URL, words: string, hint: string, more: Record
 export const urlInvalid = (why: string, hint: string): SvcError => svcError('URL_INVALID', `the URL ${why}`, { hint })
 
 export const addressForbidden = (host: string): SvcError =>
-  svcError('ADDRESS_FORBIDDEN', `${host} leads to an address that may not be reached: it is local, private or reserved`, {
+  svcError('ADDRESS_FORBIDDEN', `svc does not connect to ${host}: its address is local, private or reserved`, {
     details: { host },
     hint: 'Use a public address. The operator of this server can allow an address or a name',
   })

@@ -21,7 +21,7 @@ export const leaseBusy = (lease: string, waitMs: number): SvcError =>
   })
 
 export const storeNewer = (what: string, stored: number, known: number): SvcError =>
-  svcError('STORE_NEWER', `${what} was written by a newer program: version ${stored}, this one knows ${known}`, {
+  svcError('STORE_NEWER', `${what} has version ${stored}, but this program supports only version ${known}`, {
     details: { stored, known },
     hint: 'Update svc and its plugins, or set store.path to another file',
   })

@@ -44,7 +44,9 @@ export const searchUnavailable = () =>
   })
 
 export const jobsUnavailable = () =>
-  svcError('UNAVAILABLE', 'background jobs are off', { hint: 'Load the plugin jobs, or delete the conversations one by one' })
+  svcError('UNAVAILABLE', 'background jobs are off', {
+    hint: 'Add "@svc/plugin-jobs" to "plugins", or delete the conversations one by one',
+  })
 
 export const adminOnly = (what: string) =>
   svcError('FORBIDDEN', `${what} needs the scope admin`, { hint: 'Use a credential with the scope admin' })

@@ -14,7 +14,7 @@ export const clientInvalid = (message: string, where: string, hint: string) =>
   svcError('MCP_CLIENT_INVALID', message, { where, hint })
 
 export const nameTwice = (name: string, where: string, other: string) =>
-  svcError('MCP_CLIENT_INVALID', `the MCP server "${name}" is configured twice: ${other} has it as well`, {
+  svcError('MCP_CLIENT_INVALID', `the MCP server "${name}" is configured twice: ${other} contains it too`, {
     where,
     hint: `Rename or remove one of them. "svc mcp remove ${name}" removes the one in mcp.yaml`,
   })

@@ -14,7 +14,7 @@ export const showsHome = (path: string): SvcError =>
   pathRefused(path, 'it would show the svc home, which holds keys and conversations', 'Use a folder outside the svc home')
 
 export const leadsOut = (path: string): SvcError =>
-  pathRefused(path, 'a link in it leads out of the folders that may be shown', 'Use the path of the folder itself')
+  pathRefused(path, 'a link in it leads outside the folders that the sandbox may show', 'Use the path of the folder itself')
 
 /** A folder that is, or is within, a protected path, and so must not be writable. */
 export const ofProtected = (path: string, owner: string): SvcError =>

@@ -113,7 +113,7 @@ withSandbox('what runs in the process sandbox', () => {
     await mkdir(box.at('work'))
     await symlink(box.at('secret'), box.at('work/there'))
     const wanted = { cwd: box.at('work/there'), limits: { readPaths: [box.at('work')] } }
-    expect((await refusal(box.wrap('true', [], wanted))).message).to.contain('leads out of the folders')
+    expect((await refusal(box.wrap('true', [], wanted))).message).to.contain('leads outside the folders')
   })
 
   it('is not given what a link leads to that a run before put in the place of a further folder', async () => {
@@ -122,9 +122,9 @@ withSandbox('what runs in the process sandbox', () => {
     await symlink(box.at('secret'), box.at('work/more'))
     const [work, more] = [box.at('work'), box.at('work/more')]
     for (const limits of [{ allowedPaths: [work, more] }, { allowedPaths: [work], readPaths: [more] }])
-      expect((await refusal(box.wrap('true', [], { limits }))).message).to.contain('leads out of the folders')
+      expect((await refusal(box.wrap('true', [], { limits }))).message).to.contain('leads outside the folders')
     const wanted = { cwd: work, limits: { readPaths: [more], filesystemReadonly: false } }
-    expect((await refusal(box.wrap('true', [], wanted))).message).to.contain('leads out of the folders')
+    expect((await refusal(box.wrap('true', [], wanted))).message).to.contain('leads outside the folders')
   })
 
   it('is shown nothing for a program of its own that it can make lead elsewhere', async () => {

@@ -26,9 +26,7 @@ function findings(path: string): Findings {
 }
 
 function reasonOf({ refused: { code, args } }: FileRefusal): string {
-  return code === 'STORE_NEWER'
-    ? `it was written by a newer program: format ${args[1]}, this one knows ${args[2]}`
-    : String(args[0])
+  return code === 'STORE_NEWER' ? `it has format ${args[1]}, but this program supports only format ${args[2]}` : String(args[0])
 }
 
 const withProblem = (code: string, reason: string): Findings => ({ ...NOTHING, problem: { code, reason } })

@@ -208,7 +208,7 @@ describe('the restore of a store in SQLite', () => {
       using raw = new DatabaseSync(at.file)
       raw.exec('PRAGMA user_version = 99')
     }
-    await fails(restore(at.file, at.path, signal), 'STORE_NEWER', /format 99, this one knows 4/)
+    await fails(restore(at.file, at.path, signal), 'STORE_NEWER', /format 99, but this program supports only format 4/)
     await backup(at.path, at.file, true)
     writeFileSync(at.file, readFileSync(at.file).fill(0xab, 12_288, 40_960))
     await fails(restore(at.file, at.path, signal), 'BACKUP_INVALID', /damaged/)

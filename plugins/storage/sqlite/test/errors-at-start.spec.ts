@@ -75,7 +75,7 @@ const CASES: readonly Case[] = [
       raw.exec('PRAGMA user_version = 99')
     },
     'STORE_NEWER',
-    /version 99, this one knows 4/,
+    /version 99, but this program supports only version 4/,
     /Update svc/,
   ],
   ['a folder in the place of the file', path => mkdirSync(path), 'STORE_UNAVAILABLE', /svc\.db cannot be opened/, /store\.path/],

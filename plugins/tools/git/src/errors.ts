@@ -13,7 +13,7 @@ export const noRepository = (path: string): SvcError =>
 export const outsideRepository = (path: string): SvcError =>
   svcError('PATH_OUTSIDE', `"${path}" is outside the repository`, { details: { path } })
 export const leadsOut = (what: string): SvcError =>
-  svcError('GIT_OUTSIDE', `the repository is refused: its ${what} is outside the folders that tools can use`)
+  svcError('GIT_OUTSIDE', `svc does not use this repository: its ${what} is outside the folders of the git tools`)
 export const refUnknown = (ref: string): SvcError =>
   svcError('GIT_UNKNOWN_REVISION', `commit "${ref.slice(0, 200)}" does not exist in this repository; git_log lists commits`)
 export const refInvalid = (ref: string): SvcError =>

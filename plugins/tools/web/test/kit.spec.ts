@@ -26,9 +26,9 @@ describe('fetch_page, by the tool kit', () => {
     bad: [
       { args: { url: at('/missing') }, message: /404 \(Not Found\)/ },
       { args: { url: at('/picture') }, message: /image\/png/ },
-      { args: { url: at('/inside') }, message: /may not be reached/ },
-      { args: { url: 'http://169.254.169.254/latest/meta-data' }, message: /may not be reached/ },
-      { args: { url: 'http://2130706434/' }, message: /may not be reached/ },
+      { args: { url: at('/inside') }, message: /does not connect to/ },
+      { args: { url: 'http://169.254.169.254/latest/meta-data' }, message: /does not connect to/ },
+      { args: { url: 'http://2130706434/' }, message: /does not connect to/ },
       { args: { url: 'file:///etc/passwd' }, message: /scheme file/ },
       { args: { url: 'http://user:secret@127.0.0.1/' }, message: /user name or password/ },
       { args: { url: 'no url' }, message: /not valid/ },

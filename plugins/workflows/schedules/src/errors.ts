@@ -34,7 +34,7 @@ export const scheduleFixed = (name: string, origin: string) =>
   })
 
 export const tooMany = (most: number) =>
-  svcError('SCHEDULE_INVALID', `a principal has at most ${most} schedules`, {
+  svcError('SCHEDULE_INVALID', `this principal already has ${most} schedules, the maximum`, {
     details: { field: 'name', reason: `at most ${most} schedules` },
     hint: 'Remove schedules that are not needed any more',
   })
