@@ -79,7 +79,7 @@ export async function work(text: string): Promise<void> {
     process.on('uncaughtExceptionMonitor', error => {
       // Node prints the error afterwards
       redactError(error)
-      host.log.error({ err: error }, 'this worker ends because of an uncaught error')
+      host.log.error({ err: error }, 'this worker exits because of an uncaught error')
     })
     const draining = new AbortController()
     void releaseHolders(host, await deadHolders(task.home), draining.signal)
@@ -236,7 +236,8 @@ async function releaseHolders(host: RunningHost, holders: readonly string[], sig
   const stores = host.report().plugins.some(plugin => plugin.provides === Store.name && plugin.state === 'running')
   if (!stores) return
   const ctx = systemContext(AbortSignal.any([signal, AbortSignal.timeout(RELEASE_MS)]), 'dead workers')
-  const failed = (err: unknown) => host.log.warn({ err }, 'leases of dead workers are free only when they expire')
+  const failed = (err: unknown) =>
+    host.log.warn({ err }, 'failed to release the leases of exited workers; they expire on their own')
   await Promise.all(holders.map(async holder => host.service(Store).releaseHolder(holder, ctx))).catch(failed)
 }
 

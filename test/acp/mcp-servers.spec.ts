@@ -61,6 +61,6 @@ describe('the MCP servers of the editor', () => {
     expect(notice!.description).to.contain('missing: ').and.contain('mute: ').and.contain('remote: svc connects only to local')
     await editor.prompt(sessionId, 'again')
     expect(editor.updates.of(sessionId, 'notice'), 'once').to.have.length(1)
-    expect((await editor.end()).err).to.contain('some MCP servers of the editor are not used')
+    expect((await editor.end()).err).to.contain('svc does not use some MCP servers of the editor')
   })
 })

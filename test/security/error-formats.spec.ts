@@ -185,7 +185,7 @@ describeWith('bubblewrap', 'the format of errors of an isolated plugin', functio
     expectOwn(await ask('/shared/nothing'), 404)
     expect((await post('/shared/chat', '{')).body, 'of its own routes it does').to.include.keys('error')
     expectOwn(await post('/shared/beside', '{'), 400)
-    await service.seen(/\/.well-known, which isolated plugins cannot use.*a format of errors is not used/)
+    await service.seen(/\/.well-known, which isolated plugins cannot use.*ignored an invalid error format/)
   })
 
   it('that hangs or dies costs only its own requests, and those half a second', async () => {

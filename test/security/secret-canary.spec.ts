@@ -283,7 +283,7 @@ describeWith('bubblewrap', 'the values of secrets', function () {
 
   it('are in no file of the home and in no backup, not even in the text of a crash', async () => {
     await post(`${service.url}/tools/near_crash/call`, { arguments: {} }).catch(() => {})
-    await service.seen(/this worker ends because of an uncaught error/)
+    await service.seen(/this worker exits because of an uncaught error/)
     await service.seen(/"event":"worker|restart|ready/i)
     const backup = join(place.folder, 'backup.db')
     const made = await svc(place, ['store', 'backup', backup])

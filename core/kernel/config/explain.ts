@@ -88,7 +88,7 @@ interface ConfigEntry {
   readonly keys: readonly string[]
   readonly value: unknown
   readonly layer?: Layer
-  /** No running plugin acts on it. */
+  /** No running plugin uses it. */
   readonly unused: boolean
 }
 

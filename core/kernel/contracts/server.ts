@@ -49,7 +49,7 @@ export interface ConfigValue {
   /** A secret is `(secret)`. */
   readonly value: Json
   readonly source: ConfigSource
-  /** No running plugin acts on it. */
+  /** No running plugin uses it. */
   readonly unused: boolean
   /** Why clients cannot change it. Absent: they can. */
   readonly local?: string

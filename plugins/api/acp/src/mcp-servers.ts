@@ -24,7 +24,7 @@ export async function connectServers(editor: Editor, session: Session, servers: 
   if (servers.length > MAX_SERVERS) problems.push(`Only the first ${MAX_SERVERS} servers are used.`)
   const all = problems.filter(problem => problem !== undefined)
   if (all.length === 0) return
-  editor.services.log.warn({ session: session.id, problems: all }, 'some MCP servers of the editor are not used')
+  editor.services.log.warn({ session: session.id, problems: all }, 'svc does not use some MCP servers of the editor')
   session.notice = all.join('\n')
 }
 

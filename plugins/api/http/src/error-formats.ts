@@ -166,7 +166,7 @@ function bindAll({ formats, isIsolated, isAlone, stateOf, log }: BindOptions): r
     const state = stateOf(format)
     const problem = problemOf(format, isTrusted) ?? twinOf(name, format, seen)
     if (problem !== undefined) {
-      if (!state.isReported) log.error({ err: errorFormatInvalid(name, plugin, problem) }, 'a format of errors is not used')
+      if (!state.isReported) log.error({ err: errorFormatInvalid(name, plugin, problem) }, 'ignored an invalid error format')
       state.isReported = true
       return []
     }

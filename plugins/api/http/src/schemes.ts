@@ -245,7 +245,7 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
       for (const header of scheme.headers) names.add(header)
       return new Set(scheme.headers)
     } catch (err) {
-      log.error({ err, scheme: name }, 'an invalid credential scheme is not used')
+      log.error({ err, scheme: name }, 'ignored an invalid credential scheme')
       return new Set()
     }
   }

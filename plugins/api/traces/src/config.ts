@@ -22,7 +22,7 @@ export const TRACES_CONFIG = schema<TracesConfig>({
     content: {
       type: 'boolean',
       default: false,
-      description: 'Keep what models and tools read and returned. It contains what people wrote',
+      description: 'Keep the inputs and outputs of models and tools. They contain texts of users',
     },
     keep: {
       type: 'object',

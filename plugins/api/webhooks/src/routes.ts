@@ -27,7 +27,7 @@ const TIME: JsonSchema = { type: ['string', 'null'], format: 'date-time' }
 
 const SETTINGS = {
   url: { type: 'string', minLength: 1, maxLength: 2_000, description: 'Receives a POST for each event: http or https.' },
-  name: { type: 'string', maxLength: 100, description: 'A name for lists.' },
+  name: { type: 'string', maxLength: 100, description: 'Name shown in lists.' },
   types: {
     type: 'array',
     maxItems: 50,

@@ -24,7 +24,7 @@ export const WEBHOOKS_CONFIG = schema<WebhooksConfig>({
       items: { type: 'integer', minimum: 0, maximum: 604_800 },
       maxItems: 99,
       default: DELAYS_S,
-      description: 'Seconds before each further attempt after a failed one. After the last, the delivery is a dead letter.',
+      description: 'Seconds before each retry of a failed delivery. After the last retry, the delivery is a dead letter.',
     },
   },
 })

@@ -397,7 +397,7 @@ function checkOf(name: string, tool: Tool, log: Log): Promise<ParametersCheck> {
 async function madeFor(name: string, tool: Tool, log: Log): Promise<ParametersCheck> {
   const made = await toolSchema(tool.parameters)
   const patterns = made.unchecked.slice(0, MAX_PROBLEMS).map(pattern => pattern.slice(0, 200))
-  if (patterns.length > 0) log.warn({ tool: name, patterns }, 'patterns in the parameters of a tool are not checked')
+  if (patterns.length > 0) log.warn({ tool: name, patterns }, 'svc does not check some patterns in the parameters of a tool')
   return made
 }
 

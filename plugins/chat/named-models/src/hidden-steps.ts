@@ -52,7 +52,10 @@ export function createHiddenSteps(store: Store, log: Log): HiddenSteps {
       const steps: Steps = { owner: ctx.principal.id, until: Date.now() + KEPT_MS, ids: calls.map(call => call.id), made }
       const value = steps as unknown as Json
       if (JSON.stringify(value).length > MOST_BYTES) {
-        log.warn({ request_id: ctx.requestId }, 'the steps of an agent are too long to be kept for the results of the client')
+        log.warn(
+          { request_id: ctx.requestId },
+          'the steps of an agent are too long to keep until the client returns its tool results'
+        )
         return [...calls]
       }
       const ops: StoreOp[] = [{ op: 'put', collection: COLLECTION, key, value }, ...(await expired(store, ctx))]

@@ -452,7 +452,7 @@ export async function openSession(
     await reporter.report(now)
   }
   follow({ what: 'switches of other workers', watch, read }, lasting, log).catch((err: unknown) =>
-    log.error({ err }, 'failed to follow the switches of other workers')
+    log.error({ err }, 'failed to receive switches of mode, model or profile from other workers')
   )
   await read(lasting)
   reporter.begin(now)

@@ -38,7 +38,7 @@ export const isolationConfig = schema<IsolationConfig>({
     restarts: {
       ...limits.restarts,
       default: 5,
-      description: 'Restarts of an isolated plugin within ten minutes. After one more exit it is quarantined.',
+      description: 'Maximum restarts of an isolated plugin within ten minutes. After one more exit, svc quarantines the plugin.',
     },
     plugins: {
       type: 'object',

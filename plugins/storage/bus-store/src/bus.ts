@@ -149,7 +149,7 @@ export class StoreBus implements NodeBus {
       if (this.#lease) return void (await store.renew(this.#lease, this.#lostMs, lasting))
     } catch (error) {
       if (codeOf(error) !== 'STORE_FENCED') throw error
-      log.warn({}, 'other workers took this one for lost: it joins the bus again')
+      log.warn({}, 'other workers considered this worker lost; it joins the bus again')
       this.#lease = undefined
     }
     const lease = await this.#hold(lasting)
@@ -211,7 +211,7 @@ export class StoreBus implements NodeBus {
     const watchPosts = async (ctx: CallContext) => {
       for await (const { value } of store.watch(POSTS, ctx)) if (value !== undefined) this.#onPost(value as unknown as Post)
     }
-    const failed = (err: unknown) => log.error({ err }, 'failed to follow the bus')
+    const failed = (err: unknown) => log.error({ err }, 'failed to read new messages of the bus')
     follow({ what: 'the members of the bus', watch: watchMembers, read: readMembers }, lasting, log).catch(failed)
     follow({ what: 'the messages of the bus', watch: watchPosts, read: async () => posts.resolve() }, lasting, log).catch(failed)
     await Promise.all([members.promise, posts.promise])

@@ -23,7 +23,7 @@ export const CONFIG = schema<SecretsConfig>({
       type: 'string',
       minLength: 1,
       description:
-        'File with the key that seals secrets in the store, as Base64 or hexadecimal digits; earlier keys follow, one a line. The variable SVC_SECRETS_KEY takes precedence.',
+        'File with the key that seals secrets in the store, as Base64 or hexadecimal digits; earlier keys follow, one per line. The variable SVC_SECRETS_KEY takes precedence.',
     },
     sources: {
       type: 'object',

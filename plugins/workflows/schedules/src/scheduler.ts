@@ -158,7 +158,7 @@ export class Scheduler {
     const { name, timing, spec } = progress.schedule
     try {
       const due = dueTicks(timing, progress.cursor, now, catchUpLimit + 1)
-      if (due.length > catchUpLimit) log.warn({ schedule: name }, 'too many missed ticks: the oldest are dropped')
+      if (due.length > catchUpLimit) log.warn({ schedule: name }, 'too many missed ticks; svc drops the oldest')
       for (const tick of chosen(due.slice(0, catchUpLimit), spec, now)) {
         if (this.#isStopped || this.#progress.get(name) !== progress) return
         if (!(await this.#hadRecord(name, tick))) await this.#handle(progress.schedule, tick)

@@ -63,7 +63,7 @@ export class Status extends BaseCommand {
     })(),
     ...serverFlags,
     live: Flags.boolean({ summary: 'Check only whether the server answers: exits with 0 or 1', exclusive: ['watch', 'json'] }),
-    json: Flags.boolean({ summary: 'Print one JSON object; with --watch one a line' }),
+    json: Flags.boolean({ summary: 'Print one JSON object; with --watch, one per line' }),
   }
 
   async run(): Promise<number> {

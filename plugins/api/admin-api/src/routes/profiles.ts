@@ -23,7 +23,7 @@ const CANDIDATE = {
   additionalProperties: false,
 }
 const SETTINGS = {
-  description: { type: 'string', maxLength: 1_000, description: 'A text for lists.' },
+  description: { type: 'string', maxLength: 1_000, description: 'Description shown in lists.' },
   provider: name('The provider.'),
   model: name('The model.'),
   temperature: { type: 'number', minimum: 0, maximum: 1, description: 'The temperature.' },
@@ -50,7 +50,11 @@ const PROFILE: JsonSchema = {
     max_tokens: nullable('integer'),
     system_prompt: nullable('string'),
     mode: nullable('string'),
-    tools: { type: ['array', 'null'], items: STRING, description: 'null: all that the mode allows.' },
+    tools: {
+      type: ['array', 'null'],
+      items: STRING,
+      description: 'Tools that the model can call. Null: all tools that the mode allows.',
+    },
     fallback: list(object({ provider: STRING, model: STRING, weight: NUMBER }, ['provider', 'model'])),
   }) as object),
   title: 'ProfileSettings',
@@ -90,7 +94,7 @@ const readRoutes = (file: ProfileFile): Record<string, Route> => ({
     method: 'POST',
     path: `${PATH}/check`,
     summary: 'Check a draft of a profile',
-    description: 'Nothing is stored.',
+    description: 'svc stores nothing.',
     scope: 'admin',
     body: BODY,
     responses: ok(

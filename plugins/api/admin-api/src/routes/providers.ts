@@ -57,7 +57,7 @@ const LAST_ERROR: JsonSchema = {
   oneOf: [
     object({
       kind: STRING,
-      message: { ...(nullable('string') as object), description: 'For the scope admin.' },
+      message: { ...(nullable('string') as object), description: 'Only for callers with the scope admin.' },
       upstream_status: nullable('integer'),
       at: nullable('string'),
     }),

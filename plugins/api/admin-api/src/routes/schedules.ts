@@ -27,7 +27,7 @@ const TICK: JsonSchema = {
 }
 
 const timing = {
-  description: { type: 'string', maxLength: 500, description: 'A text for lists.' },
+  description: { type: 'string', maxLength: 500, description: 'Description shown in lists.' },
   cron: { type: 'string', minLength: 1, maxLength: 200, description: 'A cron expression with five or six fields, or `@daily`.' },
   every_ms: {
     type: 'integer',
@@ -37,7 +37,7 @@ const timing = {
   },
   time_zone: { type: 'string', minLength: 1, maxLength: 100, description: 'The IANA time zone of `cron`.' },
   jitter_ms: { type: 'integer', minimum: 0, maximum: DAY_MS, description: 'Maximum random delay of each job.' },
-  catch_up: described(words(...CATCH_UPS), 'What happens with ticks at which no server ran. Default: none.'),
+  catch_up: described(words(...CATCH_UPS), 'Which missed ticks start a job when a server runs again. Default: none.'),
   overlap: described(words(...OVERLAPS), 'What happens while the earlier job is not finished. Default: skip.'),
 } as const satisfies Record<string, JsonSchema>
 

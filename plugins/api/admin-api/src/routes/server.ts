@@ -39,8 +39,8 @@ const VALUE: JsonSchema = {
     keys: list(STRING),
     value: { description: 'A secret is `(secret)`.' },
     source: SOURCE,
-    unused: { ...(BOOLEAN as object), description: 'No running plugin acts on it.' },
-    local: { ...(nullable('string') as object), description: 'Why it cannot be changed over HTTP.' },
+    unused: { ...(BOOLEAN as object), description: 'No running plugin uses it.' },
+    local: { ...(nullable('string') as object), description: 'Reason why you cannot change it over HTTP; null if you can.' },
   }) as object),
   title: 'ConfigValue',
 }
@@ -52,7 +52,7 @@ const STATE: JsonSchema = {
       ...(object({
         version: { ...(STRING as object), description: 'Also the ETag.' },
         is_pending: { ...(BOOLEAN as object), description: 'It has changes that take effect with the next reload.' },
-        locked: { ...(nullable('string') as object), description: 'Why it cannot be changed over HTTP.' },
+        locked: { ...(nullable('string') as object), description: 'Reason why you cannot change it over HTTP; null if you can.' },
       }) as object),
       description: 'svc.config.yaml of the svc home.',
     },

@@ -62,7 +62,7 @@ const EVENT: JsonSchema = {
       type: { const: 'end' },
       run_id: STRING,
       status: words('completed', 'failed', 'running'),
-      result: { description: 'The answer, with what each member did.' },
+      result: { description: 'The answer, and the work of each member.' },
       error: { type: ['object', 'null'] },
       duration_ms: INTEGER,
     }),
