@@ -25,7 +25,7 @@ export const CONVERSATIONS_CONFIG = schema<ConversationsConfig>({
     keep_days: {
       ...DAYS,
       default: 0,
-      description: 'Days after its last turn for which svc keeps a conversation. 0: for good',
+      description: 'Days after its last turn for which svc keeps a conversation. 0: forever',
     },
     keep_labels: {
       type: 'object',
