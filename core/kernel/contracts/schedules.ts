@@ -55,7 +55,7 @@ export interface ScheduleTick {
   readonly job?: string
   /** Why it started none. */
   readonly skipped?: 'overlap'
-  /** Why no job could be added. */
+  /** Reason why svc added no job. */
   readonly error?: PublicError
 }
 

@@ -56,7 +56,7 @@ const BODY: JsonSchema = {
     runId: { description: 'The id of this run.' },
     messages: { description: 'The conversation so far, of the roles of AG-UI. The last one is of the user, or a result.' },
     tools: { description: 'Tools of the client, at most 1024. They take precedence over tools of svc.' },
-    context: { description: 'What the application tells the agent: description and value.' },
+    context: { description: 'Information of the application for the agent: description and value.' },
     state: { description: 'The state of the application. The agent reads it, and does not change it.' },
     forwardedProps: { description: '`interactive: true`: the client answers svc.ask events at POST /api/v1/chat/answer.' },
   },

@@ -17,7 +17,7 @@ export function createRoutes(services: ApiServices): Record<string, Route> {
       method: 'POST',
       path: '/v1/messages',
       summary: 'Call a model or an agent (Messages API)',
-      description: 'Compatible with the Messages API of Anthropic. Errors have its form, too.',
+      description: 'Compatible with the Messages API of Anthropic. Errors also have the format of this API.',
       scope: 'chat',
       body: MESSAGE_BODY,
       bodyLimit: BODY_LIMIT,

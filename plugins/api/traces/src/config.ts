@@ -28,7 +28,7 @@ export const TRACES_CONFIG = schema<TracesConfig>({
       type: 'object',
       default: {},
       additionalProperties: false,
-      description: 'What the store keeps. svc deletes the oldest traces first, once a minute',
+      description: 'Limits of the stored traces. Once a minute, svc deletes the oldest traces above them',
       properties: {
         days: whole(1, 3650, 7, 'Days for which svc keeps a trace'),
         count: whole(1, 10_000_000, 20_000, 'Maximum number of traces'),

@@ -42,7 +42,7 @@ export class WebhooksAdd extends SvcCommand {
   ]
   static override args = { receiver: Args.string({ description: 'URL of the receiver', required: true, ignoreStdin: true }) }
   static override flags = {
-    name: Flags.string({ summary: 'Name for lists', helpValue: '<name>' }),
+    name: Flags.string({ summary: 'Name shown in lists', helpValue: '<name>' }),
     event: Flags.string({
       summary: 'Type of events, such as run_ended or "turn_*". Repeatable (default: all)',
       helpValue: '<type>',

@@ -144,7 +144,7 @@ const changeRoutes = (webhooks: Webhooks): Record<string, Route> => ({
   webhook_remove: {
     method: 'DELETE',
     path: `${PATH}/:id`,
-    summary: 'Remove a webhook; its queued deliveries are skipped',
+    summary: 'Remove a webhook, and skip its queued deliveries',
     scope: 'admin',
     query: NO_QUERY,
     responses: responds('The webhook is removed.', open({ success: { type: 'boolean' } })),

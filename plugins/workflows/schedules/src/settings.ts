@@ -68,7 +68,7 @@ export const SCHEDULES_CONFIG = schema<SchedulesConfig>({
       minimum: 1,
       maximum: 1000,
       default: 100,
-      description: 'Maximum number of missed ticks that `catch_up: all` makes up for; older ones are dropped',
+      description: 'Maximum number of missed ticks for which `catch_up: all` starts jobs; svc drops older ticks',
     },
     entries: {
       type: 'object',

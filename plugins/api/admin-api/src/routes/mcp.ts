@@ -72,7 +72,7 @@ const TOOL: JsonSchema = {
     output_schema: { type: ['object', 'null'] },
     annotations: { type: ['object', 'null'] },
     status: words('good', 'changed', 'hidden'),
-    difference: { ...(list(STRING) as object), description: 'What a changed tool differs in, one line each.' },
+    difference: { ...(list(STRING) as object), description: 'Differences of a changed tool, one per line.' },
     stripped: { ...(list(STRING) as object), description: 'Removed hidden characters by place.' },
     version: { ...(STRING as object), description: 'A digest of this description, for the approval.' },
   }) as object),

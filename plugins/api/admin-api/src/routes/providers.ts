@@ -74,7 +74,7 @@ const PRICE: JsonSchema = {
 const MODEL: JsonSchema = {
   ...(object({
     id: STRING,
-    listed: { ...(BOOLEAN as object), description: 'False: it was called, and the provider does not list it.' },
+    listed: { ...(BOOLEAN as object), description: 'False if the provider does not list the model, but a caller used it.' },
     context: nullable('integer'),
     output: nullable('integer'),
     features: FEATURES,
@@ -97,9 +97,9 @@ const PROVIDER: JsonSchema = {
     error: nullable('string'),
     requests: nullable('integer'),
     features: FEATURES,
-    open: { ...(BOOLEAN as object), description: 'It accepts other models than those listed.' },
+    open: { ...(BOOLEAN as object), description: 'Whether the provider accepts models that are not listed.' },
     models: list(MODEL),
-    models_error: { ...(nullable('string') as object), description: 'Why it cannot list its models.' },
+    models_error: { ...(nullable('string') as object), description: 'Reason why the provider cannot list its models.' },
     currency: nullable('string'),
   }) as object),
   title: 'ProviderDetail',

@@ -21,7 +21,7 @@ const TICK: JsonSchema = {
     at: described(TIME, 'When a worker handled it.'),
     job: described(nullable('string'), 'The id of its job.'),
     skipped: described({ type: ['string', 'null'], enum: ['overlap', null] }, 'Why it started no job.'),
-    error: { oneOf: [ERROR, { type: 'null' }], description: 'Why no job could be added.' },
+    error: { oneOf: [ERROR, { type: 'null' }], description: 'Reason why svc added no job.' },
   }) as object),
   title: 'ScheduleTick',
 }

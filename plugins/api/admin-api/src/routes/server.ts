@@ -51,7 +51,10 @@ const STATE: JsonSchema = {
     file: {
       ...(object({
         version: { ...(STRING as object), description: 'Also the ETag.' },
-        is_pending: { ...(BOOLEAN as object), description: 'It has changes that take effect with the next reload.' },
+        is_pending: {
+          ...(BOOLEAN as object),
+          description: 'Whether the file has changes that take effect with the next reload.',
+        },
         locked: { ...(nullable('string') as object), description: 'Reason why you cannot change it over HTTP; null if you can.' },
       }) as object),
       description: 'svc.config.yaml of the svc home.',
@@ -84,7 +87,7 @@ const reloadRoute = (control: ServerControl, publish: Publish): Route => ({
     'Does the same as `svc reload`. If the new workers fail to start, the old ones keep serving, and `problems` lists the reasons.',
   scope: 'admin',
   responses: ok(
-    'What happened.',
+    'The result of the reload.',
     object({
       reloaded: BOOLEAN,
       problems: list(PROBLEM),
@@ -142,7 +145,7 @@ const draftRoutes = (configuration: Configuration, publish: Publish): Record<str
       minProperties: 1,
       maxProperties: 1,
     },
-    responses: ok('The problems that the configuration would have.', object({ ok: BOOLEAN, problems: list(PROBLEM) })),
+    responses: ok('The problems of the draft.', object({ ok: BOOLEAN, problems: list(PROBLEM) })),
     async handle({ body }, ctx) {
       const problems = await configuration.check(body as unknown as Parameters<Configuration['check']>[0], ctx)
       return { body: { ok: problems.length === 0, problems: problems.map(problemRecord) } }

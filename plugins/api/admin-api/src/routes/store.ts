@@ -10,7 +10,7 @@ const STATUS: JsonSchema = {
   ...(object({
     kind: { ...(STRING as object), description: 'The engine, such as sqlite.' },
     durable: { type: 'boolean', description: 'Whether acknowledged writes survive a power failure.' },
-    scope: { ...(words('process', 'machine', 'cluster') as object), description: 'What shares its data.' },
+    scope: { ...(words('process', 'machine', 'cluster') as object), description: 'Which processes share the store.' },
     role: words('primary', 'replica'),
     clock_offset_ms: { ...(INTEGER as object), description: 'The clock of the store minus that of the server.' },
     bytes: { ...(nullable('integer') as object), description: 'Its size; null if the store does not report it.' },

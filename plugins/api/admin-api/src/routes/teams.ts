@@ -21,7 +21,7 @@ const teamFields = {
   description: nullable('string'),
   formation: { type: ['string', 'null'], enum: [...FORMATIONS, null] },
   source: { ...(STRING as object), description: 'The plugin or file that contains it.' },
-  problems: { ...(list(PROBLEM) as object), description: 'Why it cannot be used.' },
+  problems: { ...(list(PROBLEM) as object), description: 'Problems that prevent its use.' },
 } as const satisfies Record<string, JsonSchema>
 const BUDGET: JsonSchema = { type: ['object', 'null'], description: 'Limits: tool_calls, tokens.' }
 const MEMBER = object({
@@ -31,7 +31,7 @@ const MEMBER = object({
   lead: { type: 'boolean' },
   profile: nullable('string'),
   mode: nullable('string'),
-  tools: { type: ['array', 'null'], items: STRING, description: 'null: those of its mode.' },
+  tools: { type: ['array', 'null'], items: STRING, description: 'Null: the tools of its mode.' },
   budget: BUDGET,
 })
 const TEAM: JsonSchema = { ...(object({ ...teamFields, members: list(STRING) }) as object), title: 'Team' }
@@ -103,7 +103,7 @@ export const createTeamRoutes = (services: TeamServices, publish: Publish): Reco
   team_run: {
     method: 'POST',
     path: `${PATH}/:name/run`,
-    summary: 'Run a team on a task and stream what its members do',
+    summary: 'Run a team on a task and stream the work of its members',
     description:
       'The run continues when the stream is closed: follow it with GET /api/v1/workflows/{run_id}/events, stop it with POST …/cancel.',
     scope: 'workflows',

@@ -28,7 +28,7 @@ export const createTokenRoutes = (tokens: Tokens): Record<string, Route> => ({
     method: 'GET',
     path: PATH,
     summary: 'List the access tokens without their text',
-    description: 'A caller with a token sees those of its name; with the scope `admin` all.',
+    description: 'With a token, a caller sees the tokens with the same name. With the scope `admin`, a caller sees all tokens.',
     scope: 'read',
     responses: ok('The tokens by name, then by age.', object({ tokens: list(TOKEN) })),
     handle: async (_request, ctx) => ({ body: { tokens: (await tokens.list(ctx)).map(tokenRecord) } }),

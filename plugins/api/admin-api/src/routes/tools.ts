@@ -81,7 +81,7 @@ const callBody: JsonSchema = {
       },
       interactive: {
         ...(BOOLEAN as object),
-        description: 'The client answers ask events (POST /api/v1/tools/{name}/answer). Otherwise, such calls are denied.',
+        description: 'The client answers ask events (POST /api/v1/tools/{name}/answer). Otherwise, svc denies such calls.',
       },
     },
     []
@@ -94,7 +94,7 @@ const answerBody: JsonSchema = {
       request_id: text('The request_id of the start event.'),
       question_id: text('The question_id of the ask event.'),
       allow: BOOLEAN,
-      reason: { ...(STRING as object), maxLength: 1_000, description: 'Why the call is denied.' },
+      reason: { ...(STRING as object), maxLength: 1_000, description: 'Reason that the model gets if you deny the call.' },
       answers: {
         type: 'object',
         maxProperties: 100,

@@ -81,7 +81,7 @@ const QUESTION: JsonSchema = {
     schema: { type: ['object', 'boolean', 'null'] },
     since: TIME,
     until: { type: ['string', 'null'], format: 'date-time' },
-    answer_url: { ...(STRING as object), description: 'Where to POST {step, value}.' },
+    answer_url: { ...(STRING as object), description: 'Path for the answer: POST {step, value}.' },
   }) as object),
   title: 'RunQuestion',
 }
@@ -238,7 +238,7 @@ const svgReply = (svg: string): RouteReply => ({
 const validateRoute = ({ workflows }: WorkflowServices): Route => ({
   method: 'POST',
   path: `${PATH}/validate`,
-  summary: 'Check a draft of a workflow; nothing of it is executed or stored',
+  summary: 'Check a draft of a workflow; svc does not execute or store it',
   scope: 'workflows',
   body: closed(
     object(
