@@ -81,6 +81,14 @@ export default definePlugin({
     }, { query: { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] } }))
     scope.add(Routes, 'library_flood', route('POST', '/library/flood', 'Publishes large events', async (_, ctx) =>
       ({ body: { answer: await events.publish(Imported, { texts: 0, text: 'x'.repeat(100_000) }, ctx).then(() => 'published', error => error.code) } })))
+    scope.add(Routes, 'library_many', route('POST', '/library/many', 'Publishes many events', async (_, ctx) => {
+      const answers = {}
+      for (let at = 0; at < 3000; at++) {
+        const answer = await events.publish(Imported, { texts: 0 }, ctx).then(() => 'published', error => error.code)
+        answers[answer] = (answers[answer] ?? 0) + 1
+      }
+      return { body: answers }
+    }))
     scope.add(Routes, 'library_forge', route('POST', '/library/forge', 'Publishes events of svc', async ({ body }, ctx) =>
       ({ body: await Promise.all(body.topics.map(([category, type]) => events.publish({ category, type }, { subject: 'tokens/root' }, ctx).then(() => 'published', error => error.code))) }), { body: { type: 'object' } }))
     scope.add(Routes, 'library_settings', route('POST', '/library/settings', 'Changes settings', async ({ body }, ctx) =>
@@ -104,6 +112,7 @@ const MANIFEST = {
       import: route('POST', '/library/import'),
       search: route('GET', '/library/search'),
       library_flood: route('POST', '/library/flood'),
+      library_many: route('POST', '/library/many'),
       library_forge: route('POST', '/library/forge'),
       library_settings: route('POST', '/library/settings'),
       library_state: route('GET', '/library/state'),
@@ -201,5 +210,15 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
     expect(visits.every(tick => tick % 1_000 === 0)).to.equal(true)
     expect(schedule).to.include({ name: 'library-visits', origin: 'plugin' })
     expect(service.output()).to.not.include(SECRET)
+  })
+
+  it('cannot push out the events of others with many of its own', async () => {
+    const began = performance.now()
+    const { body } = await client.post('/library/many', {})
+    const seconds = Math.ceil((performance.now() - began) / 1000) + 1
+    expect(body).to.have.property('RATE_LIMITED').that.is.above(0)
+    expect(body)
+      .to.have.property('published')
+      .that.is.within(500, 500 * seconds)
   })
 })

@@ -166,6 +166,13 @@ export const eventTooLarge = (plugin: string, size: number, limit: number) =>
     hint: 'Keep the data in the store, and publish its key',
   })
 
+export const tooManyEvents = (plugin: string, limit: number) =>
+  svcError('RATE_LIMITED', `publishes more than ${limit} events in a second`, {
+    plugin,
+    details: { limit, retry_after: 1 },
+    hint: 'Combine changes that happen together into one event',
+  })
+
 export const missingService = (plugin: string, service: string, provided: Iterable<string>) =>
   svcError('SERVICE_MISSING', `requires the service "${service}", which no loaded plugin provides`, {
     plugin,

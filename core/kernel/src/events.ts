@@ -1,4 +1,4 @@
-import { eventTooLarge, topicNotPermitted } from './errors.ts'
+import { eventTooLarge, tooManyEvents, topicNotPermitted } from './errors.ts'
 import { defineService, type CallContext } from './token.ts'
 
 /**
@@ -62,6 +62,8 @@ const DONE = Promise.resolve()
 const LONGEST_NAME = 64
 /** Characters of JSON of the data of an event: up to 1000 events wait for a slow reader. */
 const LARGEST_DATA = 65_536
+/** Events that an isolated plugin can publish in a second: readers keep some thousands of events of all plugins. */
+const MOST_PER_SECOND = 500
 /** Maximum number of events that wait for one reader. */
 const WAITING = 1_000
 
@@ -108,9 +110,15 @@ class Reader {
 
 /**
  * The bus for a plugin in a process of its own. It publishes events of its own categories and types only: readers and webhooks
- * trust what svc says of turns, tokens and changes. Throws NOT_PERMITTED and EVENT_TOO_LARGE.
+ * trust what svc says of turns, tokens and changes. Throws NOT_PERMITTED, EVENT_TOO_LARGE and RATE_LIMITED.
  */
 export function eventsOfIsolated(plugin: string, events: Events): Events {
+  let [second, count] = [0, 0]
+  const countOne = () => {
+    const now = Math.floor(performance.now() / 1000)
+    if (now !== second) [second, count] = [now, 0]
+    if (++count > MOST_PER_SECOND) throw tooManyEvents(plugin, MOST_PER_SECOND)
+  }
   return {
     subscribe: (filter, ctx) => events.subscribe(filter, ctx),
     async publish(topic, data, ctx) {
@@ -118,6 +126,7 @@ export function eventsOfIsolated(plugin: string, events: Events): Events {
       if (categories.has(category) || types.has(type)) throw topicNotPermitted(plugin, category, type)
       const size = JSON.stringify(data).length
       if (size > LARGEST_DATA) throw eventTooLarge(plugin, size, LARGEST_DATA)
+      countOne()
       await events.publish({ category, type }, data, ctx)
     },
   }

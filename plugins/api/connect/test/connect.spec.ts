@@ -8,25 +8,10 @@ import { testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { parse as parseToml } from 'smol-toml'
 import { parse as parseYaml } from 'yaml'
-import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
+import { CHAT_PLUGINS, pluginFolder } from '../../../../test/support/plugin-folder.ts'
 import { Connect } from '../src/commands.ts'
 
-const PLUGINS = [
-  'http',
-  'rest',
-  'openai-api',
-  'anthropic-api',
-  'gemini-api',
-  'store-memory',
-  'conversations',
-  'selection',
-  'modes',
-  'models',
-  'model-calls',
-  'chat',
-  'named-models',
-  'provider-local',
-]
+const PLUGINS = ['http', 'rest', 'openai-api', 'anthropic-api', 'gemini-api', ...CHAT_PLUGINS, 'provider-local']
 
 /** The variables that move the folders of clients. */
 const MOVES = [

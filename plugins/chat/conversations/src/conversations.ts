@@ -50,7 +50,8 @@ import {
   wholeMark,
 } from './record.ts'
 import type { Texts } from './texts.ts'
-import { exported, type ImportedConversation, readImport } from './transfer.ts'
+import { exported } from './export.ts'
+import { type ImportedConversation, readImport } from './import.ts'
 import type { TurnLimits, Turns } from './turns.ts'
 
 interface ConversationsOptions {

@@ -18,24 +18,11 @@ import {
 } from '@svc/core/contracts'
 import { item, testContext, testHost } from '@svc/testing'
 import { expect } from 'chai'
-import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
+import { CHAT_PLUGINS, pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
-const PLUGINS = [
-  'store-memory',
-  'conversations',
-  'selection',
-  'modes',
-  'models',
-  'model-calls',
-  'chat',
-  'named-models',
-  'provider-local',
-  'tools-time',
-  'workflow-nodes',
-  'queue-store',
-  'workflows',
-  'teams',
-].map(pluginFolder)
+const PLUGINS = [...CHAT_PLUGINS, 'provider-local', 'tools-time', 'workflow-nodes', 'queue-store', 'workflows', 'teams'].map(
+  pluginFolder
+)
 
 const PROFILES = `profiles:
   default: {}

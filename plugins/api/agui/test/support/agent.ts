@@ -9,20 +9,13 @@ import { Http, type ModelEvent, type ModelRequest, type Provider, type Tool } fr
 import { type Fixture, testContext, testHost } from '@svc/testing'
 import { expect } from 'chai'
 import { lastValueFrom, toArray } from 'rxjs'
-import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
+import { CHAT_PLUGINS, pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
 const PLUGINS = [
   'http',
   'rest',
   'agui',
-  'store-memory',
-  'conversations',
-  'selection',
-  'modes',
-  'models',
-  'model-calls',
-  'chat',
-  'named-models',
+  ...CHAT_PLUGINS,
   'workflow-nodes',
   'queue-store',
   'workflows',

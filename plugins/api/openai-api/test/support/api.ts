@@ -4,23 +4,9 @@ import { join } from 'node:path'
 import { type ConfigTree, systemContext } from '@svc/core'
 import { Http } from '@svc/core/contracts'
 import { type Answerer, type Fixture, openUpstream, testHost } from '@svc/testing'
-import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
+import { CHAT_PLUGINS, pluginFolder } from '../../../../../test/support/plugin-folder.ts'
 
-const PLUGINS = [
-  'http',
-  'openai-api',
-  'store-memory',
-  'conversations',
-  'selection',
-  'modes',
-  'models',
-  'model-calls',
-  'chat',
-  'named-models',
-  'provider-local',
-  'provider-openai',
-  'tools-time',
-]
+const PLUGINS = ['http', 'openai-api', ...CHAT_PLUGINS, 'provider-local', 'provider-openai', 'tools-time']
 
 const PROFILES = `profiles:
   default: {}
