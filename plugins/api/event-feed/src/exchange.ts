@@ -1,5 +1,5 @@
 import { type BusEvent, type CallContext, type Events, type Log, withTimeout } from '@svc/core'
-import type { Json, Peers } from '@svc/core/contracts'
+import type { FeedEvent, Json, Peers } from '@svc/core/contracts'
 import { CLOSED, type EventRing, isClosing, type NumberedEvent, OPENED } from './ring.ts'
 
 /** The topic between the workers. */
@@ -81,7 +81,7 @@ export class Exchange implements Disposable {
   }
 
   /** A reader begins: all workers collect events until it is disposed, and some time longer. */
-  reader(): Disposable {
+  #reader(): Disposable {
     this.#readers += 1
     this.#stayAwake()
     if (this.#readers === 1) {
@@ -90,6 +90,12 @@ export class Exchange implements Disposable {
       this.#reminding = setInterval(remind, this.#options.lingerMs / 3).unref()
     }
     return { [Symbol.dispose]: () => this.#readerLeft() }
+  }
+
+  /** While they are read, all workers collect events. */
+  async *collected(events: AsyncIterable<FeedEvent>): AsyncGenerator<FeedEvent, void> {
+    using _reader = this.#reader()
+    yield* events
   }
 
   /** Takes events of another worker, `true` from one with a reader, or the name of one that starts and asks for those so far. */

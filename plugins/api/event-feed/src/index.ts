@@ -1,5 +1,5 @@
 import { abortable, definePlugin, Events, Host, systemContext } from '@svc/core'
-import { EventFeed, type FeedEvent, type FeedQuery, PeerAnswers, Peers, Routes } from '@svc/core/contracts'
+import { EventFeed, type FeedQuery, PeerAnswers, Peers, Routes } from '@svc/core/contracts'
 import { Exchange, TOPIC } from './exchange.ts'
 import { EventRing, EVENTS_CONFIG, type FeedReading } from './ring.ts'
 import { createEventsRoute } from './route.ts'
@@ -39,7 +39,7 @@ export default definePlugin({
     const read = (query: FeedQuery, signal: AbortSignal): FeedReading => {
       // a position that is not valid makes no worker collect events
       const { cursor, events } = ring.read(query, AbortSignal.any([signal, scope.signal]))
-      return { cursor, events: collected(exchange, events) }
+      return { cursor, events: exchange.collected(events) }
     }
     const feed: EventFeed = {
       async *subscribe(query, { signal }) {
@@ -53,11 +53,5 @@ export default definePlugin({
     return feed
   },
 })
-
-/** While they are read, all workers collect events. */
-async function* collected(exchange: Exchange, events: AsyncIterable<FeedEvent>): AsyncGenerator<FeedEvent, void> {
-  using _reader = exchange.reader()
-  yield* events
-}
 
 export type { EventsConfig } from './ring.ts'

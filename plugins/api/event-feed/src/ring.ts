@@ -148,7 +148,7 @@ export class EventRing {
     for (const reader of this.#waiting) reader.wake()
   }
 
-  /** A worker has exited. If its last event is not here, readers are told that events may be lost. */
+  /** A worker has exited. If its last event is not here, readers learn that events may be lost. */
   exited(worker: string): void {
     const from = shortName(worker)
     if (
