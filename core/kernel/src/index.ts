@@ -67,7 +67,7 @@ export { Host, type HostHooks, type HostReport, type HostState, type PluginRepor
 
 // For embedders
 export { type CloseOptions, type RunningHost, startHost } from './host.ts'
-export { type HostOptions, type Plan, planHost } from '../loading/plan.ts'
+export { checkLoaded, type HostOptions, type Plan, planHost } from '../loading/plan.ts'
 export { type ConfigFor, defineConfig } from '../config/sections.ts'
 export {
   type Config,

@@ -52,7 +52,7 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   RUN_UNKNOWN: ({ details }) => notFound('workflow_id', details.value),
   WORKFLOW_UNKNOWN: ({ details }) => notFound('workflow', details.value),
   JOB_UNKNOWN: ({ details }) => notFound('job_id', details.value),
-  JOB_KIND_UNKNOWN: ({ details }) => notFound('kind', details.value),
+  JOB_KIND_UNKNOWN: kindNotFound,
   JOB_STATE: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'job_id', reason: message, ...details }),
   JOB_QUEUE_FULL: unavailable,
   JOB_TOO_LARGE: ({ message, details }) => explained('PAYLOAD_TOO_LARGE', message, details),
@@ -107,6 +107,13 @@ const isCode = (code: string): code is ApiCode => Object.hasOwn(API_CODES, code)
 const notFound = (field: string, value: unknown) => {
   const shown = typeof value === 'string' ? { value: value.slice(0, 200) } : {}
   return explained('INVALID_VALUE', `${field} not found`, { field, ...shown, reason: 'not found' })
+}
+
+function kindNotFound({ details: { value, known, nearest } }: PublicError): Explained {
+  const { record } = notFound('kind', value)
+  const advice = typeof nearest === 'string' ? `: did you mean "${nearest}"?` : ''
+  const similar = typeof nearest === 'string' ? { nearest } : {}
+  return explained('INVALID_VALUE', `${record.error}${advice}`, { ...record.details, ...similar, allowed: known })
 }
 
 const UNAVAILABLE_REASONS: Readonly<Record<string, string>> = {

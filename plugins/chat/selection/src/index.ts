@@ -41,15 +41,27 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
+    const file = createProfileFile({
+      place: profilesPlace(scope.config),
+      profiles,
+      begin: begin.profile,
+      modes,
+      providers,
+      tools,
+    })
     const selection = createSelection({
       profiles,
+      isInFile: async (name, ctx) => {
+        // an unreadable file has no profile
+        const now = await file.read(ctx).catch(() => undefined)
+        return now?.profiles.some(profile => profile.name === name) ?? false
+      },
       session,
       sources: { providers, aliases },
       modes,
       begin,
       switched: reportSwitch(events, scope.log),
     })
-    const place = profilesPlace(scope.config)
-    return { ...selection, ...createProfileFile({ place, profiles, begin: begin.profile, modes, providers, tools }) }
+    return { ...selection, ...file }
   },
 })
