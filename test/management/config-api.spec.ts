@@ -397,7 +397,7 @@ describe('the management API of the configuration', () => {
     const before = await readFile(file, 'utf8')
     for (const [values, message, plugin] of drafts) {
       const found = await server.admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { values })
-      expect(found.ok).to.equal(false)
+      expect(found.ok, JSON.stringify(values)).to.equal(false)
       expect(found.problems[0]).to.include({ plugin }).and.to.have.property('message').match(message)
       const answer = await change(values)
       expect(answer.status, answer.text).to.equal(400)

@@ -302,6 +302,12 @@ describe('conversations over the API, with two workers', function () {
     const lie = await svc('conversations', 'import', file)
     expect([lie.code, lie.err]).to.deep.include(1)
     expect(lie.err).to.include('line 2')
+    const completions = '{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}\n'
+    await writeFile(file, completions)
+    expect((await svc('conversations', 'import', file)).err).to.include('import it with --format chat_completions')
+    await fine('import', file, '--format', 'chat_completions')
+    await writeFile(file, '{"type":"conversation","version":1}\n')
+    expect((await svc('conversations', 'import', file, '--format', 'chat_completions')).err).to.include('--format jsonl')
     await fine('delete', id)
     expect((await svc('conversations', 'show', id)).code).to.equal(1)
     expect((await svc('conversations', 'delete', '--label', 'again')).err).to.include('--yes')

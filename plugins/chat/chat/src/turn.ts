@@ -7,7 +7,7 @@ import {
   type HookCallers,
   type JsonSchema,
   type Log,
-  messageOf,
+  schemaErrorText,
   type SlotView,
   timestamp,
   type StartSpan,
@@ -369,7 +369,7 @@ async function made(json: JsonSchema): Promise<Form> {
     form.check(null, 'first')
     return form
   } catch (error) {
-    throw invalid('response_schema', `is not a valid JSON Schema: ${messageOf(error).slice(0, 200)}`)
+    throw invalid('response_schema', `is not a valid JSON Schema: ${schemaErrorText(error)}`)
   }
 }
 

@@ -11,7 +11,7 @@ import type {
   ToolResultPart,
   TurnDetail,
 } from '@svc/core/contracts'
-import { importInvalid } from './errors.ts'
+import { formatWrong, importInvalid } from './errors.ts'
 import { checkedNames, isMade, messageId, type TurnEntry } from './record.ts'
 
 // Exports: `jsonl` has a line for the conversation and one for each turn; `chat_completions` has one line with all messages, as in a chat
@@ -253,6 +253,7 @@ function readJsonl(text: string): ImportedConversation[] {
   const ids = new Set<string>()
   for (const { at, value } of linesOf(text)) {
     if (value.type === 'conversation') all.push(readConversation(at, value, ids))
+    else if (value.type === undefined && Array.isArray(value.messages)) throw formatWrong(at, 'chat_completions')
     else if (value.type !== 'turn') throw importInvalid(at, 'must have the type conversation or turn')
     else {
       const conversation = all.at(-1)
@@ -428,6 +429,7 @@ interface CompletionMessage {
 function readCompletions(text: string): ImportedConversation[] {
   const all: Reading[] = []
   for (const { at, value } of linesOf(text)) {
+    if (value.type === 'conversation' || value.type === 'turn') throw formatWrong(at, 'jsonl')
     refuse(at, completionLine.check(value))
     const reading: Reading = { turns: [], open: new Map() }
     for (const turn of turnsOf(at, value.messages as unknown as readonly CompletionMessage[])) {
