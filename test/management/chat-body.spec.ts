@@ -101,6 +101,18 @@ describe('the body of a chat request', () => {
     }
   })
 
+  it('says in plain words why a schema of the reply is not valid', async () => {
+    const words = {
+      'response_schema is not a valid JSON Schema: "strange" is not a type; use string, number,': { type: 'strange' },
+      'response_schema is not a valid JSON Schema: required must be array': { type: 'object', required: 'a' },
+      'response_schema is not a valid JSON Schema: the $ref "#/nope" names no schema': { $ref: '#/nope' },
+    }
+    for (const [expected, schema] of Object.entries(words)) {
+      const { error } = (await ask({ response_schema: schema })).body as { error: string }
+      expect(error).to.include(expected)
+    }
+  })
+
   it('takes images and files that are what they say, up to 32 MiB in all', async () => {
     const image = { type: 'image', media_type: 'image/png', data: PNG }
     const file = { type: 'file', media_type: 'application/pdf', data: Buffer.from('%PDF-1.7').toString('base64'), name: 'a.pdf' }

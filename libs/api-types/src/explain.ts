@@ -135,7 +135,9 @@ function unavailable({ code, message, details }: PublicError): Explained {
 /** The operator must change the configuration of the server first. The message can name files, so only the log has it. */
 function notConfigured({ code }: PublicError): Explained {
   const reason =
-    code === 'SECRETS_KEY_MISSING' ? 'the server has no key that encrypts secrets' : 'the key of the secrets is not valid'
+    code === 'SECRETS_KEY_MISSING'
+      ? 'the server has no key that encrypts secrets: set secrets.key_file or SVC_SECRETS_KEY, see the guide "Keep a secret"'
+      : 'the key of the secrets is not valid: correct secrets.key_file or SVC_SECRETS_KEY, see the guide "Keep a secret"'
   return explained('UNAVAILABLE', reason, { reason, retryable: false })
 }
 

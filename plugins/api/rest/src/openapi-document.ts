@@ -48,7 +48,7 @@ function operation(name: string, route: Route, publish: Publish, security: Secur
   const parameters = [
     ...pathParameters(route.path),
     ...queryParameters(route.query, publish),
-    ...(route.conditional ? [IF_MATCH] : []),
+    ...conditions(route),
   ]
   return {
     operationId: name,
@@ -106,6 +106,18 @@ function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[
   }))
 }
 
+const conditions = ({ conditional = false }: Route): Tree[] => {
+  if (conditional === false) return []
+  return conditional === true ? [IF_MATCH] : [{ ...IF_MATCH, required: false }, IF_NONE_MATCH]
+}
+
+const IF_NONE_MATCH: Tree = {
+  name: 'If-None-Match',
+  in: 'header',
+  required: false,
+  description: '* to make a new one, in place of If-Match',
+  schema: { type: 'string', const: '*' },
+}
 const IF_MATCH: Tree = {
   name: 'If-Match',
   in: 'header',
