@@ -59,7 +59,7 @@ import {
   leaving,
   requestId,
   type RequestMetrics,
-  startSpan,
+  receivedSpan, startSpan,
   trace,
 } from './journal.ts'
 import { createAddresses, createListener, createSocket, isLoopback, type HttpListener } from './listener.ts'
@@ -179,6 +179,7 @@ function createApp(parts: AppOptions): Koa<RequestState> {
     startSpan(parts.span),
     createBody(config.body_limit, createBodyMemory(config.body_memory)),
     validation,
+    receivedSpan(parts.span),
     createAnswer({ life, limits, common: parts.common, log }),
   ]
   const app = new Koa<RequestState>()
