@@ -95,7 +95,13 @@ describe('svc jobs and svc schedules', function () {
   it('list the job kinds', async () => {
     const { kinds } = await json<{ kinds: { name: string; [member: string]: unknown }[] }>('jobs', 'kinds')
     const kind = (wanted: string) => kinds.find(({ name }) => name === wanted)
-    expect(kind('demo.echo')).to.include({ is_internal: false, can_start: true, concurrency: null, attempts: 5, timeout_ms: 3_600_000 })
+    expect(kind('demo.echo')).to.include({
+      is_internal: false,
+      can_start: true,
+      concurrency: null,
+      attempts: 5,
+      timeout_ms: 3_600_000,
+    })
     expect(kind('conversations.delete')).to.include({ is_internal: true, can_start: false })
     expect(kind('store.backup')).to.deep.include({ plugin: '@svc/plugin-store-sqlite', concurrency: 1, input: { type: 'null' } })
     expect((await fine('jobs', 'kinds')).out).to.match(/^demo\.fails +\S+ +no limit +admin +Fails$/m)

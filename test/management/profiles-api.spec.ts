@@ -192,7 +192,10 @@ describe('the management API of profiles', () => {
     const body = { max_tokens: 9, tools: ['read_file'], fallback: [{ provider: 'local', model: 'local-small' }] }
     const added = await put('brief', body)
     expect(added.status, added.text).to.equal(200)
-    expect(added.body).to.deep.include({ reload_required: true }).and.to.have.property('hint').match(/POST \/api\/v1\/reload/)
+    expect(added.body)
+      .to.deep.include({ reload_required: true })
+      .and.to.have.property('hint')
+      .match(/POST \/api\/v1\/reload/)
     expect((await put('careful', { temperature: 0.2 })).status).to.equal(200)
     const text = await readFile(file, 'utf8')
     expect(text).to.include('# profiles of a person').and.include('# slow and sure')

@@ -102,7 +102,8 @@ describe('usage', () => {
       // requests are not counted by model, conversation or workflow: null, as 0 would be wrong
       for (const by of ['provider', 'model', 'conversation', 'workflow']) {
         const { rows, total } = await usage(`?by=${by}`)
-        for (const row of [...rows, total]) expect([row.requests, row.errors, row.latency_ms], by).to.deep.equal([null, null, null])
+        for (const row of [...rows, total])
+          expect([row.requests, row.errors, row.latency_ms], by).to.deep.equal([null, null, null])
       }
       expect((await usage('?by=principal')).total.requests).to.be.above(TEN.length)
       const conversations = (await usage('?by=conversation')).rows

@@ -116,7 +116,14 @@ const SCHEMA_TEXTS: readonly (readonly [pattern: RegExp, text: (part: string) =>
     /^type must be JSONType or JSONType\[\]: (.*)$/,
     type => `${JSON.stringify(type)} is not a type; use string, number, integer, boolean, object, array or null`,
   ],
-  [/^(\S+ value must be \[.*\])$/, text => text.replace(' value', '').replaceAll(/[[\]"]/g, '').replaceAll(',', ' or ')],
+  [
+    /^(\S+ value must be \[.*\])$/,
+    text =>
+      text
+        .replace(' value', '')
+        .replaceAll(/[[\]"]/g, '')
+        .replaceAll(',', ' or '),
+  ],
   [/^can't resolve reference (\S+) from id/, ref => `the $ref ${JSON.stringify(ref)} names no schema`],
   [/^(enum) must have non-empty array$/, () => 'enum must have at least one value'],
 ]

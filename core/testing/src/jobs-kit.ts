@@ -567,7 +567,10 @@ const permissions = (opened: Opened): KitCase[] => [
     assert.deepEqual([admins!.concurrency, admins!.input, open!.concurrency, open!.input], [2, input, undefined, undefined])
     assert.ok(!JSON.stringify(kinds).includes('only-its-plugin'))
     const forAdmin = await jobs.kinds(as('root', 'admin'))
-    assert.deepEqual(forAdmin.filter(({ canStart }) => !canStart).map(({ name }) => name), ['c.inner'])
+    assert.deepEqual(
+      forAdmin.filter(({ canStart }) => !canStart).map(({ name }) => name),
+      ['c.inner']
+    )
   }),
   opened('executes a job as the principal that added it', async ({ jobs, addKind }) => {
     const seen: Principal[] = []

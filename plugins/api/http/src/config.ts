@@ -64,7 +64,12 @@ const closed = (properties: Readonly<Record<string, object>>) => ({
 const ORIGIN = '^(\\*|null|[a-z][a-z0-9+.-]*://[^/?#@\\s]+)$'
 /** Shorter times would close the server to its clients, and so to the request that corrects them. */
 const SHORTEST_MS = 100
-const ms = (value: number, description: string, minimum = SHORTEST_MS) => ({ type: 'integer', minimum, default: value, description })
+const ms = (value: number, description: string, minimum = SHORTEST_MS) => ({
+  type: 'integer',
+  minimum,
+  default: value,
+  description,
+})
 /** Smaller limits would refuse requests of the API itself. */
 const [LEAST_BODY, LEAST_HEADERS] = [16_384, 4_096]
 

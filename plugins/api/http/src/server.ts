@@ -59,7 +59,8 @@ import {
   leaving,
   requestId,
   type RequestMetrics,
-  receivedSpan, startSpan,
+  receivedSpan,
+  startSpan,
   trace,
 } from './journal.ts'
 import { createAddresses, createListener, createSocket, isLoopback, type HttpListener } from './listener.ts'

@@ -45,11 +45,7 @@ function described(name: string, route: Route, publish: Publish, security: Secur
 }
 
 function operation(name: string, route: Route, publish: Publish, security: Security): Tree {
-  const parameters = [
-    ...pathParameters(route.path),
-    ...queryParameters(route.query, publish),
-    ...conditions(route),
-  ]
+  const parameters = [...pathParameters(route.path), ...queryParameters(route.query, publish), ...conditions(route)]
   return {
     operationId: name,
     summary: route.summary,

@@ -171,7 +171,9 @@ const usageRoute = ({ store, prices, settle }: RouteOptions): Route => ({
       fieldOf(counts, 'input') + fieldOf(counts, 'output') || fieldOf(counts, 'calls') || fieldOf(counts, 'requests')
     const rows = topOf(sums, MOST_ROWS, weight).map(([name, counts]) => rowWire(by, name, counts))
     const currency = (await prices?.currency(ctx)) ?? 'none'
-    return { body: { by, step, from: isoOf(asked.from), to: isoOf(asked.to), currency, rows, total: rowWire(by, 'total', total) } }
+    return {
+      body: { by, step, from: isoOf(asked.from), to: isoOf(asked.to), currency, rows, total: rowWire(by, 'total', total) },
+    }
   },
 })
 
