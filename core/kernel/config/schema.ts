@@ -1,5 +1,4 @@
 import type { ErrorObject, ValidateFunction } from 'ajv'
-import { messageOf } from '../src/errors.ts'
 import { nearest } from './nearest.ts'
 import { compileSchema, type SchemaOptions, type JsonSchema, precompiledOf, publishSchema } from './validator.ts'
 
@@ -130,7 +129,7 @@ const SCHEMA_TEXTS: readonly (readonly [pattern: RegExp, text: (part: string) =>
 
 /** Why a JSON Schema is not valid, from the error that its first check throws. */
 export function schemaErrorText(error: unknown): string {
-  const [line = ''] = messageOf(error).split('\n')
+  const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
   for (const [pattern, text] of SCHEMA_TEXTS) {
     const found = pattern.exec(line)
     if (found) return text(found[1]!.slice(0, 100))

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
 import { ModelAliases, Modes, Peers, ProfileFile, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
-import { createProfileFile } from './profile-file.ts'
+import { createProfileFile, hasProfile } from './profile-file.ts'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
 import { CHANGED, changeOf, createSelection, openSession, reportSwitch, type ServerSelection } from './selection.ts'
 
@@ -41,21 +41,11 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
-    const file = createProfileFile({
-      place: profilesPlace(scope.config),
-      profiles,
-      begin: begin.profile,
-      modes,
-      providers,
-      tools,
-    })
+    const place = profilesPlace(scope.config)
+    const file = createProfileFile({ place, profiles, begin: begin.profile, modes, providers, tools })
     const selection = createSelection({
       profiles,
-      isInFile: async (name, ctx) => {
-        // an unreadable file has no profile
-        const now = await file.read(ctx).catch(() => undefined)
-        return now?.profiles.some(profile => profile.name === name) ?? false
-      },
+      isInFile: (name, ctx) => hasProfile(file, name, ctx),
       session,
       sources: { providers, aliases },
       modes,

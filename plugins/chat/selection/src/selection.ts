@@ -67,15 +67,8 @@ export function createSelection(parts: SelectionOptions): Selection {
     preferenceOf(profileNow()),
   ]
 
-  function profileOf(name: string): Profile {
-    const there = profiles.byName.get(name)
-    if (!there) throw notAllowed('profile', name, [...profiles.byName.keys()])
-    return there
-  }
-  async function mustBeLoaded(name: string, ctx: CallContext): Promise<void> {
-    if (!profiles.byName.has(name) && (await parts.isInFile(name, ctx))) throw profileWaits(name, [...profiles.byName.keys()])
-    profileOf(name)
-  }
+  const profileOf = (name: string) => loadedProfile(parts, name)
+  const mustBeLoaded = (name: string, ctx: CallContext) => checkLoadedProfile(parts, name, ctx)
   function mustBeMode(mode: string): void {
     if (!modes.has(mode)) throw notAllowed('mode', mode, modes.names())
   }
@@ -130,6 +123,19 @@ export function createSelection(parts: SelectionOptions): Selection {
       return effective(ctx)
     },
   }
+}
+
+function loadedProfile({ profiles }: SelectionOptions, name: string): Profile {
+  const there = profiles.byName.get(name)
+  if (!there) throw notAllowed('profile', name, [...profiles.byName.keys()])
+  return there
+}
+
+/** Throws for a profile that is not loaded, and says if it only waits for a reload. */
+async function checkLoadedProfile(parts: SelectionOptions, name: string, ctx: CallContext): Promise<void> {
+  const { byName } = parts.profiles
+  if (!byName.has(name) && (await parts.isInFile(name, ctx))) throw profileWaits(name, [...byName.keys()])
+  loadedProfile(parts, name)
 }
 
 /** Publishes a switch as a change of the server. */

@@ -56,6 +56,12 @@ const KIND: JsonSchema = {
   }) as object),
   title: 'JobKind',
 }
+const pageLimit: JsonSchema = {
+  type: 'integer',
+  minimum: 1,
+  maximum: MOST_LISTED,
+  description: `Maximum entries of the page; default ${PAGE}.`,
+}
 const timeGiven: JsonSchema = {
   type: 'string',
   format: 'date-time',
@@ -94,12 +100,7 @@ const readRoutes = (jobs: Jobs): Record<string, Route> => ({
         kind: text('Lists only jobs of this kind.'),
         state: words(...STATES),
         group: text('Lists only jobs of this group.'),
-        limit: {
-          type: 'integer',
-          minimum: 1,
-          maximum: MOST_LISTED,
-          description: `Maximum entries of the page; default ${PAGE}.`,
-        },
+        limit: pageLimit,
         cursor: text('The next_cursor of the previous page.'),
       },
       []
@@ -119,14 +120,7 @@ const readRoutes = (jobs: Jobs): Record<string, Route> => ({
       return { body: { jobs: page.jobs.map(jobRecord), next_cursor: page.next ?? null } }
     },
   },
-  job_kinds: {
-    method: 'GET',
-    path: `${PATH}/kinds`,
-    summary: 'List the job kinds with their input',
-    scope: 'read',
-    responses: ok('The kinds by name.', object({ kinds: list(KIND) })),
-    handle: async (_request, ctx) => ({ body: { kinds: (await jobs.kinds(ctx)).map(kindRecord) } }),
-  },
+  job_kinds: kindsRoute(jobs),
   job: {
     method: 'GET',
     path: `${PATH}/:id`,
@@ -150,6 +144,15 @@ const readRoutes = (jobs: Jobs): Record<string, Route> => ({
       return { body: { entries: entries.map(entryRecord) } }
     },
   },
+})
+
+const kindsRoute = (jobs: Jobs): Route => ({
+  method: 'GET',
+  path: `${PATH}/kinds`,
+  summary: 'List the job kinds with their input',
+  scope: 'read',
+  responses: ok('The kinds by name.', object({ kinds: list(KIND) })),
+  handle: async (_request, ctx) => ({ body: { kinds: (await jobs.kinds(ctx)).map(kindRecord) } }),
 })
 
 const changeRoutes = (jobs: Jobs, publish: Publish): Record<string, Route> => ({
