@@ -213,16 +213,17 @@ async function checkDraft({ plan, file, before }: Draft, text: string): Promise<
   // a draft with such keys is not checked further: what they name must not be looked at
   if (refused.length > 0) return only(...refused.slice(0, MOST_PROBLEMS))
   const loaded = await loadedFor(plan)
-  const configured = loaded.filter(({ name }) => !ADDED.has(name))
   const { problems, plannedPlugins } = await checkLoaded(config, loaded, RESERVED)
-  const found = [...problems, ...toolNameProblems(config, { plannedPlugins, loaded: configured })]
+  const isConfigured = ({ name }: { readonly name: string }) => !ADDED.has(name)
+  const configured = { plannedPlugins: plannedPlugins.filter(isConfigured), loaded: loaded.filter(isConfigured) }
+  const found = [...problems, ...toolNameProblems(config, configured)]
   // other sources can hide a wrong value, which would then fail a start without them
   const alone = checkSections(mergeConfig(layersBelow(plan.config, layer)), loaded, RESERVED)
   const known = new Set(found.map(({ message }) => message))
   const hidden = alone.filter(({ message }) => !known.has(message) && !message.endsWith(' is required'))
   return {
     problems: [...found, ...hidden].slice(0, MOST_PROBLEMS),
-    unchecked: uncheckedWords({ plannedPlugins, loaded: configured }, false),
+    unchecked: uncheckedWords(configured, false),
   }
 }
 

@@ -68,7 +68,8 @@ export interface JobKind {
   readonly scope?: string
   /**
    * Makes the kind internal: svc adds a job only for a request with the same value in `internal`, whatever its principal, and
-   * refuses it over HTTP and in schedules. Use a random value, such as `crypto.randomUUID()`, which no other plugin knows.
+   * refuses it over HTTP and in schedules. Use a random value, such as `crypto.randomUUID()`. Only plugins that may read the slot
+   * `job_kinds` can learn it.
    */
   readonly internal?: string
   /**

@@ -526,6 +526,35 @@ const permissions = (opened: Opened): KitCase[] => [
     assert.equal(await add('open', as('anna', 'chat')), undefined)
     assert.equal(await add('open', as('anna', 'read')), 'FORBIDDEN')
   }),
+  opened('executes a job as the principal that added it', async ({ jobs, addKind }) => {
+    const seen: Principal[] = []
+    addKind('whoami', {
+      description: 'A job of the kit',
+      scope: 'chat',
+      async *run(_, { principal }) {
+        seen.push(principal)
+        yield result(null)
+      },
+    })
+    const { id } = await jobs.add({ kind: 'whoami' }, as('anna', 'chat', 'read'))
+    await jobs.settled(id, 5_000, ctx)
+    assert.deepEqual(seen, [{ id: 'anna', scopes: ['chat', 'read'] }])
+  }),
+  opened('hides the jobs of a principal from others', async ({ jobs, addKind }) => {
+    addKind(
+      'own',
+      doing(async () => {}, { scope: 'chat' })
+    )
+    const [anna, ben, admin] = [as('anna', 'chat'), as('ben', 'chat'), as('root', 'admin')]
+    const { id } = await jobs.add({ kind: 'own', due: Date.now() + 3_600_000 }, anna)
+    for (const method of ['get', 'cancel', 'retry'] as const) assert.equal(await errorOf(jobs[method](id, ben)), 'JOB_UNKNOWN')
+    assert.equal(await errorOf(jobs.log(id, 1, ben)), 'JOB_UNKNOWN')
+    assert.deepEqual((await jobs.list({ limit: 10 }, ben)).jobs, [])
+    for (const caller of [anna, admin]) assert.equal((await jobs.list({ limit: 10 }, caller)).jobs[0]?.id, id)
+  }),
+]
+
+const kinds = (opened: Opened): KitCase[] => [
   opened('adds jobs of an internal kind only for a request with its value', async ({ jobs, addKind, plugin }) => {
     addKind(
       'inner',
@@ -572,32 +601,6 @@ const permissions = (opened: Opened): KitCase[] => [
       ['c.inner']
     )
   }),
-  opened('executes a job as the principal that added it', async ({ jobs, addKind }) => {
-    const seen: Principal[] = []
-    addKind('whoami', {
-      description: 'A job of the kit',
-      scope: 'chat',
-      async *run(_, { principal }) {
-        seen.push(principal)
-        yield result(null)
-      },
-    })
-    const { id } = await jobs.add({ kind: 'whoami' }, as('anna', 'chat', 'read'))
-    await jobs.settled(id, 5_000, ctx)
-    assert.deepEqual(seen, [{ id: 'anna', scopes: ['chat', 'read'] }])
-  }),
-  opened('hides the jobs of a principal from others', async ({ jobs, addKind }) => {
-    addKind(
-      'own',
-      doing(async () => {}, { scope: 'chat' })
-    )
-    const [anna, ben, admin] = [as('anna', 'chat'), as('ben', 'chat'), as('root', 'admin')]
-    const { id } = await jobs.add({ kind: 'own', due: Date.now() + 3_600_000 }, anna)
-    for (const method of ['get', 'cancel', 'retry'] as const) assert.equal(await errorOf(jobs[method](id, ben)), 'JOB_UNKNOWN')
-    assert.equal(await errorOf(jobs.log(id, 1, ben)), 'JOB_UNKNOWN')
-    assert.deepEqual((await jobs.list({ limit: 10 }, ben)).jobs, [])
-    for (const caller of [anna, admin]) assert.equal((await jobs.list({ limit: 10 }, caller)).jobs[0]?.id, id)
-  }),
 ]
 
 const checking = (opened: Opened): KitCase[] => [
@@ -638,5 +641,6 @@ const GROUPS = [
   sharing,
   listing,
   permissions,
+  kinds,
   checking,
 ] as const

@@ -128,6 +128,7 @@ const UNAVAILABLE_REASONS: Readonly<Record<string, string>> = {
 
 function unavailable({ code, message, details }: PublicError): Explained {
   const reason = code === 'UNAVAILABLE' ? message : (UNAVAILABLE_REASONS[code] ?? 'the server is stopping')
+  if (details.retryable === false) return explained('UNAVAILABLE', reason, { reason, retryable: false })
   const retryAfter = typeof details.retryAfterMs === 'number' ? Math.ceil(details.retryAfterMs / 1000) : RETRY_SECONDS
   return explained('UNAVAILABLE', reason, { reason, retry_after: retryAfter }, { retryAfter })
 }
