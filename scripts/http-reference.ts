@@ -6,6 +6,7 @@ import { startHost } from '@svc/core'
 import { Http } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { DEFAULTS } from '../cli/src/curated.ts'
+import { serverPlugin } from '../cli/src/server-plugin.ts'
 
 interface Schema {
   readonly $ref?: string
@@ -16,6 +17,9 @@ interface Schema {
   readonly description?: string
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
+  readonly oneOf?: readonly Schema[]
+  readonly anyOf?: readonly Schema[]
+  readonly title?: string
 }
 
 interface Content {
@@ -39,7 +43,10 @@ interface Operation {
   readonly responses: Readonly<Record<string, Content & { readonly $ref?: string; readonly description?: string }>>
 }
 
+type Records = Readonly<Record<string, Schema>>
+
 interface OpenApi {
+  readonly components: { readonly schemas: Records }
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
@@ -51,13 +58,23 @@ server](../guides/secure-a-server.md) explains credentials, [Write a route](../g
 error codes.
 
 Below \`/api/v1\` and \`/tools\`, a query parameter that a route does not know is an error (400 \`INVALID_VALUE\`). The
-error suggests the nearest name.
+error suggests the nearest name. An unknown field of a body is ignored, unless the route says otherwise: the
+header \`X-Ignored-Fields\` of the response lists such fields, with the nearest name.
+
+The tables of responses list the fields of the successful response. \`a.b\` is a field of the object \`a\`, and \`a[].b\` one of
+each item of the list \`a\`. [Records](#records) are objects that several routes return. Every error has the body
+[\`Error\`](#error).
 `
 
 const cell = (text: string) => text.replaceAll(/\s+/g, ' ').replaceAll(/[|<]/g, '\\$&').trim()
 
-function typeOf({ $ref, type, enum: words, const: only, items }: Schema = {}): string {
-  if ($ref) return `\`${$ref.replace(/^.*\//, '')}\``
+const nameIn = (ref: string) => ref.replace(/^.*\//, '')
+const anchorOf = (name: string) => name.toLowerCase().replaceAll(/[^\w-]/g, '')
+
+function typeOf({ $ref, type, enum: words, const: only, items, oneOf, anyOf }: Schema = {}): string {
+  if ($ref) return `[\`${nameIn($ref)}\`](#${anchorOf(nameIn($ref))})`
+  const forms = oneOf ?? anyOf
+  if (forms) return [...new Set(forms.map(form => typeOf(form)))].join(' or ')
   if (only !== undefined) return `\`${JSON.stringify(only)}\``
   if (words) return words.map(word => `\`${String(word)}\``).join(', ')
   return type === 'array' && items ? `list of ${typeOf(items)}` : [type ?? 'any'].flat().join(' or ')
@@ -82,6 +99,57 @@ function inputs({ parameters = [], requestBody }: Operation): string {
   return rows.length === 0 ? '' : `\n| Name | In | Type | Meaning |\n|---|---|---|---|\n${rows.join('')}`
 }
 
+/** How deep objects in objects are listed. */
+const DEEPEST = 3
+
+/** The rows of an object: its fields, and those of objects and lists in it. */
+function fieldRows(schema: Schema, prefix = '', depth = 1): string[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const path = `${prefix}${name}`
+    const isOptional = !(schema.required ?? []).includes(name)
+    const type = `${typeOf(field)}${isOptional ? ', optional' : ''}`
+    const own = `| \`${path}\` | ${type} | ${cell(field.description ?? '')} |\n`
+    const inner = (field.oneOf ?? field.anyOf ?? [field]).find(form => form.properties ?? form.items?.properties)
+    if (inner === undefined || depth === DEEPEST) return [own]
+    const below = inner.properties ? fieldRows(inner, `${path}.`, depth + 1) : fieldRows(inner.items!, `${path}[].`, depth + 1)
+    return [own, ...below]
+  })
+}
+
+const fieldTable = (schema: Schema) => {
+  const rows = fieldRows(schema)
+  return rows.length === 0 ? '' : `\n| Field | Type | Meaning |\n|---|---|---|\n${rows.join('')}`
+}
+
+/** What the successful responses contain. */
+function outputs({ responses }: Operation): string {
+  const parts = Object.entries(responses)
+    .filter(([status]) => /^[23]/.test(status))
+    .map(([status, { description = '', content = {} }]) => {
+      const bodies = Object.entries(content).map(([type, { schema = {} }]) => bodyOf(type, schema))
+      return `\n\`${status}\`: ${cell(description)}${bodies.join('').trimEnd()}\n`
+    })
+  return parts.join('')
+}
+
+function bodyOf(type: string, schema: Schema): string {
+  const what = type === 'application/json' ? 'The body' : type === 'text/event-stream' ? 'The data of each event' : `As ${type}`
+  const table = fieldTable(schema)
+  if (table !== '') return `${type === 'application/json' ? '' : ` ${what}:`}\n${table}`
+  return schema.$ref || schema.oneOf || schema.items || schema.type ? ` ${what}: ${typeOf(schema)}.` : ''
+}
+
+function recordSections(schemas: Records): string {
+  const sections = Object.entries(schemas)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, schema]) => {
+      const about = schema.description === undefined ? '' : `\n${cell(schema.description)}\n`
+      const forms = schema.properties ? fieldTable(schema) : `\n${typeOf(schema)}\n`
+      return `\n### ${name}\n${about}${forms}`
+    })
+  return `\n## Records\n${sections.join('')}`
+}
+
 function statuses({ responses }: Operation): string {
   const all = Object.entries(responses).map(([status, { content = {} }]) => {
     const [type] = Object.keys(content)
@@ -93,15 +161,15 @@ function statuses({ responses }: Operation): string {
 const paragraph = ({ description }: Operation) => (description === undefined ? '' : `\n${description.replaceAll(/\s+/g, ' ')}\n`)
 
 const section = (method: string, path: string, operation: Operation) =>
-  `\n## ${method.toUpperCase()} ${path}\n\n${cell(operation.summary ?? '')}\n${paragraph(operation)}${inputs(operation)}${statuses(operation)}`
+  `\n## ${method.toUpperCase()} ${path}\n\n${cell(operation.summary ?? '')}\n${paragraph(operation)}${inputs(operation)}${outputs(operation)}${statuses(operation)}`
 
 /** The whole page. */
 export async function httpReference(): Promise<string> {
-  const { paths } = await curatedOpenApi<OpenApi>()
+  const { paths, components } = await curatedOpenApi<OpenApi>()
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => section(method, path, operation))
   )
-  return INTRO + operations.join('')
+  return INTRO + operations.join('') + recordSections(components.schemas)
 }
 
 /** `/openapi.json` of the curated build with the tool server, from a server in this process. */
@@ -112,7 +180,8 @@ export async function curatedOpenApi<T>(): Promise<T> {
   process.env.SVC_HOME = home // plugins write their first-start files
   try {
     await using host = await startHost({
-      plugins,
+      // as in a worker of svc serve: without it, the routes of the configuration and of the reload are missing
+      plugins: [...plugins, serverPlugin(home).entry],
       config: { server: { port: 0 }, mcp: { server: { enabled: true } } },
       from: [new URL('../cli/', import.meta.url).href],
       log: { destination: { write() {} } },

@@ -92,6 +92,22 @@ describe('svc jobs and svc schedules', function () {
     await until(id, 'failed')
   })
 
+  it('list the job kinds', async () => {
+    const { kinds } = await json<{ kinds: { name: string; [member: string]: unknown }[] }>('jobs', 'kinds')
+    const kind = (wanted: string) => kinds.find(({ name }) => name === wanted)
+    expect(kind('demo.echo')).to.include({
+      is_internal: false,
+      can_start: true,
+      concurrency: null,
+      attempts: 5,
+      timeout_ms: 3_600_000,
+    })
+    expect(kind('conversations.delete')).to.include({ is_internal: true, can_start: false })
+    expect(kind('store.backup')).to.deep.include({ plugin: '@svc/plugin-store-sqlite', concurrency: 1, input: { type: 'null' } })
+    expect((await fine('jobs', 'kinds')).out).to.match(/^demo\.fails +\S+ +no limit +admin +Fails$/m)
+    expect((await svc('jobs', 'kinds', 'extra')).code).to.equal(2)
+  })
+
   it('cancel a running job', async () => {
     const id = await start('demo.waits')
     await until(id, 'running')
@@ -122,6 +138,9 @@ describe('svc jobs and svc schedules', function () {
     expect(out).to.match(/^(\d{4}-01-01 00:00:00Z\n){5}$/)
     const { schedules } = await json<{ schedules: { name: string }[] }>('schedules', 'list')
     expect(schedules.map(({ name }) => name)).to.not.include('dry')
+    const unknown = await svc('schedules', 'add', 'dry', '--every', '1m', '--kind', 'demo.ecko', '--dry-run')
+    expect(unknown.err).to.match(/^JOB_KIND_UNKNOWN[^]*Did you mean "demo.echo"\?/)
+    expect([unknown.code, unknown.out]).to.deep.equal([1, ''])
   })
 
   it('report mistakes with their position', async () => {

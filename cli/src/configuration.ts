@@ -2,6 +2,7 @@ import { basename, join, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import {
   asSvcError,
+  checkLoaded,
   checkSections,
   codeOf,
   type Config,
@@ -24,6 +25,7 @@ import {
 import { configFilesIn } from '@svc/core/config'
 import type {
   ConfigChange,
+  ConfigCheck,
   ConfigDraft,
   ConfigProblem,
   ConfigSource,
@@ -32,6 +34,7 @@ import type {
   Json,
 } from '@svc/core/contracts'
 import { changeYaml, patchedText, readVersioned, type VersionedText } from '@svc/runtime/home-files'
+import { toolNameProblems, uncheckedWords } from './config-problems.ts'
 import { DEFAULTS } from './curated.ts'
 import { configLocked, draftInvalid, keyLocal, keyReserved, tooManyKeys } from './errors.ts'
 import { localReason, ownersIn, secretReason } from './local-keys.ts'
@@ -54,8 +57,10 @@ const NEW_FILE = '# The configuration of svc in its home. See docs/reference/con
 export function createConfiguration({ home, plan }: ConfigurationOptions): Configuration {
   const file = join(resolve(home), FILE)
   const hide = (text: string) => withoutPaths(text, home)
-  const problemsOf = async (before: ConfigTree, text: string): Promise<ConfigProblem[]> =>
-    (await draftProblems({ plan: plan(), file, before }, text)).map(problem => publicProblem(problem, hide))
+  const checked = async (before: ConfigTree, text: string): Promise<ConfigCheck> => {
+    const { problems, unchecked } = await checkDraft({ plan: plan(), file, before }, text)
+    return { problems: problems.map(problem => publicProblem(problem, hide)), unchecked: unchecked.map(hide) }
+  }
   return {
     async read() {
       const { value, version } = await readFile(file)
@@ -65,19 +70,21 @@ export function createConfiguration({ home, plan }: ConfigurationOptions): Confi
     async check(draft) {
       const { value, text } = await readFile(file)
       try {
-        return await problemsOf(value, 'text' in draft ? draft.text : await withValues(text, draft.values))
+        return await checked(value, 'text' in draft ? draft.text : await withValues(text, draft.values))
       } catch (error) {
-        return [publicProblem(asSvcError(error, 'CONFIG_INVALID'), hide)]
+        return { problems: [publicProblem(asSvcError(error, 'CONFIG_INVALID'), hide)], unchecked: ALL_UNCHECKED }
       }
     },
     async change(values, ifVersion) {
       const locked = lockedReason(home)
       if (locked !== undefined) throw configLocked(locked)
       let changed: ConfigChange['changed'] = []
+      let unchecked: readonly string[] = []
       const accept = async (before: string, after: string) => {
         const former = await treeOf(before)
-        const problems = await problemsOf(former, after)
-        if (problems.length > 0) throw draftInvalid(problems)
+        const found = await checked(former, after)
+        if (found.problems.length > 0) throw draftInvalid(found.problems)
+        unchecked = found.unchecked
         changed = changesBetween(former, await treeOf(after), home)
       }
       try {
@@ -88,7 +95,7 @@ export function createConfiguration({ home, plan }: ConfigurationOptions): Confi
       const { version } = await changeYaml(file, { ifVersion, values, first: NEW_FILE, accept }).catch((error: unknown) => {
         throw rejection(error, hide)
       })
-      return { version, changed }
+      return { version, changed, unchecked }
     },
   }
 }
@@ -173,18 +180,29 @@ interface Draft {
 
 const MOST_PROBLEMS = 50
 
-/** All problems of a text in place of the file of the home. Keys that clients cannot change come first. */
-async function draftProblems({ plan, file, before }: Draft, text: string): Promise<SvcError[]> {
+/** What `svc serve` adds to the plugins of the configuration. It has no manifest, and adds no tools. */
+const ADDED: ReadonlySet<string> = new Set(['server-control', 'workers', 'protected-paths'])
+
+interface CheckedDraft {
+  readonly problems: readonly SvcError[]
+  readonly unchecked: readonly string[]
+}
+
+const ALL_UNCHECKED = ['everything else: the first problems prevent a further look']
+const only = (...problems: readonly SvcError[]): CheckedDraft => ({ problems, unchecked: ALL_UNCHECKED })
+
+/** Checks a text in place of the file of the home. Keys that clients cannot change come first. */
+async function checkDraft({ plan, file, before }: Draft, text: string): Promise<CheckedDraft> {
   let read: Layer
   try {
     read = await readConfigText(FILE, text)
   } catch (error) {
-    return [asSvcError(error, 'CONFIG_UNREADABLE')]
+    return only(asSvcError(error, 'CONFIG_UNREADABLE'))
   }
   const tree = read.value
   const reserved = reservedName(tree)
-  if (reserved) return [keyReserved(reserved)]
-  if (isLarge(tree)) return [tooManyKeys(MOST_KEYS)]
+  if (reserved) return only(keyReserved(reserved))
+  if (isLarge(tree)) return only(tooManyKeys(MOST_KEYS))
   const layer: Layer = { ...read, file }
   const config = mergeConfig(layersWith(plan.config, layer))
   const owners = ownersIn(plan, DEFAULTS)
@@ -193,14 +211,20 @@ async function draftProblems({ plan, file, before }: Draft, text: string): Promi
     return reason === undefined ? [] : [keyLocal(keys, reason, config.where(keys))]
   })
   // a draft with such keys is not checked further: what they name must not be looked at
-  if (refused.length > 0) return refused.slice(0, MOST_PROBLEMS)
+  if (refused.length > 0) return only(...refused.slice(0, MOST_PROBLEMS))
   const loaded = await loadedFor(plan)
-  const found = checkSections(config, loaded, RESERVED)
+  const { problems, plannedPlugins } = await checkLoaded(config, loaded, RESERVED)
+  const isConfigured = ({ name }: { readonly name: string }) => !ADDED.has(name)
+  const configured = { plannedPlugins: plannedPlugins.filter(isConfigured), loaded: loaded.filter(isConfigured) }
+  const found = [...problems, ...toolNameProblems(config, configured)]
   // other sources can hide a wrong value, which would then fail a start without them
   const alone = checkSections(mergeConfig(layersBelow(plan.config, layer)), loaded, RESERVED)
   const known = new Set(found.map(({ message }) => message))
   const hidden = alone.filter(({ message }) => !known.has(message) && !message.endsWith(' is required'))
-  return [...found, ...hidden].slice(0, MOST_PROBLEMS)
+  return {
+    problems: [...found, ...hidden].slice(0, MOST_PROBLEMS),
+    unchecked: uncheckedWords(configured, false),
+  }
 }
 
 /** The other sources, and this layer where the file of the home belongs. */

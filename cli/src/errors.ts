@@ -228,3 +228,13 @@ export const configLocked = (reason: string): SvcError =>
   })
 
 export const notStartedYet = (): SvcError => svcError('UNAVAILABLE', 'the server is starting')
+
+/** The same error as at a start. */
+export function toolUnknownInSet(plugin: string, name: string, where: string, known: readonly string[]): SvcError {
+  const near = nearest(name, known)
+  return svcError(
+    'MCP_TOOL_UNKNOWN',
+    `the tool server publishes "${name}", but no plugin declares this tool${near === undefined ? '' : `: did you mean "${near}"?`}`,
+    { plugin, where, details: { tools: [name] }, hint: 'Correct or remove the name; `svc tools list --local` lists all tools' }
+  )
+}

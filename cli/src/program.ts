@@ -4,6 +4,7 @@ export { findSettings, sourceNames, sourcesOf } from './settings.ts'
 export { callerFolder, dottedFromCaller, fromCaller } from './argv.ts'
 export { abortOnInterrupt, endUnchanged, INTERRUPTED, interruption } from './interrupt.ts'
 // Hosts: inside the command, a trial start, a server
+export { isToolServer, toolNameProblems, uncheckedWords } from './config-problems.ts'
 export { hostOptions } from './host-options.ts'
 export { startInnerHost } from './inner-host.ts'
 export { startProblems } from './try-start.ts'

@@ -14,26 +14,26 @@ describe('svc config show', () => {
   const it = sideBySide()
   it('shows the value in effect and its source: default, file and line, variable, flag', async () => {
     await using workspace = await makeWorkspace()
-    await workspace.write('svc.config.yaml', 'server:\n  port: 1\n  host: 127.0.0.2\n  body_limit: 5\n')
+    await workspace.write('svc.config.yaml', 'server:\n  port: 1\n  host: 127.0.0.2\n  body_limit: 50000\n')
     const env = { SVC_SERVER__PORT: '2', SVC_SERVER__HOST: '127.0.0.3' }
     const { out, code } = await workspace.svc(['config', 'show', '--json', '--port', '3'], { env })
     expect(code).to.equal(0)
     expect(rowOf(out, 'server.port')).to.include({ value: 3, source: 'flags' })
     expect(rowOf(out, 'server.host')).to.include({ value: '127.0.0.3', source: 'environment SVC_SERVER__HOST' })
-    expect(rowOf(out, 'server.body_limit')).to.include({ value: 5, source: 'svc.config.yaml:4' })
+    expect(rowOf(out, 'server.body_limit')).to.include({ value: 50_000, source: 'svc.config.yaml:4' })
     expect(rowOf(out, 'server.shutdown_timeout')).to.include({ value: 30, source: 'default' })
   })
 
   it('takes the file of the home where the project says nothing, and --config in place of the project', async () => {
     await using workspace = await makeWorkspace()
-    await workspace.write('../home/svc.config.yaml', 'server:\n  port: 1\n  body_limit: 7\n')
+    await workspace.write('../home/svc.config.yaml', 'server:\n  port: 1\n  body_limit: 70000\n')
     await workspace.write('svc.config.json', '{ "server": { "port": 2 } }')
     await workspace.write('other.yaml', 'server:\n  port: 4\n')
     expect(rowOf((await workspace.svc(['config', 'show', '--json'])).out, 'server.body_limit')?.source).to.equal(
       `${workspace.home}/svc.config.yaml:3`
     )
     const usual = (await workspace.svc(['config', 'show', '--json'])).out
-    expect([rowOf(usual, 'server.port')?.value, rowOf(usual, 'server.body_limit')?.value]).to.deep.equal([2, 7])
+    expect([rowOf(usual, 'server.port')?.value, rowOf(usual, 'server.body_limit')?.value]).to.deep.equal([2, 70_000])
     const other = (await workspace.svc(['config', 'show', '--json', '--config', 'other.yaml'])).out
     expect(rowOf(other, 'server.port')).to.include({ value: 4, source: 'other.yaml:2' })
   })

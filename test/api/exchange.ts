@@ -220,6 +220,7 @@ const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
 /** GET routes of the management API with the scope `read`. */
 const MANAGED_READ = [
   '/api/v1/jobs',
+  '/api/v1/jobs/kinds',
   '/api/v1/jobs/j',
   '/api/v1/jobs/j/log',
   '/api/v1/schedules',

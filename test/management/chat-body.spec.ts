@@ -64,6 +64,17 @@ describe('the body of a chat request', () => {
     }
   })
 
+  it('lists the fields that it ignores in a header, with the nearest name', async () => {
+    for (const path of [CHAT, `${CHAT}/stream`]) {
+      const answer = await ask({ temprature: 0.1, 'x\r\ny': 1, zzz: null, profile: 'short' }, chatter, path)
+      expect(answer.status, answer.text).to.equal(200)
+      expect(answer.headers['x-ignored-fields']).to.equal('temprature;nearest=temperature, x%0D%0Ay, zzz')
+    }
+    const many = await ask(Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`${at}-${'ä'.repeat(300)}`, 1])))
+    expect(String(many.headers['x-ignored-fields']).split(', ')).to.have.length(20)
+    expect((await ask({})).headers['x-ignored-fields']).to.equal(undefined)
+  })
+
   it('takes a mode that allows no more than that of the server; others only from an administrator', async () => {
     expect((await reply({ mode: 'review' })).response).to.contain('hello')
     for (const path of [CHAT, `${CHAT}/stream`]) {
@@ -87,6 +98,18 @@ describe('the body of a chat request', () => {
     for (const schema of [{ type: 'strange' }, { $ref: 'https://a.example/schema' }, 'x', null]) {
       const answer = await ask({ response_schema: schema })
       expect([answer.status, fieldOf(answer)], JSON.stringify(schema)).to.deep.equal([400, 'response_schema'])
+    }
+  })
+
+  it('says in plain words why a schema of the reply is not valid', async () => {
+    const words = {
+      'response_schema is not a valid JSON Schema: "strange" is not a type; use string, number,': { type: 'strange' },
+      'response_schema is not a valid JSON Schema: required must be array': { type: 'object', required: 'a' },
+      'response_schema is not a valid JSON Schema: the $ref "#/nope" names no schema': { $ref: '#/nope' },
+    }
+    for (const [expected, schema] of Object.entries(words)) {
+      const { error } = (await ask({ response_schema: schema })).body as { error: string }
+      expect(error).to.include(expected)
     }
   })
 

@@ -44,6 +44,7 @@ interface Problem {
 interface Checked {
   readonly ok: boolean
   readonly problems: readonly Problem[]
+  readonly unchecked: readonly string[]
 }
 
 // biome-ignore-start lint/suspicious/noTemplateCurlyInString: the syntax of references to secrets
@@ -371,7 +372,9 @@ describe('the management API of the configuration', () => {
   it('checks a good draft with line and hint for a bad one', async () => {
     const { admin } = server
     const text = await readFile(file, 'utf8')
-    expect(await admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { text })).to.deep.equal({ ok: true, problems: [] })
+    const good = await admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { text })
+    expect([good.ok, good.problems]).to.deep.equal([true, []])
+    expect(good.unchecked.join('\n')).to.include('what the').and.include('plugins check when they start')
     const bad = text.replace('body_limit: 2000000', 'body_limt: 2000000')
     const { problems } = await admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { text: bad })
     expect(problems[0]).to.deep.include({ code: 'CONFIG_UNKNOWN_KEY', path: 'server.body_limt', where: 'svc.config.yaml:4' })
@@ -379,6 +382,29 @@ describe('the management API of the configuration', () => {
     // a provider whose plugin no entry uses yet
     const values = { providers: { claude: { type: 'anthropic', max_retries: 'x' } } }
     expect((await admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { values })).ok).to.equal(false)
+  })
+
+  it('lets the plugins check a draft, and saves none that they refuse', async () => {
+    const drafts: [object, RegExp, string][] = [
+      [{ schedules: { entries: { bad: { cron: '0 25 * * *', kind: 'x' } } } }, /invalid hour "25"/, '@svc/plugin-schedules'],
+      [{ schedules: { time_zone: 'Europe/Berln' } }, /time_zone/, '@svc/plugin-schedules'],
+      [{ server: { body_limit: 1 } }, /body_limit must be >= 16384/, '@svc/plugin-http'],
+      [{ rest: { chat_body_limit: 1 } }, /chat_body_limit must be >= 16384/, '@svc/plugin-rest'],
+      [{ server: { request_timeout_ms: 1 } }, /request_timeout_ms must be >= 100/, '@svc/plugin-http'],
+      [{ server: { header_limit: 1024 } }, /header_limit must be >= 4096/, '@svc/plugin-http'],
+      [{ mcp: { server: { enabled: true, tools: ['time_noww'] } } }, /no plugin declares this tool/, '@svc/plugin-mcp-server'],
+    ]
+    const before = await readFile(file, 'utf8')
+    for (const [values, message, plugin] of drafts) {
+      const found = await server.admin.expect<Checked>(200, 'POST', `${CONFIG}/check`, { values })
+      expect(found.ok, JSON.stringify(values)).to.equal(false)
+      expect(found.problems[0]).to.include({ plugin }).and.to.have.property('message').match(message)
+      const answer = await change(values)
+      expect(answer.status, answer.text).to.equal(400)
+      const { details } = answer.body as { details: { problems: Problem[] } }
+      expect(details.problems[0]!.message).to.match(message)
+    }
+    expect(await readFile(file, 'utf8')).to.equal(before)
   })
 
   it('changes keys, keeps comments, and is in force after the reload, which cuts no request', async () => {
@@ -393,7 +419,9 @@ describe('the management API of the configuration', () => {
       changed,
       reload_required: isRequired,
       version: next,
-    } = answer.body as { changed: object[]; reload_required: boolean; version: string }
+      hint,
+    } = answer.body as { changed: object[]; reload_required: boolean; version: string; hint: string }
+    expect(hint).to.include('POST /api/v1/reload')
     expect(changed).to.deep.include({ key: 'server.body_limit', before: 2_000_000, after: 1_500_000 })
     expect([isRequired, answer.headers.etag]).to.deep.equal([true, `"${next}"`])
     const text = await readFile(file, 'utf8')
@@ -467,12 +495,11 @@ describe('the management API of the configuration', () => {
     const text = await readFile(file, 'utf8')
     await writeFile(file, `${text}nothing: { here: 1 }\n`)
     try {
-      const { reloaded, problems } = await server.admin.expect<{ reloaded: boolean; problems: Problem[] }>(
-        200,
-        'POST',
-        '/api/v1/reload'
-      )
-      expect([reloaded, problems[0]!.code]).to.deep.equal([false, 'CONFIG_UNKNOWN_KEY'])
+      const answer = await server.admin.refused(409, 'CONFLICT', 'POST', '/api/v1/reload')
+      const { error, details } = answer.body as { error: string; details: { reason: string; problems: Problem[] } }
+      expect(error).to.match(/^the new workers failed to start, so the old ones keep serving: /)
+      const { problems } = details
+      expect(problems[0]!.code).to.equal('CONFIG_UNKNOWN_KEY')
       expect(problems[0]!.where).to.match(/^(<svc home>\/)?svc\.config\.yaml:\d+$/)
       expect(JSON.stringify(problems)).to.not.include(home)
       for (let at = 0; at < 4; at++) expect((await server.admin.send('GET', '/health')).status).to.equal(200)

@@ -241,6 +241,9 @@ describe('conversations over the API, with two workers', function () {
     expect(messages[0]!.content).to.equal('root')
     const { job_id: job } = await ann.fine<{ job_id: string }>('POST', `${PATH}/delete`, { label: 'tree' })
     expect(await ann.settled(job)).to.deep.equal({ state: 'completed', result: { deleted: 999 } })
+    const { entries } = await ann.fine<{ entries: readonly { message: string }[] }>('GET', `/api/v1/jobs/${job}/log`)
+    expect(entries[0]!.message).to.match(/^deleting conversations of .+, with the label tree$/)
+    expect(entries.at(-1)!.message).to.equal('999 conversations deleted')
     expect(await ann.all('label=tree')).to.deep.equal([])
   })
 
@@ -299,6 +302,12 @@ describe('conversations over the API, with two workers', function () {
     const lie = await svc('conversations', 'import', file)
     expect([lie.code, lie.err]).to.deep.include(1)
     expect(lie.err).to.include('line 2')
+    const completions = '{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}\n'
+    await writeFile(file, completions)
+    expect((await svc('conversations', 'import', file)).err).to.include('import it with --format chat_completions')
+    await fine('import', file, '--format', 'chat_completions')
+    await writeFile(file, '{"type":"conversation","version":1}\n')
+    expect((await svc('conversations', 'import', file, '--format', 'chat_completions')).err).to.include('--format jsonl')
     await fine('delete', id)
     expect((await svc('conversations', 'show', id)).code).to.equal(1)
     expect((await svc('conversations', 'delete', '--label', 'again')).err).to.include('--yes')

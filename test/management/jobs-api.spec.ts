@@ -99,6 +99,52 @@ describe('the management API of jobs', () => {
     expect(failed.error).to.deep.include({ code: 'JOB_FAILED' })
   })
 
+  it('lists the kinds with their input, and which the caller can start', async () => {
+    type Kinds = { kinds: readonly { name: string; [member: string]: unknown }[] }
+    const { kinds } = (await tenTimes(server.admin, `${JOBS}/kinds`)) as Kinds
+    expect(kinds.find(({ name }) => name === 'manual.echo')).to.deep.include({
+      description: 'Says its input',
+      is_internal: false,
+      can_start: true,
+      concurrency: null,
+      scope: null,
+      input: { type: 'object', properties: { say: { type: 'string' } }, required: ['say'], additionalProperties: false },
+    })
+    expect(kinds.find(({ name }) => name === 'webhooks.deliver')).to.include({
+      plugin: '@svc/plugin-webhooks',
+      is_internal: true,
+      can_start: false,
+    })
+    const seen = await server.reader.expect<Kinds>(200, 'GET', `${JOBS}/kinds`)
+    expect(seen.kinds.filter(({ can_start: can }) => can)).to.deep.equal([])
+  })
+
+  it('refuses the internal kinds to everybody, also in schedules', async () => {
+    const inputs = {
+      'conversations.delete': { owner: '*' },
+      'openai-api.response': { response: 'a' },
+      'webhooks.deliver': null,
+    }
+    for (const [kind, input] of Object.entries(inputs)) {
+      const { body: added } = await server.admin.refused(403, 'FORBIDDEN', 'POST', JOBS, { kind, input })
+      expect((added as { error: string }).error).to.match(/is internal: only the plugin @svc\/plugin-\S+ adds its jobs/)
+      const schedule = { name: 'inner', every_ms: 3_600_000, job: { kind, input } }
+      await server.admin.refused(403, 'FORBIDDEN', 'POST', '/api/v1/schedules', schedule)
+      await server.admin.refused(403, 'FORBIDDEN', 'POST', '/api/v1/schedules/preview', { every_ms: 1_000, job: { kind, input } })
+    }
+    // the value of the kind is no field of a request
+    await server.admin.refused(400, 'INVALID_VALUE', 'POST', JOBS, { kind: 'webhooks.deliver', internal: 'x' })
+  })
+
+  it('names the nearest kind for an unknown one, and those that the caller can start', async () => {
+    const answer = await server.admin.refused(404, 'INVALID_VALUE', 'POST', JOBS, { kind: 'manual.ehco' })
+    const { error, details } = answer.body as { error: string; details: { allowed: readonly string[] } }
+    expect(error).to.equal('kind not found: did you mean "manual.echo"?')
+    expect(details).to.deep.include({ field: 'kind', value: 'manual.ehco', nearest: 'manual.echo', reason: 'not found' })
+    expect(details.allowed).to.include.members(['manual.echo', 'manual.fail', 'store.backup'])
+    expect(details.allowed).to.not.include('webhooks.deliver')
+  })
+
   it('shows the same from every worker, page by page', async () => {
     for (let at = 0; at < 3; at++) await ended((await add({ kind: 'manual.echo', input: { say: String(at) } })).id)
     const all = ((await tenTimes(server.admin, `${JOBS}?limit=200&state=completed`)) as Page).jobs
@@ -131,7 +177,7 @@ describe('the management API of jobs', () => {
 
   it('requires the scopes', async () => {
     const { reader, unfit } = server
-    for (const path of [JOBS, `${JOBS}/j`, `${JOBS}/j/log`]) await unfit.refused(403, 'FORBIDDEN', 'GET', path)
+    for (const path of [JOBS, `${JOBS}/kinds`, `${JOBS}/j`, `${JOBS}/j/log`]) await unfit.refused(403, 'FORBIDDEN', 'GET', path)
     await reader.refused(403, 'FORBIDDEN', 'POST', JOBS, { kind: 'manual.echo' })
     for (const what of ['cancel', 'retry']) await reader.refused(403, 'FORBIDDEN', 'POST', `${JOBS}/j/${what}`)
   })
@@ -145,6 +191,7 @@ describe('the management API of jobs', () => {
     'a limit of zero': [400, 'INVALID_VALUE', 'GET', `${JOBS}?limit=0`],
     'a limit beyond the maximum': [400, 'INVALID_VALUE', 'GET', `${JOBS}?limit=201`],
     'a state that is none': [400, 'INVALID_VALUE', 'GET', `${JOBS}?state=lost`],
+    'a parameter of the kinds': [400, 'INVALID_VALUE', 'GET', `${JOBS}/kinds?name=a`],
     'a parameter that is none': [400, 'INVALID_VALUE', 'GET', `${JOBS}?owner=anna`],
     'a cursor that is none': [400, 'INVALID_VALUE', 'GET', `${JOBS}?cursor=x`],
     'a log limit beyond the maximum': [400, 'INVALID_VALUE', 'GET', `${JOBS}/j/log?limit=1001`],

@@ -152,7 +152,7 @@ describe('MCP servers over HTTP', function () {
     await using _managed = managed
     const added = await admin.send('POST', SERVERS, { name: 'one', url: `${hostile.url}?key=abc123` })
     expect(added.status, added.text).to.equal(201)
-    expect(added.body).to.deep.equal({ server: 'one', applied: true, problems: [] })
+    expect(added.body).to.deep.equal({ server: 'one', applied: true, problems: [], hint: null })
     expect(outcomeOf(await admin.send('POST', SERVERS, { name: 'one', url: hostile.url }))).to.include({ status: 400 })
     await untilState(reader, 'one', ({ state }) => state === 'connected' || state === 'degraded')
     const tested = eventsOf(await admin.send('POST', `${SERVERS}/one/test`, { tool: 'echo', arguments: { text: 'x' } }))

@@ -174,7 +174,11 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
     expect(made.hash).to.match(/^[0-9a-f]{64}$/)
     expect(await readLock(home)).to.deep.include({ plugins: [] })
     expect(existsSync(join(home, 'plugins', 'staging'))).to.equal(false)
-    const { result } = await apply(made)
+    const { id, result } = await apply(made)
+    const { entries } = (await send('GET', `/api/v1/jobs/${id}/log`)).body as { entries: readonly { message: string }[] }
+    const messages = entries.map(({ message }) => message)
+    expect([messages[0], messages.at(-1)]).to.deep.equal([`applying the plan: install ${TIDES}`, 'applied the plan'])
+    expect(messages.length).to.be.above(2)
     expect(result).to.deep.include({
       hash: made.hash,
       reloaded: 1,
@@ -379,8 +383,10 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
     for (const as of ['reader', 'other']) {
       expect((await send('POST', `${PLUGINS}/plans`, { body, as })).status).to.equal(403)
       expect((await send('POST', `${PLUGINS}/plans/${made.hash}/apply`, { as })).status).to.equal(403)
-      const job = { kind: 'plugins.apply', input: { hash: made.hash } }
-      expect((await send('POST', '/api/v1/jobs', { body: job, as })).status).to.equal(403)
     }
+    // the kind is internal: not even an administrator can start it
+    const job = { kind: 'plugins.apply', input: { hash: made.hash } }
+    for (const as of ['reader', 'other', 'root'])
+      expect((await send('POST', '/api/v1/jobs', { body: job, as })).status).to.equal(403)
   })
 })

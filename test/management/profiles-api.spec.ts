@@ -192,7 +192,10 @@ describe('the management API of profiles', () => {
     const body = { max_tokens: 9, tools: ['read_file'], fallback: [{ provider: 'local', model: 'local-small' }] }
     const added = await put('brief', body)
     expect(added.status, added.text).to.equal(200)
-    expect(added.body).to.deep.include({ reload_required: true })
+    expect(added.body)
+      .to.deep.include({ reload_required: true })
+      .and.to.have.property('hint')
+      .match(/POST \/api\/v1\/reload/)
     expect((await put('careful', { temperature: 0.2 })).status).to.equal(200)
     const text = await readFile(file, 'utf8')
     expect(text).to.include('# profiles of a person').and.include('# slow and sure')
@@ -204,6 +207,15 @@ describe('the management API of profiles', () => {
     const running = async () =>
       (await admin.expect<{ profiles: { name: string }[] }>(200, 'GET', PROFILES)).profiles.map(({ name }) => name)
     expect(await running()).to.not.include('brief')
+    for (const [path, request] of [
+      ['/api/v1/profile/switch', { profile: 'brief' }],
+      ['/api/v1/chat', { message: 'hi', profile: 'brief' }],
+    ] as const) {
+      const answer = await admin.refused(400, 'INVALID_VALUE', 'POST', path, request)
+      expect((answer.body as { error: string }).error).to.include('waits for the next reload (svc reload')
+    }
+    const unknown = await admin.refused(400, 'INVALID_VALUE', 'POST', '/api/v1/profile/switch', { profile: 'nowhere' })
+    expect((unknown.body as { error: string }).error).to.equal('there is no profile "nowhere"')
     expect(await admin.expect<object>(200, 'POST', '/api/v1/reload')).to.include({ reloaded: true })
     for (let at = 0; at < 4; at++) expect(await running()).to.include('brief')
     expect((await read()).is_pending).to.equal(false)

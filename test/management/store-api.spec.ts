@@ -52,6 +52,14 @@ describe('the management API of the store', () => {
     const { state, result, progress } = await ended(job.id)
     expect(state).to.equal('completed')
     expect(progress!.progress).to.equal(progress!.total)
+    const { entries } = await server.admin.expect<{ entries: readonly { message: string }[] }>(
+      200,
+      'GET',
+      `/api/v1/jobs/${job.id}/log`
+    )
+    expect(entries.map(({ message }) => message).join('\n')).to.match(
+      /^copying \d+ bytes to \S+\.db\nchecked \S+\.db: \d+ bytes, \d+ records/
+    )
     const files = await readdir(join(home, 'backups'))
     expect(files).to.deep.equal([result!.name])
     // it is a store that the command line accepts

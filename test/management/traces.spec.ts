@@ -142,6 +142,10 @@ describe('traces', () => {
         const turn = one(spans, 'invoke_agent')
         expect(turn.parent_span_id).to.equal(request.span_id)
         expect(turn.attributes).to.include({ 'gen_ai.conversation.id': reply.conversation_id })
+        // the first request of a worker loads the parser of bodies, and a turn waits for the disk
+        expect(one(spans, 'receive request')).to.include({ parent_span_id: request.span_id, plugin: '@svc/plugin-http' })
+        expect(one(spans, 'receive request').start_time_unix_nano).to.equal(request.start_time_unix_nano)
+        expect(one(spans, 'store turn')).to.include({ parent_span_id: turn.span_id, plugin: '@svc/plugin-chat' })
         const [first, second] = named(spans, 'chat local-1')
         expect(first!.attributes).to.deep.include({ 'gen_ai.response.finish_reasons': ['tool_calls'], 'svc.model.round': 1 })
         expect(second!.attributes).to.deep.include({ 'gen_ai.response.finish_reasons': ['stop'], 'svc.model.round': 2 })

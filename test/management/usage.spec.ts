@@ -16,8 +16,9 @@ const TEN = Array.from({ length: 10 }, (_, at) => at)
 
 interface Row {
   readonly name: string
-  readonly requests: number
-  readonly errors: number
+  readonly requests: number | null
+  readonly errors: number | null
+  readonly latency_ms: number | null
   readonly calls: number
   readonly failures: number
   readonly input_tokens: number
@@ -98,6 +99,13 @@ describe('usage', () => {
         ).to.be.closeTo(cost, 2 ** -18)
         expect(total.cost, by).to.be.closeTo(cost, 2 ** -18)
       }
+      // requests are not counted by model, conversation or workflow: null, as 0 would be wrong
+      for (const by of ['provider', 'model', 'conversation', 'workflow']) {
+        const { rows, total } = await usage(`?by=${by}`)
+        for (const row of [...rows, total])
+          expect([row.requests, row.errors, row.latency_ms], by).to.deep.equal([null, null, null])
+      }
+      expect((await usage('?by=principal')).total.requests).to.be.above(TEN.length)
       const conversations = (await usage('?by=conversation')).rows
       for (const { conversation_id: id, tokens_used: used } of replies)
         expect(conversations.find(({ name }) => name === id)).to.include({

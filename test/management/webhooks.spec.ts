@@ -321,8 +321,11 @@ describe('webhooks', () => {
     inNewHome(async home => {
       await configure(home)
       await using service = await startService({ home })
-      const { status, body } = await fresh(service.url).post(HOOKS, { url: 'https://hooks.example/' })
+      const { status, body, headers } = await fresh(service.url).post(HOOKS, { url: 'https://hooks.example/' })
       expect(status).to.equal(503)
       expect((body as { error: string }).error).to.match(/secrets\.key_file/)
+      // only a person can help, so clients must not try again
+      expect((body as { details: object }).details).to.include({ retryable: false })
+      expect(headers).to.not.have.property('retry-after')
     }))
 })

@@ -88,13 +88,62 @@ function unknownKey(keys: string[], error: ErrorObject, params: Record<string, u
   }
 }
 
+const counted = (count: unknown, one: string, many: string) => `${String(count)} ${count === 1 ? one : many}`
+const ITEMS = ['item', 'items'] as const
+const CHARACTERS = ['character', 'characters'] as const
+const KEYS = ['key', 'keys'] as const
+
+/** Plain words for keywords whose texts of ajv are not. */
+const PLAIN: Readonly<Record<string, (params: Record<string, unknown>) => string>> = {
+  minItems: ({ limit }) => `must have at least ${counted(limit, ...ITEMS)}`,
+  maxItems: ({ limit }) => `must have at most ${counted(limit, ...ITEMS)}`,
+  minLength: ({ limit }) => (limit === 1 ? 'must not be empty' : `must have at least ${counted(limit, ...CHARACTERS)}`),
+  maxLength: ({ limit }) => `must have at most ${counted(limit, ...CHARACTERS)}`,
+  minProperties: ({ limit }) => `must have at least ${counted(limit, ...KEYS)}`,
+  maxProperties: ({ limit }) => `must have at most ${counted(limit, ...KEYS)}`,
+  multipleOf: ({ multipleOf }) => `must be a multiple of ${String(multipleOf)}`,
+  anyOf: () => 'must have one of the allowed forms',
+  oneOf: () => 'must have exactly one of the allowed forms',
+  propertyNames: ({ propertyName }) => `must not have the key ${JSON.stringify(propertyName)}`,
+  contains: ({ minContains }) => `must have at least ${counted(minContains, ...ITEMS)} of the required form`,
+  'false schema': () => 'must not be set',
+}
+
+/** The texts of ajv for schemas that are no JSON Schema, and plain ones. */
+const SCHEMA_TEXTS: readonly (readonly [pattern: RegExp, text: (part: string) => string])[] = [
+  [
+    /^type must be JSONType or JSONType\[\]: (.*)$/,
+    type => `${JSON.stringify(type)} is not a type; use string, number, integer, boolean, object, array or null`,
+  ],
+  [
+    /^(\S+ value must be \[.*\])$/,
+    text =>
+      text
+        .replace(' value', '')
+        .replaceAll(/[[\]"]/g, '')
+        .replaceAll(',', ' or '),
+  ],
+  [/^can't resolve reference (\S+) from id/, ref => `the $ref ${JSON.stringify(ref)} names no schema`],
+  [/^(enum) must have non-empty array$/, () => 'enum must have at least one value'],
+]
+
+/** Why a JSON Schema is not valid, from the error that its first check throws. */
+export function schemaErrorText(error: unknown): string {
+  const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+  for (const [pattern, text] of SCHEMA_TEXTS) {
+    const found = pattern.exec(line)
+    if (found) return text(found[1]!.slice(0, 100))
+  }
+  return line.slice(0, 200)
+}
+
 function expectation(error: ErrorObject, params: Record<string, unknown>): string {
   if (error.keyword === 'enum')
     return `must be one of ${(params.allowedValues as unknown[]).map(v => JSON.stringify(v)).join(', ')}`
   if (error.keyword === 'const') return `must be ${JSON.stringify(params.allowedValue)}`
   if (error.keyword === 'pattern') return String(error.parentSchema?.patternHint ?? `must match ${String(params.pattern)}`)
   if (error.keyword === 'type') return `must be ${[params.type].flat().join(' or ')}`
-  return error.message ?? 'is invalid'
+  return PLAIN[error.keyword]?.(params) ?? error.message ?? 'is invalid'
 }
 
 /** Describes the kind of a value, and a short value itself: `text "abc"`, `list`, `null`. */

@@ -136,9 +136,9 @@ export interface Route {
   readonly untraced?: boolean
   /**
    * The route changes a version of a thing: the client names it in `If-Match`, and the route answers PRECONDITION_FAILED for another
-   * one. The OpenAPI document then has the header and the status 412.
+   * one. The OpenAPI document then has the header and the status 412. `or-new`: it also makes new things, with `If-None-Match: *`.
    */
-  readonly conditional?: boolean
+  readonly conditional?: boolean | 'or-new'
   readonly query?: JsonSchema
   readonly body?: JsonSchema
   /**

@@ -67,6 +67,12 @@ export interface JobKind {
    */
   readonly scope?: string
   /**
+   * Makes the kind internal: svc adds a job only for a request with the same value in `internal`, whatever its principal, and
+   * refuses it over HTTP and in schedules. Use a random value, such as `crypto.randomUUID()`. Only plugins that may read the slot
+   * `job_kinds` can learn it.
+   */
+  readonly internal?: string
+  /**
    * Executes a job once. It fails by throwing; with `details.retryable` false there is no further attempt. When the signal
    * aborts (cancelled, time limit, lost lease, shutdown), it must end within `jobs.grace_s`. `ctx.principal` is the one that added the job.
    */
@@ -92,6 +98,28 @@ export interface JobRequest {
   readonly key?: string
   /** The tick that starts the job. */
   readonly schedule?: JobSchedule
+  /** For an internal kind: the value of `JobKind.internal`. */
+  readonly internal?: string
+}
+
+/** A job kind as callers see it. */
+export interface JobKindRecord {
+  readonly name: string
+  readonly description: string
+  /** The package of the plugin that adds it. */
+  readonly plugin: string
+  /** Absent: no limit. */
+  readonly concurrency?: number
+  readonly timeoutMs: number
+  readonly attempts: number
+  /** Whether only its plugin adds its jobs. */
+  readonly isInternal: boolean
+  /** Whether this caller can add jobs, or schedules, of the kind. */
+  readonly canStart: boolean
+  /** The scope, beside `admin`, with which callers can add its jobs. */
+  readonly scope?: string
+  /** JSON Schema of the input. */
+  readonly input?: JsonSchema
 }
 
 /** State of a job. Times are Unix milliseconds. */
@@ -157,7 +185,7 @@ export interface PreparedJob {
 /**
  * Background jobs, kept in the store: executed at least once, by one worker at a time, with fenced results. A principal sees
  * only its own jobs; the scope `admin` sees all. Errors: JOB_UNKNOWN (also for jobs of others), JOB_KIND_UNKNOWN, FORBIDDEN (this
- * principal cannot add jobs of this kind), JOB_TOO_LARGE (`details: {size, limit}` in characters of JSON), JOB_QUEUE_FULL, JOB_STATE (a cancel
+ * principal cannot add jobs of this kind, or the kind is internal), JOB_TOO_LARGE (`details: {size, limit}` in characters of JSON), JOB_QUEUE_FULL, JOB_STATE (a cancel
  * or retry in the wrong state, `details: {state}`), INVALID_VALUE (`details: {field, reason}`).
  */
 export interface Jobs {
@@ -168,6 +196,8 @@ export interface Jobs {
    * Without it, a worker finds the job within a second.
    */
   prepare(request: JobRequest, ctx: CallContext): Promise<PreparedJob>
+  /** The job kinds of all plugins, by name. */
+  kinds(ctx: CallContext): Promise<readonly JobKindRecord[]>
   /** Makes the workers of this process look for due jobs. */
   wake(ctx: CallContext): Promise<void>
   get(id: string, ctx: CallContext): Promise<JobDetail>
@@ -191,6 +221,7 @@ export const Jobs = defineService<Jobs>('jobs', {
   methods: {
     add: 'call',
     prepare: 'call',
+    kinds: 'call',
     wake: 'call',
     get: 'call',
     list: 'call',

@@ -97,7 +97,7 @@ export interface Schedules {
   /** Checks the timing of a schedule, and returns its next `count` (1 to 100) ticks after `from`, in Unix milliseconds. */
   preview(
     spec: ScheduleSpec,
-    range: { readonly from: number; readonly count: number },
+    range: { readonly from: number; readonly count: number; readonly checksJob?: boolean },
     ctx: CallContext
   ): Promise<readonly number[]>
 }

@@ -78,11 +78,20 @@ export interface ConfigFile {
  */
 export type ConfigDraft = { readonly values: { readonly [key: string]: Json | undefined } } | { readonly text: string }
 
+/** What was found in a draft. */
+export interface ConfigCheck {
+  readonly problems: readonly ConfigProblem[]
+  /** What was not checked, in words. */
+  readonly unchecked: readonly string[]
+}
+
 /** The configuration file after a change. */
 export interface ConfigChange {
   readonly version: string
   /** The changed keys with dots, and their values; null for none. A secret is `(secret)`. */
   readonly changed: readonly { readonly key: string; readonly before: Json; readonly after: Json }[]
+  /** What was not checked before the change, in words. */
+  readonly unchecked: readonly string[]
 }
 
 /**
@@ -95,8 +104,11 @@ export interface Configuration {
   read(ctx: CallContext): Promise<ConfigState>
   /** The JSON Schema (draft 07) of everything that the loaded plugins accept. */
   schema(ctx: CallContext): Promise<JsonSchema>
-  /** All problems of a draft together with the other sources. Executes and imports nothing of it, and stores nothing. */
-  check(draft: ConfigDraft, ctx: CallContext): Promise<readonly ConfigProblem[]>
+  /**
+   * All problems of a draft together with the other sources, as `svc config check` finds them: plugins check it, too. Executes and
+   * imports nothing of it, and stores nothing.
+   */
+  check(draft: ConfigDraft, ctx: CallContext): Promise<ConfigCheck>
   /**
    * Changes keys of the file if it has no problems then. Comments and other keys stay. `ifVersion`: the expected version. It takes
    * effect with the next reload.

@@ -135,6 +135,18 @@ export async function planHost(options: HostOptions): Promise<Plan> {
   }
 }
 
+/** Checks a configuration as `planHost` does, the `check` of each plugin included, for plugins that are already loaded. */
+export async function checkLoaded(
+  config: Config,
+  loaded: readonly { readonly name: string; readonly plugin: Plugin }[],
+  reserved?: readonly ReservedSection[]
+): Promise<{ readonly plannedPlugins: readonly PlannedPlugin[]; readonly problems: readonly SvcError[] }> {
+  const cut = splitSections(config, loaded, reserved)
+  const plannedPlugins = await checkAll(cut, { running: false })
+  const problems = [...config.problems, ...cut.problems, ...cut.unowned, ...plannedPlugins.flatMap(planned => planned.problems)]
+  return { plannedPlugins, problems }
+}
+
 /** Runs the `check` of each plugin. */
 const checkAll = ({ plannedPlugins, kernel }: Sections, context: CheckContext): Promise<PlannedPlugin[]> =>
   Promise.all(

@@ -38,7 +38,7 @@ export {
   traceHeaders,
 } from './token.ts'
 export { type BusEvent, defineTopic, type EventFilter, Events, type Topic } from './events.ts'
-export { type SchemaProblem, pathOf, type Schema, SECRET, schema, show } from '../config/schema.ts'
+export { type SchemaProblem, pathOf, type Schema, SECRET, schema, schemaErrorText, show } from '../config/schema.ts'
 export type { JsonSchema } from '../config/validator.ts'
 export { redactData, redactError, redactText, registerSecret } from '../config/redaction.ts'
 export { maskArguments, SECRET_NAME } from '../config/redaction.ts'
@@ -67,7 +67,7 @@ export { Host, type HostHooks, type HostReport, type HostState, type PluginRepor
 
 // For embedders
 export { type CloseOptions, type RunningHost, startHost } from './host.ts'
-export { type HostOptions, type Plan, planHost } from '../loading/plan.ts'
+export { checkLoaded, type HostOptions, type Plan, planHost } from '../loading/plan.ts'
 export { type ConfigFor, defineConfig } from '../config/sections.ts'
 export {
   type Config,

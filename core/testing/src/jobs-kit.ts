@@ -554,6 +554,55 @@ const permissions = (opened: Opened): KitCase[] => [
   }),
 ]
 
+const kinds = (opened: Opened): KitCase[] => [
+  opened('adds jobs of an internal kind only for a request with its value', async ({ jobs, addKind, plugin }) => {
+    addKind(
+      'inner',
+      doing(async () => {}, { internal: 'only-its-plugin', scope: 'chat' })
+    )
+    const due = Date.now() + 3_600_000
+    const add = (internal: string | undefined, caller: typeof ctx) =>
+      errorOf(jobs.add({ kind: 'inner', due, ...(internal === undefined ? {} : { internal }) }, caller))
+    for (const caller of [as('root', 'admin'), as('system', '*'), as('anna', 'chat'), as(`plugin:${plugin}`)])
+      for (const value of [undefined, '', 'a guess']) assert.equal(await add(value, caller), 'FORBIDDEN')
+    assert.equal(await add('only-its-plugin', as('anna', 'chat')), undefined)
+  }),
+  opened('lists the kinds, and which of them the caller can start', async ({ jobs, addKind, plugin }) => {
+    const input = { type: 'object', properties: { n: { type: 'integer' } } }
+    addKind(
+      'b.admins',
+      doing(async () => {}, { concurrency: 2, input })
+    )
+    addKind(
+      'a.open',
+      doing(async () => {}, { scope: 'chat', timeoutMs: 1_000, attempts: 7 })
+    )
+    addKind(
+      'c.inner',
+      doing(async () => {}, { internal: 'only-its-plugin', scope: 'chat' })
+    )
+    const kinds = await jobs.kinds(as('anna', 'chat'))
+    const shown = kinds.filter(({ name }) => /^[abc]\./.test(name))
+    assert.deepEqual(
+      shown.map(({ name, canStart, isInternal }) => [name, canStart, isInternal]),
+      [
+        ['a.open', true, false],
+        ['b.admins', false, false],
+        ['c.inner', false, true],
+      ]
+    )
+    const [open, admins] = shown
+    assert.deepEqual([open!.plugin, open!.scope, open!.timeoutMs, open!.attempts], [plugin, 'chat', 1_000, 7])
+    assert.deepEqual([admins!.concurrency, admins!.input, open!.concurrency, open!.input], [2, input, undefined, undefined])
+    assert.ok(!JSON.stringify(kinds).includes('only-its-plugin'))
+    const forAdmin = await jobs.kinds(as('root', 'admin'))
+    assert.deepEqual(
+      forAdmin.filter(({ canStart }) => !canStart).map(({ name }) => name),
+      ['c.inner']
+    )
+  }),
+]
+
 const checking = (opened: Opened): KitCase[] => [
   opened('checks the kind and the input of a job before it adds it', async ({ jobs, addKind }) => {
     const input = { type: 'object', required: ['n'], properties: { n: { type: 'integer' }, d: { type: 'string', default: 'x' } } }
@@ -567,7 +616,10 @@ const checking = (opened: Opened): KitCase[] => [
       )
     )
     const failed = async (request: JobRequest) => (await outcome(jobs.add(request, ctx))).error as Error & { details: object }
-    assert.equal(codeOf(await failed({ kind: 'typo' })), 'JOB_KIND_UNKNOWN')
+    const unknown = (await failed({ kind: 'typde' })) as Error & { details: object; hint?: string }
+    assert.equal(codeOf(unknown), 'JOB_KIND_UNKNOWN')
+    assert.match(String(unknown.hint), /typed/)
+    assert.ok((unknown.details as { known?: string[] }).known?.includes('typed'))
     const problem = await failed({ kind: 'typed', input: { n: 'one' } })
     assert.equal(codeOf(problem), 'INVALID_VALUE')
     assert.equal((problem.details as { field?: string }).field, 'input.n')
@@ -589,5 +641,6 @@ const GROUPS = [
   sharing,
   listing,
   permissions,
+  kinds,
   checking,
 ] as const

@@ -52,7 +52,7 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   RUN_UNKNOWN: ({ details }) => notFound('workflow_id', details.value),
   WORKFLOW_UNKNOWN: ({ details }) => notFound('workflow', details.value),
   JOB_UNKNOWN: ({ details }) => notFound('job_id', details.value),
-  JOB_KIND_UNKNOWN: ({ details }) => notFound('kind', details.value),
+  JOB_KIND_UNKNOWN: kindNotFound,
   JOB_STATE: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'job_id', reason: message, ...details }),
   JOB_QUEUE_FULL: unavailable,
   JOB_TOO_LARGE: ({ message, details }) => explained('PAYLOAD_TOO_LARGE', message, details),
@@ -109,6 +109,13 @@ const notFound = (field: string, value: unknown) => {
   return explained('INVALID_VALUE', `${field} not found`, { field, ...shown, reason: 'not found' })
 }
 
+function kindNotFound({ details: { value, known, nearest } }: PublicError): Explained {
+  const { record } = notFound('kind', value)
+  const advice = typeof nearest === 'string' ? `: did you mean "${nearest}"?` : ''
+  const similar = typeof nearest === 'string' ? { nearest } : {}
+  return explained('INVALID_VALUE', `${record.error}${advice}`, { ...record.details, ...similar, allowed: known })
+}
+
 const UNAVAILABLE_REASONS: Readonly<Record<string, string>> = {
   CONVERSATION_BUSY: 'the conversation is busy with another turn',
   LEASE_BUSY: 'another request has it',
@@ -121,6 +128,7 @@ const UNAVAILABLE_REASONS: Readonly<Record<string, string>> = {
 
 function unavailable({ code, message, details }: PublicError): Explained {
   const reason = code === 'UNAVAILABLE' ? message : (UNAVAILABLE_REASONS[code] ?? 'the server is stopping')
+  if (details.retryable === false) return explained('UNAVAILABLE', reason, { reason, retryable: false })
   const retryAfter = typeof details.retryAfterMs === 'number' ? Math.ceil(details.retryAfterMs / 1000) : RETRY_SECONDS
   return explained('UNAVAILABLE', reason, { reason, retry_after: retryAfter }, { retryAfter })
 }
@@ -128,7 +136,9 @@ function unavailable({ code, message, details }: PublicError): Explained {
 /** The operator must change the configuration of the server first. The message can name files, so only the log has it. */
 function notConfigured({ code }: PublicError): Explained {
   const reason =
-    code === 'SECRETS_KEY_MISSING' ? 'the server has no key that encrypts secrets' : 'the key of the secrets is not valid'
+    code === 'SECRETS_KEY_MISSING'
+      ? 'the server has no key that encrypts secrets: set secrets.key_file or SVC_SECRETS_KEY, see the guide "Keep a secret"'
+      : 'the key of the secrets is not valid: correct secrets.key_file or SVC_SECRETS_KEY, see the guide "Keep a secret"'
   return explained('UNAVAILABLE', reason, { reason, retryable: false })
 }
 

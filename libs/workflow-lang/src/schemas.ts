@@ -1,4 +1,4 @@
-import { type SchemaProblem, isTree, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
+import { type SchemaProblem, isTree, type JsonSchema, nearest, schema, schemaErrorText } from '@svc/core'
 import { LRUCache } from 'lru-cache'
 import { regExp } from './patterns.ts'
 
@@ -110,7 +110,7 @@ function problemsIn(json: unknown): ValueProblem[] {
     schema(json as JsonSchema, { regExp }).check(Symbol.for('nothing'))
     return []
   } catch (error) {
-    return [{ keys: [], message: `is not a valid JSON Schema: ${messageOf(error).split('\n')[0]}` }]
+    return [{ keys: [], message: `is not a valid JSON Schema: ${schemaErrorText(error)}` }]
   }
 }
 

@@ -19,7 +19,7 @@ export const INVALID_DEFINITIONS: readonly (readonly [string, string, ...(string
     '2 desciption: is not a known key | did you mean "description"?',
   ],
   ['no nodes', 'name: sample\n', '1 nodes: is required'],
-  ['a graph without a node', 'name: sample\nnodes: {}\n', /^2 nodes: must NOT have fewer than 1 properties/],
+  ['a graph without a node', 'name: sample\nnodes: {}\n', /^2 nodes: must have at least 1 key/],
   ['a name that is none', 'name: Sample!\nnodes: { a: { type: give, value: 1 } }', /^1 name: must be at most 64 lower-case/],
   [
     'the name of another file',

@@ -6,6 +6,9 @@ import { changesImpossible, forClients, isLasting, planChanged, plainText, planU
 /** The job kind that applies plans. */
 export const APPLY = 'plugins.apply'
 
+/** Only this plugin adds these jobs: it checks the plan again first. */
+const INTERNAL = crypto.randomUUID()
+
 const COLLECTION = 'plugin_plans'
 export const SPACE: Space = { name: 'plugin_plans', version: 1, collections: { [COLLECTION]: {}, plugin_sets: {} } }
 
@@ -16,6 +19,8 @@ const BUSY_TRIES = 30
 
 /** Plans and applies changes on this machine: `src/commands/change/on-server.ts`, which needs the command line. */
 type ChangeOnServer = typeof import('./commands/change/on-server.ts')
+
+type Report = (message: string) => void
 
 interface PlanRecord {
   readonly change: PluginChange
@@ -96,7 +101,8 @@ function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
       if (record.job !== undefined) return jobs.get(record.job, ctx)
       await checked(record, ctx)
       // a plan that was made again has the same hash, but another job
-      const job = await jobs.add({ kind: APPLY, input: { hash }, key: `${hash}.${record.plan.created_at}` }, ctx)
+      const key = `${hash}.${record.plan.created_at}`
+      const job = await jobs.add({ kind: APPLY, input: { hash }, key, internal: INTERNAL }, ctx)
       const applied: PlanRecord = { ...record, expiresAt: Date.now() + APPLIED_MS, job: job.id }
       await store
         .batch([{ op: 'put', collection: COLLECTION, key: hash, value: applied as unknown as Json, ifVersion: version }], {}, ctx)
@@ -120,15 +126,22 @@ const createKind = (recordOf: (hash: string, ctx: CallContext) => Promise<PlanRe
     required: ['hash'],
     additionalProperties: false,
   },
+  internal: INTERNAL,
   concurrency: 1,
   timeoutMs: 15 * 60_000,
   attempts: 3,
   async *run(task, ctx) {
     const { hash } = task.input as { readonly hash: string }
     const { applyOnServer } = await onServer()
-    const apply = async (report: (message: string) => void) =>
-      applyOnServer(await recordOf(hash, ctx), { signal: ctx.signal, report })
-    yield* reported(report => applyPatiently(() => apply(report), ctx))
+    const apply = async (report: Report) => {
+      const record = await recordOf(hash, ctx)
+      const { action, name, version } = record.change
+      report(`applying the plan: ${action} ${name}${version === undefined ? '' : `@${version}`}`)
+      const result = await applyOnServer(record, { signal: ctx.signal, report })
+      report('applied the plan')
+      return result
+    }
+    yield* reported(report => applyPatiently(() => apply(report), report, ctx))
   },
 })
 
@@ -157,13 +170,14 @@ async function makeRoom(store: Store, ctx: CallContext): Promise<void> {
 }
 
 /** Another command can hold the plugins for some seconds. Other errors end the job, except those that pass. */
-async function applyPatiently(apply: () => Promise<Json>, { signal }: CallContext): Promise<Json> {
+async function applyPatiently(apply: () => Promise<Json>, report: Report, { signal }: CallContext): Promise<Json> {
   for (let left = BUSY_TRIES; ; left--) {
     try {
       return await apply()
     } catch (error) {
       signal.throwIfAborted()
       if (codeOf(error) !== 'PLUGIN_SET_BUSY' || left === 0) throw asFailure(error)
+      if (left === BUSY_TRIES) report('another command changes the plugins; waiting until it ends')
       await setTimeout(1000, undefined, { signal })
     }
   }
@@ -178,8 +192,8 @@ function asFailure(error: unknown): unknown {
   })
 }
 
-/** The steps of a work as progress, then its result. */
-async function* reported(work: (report: (message: string) => void) => Promise<Json>): AsyncGenerator<JobStep, void> {
+/** The steps of a work as progress and log, then its result. */
+async function* reported(work: (report: Report) => Promise<Json>): AsyncGenerator<JobStep, void> {
   const steps: string[] = []
   let ring = Promise.withResolvers<void>()
   const done = work(message => {
@@ -192,7 +206,10 @@ async function* reported(work: (report: (message: string) => void) => Promise<Js
     () => void (isOver = true)
   )
   for (let at = 0; ; ) {
-    for (; at < steps.length; at++) yield { type: 'progress', progress: at + 1, message: steps[at]! }
+    for (; at < steps.length; at++) {
+      yield { type: 'progress', progress: at + 1, message: steps[at]! }
+      yield { type: 'log', level: 'info', message: steps[at]! }
+    }
     if (isOver) break
     await Promise.race([ring.promise, ended])
     ring = Promise.withResolvers<void>()

@@ -37,6 +37,10 @@ export const problemRecord = ({ message, path, line, column, hint }: WorkflowPro
   hint: hint ?? null,
 })
 
+/** What to do after a change that waits for a reload. */
+export const RELOAD_HINT = 'Reload the server to use the change: POST /api/v1/reload, or run `svc reload`'
+export const HINT: JsonSchema = { ...(nullable('string') as object), description: 'What to do next.' }
+
 /** The response of a change that names a version which is not the present one. */
 export const STALE = {
   '412': {

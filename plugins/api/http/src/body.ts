@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import { parse as parseForm } from 'node:querystring'
-import { createStepBatcher, type SchemaProblem, type JsonSchema, messageOf, schema } from '@svc/core'
+import { createStepBatcher, isTree, type SchemaProblem, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type bodyParser from 'koa-bodyparser'
@@ -280,10 +280,29 @@ function checkOf(json: JsonSchema | undefined, isIsolated: boolean): SchemaCheck
     problems: isIsolated ? isolatedProblems(json) : ownProblems(json),
     required,
     acceptsNothing: acceptsNothing(json),
+    isOpen: isOpen(json),
     typed: new Map(typed.map(([name, { type }]) => [name, type!])),
     known: new Set(Object.keys(properties)),
   }
 }
+
+/** Whether an object may have properties that the schema does not name, and none of them has a meaning. */
+function isOpen(json: JsonSchema): boolean {
+  if (typeof json !== 'object' || !isTree(json.properties)) return false
+  return !OTHER_NAMES.some(word => Object.hasOwn(json, word))
+}
+
+/** Keywords that give a meaning to, or refuse, properties beside `properties`. */
+const OTHER_NAMES = [
+  '$ref',
+  'additionalProperties',
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'if',
+  'patternProperties',
+  'unevaluatedProperties',
+] as const
 
 function ownProblems(json: JsonSchema): SchemaCheck['problems'] {
   const own = schema(json, { problems: 'first' })
@@ -314,7 +333,32 @@ export const validation: Middleware = async (ctx, next) => {
   if (queryCheck) await queryCheck // a promise only for isolated plugins
   const bodyCheck = body && validate(body, ctx.request.body as Fields)
   if (bodyCheck) await bodyCheck
+  if (body?.isOpen && ctx.path.startsWith(OWN_API)) reportIgnored(ctx, body.known)
   return next()
+}
+
+/** Below it, clients write bodies for svc. Bodies of `/v1` are those of other APIs, whose further fields are no mistakes. */
+const OWN_API = '/api/v1/'
+const [IGNORED, MOST_IGNORED, LONGEST_FIELD] = ['X-Ignored-Fields', 20, 100]
+
+/**
+ * Lists the fields of the body that the route does not know: they are ignored, so that clients of a later version work here. Each
+ * is percent-encoded, with the nearest known one: `temprature;nearest=temperature`.
+ */
+function reportIgnored(ctx: Context, known: ReadonlySet<string>): void {
+  const ignored: string[] = []
+  for (const name in ctx.request.body as Fields) {
+    if (known.has(name)) continue
+    ignored.push(name.slice(0, LONGEST_FIELD).toWellFormed())
+    if (ignored.length === MOST_IGNORED) break
+  }
+  if (ignored.length === 0) return
+  const names = [...known]
+  const shown = ignored.map(name => {
+    const near = nearest(name, names)
+    return `${encodeURIComponent(name)}${near === undefined ? '' : `;nearest=${near}`}`
+  })
+  ctx.set(IGNORED, shown.join(', '))
 }
 
 function validate(check: SchemaCheck, fields: Fields): void | Promise<void> {

@@ -62,7 +62,16 @@ const closed = (properties: Readonly<Record<string, object>>) => ({
   properties,
 })
 const ORIGIN = '^(\\*|null|[a-z][a-z0-9+.-]*://[^/?#@\\s]+)$'
-const ms = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
+/** Shorter times would close the server to its clients, and so to the request that corrects them. */
+const SHORTEST_MS = 100
+const ms = (value: number, description: string, minimum = SHORTEST_MS) => ({
+  type: 'integer',
+  minimum,
+  default: value,
+  description,
+})
+/** Smaller limits would refuse requests of the API itself. */
+const [LEAST_BODY, LEAST_HEADERS] = [16_384, 4_096]
 
 export const serverConfig = schema<ServerConfig>({
   type: 'object',
@@ -82,19 +91,19 @@ export const serverConfig = schema<ServerConfig>({
       default: 30,
       description: 'Seconds that the server waits for running requests when it stops.',
     },
-    body_limit: { type: 'integer', minimum: 1, default: 1_048_576, description: 'Maximum bytes of a request body.' },
+    body_limit: count(LEAST_BODY, 1_048_576, 'Maximum bytes of a request body.'),
     body_memory: {
       type: 'integer',
       minimum: 65_536,
       description:
         'Maximum bytes of memory that the bodies of all open requests of a worker take, estimated from their size and content; further large bodies get 503. Default: a third of the heap limit.',
     },
-    heartbeat_ms: ms(15_000, 'Milliseconds between the heartbeat comments of an event stream.'),
+    heartbeat_ms: ms(15_000, 'Milliseconds between the heartbeat comments of an event stream.', 10),
     stall_timeout_ms: ms(60_000, 'Milliseconds after which the server disconnects a client that reads nothing.'),
     headers_timeout_ms: ms(20_000, 'Milliseconds in which the headers of a request must arrive.'),
     request_timeout_ms: ms(60_000, 'Milliseconds in which a whole request, including its body, must arrive.'),
     keep_alive_ms: ms(5_000, 'Milliseconds that the server keeps an idle connection open.'),
-    header_limit: count(1024, 16_384, 'Maximum bytes of the request line and headers.'),
+    header_limit: count(LEAST_HEADERS, 16_384, 'Maximum bytes of the request line and headers.'),
     max_connections: count(1, 10_000, 'Maximum open connections of a worker; the worker closes further connections at once.'),
     max_requests_per_principal: count(
       1,

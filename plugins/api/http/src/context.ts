@@ -25,6 +25,8 @@ export interface SchemaCheck {
   readonly required: readonly string[]
   /** True if the schema certainly accepts an empty object, which then needs no check. */
   readonly acceptsNothing: boolean
+  /** True if further properties are allowed, and have no meaning. */
+  readonly isOpen: boolean
   /** Query parameters that are numbers or booleans. */
   readonly typed: ReadonlyMap<string, string>
   /** Names in the schema. Others are ignored, unless the schema forbids them. */

@@ -15,6 +15,7 @@ const EXPOSED = [
   'Retry-After',
   'Retry-After-Ms',
   'X-Should-Retry',
+  'X-Ignored-Fields',
   'X-Svc-Dropped',
   'Request-Id',
   'Allow',

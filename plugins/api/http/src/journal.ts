@@ -99,6 +99,22 @@ export const startSpan =
     return next()
   }
 
+/** A request that is received faster makes no span of it. */
+const RECEIVED_MS = 1
+
+/**
+ * Makes a span of what happened before the route runs: authentication, limits, reading and checking the body. The first requests of
+ * a worker load the code for it.
+ */
+export const receivedSpan =
+  (span: StartSpan): Middleware =>
+  (ctx, next) => {
+    const { span: request, began } = ctx.state
+    if (request?.isRecording && performance.now() - began >= RECEIVED_MS)
+      span('receive request', request.ctx, { startedAt: began }).end()
+    return next()
+  }
+
 /** Calls `close` once when the request ends. A pipelined request has no socket until its turn comes, so it also ends with its connection. */
 function whenClosed(ctx: Context, close: (ctx: Context) => void) {
   const { req, res } = ctx

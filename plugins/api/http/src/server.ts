@@ -59,6 +59,7 @@ import {
   leaving,
   requestId,
   type RequestMetrics,
+  receivedSpan,
   startSpan,
   trace,
 } from './journal.ts'
@@ -179,6 +180,7 @@ function createApp(parts: AppOptions): Koa<RequestState> {
     startSpan(parts.span),
     createBody(config.body_limit, createBodyMemory(config.body_memory)),
     validation,
+    receivedSpan(parts.span),
     createAnswer({ life, limits, common: parts.common, log }),
   ]
   const app = new Koa<RequestState>()

@@ -177,7 +177,7 @@ describe('authentication', () => {
     const lines: string[] = []
     const silent: AuthScheme = { headers: ['x-api-key'], challenge: 'Silent', authenticate: () => new Promise(() => {}) }
     const log = { destination: { write: (line: string) => void lines.push(line) } }
-    const auth = { enabled: true, timeout_ms: 50 }
+    const auth = { enabled: true, timeout_ms: 100 }
     await using fresh = await serve({ who, free }, { auth }, log, gifts({ key: schemes.key!, silent }))
     const { status, body, text } = await call(`${fresh.url}/who`, { headers: key('all') })
     expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])

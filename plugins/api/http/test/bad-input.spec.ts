@@ -6,7 +6,7 @@ describe('bad input in a body', () => {
   let served: Awaited<ReturnType<typeof serve>>
   let url = ''
   before(async () => {
-    served = await serve({ say }, { body_limit: 2_000 })
+    served = await serve({ say }, { body_limit: 16_384 })
     url = served.url
   })
   after(() => served.host.close())
@@ -80,10 +80,10 @@ describe('bad input in a body', () => {
     'INVALID_VALUE',
     { field: 'body' }
   )
-  refuses('refuses a body over the limit', JSON.stringify({ message: 'a'.repeat(2_000), to: 'me' }), 413, 'PAYLOAD_TOO_LARGE', {
-    limit: 2_000,
+  refuses('refuses a body over the limit', JSON.stringify({ message: 'a'.repeat(16_384), to: 'me' }), 413, 'PAYLOAD_TOO_LARGE', {
+    limit: 16_384,
   })
-  refuses('refuses a body far over the limit', 'a'.repeat(2_000_000), 413, 'PAYLOAD_TOO_LARGE', { limit: 2_000 })
+  refuses('refuses a body far over the limit', 'a'.repeat(2_000_000), 413, 'PAYLOAD_TOO_LARGE', { limit: 16_384 })
   refuses('refuses another media type', GOOD, 415, 'UNSUPPORTED_MEDIA_TYPE', {}, { 'content-type': 'text/plain' })
   refuses(
     'refuses a form',
@@ -119,7 +119,7 @@ describe('bad input in a body', () => {
   })
 
   it('refuses a body over the limit that does not say its length', async () => {
-    const chunk = `400\r\n${'a'.repeat(0x400)}\r\n`
+    const chunk = `2000\r\n${'a'.repeat(0x2000)}\r\n`
     const head =
       'POST /say HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
     const reply = await raw(url, `${head}${chunk.repeat(3)}0\r\n\r\n`)

@@ -103,11 +103,11 @@ describe('a route with a limit of its own for bodies', () => {
   })
 
   it('takes more than others, or less', async () => {
-    await using server = await serve({ own: taking(300), usual: taking() }, { body_limit: 100 })
+    await using server = await serve({ own: taking(20_000), usual: taking() }, { body_limit: 16_384 })
     const body = (length: number) => JSON.stringify({ a: 'x'.repeat(length - 8) })
-    expect((await post(`${server.url}/own`, body(300))).body).to.deep.equal({ length: 300 })
-    const { status, body: refusal } = await post(`${server.url}/own`, body(301))
-    expect([status, refusal.error_code, refusal.details]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE', { limit: 300 }])
-    expect((await post(`${server.url}/usual`, body(101))).body.details).to.deep.equal({ limit: 100 })
+    expect((await post(`${server.url}/own`, body(20_000))).body).to.deep.equal({ length: 20_000 })
+    const { status, body: refusal } = await post(`${server.url}/own`, body(20_001))
+    expect([status, refusal.error_code, refusal.details]).to.deep.equal([413, 'PAYLOAD_TOO_LARGE', { limit: 20_000 }])
+    expect((await post(`${server.url}/usual`, body(16_385))).body.details).to.deep.equal({ limit: 16_384 })
   })
 })

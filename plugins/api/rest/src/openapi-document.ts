@@ -45,11 +45,7 @@ function described(name: string, route: Route, publish: Publish, security: Secur
 }
 
 function operation(name: string, route: Route, publish: Publish, security: Security): Tree {
-  const parameters = [
-    ...pathParameters(route.path),
-    ...queryParameters(route.query, publish),
-    ...(route.conditional ? [IF_MATCH] : []),
-  ]
+  const parameters = [...pathParameters(route.path), ...queryParameters(route.query, publish), ...conditions(route)]
   return {
     operationId: name,
     summary: route.summary,
@@ -106,6 +102,18 @@ function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[
   }))
 }
 
+const conditions = ({ conditional = false }: Route): Tree[] => {
+  if (conditional === false) return []
+  return conditional === true ? [IF_MATCH] : [{ ...IF_MATCH, required: false }, IF_NONE_MATCH]
+}
+
+const IF_NONE_MATCH: Tree = {
+  name: 'If-None-Match',
+  in: 'header',
+  required: false,
+  description: '* to make a new one, in place of If-Match',
+  schema: { type: 'string', const: '*' },
+}
 const IF_MATCH: Tree = {
   name: 'If-Match',
   in: 'header',

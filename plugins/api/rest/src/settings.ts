@@ -11,7 +11,8 @@ export const REST_CONFIG = schema<RestConfig>({
   properties: {
     chat_body_limit: {
       type: 'integer',
-      minimum: 1,
+      // smaller ones would refuse common requests
+      minimum: 16_384,
       default: 33_554_432,
       description: 'Maximum bytes of the body of a chat request, which can have images and files',
     },

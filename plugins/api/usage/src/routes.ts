@@ -81,13 +81,14 @@ const series = object({
   times: { type: 'array', items: TIME },
   series: { type: 'array', items: object({ name: STRING, values: numbers, total: { type: ['number', 'null'] } }) },
 })
+const ofRequests = (type: string, description: string): JsonSchema => ({ type: [type, 'null'], description })
 const row = object({
   name: STRING,
-  requests: INTEGER,
-  errors: INTEGER,
-  latency_ms: NUMBER,
-  calls: INTEGER,
-  failures: INTEGER,
+  requests: ofRequests('integer', 'Requests to the server; null where they are not counted by this, as by model.'),
+  errors: ofRequests('integer', 'Requests with a status from 500 on; null as requests.'),
+  latency_ms: ofRequests('number', 'Sum over the requests, or with by=tool over the calls; null where it is not measured.'),
+  calls: { type: 'integer', description: 'Model calls; with by=tool, tool calls.' },
+  failures: { type: 'integer', description: 'Failed calls.' },
   input_tokens: INTEGER,
   output_tokens: INTEGER,
   cached_tokens: INTEGER,
@@ -168,9 +169,11 @@ const usageRoute = ({ store, prices, settle }: RouteOptions): Route => ({
     for (const counts of sums.values()) addTo(total, counts)
     const weight = (counts: Counts) =>
       fieldOf(counts, 'input') + fieldOf(counts, 'output') || fieldOf(counts, 'calls') || fieldOf(counts, 'requests')
-    const rows = topOf(sums, MOST_ROWS, weight).map(([name, counts]) => rowWire(name, counts))
+    const rows = topOf(sums, MOST_ROWS, weight).map(([name, counts]) => rowWire(by, name, counts))
     const currency = (await prices?.currency(ctx)) ?? 'none'
-    return { body: { by, step, from: isoOf(asked.from), to: isoOf(asked.to), currency, rows, total: rowWire('total', total) } }
+    return {
+      body: { by, step, from: isoOf(asked.from), to: isoOf(asked.to), currency, rows, total: rowWire(by, 'total', total) },
+    }
   },
 })
 
@@ -312,13 +315,15 @@ function quantileLines(points: readonly UsagePoint[], times: readonly number[]) 
   return [mean, ...lines]
 }
 
-function rowWire(name: string, counts: Counts) {
+function rowWire(by: By, name: string, counts: Counts) {
   const of = (field: Field) => fieldOf(counts, field)
+  // 0 would be wrong for what requests are not counted by
+  const hasRequests = OF_REQUESTS.includes(by)
   return {
     name,
-    requests: of('requests'),
-    errors: of('errors'),
-    latency_ms: Math.round(of('latency') * 1_000) / 1_000,
+    requests: hasRequests ? of('requests') : null,
+    errors: hasRequests ? of('errors') : null,
+    latency_ms: hasRequests || by === 'tool' ? Math.round(of('latency') * 1_000) / 1_000 : null,
     calls: of('calls'),
     failures: of('failures'),
     input_tokens: of('input'),

@@ -8,6 +8,8 @@ import type { Webhook, Webhooks } from './webhooks.ts'
 
 /** The kind of the jobs that deliver events. */
 export const KIND = 'webhooks.deliver'
+/** Only this plugin adds these jobs. */
+const INTERNAL = crypto.randomUUID()
 /** The owner of these jobs. They count for no other principal. */
 const OWNER: Principal = { id: 'plugin:@svc/plugin-webhooks', scopes: [] }
 
@@ -15,6 +17,13 @@ const OWNER: Principal = { id: 'plugin:@svc/plugin-webhooks', scopes: [] }
 interface Delivery {
   readonly webhook: string
   readonly event: CloudEvent
+}
+
+const INPUT = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['webhook', 'event'],
+  properties: { webhook: { type: 'string' }, event: { type: 'object' } },
 }
 
 /** The answer of a receiver to a test. */
@@ -57,6 +66,8 @@ export class Deliveries {
     const { delaysMs, timeoutMs } = this.#options
     return {
       description: 'Delivers an event to a webhook',
+      internal: INTERNAL,
+      input: INPUT,
       attempts: delaysMs.length + 1,
       timeoutMs: timeoutMs + MORE_MS,
       backoff: { delaysMs },
@@ -69,7 +80,7 @@ export class Deliveries {
     const input = { webhook, event } as unknown as Json
     // one at a time for each webhook, so that a slow receiver occupies one place
     const request = { kind: KIND, input, group: webhook, key: `${webhook}/${event.id}`, due: Date.parse(event.time) }
-    await this.#options.jobs.add(request, asOwner(ctx))
+    await this.#options.jobs.add({ ...request, internal: INTERNAL }, asOwner(ctx))
   }
 
   /** Sends a test event at once, also to a disabled webhook. */

@@ -30,7 +30,11 @@ export const keyMissing = (cause: unknown) =>
   svcError(
     'UNAVAILABLE',
     `the key that signs webhooks cannot be kept: ${messageOf(cause)}. Set secrets.key_file or SVC_SECRETS_KEY, see "Keep a secret"`,
-    { cause, hint: 'Create a key with `openssl rand -base64 32`, and set secrets.key_file to its file' }
+    {
+      cause,
+      details: { retryable: false },
+      hint: 'Create a key with `openssl rand -base64 32`, and set secrets.key_file to its file',
+    }
   )
 
 /** The receiver answered, but not with success. */

@@ -17,6 +17,7 @@ async function openPlugin() {
   const jobs: Jobs = {
     add: async request => void added.push(request) as unknown as Job,
     prepare: unused,
+    kinds: unused,
     wake: unused,
     get: unused,
     list: unused,

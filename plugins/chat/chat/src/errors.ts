@@ -57,8 +57,10 @@ export const turnEventsLost = (after: number, first: number) =>
     }
   )
 
-export const afterInvalid = (after: number, last: number) =>
-  invalid('after', `must be from 0 to ${last}, the number of the last event`, { value: after })
+export const afterInvalid = (after: number, last: number) => {
+  const reason = `the position (Last-Event-ID or after) must be from 0 to ${last}, the number of the last event`
+  return svcError('INVALID_VALUE', reason, { details: { field: 'after', value: after, reason } })
+}
 
 /** The reason with which a turn is cancelled. */
 export const turnCancelled = (why: string) => new DOMException(why, 'AbortError')

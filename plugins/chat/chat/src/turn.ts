@@ -7,7 +7,7 @@ import {
   type HookCallers,
   type JsonSchema,
   type Log,
-  messageOf,
+  schemaErrorText,
   type SlotView,
   timestamp,
   type StartSpan,
@@ -181,14 +181,34 @@ export async function beginTurn(
 /** The conversation of a turn with `keep: false`. */
 const NOT_KEPT: OpenTurn = { ticket: '', conversationId: '', exists: false, turns: [] }
 
+/** A span over work on the store, which waits for other turns and for the disk. */
+async function inSpan<T>(
+  { span }: Pick<ChatServices, 'span'>,
+  name: string,
+  ctx: CallContext,
+  work: (ctx: CallContext) => Promise<T>
+): Promise<T> {
+  const open = span(name, ctx)
+  try {
+    return await work(open.ctx)
+  } catch (error) {
+    open.fail(error)
+    throw error
+  } finally {
+    open.end()
+  }
+}
+
 function openConversation(
-  { conversations, config }: ChatServices,
+  { conversations, config, span }: ChatServices,
   { conversationId, newConversation }: TurnRequest,
   ctx: CallContext
 ): Promise<OpenTurn> {
   const { queue_timeout_ms: waitMs, history_turns: history } = config
   const asked = { ...(conversationId === undefined ? {} : { conversationId }), ...(newConversation && { newConversation }) }
-  return conversations.begin({ ...asked, waitMs, history }, ctx)
+  // a new conversation is not read
+  if (conversationId === undefined) return conversations.begin({ ...asked, waitMs, history }, ctx)
+  return inSpan({ span }, 'open conversation', ctx, inner => conversations.begin({ ...asked, waitMs, history }, inner))
 }
 
 function checkRequest(asked: TurnRequest, limit: number) {
@@ -312,7 +332,9 @@ export async function keepTurn(services: ChatServices, turn: Turn, status: TurnS
   if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
   const messages = status === 'completed' ? turn.made : marked(turn.made, status)
-  await services.conversations.append(turn.open.ticket, messages, turn.steps, { ...ctx, signal: services.lasting.signal })
+  await inSpan(services, 'store turn', ctx, inner =>
+    services.conversations.append(turn.open.ticket, messages, turn.steps, { ...inner, signal: services.lasting.signal })
+  )
   turn.kept = true
 }
 
@@ -369,7 +391,7 @@ async function made(json: JsonSchema): Promise<Form> {
     form.check(null, 'first')
     return form
   } catch (error) {
-    throw invalid('response_schema', `is not a valid JSON Schema: ${messageOf(error).slice(0, 200)}`)
+    throw invalid('response_schema', `is not a valid JSON Schema: ${schemaErrorText(error)}`)
   }
 }
 

@@ -15,6 +15,9 @@ const MOST_FOUND = 10_000
 /** The job kind that deletes many conversations. Its input is a `ConversationFilter`, checked by `checkedFilter`. */
 export const DELETE_KIND = 'conversations.delete'
 
+/** Only this plugin adds these jobs: it checks the filter first. */
+export const DELETE_INTERNAL = crypto.randomUUID()
+
 const text = { type: 'string', minLength: 1, maxLength: 1000 }
 
 interface DeletionOptions {
@@ -28,7 +31,7 @@ interface DeletionOptions {
 export function createDeletion(options: DeletionOptions): JobKind {
   return {
     description: 'Delete the conversations that meet all conditions',
-    scope: 'chat',
+    internal: DELETE_INTERNAL,
     attempts: 10,
     input: {
       type: 'object',
@@ -40,13 +43,16 @@ export function createDeletion(options: DeletionOptions): JobKind {
       const filter = checkedFilter(task.input as ConversationFilter, ctx)
       let deleted = Number((task.checkpoint as { deleted?: number } | undefined)?.deleted ?? 0)
       const ids = filter.q === undefined ? byAge(options.store, filter, ctx) : byText(options, { ...filter, q: filter.q }, ctx)
+      yield { type: 'log', level: 'info', message: `deleting ${conditionsOf(filter)}` }
       for await (const group of ids) {
         for (const id of group) {
           ctx.signal.throwIfAborted()
           if (await options.remove(id, undefined, ctx)) deleted += 1
         }
         yield { type: 'checkpoint', value: { deleted } }
-        yield { type: 'progress', progress: deleted, message: `${deleted} conversations deleted` }
+        const message = `${deleted} conversations deleted`
+        yield { type: 'progress', progress: deleted, message }
+        yield { type: 'log', level: 'info', message }
       }
       const after = { ...filter, count: deleted }
       options.publish({ type: 'conversations_deleted', subject: 'conversations', after }, ctx)
@@ -54,6 +60,15 @@ export function createDeletion(options: DeletionOptions): JobKind {
     },
   }
 }
+
+/** The conditions for the log. The words of a search can be private. */
+const conditionsOf = ({ owner, label, before, q }: ConversationFilter): string =>
+  [
+    owner === '*' ? 'conversations of all owners' : `conversations of ${owner}`,
+    ...(label === undefined ? [] : [`with the label ${label}`]),
+    ...(before === undefined ? [] : [`unchanged since ${before}`]),
+    ...(q === undefined ? [] : ['that a search finds']),
+  ].join(', ')
 
 /** Checks a filter for this principal and fills in the owner. Throws INVALID_VALUE, FORBIDDEN. */
 export function checkedFilter(filter: ConversationFilter, ctx: CallContext): ConversationFilter & { readonly owner: string } {

@@ -13,7 +13,7 @@ import type {
 } from '@svc/core/contracts'
 import type { Publish } from '@svc/plugin-kit'
 import { openSpace } from '@svc/storage-kit'
-import { checkedFilter, DELETE_KIND, type RemoveConversation } from './cleanup.ts'
+import { checkedFilter, DELETE_INTERNAL, DELETE_KIND, type RemoveConversation } from './cleanup.ts'
 import {
   adminOnly,
   conversationFull,
@@ -319,7 +319,7 @@ function importedRecord(
 async function deleteMany({ jobs }: ConversationsOptions, filter: ConversationFilter, ctx: CallContext) {
   if (!jobs) throw jobsUnavailable()
   const input = checkedFilter(filter, ctx)
-  const { id } = await jobs.add({ kind: DELETE_KIND, input: { ...input } as Json }, ctx)
+  const { id } = await jobs.add({ kind: DELETE_KIND, input: { ...input } as Json, internal: DELETE_INTERNAL }, ctx)
   return { job: id }
 }
 

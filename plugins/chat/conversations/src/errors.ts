@@ -38,6 +38,15 @@ export const importInvalid = (line: number, reason: string) =>
     hint: 'Import a file of `svc conversations export` without changes to roles and ids',
   })
 
+/** The content has another format. Over HTTP there is no hint, so the message says what to do. */
+export const formatWrong = (line: number, other: 'jsonl' | 'chat_completions') => {
+  const reason = `looks like the format ${other}: import it with --format ${other}, or "format": "${other}"`
+  return svcError('INVALID_VALUE', `line ${line} ${reason}`, {
+    details: { field: 'format', line, reason, allowed: ['jsonl', 'chat_completions'] },
+    hint: `Add --format ${other}`,
+  })
+}
+
 export const searchUnavailable = () =>
   svcError('UNAVAILABLE', 'the store has no full-text search', {
     hint: 'Use a store that provides the service TextIndex, such as store-sqlite',

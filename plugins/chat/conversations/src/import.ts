@@ -1,6 +1,6 @@
 import { schema, type SchemaProblem } from '@svc/core'
 import type { ExportFormat, Json, MessagePart, StoredMessage, ToolCallPart } from '@svc/core/contracts'
-import { importInvalid } from './errors.ts'
+import { formatWrong, importInvalid } from './errors.ts'
 import { VERSION } from './export.ts'
 import { checkedNames, isMade, messageId, type TurnEntry } from './record.ts'
 
@@ -146,6 +146,7 @@ function readJsonl(text: string): ImportedConversation[] {
   const ids = new Set<string>()
   for (const { at, value } of linesOf(text)) {
     if (value.type === 'conversation') all.push(readConversation(at, value, ids))
+    else if (value.type === undefined && Array.isArray(value.messages)) throw formatWrong(at, 'chat_completions')
     else if (value.type !== 'turn') throw importInvalid(at, 'must have the type conversation or turn')
     else {
       const conversation = all.at(-1)
@@ -321,6 +322,7 @@ interface CompletionMessage {
 function readCompletions(text: string): ImportedConversation[] {
   const all: Reading[] = []
   for (const { at, value } of linesOf(text)) {
+    if (value.type === 'conversation' || value.type === 'turn') throw formatWrong(at, 'jsonl')
     refuse(at, completionLine.check(value))
     const reading: Reading = { turns: [], open: new Map() }
     for (const turn of turnsOf(at, value.messages as unknown as readonly CompletionMessage[])) {

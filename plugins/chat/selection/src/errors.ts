@@ -25,6 +25,15 @@ export const notAllowed = (field: string, value: string, allowed: readonly strin
     hint: `Use one of: ${allowed.join(', ')}`,
   })
 
+/** The profile was written since the start of the server. */
+export const profileWaits = (name: string, allowed: readonly string[]) => {
+  const reason = 'it is in the profiles file, and waits for the next reload'
+  return svcError('INVALID_VALUE', `the profile "${name}" is not loaded: ${reason} (svc reload, or POST /api/v1/reload)`, {
+    details: { field: 'profile', value: name, allowed, reason },
+    hint: 'Reload the server: svc reload',
+  })
+}
+
 export const profilesMissing = (file: string) =>
   svcError('PROFILES_MISSING', `the file ${file} of selection.profiles_file does not exist`, {
     where: 'selection.profiles_file',

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { definePlugin, Events, Host, schema, systemContext } from '@svc/core'
 import { ModelAliases, Modes, Peers, ProfileFile, ProtectedPaths, Providers, Selection, Store, Tools } from '@svc/core/contracts'
-import { createProfileFile } from './profile-file.ts'
+import { createProfileFile, hasProfile } from './profile-file.ts'
 import { checkBegin, checkProfiles, profilesPlace, readProfiles, warnOfNames } from './profiles.ts'
 import { CHANGED, changeOf, createSelection, openSession, reportSwitch, type ServerSelection } from './selection.ts'
 
@@ -41,15 +41,17 @@ export default definePlugin({
       warnOfNames(profiles, providers, tools, scope.log)
       return checkBegin(begin, profiles, modes)
     })
+    const place = profilesPlace(scope.config)
+    const file = createProfileFile({ place, profiles, begin: begin.profile, modes, providers, tools })
     const selection = createSelection({
       profiles,
+      isInFile: (name, ctx) => hasProfile(file, name, ctx),
       session,
       sources: { providers, aliases },
       modes,
       begin,
       switched: reportSwitch(events, scope.log),
     })
-    const place = profilesPlace(scope.config)
-    return { ...selection, ...createProfileFile({ place, profiles, begin: begin.profile, modes, providers, tools }) }
+    return { ...selection, ...file }
   },
 })

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { asSvcError, codeOf, readConfigText, type SlotView, type SvcError, svcError } from '@svc/core'
+import { asSvcError, type CallContext, codeOf, readConfigText, type SlotView, type SvcError, svcError } from '@svc/core'
 import type { ConfigProblem, Json, Mode, Profile, ProfileFile, Provider, Tool } from '@svc/core/contracts'
 import { draftInvalid, fileLocked, nameInvalid } from './errors.ts'
 import {
@@ -22,6 +22,12 @@ interface ProfileFileOptions {
   readonly modes: SlotView<Mode>
   readonly providers: SlotView<Provider>
   readonly tools: SlotView<Tool>
+}
+
+/** Whether the file has this profile now. An unreadable file has none. */
+export async function hasProfile(file: ProfileFile, name: string, ctx: CallContext): Promise<boolean> {
+  const now = await file.read(ctx).catch(() => undefined)
+  return now?.profiles.some(profile => profile.name === name) ?? false
 }
 
 type Entries = { readonly [name: string]: Json | undefined }

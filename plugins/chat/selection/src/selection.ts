@@ -20,13 +20,15 @@ import {
   type Space,
   type Store,
 } from '@svc/core/contracts'
-import { notAllowed, modelNotFound, modelsLate, providerNotFound } from './errors.ts'
+import { notAllowed, modelNotFound, modelsLate, profileWaits, providerNotFound } from './errors.ts'
 import type { Profiles } from './profiles.ts'
 import { type Change, publishChange } from '@svc/plugin-kit'
 import { follow } from '@svc/storage-kit/follow'
 
 export interface SelectionOptions {
   readonly profiles: Profiles
+  /** Whether the profiles file has this profile now. */
+  readonly isInFile: (name: string, ctx: CallContext) => Promise<boolean>
   readonly session: ServerSelection
   readonly sources: ModelSources
   readonly modes: SlotView<Mode>
@@ -65,11 +67,8 @@ export function createSelection(parts: SelectionOptions): Selection {
     preferenceOf(profileNow()),
   ]
 
-  function profileOf(name: string): Profile {
-    const there = profiles.byName.get(name)
-    if (!there) throw notAllowed('profile', name, [...profiles.byName.keys()])
-    return there
-  }
+  const profileOf = (name: string) => loadedProfile(parts, name)
+  const mustBeLoaded = (name: string, ctx: CallContext) => checkLoadedProfile(parts, name, ctx)
   function mustBeMode(mode: string): void {
     if (!modes.has(mode)) throw notAllowed('mode', mode, modes.names())
   }
@@ -96,6 +95,7 @@ export function createSelection(parts: SelectionOptions): Selection {
 
     select: (asked, ctx) =>
       recent(asked, async () => {
+        if (asked.profile !== undefined) await mustBeLoaded(asked.profile, ctx)
         const profile = asked.profile === undefined ? profileNow() : profileOf(asked.profile)
         const mode = modeOf(asked)
         const fallback = profile.fallback ? await realOnes(profile.fallback, sources, ctx) : []
@@ -106,7 +106,7 @@ export function createSelection(parts: SelectionOptions): Selection {
       }),
 
     async switchProfile(name, ctx) {
-      profileOf(name)
+      await mustBeLoaded(name, ctx)
       await change({ profile: name, override: null }, ctx)
       return effective(ctx)
     },
@@ -123,6 +123,19 @@ export function createSelection(parts: SelectionOptions): Selection {
       return effective(ctx)
     },
   }
+}
+
+function loadedProfile({ profiles }: SelectionOptions, name: string): Profile {
+  const there = profiles.byName.get(name)
+  if (!there) throw notAllowed('profile', name, [...profiles.byName.keys()])
+  return there
+}
+
+/** Throws for a profile that is not loaded, and says if it only waits for a reload. */
+async function checkLoadedProfile(parts: SelectionOptions, name: string, ctx: CallContext): Promise<void> {
+  const { byName } = parts.profiles
+  if (!byName.has(name) && (await parts.isInFile(name, ctx))) throw profileWaits(name, [...byName.keys()])
+  loadedProfile(parts, name)
 }
 
 /** Publishes a switch as a change of the server. */

@@ -71,7 +71,7 @@ describe('what an isolated plugin says of itself', () => {
     const slot = { what: 'slot', name: 'own', api: 1, methods: {} }
     const wrong: [object, string][] = [
       [{ section: 5 }, 'section must be string, was 5'],
-      [{ instances: 'x'.repeat(300) }, 'instances must NOT have more than 200 characters'],
+      [{ instances: 'x'.repeat(300) }, 'instances must have at most 200 characters'],
       [{ config: 'all' }, 'config must be object or boolean'],
       [{ requires: null }, 'requires must be object, was null'],
       [{ requires: { a: slot, b: { ...slot, methods: { x: 'get' } } } }, 'requires.b.methods.x must be one of'],

@@ -48,6 +48,7 @@ async function* backUp(store: string, ctx: CallContext): AsyncGenerator<JobStep>
   const state: { answer?: BackupAnswer } = {}
   const ended = inThread(store, file, ctx.signal).then(answer => (state.answer = answer))
   ended.catch(() => {})
+  yield { type: 'log', level: 'info', message: `copying ${total} bytes to ${name}` }
   // the copy is at most as large as the store, then it is checked
   for (let last = -1; state.answer === undefined; await Promise.race([ended, sleep(LOOK_MS, undefined, { ref: false })])) {
     const progress = Math.min(statSync(partialOf(file), { throwIfNoEntry: false })?.size ?? 0, total)
@@ -59,6 +60,7 @@ async function* backUp(store: string, ctx: CallContext): AsyncGenerator<JobStep>
   const { bytes, findings } = answer.made
   const { records, entries, spaces } = findings
   yield { type: 'progress', progress: total, total, message: 'done' }
+  yield { type: 'log', level: 'info', message: `checked ${name}: ${bytes} bytes, ${records} records, ${entries} entries` }
   yield { type: 'result', value: { name, bytes, records, entries, spaces: spaces.length } }
 }
 

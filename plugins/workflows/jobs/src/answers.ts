@@ -7,6 +7,7 @@ export const TOPIC = 'jobs'
 export type JobsQuestion =
   | { readonly do: 'list'; readonly query: JobQuery }
   | { readonly do: 'show'; readonly id: string; readonly entries: number }
+  | { readonly do: 'kinds' }
   | { readonly do: 'cancel' | 'retry'; readonly id: string }
 
 /** Answers the questions of commands. The service checks the principal. */
@@ -16,6 +17,7 @@ export const createAnswer = (jobs: Jobs): PeerAnswer => ({
     if (question.do === 'list') yield json(await jobs.list(question.query, ctx))
     else if (question.do === 'show')
       yield json({ job: await jobs.get(question.id, ctx), log: await jobs.log(question.id, question.entries, ctx) })
+    else if (question.do === 'kinds') yield json(await jobs.kinds(ctx))
     else if (question.do === 'cancel') yield json(await jobs.cancel(question.id, ctx))
     else if (question.do === 'retry') yield json(await jobs.retry(question.id, ctx))
   },

@@ -10,8 +10,8 @@ export const jobUnknown = (id: string) =>
 export const kindUnknown = (kind: string, known: readonly string[]) => {
   const similar = nearest(kind, [...known])
   return svcError('JOB_KIND_UNKNOWN', `no plugin adds the job kind ${JSON.stringify(kind.slice(0, 100))}`, {
-    details: { value: kind.slice(0, 100), known },
-    hint: similar === undefined ? 'Load the plugin that adds it' : `Did you mean "${similar}"?`,
+    details: { value: kind.slice(0, 100), known, ...(similar === undefined ? {} : { nearest: similar }) },
+    hint: similar === undefined ? 'List the kinds: svc jobs kinds' : `Did you mean "${similar}"?`,
   })
 }
 
@@ -19,6 +19,12 @@ export const kindForbidden = (kind: string, principal: string) =>
   svcError('FORBIDDEN', `${principal} cannot add jobs of the kind "${kind}"`, {
     details: { kind },
     hint: 'Set `scope` in the job kind to let callers with that scope add jobs, or add the job with the scope admin',
+  })
+
+export const kindInternal = (kind: string, plugin: string) =>
+  svcError('FORBIDDEN', `the job kind "${kind}" is internal: only the plugin ${plugin} adds its jobs`, {
+    details: { field: 'kind', kind, plugin, reason: 'it is internal' },
+    hint: 'List the kinds that you can start: svc jobs kinds',
   })
 
 export const tooLarge = (what: string, size: number, limit: number) =>

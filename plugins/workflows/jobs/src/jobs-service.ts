@@ -3,6 +3,7 @@ import { type CallContext, codeOf } from '@svc/core'
 import type {
   Job,
   JobDetail,
+  JobKindRecord,
   JobLogEntry,
   JobQuery,
   JobRequest,
@@ -91,6 +92,10 @@ export class JobsService implements Jobs {
   async prepare(request: JobRequest, ctx: CallContext): Promise<PreparedJob> {
     const { id, ops } = await this.#prepare(request, ctx)
     return { id, ops }
+  }
+
+  async kinds({ principal }: CallContext): Promise<readonly JobKindRecord[]> {
+    return this.#options.kinds.list(principal)
   }
 
   async wake(): Promise<void> {
@@ -197,7 +202,7 @@ export class JobsService implements Jobs {
     if (key !== undefined) checkName('key', key)
     if (!Number.isSafeInteger(due) || due < 0) throw invalid('due', 'must be a time in Unix milliseconds')
     if (schedule !== undefined) checkSchedule(schedule)
-    const input = await kinds.check(kind, dataOf('input', request.input), ctx.principal)
+    const input = await kinds.check(request, dataOf('input', request.input), ctx.principal)
     if (hasSecret(input)) throw invalid('input', 'must not contain a secret: the job can read it itself')
     await this.#checkQueue(ctx)
     const [id, now] = [timelyId(), Date.now()]

@@ -1,7 +1,7 @@
 import { backoffDelay, type Principal, type SlotView } from '@svc/core'
-import type { JobKind, Json } from '@svc/core/contracts'
+import type { JobKind, JobKindRecord, JobRequest, Json } from '@svc/core/contracts'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
-import { invalid, kindForbidden, kindUnknown } from './errors.ts'
+import { invalid, kindForbidden, kindInternal, kindUnknown } from './errors.ts'
 import type { JobsConfig } from './settings.ts'
 
 /** How jobs of a kind are executed: the configuration, then the plugin, then the defaults. */
@@ -57,11 +57,28 @@ export class Kinds {
     return backoffDelay(failures + 1, whole(firstMs, 0, LONGEST_MS) ?? FIRST_MS, whole(maxMs, 0, LONGEST_MS) ?? MAX_MS)
   }
 
+  /** All kinds by name, as this principal sees them. */
+  list(principal: Principal): JobKindRecord[] {
+    return this.names()
+      .toSorted()
+      .flatMap(name => {
+        const kind = this.get(name)
+        return kind ? [this.#recordOf(name, kind, principal)] : []
+      })
+  }
+
   /** Returns the input with the defaults of its schema. Throws JOB_KIND_UNKNOWN, FORBIDDEN, INVALID_VALUE. */
-  async check(name: string, input: Json, principal: Principal): Promise<Json> {
+  async check({ kind: name, internal }: JobRequest, input: Json, principal: Principal): Promise<Json> {
     const kind = this.get(name)
-    if (!kind) throw kindUnknown(String(name), this.names())
-    if (!this.#canAdd(name, kind, principal)) throw kindForbidden(name, principal.id)
+    if (!kind) {
+      const allowed = this.list(principal).filter(({ canStart }) => canStart)
+      throw kindUnknown(
+        String(name),
+        allowed.map(known => known.name)
+      )
+    }
+    if (kind.internal !== undefined && kind.internal !== internal) throw kindInternal(name, this.#view.owner(name) ?? '')
+    if (kind.internal === undefined && !this.#canAdd(name, kind, principal)) throw kindForbidden(name, principal.id)
     if (kind.input === undefined) return input
     const schema = await this.#schemaOf(kind).catch(() => {
       throw invalid('kind', `cannot be checked: the input schema of "${name}" is not a valid JSON Schema`)
@@ -70,6 +87,23 @@ export class Kinds {
     const [problem] = schema.check(filled, 'first')
     if (problem) throw invalid(problem.path === '' ? 'input' : `input.${problem.path}`, problem.message)
     return filled
+  }
+
+  #recordOf(name: string, kind: JobKind, principal: Principal): JobKindRecord {
+    const { concurrency, timeoutMs, attempts } = this.limits(name)
+    const isInternal = kind.internal !== undefined
+    return {
+      name,
+      description: String(kind.description),
+      plugin: this.#view.owner(name) ?? '',
+      ...(Number.isFinite(concurrency) ? { concurrency } : {}),
+      timeoutMs,
+      attempts,
+      isInternal,
+      canStart: !isInternal && this.#canAdd(name, kind, principal),
+      ...(typeof kind.scope === 'string' && !isInternal ? { scope: kind.scope } : {}),
+      ...(kind.input === undefined ? {} : { input: kind.input }),
+    }
   }
 
   #canAdd(name: string, { scope }: JobKind, { id, scopes }: Principal): boolean {

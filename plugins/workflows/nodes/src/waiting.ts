@@ -1,4 +1,4 @@
-import { messageOf } from '@svc/core'
+import { schemaErrorText } from '@svc/core'
 import type { Json, NodeStep, NodeTask, Question, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
@@ -83,7 +83,7 @@ async function schemaOf(schema: NonNullable<Question['schema']>): Promise<Parame
     made.check(null, 'first')
     return made
   } catch (error) {
-    throw invalid('schema', `is not a valid JSON Schema: ${messageOf(error).slice(0, 200)}`)
+    throw invalid('schema', `is not a valid JSON Schema: ${schemaErrorText(error)}`)
   }
 }
 

@@ -17,7 +17,7 @@ export const createAnswer = (schedules: Schedules): PeerAnswer => ({
     if (question.do === 'list') yield json(await schedules.list(ctx))
     else if (question.do === 'add') yield json(await schedules.add(question.name, question.spec, ctx))
     else if (question.do === 'preview')
-      yield json(await schedules.preview(question.spec, { from: Date.now(), count: question.count }, ctx))
+      yield json(await schedules.preview(question.spec, { from: Date.now(), count: question.count, checksJob: true }, ctx))
     else if (question.do === 'run') yield json(await schedules.run(question.name, ctx))
     else if (question.do === 'pause' || question.do === 'resume') yield json(await schedules[question.do](question.name, ctx))
     else if (question.do === 'remove') await schedules.remove(question.name, ctx)

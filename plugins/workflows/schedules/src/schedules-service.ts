@@ -40,11 +40,10 @@ export class SchedulesService implements Schedules {
   }
 
   async add(name: string, given: ScheduleSpec, ctx: CallContext): Promise<Schedule> {
-    const { store, jobs, registry, zone, now, changed } = this.#options
+    const { store, registry, zone, now, changed } = this.#options
     checkName(name)
     const { spec } = checkSpec(given, zone)
-    // checks kind, input and permission
-    await jobs.prepare({ kind: spec.job.kind, input: spec.job.input ?? null }, ctx)
+    await this.#checkJob(spec, ctx)
     if (registry.declared().has(name)) throw scheduleExists(name)
     const { id: owner, scopes } = ctx.principal
     if (!seesAll(ctx)) {
@@ -105,16 +104,22 @@ export class SchedulesService implements Schedules {
 
   async preview(
     spec: ScheduleSpec,
-    { from, count }: { readonly from: number; readonly count: number },
-    _ctx: CallContext
+    { from, count, checksJob = false }: { readonly from: number; readonly count: number; readonly checksJob?: boolean },
+    ctx: CallContext
   ): Promise<readonly number[]> {
     if (!Number.isInteger(count) || count < 1 || count > MOST_TICKS)
       throw scheduleInvalid('count', `must be an integer from 1 to ${MOST_TICKS}`)
     if (!Number.isSafeInteger(from) || Math.abs(from) > 8e15) throw scheduleInvalid('from', 'must be a time in Unix milliseconds')
     const { timing } = checkSpec(spec, this.#options.zone)
+    if (checksJob) await this.#checkJob(spec, ctx)
     const ticks: number[] = []
     for (let tick = timing.next(from); tick !== undefined && ticks.length < count; tick = timing.next(tick)) ticks.push(tick)
     return ticks
+  }
+
+  /** Checks kind, input and permission, and stores nothing. */
+  async #checkJob({ job: { kind, input = null } }: ScheduleSpec, ctx: CallContext): Promise<void> {
+    await this.#options.jobs.prepare({ kind, input }, ctx)
   }
 
   /** Throws SCHEDULE_UNKNOWN, also for schedules of other owners. */

@@ -92,7 +92,7 @@ members:
   })
 
   const found: readonly (readonly [string, Partial<TeamDefinition>, RegExp])[] = [
-    ['one member only', { members: members('ann') }, /members must NOT have fewer than 2/],
+    ['one member only', { members: members('ann') }, /members must have at least 2 keys/],
     [
       'a lead where nobody leads',
       { members: { ...members('ann'), bob: { role: 'b', goal: 'b', lead: true } } },

@@ -48,9 +48,9 @@ export default exchange({
     { request: remove(`${SERVERS}/fixed`), expect: invalid('server') },
     {
       request: post(SERVERS, { name: 'far', url }),
-      expect: { status: 201, body: exact({ server: 'far', applied: true, problems: [] }) },
+      expect: { status: 201, body: exact({ server: 'far', applied: true, problems: [], hint: null }) },
     },
     { request: get(`${SERVERS}/far`), expect: ok({ name: 'far', url, command: null, runs: 'remote', removable: true }) },
-    { request: remove(`${SERVERS}/far`), expect: ok(exact({ server: 'far', applied: true, problems: [] })) },
+    { request: remove(`${SERVERS}/far`), expect: ok(exact({ server: 'far', applied: true, problems: [], hint: null })) },
   ],
 })

@@ -6,7 +6,10 @@ export default exchange({
   steps: [
     {
       request: chat({ message: 'a', colour: 'blue', nested: { deep: [1] }, constructor: 1, toString: 2 }),
-      expect: ok({ response: 'You said: a' }),
+      expect: {
+        ...ok({ response: 'You said: a' }),
+        headers: { 'x-ignored-fields': 'colour, nested, constructor, toString' },
+      },
     },
     { request: say({ message: 'a', temperature: 99 }), expect: ok({ response: 'You said: a' }) },
   ],

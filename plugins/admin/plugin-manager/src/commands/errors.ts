@@ -60,16 +60,6 @@ export const schemeMissing = (): SvcError =>
   })
 
 /** The same error as at a start. */
-export function toolUnknownInSet(plugin: string, name: string, where: string, known: readonly string[]): SvcError {
-  const near = nearest(name, known)
-  return svcError(
-    'MCP_TOOL_UNKNOWN',
-    `the tool server publishes "${name}", but no plugin declares this tool${near === undefined ? '' : `: did you mean "${near}"?`}`,
-    { plugin, where, details: { tools: [name] }, hint: 'Correct or remove the name; `svc tools list --local` lists all tools' }
-  )
-}
-
-/** The same error as at a start. */
 export const nameTaken = (plugin: string, slot: string, name: string, by: string): SvcError =>
   svcError('NAME_TAKEN', `adds "${name}" to ${slot}, where ${by} has added that name already`, {
     plugin,

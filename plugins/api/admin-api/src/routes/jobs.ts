@@ -1,6 +1,6 @@
 import { INTEGER, list, nullable, object, ok, STRING, text, TIME, words } from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
-import type { Job, JobDetail, JobLogEntry, JobRequest, Jobs, JobState, Json, Route } from '@svc/core/contracts'
+import type { Job, JobDetail, JobKindRecord, JobLogEntry, JobRequest, Jobs, JobState, Json, Route } from '@svc/core/contracts'
 import type { Publish } from '@svc/plugin-kit'
 
 const PATH = '/api/v1/jobs'
@@ -44,6 +44,27 @@ const ENTRY: JsonSchema = {
   ...(object({ at: TIME, attempt: INTEGER, level: words('debug', 'info', 'warning', 'error'), message: STRING }) as object),
   title: 'JobLogEntry',
 }
+const KIND: JsonSchema = {
+  ...(object({
+    name: STRING,
+    description: STRING,
+    plugin: { ...(STRING as object), description: 'The package that adds the kind.' },
+    concurrency: { ...(nullable('integer') as object), description: 'Maximum running jobs, over all workers; null: no limit.' },
+    timeout_ms: { ...(INTEGER as object), description: 'Time limit of an attempt.' },
+    attempts: INTEGER,
+    is_internal: { type: 'boolean', description: 'Only its plugin adds its jobs.' },
+    can_start: { type: 'boolean', description: 'Whether the caller can add jobs and schedules of the kind.' },
+    scope: { ...(nullable('string') as object), description: 'A scope that can, beside admin.' },
+    input: { description: 'JSON Schema of the input; null: any input.' },
+  }) as object),
+  title: 'JobKind',
+}
+const pageLimit: JsonSchema = {
+  type: 'integer',
+  minimum: 1,
+  maximum: MOST_LISTED,
+  description: `Maximum entries of the page; default ${PAGE}.`,
+}
 const timeGiven: JsonSchema = {
   type: 'string',
   format: 'date-time',
@@ -82,12 +103,7 @@ const readRoutes = (jobs: Jobs): Record<string, Route> => ({
         kind: text('Lists only jobs of this kind.'),
         state: words(...STATES),
         group: text('Lists only jobs of this group.'),
-        limit: {
-          type: 'integer',
-          minimum: 1,
-          maximum: MOST_LISTED,
-          description: `Maximum entries of the page; default ${PAGE}.`,
-        },
+        limit: pageLimit,
         cursor: text('The next_cursor of the previous page.'),
       },
       []
@@ -107,6 +123,7 @@ const readRoutes = (jobs: Jobs): Record<string, Route> => ({
       return { body: { jobs: page.jobs.map(jobRecord), next_cursor: page.next ?? null } }
     },
   },
+  job_kinds: kindsRoute(jobs),
   job: {
     method: 'GET',
     path: `${PATH}/:id`,
@@ -130,6 +147,15 @@ const readRoutes = (jobs: Jobs): Record<string, Route> => ({
       return { body: { entries: entries.map(entryRecord) } }
     },
   },
+})
+
+const kindsRoute = (jobs: Jobs): Route => ({
+  method: 'GET',
+  path: `${PATH}/kinds`,
+  summary: 'List the job kinds with their input',
+  scope: 'read',
+  responses: ok('The kinds by name.', object({ kinds: list(KIND) })),
+  handle: async (_request, ctx) => ({ body: { kinds: (await jobs.kinds(ctx)).map(kindRecord) } }),
 })
 
 const changeRoutes = (jobs: Jobs, publish: Publish): Record<string, Route> => ({
@@ -187,6 +213,19 @@ export const jobRecord = (job: Job): { [member: string]: Json } => ({
   started_at: time(job.startedAt),
   finished_at: time(job.finishedAt),
   error: job.error ? ({ ...job.error } as unknown as Json) : null,
+})
+
+const kindRecord = (kind: JobKindRecord): { [member: string]: Json } => ({
+  name: kind.name,
+  description: kind.description,
+  plugin: kind.plugin,
+  concurrency: kind.concurrency ?? null,
+  timeout_ms: kind.timeoutMs,
+  attempts: kind.attempts,
+  is_internal: kind.isInternal,
+  can_start: kind.canStart,
+  scope: kind.scope ?? null,
+  input: (kind.input ?? null) as Json,
 })
 
 const detailRecord = (job: JobDetail) => ({

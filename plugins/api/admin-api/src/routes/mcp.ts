@@ -9,13 +9,14 @@ import type {
   McpLoginStep,
   McpServerEntry,
   McpServerInfo,
+  McpServersChange,
   McpTestStep,
   McpTool,
   Route,
 } from '@svc/core/contracts'
 import type { Publish } from '@svc/plugin-kit'
 import { framesOf } from '../frames.ts'
-import { isAdmin, notFound, STALE, timeRecord } from '../records.ts'
+import { HINT, isAdmin, notFound, RELOAD_HINT, STALE, timeRecord } from '../records.ts'
 
 const PATH = '/api/v1/mcp/servers'
 const STATES = [
@@ -83,9 +84,17 @@ const CHANGE: JsonSchema = {
     server: STRING,
     applied: { ...(BOOLEAN as object), description: 'A running server has loaded it. false: a reload is needed.' },
     problems: list(object({ code: STRING, message: STRING })),
+    hint: HINT,
   }) as object),
   title: 'McpServersChange',
 }
+/** A change that no running server has taken waits for a reload. */
+const changeRecord = (server: string, { applied, problems }: Omit<McpServersChange, 'name'>) => ({
+  server,
+  applied,
+  problems: problems.map(({ code, message }) => ({ code, message })),
+  hint: applied ? null : RELOAD_HINT,
+})
 const closed = (schema: JsonSchema): JsonSchema => ({ ...(schema as object), additionalProperties: false })
 const texts = { type: 'array', items: { ...(text() as object), maxLength: 200 }, maxItems: 1_000 } as const
 
@@ -206,7 +215,7 @@ const editRoutes = (clients: McpClients, publish: Publish, leaving: AbortSignal)
       const { name, ...change } = await clients.add(entry, ctx)
       publish({ type: 'mcp_server_added', subject: `mcp/servers/${name}`, after: shownEntry(entry) }, ctx)
       if (change.applied) await untilDraining(leaving)
-      return { status: 201, body: { server: name, ...change } }
+      return { status: 201, body: changeRecord(name, change) }
     },
   },
   mcp_server_remove: {
@@ -220,7 +229,7 @@ const editRoutes = (clients: McpClients, publish: Publish, leaving: AbortSignal)
       const { name, ...change } = await clients.remove(params.name!, ctx)
       publish({ type: 'mcp_server_removed', subject: `mcp/servers/${name}`, before: before ? { url: before.url } : {} }, ctx)
       if (change.applied) await untilDraining(leaving)
-      return { body: { server: name, ...change } }
+      return { body: changeRecord(name, change) }
     },
   },
 })

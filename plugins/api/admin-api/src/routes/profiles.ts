@@ -2,6 +2,7 @@ import { BOOLEAN, list, nullable, NUMBER, object, ok, STRING, text } from '@svc/
 import type { JsonSchema } from '@svc/core'
 import type { Profile, ProfileFile, ProfilesState, Route } from '@svc/core/contracts'
 import { etag, expectedVersion } from '../conditional.ts'
+import { HINT, RELOAD_HINT } from '../records.ts'
 import type { Publish } from '@svc/plugin-kit'
 import { PROBLEM, problemRecord } from './server.ts'
 
@@ -69,7 +70,7 @@ const STATE: JsonSchema = {
   }) as object),
   title: 'ProfilesFile',
 }
-const CHANGED = object({ version: STRING, reload_required: { ...(BOOLEAN as object), description: IN_FORCE } })
+const CHANGED = object({ version: STRING, reload_required: { ...(BOOLEAN as object), description: IN_FORCE }, hint: HINT })
 
 /** Routes for the profiles file of the svc home. */
 export const createProfileRoutes = (file: ProfileFile, publish: Publish): Record<string, Route> => ({
@@ -128,7 +129,7 @@ const changeRoutes = (file: ProfileFile, publish: Publish): Record<string, Route
         { type, subject: `profiles/${profile.name}`, before: before && profileRecord(before), after: profileRecord(profile) },
         ctx
       )
-      return { headers: etag(version), body: { version, reload_required: true } }
+      return { headers: etag(version), body: { version, reload_required: true, hint: RELOAD_HINT } }
     },
   },
   profile_remove: {
@@ -144,7 +145,7 @@ const changeRoutes = (file: ProfileFile, publish: Publish): Record<string, Route
       const before = await named(file, request.params.name!, ctx)
       const { version } = await file.remove(request.params.name!, expected, ctx)
       if (before) publish({ type: 'profile_removed', subject: `profiles/${before.name}`, before: profileRecord(before) }, ctx)
-      return { headers: etag(version), body: { version, reload_required: true } }
+      return { headers: etag(version), body: { version, reload_required: true, hint: RELOAD_HINT } }
     },
   },
 })

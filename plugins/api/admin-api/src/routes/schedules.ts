@@ -117,21 +117,22 @@ const readRoutes = (schedules: Schedules): Record<string, Route> => ({
   schedule_preview: {
     method: 'POST',
     path: `${PATH}/preview`,
-    summary: 'Check the timing of a schedule and list its next ticks',
+    summary: 'Check a schedule and list its next ticks',
     description: 'Stores nothing.',
     scope: 'read',
     body: closed(
       {
         ...timing,
+        job: described(JOB_BODY, 'Checks kind and input, too.'),
         count: { type: 'integer', minimum: 1, maximum: MOST_PREVIEWED, description: 'Number of ticks; default 5.' },
       },
       []
     ),
     responses: ok('The next ticks.', object({ ticks: list(TIME) })),
     async handle({ body }, ctx) {
-      const { count = 5, ...given } = body as TimingBody & { readonly count?: number }
-      const spec = specOf(given, { kind: 'preview' })
-      const ticks = await schedules.preview(spec, { from: Date.now(), count }, ctx)
+      const { count = 5, job, ...given } = body as TimingBody & { readonly count?: number; readonly job?: ScheduleSpec['job'] }
+      const spec = specOf(given, job ?? { kind: 'preview' })
+      const ticks = await schedules.preview(spec, { from: Date.now(), count, checksJob: job !== undefined }, ctx)
       return { body: { ticks: ticks.map(time) } }
     },
   },

@@ -1,5 +1,5 @@
 import { BOOLEAN, INTEGER, list, nullable, object, ok, STRING, text, words } from '@svc/api-types'
-import type { JsonSchema } from '@svc/core'
+import { type JsonSchema, svcError } from '@svc/core'
 import type {
   ConfigProblem,
   ConfigSource,
@@ -11,6 +11,7 @@ import type {
   ServerControl,
 } from '@svc/core/contracts'
 import { etag, expectedVersion } from '../conditional.ts'
+import { HINT, RELOAD_HINT } from '../records.ts'
 import type { Publish } from '@svc/plugin-kit'
 
 const PATH = '/api/v1/config'
@@ -62,6 +63,10 @@ const STATE: JsonSchema = {
   }) as object),
   title: 'Config',
 }
+const UNCHECKED: JsonSchema = {
+  ...(list(STRING) as object),
+  description: 'What the check cannot know before a start, in words.',
+}
 const VALUES: JsonSchema = {
   type: 'object',
   description:
@@ -83,25 +88,44 @@ const reloadRoute = (control: ServerControl, publish: Publish): Route => ({
   method: 'POST',
   path: '/api/v1/reload',
   summary: 'Start new workers from the current files and drain the old ones',
-  description:
-    'Does the same as `svc reload`. If the new workers fail to start, the old ones keep serving, and `problems` lists the reasons.',
+  description: 'Does the same as `svc reload`. If the new workers fail to start, the old ones keep serving.',
   scope: 'admin',
-  responses: ok(
-    'The result of the reload.',
-    object({
-      reloaded: BOOLEAN,
-      problems: list(PROBLEM),
-      workers: list(object({ name: STRING, state: words('starting', 'ready', 'draining'), generation: INTEGER })),
-    })
-  ),
+  responses: {
+    ...ok(
+      'The new workers serve.',
+      object({
+        reloaded: { ...(BOOLEAN as object), description: 'Always true.' },
+        problems: { ...(list(PROBLEM) as object), description: 'Always empty.' },
+        workers: list(object({ name: STRING, state: words('starting', 'ready', 'draining'), generation: INTEGER })),
+      })
+    ),
+    '409': {
+      description: 'CONFLICT: the new workers failed to start, and the old ones keep serving. details.problems says why.',
+      schema: object({
+        success: BOOLEAN,
+        error: STRING,
+        error_code: STRING,
+        details: object({ reason: STRING, problems: list(PROBLEM) }),
+      }),
+    },
+  },
   async handle(_request, ctx) {
     // before: this worker ends after a reload
     publish({ type: 'reload_requested', subject: 'server', after: {} }, ctx)
     const { problems, workers } = await control.reload(ctx)
+    if (problems.length > 0) throw reloadFailed(problems)
     const shown = workers.map(({ name, state, generation }) => ({ name, state, generation }))
-    return { body: { reloaded: problems.length === 0, problems: problems.map(problemRecord), workers: shown } }
+    return { body: { reloaded: true, problems: [], workers: shown } }
   },
 })
+
+const reloadFailed = (problems: readonly ConfigProblem[]) => {
+  const reason = 'the new workers failed to start'
+  return svcError('CONFLICT', `${reason}, so the old ones keep serving: ${problems[0]?.message}`, {
+    details: { reason, problems: problems.map(problemRecord) },
+    hint: 'Correct the problems, then reload again',
+  })
+}
 
 const readRoutes = (configuration: Configuration): Record<string, Route> => ({
   config: {
@@ -131,7 +155,8 @@ const draftRoutes = (configuration: Configuration, publish: Publish): Record<str
     method: 'POST',
     path: `${PATH}/check`,
     summary: 'Check a draft of svc.config.yaml of the svc home',
-    description: 'Give either `values` or `text`. Nothing of the draft is stored, executed or imported.',
+    description:
+      'As `svc config check`: the plugins check the draft, too. Give either `values` or `text`. Nothing of the draft is stored, executed or imported.',
     scope: 'admin',
     body: {
       ...(object(
@@ -145,10 +170,13 @@ const draftRoutes = (configuration: Configuration, publish: Publish): Record<str
       minProperties: 1,
       maxProperties: 1,
     },
-    responses: ok('The problems of the draft.', object({ ok: BOOLEAN, problems: list(PROBLEM) })),
+    responses: ok(
+      'The problems of the draft, and what only a start can show.',
+      object({ ok: BOOLEAN, problems: list(PROBLEM), unchecked: UNCHECKED })
+    ),
     async handle({ body }, ctx) {
-      const problems = await configuration.check(body as unknown as Parameters<Configuration['check']>[0], ctx)
-      return { body: { ok: problems.length === 0, problems: problems.map(problemRecord) } }
+      const { problems, unchecked } = await configuration.check(body as unknown as Parameters<Configuration['check']>[0], ctx)
+      return { body: { ok: problems.length === 0, problems: problems.map(problemRecord), unchecked } }
     },
   },
   config_change: {
@@ -165,16 +193,20 @@ const draftRoutes = (configuration: Configuration, publish: Publish): Record<str
         version: STRING,
         changed: list(object({ key: STRING, before: {}, after: {} })),
         reload_required: { ...(BOOLEAN as object), description: IN_FORCE },
+        hint: HINT,
+        unchecked: UNCHECKED,
       })
     ),
     async handle(request, ctx) {
       const { values } = request.body as { readonly values: { readonly [key: string]: Json } }
-      const { version, changed } = await configuration.change(values, expectedVersion(request), ctx)
+      const { version, changed, unchecked } = await configuration.change(values, expectedVersion(request), ctx)
       const side = (which: 'before' | 'after') => Object.fromEntries(changed.map(change => [change.key, change[which]]))
       if (changed.length > 0)
         publish({ type: 'config_file_changed', subject: 'config', before: side('before'), after: side('after') }, ctx)
       const shown = changed.map(({ key, before, after }) => ({ key, before, after }))
-      return { headers: etag(version), body: { version, changed: shown, reload_required: changed.length > 0 } }
+      const isRequired = changed.length > 0
+      const hint = isRequired ? RELOAD_HINT : null
+      return { headers: etag(version), body: { version, changed: shown, reload_required: isRequired, hint, unchecked } }
     },
   },
 })

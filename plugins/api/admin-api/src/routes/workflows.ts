@@ -136,6 +136,7 @@ export const createWorkflowRoutes = (services: WorkflowServices, publish: Publis
 
 const saveRoute = ({ workflows }: WorkflowServices, publish: Publish): Route => ({
   method: 'PUT',
+  conditional: 'or-new',
   path: `${PATH}/source`,
   summary: 'Save the text of a workflow',
   description:

@@ -11,6 +11,8 @@ import { type FoundResponse, isFinal, type StoredResponse } from './store.ts'
 
 /** The name of the job kind. */
 export const KIND = 'openai-api.response'
+/** Only this plugin adds these jobs. */
+const INTERNAL = crypto.randomUUID()
 
 /** Events wait so long, or until there are so many, before they are stored together. */
 const [GATHER_MS, MOST_GATHERED] = [100, 200]
@@ -31,7 +33,7 @@ export async function queue(
   const { hex, echo, createdAt } = prepared
   const { responses, limits, jobs } = services
   const response = resourceOf({ hex, echo, createdAt, status: 'queued' }, {})
-  const { id: job, ops } = await jobs.prepare({ kind: KIND, input: { response: hex } }, ctx)
+  const { id: job, ops } = await jobs.prepare({ kind: KIND, input: { response: hex }, internal: INTERNAL }, ctx)
   // the input is stored once
   const { input: _, ...rest } = body
   const data = { input: storedInput(hex, prepared.input), output: [], body: rest }
@@ -50,7 +52,7 @@ export function createResponseJobs(services: ResponseServices): JobKind {
   return {
     description: 'Makes a response of the OpenAI API in the background',
     input: { type: 'object', required: ['response'], properties: { response: { type: 'string' } }, additionalProperties: false },
-    scope: 'chat',
+    internal: INTERNAL,
     run: (task, ctx) => make(task, services, ctx),
   }
 }

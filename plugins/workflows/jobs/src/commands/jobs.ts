@@ -2,6 +2,7 @@ import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand, Args } from '@svc/cli/command'
 import {
   type Job,
   type JobDetail,
+  type JobKindRecord,
   type JobLogEntry,
   type JobState,
   type CommandContext,
@@ -107,6 +108,39 @@ function lines(job: JobDetail): [string, string][] {
     ['Result', data(job.result)],
   ]
 }
+
+const KINDS_HEAD = ['KIND', 'PLUGIN', 'AT ONCE', 'STARTED BY', '']
+
+/** `svc jobs kinds`. */
+export class JobsKinds extends SvcCommand {
+  static override summary = 'List the kinds of background jobs'
+  static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --json']
+  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(JobsKinds)
+    const kinds = await askJobs<readonly JobKindRecord[]>(this, flags, { do: 'kinds' })
+    if (flags.json) return this.print(JSON.stringify({ kinds: kinds.map(kindRecord) }))
+    if (kinds.length === 0) return this.note('no loaded plugin adds a job kind')
+    for (const line of table([KINDS_HEAD, ...kinds.map(kindCells)])) this.print(line)
+  }
+}
+
+const kindCells = ({ name, plugin, concurrency, isInternal, scope, description }: JobKindRecord): string[] => [
+  name,
+  oneLine(plugin, 60),
+  concurrency === undefined ? 'no limit' : String(concurrency),
+  isInternal ? 'its plugin' : scope === undefined ? 'admin' : `admin, ${oneLine(scope, 30)}`,
+  oneLine(description, 60),
+]
+
+/** A kind for `--json`. Members that are absent are null. */
+const kindRecord = ({ input, ...kind }: JobKindRecord) => ({
+  concurrency: null,
+  scope: null,
+  ...jsonRecord(kind),
+  input: input ?? null,
+})
 
 /** `svc jobs cancel`. */
 export class JobsCancel extends SvcCommand {
