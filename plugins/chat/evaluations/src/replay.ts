@@ -51,7 +51,8 @@ export async function findTurns(
   replay: EvaluationReplay,
   ctx: CallContext
 ): Promise<readonly TurnRef[]> {
-  const [since, until] = [Date.parse(replay.since), Date.parse(replay.until ?? new Date().toISOString())]
+  const since = Date.parse(replay.since)
+  const until = replay.until === undefined ? Number.POSITIVE_INFINITY : Date.parse(replay.until)
   const found: (TurnRef & { readonly at: number })[] = []
   for await (const conversationId of candidates(conversations, replay, since, ctx))
     for await (const turn of turnsOf(conversations, conversationId, ctx)) {

@@ -71,11 +71,11 @@ function needed(jobs: Jobs | undefined): Jobs {
 /** Evaluations of one principal run one after the other. */
 const groupOf = ({ principal }: CallContext) => createHash('sha256').update(principal.id).digest('base64url')
 
-/** A repeated attempt of the job has to find the same turns. */
+/** A repeated attempt of the job has to find the same turns: those stored up to this millisecond. */
 const withTime = (request: EvaluationRequest): EvaluationRequest =>
   request.replay?.since === undefined || request.replay.until !== undefined
     ? request
-    : { ...request, replay: { ...request.replay, until: new Date().toISOString() } }
+    : { ...request, replay: { ...request.replay, until: new Date(Date.now() + 1).toISOString() } }
 
 /** The job, if it is an evaluation of this principal. */
 async function own(read: () => Promise<JobDetail>, id: string, ctx: CallContext): Promise<JobDetail> {
