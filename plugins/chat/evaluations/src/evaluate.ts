@@ -63,8 +63,12 @@ const STORED = 'stored'
 const MOST_REPLY = 4_000
 const NO_TOKENS = { input: 0, output: 0 }
 
-/** Checks a request. Throws INVALID_VALUE with all problems, also for a profile that does not exist. */
-export async function checkRequest(request: EvaluationRequest, { selection }: EvaluationDependencies, ctx: CallContext) {
+/** Checks a request. Throws INVALID_VALUE with all problems, also for a profile that does not exist, and CONVERSATION_UNKNOWN. */
+export async function checkRequest(
+  request: EvaluationRequest,
+  { selection, conversations }: EvaluationDependencies,
+  ctx: CallContext
+): Promise<void> {
   const problems = await requestProblems(request)
   if (problems.length > 0) throw requestInvalid(problems)
   const known = (await selection.profiles(ctx)).profiles.map(({ name }) => name)
@@ -72,9 +76,11 @@ export async function checkRequest(request: EvaluationRequest, { selection }: Ev
   const judges = cases.flatMap(({ checks = [] }) => checks.flatMap(check => check.judge ?? []))
   for (const { profile } of [...targets, ...cases, ...judges, judge ?? {}, embedding ?? {}])
     if (profile !== undefined && !known.includes(profile)) throw profileUnknown(profile, known)
+  const named = request.replay?.conversation_id
+  if (named !== undefined) await conversations.turns(named, { from: 1, limit: 1 }, ctx)
 }
 
-/** The samples of a request, in their order. Throws the errors of `checkRequest` and CONVERSATION_UNKNOWN. */
+/** The samples of a request, in their order. Throws the errors of `checkRequest`. */
 export async function planOf(
   request: EvaluationRequest,
   services: EvaluationDependencies,

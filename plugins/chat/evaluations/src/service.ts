@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type CallContext, codeOf } from '@svc/core'
+import { type CallContext, codeOf, type SvcError, svcError } from '@svc/core'
 import type {
   Evaluation,
   EvaluationEvent,
@@ -114,6 +114,15 @@ async function* run(
   yield { type: 'end', report: reportOf(plan.outline, results) }
 }
 
+/** What was refused once would be refused again. */
+const REFUSED: readonly (string | undefined)[] = ['INVALID_VALUE', 'CONVERSATION_UNKNOWN']
+
+function final(error: unknown): never {
+  if (!REFUSED.includes(codeOf(error))) throw error
+  const { code, message, details } = error as SvcError
+  throw svcError(code, message, { details: { ...details, retryable: false } })
+}
+
 /** Runs evaluations. A further attempt runs only what has no result in the last checkpoint. */
 export const createEvaluationKind = (services: EvaluationDependencies): JobKind => ({
   description: 'Run turns of cases or stored turns, and check their replies',
@@ -123,7 +132,7 @@ export const createEvaluationKind = (services: EvaluationDependencies): JobKind 
   timeoutMs: 6 * 3_600_000,
   input: REQUEST,
   async *run(task: JobTask, ctx: CallContext): AsyncIterable<JobStep> {
-    const { outline, samples, concurrency } = await planOf(task.input as EvaluationRequest, services, ctx)
+    const { outline, samples, concurrency } = await planOf(task.input as EvaluationRequest, services, ctx).catch(final)
     const before = (task.checkpoint as unknown as Stored | undefined)?.results ?? []
     const known = new Set(samples.map(keyOf))
     const results = before.filter(result => known.has(keyOf(result)))
