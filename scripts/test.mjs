@@ -57,7 +57,7 @@ const PARTS = {
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:
-    /^(test\/(chat|mcp|providers|tools|workflow)-command(s|-tools)?|test\/chat-terminal|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
+    /^(test\/(chat|eval|mcp|providers|tools|workflow)-command(s|-tools)?|test\/chat-terminal|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
   conformance: /^test\/conformance\//,
   endpoints:
     /^(plugins\/api\/(acp|agui|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,

@@ -1,7 +1,6 @@
 import { type JsonSchema, isTree, messageOf, pathOf, schema } from '@svc/core'
 import type { EvaluationCase, EvaluationCheck, EvaluationRequest } from '@svc/core/contracts'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
-import { readYaml } from '@svc/workflow-lang'
 
 /** A problem of a request; with line and column if it comes from a file. */
 export interface EvaluationProblem {
@@ -192,6 +191,8 @@ export const requestProblems = async (value: unknown): Promise<readonly Evaluati
 export async function readCases(
   source: string
 ): Promise<{ readonly request: EvaluationRequest; readonly problems: readonly EvaluationProblem[] }> {
+  // only the command reads files
+  const { readYaml } = await import('@svc/workflow-lang')
   const read = readYaml(source)
   const found = read.problems.length > 0 ? read.problems : await problemsOf(read.value, FILE_FORM)
   const problems = found.map(({ keys, ...problem }) => ({ path: pathOf([...keys]), ...read.placeOf(keys), ...problem }))

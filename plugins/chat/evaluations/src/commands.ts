@@ -218,7 +218,10 @@ async function here(request: EvaluationRequest, command: CommandContext): Promis
   let outline: Outline | undefined
   try {
     for await (const event of host.service(Evaluations).run(request, ctx)) {
-      if (event.type === 'start') outline = event
+      if (event.type === 'start') {
+        outline = event
+        command.note(`runs ${event.total} turns in this process`)
+      }
       if (event.type === 'result') results.push(event.result)
     }
   } catch (error) {

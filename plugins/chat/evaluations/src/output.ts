@@ -46,7 +46,7 @@ function checkLines({ targets, cases }: EvaluationReport): string[] {
       check,
       ...targets.map(({ target }) => {
         const own = found.find(one => one.target === target)
-        return own === undefined ? '-' : `${percent(own.pass_rate)}${own.score === undefined ? '' : ` (${own.score})`}`
+        return own === undefined ? '-' : `${percent(own.pass_rate)}${own.score === undefined ? '' : ` (${Number(own.score.toPrecision(4))})`}`
       }),
       oneLine(better ?? '=', NAME),
     ])
