@@ -1,5 +1,5 @@
-import { open, writeFile } from 'node:fs/promises'
-import { isAbsolute, join } from 'node:path'
+import { access, constants, open, writeFile } from 'node:fs/promises'
+import { dirname, isAbsolute, join } from 'node:path'
 import { Args, Flags, INTERRUPTED, JSON_FLAG, SERVER_FLAGS, SvcCommand, usageError } from '@svc/cli/command'
 import { codeOf, messageOf, svcError, type SvcError, systemContext } from '@svc/core'
 import {
@@ -186,13 +186,14 @@ interface ReportOptions extends ServerChoice {
 
 /** Runs an evaluation on a server or in this process, and reports it. Resolves with the exit code. */
 async function evaluate(command: CommandContext, request: EvaluationRequest, options: ReportOptions): Promise<number> {
+  if (options.junit !== undefined) await checkFolder(placeOf(command, options.junit), options.junit)
   const server = await command.server(options)
   const report = await (server ? onServer(server, request, command) : here(request, command)).catch((error: unknown) => {
     throw codeOf(error) === 'INVALID_VALUE' ? asUsage(error as SvcError) : error
   })
-  if (options.junit !== undefined) await writeJunit(placeOf(command, options.junit), options.junit, report)
   if (options.json) command.print(JSON.stringify(report))
   else for (const line of reportLines(report)) command.print(line)
+  if (options.junit !== undefined) await writeJunit(placeOf(command, options.junit), options.junit, report)
   if (report.total === 0) command.note('no turn to run was found')
   if (command.signal.aborted) return INTERRUPTED
   return report.complete && report.targets.every(({ passed, samples }) => passed === samples) ? 0 : 1
@@ -202,13 +203,19 @@ async function evaluate(command: CommandContext, request: EvaluationRequest, opt
 const asUsage = ({ message, details, hint }: SvcError) =>
   usageError('INVALID_VALUE', message, { details, ...(hint === undefined ? {} : { hint }) })
 
-async function writeJunit(place: string, file: string, report: EvaluationReport): Promise<void> {
-  try {
-    await writeFile(place, junitOf(report))
-  } catch (error) {
-    throw usageError('FILE_UNWRITABLE', `${file} cannot be written: ${messageOf(error)}`, { hint: 'Check the path' })
-  }
-}
+/** Before the turns, which cost money. */
+const checkFolder = (place: string, file: string) =>
+  access(dirname(place), constants.W_OK).catch((error: unknown) => {
+    throw fileUnwritable(file, error)
+  })
+
+const writeJunit = (place: string, file: string, report: EvaluationReport) =>
+  writeFile(place, junitOf(report)).catch((error: unknown) => {
+    throw fileUnwritable(file, error)
+  })
+
+const fileUnwritable = (file: string, error: unknown) =>
+  usageError('FILE_UNWRITABLE', `${file} cannot be written: ${messageOf(error)}`, { hint: 'Check the path' })
 
 /** Runs in this process. After Ctrl-C: the report of what is done. */
 async function here(request: EvaluationRequest, command: CommandContext): Promise<EvaluationReport> {

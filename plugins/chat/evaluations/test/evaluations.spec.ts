@@ -210,6 +210,15 @@ describe('evaluations of cases', () => {
     expect(host.ran).to.deep.equal([])
   })
 
+  it('run no tool of a record that another plugin allows', async () => {
+    await using host = await openHost({ allows: true })
+    const result = await host.one({ message: '/tool send {}\n/tool weather {}', record: [{ tool: 'send', result: { sent: 1 } }] })
+    expect(result.reply).to.include('send answered: {"sent":1}').and.to.include('weather failed: This call')
+    expect(host.ran).to.deep.equal([])
+    await host.one({ message: '/tool send {}' })
+    expect(host.ran, 'without a record it runs').to.deep.equal(['send {}'])
+  })
+
   it('without a record run tools, but none that needs an approval', async () => {
     await using host = await openHost()
     const result = await host.one({ message: '/tool weather {}\n/tool send {}' })
@@ -289,6 +298,16 @@ describe('replays of stored turns', () => {
     const near = await host.run({ replay: { ...replay, similarity: 0.9 }, targets })
     expect(outcomeOf(near.results[1]!)).to.equal('failed similarity')
     expect((await host.run({ replay: { ...replay, similarity: 0.01 }, targets })).results[1]!.status).to.equal('passed')
+  })
+
+  it('let a judge compare with the stored reply', async () => {
+    await using host = await openHost({ answers: () => says('{"reason": "same", "score": 0.8}') })
+    await host.say('Hello')
+    const request = { replay: { since: SINCE, judge: true }, targets: [{ profile: 'short' }], judge: { profile: 'scripted' } }
+    const [, result] = (await host.run(request)).results
+    expect(result!.checks).to.deep.equal([{ check: 'judge', passed: true, score: 0.8, reason: 'same' }])
+    const asked = (host.requests[0]!.messages[1]!.parts[0] as { text: string }).text
+    expect(asked).to.include('"reference":"You said: Hello"').and.to.include('"reply":"You said"')
   })
 
   it('count a call that is not in the record, and do not run it', async () => {

@@ -64,11 +64,13 @@ export const ANN = as('ann', 'chat')
 
 interface HostOptions {
   readonly config?: ConfigTree
+  /** A plugin allows each tool call. */
+  readonly allows?: boolean
   readonly answers?: (request: ModelRequest, signal: AbortSignal) => readonly ModelEvent[] | Promise<readonly ModelEvent[]>
 }
 
 /** A host with two tools: `weather`, and `send`, which needs an approval. */
-export async function openHost({ config = {}, answers = () => says('scripted') }: HostOptions = {}): Promise<EvaluationHost> {
+export async function openHost({ config = {}, allows = false, answers = () => says('scripted') }: HostOptions = {}): Promise<EvaluationHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-eval-'))
   const profiles_file = join(home, 'profiles.yaml')
   await writeFile(profiles_file, PROFILES)
@@ -97,6 +99,7 @@ export async function openHost({ config = {}, answers = () => says('scripted') }
     setup(scope) {
       scope.add(Providers, 'scripted', provider)
       scope.add(Tools, 'weather', tool('weather'))
+      if (allows) scope.tap(Chat.hooks.toolCall, async () => ({ verdict: 'allow' }), { stage: -1_000 })
       scope.add(Tools, 'send', tool('send', { asks: true }))
     },
   })
