@@ -110,7 +110,11 @@ describe('evaluations over the API, with two workers', function () {
     ['an unknown member', { cases: CASES, more: 1 }, 'more'],
     ['no case', { cases: [] }, 'cases'],
     ['an unknown check', { cases: [{ name: 'a', message: 'b', checks: [{ equals: 'x' }] }] }, 'cases[0].checks[0].equals'],
-    ['a pattern that is not linear', { cases: [{ name: 'a', message: 'b', checks: [{ regex: '(?=a)b' }] }] }, 'cases[0].checks[0].regex'],
+    [
+      'a pattern that is not linear',
+      { cases: [{ name: 'a', message: 'b', checks: [{ regex: '(?=a)b' }] }] },
+      'cases[0].checks[0].regex',
+    ],
     ['a repeat that is too high', { cases: CASES, repeat: 21 }, 'repeat'],
     ['three targets', { cases: CASES, targets: [{}, {}, {}] }, 'targets'],
     ['an unknown profile', { cases: CASES, targets: [{ profile: 'none' }] }, 'profile'],

@@ -37,7 +37,12 @@ const closed = (properties: { readonly [name: string]: JsonSchema }, required: r
   properties,
   required,
 })
-const text = (description: string, maxLength = 1_000_000): JsonSchema => ({ type: 'string', minLength: 1, maxLength, description })
+const text = (description: string, maxLength = 1_000_000): JsonSchema => ({
+  type: 'string',
+  minLength: 1,
+  maxLength,
+  description,
+})
 const name = (description: string): JsonSchema => text(description, 200)
 const names = (description: string): JsonSchema => ({
   type: 'array',
@@ -253,19 +258,24 @@ function sizeProblems({ cases = [], targets = [{}], repeat: usual = 1 }: Evaluat
 }
 
 async function caseProblems(entry: EvaluationCase, keys: readonly string[]): Promise<Problem[]> {
-  const { message, messages, parts, checks = [], record = [], response_schema: form } = entry
+  const { checks = [], response_schema: form } = entry
+  const found = inputProblems(entry)
+  if (form !== undefined) for (const message of await schemaProblems(form)) found.push({ keys: ['response_schema'], message })
+  for (const [at, check] of checks.entries())
+    for (const message of await checkProblems(check))
+      found.push({ keys: ['checks', String(at), Object.keys(check)[0]!], message })
+  return found.map(problem => ({ ...problem, keys: [...keys, ...problem.keys] }))
+}
+
+function inputProblems({ message, messages, parts, record = [] }: EvaluationCase): Problem[] {
   const found: Problem[] = []
-  const add = (more: readonly string[], text: string, hint?: string) =>
-    found.push({ keys: [...keys, ...more], message: text, ...(hint === undefined ? {} : { hint }) })
+  const add = (keys: readonly string[], text: string) => found.push({ keys, message: text })
   if ((message === undefined) === (messages === undefined)) add([], 'must have either message or messages')
-  if (message !== undefined && message.trim() === '') add(['message'], 'must not be blank')
+  if (message?.trim() === '') add(['message'], 'must not be blank')
   if (messages && messages.at(-1)!.role !== 'user') add(['messages'], 'must end with a message of the user')
   if (messages && parts) add(['parts'], 'cannot be used with messages')
   for (const [at, { result, error }] of record.entries())
     if ((result === undefined) === (error === undefined)) add(['record', String(at)], 'must have either result or error')
-  if (form !== undefined) for (const reason of await schemaProblems(form)) add(['response_schema'], reason)
-  for (const [at, check] of checks.entries())
-    for (const reason of await checkProblems(check)) add(['checks', String(at), Object.keys(check)[0]!], reason)
   return found
 }
 

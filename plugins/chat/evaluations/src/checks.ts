@@ -128,9 +128,7 @@ async function compared(
   const input = [to, reply].map(text => text.slice(0, LONGEST))
   const { vectors } = await modelCalls.embed({ request: { input }, ...(embedding ? { select: embedding } : {}) }, ctx)
   const score = rounded(cosine(vectors[0] ?? [], vectors[1] ?? []))
-  return score >= threshold
-    ? { passed: true, score }
-    : { ...failed(`the similarity is ${score}, less than ${threshold}`), score }
+  return score >= threshold ? { passed: true, score } : { ...failed(`the similarity is ${score}, less than ${threshold}`), score }
 }
 
 const rounded = (value: number) => Math.round(value * 1000) / 1000

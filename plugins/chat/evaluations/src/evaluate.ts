@@ -123,7 +123,9 @@ async function replaySamples(request: EvaluationRequest, services: EvaluationDep
   const openRef = (ref: TurnRef, own: CallContext) => openTurn(services.conversations, ref, replay, own)
   const samples = refs.flatMap(ref => [
     {
-      ...{ case: ref.name, target: STORED, repeat: 1 },
+      case: ref.name,
+      target: STORED,
+      repeat: 1,
       run: (own: CallContext) => storedResult(ref, openRef, services, own),
     },
     ...targets.flatMap((target, at) =>

@@ -46,7 +46,9 @@ function checkLines({ targets, cases }: EvaluationReport): string[] {
       check,
       ...targets.map(({ target }) => {
         const own = found.find(one => one.target === target)
-        return own === undefined ? '-' : `${percent(own.pass_rate)}${own.score === undefined ? '' : ` (${Number(own.score.toPrecision(4))})`}`
+        return own === undefined
+          ? '-'
+          : `${percent(own.pass_rate)}${own.score === undefined ? '' : ` (${Number(own.score.toPrecision(4))})`}`
       }),
       oneLine(better ?? '=', NAME),
     ])
@@ -58,12 +60,14 @@ function checkLines({ targets, cases }: EvaluationReport): string[] {
 /** What did not pass, and why. */
 function detailLines(results: readonly EvaluationResult[]): string[] {
   const bad = results.filter(({ status }) => status !== 'passed')
-  const lines = bad.slice(0, MOST_DETAILS).flatMap(result => [
-    `${result.status}: ${oneLine(result.case, NAME)} · ${oneLine(result.target, NAME)}${result.repeat > 1 ? ` · repeat ${result.repeat}` : ''}`,
-    ...reasonsOf(result).map(reason => `  ${oneLine(reason, REASON)}`),
-    ...(result.reply === '' ? [] : [`  reply: ${oneLine(result.reply, REPLY)}`]),
-    ...(result.unrecorded === 0 ? [] : [`  tool calls that are not in the record: ${result.unrecorded}`]),
-  ])
+  const lines = bad
+    .slice(0, MOST_DETAILS)
+    .flatMap(result => [
+      `${result.status}: ${oneLine(result.case, NAME)} · ${oneLine(result.target, NAME)}${result.repeat > 1 ? ` · repeat ${result.repeat}` : ''}`,
+      ...reasonsOf(result).map(reason => `  ${oneLine(reason, REASON)}`),
+      ...(result.reply === '' ? [] : [`  reply: ${oneLine(result.reply, REPLY)}`]),
+      ...(result.unrecorded === 0 ? [] : [`  tool calls that are not in the record: ${result.unrecorded}`]),
+    ])
   const more = bad.length > MOST_DETAILS ? [`${bad.length - MOST_DETAILS} more did not pass`] : []
   return lines.length === 0 ? [] : [...lines, ...more, '']
 }
@@ -75,15 +79,17 @@ const reasonsOf = ({ error, checks }: EvaluationResult): string[] => [
 
 function totalLines({ complete, done, total, targets, better }: EvaluationReport): string[] {
   const head = ['TARGET', 'PASSED', 'FAILED', 'ERRORS', 'RATE', 'TOKENS', 'COST', 'P50', 'P95', 'UNRECORDED']
-  const rows = targets.map(({ target, passed, failed, errors, pass_rate: rate, tokens, cost, latency_ms: latency, unrecorded }) => [
-    oneLine(target, NAME),
-    ...[passed, failed, errors].map(String),
-    percent(rate),
-    `${tokens.input}+${tokens.output}`,
-    cost === undefined ? '-' : String(cost),
-    ...(latency === undefined ? ['-', '-'] : [ms(latency.p50), ms(latency.p95)]),
-    String(unrecorded),
-  ])
+  const rows = targets.map(
+    ({ target, passed, failed, errors, pass_rate: rate, tokens, cost, latency_ms: latency, unrecorded }) => [
+      oneLine(target, NAME),
+      ...[passed, failed, errors].map(String),
+      percent(rate),
+      `${tokens.input}+${tokens.output}`,
+      cost === undefined ? '-' : String(cost),
+      ...(latency === undefined ? ['-', '-'] : [ms(latency.p50), ms(latency.p95)]),
+      String(unrecorded),
+    ]
+  )
   const wins = better?.cases.map(({ target, cases }) => `${oneLine(target, NAME)} in ${cases}`).join(', ')
   return [
     ...table([head, ...rows]),
@@ -92,8 +98,8 @@ function totalLines({ complete, done, total, targets, better }: EvaluationReport
   ]
 }
 
-/** Characters that XML 1.0 does not allow, also as references. */
-const NOT_XML = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu
+/** Characters that XML 1.0 does not allow, also as references, and further control characters: people print such files. */
+const NOT_XML = /[^\t\n\r\u0020-\u007E\u00A0-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu
 const REFERENCES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',
@@ -106,8 +112,7 @@ const REFERENCES: Readonly<Record<string, string>> = {
 }
 
 /** Text for an attribute or an element. Line breaks are references, because a parser replaces them in attributes. */
-const xml = (text: string) =>
-  text.replaceAll(NOT_XML, '\uFFFD').replaceAll(/[&<>"'\t\n\r]/g, char => REFERENCES[char] ?? char)
+const xml = (text: string) => text.replaceAll(NOT_XML, '\uFFFD').replaceAll(/[&<>"'\t\n\r]/g, char => REFERENCES[char] ?? char)
 
 /** The report in the JUnit format: a suite for each target, a test case for each turn. */
 export function junitOf({ targets, results }: EvaluationReport): string {

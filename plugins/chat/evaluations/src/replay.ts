@@ -101,9 +101,7 @@ async function* turnsOf(conversations: Conversations, conversationId: string, ct
 
 /** A turn that begins with a message of the user and has a whole reply. */
 const isComplete = ({ messages }: TurnDetail) =>
-  messages[0]?.role === 'user' &&
-  messages.at(-1)?.role === 'assistant' &&
-  messages.every(({ status }) => status === undefined)
+  messages[0]?.role === 'user' && messages.at(-1)?.role === 'assistant' && messages.every(({ status }) => status === undefined)
 
 /** Reads a stored turn with the turns before it. Throws TURN_UNKNOWN. */
 export async function openTurn(

@@ -136,5 +136,7 @@ const cutResult = (result: EvaluationResult, length: number): EvaluationResult =
   checks: result.checks.map(({ reason, ...check }) =>
     reason === undefined || length === 0 ? check : { ...check, reason: cut(reason, length) }
   ),
-  ...(result.error === undefined ? {} : { error: { ...result.error, message: cut(result.error.message, Math.max(length, 100)) } }),
+  ...(result.error === undefined
+    ? {}
+    : { error: { ...result.error, message: cut(result.error.message, Math.max(length, 100)) } }),
 })

@@ -21,14 +21,18 @@ interface OpenTurn {
   unrecorded: number
 }
 
-const textResult = (text: string, isError = false): ToolResult => ({ content: [{ type: 'text', text }], ...(isError ? { isError } : {}) })
+const textResult = (text: string, isError = false): ToolResult => ({
+  content: [{ type: 'text', text }],
+  ...(isError ? { isError } : {}),
+})
 
 /** The record of a case as calls. */
 export const recordedCalls = (record: readonly EvaluationToolRecord[]): RecordedCall[] =>
   record.map(({ tool, arguments: given, result, error }) => ({
     tool,
     ...(given === undefined ? {} : { arguments: given }),
-    result: error === undefined ? textResult(typeof result === 'string' ? result : JSON.stringify(result)) : textResult(error, true),
+    result:
+      error === undefined ? textResult(typeof result === 'string' ? result : JSON.stringify(result)) : textResult(error, true),
   }))
 
 /**

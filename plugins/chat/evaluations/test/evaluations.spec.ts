@@ -61,7 +61,10 @@ describe('checks of evaluations', () => {
   })
 
   it('that need a model which fails are errors of their case', async () => {
-    const result = await host.one({ message: 'Hello', checks: [{ similarity: { to: 'x' } }] }, { embedding: { provider: 'scripted' } })
+    const result = await host.one(
+      { message: 'Hello', checks: [{ similarity: { to: 'x' } }] },
+      { embedding: { provider: 'scripted' } }
+    )
     expect(outcomeOf(result)).to.equal('error similarity')
   })
 })
@@ -70,7 +73,10 @@ describe('judges of evaluations', () => {
   const verdict = (score: unknown, more = {}) => says(JSON.stringify({ reason: 'because', score, ...more }))
   const judged = async (answer: ReturnType<typeof says>, reply = 'Hello', threshold = 0.5) => {
     await using host = await openHost({ answers: () => answer })
-    const result = await host.one({ message: reply, checks: [{ judge: { rubric: 'Is it polite?', threshold } }] }, { judge: { profile: 'scripted' } })
+    const result = await host.one(
+      { message: reply, checks: [{ judge: { rubric: 'Is it polite?', threshold } }] },
+      { judge: { profile: 'scripted' } }
+    )
     return { result, requests: host.requests }
   }
 
@@ -144,7 +150,13 @@ describe('evaluations of cases', () => {
       ['long', 'default'],
       ['any', undefined],
     ])
-    expect(report.better).to.deep.equal({ cases: [{ target: 'short', cases: 0 }, { target: 'default', cases: 1 }], ties: 1 })
+    expect(report.better).to.deep.equal({
+      cases: [
+        { target: 'short', cases: 0 },
+        { target: 'default', cases: 1 },
+      ],
+      ties: 1,
+    })
     expect(report.targets[1]!.tokens.output).to.be.above(report.targets[0]!.tokens.output)
   })
 
@@ -158,7 +170,11 @@ describe('evaluations of cases', () => {
         return says('done')
       },
     })
-    const report = await host.run({ cases: [{ name: 'a', message: 'b', repeat: 12 }], targets: [{ profile: 'scripted' }], concurrency: 3 })
+    const report = await host.run({
+      cases: [{ name: 'a', message: 'b', repeat: 12 }],
+      targets: [{ profile: 'scripted' }],
+      concurrency: 3,
+    })
     expect(report.targets[0]!.passed).to.equal(12)
     expect(most).to.equal(3)
     expect((await host.conversations.list({ limit: 10 }, ANN)).conversations).to.deep.equal([])
@@ -222,7 +238,9 @@ describe('evaluations of cases', () => {
   it('without a record run tools, but none that needs an approval', async () => {
     await using host = await openHost()
     const result = await host.one({ message: '/tool weather {}\n/tool send {}' })
-    expect(result.reply).to.include('weather answered: real weather').and.to.match(/send failed: Not allowed/)
+    expect(result.reply)
+      .to.include('weather answered: real weather')
+      .and.to.match(/send failed: Not allowed/)
     expect(host.ran).to.deep.equal(['weather {}'])
     expect((await host.one({ message: '/tool weather {}', tools: [] })).reply).not.to.include('answered')
   })

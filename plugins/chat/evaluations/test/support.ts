@@ -70,7 +70,11 @@ interface HostOptions {
 }
 
 /** A host with two tools: `weather`, and `send`, which needs an approval. */
-export async function openHost({ config = {}, allows = false, answers = () => says('scripted') }: HostOptions = {}): Promise<EvaluationHost> {
+export async function openHost({
+  config = {},
+  allows = false,
+  answers = () => says('scripted'),
+}: HostOptions = {}): Promise<EvaluationHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-eval-'))
   const profiles_file = join(home, 'profiles.yaml')
   await writeFile(profiles_file, PROFILES)
@@ -78,6 +82,7 @@ export async function openHost({ config = {}, allows = false, answers = () => sa
   const provider: Provider = {
     features: { tool_calling: true, streaming: true, vision: false, response_schema: true } as Provider['features'],
     models: async () => ({ models: [{ id: 'm' }], open: false }),
+    countTokens: async ({ messages }) => JSON.stringify(messages).length,
     async *chat(request, { signal }) {
       requests.push(request)
       yield* await answers(request, signal)
@@ -99,7 +104,7 @@ export async function openHost({ config = {}, allows = false, answers = () => sa
     setup(scope) {
       scope.add(Providers, 'scripted', provider)
       scope.add(Tools, 'weather', tool('weather'))
-      if (allows) scope.tap(Chat.hooks.toolCall, async () => ({ verdict: 'allow' }), { stage: -1_000 })
+      if (allows) scope.tap(Chat.hooks.toolCall, async () => ({ verdict: 'allow' as const }), { stage: -1_000 })
       scope.add(Tools, 'send', tool('send', { asks: true }))
     },
   })
