@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { type JsonSchema, isTree, messageOf, pathOf, schema } from '@svc/core'
 import type { EvaluationCase, EvaluationCheck, EvaluationRequest } from '@svc/core/contracts'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
@@ -21,6 +22,9 @@ export const LIMITS = {
   bytes: 1_000_000,
   cases: 200,
   checks: 20,
+  /** Checks of all cases, and characters of JSON of a schema: each is compiled. */
+  allChecks: 1_000,
+  schema: 20_000,
   repeat: 20,
   /** Turns: cases, times repeats, times targets. */
   samples: 1_000,
@@ -218,8 +222,11 @@ async function problemsOf(value: unknown, form: ReturnType<typeof schema>): Prom
     return [{ keys: ['cases'], message: 'is required, or replay; not both' }]
   if (request.replay !== undefined) return replayProblems(request.replay)
   const cases = request.cases ?? []
-  const each = await Promise.all(cases.map((entry, at) => caseProblems(entry, ['cases', String(at)])))
-  return [...each.flat(), ...twice(cases), ...sizeProblems(request)]
+  const tooMany = sizeProblems(request)
+  if (tooMany.length > 0) return tooMany
+  const found = twice(cases)
+  for (const [at, entry] of cases.entries()) found.push(...(await caseProblems(entry, ['cases', String(at)])))
+  return found
 }
 
 const replayProblems = ({ since, until }: NonNullable<EvaluationRequest['replay']>): Problem[] =>
@@ -249,7 +256,10 @@ function sizeProblems({ cases = [], targets = [{}], repeat: usual = 1 }: Evaluat
   const samples = (entry: EvaluationCase) => (entry.repeat ?? usual) * targets.length
   const all = cases.reduce((sum, entry) => sum + samples(entry), 0)
   const checks = cases.reduce((sum, entry) => sum + samples(entry) * (entry.checks?.length ?? 0), 0)
+  const written = cases.reduce((sum, entry) => sum + (entry.checks?.length ?? 0), 0)
   const hint = 'Lower repeat, or split the cases'
+  if (written > LIMITS.allChecks)
+    return [{ keys: ['cases'], message: `have ${written} checks; the maximum is ${LIMITS.allChecks}`, hint }]
   if (all > LIMITS.samples)
     return [{ keys: ['cases'], message: `would run ${all} turns; the maximum is ${LIMITS.samples}`, hint }]
   return checks > LIMITS.checkResults
@@ -280,6 +290,8 @@ function inputProblems({ message, messages, parts, record = [] }: EvaluationCase
 }
 
 async function checkProblems({ regex, schema: json }: EvaluationCheck): Promise<string[]> {
+  // a thousand compilations in a row would stop the other requests
+  if (json !== undefined || regex !== undefined) await setImmediate()
   if (json !== undefined) return schemaProblems(json)
   if (regex === undefined) return []
   const { unchecked } = await toolSchema({ type: 'string', pattern: regex }, { once: true })
@@ -289,6 +301,7 @@ async function checkProblems({ regex, schema: json }: EvaluationCheck): Promise<
 }
 
 async function schemaProblems(json: JsonSchema): Promise<string[]> {
+  if (JSON.stringify(json).length > LIMITS.schema) return [`has more than ${LIMITS.schema} characters`]
   try {
     const { check, unchecked } = await toolSchema(json, { once: true })
     check(null, 'first')

@@ -103,10 +103,20 @@ function parsed(text: string): { readonly value: unknown } | undefined {
   }
 }
 
+const compiledSchemas = new WeakMap<object, ReturnType<typeof toolSchema>>()
+
+/** Each schema of a request is compiled once, not for each turn. */
+function compiled(json: JsonSchema): ReturnType<typeof toolSchema> {
+  if (typeof json !== 'object') return toolSchema(json, { once: true })
+  const found = compiledSchemas.get(json) ?? toolSchema(json, { once: true })
+  compiledSchemas.set(json, found)
+  return found
+}
+
 async function matches(json: JsonSchema, reply: string): Promise<Outcome> {
   const data = parsed(reply)
   if (!data) return failed('the reply is not JSON')
-  const { check } = await toolSchema(json, { once: true })
+  const { check } = await compiled(json)
   try {
     const [problem] = check(data.value, 'first')
     return problem === undefined ? passed : failed(`${problem.path || 'the value'} ${problem.message}`)

@@ -5,6 +5,7 @@ import type {
   Conversations,
   EvaluationCase,
   EvaluationCheck,
+  EvaluationCheckResult,
   EvaluationModel,
   EvaluationRequest,
   EvaluationResult,
@@ -195,7 +196,9 @@ async function runSample(
     const measured = { tools, durationMs, ...(cost === undefined ? {} : { cost }) }
     const subject = { input, reply: response, ...measured, ...(reference === undefined ? {} : { reference }) }
     const parts: CheckServices = { modelCalls: services.modelCalls, judge: request.judge, embedding: request.embedding }
-    const checks = await Promise.all(sample.checks.map(check => runCheck(check, subject, parts, ctx)))
+    // one by one: judges call models, too
+    const checks: EvaluationCheckResult[] = []
+    for (const check of sample.checks) checks.push(await runCheck(check, subject, parts, ctx))
     return {
       ...about,
       status: checks.some(({ error }) => error) ? 'error' : checks.every(({ passed }) => passed) ? 'passed' : 'failed',

@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { DOMParser } from '@xmldom/xmldom'
 import type { EvaluationResult } from '@svc/core/contracts'
 import { expect } from 'chai'
@@ -126,6 +127,28 @@ describe('requests of evaluations', () => {
     expect(await textsOf({ replay: { since: 'yesterday' } })).to.include('replay.since must be a time')
     expect(await textsOf({ replay: { since: '2026-13-41T00:00:00Z' } })).to.include('is not a time of the calendar')
     expect(await textsOf({ replay: { since: '2026-01-01T00:00:00Z', limit: 101 } })).to.include('replay.limit')
+  })
+
+  it('do not stop other work while they are checked', async () => {
+    const patterns = Array.from({ length: 1_000 }, (_, at) => `${at}(${'[a-z]+\\d{2,9}'.repeat(60)}|x{1,200})`)
+    const cases = Array.from({ length: 50 }, (_, at) => ({
+      name: `c${at}`,
+      message: 'b',
+      checks: patterns.slice(at * 20, at * 20 + 20).map(regex => ({ regex })),
+    }))
+    const histogram = monitorEventLoopDelay({ resolution: 1 })
+    histogram.enable()
+    expect(await textsOf({ cases })).to.equal('')
+    histogram.disable()
+    expect(histogram.max / 1e6, 'milliseconds').to.be.below(1_000)
+    expect(await textsOf({ cases: [...cases, { ...cases[0], name: 'more' }] })).to.include('the maximum is 1000')
+  }).timeout(120_000)
+
+  it('have schemas of a limited size', async () => {
+    const schema = { enum: ['x'.repeat(20_000)] }
+    expect(await textsOf({ cases: [{ name: 'a', message: 'b', checks: [{ schema }] }] })).to.include(
+      'has more than 20000 characters'
+    )
   })
 
   it('that are too deep for the stack are refused', async () => {
