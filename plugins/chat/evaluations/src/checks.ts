@@ -208,7 +208,7 @@ async function graded(
   ctx: CallContext
 ): Promise<Outcome> {
   const select = Object.keys(own).length > 0 ? own : judge
-  const request = { messages: judgeMessages(rubric, subject), responseSchema: VERDICT, temperature: 0 }
+  const request = { messages: judgeMessages(rubric, subject), responseSchema: VERDICT, temperature: 0, gathered: true }
   const { message } = await modelCalls.reply({ request, select, defaults: ['temperature'] }, ctx)
   const answer = (message?.parts ?? []).map(part => (part.type === 'text' ? part.text : '')).join('')
   const { reason, score } = verdictOf(answer)
