@@ -47,6 +47,7 @@ describe('the examples', () => {
       'careful-tool',
       'custom-tool',
       'embed',
+      'evaluate',
       'fallback',
       'hello-plugin',
       'local-model',
@@ -84,6 +85,24 @@ describe('the examples', () => {
       'messages, answer: weather answered: sunny',
       'responses: You said: Again (turn 2)',
     ])
+  })
+
+  it('evaluate compares two profiles, one of which cuts its replies', async () => {
+    const home = await newHome()
+    const [program = '', ...words] = await wordsOf('evaluate')
+    const options = { cwd: folderOf('evaluate'), env: { PATH, SVC_HOME: home } }
+    const run = promisify(execFile)(program, [...words, '--json'], options)
+    const { code, stdout } = await run.then(
+      found => ({ ...found, code: 0 }),
+      (error: { code: number; stdout: string }) => error
+    )
+    const { targets } = JSON.parse(stdout) as { targets: { target: string; passed: number; samples: number }[] }
+    expect(code).to.equal(1)
+    expect(targets.map(({ target, passed, samples }) => [target, passed, samples])).to.deep.equal([
+      ['brief', 5, 6],
+      ['whole', 6, 6],
+    ])
+    await rm(home, { recursive: true, force: true })
   })
 
   it('custom-tool rolls dice in a chat', async () => {

@@ -77,6 +77,8 @@ describe('what belongs to a principal', () => {
     'PATCH /api/v1/conversations/{id}': (who, id) => ask(who, 'PATCH', `${PATH}/${id}`, { title: 'mine' }),
     'GET /api/v1/conversations/{id}/export': (who, id) => ask(who, 'GET', `${PATH}/${id}/export`),
     'POST /api/v1/conversations/{id}/fork': (who, id) => ask(who, 'POST', `${PATH}/${id}/fork`, {}),
+    'POST /api/v1/evaluations': (who, id) =>
+      ask(who, 'POST', '/api/v1/evaluations', { replay: { since: '2020-01-01T00:00:00Z', conversation_id: id } }),
   }
 
   for (const [route, named] of Object.entries(ROUTES)) {
@@ -93,7 +95,7 @@ describe('what belongs to a principal', () => {
     })
 
     it(`is open to its owner, to the scope admin and to the API key: ${route}`, async () => {
-      for (const who of [anna, admin, key]) expect((await named(who, await begin(anna))).status).to.be.oneOf([200, 201, 204])
+      for (const who of [anna, admin, key]) expect((await named(who, await begin(anna))).status).to.be.oneOf([200, 201, 202, 204])
     })
   }
 

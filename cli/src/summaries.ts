@@ -38,6 +38,7 @@ export const RESERVED_WORDS: Readonly<Record<string, string>> = {
   chat: '@svc/plugin-chat',
   connect: '@svc/plugin-connect',
   conversations: '@svc/plugin-conversations',
+  eval: '@svc/plugin-evaluations',
   providers: '@svc/plugin-chat',
   tools: '@svc/plugin-chat',
 }

@@ -265,6 +265,9 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/api/v1/conversations/c/fork', {}),
     post('/api/v1/conversations/import', { content: '' }),
     post('/api/v1/conversations/delete', { label: 'l' }),
+    post('/api/v1/evaluations', { cases: [{ name: 'c', message: 'hi' }] }),
+    get('/api/v1/evaluations/e'),
+    post('/api/v1/evaluations/e/cancel', undefined),
     ...['/v1/messages', '/v1/messages/count_tokens'].map(path => post(path, MESSAGES_BODY)),
     ...['/v1beta', '/v1'].map(version => post(`${version}/models/local/local-1:generateContent`, GEMINI_BODY)),
     get('/v1beta/models'),
@@ -345,6 +348,7 @@ const templateOf = (path: string) =>
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
     .replace('/webhooks/w', '/webhooks/{id}')
+    .replace('/evaluations/e', '/evaluations/{id}')
     .replace('/jobs/j', '/jobs/{id}')
     .replace('/schedules/s', '/schedules/{name}')
     .replace('/secrets/s', '/secrets/{name}')

@@ -25,3 +25,4 @@ export {
 export { WORKFLOW_NAME, workflowSchema } from './shape.ts'
 export { drawSvg } from './draw-svg.ts'
 export { type DrawnNode, drawnNodes, drawTerminal, type GraphState, stateOf } from './drawing.ts'
+export { type Read, readYaml, type TextPlace } from './yaml.ts'

@@ -55,7 +55,7 @@ const NESTED = new RegExp(`^[ \\t]*(?:[-?:&!*][^\\s]*[ \\t]+){${DEEPEST},}`, 'm'
 
 function refusal(text: string): { readonly message: string; readonly hint: string } | undefined {
   if (text.length > LONGEST || Buffer.byteLength(text) > LONGEST)
-    return { message: `is longer than ${LONGEST} bytes`, hint: 'Split it with nodes of type subworkflow' }
+    return { message: `is longer than ${LONGEST} bytes`, hint: 'Split the file; a workflow can have nodes of type subworkflow' }
   let depth = 0
   for (const [sign] of text.matchAll(/[[{\]}]/g)) {
     depth = Math.max(0, depth + (sign === '[' || sign === '{' ? 1 : -1))
