@@ -7,11 +7,9 @@ import {
   type ToolCall,
   type ToolCallPart,
   ToolCompleted,
-  type ToolDialog,
   ToolFailed,
   type ToolResult,
   type ToolResultPart,
-  type ToolStep,
   type ToolUse,
   type ToolVerdict,
   type TurnEvent,
@@ -19,8 +17,7 @@ import {
 import { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWithin, logToolFailure } from '@svc/plugin-kit'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
-import type { PersonAnswer } from './questions.ts'
-import { LONGEST_QUESTION, type QuestionForm, questionForm } from './question-form.ts'
+import { answerByForm, type AskPerson, runDialog } from './tool-dialog.ts'
 import { addCalled, failure, toolIn } from './tool-list.ts'
 import type { ChatServices, Turn } from './turn.ts'
 
@@ -171,9 +168,6 @@ interface ToolOutcome {
   readonly result: ToolResult
 }
 
-/** Asks the person who reads the stream; returns `undefined` without an answer in time. */
-type AskPerson = (args: Arguments, question: string, form?: QuestionForm) => Promise<PersonAnswer | undefined>
-
 /** The call that a plugin allows or denies. */
 export type VerdictOptions = Pick<ToolUseOptions, 'part' | 'conversationId' | 'mode' | 'verdict' | 'log'>
 
@@ -287,35 +281,23 @@ function call(tool: Tool, args: Arguments, { ask, forms, limits }: ToolUseOption
   return withTimeout(limitFor(tool, limits), signal => tool.call(args, { ...ctx, signal }), ctx)
 }
 
-/** Rounds of questions of one call. */
-const MOST_ROUNDS = 10
-
-/** Calls a tool that may ask the person. The time in which it waits for an answer does not count for its time limit. */
+/** Calls a tool that may ask the person. */
 async function runWithForms(tool: Tool, ask: AskPerson, args: Arguments, limits: Limits, ctx: CallContext): Promise<ToolResult> {
-  let dialog: ToolDialog = { can: ['elicitation/create'] }
-  for (let round = 0; round <= MOST_ROUNDS; round++) {
-    const last = await withTimeout(limitFor(tool, limits), signal => lastStep(tool.run!(args, dialog, { ...ctx, signal })), ctx)
-    if (last.type === 'result') return last.result
-    const answers: Record<string, Json> = {}
-    for (const [key, request] of Object.entries(last.requests)) answers[key] = await answerTo(request, args, ask)
-    dialog = { can: dialog.can, answers, ...(last.state === undefined ? {} : { state: last.state }) }
+  const limited = () => {
+    const ms = limitFor(tool, limits)
+    const until = performance.now() + ms
+    const late = () => new Error(`the work did not end within ${ms} ms`)
+    return <T>(work: () => Promise<T>) =>
+      withTimeout(Math.max(0, Math.ceil(until - performance.now())), work, { signal: ctx.signal, late })
   }
-  return failure(`The tool asked the user more than ${MOST_ROUNDS} times.`)
-}
-
-/** The result of a call, or its questions. */
-async function lastStep(steps: AsyncIterable<ToolStep>): Promise<Extract<ToolStep, { type: 'result' | 'input' }>> {
-  for await (const step of steps) if (step.type === 'result' || step.type === 'input') return step
-  throw new TypeError('the tool ended without a result')
-}
-
-async function answerTo({ method, params = {} }: InputRequest, args: Arguments, ask: AskPerson): Promise<Json> {
-  if (method !== 'elicitation/create') throw new TypeError('the tool asks for something that svc does not offer')
-  const { message } = params
-  const form = await questionForm(params)
-  const answer = await ask(args, typeof message === 'string' ? message.slice(0, LONGEST_QUESTION) : '', form)
-  if (!answer) return { action: 'cancel' }
-  return answer.allow ? { action: 'accept', content: (answer.content ?? {}) as Json } : { action: 'decline' }
+  // oxlint-disable-next-line require-yield
+  async function* answer(requests: Readonly<Record<string, InputRequest>>): AsyncGenerator<never, Record<string, Json>> {
+    const answers: Record<string, Json> = {}
+    for (const [key, request] of Object.entries(requests)) answers[key] = await answerByForm(request, args, ask)
+    return answers
+  }
+  const { value } = await runDialog({ tool, args, can: ['elicitation/create'], limited, answer }, ctx).next()
+  return value
 }
 
 /** Returns the result within its limits; an error becomes a result. */
