@@ -47,6 +47,12 @@ export const turnUnknown = (turnId: string) =>
     hint: 'Read the conversation: a turn that has ended is there',
   })
 
+export const tooManyUnread = (limit: number) =>
+  svcError('UNAVAILABLE', `${limit} turns continue without a reader; no other can begin`, {
+    details: { limit },
+    hint: 'Read or cancel turns, then answer again',
+  })
+
 export const turnEventsLost = (after: number, first: number) =>
   svcError('TURN_EVENTS_LOST', `the events after number ${after} are not kept any more; the first is number ${first}`, {
     details: { after, first },

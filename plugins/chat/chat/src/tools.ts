@@ -17,9 +17,12 @@ import {
 import { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWithin, logToolFailure } from '@svc/plugin-kit'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
+import type { PersonAnswer } from './questions.ts'
+import { canBeSaved, saveTurn } from './saved-turn.ts'
 import { answerByForm, type AskPerson, runDialog } from './tool-dialog.ts'
 import { addCalled, failure, toolIn } from './tool-list.ts'
 import type { ChatServices, Turn } from './turn.ts'
+import type { OpenTurnQuestions } from './waiting-turns.ts'
 
 /** The last model step, and a step after the tool budget is used up, cannot call tools. */
 export const mayUseTools = (services: ChatServices, turn: Turn, number: number): boolean =>
@@ -40,11 +43,13 @@ export async function* runTools(
   isShown: boolean,
   ctx: CallContext
 ): AsyncGenerator<TurnEvent, void> {
-  if (isShown) for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
+  if (isShown && !turn.interrupted)
+    for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
   const outcomes =
     isShown && turn.asked.interactive === true
       ? yield* runAsking(services, turn, calls, ctx)
       : await runAll(services, turn, calls, undefined, ctx)
+  turn.interrupted = undefined
   if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, turn.limitMs)
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
@@ -77,7 +82,8 @@ function runAll(
     const own = turn.keys ? { ...ctx, idempotencyKey: turn.keys.of(part) } : ctx
     const tool = toolIn(turn.list, part.tool)
     const plugin = tools.owner(part.tool)
-    const outcome = await useTool({ ...shared, tool, plugin, part, granted: granted.has(part), ask: asking }, own)
+    const instead = interruptedResult(turn, part)
+    const outcome = await useTool({ ...shared, tool, plugin, part, instead, granted: granted.has(part), ask: asking }, own)
     const { success, durationMs } = outcome.use
     const data = {
       turn: turn.id,
@@ -89,6 +95,17 @@ function runAll(
     void events.publish(success ? ToolCompleted : ToolFailed, data, ctx)
     return outcome
   })
+}
+
+const UNKNOWN =
+  'It is unknown whether this call ran: the server process that ran it has exited. If it asked the user something, it does not ask again.'
+
+/** The result of a call of an interrupted step, unless it waits for permission, or has it. */
+function interruptedResult({ interrupted }: Turn, { id }: ToolCallPart): ToolResult | undefined {
+  if (!interrupted) return undefined
+  const answer = interrupted.answers.get(id)
+  if (answer) return answer.said.allow ? undefined : failure(`Not allowed: ${answer.said.reason ?? USER_DENIED}`)
+  return interrupted.questions.isOpen(id) ? undefined : failure(UNKNOWN)
 }
 
 /** Searches for tools in one model step. */
@@ -123,15 +140,28 @@ async function* runAsking(
   const stop = new AbortController()
   const callContext = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
   const questions: TurnEvent[] = []
+  const stored = storedQuestions(services, turn, ctx)
   let questionAdded = Promise.withResolvers<void>()
-  const ask: Ask = (call, args, question, form) => {
-    const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
-    const shown = form ? { form: form.shown } : {}
-    const about = { conversationId: turn.open.conversationId, tool: call.tool, arguments: args, question, ...shown }
-    const answer = services.questions.ask(call.id, waitMs, about, callContext, form?.check)
-    questions.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question, ...shown })
+  const show = (event: TurnEvent) => {
+    questions.push(event)
     questionAdded.resolve()
-    return answer
+  }
+  const ask: Ask = async (call, args, question, form) => {
+    const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
+    const event = {
+      type: 'ask',
+      tool: call.tool,
+      callId: call.id,
+      arguments: args,
+      question,
+      ...(form && { form: form.shown }),
+    } as const
+    if (form || !stored) {
+      const answer = askHere(services, turn, event, waitMs, callContext, { check: form?.check })
+      show(event)
+      return answer
+    }
+    return askStored(services, turn, { event, waitMs, stored, show }, callContext)
   }
   let isOver = false
   const outcomes = runAll(services, turn, calls, ask, callContext).finally(() => (isOver = true))
@@ -144,9 +174,65 @@ async function* runAsking(
       for (const event of questions.splice(0)) yield event
     }
     return await outcomes
+  } catch (error) {
+    // another worker continues the turn, and stores it
+    if (codeOf(error) === 'STORE_FENCED') turn.handed = true
+    throw error
   } finally {
     stop.abort(new Error('the turn has ended'))
+    await stored?.leave()
   }
+}
+
+type AskEvent = Extract<TurnEvent, { type: 'ask' }>
+
+function askHere(
+  { questions }: ChatServices,
+  { open, journal }: Turn,
+  { type: _type, callId, ...about }: AskEvent,
+  waitMs: number,
+  ctx: CallContext,
+  options: Parameters<ChatServices['questions']['ask']>[4]
+): Promise<PersonAnswer | undefined> {
+  const turn = journal ? { turnId: journal.id } : {}
+  return questions.ask(callId, waitMs, { conversationId: open.conversationId, ...turn, ...about }, ctx, options)
+}
+
+/** The stored questions of this step; undefined for a turn that another worker could not continue. */
+function storedQuestions({ waiting }: ChatServices, turn: Turn, ctx: CallContext): OpenTurnQuestions | undefined {
+  if (turn.interrupted) return turn.interrupted.questions
+  if (!waiting || !turn.journal || !canBeSaved(turn)) return undefined
+  const about = { owner: ctx.principal.id, requestId: ctx.requestId, conversationId: turn.open.conversationId }
+  return waiting.open(turn.journal, about, () => saveTurn(turn))
+}
+
+interface StoredAsk {
+  readonly event: AskEvent
+  readonly waitMs: number
+  readonly stored: OpenTurnQuestions
+  readonly show: (event: TurnEvent) => void
+}
+
+/** Asks for permission with a question that survives this worker. It is stored before it is shown, and removed before the answer counts. */
+async function askStored(
+  services: ChatServices,
+  turn: Turn,
+  { event, waitMs, stored, show }: StoredAsk,
+  ctx: CallContext
+): Promise<PersonAnswer | undefined> {
+  const { tool, callId, arguments: args, question } = event
+  const before = turn.interrupted?.answers.get(callId)
+  // a plugin can have changed the arguments since: then the person sees them first
+  if (before && JSON.stringify(before.arguments) === JSON.stringify(args)) return before.said
+  const isShown = !before && stored.has(callId)
+  const since = Date.now()
+  const taken = await stored.add({ callId, tool, arguments: args, question, since, until: since + waitMs })
+  const signal = taken ? AbortSignal.any([ctx.signal, taken]) : ctx.signal
+  const answer = askHere(services, turn, event, waitMs, { ...ctx, signal }, { taken: () => stored.close(callId) })
+  if (!isShown) show(event)
+  const said = await answer
+  await stored.close(callId)
+  return said
 }
 
 function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
@@ -178,6 +264,8 @@ interface ToolUseOptions {
   readonly part: ToolCallPart
   readonly conversationId: string
   readonly mode: string
+  /** The result of a call that must not run. */
+  readonly instead: ToolResult | undefined
   /** False if the tool budget of the turn is used up. */
   readonly granted: boolean
   /** A limit of the tool replaces `timeoutMs`. The turn always ends at `until` (`performance.now()`). */
@@ -224,6 +312,7 @@ async function permitted(parts: ToolUseOptions, ctx: CallContext): Promise<Permi
   const { arguments: args } = part
   const instead = (result: ToolResult, given = args): Permitted => ({ args: given, run: () => result })
   const refused = (why: string, given = args) => instead(failure(why), given)
+  if (parts.instead) return instead(parts.instead)
   if (!tool) return refused(`There is no tool "${part.tool.slice(0, 100)}" in this turn.`)
   if (!parts.granted) return refused('This turn may make no more tool calls. Answer with what you have.')
   if (part.invalid !== undefined)
@@ -263,11 +352,13 @@ export function questionOf(name: string, tool: Tool, verdict: ToolVerdict | unde
   return tool.asks && verdict?.verdict !== 'allow' ? `May the tool "${name}" run?` : undefined
 }
 
+const USER_DENIED = 'the user denied the call.'
+
 async function deniedBy({ ask }: ToolUseOptions, args: Arguments, question: string): Promise<string | undefined> {
   if (!ask) return `the call needs the approval of a person (${question}), and this turn has no interactive reader.`
   const answer = await ask(args, question)
   if (!answer) return 'the user did not answer in time.'
-  return answer.allow ? undefined : (answer.reason ?? 'the user denied the call.')
+  return answer.allow ? undefined : (answer.reason ?? USER_DENIED)
 }
 
 type Limits = ToolUseOptions['limits']
