@@ -284,7 +284,7 @@ const streamRoutes = (parts: ChatRouteOptions): Record<string, Route> => ({
     path: '/api/v1/chat/stream/:turn_id',
     summary: 'Continue the stream of a turn after a lost connection',
     description:
-      'The stream has all events after Last-Event-ID, on any worker, and then those that follow. A turn is kept for chat.resume_s after its reader left, and after its end; then it is unknown (404). If its worker exits, the turn is lost.',
+      'The stream has all events after Last-Event-ID, on any worker, and then those that follow. A turn is kept for chat.resume_s after its reader left, and after its end; then it is unknown (404). If its worker exits, the turn is lost, unless it waits for a permission: then the answer continues it.',
     scope: 'chat',
     query: resumeQuery,
     responses: { '200': { ...stream['200'], description: 'The events, as in POST /api/v1/chat/stream.' } },
