@@ -21,8 +21,9 @@ export default definePlugin({
     const gate = tool({
       asks: true,
       async call({ n = 0 }) {
-        appendFileSync(join(svcHome(), RUNS), `gate ${n}\n`)
-        return { content: [{ type: 'text', text: `gate ${n} is open` }] }
+        const name = `gate ${Number(n)}`
+        appendFileSync(join(svcHome(), RUNS), `${name}\n`)
+        return { content: [{ type: 'text', text: `${name} is open` }] }
       },
     })
     scope.add(Tools, 'gate', gate)

@@ -90,7 +90,7 @@ async function* runTurn(
   })
   const run = new TurnRun(services, turn, isShown, span)
   try {
-    if (turn.interrupted) yield* runTools(services, turn, callsIn(turn.made.at(-1)!), isShown, span.ctx)
+    yield* runInterrupted(services, turn, span.ctx)
     for (;;) {
       const step = run.beginStep()
       for (;;) {
@@ -117,6 +117,11 @@ async function* runTurn(
   } finally {
     await run.leave()
   }
+}
+
+/** Runs the calls of the step in which the turn was interrupted. */
+async function* runInterrupted(services: ChatServices, turn: Turn, ctx: CallContext): AsyncGenerator<TurnEvent, void> {
+  if (turn.interrupted) yield* runTools(services, turn, callsIn(turn.made.at(-1)!), true, ctx)
 }
 
 /** Whether the turn ends after a step that made these calls of its own tools. */

@@ -1,10 +1,10 @@
 import { type CallContext, codeOf } from '@svc/core'
-import type { Chat, ChatQuestion, Conversations, TurnStreams } from '@svc/core/contracts'
+import type { Chat, ChatQuestion, Conversations, Json, TurnStreams } from '@svc/core/contracts'
 import { definedOf } from '@svc/plugin-kit'
 import type { TurnRunner } from './chat.ts'
 import { questionUnknown, turnCancelled } from './errors.ts'
 import { type PersonAnswer, type Questions, saidIn, shownArguments } from './questions.ts'
-import type { SavedTurn } from './saved-turn.ts'
+import { type SavedTurn, savedOf } from './saved-turn.ts'
 import type { InterruptedStreams } from './turn-streams.ts'
 import type { WaitingTurns } from './waiting-turns.ts'
 
@@ -14,16 +14,19 @@ const WAIT_MS = 12_000
 interface InterruptedOptions {
   readonly questions: Questions
   readonly waiting: WaitingTurns | undefined
-  readonly runner: Pick<TurnRunner, 'prepare' | 'resume'>
-  readonly streams: Pick<TurnStreams, 'cancel'>
-  readonly interrupted: InterruptedStreams
+  readonly runner: TurnRunner
+  readonly turns: { readonly streams: TurnStreams; readonly interrupted: InterruptedStreams }
   readonly conversations: Conversations
 }
 
+/** The services `Chat` and `TurnStreams`. */
+export function createChat(options: InterruptedOptions): Chat & TurnStreams {
+  const { stream, reply, callTool } = options.runner
+  return { stream, reply, callTool, ...options.turns.streams, ...createInterruptedTurns(options) }
+}
+
 /** Answers of persons, and questions of all turns: of those that run, and of those whose worker has exited. */
-export function createInterruptedTurns(
-  options: InterruptedOptions
-): Pick<Chat, 'answer' | 'questions'> & Pick<TurnStreams, 'cancel'> {
+function createInterruptedTurns(options: InterruptedOptions): Pick<Chat, 'answer' | 'questions'> & Pick<TurnStreams, 'cancel'> {
   const { questions, waiting } = options
   return {
     async answer(answer, ctx) {
@@ -49,7 +52,7 @@ export function createInterruptedTurns(
 
     async cancel(id, ctx) {
       try {
-        await options.streams.cancel(id, ctx)
+        await options.turns.streams.cancel(id, ctx)
       } catch (error) {
         if (codeOf(error) !== 'TURN_UNKNOWN' || !(await proceed(options, id, undefined, ctx))) throw error
       }
@@ -59,17 +62,18 @@ export function createInterruptedTurns(
 
 /** Continues a turn in this worker, with an answer or to cancel it. False if it does not wait, or another worker has it. */
 async function proceed(
-  { waiting, runner, interrupted, conversations }: InterruptedOptions,
+  { waiting, runner, turns: { interrupted }, conversations }: InterruptedOptions,
   id: string,
   answer: Answer | undefined,
   ctx: CallContext
 ): Promise<boolean> {
   const { principal, trace, traceState } = ctx
-  const prepare = async (turn: SavedTurn) => {
+  const prepare = async (state: Json) => {
+    const turn = savedOf(state)
     interrupted.check(principal.id)
     return (await isThere(conversations, turn, ctx)) ? await runner.prepare(turn, ctx) : undefined
   }
-  const taken = await waiting?.take(id, { owner: principal.id, callId: answer?.callId }, prepare, ctx).catch(onlyBusy)
+  const taken = await waiting?.take(id, { owner: principal.id, callId: answer?.callId, prepare }, ctx).catch(onlyBusy)
   if (!taken) return false
   const { prepared, answered, questions, requestId } = taken
   const answers = new Map(answer && answered ? [[answer.callId, { said: answer.said, arguments: answered.arguments }]] : [])

@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { Selected, ToolCallPart, TurnRequest } from '@svc/core/contracts'
+import type { Json, Selected, ToolCallPart, TurnRequest } from '@svc/core/contracts'
 import { CallKeys, type ChatServices, formOf, type InterruptedStep, type Turn } from './turn.ts'
 import type { TurnTools } from './tool-list.ts'
 import type { TurnJournal } from './waiting-turns.ts'
@@ -33,7 +33,11 @@ export interface SavedTurn extends Plain {
 export const canBeSaved = ({ asked, open }: Turn): boolean =>
   open.conversationId !== '' && asked.messages === undefined && asked.clientTools === undefined
 
-export function saveTurn(turn: Turn): SavedTurn {
+/** The turn as JSON, for `savedOf`. */
+export const saveTurn = (turn: Turn): Json => savedFrom(turn) as unknown as Json
+export const savedOf = (value: Json): SavedTurn => value as unknown as SavedTurn
+
+function savedFrom(turn: Turn): SavedTurn {
   const { message: _text, parts, ...asked } = turn.asked
   const now = performance.now()
   return {

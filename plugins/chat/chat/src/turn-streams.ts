@@ -55,12 +55,11 @@ type TurnQuestion =
 export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreamsOptions): TurnStreamsParts {
   const turns = new Map<string, StreamedTurn>()
   const memory = createMemory(turns)
-  const unreadOf = (owner: string) => [...turns.values()].filter(turn => turn.owner === owner && turn.isUnread).length
-  const finder = createFinder(turns, peers, worker)
+  const reach = createReach(turns, peers, worker)
   const options: StreamedTurnOptions = {
     resumeMs,
     memory,
-    mayContinue: owner => unreadOf(owner) <= MOST_UNREAD,
+    mayContinue: owner => unreadOf(turns, owner) <= MOST_UNREAD,
     forget: id => void turns.delete(id),
   }
   /** A turn of this worker. Throws TURN_UNKNOWN. */
@@ -68,25 +67,6 @@ export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreams
     const turn = turns.get(id)
     if (turn?.owner !== ctx.principal.id) throw turnUnknown(id)
     return turn
-  }
-  /** Asks the worker of a turn: the one that its id names, else another that has continued it. Throws TURN_UNKNOWN. */
-  async function* ask(question: TurnQuestion, ctx: CallContext): AsyncGenerator<Json, void> {
-    const named = workerOf(question.turn)
-    if (!peers || named === undefined || named === worker) throw turnUnknown(question.turn)
-    let isFirst = true
-    for (let other: string | undefined = named; other !== undefined; ) {
-      try {
-        for await (const item of peers.ask(other, TOPIC, question, ctx)) {
-          isFirst = false
-          yield item
-        }
-        return
-      } catch (error) {
-        if (!['PEER_GONE', 'PEER_SILENT'].includes(codeOf(error) ?? '')) throw error
-        other = isFirst && other === named ? await finder.find(question.turn, ctx) : undefined
-      }
-    }
-    throw turnUnknown(question.turn)
   }
   const isHere = (id: string) => turns.has(id)
   const streams: TurnStreams = {
@@ -96,26 +76,17 @@ export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreams
     },
     async *resume(id, after, ctx) {
       if (isHere(id)) yield* own(id, ctx).follow(after, ctx.signal)
-      else yield* ask({ do: 'resume', turn: id, after }, ctx) as AsyncIterable<unknown> as AsyncIterable<TurnEvent>
+      else yield* reach.ask({ do: 'resume', turn: id, after }, ctx) as AsyncIterable<unknown> as AsyncIterable<TurnEvent>
     },
     async cancel(id, ctx) {
       if (isHere(id)) own(id, ctx).cancel('the client cancelled the turn')
-      else for await (const _ of ask({ do: 'cancel', turn: id }, ctx));
+      else for await (const _ of reach.ask({ do: 'cancel', turn: id }, ctx));
     },
   }
   return {
     streams,
-    onPeerMessage: finder.onPeerMessage,
-    interrupted: {
-      check(owner) {
-        if (unreadOf(owner) >= MOST_UNREAD) throw tooManyUnread(MOST_UNREAD)
-      },
-      begin({ id, owner, first, events }, open) {
-        const turn = new StreamedTurn(id, owner, true, options)
-        turns.set(id, turn)
-        turn.continue(signal => open(turn, signal), first, events)
-      },
-    },
+    onPeerMessage: reach.onPeerMessage,
+    interrupted: createInterruptedStreams(turns, options),
     answer: {
       async *answer(message, ctx) {
         const question = message as unknown as TurnQuestion
@@ -135,32 +106,66 @@ export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreams
   }
 }
 
+const unreadOf = (turns: ReadonlyMap<string, StreamedTurn>, owner: string): number =>
+  [...turns.values()].filter(turn => turn.owner === owner && turn.isUnread).length
+
+const createInterruptedStreams = (turns: Map<string, StreamedTurn>, options: StreamedTurnOptions): InterruptedStreams => ({
+  check(owner) {
+    if (unreadOf(turns, owner) >= MOST_UNREAD) throw tooManyUnread(MOST_UNREAD)
+  },
+  begin({ id, owner, first, events }, open) {
+    const turn = new StreamedTurn(id, owner, true, options)
+    turns.set(id, turn)
+    turn.continue(signal => open(turn, signal), first, events)
+  },
+})
+
 const FIND = 'chat.turns.find'
 const FOUND = 'chat.turns.found'
 
-/** Finds the worker that has continued a turn. It sends its name before its handler returns. */
-function createFinder(turns: ReadonlyMap<string, StreamedTurn>, peers: Peers | undefined, worker: string) {
+/** Reaches turns of other workers. */
+function createReach(turns: ReadonlyMap<string, StreamedTurn>, peers: Peers | undefined, worker: string) {
   const finding = new Map<string, string | undefined>()
+  /** The worker that has continued a turn. It sends its name before its handler returns. */
+  const find = async (among: Peers, turn: string, ctx: CallContext): Promise<string | undefined> => {
+    const asked = crypto.randomUUID()
+    finding.set(asked, undefined)
+    try {
+      await among.broadcast(FIND, { asked, turn }, ctx)
+      return finding.get(asked)
+    } finally {
+      finding.delete(asked)
+    }
+  }
   return {
-    async find(turn: string, ctx: CallContext): Promise<string | undefined> {
-      const asked = crypto.randomUUID()
-      finding.set(asked, undefined)
-      try {
-        await peers?.broadcast(FIND, { asked, turn }, ctx)
-        return finding.get(asked)
-      } finally {
-        finding.delete(asked)
-      }
+    /** Asks the worker of a turn: the one that its id names, else another that has continued it. Throws TURN_UNKNOWN. */
+    async *ask(question: TurnQuestion, ctx: CallContext): AsyncGenerator<Json, void> {
+      const named = workerOf(question.turn)
+      if (!peers || named === undefined || named === worker) throw turnUnknown(question.turn)
+      let isFirst = true
+      for (let other: string | undefined = named; other !== undefined; )
+        try {
+          for await (const item of peers.ask(other, TOPIC, question, ctx)) {
+            isFirst = false
+            yield item
+          }
+          return
+        } catch (error) {
+          if (!['PEER_GONE', 'PEER_SILENT'].includes(codeOf(error) ?? '')) throw error
+          other = isFirst && other === named ? await find(peers, question.turn, ctx) : undefined
+        }
+      throw turnUnknown(question.turn)
     },
-    async onPeerMessage({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> {
+    onPeerMessage: async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
+      if (topic !== FIND && topic !== FOUND) return
       // only this function sends these messages
       const { asked, turn, found } = message as unknown as {
         readonly asked: string
         readonly turn: string
         readonly found: string
       }
-      if (topic === FIND && turns.has(turn)) await peers?.broadcast(FOUND, { asked, turn, found: worker }, ctx)
       if (topic === FOUND && finding.has(asked)) finding.set(asked, found)
+      if (topic === FIND && turns.has(turn)) await peers?.broadcast(FOUND, { asked, turn, found: worker }, ctx)
     },
   }
 }

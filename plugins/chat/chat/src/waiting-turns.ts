@@ -1,13 +1,22 @@
 import { type CallContext, codeOf, type Log } from '@svc/core'
-import type { ChatQuestion, Json, Space, Store, StoreOp, StoreRecord, ToolCallPart, TurnEvent } from '@svc/core/contracts'
-import { type KeptLease, keepLease } from '@svc/storage-kit'
-import type { SavedTurn } from './saved-turn.ts'
+import type {
+  ChatQuestion,
+  Json,
+  RangeQuery,
+  Space,
+  Store,
+  StoreOp,
+  StoreRecord,
+  ToolCallPart,
+  TurnEvent,
+} from '@svc/core/contracts'
+import { type KeptLease, keepLease, openSpace } from '@svc/storage-kit'
 
 /** One record for each turn that waits for permissions: its questions, and apart from them its state. */
 const QUESTIONS = 'chat_waiting_turns'
 const STATES = 'chat_waiting_states'
 
-export const SPACE: Space = {
+const SPACE: Space = {
   name: 'chat',
   version: 1,
   collections: {
@@ -23,6 +32,7 @@ const LEASE_MS = 10_000
 /** Milliseconds in which a claim waits for a lease, before it looks again. */
 const CLAIM_MS = 500
 const LOOK_MS = 100
+const SWEEP_MS = 3_600_000
 /** Characters of the events of a turn that are stored; the newest. */
 const MOST_EVENTS = 1024 * 1024
 const PAGE = 200
@@ -62,7 +72,7 @@ interface WaitingTurn {
 type WaitingRecord = StoreRecord<WaitingTurn>
 
 interface StoredState {
-  readonly turn: SavedTurn
+  readonly turn: Json
   readonly first: number
   readonly events: readonly TurnEvent[]
 }
@@ -94,8 +104,8 @@ interface WaitingOptions {
  * record has its fence, so of several answers only one counts, wherever they arrive.
  */
 export interface WaitingTurns {
-  /** The questions of a step of a turn. `state` is called with the first of them. */
-  open(journal: TurnJournal, about: TurnAbout, state: () => SavedTurn): OpenTurnQuestions
+  /** The questions of a step of a turn. `state` is called with the first of them: what another worker needs to continue the turn. */
+  open(journal: TurnJournal, about: TurnAbout, state: () => Json): OpenTurnQuestions
   /** The questions of this principal, or of all, whose worker has exited. `running`: turns that a worker is known to run. */
   interrupted(owner: string | undefined, running: ReadonlySet<string>, ctx: CallContext): Promise<readonly ChatQuestion[]>
   /** The id of the turn with this open question. */
@@ -105,16 +115,16 @@ export interface WaitingTurns {
    * returns nothing, the turn goes on waiting. Undefined also for a turn that does not wait for this owner. Throws LEASE_BUSY while
    * another worker has the turn.
    */
-  take<T>(
-    id: string,
-    { owner, callId }: { readonly owner: string; readonly callId: string | undefined },
-    prepare: (turn: SavedTurn) => Promise<T | undefined>,
-    ctx: CallContext
-  ): Promise<TakenTurn<T> | undefined>
-  /** Removes the turns of a conversation, which was deleted. */
-  drop(conversationId: string, ctx: CallContext): Promise<void>
-  /** Removes turns that have expired. */
-  sweep(ctx: CallContext): Promise<void>
+  take<T>(id: string, wanted: WantedTurn<T>, ctx: CallContext): Promise<TakenTurn<T> | undefined>
+  /** For a tap of `Conversations.hooks.deleted`: removes the turns of the conversation. */
+  readonly onDeleted: (deleted: { readonly conversationId: string }) => Promise<void>
+}
+
+interface WantedTurn<T> {
+  readonly owner: string
+  /** The question that is answered. */
+  readonly callId: string | undefined
+  readonly prepare: (turn: Json) => Promise<T | undefined>
 }
 
 type TurnAbout = Pick<WaitingTurn, 'owner' | 'requestId' | 'conversationId'>
@@ -123,20 +133,28 @@ type TurnAbout = Pick<WaitingTurn, 'owner' | 'requestId' | 'conversationId'>
 const asJson = (value: object): Json => value as unknown as Json
 const waitingOf = (record: StoreRecord): WaitingRecord => record as unknown as WaitingRecord
 
-export function createWaitingTurns(options: WaitingOptions): WaitingTurns {
-  const { store, lasting } = options
-  const range = async (index: string, equals: readonly Json[], to: number | undefined, ctx: CallContext) => {
-    const page = await store.range(QUESTIONS, { index, equals, ...(to === undefined ? {} : { to }), limit: PAGE }, ctx)
-    return page.records.map(waitingOf)
+/** Opens the collections of the turns. Expired ones are removed now and then; they cannot be answered before. */
+export async function openWaitingTurns(options: WaitingOptions): Promise<WaitingTurns & Disposable> {
+  const { store, log, lasting } = options
+  await openSpace(store, SPACE, {}, lasting)
+  const sweep = () => {
+    const expired = range(store, { index: 'by_expiry', to: Date.now() }, lasting)
+    expired
+      .then(records => remove(store, records, lasting))
+      .catch((err: unknown) => log.warn({ err }, 'failed to remove expired turns'))
   }
-  const remove = async (records: readonly WaitingRecord[], ctx: CallContext) => {
-    for (const { key, version } of records) await store.batch(removal(key, version), {}, ctx).catch(onlyConflict)
-  }
+  sweep()
+  const timer = setInterval(sweep, SWEEP_MS).unref()
+  return { ...createWaitingTurns(options), [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+function createWaitingTurns(options: WaitingOptions): WaitingTurns {
+  const { store, holder, lasting } = options
   const isFree = async (id: string, ctx: CallContext) => {
     try {
       // another worker may look at the same time
-      const request = { holder: `${options.holder}list`, ttlMs: LEASE_MS, waitMs: LOOK_MS }
-      await using _ = await keepLease(store, leaseOf(id), request, ctx)
+      const lease = await keepLease(store, leaseOf(id), { holder: `${holder}list`, ttlMs: LEASE_MS, waitMs: LOOK_MS }, ctx)
+      await lease[Symbol.asyncDispose]()
       return true
     } catch (error) {
       if (codeOf(error) === 'LEASE_BUSY') return false
@@ -147,51 +165,71 @@ export function createWaitingTurns(options: WaitingOptions): WaitingTurns {
     open: (journal, about, state) => new OpenTurnQuestions(options, journal, about, state),
 
     async interrupted(owner, running, ctx) {
-      const records = await (owner === undefined
-        ? range('by_expiry', [], undefined, ctx)
-        : range('by_owner', [owner], undefined, ctx))
+      const records = await range(
+        store,
+        owner === undefined ? { index: 'by_expiry' } : { index: 'by_owner', equals: [owner] },
+        ctx
+      )
       const others = records.filter(({ key, value }) => !running.has(key) && value.expires > Date.now())
       const free = await Promise.all(others.map(({ key }) => isFree(key, ctx)))
       return others.filter((_, at) => free[at]).flatMap(shownQuestions)
     },
 
     async find({ owner, requestId, callId }, ctx) {
-      const records = await range('by_owner', [owner, requestId], undefined, ctx)
+      const records = await range(store, { index: 'by_owner', equals: [owner, requestId] }, ctx)
       return records.find(({ value }) => isWaiting(value, callId))?.key
     },
 
-    async take(id, { owner, callId }, prepare, ctx) {
-      const request = { holder: `${options.holder}turn`, ttlMs: LEASE_MS, waitMs: CLAIM_MS }
-      const lease = await keepLease(store, leaseOf(id), request, lasting)
-      try {
-        const [record, stored] = await Promise.all([store.get(QUESTIONS, id, ctx), store.get(STATES, id, ctx)])
-        const waiting = record && waitingOf(record)
-        const state = stored && (stored.value as unknown as StoredState)
-        const isGone = !waiting || !state || waiting.value.owner !== owner || !isWaiting(waiting.value, callId)
-        const prepared = isGone ? undefined : await prepare(state.turn)
-        if (isGone || prepared === undefined) {
-          await lease[Symbol.asyncDispose]()
-          return undefined
-        }
-        const journal = { id, count: 0, events: () => state }
-        const questions = new OpenTurnQuestions(options, journal, waiting.value, () => state.turn, { lease, record: waiting })
-        const answered = waiting.value.questions.find(question => question.callId === callId)
-        await (callId === undefined ? questions.end() : questions.close(callId))
-        const { requestId } = waiting.value
-        return { id, requestId, prepared, first: state.first, events: eventsOf(state, waiting.value), answered, questions }
-      } catch (error) {
+    async take(id, wanted, ctx) {
+      const lease = await keepLease(store, leaseOf(id), { holder: `${holder}turn`, ttlMs: LEASE_MS, waitMs: CLAIM_MS }, lasting)
+      const taken = await takeHeld(options, id, lease, wanted, ctx).catch(async (error: unknown) => {
         await lease[Symbol.asyncDispose]()
         throw error
-      }
+      })
+      if (!taken) await lease[Symbol.asyncDispose]()
+      return taken
     },
 
-    async drop(conversationId, ctx) {
-      await remove(await range('by_conversation', [conversationId], undefined, ctx), ctx)
-    },
-    async sweep(ctx) {
-      await remove(await range('by_expiry', [], Date.now(), ctx), ctx)
+    async onDeleted({ conversationId }) {
+      const records = await range(store, { index: 'by_conversation', equals: [conversationId] }, lasting)
+      await remove(store, records, lasting)
     },
   }
+}
+
+async function takeHeld<T>(
+  options: WaitingOptions,
+  id: string,
+  lease: KeptLease,
+  { owner, callId, prepare }: WantedTurn<T>,
+  ctx: CallContext
+): Promise<TakenTurn<T> | undefined> {
+  const { store } = options
+  const [found, stored] = await Promise.all([store.get(QUESTIONS, id, ctx), store.get(STATES, id, ctx)])
+  if (!found || !stored) return undefined
+  const record = waitingOf(found)
+  const state = stored.value as unknown as StoredState
+  if (record.value.owner !== owner || !isWaiting(record.value, callId)) return undefined
+  const prepared = await prepare(state.turn)
+  if (prepared === undefined) return undefined
+  const journal = { id, count: 0, events: () => state }
+  const questions = new OpenTurnQuestions(options, journal, record.value, () => state.turn, { lease, record })
+  await (callId === undefined ? questions.end() : questions.close(callId))
+  const answered = record.value.questions.find(question => question.callId === callId)
+  const { requestId } = record.value
+  return { id, requestId, prepared, first: state.first, events: eventsOf(state, record.value), answered, questions }
+}
+
+async function range(store: Store, query: Omit<RangeQuery, 'limit'>, ctx: CallContext): Promise<readonly WaitingRecord[]> {
+  return (await store.range(QUESTIONS, { ...query, limit: PAGE }, ctx)).records.map(waitingOf)
+}
+
+/** Removes records that have not changed since. */
+async function remove(store: Store, records: readonly WaitingRecord[], ctx: CallContext): Promise<void> {
+  for (const { key, version } of records)
+    await store.batch(removal(key, version), {}, ctx).catch((error: unknown) => {
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
+    })
 }
 
 const leaseOf = (id: string) => `chat/${id}`
@@ -201,10 +239,6 @@ const removal = (id: string, version?: number): StoreOp[] => [
   { op: 'delete', collection: STATES, key: id },
 ]
 
-function onlyConflict(error: unknown): void {
-  if (codeOf(error) !== 'STORE_CONFLICT') throw error
-}
-
 /** Whether this question of the turn, or any, can be answered. */
 const isWaiting = ({ questions, expires }: WaitingTurn, callId: string | undefined) =>
   expires > Date.now() && questions.some(question => question.isOpen && (callId === undefined || question.callId === callId))
@@ -212,7 +246,7 @@ const isWaiting = ({ questions, expires }: WaitingTurn, callId: string | undefin
 const shownQuestions = ({ key, value: { expires, questions, ...about } }: WaitingRecord): ChatQuestion[] =>
   questions
     .filter(({ isOpen }) => isOpen)
-    .map(({ isOpen: _, ...question }) => ({ ...about, ...question, until: expires, turnId: key, interrupted: true }))
+    .map(({ isOpen: _isOpen, ...question }) => ({ ...about, ...question, until: expires, turnId: key, interrupted: true }))
 
 /** The events that the reader of the turn can have seen. */
 const eventsOf = ({ events }: StoredState, { questions }: WaitingTurn): readonly TurnEvent[] => [
@@ -231,7 +265,7 @@ export class OpenTurnQuestions {
   readonly #options: WaitingOptions
   readonly #journal: TurnJournal
   readonly #about: TurnAbout
-  readonly #state: () => SavedTurn
+  readonly #state: () => Json
   /** Events before the questions of the step. */
   readonly #count: number
   #questions: readonly StoredQuestion[]
@@ -243,7 +277,7 @@ export class OpenTurnQuestions {
     options: WaitingOptions,
     journal: TurnJournal,
     { owner, requestId, conversationId }: TurnAbout,
-    state: () => SavedTurn,
+    state: () => Json,
     taken?: { readonly lease: KeptLease; readonly record: WaitingRecord }
   ) {
     this.#options = options
