@@ -78,7 +78,7 @@ interface StoredState {
 }
 
 /** An interrupted turn that this worker has taken over. */
-export interface TakenTurn<T> {
+interface TakenTurn<T> {
   readonly id: string
   readonly requestId: string
   readonly prepared: T
