@@ -307,10 +307,10 @@ export class OpenTurnQuestions {
   add(question: WaitingQuestion): Promise<AbortSignal | undefined> {
     return this.#inOrder(async () => {
       const { store, holder, lasting, log } = this.#options
-      const others = this.#questions.filter(({ callId }) => callId !== question.callId)
+      const open = { ...question, isOpen: true }
       const questions = this.has(question.callId)
-        ? this.#questions.map(one => (one.callId === question.callId ? { ...question, isOpen: true } : one))
-        : [...others, { ...question, isOpen: true }]
+        ? this.#questions.map(one => (one.callId === question.callId ? open : one))
+        : [...this.#questions, open]
       const request = { holder: `${holder}turn`, ttlMs: LEASE_MS, waitMs: CLAIM_MS }
       this.#lease ??= await keepLease(store, leaseOf(this.#journal.id), request, lasting)
       try {
