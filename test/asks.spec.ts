@@ -26,7 +26,7 @@ const resultIn = (events: readonly { event: string; data: unknown }[]) =>
 describe('a question about a tool', () => {
   const it = sideBySideIn<string>(run =>
     inNewHome(async home => {
-      await configureFew(home, { plugins: [ASKS] })
+      await configureFew(home, { plugins: [ASKS], chat: { resume_s: 1 } })
       await run(home)
     })
   )

@@ -254,6 +254,10 @@ export interface ChatQuestion {
   readonly form?: Extract<TurnEvent, { type: 'ask' }>['form']
   /** Set for a call of `Chat.callTool` whose tool requests input. */
   readonly requests?: { readonly [key: string]: InputRequest }
+  /** The turn that asks, for `TurnStreams`. Absent for a turn without such a stream, and for `Chat.callTool`. */
+  readonly turnId?: string
+  /** The worker of the turn has exited. The answer continues the turn at the worker that gets it. */
+  readonly interrupted?: boolean
   readonly since: number
   readonly until: number
 }
@@ -320,7 +324,12 @@ export interface Chat {
   stream(turn: TurnRequest, ctx: CallContext): AsyncIterable<TurnEvent>
   /** Throws every error, before or after `start`. */
   reply(turn: TurnRequest, ctx: CallContext): Promise<TurnReply>
-  /** Answers an `ask` event, whichever worker runs the turn. Only the principal of the turn can. Throws QUESTION_UNKNOWN, and INVALID_VALUE for content that does not match the form; the question stays open then. */
+  /**
+   * Answers an `ask` event, whichever worker runs the turn. Only the principal of the turn can, and only the first answer counts. If
+   * the worker has exited, the answer continues the turn here. Throws QUESTION_UNKNOWN, and INVALID_VALUE for content that does not
+   * match the form; the question stays open then. An interrupted question also stays open after the errors of a turn that cannot
+   * begin, such as PROVIDER_NOT_FOUND.
+   */
   answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
   /** Open questions of all workers, the oldest first: the caller's own, with the scope `admin` all. */
   questions(ctx: CallContext): Promise<readonly ChatQuestion[]>
@@ -341,7 +350,9 @@ export const Chat = defineService<Chat, ChatHooks>('chat', {
 /**
  * Streams of turns that survive their connection. A turn whose reader disconnects continues for `chat.resume_s`, so that the
  * reader, or another one of the same principal, can continue at any worker; then it is cancelled. Its events stay for
- * `chat.resume_s` after its end. They are in the memory of the worker of the turn: with that worker they are lost.
+ * `chat.resume_s` after its end. They are in the memory of the worker of the turn: with that worker they are lost. A turn that
+ * waits for the permission of a person is stored: after its worker has exited, the answer continues it under the same id, with the
+ * events that it had.
  *
  * The n-th event of a turn has the number n. Errors: TURN_UNKNOWN (also for turns of others), TURN_EVENTS_LOST
  * (`details: {first}`: the number of the first event that is still there), and those of `Chat`.

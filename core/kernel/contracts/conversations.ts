@@ -1,4 +1,4 @@
-import { defineService, type CallContext } from '@svc/core'
+import { defineService, type CallContext, type Series } from '@svc/core'
 import type { MessagePart, ModelMessage, Usage } from './provider.ts'
 
 /** `status` of an incomplete message. */
@@ -119,6 +119,11 @@ export interface BeginOptions {
   readonly newConversation?: NewConversation
   /** Absent: the turn creates a conversation. */
   readonly conversationId?: string
+  /**
+   * The turn was creating `conversationId` when its worker exited, and creates it now. Only for a turn that its plugin has stored:
+   * never pass an id of a client.
+   */
+  readonly restored?: boolean
   /** Milliseconds to wait for earlier turns. */
   readonly waitMs: number
   /** Number of past turns to load. */
@@ -191,7 +196,12 @@ export interface Conversations {
   handOver(conversationId: string, owner: string, ctx: CallContext): Promise<ConversationSummary>
 }
 
-export const Conversations = defineService<Conversations>('conversations', {
+export interface ConversationsHooks {
+  /** A conversation was deleted, also one that a turn was creating. Runs in the worker that deleted it, before it answers. */
+  deleted: Series<{ readonly conversationId: string }>
+}
+
+export const Conversations = defineService<Conversations, ConversationsHooks>('conversations', {
   api: 1,
   methods: {
     begin: 'call',
@@ -209,4 +219,5 @@ export const Conversations = defineService<Conversations>('conversations', {
     deleteMany: 'call',
     handOver: 'call',
   },
+  hooks: { deleted: 'series' },
 })

@@ -78,6 +78,26 @@ const exported = async (service: Conversations, id: string, format: 'jsonl' | 'c
 
 function turns(make: Make): KitCase[] {
   return [
+    make(
+      'creates the conversation of a restored turn under its id, once, and under no id of a client',
+      async ({ conversations, other }) => {
+        const first = await conversations.begin({ waitMs: 5_000, history: 0 }, ANNA)
+        await conversations.end(first.ticket, ANNA)
+        const id = first.conversationId
+        const names = { title: 'Again' }
+        const wish = { conversationId: id, restored: true, newConversation: names, waitMs: 5_000, history: 0 }
+        const open = await other.begin(wish, ANNA)
+        assert.partialDeepStrictEqual(open, { conversationId: id, exists: false, turns: [] })
+        await other.append(open.ticket, turn('once'), [], ANNA)
+        await other.end(open.ticket, ANNA)
+        assert.deepEqual(await texts(conversations, id), ['once', 're: once'])
+        const late = await conversations.begin(wish, BEN)
+        await refused(conversations.append(late.ticket, turn('twice'), [], BEN), 'CONVERSATION_UNKNOWN')
+        await conversations.end(late.ticket, BEN)
+        await refused(conversations.begin({ ...wish, conversationId: '../x' }, ANNA), 'CONVERSATION_UNKNOWN')
+        assert.deepEqual(await texts(conversations, id), ['once', 're: once'])
+      }
+    ),
     make('stores turns in order, and gives the next turn those before', async ({ conversations, other }) => {
       const id = await write(conversations, turn('one'))
       await write(other, turn('two'), { id })

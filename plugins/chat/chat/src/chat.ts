@@ -30,24 +30,41 @@ import {
   leaveTurn,
   startEvent,
   type Turn,
-  type TurnHow,
 } from './turn.ts'
+import { callsIn, type PreparedTurn, prepareTurn, type RestoreOptions, restoreTurn, type SavedTurn } from './saved-turn.ts'
 import { createToolLists, offeredTools } from './tool-list.ts'
 import { callTool } from './tool-call.ts'
 import { mayUseTools, runTools } from './tools.ts'
+import type { TurnJournal } from './waiting-turns.ts'
+
+/** Runs turns. */
+export interface TurnRunner extends Pick<Chat, 'stream' | 'reply' | 'callTool'> {
+  /** A turn with a stream in `TurnStreams`. */
+  begin(request: TurnRequest, journal: TurnJournal, ctx: CallContext): AsyncIterable<TurnEvent>
+  /** Prepares a turn whose worker exited. Throws the errors of a turn that cannot begin. */
+  prepare(saved: SavedTurn, ctx: CallContext): Promise<PreparedTurn>
+  /** Runs it from the calls of its last step on. */
+  resume(prepared: PreparedTurn, options: RestoreOptions, ctx: CallContext): AsyncIterable<TurnEvent>
+}
 
 /** Runs turns. `reply` collects the same events that `stream` yields. */
-export function createChat(parts: ChatDependencies): Chat {
+export function createTurnRunner(parts: ChatDependencies): TurnRunner {
   const services: ChatServices = {
     ...parts,
     toolsFor: createToolLists(parts.tools, parts.modes, parts.config.tools_inline),
   }
+  const run = (request: TurnRequest, isShown: boolean, journal: TurnJournal | undefined, ctx: CallContext) => {
+    const how = { isShown, key: ctx.idempotencyKey, journal }
+    return runTurn(services, turnContext => beginTurn(services, request, how, turnContext), isShown, withoutKey(ctx))
+  }
   return {
-    stream: (request, ctx) => runTurn(services, request, { isShown: true, key: ctx.idempotencyKey }, withoutKey(ctx)),
-    reply: (request, ctx) => gather(runTurn(services, request, { isShown: false, key: ctx.idempotencyKey }, withoutKey(ctx))),
-    answer: (answer, ctx) => services.questions.answer(answer, ctx),
-    questions: ctx => services.questions.open(ctx),
+    stream: (request, ctx) => run(request, true, undefined, ctx),
+    reply: (request, ctx) => gather(run(request, false, undefined, ctx)),
     callTool: (request, ctx) => callTool(services, request, ctx),
+    begin: (request, journal, ctx) => run(request, true, journal, ctx),
+    prepare: (saved, ctx) => prepareTurn(services, saved, ctx),
+    resume: (prepared, options, ctx) =>
+      runTurn(services, turnContext => restoreTurn(services, prepared, options, turnContext), true, withoutKey(ctx)),
   }
 }
 
@@ -61,19 +78,19 @@ function withoutKey(ctx: CallContext): CallContext {
 /** `isShown`: the turn is streamed. Tokens go to the reader directly, without a second generator. */
 async function* runTurn(
   services: ChatServices,
-  request: TurnRequest,
-  how: TurnHow,
+  open: (ctx: CallContext) => Promise<Turn>,
+  isShown: boolean,
   ctx: CallContext
 ): AsyncGenerator<TurnEvent, TurnReply> {
-  const { isShown } = how
   const span = services.span('invoke_agent', ctx)
-  const turn = await beginTurn(services, request, how, span.ctx).catch((error: unknown) => {
+  const turn = await open(span.ctx).catch((error: unknown) => {
     span.fail(error)
     span.end()
     throw error
   })
   const run = new TurnRun(services, turn, isShown, span)
   try {
+    yield* runInterrupted(services, turn, span.ctx)
     for (;;) {
       const step = run.beginStep()
       for (;;) {
@@ -100,6 +117,11 @@ async function* runTurn(
   } finally {
     await run.leave()
   }
+}
+
+/** Runs the calls of the step in which the turn was interrupted. */
+async function* runInterrupted(services: ChatServices, turn: Turn, ctx: CallContext): AsyncGenerator<TurnEvent, void> {
+  if (turn.interrupted) yield* runTools(services, turn, callsIn(turn.made.at(-1)!), true, ctx)
 }
 
 /** Whether the turn ends after a step that made these calls of its own tools. */
@@ -133,6 +155,9 @@ class TurnRun {
     this.#isShown = isShown
     this.#ctx = ctx
     this.#span = span
+    // the events of an interrupted turn begin with its start
+    this.#started = turn.interrupted !== undefined
+    this.#number = turn.steps.length
     if (span.isRecording) span.set(attributesOf(turn))
     ctx.signal.addEventListener('abort', this.#onAbort, { once: true })
     if (ctx.signal.aborted) this.#onAbort()

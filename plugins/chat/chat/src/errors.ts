@@ -47,6 +47,12 @@ export const turnUnknown = (turnId: string) =>
     hint: 'Read the conversation: it contains the turn if the turn has ended',
   })
 
+export const tooManyUnread = (limit: number) =>
+  svcError('UNAVAILABLE', `${limit} turns continue without a reader; no other can begin`, {
+    details: { limit },
+    hint: 'Read or cancel turns, then answer again',
+  })
+
 export const turnEventsLost = (after: number, first: number) =>
   svcError(
     'TURN_EVENTS_LOST',

@@ -1,9 +1,22 @@
 import { definePlugin, Events, Host, systemContext } from '@svc/core'
-import { Chat, Conversations, ModelCalls, Modes, PeerAnswers, Peers, Selection, Tools, TurnStreams } from '@svc/core/contracts'
-import { createChat } from './chat.ts'
+import {
+  Chat,
+  Conversations,
+  ModelCalls,
+  Modes,
+  PeerAnswers,
+  Peers,
+  Selection,
+  Store,
+  Tools,
+  TurnStreams,
+} from '@svc/core/contracts'
+import { createTurnRunner } from './chat.ts'
+import { createChat } from './interrupted-turns.ts'
 import { createQuestions } from './questions.ts'
 import { CHAT_CONFIG } from './settings.ts'
 import { createTurnStreams, TOPIC } from './turn-streams.ts'
+import { openWaitingTurns } from './waiting-turns.ts'
 
 /** The HTTP server waits for its requests at stage 0: afterwards only turns without a reader are left. */
 const AFTER_REQUESTS = 100
@@ -20,19 +33,27 @@ export default definePlugin({
     tools: Tools,
     modes: Modes,
   },
-  optional: { peers: Peers },
+  optional: { peers: Peers, store: Store },
   provides: Chat,
   alsoProvides: [TurnStreams],
-  async setup(scope, { host, peers, ...given }) {
+  async setup(scope, { host, peers, store, ...given }) {
     const { config, hooks, log, span } = scope
     const lasting = systemContext(scope.signal, 'chat')
+    const { worker } = await host.report(lasting)
     const questions = createQuestions(peers)
     scope.tap(Peers.hooks.message, questions.onPeerMessage)
-    const chat = createChat({ ...given, config, hooks, log, span, questions, lasting })
-    const { worker } = await host.report(lasting)
-    const { streams, answer, drain } = createTurnStreams({ chat, peers, worker, resumeMs: config.resume_s * 1000 })
-    scope.add(PeerAnswers, TOPIC, answer)
-    scope.tap(Host.hooks.closing, drain, { stage: AFTER_REQUESTS, limitMs: Number.POSITIVE_INFINITY })
-    return { ...chat, ...streams }
+
+    // a host that runs alone has no other worker that could continue its turns
+    const keepMs = peers ? config.interrupted_keep_s * 1000 : 0
+    const holder = `${worker}/chat/`
+    const waiting = store && keepMs > 0 ? scope.use(await openWaitingTurns({ store, holder, keepMs, log, lasting })) : undefined
+    if (waiting) scope.tap(Conversations.hooks.deleted, waiting.onDeleted)
+
+    const runner = createTurnRunner({ ...given, config, hooks, log, span, questions, waiting, lasting })
+    const turns = createTurnStreams({ chat: runner, peers, worker, resumeMs: config.resume_s * 1000 })
+    scope.tap(Peers.hooks.message, turns.onPeerMessage)
+    scope.add(PeerAnswers, TOPIC, turns.answer)
+    scope.tap(Host.hooks.closing, turns.drain, { stage: AFTER_REQUESTS, limitMs: Number.POSITIVE_INFINITY })
+    return createChat({ questions, waiting, runner, turns, conversations: given.conversations })
   },
 })

@@ -1,7 +1,7 @@
 import { type CallContext, withTimeout } from '@svc/core'
 import type { ChatQuestion, Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
 import { boundedJson, definedOf } from '@svc/plugin-kit'
-import { invalid, questionUnknown } from './errors.ts'
+import { invalid } from './errors.ts'
 
 /** The answer of a user to a question. */
 export interface PersonAnswer {
@@ -17,25 +17,32 @@ export interface PersonAnswer {
 export type AnswerCheck = (answer: PersonAnswer) => readonly string[]
 
 /** What a question is about. */
-type Asked = Pick<ChatQuestion, 'conversationId' | 'tool' | 'arguments' | 'question' | 'form' | 'requests'>
+type Asked = Pick<ChatQuestion, 'conversationId' | 'tool' | 'arguments' | 'question' | 'form' | 'requests' | 'turnId'>
+
+interface AskOptions {
+  readonly check?: AnswerCheck | undefined
+  /** Runs before an answer counts. If it throws, the question fails with that error and the answer does not count. */
+  readonly taken?: (() => Promise<void>) | undefined
+}
 
 interface OpenQuestion {
   readonly settle: (said: PersonAnswer) => void
-  readonly check: AnswerCheck | undefined
+  readonly fail: (error: unknown) => void
+  readonly options: AskOptions
   readonly shown: ChatQuestion
 }
 
 /** Questions to the user who reads a stream. The answer can arrive at another worker. */
 export interface Questions {
   /** Waits for the answer; `undefined` after the time limit. Throws the abort reason of `ctx.signal`. */
-  ask(callId: string, waitMs: number, about: Asked, ctx: CallContext, check?: AnswerCheck): Promise<PersonAnswer | undefined>
-  /** Open questions of all workers that the caller can see. */
+  ask(callId: string, waitMs: number, about: Asked, ctx: CallContext, options?: AskOptions): Promise<PersonAnswer | undefined>
+  /** Open questions of all running workers that the caller can see. */
   open(ctx: CallContext): Promise<readonly ChatQuestion[]>
   /**
-   * Passes the answer to the waiting turn. Throws QUESTION_UNKNOWN if no turn of this principal waits for it, and INVALID_VALUE if
-   * it does not fit.
+   * Passes the answer to the waiting turn. Resolves to false if no running turn of this principal waits for it. Throws INVALID_VALUE
+   * if it does not fit.
    */
-  answer(answer: ToolAnswer, ctx: CallContext): Promise<void>
+  answer(answer: ToolAnswer, ctx: CallContext): Promise<boolean>
   /** For a tap of `Peers.hooks.message`. */
   readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
 }
@@ -65,45 +72,59 @@ const messageAs = <T>(message: Json) => message as unknown as T
 /** The key contains the principal: only the principal of the turn can answer. */
 const keyOf = (requestId: string, callId: string, { principal }: CallContext) => JSON.stringify([principal.id, requestId, callId])
 
+/** What the user says in an answer. */
+export const saidIn = ({ allow, reason, content, answers }: ToolAnswer): PersonAnswer => ({
+  allow,
+  ...definedOf({ reason: reason?.slice(0, REASON), content, answers }),
+})
+
 /** A broadcast returns no result. So the worker that takes the answer broadcasts TAKEN before its handler returns. */
 export function createQuestions(peers: Peers | undefined): Questions {
   const open = new Map<string, OpenQuestion>()
   const lists = createLists(peers, () => [...open.values()].slice(0, MAX_LISTED).map(({ shown }) => shown))
   const posts = createPosts(peers)
   /** Returns the problems of an answer; undefined if no question of this worker waits for it. */
-  const take = (key: string, said: PersonAnswer): readonly string[] | undefined => {
+  const take = async (key: string, said: PersonAnswer): Promise<readonly string[] | undefined> => {
     const question = open.get(key)
     if (!question) return undefined
-    const problems = question.check?.(said) ?? []
+    const problems = question.options.check?.(said) ?? []
     if (problems.length > 0) return problems
     open.delete(key)
+    try {
+      await question.options.taken?.()
+    } catch (error) {
+      question.fail(error)
+      throw error
+    }
     question.settle(said)
     return []
   }
   return {
-    async ask(callId, waitMs, about, ctx, check) {
+    async ask(callId, waitMs, about, ctx, options = {}) {
       const key = keyOf(ctx.requestId, callId, ctx)
       if (open.has(key)) return { allow: false, reason: 'another question with the same id is open' }
-      const { promise, resolve } = Promise.withResolvers<PersonAnswer>()
+      const { promise, resolve, reject } = Promise.withResolvers<PersonAnswer>()
       const [since, owner] = [Date.now(), ctx.principal.id]
       const times = { since, until: since + waitMs }
       const shown = { ...about, arguments: shownArguments(about.arguments), requestId: ctx.requestId, callId, owner, ...times }
-      open.set(key, { settle: resolve, check, shown })
+      open.set(key, { settle: resolve, fail: reject, options, shown })
       try {
         return await withTimeout(waitMs, () => promise, { signal: ctx.signal, late: () => NO_ANSWER })
       } catch (error) {
-        if (error === NO_ANSWER) return undefined
-        throw error
+        if (error !== NO_ANSWER) throw error
+        // an answer that is being taken came in time
+        return open.get(key)?.settle === resolve ? undefined : await promise
       } finally {
         if (open.get(key)?.settle === resolve) open.delete(key)
       }
     },
-    async answer({ requestId, callId, allow, reason, content, answers }, ctx) {
-      const key = keyOf(requestId, callId, ctx)
-      const said = { allow, ...definedOf({ reason: reason?.slice(0, REASON), content, answers }) }
-      const problems = take(key, said) ?? (await posts.send(key, said, ctx))
-      if (problems === undefined) throw questionUnknown({ requestId, callId })
+    async answer(answer, ctx) {
+      const key = keyOf(answer.requestId, answer.callId, ctx)
+      const said = saidIn(answer)
+      const problems = (await take(key, said)) ?? (await posts.send(key, said, ctx))
+      if (problems === undefined) return false
       if (problems.length > 0) throw invalid('content', problems.join('; '))
+      return true
     },
     open: ctx => lists.read(ctx),
     async onPeerMessage({ topic, message }, ctx) {
@@ -111,7 +132,7 @@ export function createQuestions(peers: Peers | undefined): Questions {
       if (topic === TAKEN) posts.taken(messageAs<Taken>(message))
       if (topic !== ANSWER) return
       const { posted, key, said } = messageAs<Posted>(message)
-      const problems = take(key, said)
+      const problems = await take(key, said)
       if (problems) await peers?.broadcast(TAKEN, { posted, problems }, ctx)
     },
   }
@@ -157,7 +178,7 @@ function createLists(peers: Peers | undefined, own: () => ChatQuestion[]) {
       const all = peers ? await gather(peers, ctx) : own()
       const { id, scopes } = ctx.principal
       const seesAll = scopes.includes('admin') || scopes.includes('*')
-      return all.filter(({ owner }) => seesAll || owner === id).toSorted((a, b) => a.since - b.since)
+      return all.filter(({ owner }) => seesAll || owner === id)
     },
     async onPeerMessage({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> {
       const questions = topic === LIST ? own() : []
@@ -174,7 +195,7 @@ function createLists(peers: Peers | undefined, own: () => ChatQuestion[]) {
 const MAX_LISTED = 200
 const MAX_ARGUMENTS = 10_000
 
-const shownArguments = (args: Asked['arguments']): Asked['arguments'] =>
+export const shownArguments = (args: Asked['arguments']): Asked['arguments'] =>
   boundedJson(args, MAX_ARGUMENTS) === undefined ? { '…': `left out: more than ${MAX_ARGUMENTS} characters` } : args
 
 const NO_ANSWER = new Error('no answer in time')

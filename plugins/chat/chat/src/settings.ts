@@ -17,6 +17,7 @@ export interface ChatConfig {
   max_parallel_tools: number
   ask_timeout_ms: number
   resume_s: number
+  interrupted_keep_s: number
   max_rounds: number
   history_turns: number
 }
@@ -51,6 +52,14 @@ export const CHAT_CONFIG = schema<ChatConfig>({
       maximum: 3_600,
       default: 30,
       description: 'Seconds for which a streamed turn continues without a reader, and can be read after its end',
+    },
+    interrupted_keep_s: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 31_536_000,
+      default: 86_400,
+      description:
+        'Seconds for which a turn that waits for a permission can be answered after its worker has exited; 0: it ends with its worker',
     },
     max_rounds: count(16, 'Maximum model steps of a turn'),
     history_turns: count(100, 'Maximum past turns of a conversation that the model receives', 0),

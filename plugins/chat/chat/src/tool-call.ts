@@ -8,19 +8,16 @@ import {
   ToolCompleted,
   type ToolDialog,
   ToolFailed,
-  type ToolResult,
   type ToolStep,
   type ToolVerdict,
 } from '@svc/core/contracts'
 import { logToolFailure, modeAllows } from '@svc/plugin-kit'
 import { callDenied, invalid, toolForbidden, toolLate, toolMissing, toPublicError } from './errors.ts'
+import { runDialog } from './tool-dialog.ts'
 import { type Arguments, argumentProblem, boundedResult, errorText, questionOf, verdictOn } from './tools.ts'
 import type { ChatServices } from './turn.ts'
 
-type Input = Extract<ToolStep, { readonly type: 'input' }>
-
-/** Input requests of one call. A tool that asks for ever is stopped. */
-const MAX_INPUTS = 10
+type Requests = Extract<ToolStep, { readonly type: 'input' }>['requests']
 
 /** A call of a tool outside of a turn: a person or a program is the caller, and reads the events. */
 export async function* callTool(
@@ -132,13 +129,11 @@ class DirectCall {
       const answer = yield* this.#ask(question)
       if (!answer?.allow) throw callDenied(this.#request.tool, answer ? (answer.reason ?? 'denied') : 'no answer in time')
     }
-    let dialog: ToolDialog = { can: this.#request.interactive ? ['elicitation/create'] : [] }
-    for (let inputs = 0; inputs <= MAX_INPUTS; inputs++) {
-      const last = yield* this.#attempt(dialog)
-      if (last.type === 'result') return yield* this.#end(last.result)
-      dialog = { can: dialog.can, ...(yield* this.#input(last)) }
-    }
-    throw new TypeError(`the tool asked for input more than ${MAX_INPUTS} times`)
+    const can: ToolDialog['can'] = this.#request.interactive ? ['elicitation/create'] : []
+    const { timeoutMs } = this.#request
+    const call = { tool: this.#tool, args: this.#args, can, timeoutMs, limited: () => this.#limited() }
+    const answer = (requests: Requests) => this.#input(requests)
+    return yield* this.#end(yield* runDialog({ ...call, answer, progress: progressOf }, this.#ctx))
   }
 
   async *#end(result: unknown): AsyncGenerator<ToolCallEvent, boolean> {
@@ -148,39 +143,13 @@ class DirectCall {
     return success
   }
 
-  /** Runs the tool once. A tool that ignores its signal does not hold the caller. */
-  async *#attempt(dialog: ToolDialog): AsyncGenerator<ToolCallEvent, Input | { type: 'result'; result: ToolResult }> {
-    const { tool: name } = this.#request
-    const stop = new AbortController()
-    const { timeoutMs } = this.#request
-    const deadline = timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs }
-    const ctx = { ...this.#ctx, ...deadline, signal: AbortSignal.any([this.#ctx.signal, stop.signal]) }
-    const late = { signal: this.#ctx.signal, late: () => toolLate(name, this.#limitMs) }
+  #limited() {
+    const late = { signal: this.#ctx.signal, late: () => toolLate(this.#request.tool, this.#limitMs) }
     const until = performance.now() + this.#limitMs
-    const within = <T>(work: () => Promise<T>) =>
-      withTimeout(Math.max(0, Math.ceil(until - performance.now())), () => ofTool(work), late)
-    if (!this.#tool.run)
-      try {
-        return { type: 'result', result: await within(() => this.#tool.call(this.#args, ctx)) }
-      } finally {
-        stop.abort(new Error('the call has ended'))
-      }
-    const steps = this.#tool.run(this.#args, dialog, ctx)[Symbol.asyncIterator]()
-    try {
-      for (;;) {
-        const { done, value: step } = await within(() => steps.next())
-        if (done) throw new TypeError('the tool ended without a result')
-        if (step.type === 'result' || step.type === 'input') return step
-        if (step.type === 'progress') yield progressOf(step)
-      }
-    } finally {
-      stop.abort(new Error('the call has ended'))
-      void steps.return?.().catch(() => undefined)
-    }
+    return <T>(work: () => Promise<T>) => withTimeout(Math.max(0, Math.ceil(until - performance.now())), () => ofTool(work), late)
   }
 
-  /** The answers to the input that a tool requests. A refusal is an answer, too. */
-  async *#input({ requests, state }: Input): AsyncGenerator<ToolCallEvent, Pick<ToolDialog, 'answers' | 'state'>> {
+  async *#input(requests: Requests): AsyncGenerator<ToolCallEvent, NonNullable<ToolDialog['answers']>> {
     const shown = redactData(requests)
     const other = Object.values(requests).find(({ method }) => method !== 'elicitation/create')
     if (other || !this.#request.interactive)
@@ -191,10 +160,10 @@ class DirectCall {
     const answer = yield* this.#ask('The tool needs input.', shown)
     const declined = { action: answer ? 'decline' : 'cancel' }
     const answers = answer?.allow ? answer.answers : Object.fromEntries(Object.keys(requests).map(key => [key, declined]))
-    return { answers: answers ?? {}, ...(state === undefined ? {} : { state }) }
+    return answers ?? {}
   }
 
-  async *#ask(question: string, requests?: Input['requests']) {
+  async *#ask(question: string, requests?: Requests) {
     const { tool } = this.#request
     // each question has its own id: a late answer to the one before must not answer this one
     const questionId = `${this.#callId}.${++this.#asked}`

@@ -7,11 +7,9 @@ import {
   type ToolCall,
   type ToolCallPart,
   ToolCompleted,
-  type ToolDialog,
   ToolFailed,
   type ToolResult,
   type ToolResultPart,
-  type ToolStep,
   type ToolUse,
   type ToolVerdict,
   type TurnEvent,
@@ -20,9 +18,11 @@ import { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWit
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { turnTimeout } from './errors.ts'
 import type { PersonAnswer } from './questions.ts'
-import { LONGEST_QUESTION, type QuestionForm, questionForm } from './question-form.ts'
+import { canBeSaved, saveTurn } from './saved-turn.ts'
+import { answerByForm, type AskPerson, runDialog } from './tool-dialog.ts'
 import { addCalled, failure, toolIn } from './tool-list.ts'
 import type { ChatServices, Turn } from './turn.ts'
+import type { OpenTurnQuestions } from './waiting-turns.ts'
 
 /** The last model step, and a step after the tool budget is used up, cannot call tools. */
 export const mayUseTools = (services: ChatServices, turn: Turn, number: number): boolean =>
@@ -43,11 +43,13 @@ export async function* runTools(
   isShown: boolean,
   ctx: CallContext
 ): AsyncGenerator<TurnEvent, void> {
-  if (isShown) for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
+  if (isShown && !turn.interrupted)
+    for (const call of calls) yield { type: 'tool_call', tool: call.tool, callId: call.id, arguments: call.arguments }
   const outcomes =
     isShown && turn.asked.interactive === true
       ? yield* runAsking(services, turn, calls, ctx)
       : await runAll(services, turn, calls, undefined, ctx)
+  turn.interrupted = undefined
   if (performance.now() >= turn.until) throw turnTimeout(turn.who.provider, turn.limitMs)
   turn.toolsUsed.push(...outcomes.map(outcome => outcome.use))
   turn.made.push({ role: 'tool', parts: outcomes.map(outcome => outcome.part) })
@@ -80,7 +82,8 @@ function runAll(
     const own = turn.keys ? { ...ctx, idempotencyKey: turn.keys.of(part) } : ctx
     const tool = toolIn(turn.list, part.tool)
     const plugin = tools.owner(part.tool)
-    const outcome = await useTool({ ...shared, tool, plugin, part, granted: granted.has(part), ask: asking }, own)
+    const instead = interruptedResult(turn, part)
+    const outcome = await useTool({ ...shared, tool, plugin, part, instead, granted: granted.has(part), ask: asking }, own)
     const { success, durationMs } = outcome.use
     const data = {
       turn: turn.id,
@@ -92,6 +95,17 @@ function runAll(
     void events.publish(success ? ToolCompleted : ToolFailed, data, ctx)
     return outcome
   })
+}
+
+const UNKNOWN =
+  'It is unknown whether this call ran: the server process that ran it has exited. If it asked the user something, it does not ask again.'
+
+/** The result of a call of an interrupted step, unless it waits for permission, or has it. */
+function interruptedResult({ interrupted }: Turn, { id }: ToolCallPart): ToolResult | undefined {
+  if (!interrupted) return undefined
+  const answer = interrupted.answers.get(id)
+  if (answer) return answer.said.allow ? undefined : failure(`Not allowed: ${answer.said.reason ?? USER_DENIED}`)
+  return interrupted.questions.isOpen(id) ? undefined : failure(UNKNOWN)
 }
 
 /** Searches for tools in one model step. */
@@ -126,15 +140,28 @@ async function* runAsking(
   const stop = new AbortController()
   const callContext = { ...ctx, signal: AbortSignal.any([ctx.signal, stop.signal]) }
   const questions: TurnEvent[] = []
+  const stored = storedQuestions(services, turn, ctx)
   let questionAdded = Promise.withResolvers<void>()
-  const ask: Ask = (call, args, question, form) => {
-    const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
-    const shown = form ? { form: form.shown } : {}
-    const about = { conversationId: turn.open.conversationId, tool: call.tool, arguments: args, question, ...shown }
-    const answer = services.questions.ask(call.id, waitMs, about, callContext, form?.check)
-    questions.push({ type: 'ask', tool: call.tool, callId: call.id, arguments: args, question, ...shown })
+  const show = (event: TurnEvent) => {
+    questions.push(event)
     questionAdded.resolve()
-    return answer
+  }
+  const ask: Ask = async (call, args, question, form) => {
+    const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
+    const event = {
+      type: 'ask',
+      tool: call.tool,
+      callId: call.id,
+      arguments: args,
+      question,
+      ...(form && { form: form.shown }),
+    } as const
+    if (form || !stored) {
+      const answer = askHere(services, turn, event, waitMs, callContext, { check: form?.check })
+      show(event)
+      return answer
+    }
+    return askStored(services, turn, { event, waitMs, stored, show }, callContext)
   }
   let isOver = false
   const outcomes = runAll(services, turn, calls, ask, callContext).finally(() => (isOver = true))
@@ -147,9 +174,65 @@ async function* runAsking(
       for (const event of questions.splice(0)) yield event
     }
     return await outcomes
+  } catch (error) {
+    // another worker continues the turn, and stores it
+    if (codeOf(error) === 'STORE_FENCED') turn.handed = true
+    throw error
   } finally {
     stop.abort(new Error('the turn has ended'))
+    await stored?.leave()
   }
+}
+
+type AskEvent = Extract<TurnEvent, { type: 'ask' }>
+
+function askHere(
+  { questions }: ChatServices,
+  { open, journal }: Turn,
+  { type: _type, callId, ...about }: AskEvent,
+  waitMs: number,
+  ctx: CallContext,
+  options: Parameters<ChatServices['questions']['ask']>[4]
+): Promise<PersonAnswer | undefined> {
+  const turn = journal ? { turnId: journal.id } : {}
+  return questions.ask(callId, waitMs, { conversationId: open.conversationId, ...turn, ...about }, ctx, options)
+}
+
+/** The stored questions of this step; undefined for a turn that another worker could not continue. */
+function storedQuestions({ waiting }: ChatServices, turn: Turn, ctx: CallContext): OpenTurnQuestions | undefined {
+  if (turn.interrupted) return turn.interrupted.questions
+  if (!waiting || !turn.journal || !canBeSaved(turn)) return undefined
+  const about = { owner: ctx.principal.id, requestId: ctx.requestId, conversationId: turn.open.conversationId }
+  return waiting.open(turn.journal, about, () => saveTurn(turn))
+}
+
+interface StoredAsk {
+  readonly event: AskEvent
+  readonly waitMs: number
+  readonly stored: OpenTurnQuestions
+  readonly show: (event: TurnEvent) => void
+}
+
+/** Asks for permission with a question that survives this worker. It is stored before it is shown, and removed before the answer counts. */
+async function askStored(
+  services: ChatServices,
+  turn: Turn,
+  { event, waitMs, stored, show }: StoredAsk,
+  ctx: CallContext
+): Promise<PersonAnswer | undefined> {
+  const { tool, callId, arguments: args, question } = event
+  const before = turn.interrupted?.answers.get(callId)
+  // a plugin can have changed the arguments since: then the person sees them first
+  if (before && JSON.stringify(before.arguments) === JSON.stringify(args)) return before.said
+  const isShown = !before && stored.has(callId)
+  const since = Date.now()
+  const taken = await stored.add({ callId, tool, arguments: args, question, since, until: since + waitMs })
+  const signal = taken ? AbortSignal.any([ctx.signal, taken]) : ctx.signal
+  const answer = askHere(services, turn, event, waitMs, { ...ctx, signal }, { taken: () => stored.close(callId) })
+  if (!isShown) show(event)
+  const said = await answer
+  await stored.close(callId)
+  return said
 }
 
 function resultEvent({ use, part, result }: ToolOutcome): TurnEvent {
@@ -171,9 +254,6 @@ interface ToolOutcome {
   readonly result: ToolResult
 }
 
-/** Asks the person who reads the stream; returns `undefined` without an answer in time. */
-type AskPerson = (args: Arguments, question: string, form?: QuestionForm) => Promise<PersonAnswer | undefined>
-
 /** The call that a plugin allows or denies. */
 export type VerdictOptions = Pick<ToolUseOptions, 'part' | 'conversationId' | 'mode' | 'verdict' | 'log'>
 
@@ -184,6 +264,8 @@ interface ToolUseOptions {
   readonly part: ToolCallPart
   readonly conversationId: string
   readonly mode: string
+  /** The result of a call that must not run. */
+  readonly instead: ToolResult | undefined
   /** False if the tool budget of the turn is used up. */
   readonly granted: boolean
   /** A limit of the tool replaces `timeoutMs`. The turn always ends at `until` (`performance.now()`). */
@@ -230,6 +312,7 @@ async function permitted(parts: ToolUseOptions, ctx: CallContext): Promise<Permi
   const { arguments: args } = part
   const instead = (result: ToolResult, given = args): Permitted => ({ args: given, run: () => result })
   const refused = (why: string, given = args) => instead(failure(why), given)
+  if (parts.instead) return instead(parts.instead)
   if (!tool) return refused(`There is no tool "${part.tool.slice(0, 100)}" in this turn.`)
   if (!parts.granted) return refused('This turn may make no more tool calls. Answer with what you have.')
   if (part.invalid !== undefined)
@@ -269,11 +352,13 @@ export function questionOf(name: string, tool: Tool, verdict: ToolVerdict | unde
   return tool.asks && verdict?.verdict !== 'allow' ? `May the tool "${name}" run?` : undefined
 }
 
+const USER_DENIED = 'the user denied the call.'
+
 async function deniedBy({ ask }: ToolUseOptions, args: Arguments, question: string): Promise<string | undefined> {
   if (!ask) return `the call needs the approval of a person (${question}), and this turn has no interactive reader.`
   const answer = await ask(args, question)
   if (!answer) return 'the user did not answer in time.'
-  return answer.allow ? undefined : (answer.reason ?? 'the user denied the call.')
+  return answer.allow ? undefined : (answer.reason ?? USER_DENIED)
 }
 
 type Limits = ToolUseOptions['limits']
@@ -287,35 +372,23 @@ function call(tool: Tool, args: Arguments, { ask, forms, limits }: ToolUseOption
   return withTimeout(limitFor(tool, limits), signal => tool.call(args, { ...ctx, signal }), ctx)
 }
 
-/** Rounds of questions of one call. */
-const MOST_ROUNDS = 10
-
-/** Calls a tool that may ask the person. The time in which it waits for an answer does not count for its time limit. */
+/** Calls a tool that may ask the person. */
 async function runWithForms(tool: Tool, ask: AskPerson, args: Arguments, limits: Limits, ctx: CallContext): Promise<ToolResult> {
-  let dialog: ToolDialog = { can: ['elicitation/create'] }
-  for (let round = 0; round <= MOST_ROUNDS; round++) {
-    const last = await withTimeout(limitFor(tool, limits), signal => lastStep(tool.run!(args, dialog, { ...ctx, signal })), ctx)
-    if (last.type === 'result') return last.result
-    const answers: Record<string, Json> = {}
-    for (const [key, request] of Object.entries(last.requests)) answers[key] = await answerTo(request, args, ask)
-    dialog = { can: dialog.can, answers, ...(last.state === undefined ? {} : { state: last.state }) }
+  const limited = () => {
+    const ms = limitFor(tool, limits)
+    const until = performance.now() + ms
+    const late = () => new Error(`the work did not end within ${ms} ms`)
+    return <T>(work: () => Promise<T>) =>
+      withTimeout(Math.max(0, Math.ceil(until - performance.now())), work, { signal: ctx.signal, late })
   }
-  return failure(`The tool asked the user more than ${MOST_ROUNDS} times.`)
-}
-
-/** The result of a call, or its questions. */
-async function lastStep(steps: AsyncIterable<ToolStep>): Promise<Extract<ToolStep, { type: 'result' | 'input' }>> {
-  for await (const step of steps) if (step.type === 'result' || step.type === 'input') return step
-  throw new TypeError('the tool ended without a result')
-}
-
-async function answerTo({ method, params = {} }: InputRequest, args: Arguments, ask: AskPerson): Promise<Json> {
-  if (method !== 'elicitation/create') throw new TypeError('the tool asks for something that svc does not offer')
-  const { message } = params
-  const form = await questionForm(params)
-  const answer = await ask(args, typeof message === 'string' ? message.slice(0, LONGEST_QUESTION) : '', form)
-  if (!answer) return { action: 'cancel' }
-  return answer.allow ? { action: 'accept', content: (answer.content ?? {}) as Json } : { action: 'decline' }
+  // oxlint-disable-next-line require-yield
+  async function* answer(requests: Readonly<Record<string, InputRequest>>): AsyncGenerator<never, Record<string, Json>> {
+    const answers: Record<string, Json> = {}
+    for (const [key, request] of Object.entries(requests)) answers[key] = await answerByForm(request, args, ask)
+    return answers
+  }
+  const { value } = await runDialog({ tool, args, can: ['elicitation/create'], limited, answer }, ctx).next()
+  return value
 }
 
 /** Returns the result within its limits; an error becomes a result. */

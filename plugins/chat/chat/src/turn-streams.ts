@@ -1,6 +1,8 @@
 import { type CallContext, codeOf, createYielder } from '@svc/core'
-import type { Chat, Json, PeerAnswer, Peers, TurnEvent, TurnStreams } from '@svc/core/contracts'
-import { afterInvalid, turnCancelled, turnEventsLost, turnUnknown } from './errors.ts'
+import type { Json, PeerAnswer, PeerMessage, Peers, TurnEvent, TurnStreams } from '@svc/core/contracts'
+import type { TurnRunner } from './chat.ts'
+import { afterInvalid, tooManyUnread, turnCancelled, turnEventsLost, turnUnknown } from './errors.ts'
+import type { TurnJournal } from './waiting-turns.ts'
 
 /** The topic of the item in the slot `PeerAnswers`. */
 export const TOPIC = 'chat.turns'
@@ -14,7 +16,7 @@ const MOST_UNREAD = 50
 const OVERHEAD = 64
 
 interface TurnStreamsOptions {
-  readonly chat: Pick<Chat, 'stream'>
+  readonly chat: Pick<TurnRunner, 'begin'>
   readonly peers: Peers | undefined
   /** The name of this worker. */
   readonly worker: string
@@ -25,11 +27,24 @@ interface TurnStreamsOptions {
 interface TurnStreamsParts {
   readonly streams: TurnStreams
   readonly answer: PeerAnswer
+  readonly onPeerMessage: (news: PeerMessage, ctx: CallContext) => Promise<void>
+  readonly interrupted: InterruptedStreams
   /**
    * Waits for turns that continue without a reader, at most `limitMs`, then cancels them. With a successor it also waits until
    * their events can be forgotten.
    */
   readonly drain: (how: { readonly limitMs?: number; readonly successor: boolean }) => Promise<void>
+}
+
+/** Streams of turns whose workers have exited. */
+export interface InterruptedStreams {
+  /** Throws UNAVAILABLE if this principal has no room for a turn without a reader. */
+  check(owner: string): void
+  /** Continues such a turn in this worker, without a reader, after the events of that worker. */
+  begin(
+    stream: { readonly id: string; readonly owner: string; readonly first: number; readonly events: readonly TurnEvent[] },
+    open: (journal: TurnJournal, signal: AbortSignal) => AsyncIterable<TurnEvent>
+  ): void
 }
 
 /** A question to the worker of a turn. */
@@ -40,10 +55,11 @@ type TurnQuestion =
 export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreamsOptions): TurnStreamsParts {
   const turns = new Map<string, StreamedTurn>()
   const memory = createMemory(turns)
+  const reach = createReach(turns, peers, worker)
   const options: StreamedTurnOptions = {
     resumeMs,
     memory,
-    mayContinue: owner => [...turns.values()].filter(turn => turn.owner === owner && turn.isUnread).length <= MOST_UNREAD,
+    mayContinue: owner => unreadOf(turns, owner) <= MOST_UNREAD,
     forget: id => void turns.delete(id),
   }
   /** A turn of this worker. Throws TURN_UNKNOWN. */
@@ -52,33 +68,25 @@ export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreams
     if (turn?.owner !== ctx.principal.id) throw turnUnknown(id)
     return turn
   }
-  /** Asks the worker of a turn. Throws TURN_UNKNOWN if it has ended. */
-  async function* ask(question: TurnQuestion, ctx: CallContext): AsyncGenerator<Json, void> {
-    const other = workerOf(question.turn)
-    if (!peers || other === undefined || other === worker) throw turnUnknown(question.turn)
-    try {
-      yield* peers.ask(other, TOPIC, question, ctx)
-    } catch (error) {
-      throw ['PEER_GONE', 'PEER_SILENT'].includes(codeOf(error) ?? '') ? turnUnknown(question.turn) : error
-    }
-  }
   const isHere = (id: string) => turns.has(id)
   const streams: TurnStreams = {
     begin(request, { detach = false }, ctx) {
       const turn = new StreamedTurn(idFor(worker), ctx.principal.id, detach, options)
-      return turn.begin(signal => chat.stream(request, { ...ctx, signal }), turns, ctx)
+      return turn.begin(signal => chat.begin(request, turn, { ...ctx, signal }), turns, ctx)
     },
     async *resume(id, after, ctx) {
       if (isHere(id)) yield* own(id, ctx).follow(after, ctx.signal)
-      else yield* ask({ do: 'resume', turn: id, after }, ctx) as AsyncIterable<unknown> as AsyncIterable<TurnEvent>
+      else yield* reach.ask({ do: 'resume', turn: id, after }, ctx) as AsyncIterable<unknown> as AsyncIterable<TurnEvent>
     },
     async cancel(id, ctx) {
       if (isHere(id)) own(id, ctx).cancel('the client cancelled the turn')
-      else for await (const _ of ask({ do: 'cancel', turn: id }, ctx));
+      else for await (const _ of reach.ask({ do: 'cancel', turn: id }, ctx));
     },
   }
   return {
     streams,
+    onPeerMessage: reach.onPeerMessage,
+    interrupted: createInterruptedStreams(turns, options),
     answer: {
       async *answer(message, ctx) {
         const question = message as unknown as TurnQuestion
@@ -94,6 +102,70 @@ export function createTurnStreams({ chat, peers, worker, resumeMs }: TurnStreams
         await Promise.race([Promise.all(open.map(turn => turn.gone)), sleepUntil(until)])
       for (const turn of turns.values()) turn.cancel('the server stops')
       await Promise.all([...turns.values()].map(turn => turn.over))
+    },
+  }
+}
+
+const unreadOf = (turns: ReadonlyMap<string, StreamedTurn>, owner: string): number =>
+  [...turns.values()].filter(turn => turn.owner === owner && turn.isUnread).length
+
+const createInterruptedStreams = (turns: Map<string, StreamedTurn>, options: StreamedTurnOptions): InterruptedStreams => ({
+  check(owner) {
+    if (unreadOf(turns, owner) >= MOST_UNREAD) throw tooManyUnread(MOST_UNREAD)
+  },
+  begin({ id, owner, first, events }, open) {
+    const turn = new StreamedTurn(id, owner, true, options)
+    turns.set(id, turn)
+    turn.continue(signal => open(turn, signal), first, events)
+  },
+})
+
+const FIND = 'chat.turns.find'
+const FOUND = 'chat.turns.found'
+
+/** Reaches turns of other workers. */
+function createReach(turns: ReadonlyMap<string, StreamedTurn>, peers: Peers | undefined, worker: string) {
+  const finding = new Map<string, string | undefined>()
+  /** The worker that has continued a turn. It sends its name before its handler returns. */
+  const find = async (among: Peers, turn: string, ctx: CallContext): Promise<string | undefined> => {
+    const asked = crypto.randomUUID()
+    finding.set(asked, undefined)
+    try {
+      await among.broadcast(FIND, { asked, turn }, ctx)
+      return finding.get(asked)
+    } finally {
+      finding.delete(asked)
+    }
+  }
+  return {
+    /** Asks the worker of a turn: the one that its id names, else another that has continued it. Throws TURN_UNKNOWN. */
+    async *ask(question: TurnQuestion, ctx: CallContext): AsyncGenerator<Json, void> {
+      const named = workerOf(question.turn)
+      if (!peers || named === undefined || named === worker) throw turnUnknown(question.turn)
+      let isFirst = true
+      for (let other: string | undefined = named; other !== undefined; )
+        try {
+          for await (const item of peers.ask(other, TOPIC, question, ctx)) {
+            isFirst = false
+            yield item
+          }
+          return
+        } catch (error) {
+          if (!['PEER_GONE', 'PEER_SILENT'].includes(codeOf(error) ?? '')) throw error
+          other = isFirst && other === named ? await find(peers, question.turn, ctx) : undefined
+        }
+      throw turnUnknown(question.turn)
+    },
+    onPeerMessage: async ({ topic, message }: PeerMessage, ctx: CallContext): Promise<void> => {
+      if (topic !== FIND && topic !== FOUND) return
+      // only this function sends these messages
+      const { asked, turn, found } = message as unknown as {
+        readonly asked: string
+        readonly turn: string
+        readonly found: string
+      }
+      if (topic === FOUND && finding.has(asked)) finding.set(asked, found)
+      if (topic === FIND && turns.has(turn)) await peers?.broadcast(FOUND, { asked, turn, found: worker }, ctx)
     },
   }
 }
@@ -141,7 +213,7 @@ interface StreamedTurnOptions {
 const ENDLESS = new AbortController().signal
 
 /** A turn, its latest events, and those who read it. */
-class StreamedTurn {
+class StreamedTurn implements TurnJournal {
   readonly id: string
   readonly owner: string
   readonly #detach: boolean
@@ -183,6 +255,10 @@ class StreamedTurn {
   get isUnread(): boolean {
     return !this.isOver && this.#readers === 0
   }
+  /** The number of the latest event. */
+  get count(): number {
+    return this.#first + this.#events.length - 1
+  }
   /** Whether somebody may come back for its events. */
   get isWanted(): boolean {
     return !this.isOver || !this.#isRead
@@ -223,9 +299,28 @@ class StreamedTurn {
     }
   }
 
+  /** Continues a turn of a worker that has exited. */
+  continue(open: (signal: AbortSignal) => AsyncIterable<TurnEvent>, first: number, events: readonly TurnEvent[]): void {
+    this.#first = first
+    for (const event of events) this.#add(event)
+    this.#source = open(this.#stop.signal)[Symbol.asyncIterator]()
+    this.#drive()
+  }
+
+  events(to: number, limit: number): { readonly first: number; readonly events: readonly TurnEvent[] } {
+    const kept: TurnEvent[] = []
+    let left = limit
+    for (let at = to - this.#first; at >= 0 && left > 0; at--) {
+      const event = this.#events[at]!
+      left -= sizeOf(event)
+      if (left >= 0) kept.push(event)
+    }
+    return { first: to - kept.length + 1, events: kept.reverse() }
+  }
+
   /** The events after a number. Throws TURN_EVENTS_LOST, INVALID_VALUE. */
   async *follow(after: number, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
-    const last = this.#first + this.#events.length - 1
+    const last = this.count
     if (!Number.isInteger(after) || after < 0 || after > last) throw afterInvalid(after, last)
     this.#readers += 1
     if (!this.isOver) clearTimeout(this.#timer)

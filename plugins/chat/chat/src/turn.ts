@@ -38,9 +38,10 @@ import type {
 } from '@svc/core/contracts'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { answerInvalid, invalid } from './errors.ts'
-import type { Questions } from './questions.ts'
+import type { PersonAnswer, Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
 import { addCalled, type TurnTools } from './tool-list.ts'
+import type { OpenTurnQuestions, TurnJournal, WaitingTurns } from './waiting-turns.ts'
 
 /** The services and settings that chat requires. */
 export interface ChatDependencies {
@@ -52,7 +53,9 @@ export interface ChatDependencies {
   readonly modelCalls: ModelCalls
   readonly tools: SlotView<Tool>
   readonly modes: SlotView<Mode>
-  readonly questions: Pick<Questions, 'ask' | 'answer' | 'open'>
+  readonly questions: Pick<Questions, 'ask'>
+  /** Stores turns that wait for a person. Absent where no other worker could continue them. */
+  readonly waiting: Pick<WaitingTurns, 'open'> | undefined
   readonly log: Log
   readonly span: StartSpan
   /** For work that must finish after the caller aborts. */
@@ -65,10 +68,19 @@ export interface ChatServices extends ChatDependencies {
   readonly toolsFor: (asked: readonly string[] | undefined, profile: readonly string[] | undefined, mode: string) => TurnTools
 }
 
-/** Options of a run: whether it is streamed, and the idempotency key of its caller. */
+/** Options of a run: whether it is streamed, the idempotency key of its caller, and its stream in `TurnStreams`. */
 export interface TurnHow {
   readonly isShown: boolean
   readonly key: string | undefined
+  readonly journal?: TurnJournal | undefined
+}
+
+/** The last model step of a turn whose worker exited while it waited for a person. */
+export interface InterruptedStep {
+  /** The questions that are still open. */
+  readonly questions: OpenTurnQuestions
+  /** The answers to the others by call id, with the arguments that the person has seen. */
+  readonly answers: ReadonlyMap<string, { readonly said: PersonAnswer; readonly arguments: ToolCallPart['arguments'] }>
 }
 
 /** The state of a running turn. */
@@ -78,6 +90,9 @@ export interface Turn {
   readonly asked: TurnRequest
   /** The reply is not streamed. */
   readonly gathered: boolean
+  readonly journal: TurnJournal | undefined
+  /** Set until the calls of that step have results. */
+  interrupted: InterruptedStep | undefined
   readonly selected: Selected
   /** The model that answers now: the selected model, or another after a failure. */
   who: ModelRef
@@ -128,7 +143,7 @@ export interface Turn {
 export async function beginTurn(
   services: ChatServices,
   request: TurnRequest,
-  { isShown, key }: TurnHow,
+  { isShown, key, journal }: TurnHow,
   ctx: CallContext
 ): Promise<Turn> {
   const begun = performance.now()
@@ -148,6 +163,8 @@ export async function beginTurn(
     id: crypto.randomUUID(),
     asked,
     gathered: !isShown,
+    journal,
+    interrupted: undefined,
     selected,
     who,
     tried: [],
@@ -355,19 +372,19 @@ function marked(made: readonly StoredMessage[], status: Exclude<TurnStatus, 'com
 const withoutCalls = (parts: StoredMessage['parts']) => parts.filter(part => part.type !== 'tool_call')
 
 /** Idempotency keys of the tool calls of a turn. A repeated turn gives the n-th equal call of a tool the same key. */
-class CallKeys {
-  readonly #turn: string
+export class CallKeys {
+  readonly turn: string
   readonly #counts = new Map<string, number>()
 
   constructor(turn: string) {
-    this.#turn = turn
+    this.turn = turn
   }
 
   of({ tool, arguments: args }: ToolCallPart): string {
     const what = `${tool}:${createHash('sha256').update(JSON.stringify(args)).digest('base64url')}`
     const count = (this.#counts.get(what) ?? 0) + 1
     this.#counts.set(what, count)
-    return `${this.#turn}:${what}:${count}`
+    return `${this.turn}:${what}:${count}`
   }
 }
 
@@ -377,7 +394,7 @@ type Form = Pick<ParametersCheck, 'check'>
 const forms = new WeakMap<object, Promise<Form>>()
 
 /** Compiles a response schema. Throws INVALID_VALUE for an invalid schema. */
-async function formOf(json: JsonSchema): Promise<Form> {
+export async function formOf(json: JsonSchema): Promise<Form> {
   if (typeof json !== 'object') return made(json)
   const form = forms.get(json) ?? made(json)
   forms.set(json, form)

@@ -63,7 +63,11 @@ interface ConversationsOptions {
   readonly makers: Pick<Makers, 'wait'>
   readonly jobs: Jobs | undefined
   readonly publish: Publish
+  readonly deleted: Deleted
 }
+
+/** Runs the hook `deleted`. */
+type Deleted = (id: string, ctx: CallContext) => Promise<void>
 
 /** Opens the space. Conversations of earlier versions stay as they are, and are marked for the full-text index. */
 export const openConversations = (store: Store, withText: boolean, ctx: CallContext) =>
@@ -324,18 +328,23 @@ async function deleteMany({ jobs }: ConversationsOptions, filter: ConversationFi
 }
 
 async function removeAnywhere(
-  { store, turns, texts, drops }: ConversationsOptions,
+  { store, turns, texts, drops, deleted }: ConversationsOptions,
   id: string,
   ctx: CallContext
 ): Promise<boolean> {
-  const remove = createRemoval({ store, texts })
-  if ((await turns.drop(id, ctx)) || (await remove(id, undefined, ctx))) return true
+  const remove = createRemoval({ store, texts, deleted })
+  const isDropped = async (drop: Promise<boolean>) => {
+    if (!(await drop)) return false
+    await deleted(id, ctx)
+    return true
+  }
+  if ((await isDropped(turns.drop(id, ctx))) || (await remove(id, undefined, ctx))) return true
   // Unknown ids and ids of other principals take the same path, so the timing reveals nothing.
-  return (await drops.elsewhere(id, ctx)) || (await remove(id, undefined, ctx))
+  return (await isDropped(drops.elsewhere(id, ctx))) || (await remove(id, undefined, ctx))
 }
 
 /** Deletes stored conversations that the principal can access. A turn that ends at the same time is deleted too. */
-export function createRemoval({ store, texts }: Parts): RemoveConversation {
+export function createRemoval({ store, texts, deleted }: Parts & Pick<ConversationsOptions, 'deleted'>): RemoveConversation {
   return async (id, wanted, ctx) => {
     for (;;) {
       const found = await readRecord(store, id, ctx).catch(onlyUnknown)
@@ -349,6 +358,7 @@ export function createRemoval({ store, texts }: Parts): RemoveConversation {
       try {
         await store.batch(ops, {}, ctx)
         texts.changed(mark)
+        await deleted(id, ctx)
         return true
       } catch (error) {
         if (codeOf(error) !== 'STORE_CONFLICT') throw error

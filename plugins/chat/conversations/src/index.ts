@@ -1,4 +1,4 @@
-import { definePlugin, Events, Host, systemContext } from '@svc/core'
+import { type CallContext, definePlugin, Events, Host, systemContext } from '@svc/core'
 import { Conversations, Http, JobKinds, Jobs, Peers, Store, TextIndex } from '@svc/core/contracts'
 import { type Publish, publishChange } from '@svc/plugin-kit'
 import { createDeletion, DELETE_KIND, Retention } from './cleanup.ts'
@@ -30,7 +30,10 @@ export default definePlugin({
     scope.tap(Peers.hooks.message, makers.onPeerMessage)
     scope.tap(Peers.hooks.workerExit, makers.gone)
 
-    const remove = createRemoval({ store, texts })
+    const deleted = async (conversationId: string, ctx: CallContext) => {
+      await scope.hooks.deleted({ conversationId }, ctx)
+    }
+    const remove = createRemoval({ store, texts, deleted })
     if (jobs) scope.add(JobKinds, DELETE_KIND, createDeletion({ store, texts, remove, publish }))
     const keep = { days: config.keep_days, labels: config.keep_labels }
     const retention = scope.use(new Retention({ store, keep, remove, publish, holder, log, lasting }))
@@ -40,6 +43,6 @@ export default definePlugin({
         texts.begin()
         retention.begin()
       })
-    return scope.use(createConversations({ store, turns, texts, limits, drops, makers, jobs, publish }))
+    return scope.use(createConversations({ store, turns, texts, limits, drops, makers, jobs, publish, deleted }))
   },
 })

@@ -19,6 +19,7 @@ import {
   emptyRecord,
   entryOf,
   grown,
+  isMade,
   LOG,
   type Mark,
   maySee,
@@ -94,9 +95,10 @@ export class Turns {
   }
 
   async begin(options: BeginOptions, ctx: CallContext): Promise<OpenTurn> {
-    const { conversationId, newConversation } = options
+    const { conversationId, newConversation, restored } = options
     const names = newConversation && checkedNames(newConversation)
-    if (conversationId === undefined) return this.#beginNew(names, ctx)
+    if (conversationId === undefined) return this.#beginNew(newId(), names, ctx)
+    if (restored) return this.#beginNew(checkedId(conversationId), names, ctx)
     const [given] = Object.keys(names ?? {})
     if (given !== undefined) throw invalid(given, 'can be given only for a new conversation')
     return this.#beginOld(conversationId, options, ctx)
@@ -159,8 +161,7 @@ export class Turns {
   }
 
   /** A new conversation takes no lease, because no other turn knows its id. */
-  #beginNew(names: NewConversation | undefined, ctx: CallContext): OpenTurn {
-    const id = newId()
+  #beginNew(id: string, names: NewConversation | undefined, ctx: CallContext): OpenTurn {
     const ticket = this.#hold({ id, owner: ctx.principal.id, version: 0, record: undefined, names, lease: undefined })
     this.#young.set(id, { owner: ctx.principal.id })
     return { ticket, conversationId: id, exists: false, turns: [] }
@@ -232,6 +233,11 @@ export class Turns {
           .catch((err: unknown) => log.warn({ err, lease: lease.lease }, 'a lease was lost'))
     }
   }
+}
+
+function checkedId(id: string): string {
+  if (!isMade(id)) throw conversationUnknown(id)
+  return id
 }
 
 async function acquire(store: Store, id: string, request: Parameters<Store['acquire']>[1], ctx: CallContext): Promise<Fence> {

@@ -97,6 +97,11 @@ const CHAT_QUESTION: JsonSchema = {
     requests: { type: ['object', 'null'] },
     since: TIME,
     until: TIME,
+    turn_id: { ...(nullable('string') as object), description: 'The turn, for GET /api/v1/chat/stream/{turn_id}.' },
+    interrupted: {
+      ...(BOOLEAN as object),
+      description: 'The worker of the turn has exited. An answer continues the turn; until then its stream is unknown (404).',
+    },
     answerable: { ...(BOOLEAN as object), description: 'Only the principal of the turn can answer.' },
     answer_url: STRING,
   }) as object),
@@ -371,6 +376,8 @@ const chatRecord = ({ conversationId, requests, ...question }: ChatQuestion, { p
   requests: requests ?? null,
   since: timeRecord(question.since),
   until: timeRecord(question.until),
+  turn_id: question.turnId ?? null,
+  interrupted: question.interrupted ?? false,
   answerable: question.owner === principal.id,
   answer_url:
     question.callId.startsWith('call_') && conversationId === ''

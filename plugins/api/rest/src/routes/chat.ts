@@ -284,7 +284,7 @@ const streamRoutes = (parts: ChatRouteOptions): Record<string, Route> => ({
     path: '/api/v1/chat/stream/:turn_id',
     summary: 'Continue the stream of a turn after a lost connection',
     description:
-      'Any worker sends the events after Last-Event-ID, and then all further events. svc keeps a turn for chat.resume_s after its reader has disconnected, and after its end. Then the server returns 404. If its worker exits, the turn is lost.',
+      'Any worker sends the events after Last-Event-ID, and then all further events. svc keeps a turn for chat.resume_s after its reader has disconnected, and after its end. Then the server returns 404. If its worker exits, the turn is lost, unless it waits for a permission: then the answer continues it.',
     scope: 'chat',
     query: resumeQuery,
     responses: { '200': { ...stream['200'], description: 'The events, as in POST /api/v1/chat/stream.' } },
