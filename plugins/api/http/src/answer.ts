@@ -60,8 +60,7 @@ export function createAnswer({ life, limits, common, log }: AnswerDependencies):
 
 /** Returns the request in the form that routes get. */
 function requestOf(ctx: Context): RouteRequest {
-  const { query, bytes, route } = ctx.state
-  const { body } = ctx.request as { body?: RouteRequest['body'] }
+  const { query, body, bytes, route } = ctx.state
   const { accepts, rawBody } = route!.route
   const raw = bytes && { ...(accepts === 'bytes' ? { bytes } : {}), ...(rawBody ? { rawBody: bytes } : {}) }
   return { params: ctx.params as RouteRequest['params'], query, headers: headersOf(ctx), body, ...raw }

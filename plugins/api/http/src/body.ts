@@ -1,17 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { createRequire } from 'node:module'
 import { parse as parseForm } from 'node:querystring'
 import { createStepBatcher, type SchemaProblem, type JsonSchema, messageOf, schema } from '@svc/core'
-import type { Route } from '@svc/core/contracts'
+import type { Json, Route } from '@svc/core/contracts'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
-import type bodyParser from 'koa-bodyparser'
-import type { Bound, SchemaCheck, Checks, Context, Fields, Middleware } from './context.ts'
+import type { Bound, SchemaCheck, Checks, Context, Fields, Middleware, RequestState } from './context.ts'
 import type { BodyMemory, Separators, TakeChunk } from './body-memory.ts'
 import { invalidValue, missingField, payloadTooLarge, unsupportedMediaType } from './errors.ts'
-
-// loaded at the first body, because it takes as long to load as all other dependencies of this plugin together
-const loadParser = () => createRequire(import.meta.url)('koa-bodyparser') as typeof bodyParser
 
 type Kind = NonNullable<Route['accepts']>
 type Parsed = Exclude<Kind, 'bytes'>
@@ -28,11 +23,10 @@ const HOPELESS = 16
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
- * Reads the body of a route that accepts one, up to the limit of the route or else `defaultLimit` bytes. koa-bodyparser reads JSON, forms and text; a route that
- * accepts bytes gets the raw bytes. Throws PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE, UNAVAILABLE.
+ * Reads the body of a route that accepts one, up to the limit of the route or else `defaultLimit` bytes, and parses JSON and forms. Throws PAYLOAD_TOO_LARGE,
+ * UNSUPPORTED_MEDIA_TYPE, INVALID_VALUE, UNAVAILABLE.
  */
 export function createBody(defaultLimit: number, memory: BodyMemory): Middleware {
-  const parserOf = createParsers()
   const together = createStepBatcher() // batches the steps after each body
   return async (ctx, next) => {
     const { headers } = ctx.req
@@ -51,9 +45,8 @@ export function createBody(defaultLimit: number, memory: BodyMemory): Middleware
     const declared = length === undefined ? undefined : Number(length)
     if (declared !== undefined && declared > limit) throw tooLarge(ctx, declared, limit)
     const take = memory.open(ctx.state, declared, SEPARATORS[kind])
-    const bytes = await (kind === 'bytes'
-      ? readBytes(ctx.req, limit, take)
-      : parse(ctx, { kind, limit, parser: parserOf(kind, limit), take }))
+    const bytes = await readBytes(ctx.req, limit, take)
+    if (kind !== 'bytes') ctx.state.body = parsed(bytes, kind)
     if (kind === 'bytes' || route.rawBody) ctx.state.bytes = bytesOf(bytes)
     await new Promise<void>(together)
     return next()
@@ -82,75 +75,16 @@ const isEmpty = ({ headers, readableEnded }: IncomingMessage) =>
 
 function takeEmpty(ctx: Context, kind: Kind, rawBody = false) {
   if (kind === 'bytes' || rawBody) ctx.state.bytes = new Uint8Array()
-  if (kind !== 'bytes') ctx.request.body = kind === 'text' ? '' : {}
+  if (kind !== 'bytes') ctx.state.body = kind === 'text' ? '' : {}
 }
 
-/** Creates one koa-bodyparser for each kind of body and limit, because its options are fixed when it is created. */
-function createParsers() {
-  const made = new Map<string, Middleware>()
-  return (kind: Parsed, limit: number): Middleware => {
-    const key = `${kind} ${limit}`
-    const known = made.get(key)
-    if (known) return known
-    const bytes = String(limit)
-    // `mustBe` has already checked the media type by stricter rules, and `checkJson` refuses scalars. The parser reads a form as text, because its form mode turns
-    // names into object paths and drops field 1,001 and every field called `constructor`. `onProtoPoisoning` is an option of co-body.
-    const options = {
-      enableTypes: [kind === 'json' ? 'json' : 'text'],
-      extendTypes: { text: [MEDIA_TYPES.form] },
-      detectJSON: () => kind === 'json',
-      jsonLimit: bytes,
-      textLimit: bytes,
-      strict: false,
-      onProtoPoisoning: 'remove',
-    } satisfies bodyParser.Options & { onProtoPoisoning: string }
-    const parser = loadParser()(options) as Middleware
-    made.set(key, parser)
-    return parser
-  }
-}
-
-interface ParseOptions {
-  readonly kind: Parsed
-  readonly limit: number
-  readonly parser: Middleware
-  /** Counts each chunk before it is kept. */
-  readonly take: TakeChunk
-}
-
-/**
- * Parses the body and checks its raw bytes, because the parser repairs invalid UTF-8 and drops a byte order mark. The `data` listener must be added in the same
- * tick as the parser's own. Returns these bytes.
- */
-async function parse(ctx: Context, { kind, limit, parser, take }: ParseOptions): Promise<Buffer> {
-  const { req, request } = ctx
-  const chunks: Buffer[] = []
-  const refused = Promise.withResolvers<never>()
-  const keep = (chunk: Buffer) => {
-    try {
-      take(chunk)
-      chunks.push(chunk)
-    } catch (error) {
-      req.removeAllListeners('data').resume() // neither this function nor the parser keeps the rest
-      refused.reject(error)
-    }
-  }
-  req.on('data', keep)
-  const failure = await Promise.race([failureOf(() => parser(ctx, async () => {})), refused.promise])
-  req.off('data', keep)
-  if (statusOf(failure) === 413) {
-    req.resume() // the parser stopped reading, and an unread rest would block later requests on this connection
-    throw payloadTooLarge(limit)
-  }
-  if (failure && !(failure instanceof SyntaxError)) throw failure
-  const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
-  checkBytes(bytes, kind)
-  if (failure) throw invalidValue('body', `must be valid JSON: ${messageOf(failure).slice(0, 200)}`)
-  if (request.rawBody === undefined) throw wrongType(kind) // the parser did not recognize the media type
-  if (kind === 'form') request.body = fieldsOf(request.body as string)
-  if (kind === 'json') checkJson(request.rawBody === '' ? (request.body = {}) : request.body)
-  delete request.rawBody // the text of a large body would stay in memory until the request ends
-  return bytes
+/** Parses the bytes of a body. Throws INVALID_VALUE. */
+function parsed(bytes: Buffer, kind: Parsed): RequestState['body'] {
+  if (!isUtf8(bytes)) throw invalidValue('body', 'must be valid UTF-8')
+  if (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)) throw invalidValue('body', 'must not begin with a byte order mark')
+  const text = bytes.toString()
+  if (kind === 'text') return text
+  return kind === 'form' ? fieldsOf(text) : objectOf(text)
 }
 
 /** A plain Uint8Array with its own memory, because it can be sent to another process. */
@@ -161,46 +95,41 @@ const bytesOf = (buffer: Buffer) => new Uint8Array(buffer)
  * it searches the rest of the form, which takes seconds for 1 MB.
  */
 function fieldsOf(form: string): Record<string, string | string[]> {
+  try {
+    decodeURIComponent(form)
+  } catch {
+    throw invalidValue('body', 'must be valid UTF-8, percent-encoded') // `parseForm` accepts `%FF`
+  }
   const fields = parseForm(form, '&', '=', { maxKeys: 0 }) as Record<string, string | string[]> // an object without prototype
   delete fields.__proto__
   return { ...fields }
 }
 
-async function failureOf(work: () => Promise<unknown>): Promise<Error | undefined> {
-  try {
-    await work()
-    return undefined
-  } catch (error) {
-    return error as Error
-  }
-}
-
-const statusOf = (error: unknown) => (Object(error) as { status?: unknown }).status
-
-function checkBytes(bytes: Buffer, kind: Parsed): void {
-  if (!isUtf8(bytes)) throw invalidValue('body', 'must be valid UTF-8')
-  if (bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)) throw invalidValue('body', 'must not begin with a byte order mark')
-  if (kind !== 'form') return
-  try {
-    decodeURIComponent(bytes.toString())
-  } catch {
-    throw invalidValue('body', 'must be valid UTF-8, percent-encoded') // the parser accepts `%FF`
-  }
-}
-
-function checkJson(value: unknown): void {
+/** Parses a JSON object. An empty text is an empty object. */
+function objectOf(text: string): RequestState['body'] {
+  const value: Json = text === '' ? {} : valueOf(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidValue('body', 'must be a JSON object')
-  checkDepth(value, 1)
+  clean(value, 1)
+  return value
 }
 
-/** Limits the depth, so that recursive code does not overflow the stack. */
-function checkDepth(value: object, depth: number): void {
+function valueOf(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch (error) {
+    throw invalidValue('body', `must be valid JSON: ${messageOf(error).slice(0, 200)}`)
+  }
+}
+
+/** Limits the depth, so that recursive code does not overflow the stack. Removes `__proto__`: code that copies the fields would set a prototype. */
+function clean(value: object, depth: number): void {
   if (depth > DEEPEST) throw invalidValue('body', `must not be nested deeper than ${DEEPEST} levels`)
+  if (Object.hasOwn(value, '__proto__')) Reflect.deleteProperty(value, '__proto__')
   for (const child of Array.isArray(value) ? value : Object.values(value))
-    if (typeof child === 'object' && child !== null) checkDepth(child, depth + 1)
+    if (typeof child === 'object' && child !== null) clean(child, depth + 1)
 }
 
-/** Reads the body of a route that accepts bytes. */
+/** Reads the bytes of a body. `take` counts each chunk before it is kept. */
 function readBytes(req: IncomingMessage, limit: number, take: TakeChunk): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -219,7 +148,7 @@ function readBytes(req: IncomingMessage, limit: number, take: TakeChunk): Promis
         fail(error)
       }
     })
-    req.on('end', () => resolve(Buffer.concat(chunks)))
+    req.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     req.on('error', reject)
   })
 }
@@ -312,7 +241,7 @@ export const validation: Middleware = async (ctx, next) => {
   const isChecked = query && !(query.acceptsNothing && ctx.querystring === '')
   const queryCheck = isChecked ? validate(query, typedQuery(query, ctx.state.query)) : undefined
   if (queryCheck) await queryCheck // a promise only for isolated plugins
-  const bodyCheck = body && validate(body, ctx.request.body as Fields)
+  const bodyCheck = body && validate(body, ctx.state.body as Fields)
   if (bodyCheck) await bodyCheck
   return next()
 }

@@ -1,5 +1,5 @@
 import type { CallContext, OpenSpan, Principal, SchemaProblem } from '@svc/core'
-import type { Mount, Route } from '@svc/core/contracts'
+import type { Mount, Route, RouteRequest } from '@svc/core/contracts'
 import type { DefaultContext, Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 
 /** A route with its name, its plugin and its compiled checks. */
@@ -68,6 +68,8 @@ export interface RequestState {
   /** The mount that takes the raw request if no route matches. */
   mount: Mount | undefined
   query: Readonly<Record<string, string>>
+  /** The parsed body; absent for a route without one, or that accepts bytes. */
+  body: RouteRequest['body']
   /** The body as sent, for a route that accepts bytes or asks for the raw body. */
   bytes: Uint8Array | undefined
   /** The error code of the answer, if the request failed. */
@@ -106,6 +108,7 @@ export function createState(): RequestState {
     route: undefined,
     mount: undefined,
     query: NO_QUERY,
+    body: undefined,
     bytes: undefined,
     refused: undefined,
     left: undefined,
