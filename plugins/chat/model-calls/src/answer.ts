@@ -9,7 +9,7 @@ import type {
   ToolCallPart,
   Usage,
 } from '@svc/core/contracts'
-import { isWithin, weightOf } from '@svc/plugin-kit'
+import { createActiveItems, isWithin, weightOf } from '@svc/plugin-kit'
 import type { CallContext } from '@svc/core'
 import { callTimeout, modelSilent } from './errors.ts'
 
@@ -170,43 +170,31 @@ const beginningOf = (text: string, limit: number) =>
 
 /** A piece of work with a time limit. The clock calls `checkTime` every 20 ms. */
 interface Timed {
-  /** Its index among the running calls; -1 if it is not running. */
-  place: number
   checkTime(now: number): void
 }
 
 /** One coarse timer for all running model calls. A timer for each wait would mean a timer for each token. */
 export interface Clock {
-  watch(timed: Timed): void
-  forget(timed: Timed): void
+  /** Checks the work until the result is disposed. */
+  watch(timed: Timed): Disposable
 }
 
 const STEP_MS = 20
 
-/**
- * The running calls are in an array, not in a Set: a busy Set makes a new table every few calls. V8 links each table to the next
- * one, so a table that has become old keeps all later ones, with their calls, until the next full collection.
- */
 export function createClock(): Clock {
-  const timed: Timed[] = []
+  const running = createActiveItems<Timed>()
   let timer: NodeJS.Timeout | undefined
   const checkAll = () => {
     const now = performance.now()
-    for (const item of [...timed]) item.checkTime(now)
-    if (timed.length > 0) return
+    for (const timed of running.all()) timed.checkTime(now)
+    if (running.size > 0) return
     clearInterval(timer)
     timer = undefined
   }
   return {
-    watch(item) {
-      item.place = timed.push(item) - 1
+    watch(timed) {
       timer ??= setInterval(checkAll, STEP_MS).unref()
-    },
-    forget(item) {
-      if (item.place < 0) return
-      const last = timed.pop()!
-      if (last !== item) timed[(last.place = item.place)] = last
-      item.place = -1
+      return running.add(timed)
     },
   }
 }
@@ -234,10 +222,9 @@ export type OpenEvents = (ctx: CallContext) => AsyncIterable<ModelEvent>
 
 /** Reads the events of one model call. It does not wait for a provider that ignores the abort. */
 export class ModelReading implements Timed {
-  place = -1
   readonly #name: string
   readonly #limits: CallLimits
-  readonly #clock: Clock
+  readonly #watching: Disposable
   readonly #outer: AbortSignal
   readonly #ending = new AbortController()
   readonly #source: AsyncIterator<ModelEvent>
@@ -254,11 +241,10 @@ export class ModelReading implements Timed {
   constructor(open: OpenEvents, name: string, limits: CallLimits, clock: Clock, ctx: CallContext) {
     this.#name = name
     this.#limits = limits
-    this.#clock = clock
     this.#outer = ctx.signal
     this.#source = open({ ...ctx, signal: this.#ending.signal })[Symbol.asyncIterator]()
     ctx.signal.addEventListener('abort', this.#onAbort, { once: true })
-    clock.watch(this)
+    this.#watching = clock.watch(this)
   }
 
   /** True after the reader stalled the call. A later failure then does not count against the model. */
@@ -276,7 +262,7 @@ export class ModelReading implements Timed {
 
   /** Releases the provider and aborts a call that has not ended. */
   close(): void {
-    this.#clock.forget(this)
+    this.#watching[Symbol.dispose]()
     this.#outer.removeEventListener('abort', this.#onAbort)
     this.#took = this.#failed = undefined
     if (this.#over) return
