@@ -53,10 +53,10 @@ describe('places', () => {
   it('are kept while requests follow each other', async () => {
     const { places, asked, free } = counted(32)
     const many = Array.from({ length: 8 }, (_, at) => at)
-    await Promise.all(many.map(() => places.take('a')))
+    await Promise.all(many.map(async () => places.take('a')))
     for (const _ of many) places.give('a')
     asked.length = 0
-    for (let until = Date.now() + 300; Date.now() < until; await wait(5)) {
+    for (const until = Date.now() + 300; Date.now() < until; await wait(5)) {
       for (const _ of many) expect(places.take('a')).to.equal(true)
       for (const _ of many) places.give('a')
     }
