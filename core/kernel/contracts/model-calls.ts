@@ -129,6 +129,8 @@ export interface CountOrder {
 export interface ModelCall {
   /** The id of the turn. It is unique, unlike the request id, which clients choose. */
   readonly turn: string
+  /** The call is a turn of its own: no turn of `Chat` ends after it. */
+  readonly single?: true
   readonly selected: Selected
   /** For embeddings, the input as messages of the user. */
   readonly request: ModelRequest

@@ -23,8 +23,8 @@ export { lineInvalid, nameHint, oneLine, shortList, storeNotShared, table, timeT
 export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'
 export { createModelNames, type ModelNames, networkOf } from './metrics.ts'
 
-// For streams
-export { lazyStream } from './streams.ts'
+// For streams and running calls
+export { type ActiveItems, createActiveItems, lazyStream } from './streams.ts'
 
 // For changes of the server's state
 export { type Change, differenceOf, type Publish, publishChange } from './changes.ts'

@@ -35,3 +35,37 @@ export function lazyStream<T>(open: () => Promise<AsyncIterable<T>>): AsyncItera
     },
   }
 }
+
+/** Items that come and go often, such as running calls, in no order. */
+export interface ActiveItems<T> {
+  readonly size: number
+  all(): T[]
+  /** Adds an item. The result removes it. */
+  add(item: T): Disposable
+}
+
+/**
+ * Creates a list of items that come and go often. In a busy Set or Map they would stay in memory: V8 makes a new table every few
+ * changes and links each table to the next, so one old table keeps all later ones, with their items, until a full collection.
+ */
+export function createActiveItems<T>(): ActiveItems<T> {
+  const entries: { readonly item: T; place: number }[] = []
+  return {
+    get size() {
+      return entries.length
+    },
+    all: () => entries.map(({ item }) => item),
+    add(item) {
+      const entry = { item, place: entries.length }
+      entries.push(entry)
+      return {
+        [Symbol.dispose]() {
+          if (entry.place < 0) return
+          const last = entries.pop()!
+          if (last !== entry) entries[(last.place = entry.place)] = last
+          entry.place = -1
+        },
+      }
+    },
+  }
+}

@@ -83,7 +83,7 @@ function admit(state: RequestState, key: string, kinds: readonly Kind[], got: re
 const REMEMBERED = 1_000
 /** A worker keeps 1/16 of a caller's permits for its next requests, which saves round trips. Below a limit of 16 it keeps none. */
 const KEPT_PART = 16
-/** A worker keeps further permits for this time: when many streams end together, their successors often follow at once. */
+/** A worker keeps further permits until it has had no use for them for this time: the requests of a caller often follow each other. */
 const LINGER_MS = 50
 /** Without an answer in this time, the worker counts on its own. The supervisor's own timeouts are shorter. */
 const ENTER_MS = 5_000
@@ -103,6 +103,8 @@ interface WorkerSemaphoreOptions {
 interface Stock {
   open: number
   kept: number
+  /** Of the kept permits, those without a use since the last look at them. */
+  unused: number
   /** Open, but unknown to the supervisor because it did not answer. */
   lone: number
   /** Requested from the supervisor, without an answer yet. */
@@ -131,6 +133,7 @@ export class WorkerSemaphore {
     if (stock.kept === 0) return this.#ask(peers, key, stock)
     stock.kept--
     stock.open++
+    stock.unused = Math.min(stock.unused, stock.kept)
     return true
   }
 
@@ -140,7 +143,7 @@ export class WorkerSemaphore {
     stock.open--
     if (stock.lone > 0) stock.lone--
     else if (this.#part === 0) void this.#leave(key)
-    else if (++stock.kept > this.#part) this.#linger(key)
+    else if (++stock.kept > this.#part) this.#linger(key, stock)
     this.#tidy(key, stock)
   }
 
@@ -155,7 +158,7 @@ export class WorkerSemaphore {
   #stockOf(key: string): Stock {
     const known = this.#stocks.get(key)
     if (known) return known
-    const stock = { open: 0, kept: 0, lone: 0, requested: 0 }
+    const stock = { open: 0, kept: 0, unused: 0, lone: 0, requested: 0 }
     this.#stocks.set(key, stock)
     return stock
   }
@@ -189,17 +192,22 @@ export class WorkerSemaphore {
     }
   }
 
-  #linger(key: string): void {
-    if (this.#lingering.size === 0) setTimeout(() => this.#leaveLingering(), LINGER_MS).unref()
+  #linger(key: string, stock: Stock): void {
+    if (this.#lingering.has(key)) return
+    if (this.#lingering.size === 0) setTimeout(() => this.#leaveUnused(), LINGER_MS).unref()
     this.#lingering.add(key)
+    stock.unused = stock.kept
   }
 
-  #leaveLingering(): void {
-    for (const key of this.#lingering) {
-      const stock = this.#stocks.get(key)
-      if (stock) void this.#empty(key, stock, this.#part)
-    }
+  #leaveUnused(): void {
+    const keys = [...this.#lingering]
     this.#lingering.clear()
+    for (const key of keys) {
+      const stock = this.#stocks.get(key)
+      if (!stock) continue
+      void this.#empty(key, stock, Math.max(this.#part, stock.kept - stock.unused))
+      if (stock.kept > this.#part) this.#linger(key, stock)
+    }
   }
 
   async #leave(key: string): Promise<void> {

@@ -1,5 +1,6 @@
 import type { CallContext, OpenSpan, Principal, SchemaProblem } from '@svc/core'
 import type { Mount, Route } from '@svc/core/contracts'
+import type { ActiveItems } from '@svc/plugin-kit'
 import type { DefaultContext, Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 
 /** A route with its name, its plugin and its compiled checks. */
@@ -124,5 +125,5 @@ export interface Life {
   /** The server is stopping without a successor: it refuses new requests. */
   ending: boolean
   /** Requests whose stream has started. */
-  readonly streams: Set<Context>
+  readonly streams: ActiveItems<Context>
 }

@@ -191,9 +191,10 @@ async function endConnections({ server, connections, life, log }: Ending, limitM
 
 /** Gives open streams `PARTING_MS` to send an event that says why they end. */
 async function endStreams({ streams }: Life): Promise<void> {
-  if (streams.size === 0) return
-  const ended = Promise.all(Array.from(streams, ({ res }) => once(res, 'close')))
-  for (const { state } of streams) state.ending.abort(stopping())
+  const open = streams.all()
+  if (open.length === 0) return
+  const ended = Promise.all(open.map(({ res }) => once(res, 'close')))
+  for (const { state } of open) state.ending.abort(stopping())
   await withTimeout(PARTING_MS, () => ended).catch(() => {})
 }
 

@@ -28,13 +28,16 @@ interface RoutingOptions {
 /** The routers of the current routes. */
 interface Routers {
   readonly version: number
+  /** Routes of plugins in this process without parameters, by method and path. */
+  readonly exact: ReadonlyMap<string, Bound>
   readonly own: Middleware
   readonly isolated: Middleware
 }
 
 /**
  * Creates two routers of @koa/router: one for routes of plugins in this process, one for routes of isolated plugins. The second is asked only if neither the first
- * router nor a mount matches the path. The routers are created again when a slot changes.
+ * router nor a mount matches the path. The routers are created again when a slot changes. A route without parameters, which always wins, is looked up by its path
+ * first: the router tries the expressions of all routes.
  */
 export function createRouting(parts: RoutingOptions): Routing {
   const { routes, mounts, isIsolated } = parts
@@ -52,7 +55,13 @@ export function createRouting(parts: RoutingOptions): Routing {
   }
   return {
     find(ctx, next) {
-      const { own, isolated } = current()
+      const { exact, own, isolated } = current()
+      const bound = exact.get(`${ctx.method} ${ctx.path}`)
+      if (bound) {
+        ctx.params = {}
+        ctx.state.route = bound
+        return next()
+      }
       return own(ctx, () => {
         if (isMatched(ctx)) return next()
         ctx.state.mount = mountOf(mounts, ctx.path, ({ off }) => off === undefined)
@@ -90,12 +99,18 @@ function createRouters({ routes, isIsolated, log }: RoutingOptions, known: WeakM
   })
   const [own, isolated] = [bound.filter(item => !item.isIsolated), bound.filter(item => item.isIsolated)]
   const served = withoutTwins([...own, ...isolated], log)
+  const servedOwn = served.filter(item => !item.isIsolated)
+  const plain = servedOwn.filter(({ route }) => PLAIN_PATH.test(route.path))
   return {
     version,
-    own: routerOf(served.filter(withoutTwin => !withoutTwin.isIsolated)),
-    isolated: routerOf(served.filter(withoutTwin => withoutTwin.isIsolated)),
+    exact: new Map(plain.map(item => [`${item.route.method} ${item.route.path}`, item])),
+    own: routerOf(servedOwn),
+    isolated: routerOf(served.filter(item => item.isIsolated)),
   }
 }
+
+/** A path that only matches itself, with or without a slash at its end. */
+const PLAIN_PATH = /^[\w./~-]+$/
 
 const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const satisfies Record<
   HttpMethod,

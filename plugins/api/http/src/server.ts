@@ -24,7 +24,7 @@ import type {
   Route,
   Store,
 } from '@svc/core/contracts'
-import { networkOf } from '@svc/plugin-kit'
+import { createActiveItems, networkOf } from '@svc/plugin-kit'
 import Koa from 'koa'
 import type { Next } from 'koa'
 import ratelimit from 'koa-ratelimit'
@@ -102,7 +102,7 @@ export interface HttpServer
 /** Creates the HTTP server; `open` opens its socket. Throws if the certificate, the trusted proxies or the CORS settings are invalid. */
 export async function createServer(parts: ServerDependencies): Promise<HttpServer> {
   const { config, log } = parts
-  const life: Life = { draining: false, ending: false, streams: new Set() }
+  const life: Life = { draining: false, ending: false, streams: createActiveItems() }
   const journal = createJournal(log, parts.hooks, parts.lasting)
   const isolated = createIsolated(parts.host)
   const formatting = createErrorFormatting({ ...parts, isIsolated: isolated.has })

@@ -67,7 +67,6 @@ export async function sendStream(
     const head = state.gone ? undefined : start(reply)
     if (head && next) over = await send(ctx, iterator, { head, next }, parts)
   } finally {
-    parts.life.streams.delete(ctx)
     state.ending.signal.removeEventListener('abort', leave)
     end()
   }
@@ -147,7 +146,7 @@ async function send(
   ctx.respond = false // written directly, because a Node stream would double the cost of each token
   ctx.res.writeHead(status)
   if (!next.item) ctx.res.flushHeaders()
-  life.streams.add(ctx)
+  using _open = life.streams.add(ctx)
   using outlet = createOutlet(ctx.res, parts, isEvents)
   if (isEvents) ctx.state.endStream = event => outlet.endWith(event)
   for (let item = next.item ?? (await next.later); !item.done; item = await iterator.next()) {

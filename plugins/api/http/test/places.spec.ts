@@ -50,6 +50,21 @@ describe('places', () => {
     expect(free()).to.equal(32)
   })
 
+  it('are kept while requests follow each other', async () => {
+    const { places, asked, free } = counted(32)
+    const many = Array.from({ length: 8 }, (_, at) => at)
+    await Promise.all(many.map(async () => places.take('a')))
+    for (const _ of many) places.give('a')
+    asked.length = 0
+    for (const until = Date.now() + 300; Date.now() < until; await wait(5)) {
+      for (const _ of many) expect(places.take('a')).to.equal(true)
+      for (const _ of many) places.give('a')
+    }
+    expect(asked).to.deep.equal([])
+    while (free() < 30) await wait(5)
+    expect(asked.length, 'all but two are left').to.equal(6)
+  })
+
   it('are counted in the worker alone if the supervisor does not answer', async () => {
     const broken = async () => Promise.reject(new Error('gone'))
     const places = new WorkerSemaphore({ prefix: 'p/', limit: 2, peers: { acquire: broken, release: broken }, lasting })

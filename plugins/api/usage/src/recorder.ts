@@ -193,14 +193,15 @@ export function createRecorder(options: RecorderOptions): Recorder {
     },
     async model(done, ctx) {
       if (done.answered) return
-      const { selected, usage, failure, turn } = done
+      const { selected, usage, failure, turn, single } = done
       const cost = (await prices?.cost(selected, usage, ctx)) ?? 0
       const { input, output, cached = 0, reasoning = 0 } = usage
       const amounts = amountsOf({ calls: 1, failures: failure ? 1 : 0, input, output, cached, reasoning, cost })
       const principal = nameOf(ctx)
       add('total', principal, '', amounts)
       add('model', principal, `${selected.provider}/${selected.model}`, amounts)
-      turns.add(turn, principal, amounts)
+      // nothing ends a single call: it would wait until it displaces a turn
+      if (!single) turns.add(turn, principal, amounts)
       if (canBeRun(ctx.requestId)) runs.add(ctx.requestId, principal, amounts)
     },
     turn({ turn, end }, ctx) {

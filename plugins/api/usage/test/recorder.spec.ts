@@ -1,5 +1,5 @@
 import { systemContext } from '@svc/core'
-import { Store } from '@svc/core/contracts'
+import { type ModelDone, Store, type TurnDone } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { testHost } from '@svc/testing'
 import { expect } from 'chai'
@@ -63,6 +63,20 @@ describe('the recorder of usage', () => {
     expect(fieldOf((await read('route')).get('other'), 'requests')).to.be.above(many / 2)
     const { records } = await store.range('usage_buckets', { limit: 10 }, ctx)
     expect(JSON.stringify(records).length).to.be.below(2_000_000)
+  })
+
+  it('keeps what a turn has used through any number of single calls', async () => {
+    const { host, worker, read } = await open()
+    await using _host = host
+    const recorder = worker('one')
+    const selected = { provider: 'local', model: 'm' } as ModelDone['selected']
+    const done = { turn: 'turn', selected, usage: { input: 3, output: 4 } } as ModelDone
+    await recorder.model(done, as('anna'))
+    for (let at = 0; at < 10_001; at++) await recorder.model({ ...done, turn: `call ${at}`, single: true }, as('ben'))
+    recorder.turn({ turn: 'turn', end: { toolsUsed: [], conversationId: 'c' } } as unknown as TurnDone, as('anna'))
+    await recorder.flush()
+    expect(fieldOf((await read('conversation')).get('c') ?? [], 'output')).to.equal(4)
+    expect(fieldOf((await read('model')).get('local/m') ?? [], 'calls')).to.equal(10_002)
   })
 
   it('does not go back to an earlier bucket when the clock is set back', async () => {

@@ -432,16 +432,18 @@ class StreamedTurn implements TurnJournal {
     this.#leave(reason)
   }
 
-  #leave(reason: unknown = turnCancelled('the reader left')): void {
+  #leave(reason?: unknown): void {
     this.#readers -= 1
     if (this.#readers > 0 || this.isOver) return
     const { resumeMs, mayContinue } = this.#options
     const isKnown = this.#first + this.#events.length > 1
-    if (!mayContinue(this.owner)) return this.#stop.abort(reason)
+    // the error is made when it is needed: its stack costs as much as three tokens, and most readers leave at the end
+    const stop = () => this.#stop.abort(reason ?? turnCancelled('the reader left'))
+    if (!mayContinue(this.owner)) return stop()
     if (this.#detach) return
-    if (resumeMs === 0 || !isKnown) return this.#stop.abort(reason)
+    if (resumeMs === 0 || !isKnown) return stop()
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#stop.abort(reason), resumeMs).unref()
+    this.#timer = setTimeout(stop, resumeMs).unref()
   }
 }
 

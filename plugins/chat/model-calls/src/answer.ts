@@ -9,7 +9,7 @@ import type {
   ToolCallPart,
   Usage,
 } from '@svc/core/contracts'
-import { isWithin, weightOf } from '@svc/plugin-kit'
+import { createActiveItems, isWithin, weightOf } from '@svc/plugin-kit'
 import type { CallContext } from '@svc/core'
 import { callTimeout, modelSilent } from './errors.ts'
 
@@ -175,28 +175,27 @@ interface Timed {
 
 /** One coarse timer for all running model calls. A timer for each wait would mean a timer for each token. */
 export interface Clock {
-  watch(timed: Timed): void
-  forget(timed: Timed): void
+  /** Checks the work until the result is disposed. */
+  watch(timed: Timed): Disposable
 }
 
 const STEP_MS = 20
 
 export function createClock(): Clock {
-  const timed = new Set<Timed>()
+  const running = createActiveItems<Timed>()
   let timer: NodeJS.Timeout | undefined
   const checkAll = () => {
     const now = performance.now()
-    for (const item of timed) item.checkTime(now)
-    if (timed.size > 0) return
+    for (const timed of running.all()) timed.checkTime(now)
+    if (running.size > 0) return
     clearInterval(timer)
     timer = undefined
   }
   return {
-    watch(item) {
-      timed.add(item)
+    watch(timed) {
       timer ??= setInterval(checkAll, STEP_MS).unref()
+      return running.add(timed)
     },
-    forget: item => void timed.delete(item),
   }
 }
 
@@ -225,7 +224,7 @@ export type OpenEvents = (ctx: CallContext) => AsyncIterable<ModelEvent>
 export class ModelReading implements Timed {
   readonly #name: string
   readonly #limits: CallLimits
-  readonly #clock: Clock
+  readonly #watching: Disposable
   readonly #outer: AbortSignal
   readonly #ending = new AbortController()
   readonly #source: AsyncIterator<ModelEvent>
@@ -242,11 +241,10 @@ export class ModelReading implements Timed {
   constructor(open: OpenEvents, name: string, limits: CallLimits, clock: Clock, ctx: CallContext) {
     this.#name = name
     this.#limits = limits
-    this.#clock = clock
     this.#outer = ctx.signal
     this.#source = open({ ...ctx, signal: this.#ending.signal })[Symbol.asyncIterator]()
     ctx.signal.addEventListener('abort', this.#onAbort, { once: true })
-    clock.watch(this)
+    this.#watching = clock.watch(this)
   }
 
   /** True after the reader stalled the call. A later failure then does not count against the model. */
@@ -264,7 +262,7 @@ export class ModelReading implements Timed {
 
   /** Releases the provider and aborts a call that has not ended. */
   close(): void {
-    this.#clock.forget(this)
+    this.#watching[Symbol.dispose]()
     this.#outer.removeEventListener('abort', this.#onAbort)
     this.#took = this.#failed = undefined
     if (this.#over) return

@@ -82,6 +82,7 @@ const TRIES = 100
 /** Maximum switches to another model before a call. */
 const MOVES = 16
 const NONE: readonly ModelRef[] = []
+const SINGLE = { single: true } as const
 const OVER: Step = { done: true, value: undefined }
 /** Codes of errors in the caller's request. */
 const CALLER_ERRORS: ReadonlySet<string> = new Set(['INVALID_VALUE', 'BUDGET_EXHAUSTED'])
@@ -287,6 +288,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     const who = this.#who
     return {
       turn: this.#turn,
+      ...(this.#job.order.step ? {} : SINGLE),
       selected: sameModel(selected, who) ? selected : { ...selected, ...who },
       request,
       kind: open ? 'embed' : 'chat',

@@ -72,7 +72,7 @@ export class ChunkReader implements FrameReader {
   readonly #failed: Upstream['failed']
   readonly #first: ChoiceReader
   readonly #others: readonly ChoiceReader[]
-  /** Undefined if chunks contain more than text: those of several answers, and original chunks. */
+  /** Undefined if chunks contain more than text: those of several answers. */
   readonly #template: TextTemplate | undefined
   readonly #isNative: boolean
   #usage: WireUsage | undefined
@@ -85,7 +85,7 @@ export class ChunkReader implements FrameReader {
     this.#first = first!
     this.#others = others
     this.#isNative = nativeOf(request, preset.protocol) !== undefined
-    this.#template = this.#isNative || others.length > 0 ? undefined : new TextTemplate()
+    this.#template = others.length > 0 ? undefined : new TextTemplate()
   }
 
   frame(data: string, event: string, emit: Emit): void {
@@ -95,6 +95,7 @@ export class ChunkReader implements FrameReader {
     }
     const text = event === 'error' ? undefined : this.#template?.read(data)
     if (text !== undefined) {
+      if (this.#isNative) emit({ type: 'native', data: this.#template!.chunkOf(text) as Json })
       if (text !== '') emit({ type: 'text', text })
       return
     }
@@ -306,6 +307,8 @@ class TextTemplate {
   #before = ''
   #after = ''
   #learned = 0
+  /** The chunk of the template. */
+  #chunk: WireChunk = {}
 
   /** The text of a chunk that equals the template elsewhere; else `undefined`. */
   read(data: string): string | undefined {
@@ -317,6 +320,13 @@ class TextTemplate {
       return undefined
     }
     return parsedText(data.slice(this.#before.length, end))
+  }
+
+  /** The whole chunk of a text that `read` returned. */
+  chunkOf(content: string): WireChunk {
+    const { choices = [] } = this.#chunk
+    const [first] = choices
+    return { ...this.#chunk, choices: choices.with(0, { ...first, delta: { ...first?.delta, content } }) }
   }
 
   /** Makes a template of a chunk that has only text. */
@@ -331,11 +341,17 @@ class TextTemplate {
     if (at === -1 || onlyTextOf(JSON.parse(before + PROBE + after) as WireChunk) !== PROBE) return
     this.#before = before
     this.#after = after
+    this.#chunk = chunk
   }
 }
 
+/** Characters that a JSON string has only in an escape, or not at all. */
+// oxlint-disable-next-line no-control-regex -- JSON allows no control characters in a string
+const SPECIAL = /[\\"\u0000-\u001f]/
+
 /** The text with its escapes resolved; `undefined` if it is not the content of one JSON string. */
 function parsedText(text: string): string | undefined {
+  if (!SPECIAL.test(text)) return text
   try {
     return JSON.parse(`"${text}"`) as string
   } catch {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type {
   ContentPart,
   MessagePart,
@@ -77,7 +77,7 @@ export function effortOf({ reasoningEffort: effort, reasoningTokens: tokens }: M
 const levelOf = (tokens: number) => (tokens < 1024 ? 'minimal' : tokens <= 4096 ? 'low' : tokens <= 16_384 ? 'medium' : 'high')
 
 /** The API accepts at most 64 characters. The key can be the id of a conversation, which no server needs to know. */
-export const hashOf = (key: string) => createHash('sha256').update(key).digest('base64url')
+export const hashOf = (key: string) => hash('sha256', key, 'base64url')
 
 const wireTools = perTools(tools => tools.map(toolOf))
 
@@ -272,6 +272,6 @@ export function callId(id: string, { callIdLength }: Preset): string {
 }
 
 function shortened(id: string, length: number): string {
-  const bytes = createHash('sha512').update(id).digest().subarray(0, length)
+  const bytes = hash('sha512', id, 'buffer').subarray(0, length)
   return [...bytes].map(byte => LETTERS[byte % LETTERS.length]).join('')
 }

@@ -298,6 +298,23 @@ describe('an original request to chat completions', () => {
     const other = await sent({ native: { ...native, protocol: 'anthropic' } }, { preset: 'openai' })
     expect(other.body).not.to.have.property('metadata')
   })
+
+  it('gives each chunk of its stream as the server sent it', async () => {
+    const texts = ['now', ' a', ' "b"', '\n\\', ' é👩‍👧', '', ' c']
+    const wires = texts.map((content, at) => ({
+      id: 'chatcmpl-1',
+      system_fingerprint: 'fp',
+      choices: [
+        { index: 0, delta: at === 0 ? { role: 'assistant', content } : { content }, logprobs: null, finish_reason: null },
+      ],
+      x_more: { of: ['the server'] },
+    }))
+    const frames = wires.map(wire => `data: ${JSON.stringify(wire)}\n\n`).join('')
+    const events = await eventsOf(frames + finish('stop') + DONE, { native }, { preset: 'openai' })
+    const chunks = events.flatMap(event => (event.type === 'native' ? [JSON.stringify(event.data)] : []))
+    expect(chunks.slice(0, texts.length)).to.deep.equal(wires.map(wire => JSON.stringify(wire)))
+    expect(textOf(events)).to.equal(texts.join(''))
+  })
 })
 
 describe('embeddings of an OpenAI server', () => {

@@ -1,5 +1,6 @@
 import type { CallContext } from '@svc/core'
 import type { Http, ModelCallBegun, NamedCall, NamedModels, Route, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
+import { lazyStream } from '@svc/plugin-kit'
 import { errorFrame, modelFailure, renamed } from '../errors.ts'
 import { droppedBy, droppedHeader, keyOf, nativeRequest, refuseForeign, type Wire } from '../fields.ts'
 import { AnswerStart, settledIn } from '../answer-start.ts'
@@ -30,7 +31,7 @@ export function createChatRoute(services: Services): Route {
       '200': { description: 'The completion, or with stream its chunks as server-sent events.', schema: { type: 'object' } },
     },
     streams: 'text/event-stream',
-    stream: (request, ctx) => answer(request, services, ctx),
+    stream: (request, ctx) => lazyStream(() => answer(request, services, ctx)),
   }
 }
 
@@ -46,13 +47,14 @@ const BODY = {
   },
 } as const
 
-async function* answer(request: RouteRequest, services: Services, ctx: CallContext): AsyncGenerator<RouteStreamItem, void> {
+/** Reads the request. Returns the answer: a generator that passed on the items of another would cost a promise more for each token. */
+async function answer(request: RouteRequest, services: Services, ctx: CallContext): Promise<AsyncIterable<RouteStreamItem>> {
   const body = request.body as Wire
   const asked = readChat(body)
   await refuseForeign(asked.leftovers, asked.model, PROTOCOL, services.named, ctx)
   const native = nativeRequest(PROTOCOL, body, request.headers)
   const call: NamedCall = { name: asked.model, request: { ...asked.request, native }, defaults: DEFAULTS, ...keyOf(request) }
-  yield* asked.stream ? streamed(call, asked, services, ctx) : whole(call, asked, services, ctx)
+  return asked.stream ? streamed(call, asked, services, ctx) : whole(call, asked, services, ctx)
 }
 
 const headersFor = async (start: ModelCallBegun | undefined, asked: AskedChat, named: NamedModels, ctx: CallContext) =>
