@@ -72,4 +72,31 @@ describe('workflows in a process that is killed', () => {
         expect(calledAgain(calls, ['undo/one/back']).length, calls.join()).to.be.at.most(1)
       }
     })).timeout(120_000)
+
+  it('leave no replay or a whole one, which reuses what the run had done and does the rest exactly once', () =>
+    inNewHome(async home => {
+      const files = [`${home}/svc.db`, `${home}/effects`] as const
+      const killed = await ran('replay', ...files)
+      expect(killed.signal).to.equal('SIGKILL')
+      const { original, most } = killed.said as { original: string; most: number }
+      expect(most).to.be.greaterThan(3)
+      const { said } = await ran('go', ...files, 'linked')
+      const { reported, links } = said as {
+        reported: readonly EndedRun[]
+        links: readonly { id: string; replayOf?: string; continuedBy?: string }[]
+      }
+      const replays = outcomes(
+        reported.filter(({ id }) => id !== original),
+        files[1]
+      )
+      // the whole one, and all but the one that was stopped before its first write
+      expect(replays.length).to.equal(2 * most)
+      for (const { run, steps } of replays) {
+        expect(run).to.deep.equal({ status: 'completed', result: 'done' })
+        expect(steps).to.deep.equal(['two', 'three', 'four'])
+      }
+      expect(links.filter(({ id }) => id !== original).every(({ replayOf }) => replayOf === original)).to.equal(true)
+      const { continuedBy } = links.find(({ id }) => id === original)!
+      expect(links.map(({ id }) => id)).to.include(continuedBy)
+    })).timeout(120_000)
 })

@@ -23,6 +23,7 @@ export interface RunOptions extends RequestOptions {
 export type RunRequest = BodyOf<'post', '/api/v1/workflows/run'>
 export type RunAnswer = BodyOf<'post', '/api/v1/workflows/{id}/answer'>
 export type RunSignal = BodyOf<'post', '/api/v1/workflows/{id}/events'>
+export type RunReplay = BodyOf<'post', '/api/v1/workflows/{id}/replay'>
 export type RunPage = ReplyOf<'get', '/api/v1/workflows/runs'>
 export type RunSteps = ReplyOf<'get', '/api/v1/workflows/{id}/steps'>
 
@@ -41,6 +42,8 @@ export interface RunsClient {
   cancel(id: string, options?: RequestOptions): Promise<Schemas['WorkflowStatus']>
   /** Starts a run that continues where this one failed. */
   retry(id: string, options?: RunOptions): Promise<Schemas['WorkflowRun']>
+  /** Starts a run that repeats an ended one from a node, with the recorded results of the nodes before it. */
+  replay(id: string, replay?: RunReplay, options?: RunOptions): Promise<Schemas['WorkflowRun']>
 }
 
 /** All of its methods throw ApiError, and the reason of an abort. */
@@ -134,6 +137,8 @@ function runsOf(json: JsonSender, stream: Streamer): RunsClient {
       json('post', `${RUN}/events`, { path: { id }, body, ...options }),
     cancel: (id: string, options: RequestOptions = {}) => json('post', `${RUN}/cancel`, { path: { id }, ...options }),
     retry: (id: string, options: RunOptions = {}) => json('post', `${RUN}/retry`, { path: { id }, ...headersOf(options) }),
+    replay: (id: string, body: RunReplay = {}, options: RunOptions = {}) =>
+      json('post', `${RUN}/replay`, { path: { id }, body, ...headersOf(options) }),
   }
   return runs as unknown as RunsClient
 }

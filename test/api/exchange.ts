@@ -299,6 +299,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     ...['status', 'steps', 'events'].map(what => get(`/api/v1/workflows/r/${what}`)),
     post('/api/v1/workflows/run', { workflow: 'w' }),
     ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
+    post('/api/v1/workflows/r/replay', {}),
     post('/api/v1/workflows/r/answer', { step: 's', value: true }),
     post('/api/v1/workflows/r/events', { name: 'e' }),
     ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes'].map(what => get(`/api/v1/workflows/${what}`)),

@@ -68,6 +68,11 @@ export interface Run {
   readonly spent: { readonly toolCalls: number; readonly tokens: number }
   /** The run that this one continues. */
   readonly retryOf?: string
+  /** The run that this one replays, and the step of it from which nodes run again. */
+  readonly replayOf?: string
+  readonly replayFrom?: string
+  /** The latest retry or replay of this failed run. */
+  readonly continuedBy?: string
 }
 
 /** One step of a run: a node at one visit, in its graph. */
@@ -127,6 +132,20 @@ export interface RunRequest {
 
 /** How a run continues another; otherwise as for a new run. */
 export type RetryRequest = Pick<RunRequest, 'idempotencyKey' | 'detached'>
+
+/** How an ended run is repeated; otherwise as for a new run. */
+export interface ReplayRequest extends RetryRequest {
+  /**
+   * The node of the outermost graph from which nodes run again: `fetch`, `fetch#2` for its second visit. The recorded results of the
+   * nodes before it are reused. Default: the first node.
+   */
+  readonly from?: string
+  /** Other input or parameters. Default: those of the run. Nodes before `from` do not see them. */
+  readonly input?: Json
+  readonly parameters?: Json
+  /** The definition that the run has used, or the current one. Default: `same`. */
+  readonly definition?: 'same' | 'current'
+}
 
 export interface RunQuery {
   readonly workflow?: string
@@ -219,6 +238,12 @@ export interface Workflows {
   /** Starts a run that takes over the completed work of a failed or cancelled run and continues with the rest. */
   retry(id: string, how: RetryRequest, ctx: CallContext): Promise<Run>
   /**
+   * Starts a run that repeats an ended run from a node. If it fails, it compensates only nodes that it ran itself. Throws
+   * INVALID_VALUE for a run that has not ended, for a node that the definition does not have or the run did not reach, if the work
+   * of a node before it was undone, and if the definition does not lead over the recorded results to the node.
+   */
+  replay(id: string, request: ReplayRequest, ctx: CallContext): Promise<Run>
+  /**
    * Works on a run in this process while no other process does, until it has ended or the signal aborts. For processes that
    * take no other runs from the queue.
    */
@@ -244,6 +269,7 @@ export const Workflows = defineService<Workflows>('workflows', {
     answer: 'call',
     cancel: 'call',
     retry: 'call',
+    replay: 'call',
     work: 'call',
   },
 })

@@ -64,6 +64,9 @@ export const runRecord = (run: Run) => ({
   finished_at: isoOrNull(run.finishedAt),
   execution_time_ms: Math.round(run.executionMs),
   retry_of: run.retryOf ?? null,
+  replay_of: run.replayOf ?? null,
+  replay_from: run.replayFrom ?? null,
+  continued_by: run.continuedBy ?? null,
   ...waitingFor(run),
 })
 

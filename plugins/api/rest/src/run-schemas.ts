@@ -62,6 +62,9 @@ const summaryFields = {
   finished_at: nullableTime,
   execution_time_ms: INTEGER,
   retry_of: nullable('string'),
+  replay_of: { ...(nullable('string') as object), description: 'The run that this one repeats.' },
+  replay_from: { ...(nullable('string') as object), description: 'The step of that run from which nodes ran again.' },
+  continued_by: { ...(nullable('string') as object), description: 'The latest retry or replay of a failed run.' },
   waiting_for: list(waiting),
 }
 const without = (optional: string, fields: object) => Object.keys(fields).filter(name => name !== optional)

@@ -1,6 +1,7 @@
 import {
   WorkflowsAnswer,
   WorkflowsCancel,
+  WorkflowsReplay,
   WorkflowsRetry,
   WorkflowsRun,
   WorkflowsRuns,
@@ -19,4 +20,5 @@ export const COMMANDS = {
   'workflows:cancel': WorkflowsCancel,
   'workflows:answer': WorkflowsAnswer,
   'workflows:retry': WorkflowsRetry,
+  'workflows:replay': WorkflowsReplay,
 }

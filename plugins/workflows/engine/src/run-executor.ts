@@ -90,6 +90,7 @@ export class RunExecutor {
       limits,
       redaction,
       hasUndo,
+      reused: record.reused ?? 0,
       within: loaded.within,
       walkGraph: frame => walkGraph(this.#execution, frame),
       span: parts.span,

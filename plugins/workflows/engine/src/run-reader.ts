@@ -26,6 +26,13 @@ const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') |
 const questionsOf = (run: string, { workflow, owner }: RunRecord, waiting: Run['waiting']): RunQuestion[] =>
   waiting.flatMap(({ ask, ...rest }) => (ask === undefined ? [] : [{ run, workflow, owner, waiting: { ...rest, ask } }]))
 
+/** A run in the store. */
+export interface StoredRun {
+  readonly id: string
+  readonly record: RunRecord
+  readonly version: number
+}
+
 /** Reads runs for callers that can see them. */
 export class RunReader {
   readonly #parts: RunReaderOptions
@@ -39,6 +46,14 @@ export class RunReader {
     const record = isId(id) ? await this.#parts.loader.record(id, ctx) : undefined
     if (!record || !isSeen(record, ctx)) throw runUnknown(id)
     return record
+  }
+
+  /** The same with the version of the record in the store. */
+  async stored(id: string, ctx: CallContext): Promise<StoredRun> {
+    const found = isId(id) ? await this.#parts.store.get(RUNS, id, ctx) : undefined
+    const record = found?.value as unknown as RunRecord | undefined
+    if (!found || !record || !isSeen(record, ctx)) throw runUnknown(id)
+    return { id, record, version: found.version }
   }
 
   async get(id: string, ctx: CallContext): Promise<Run> {

@@ -189,6 +189,7 @@ const contractOf = ({ library, checker, texts, starting, reading, runActions, wo
   answer: (id, answer, ctx) => runActions.answer(id, answer, ctx),
   cancel: (id, ctx) => runActions.cancel(id, ctx),
   retry: (id, how, ctx) => starting.retry(id, how, ctx),
+  replay: (id, request, ctx) => starting.replay(id, request, ctx),
   async work(id, ctx) {
     await reading.record(id, ctx)
     await worker.only(id, ctx)

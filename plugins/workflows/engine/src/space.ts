@@ -55,6 +55,13 @@ export interface RunRecord {
   /** The id of the first run in a chain of retries. It is the prefix of the idempotency keys. */
   readonly root?: string
   readonly retryOf?: string
+  /** The run that it replays, and the step from which it does. */
+  readonly replayOf?: string
+  readonly replayFrom?: string
+  /** Number of entries at the beginning of its log that a replay took over. Their steps are not compensated: it did not run them. */
+  readonly reused?: number
+  /** The latest retry or replay of a failed run. Without one, it is a dead letter. */
+  readonly continuedBy?: string
   /** A summary at its end, so that lists do not read the log. */
   readonly ended?: {
     readonly completedNodes: readonly string[]

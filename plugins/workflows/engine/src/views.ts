@@ -4,7 +4,8 @@ import type { RunRecord } from './space.ts'
 
 /** The public state of a run: from its record if it has ended, else from its log. */
 export function runOf(id: string, record: RunRecord, history: History | undefined): Run {
-  const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, retryOf, ended } = record
+  const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, ended } = record
+  const { retryOf, replayOf, replayFrom, continuedBy } = record
   const live = ended ?? (history ? metricsOf(history, record.nodes, false) : NOTHING)
   const current = ended || !history ? undefined : currentOf(history)
   return {
@@ -25,6 +26,9 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
     executionMs: (finishedAt ?? Date.now()) - createdAt,
     spent: { toolCalls: live.calls, tokens: live.tokens },
     ...(retryOf === undefined ? {} : { retryOf }),
+    ...(replayOf === undefined ? {} : { replayOf }),
+    ...(replayFrom === undefined ? {} : { replayFrom }),
+    ...(continuedBy === undefined ? {} : { continuedBy }),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '@svc/core'
-import type { Json, Route, RunStatus, Workflows } from '@svc/core/contracts'
+import type { Json, ReplayRequest, Route, RunStatus, Workflows } from '@svc/core/contracts'
 import {
   runRecord,
   runReply,
@@ -8,6 +8,7 @@ import {
   BOOLEAN,
   list,
   nullable,
+  OBJECT,
   object,
   ok,
   STRING,
@@ -50,6 +51,21 @@ const answerBody = object({
       'For an approval: true, false, approved or rejected. For a choice: one of the choices. Otherwise: the requested input.',
   },
 })
+const replayBody = {
+  ...(object(
+    {
+      from: {
+        ...(text('The node from which nodes run again: fetch, or fetch#2 for its second visit. Default: the first node.') as object),
+        maxLength: 200,
+      },
+      input: { ...(OBJECT as object), description: 'Another input. Default: that of the run.' },
+      parameters: { ...(OBJECT as object), description: 'Other parameters. Default: those of the run.' },
+      definition: { ...(words('same', 'current') as object), description: 'The definition that the run used, or the current one.' },
+    },
+    []
+  ) as object),
+  additionalProperties: false,
+}
 const success = ok('The server stored the value, and the run continues with it.', object({ success: BOOLEAN }))
 
 const events = {
@@ -77,6 +93,7 @@ export function createRunRoutes(parts: RunDependencies): Record<string, Route> {
     workflow_answer: answerRoute(parts),
     workflow_cancel: cancelRoute(parts),
     workflow_retry: retryRoute(parts),
+    workflow_replay: replayRoute(parts),
   }
 }
 
@@ -181,6 +198,21 @@ const retryRoute = ({ workflows }: RunDependencies): Route => ({
   async handle({ params, headers }, ctx) {
     const key = keyOf(headers)
     const { id } = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, ctx)
+    return { body: runReply(await workflows.settled(id, waitOf(headers), ctx)) }
+  },
+})
+
+const replayRoute = ({ workflows }: RunDependencies): Route => ({
+  method: 'POST',
+  path: `${PATH}/:id/replay`,
+  summary: 'Start a run that repeats this ended run from a node, with the recorded results of the nodes before it',
+  scope: 'workflows',
+  body: replayBody,
+  responses: ok('The new run, in the form of POST /api/v1/workflows/run.', RUN_REPLY),
+  async handle({ params, headers, body }, ctx) {
+    const key = keyOf(headers)
+    const request = { ...(body as ReplayRequest), ...(key === undefined ? {} : { idempotencyKey: key }) }
+    const { id } = await workflows.replay(params.id!, request, ctx)
     return { body: runReply(await workflows.settled(id, waitOf(headers), ctx)) }
   },
 })
