@@ -24,6 +24,8 @@ export type RunRequest = BodyOf<'post', '/api/v1/workflows/run'>
 export type RunAnswer = BodyOf<'post', '/api/v1/workflows/{id}/answer'>
 export type RunSignal = BodyOf<'post', '/api/v1/workflows/{id}/events'>
 export type RunReplay = BodyOf<'post', '/api/v1/workflows/{id}/replay'>
+export type RunBulkChange = BodyOf<'post', '/api/v1/workflows/runs/bulk'>
+export type DeadLetter = ReplyOf<'get', '/api/v1/workflows/dead-letters/{id}'>
 export type RunPage = ReplyOf<'get', '/api/v1/workflows/runs'>
 export type RunSteps = ReplyOf<'get', '/api/v1/workflows/{id}/steps'>
 
@@ -44,6 +46,19 @@ export interface RunsClient {
   retry(id: string, options?: RunOptions): Promise<Schemas['WorkflowRun']>
   /** Starts a run that repeats an ended one from a node, with the recorded results of the nodes before it. */
   replay(id: string, replay?: RunReplay, options?: RunOptions): Promise<Schemas['WorkflowRun']>
+  /** Cancels, retries or drops all runs that meet the conditions. `dry_run` only counts them. */
+  bulk(change: RunBulkChange, options?: RequestOptions): Promise<Schemas['WorkflowBulkChange']>
+  readonly deadLetters: DeadLettersClient
+}
+
+/** Runs that failed for good. */
+export interface DeadLettersClient {
+  list(query?: QueryOf<'get', '/api/v1/workflows/dead-letters'>, options?: RequestOptions): Promise<RunPage>
+  get(id: string, options?: RequestOptions): Promise<DeadLetter>
+  /** Starts a run that continues it, unless another one does. */
+  retry(id: string, options?: RunOptions): Promise<Schemas['WorkflowRun']>
+  /** Deletes it. */
+  drop(id: string, options?: RequestOptions): Promise<void>
 }
 
 /** All of its methods throw ApiError, and the reason of an abort. */
@@ -104,6 +119,7 @@ export function createClient(options: ClientOptions): Client {
 
 function runsOf(json: JsonSender, stream: Streamer): RunsClient {
   const RUN = '/api/v1/workflows/{id}'
+  const LETTERS = '/api/v1/workflows/dead-letters'
   const headersOf = ({ idempotencyKey, waitSeconds, headers, ...same }: RunOptions) => ({
     ...(waitSeconds ? { timeoutMs: MINUTE_MS + waitSeconds * 1000 } : {}),
     ...same,
@@ -139,6 +155,16 @@ function runsOf(json: JsonSender, stream: Streamer): RunsClient {
     retry: (id: string, options: RunOptions = {}) => json('post', `${RUN}/retry`, { path: { id }, ...headersOf(options) }),
     replay: (id: string, body: RunReplay = {}, options: RunOptions = {}) =>
       json('post', `${RUN}/replay`, { path: { id }, body, ...headersOf(options) }),
+    bulk: (body: RunBulkChange, options: RequestOptions = {}) =>
+      json('post', '/api/v1/workflows/runs/bulk', { body, ...options }),
+    deadLetters: {
+      list: (query: Readonly<Record<string, unknown>> = {}, options: RequestOptions = {}) =>
+        json('get', LETTERS, { query, ...options }),
+      get: (id: string, options: RequestOptions = {}) => json('get', `${LETTERS}/{id}`, { path: { id }, ...options }),
+      retry: (id: string, options: RunOptions = {}) =>
+        json('post', `${LETTERS}/{id}/retry`, { path: { id }, ...headersOf(options) }),
+      drop: (id: string, options: RequestOptions = {}) => json('delete', `${LETTERS}/{id}`, { path: { id }, ...options }),
+    },
   }
   return runs as unknown as RunsClient
 }

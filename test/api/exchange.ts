@@ -300,6 +300,10 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/api/v1/workflows/run', { workflow: 'w' }),
     ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
     post('/api/v1/workflows/r/replay', {}),
+    ...['dead-letters', 'dead-letters/d'].map(what => get(`/api/v1/workflows/${what}`)),
+    post('/api/v1/workflows/dead-letters/d/retry', undefined),
+    remove('/api/v1/workflows/dead-letters/d'),
+    post('/api/v1/workflows/runs/bulk', { action: 'cancel', workflow: 'w' }),
     post('/api/v1/workflows/r/answer', { step: 's', value: true }),
     post('/api/v1/workflows/r/events', { name: 'e' }),
     ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes'].map(what => get(`/api/v1/workflows/${what}`)),
@@ -344,6 +348,7 @@ const templateOf = (path: string) =>
     .replace('/chat/stream/t', '/chat/stream/{turn_id}')
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
+    .replace('/dead-letters/d', '/dead-letters/{id}')
     .replace('/webhooks/w', '/webhooks/{id}')
     .replace('/jobs/j', '/jobs/{id}')
     .replace('/schedules/s', '/schedules/{name}')

@@ -119,4 +119,124 @@ describe('runs over HTTP', function () {
       expect(await refused({}, runner, `${RUNS}/${open.workflow_id}/replay`)).to.include({ status: 400, reason: 'has not ended' })
     })
   })
+
+  describe('that failed for good', () => {
+    const LETTERS = `${RUNS}/dead-letters`
+    const idsOf = (body: unknown) => (body as { runs: Run[] }).runs.map(run => run.workflow_id)
+    const listed = async (query = '', by = runner!) => idsOf((await by.get(`${LETTERS}?workflow=steps${query}`)).body)
+
+    it('are listed, read with their failed steps, retried once and dropped, by their owner', async () => {
+      const [one, two] = [await begin('steps', { who: 'ann', fails: true }), await begin('steps', { who: 'ann', fails: true })]
+      const [first, second] = [one.workflow_id, two.workflow_id]
+      for (let at = 0; at < 10; at++) expect((await listed()).slice(0, 2)).to.deep.equal([second, first])
+      expect(await listed('&failure_code=EXPRESSION_FAILED&since=2020-01-01T00:00:00Z')).to.include.members([first, second])
+      expect(await listed('&failure_code=NONE')).to.deep.equal([])
+      expect(await listed('&until=2020-01-01T00:00:00Z')).to.deep.equal([])
+      const page = (await runner!.get(`${LETTERS}?limit=1`)).body as { next_cursor: string }
+      expect(idsOf((await runner!.get(`${LETTERS}?limit=1&cursor=${encodeURIComponent(page.next_cursor)}`)).body)).to.deep.equal([
+        first,
+      ])
+      expect(await listed('', other)).to.deep.equal([])
+      expect(await listed('', admin)).to.include.members([first, second])
+      const { body } = await runner!.get(`${LETTERS}/${first}`)
+      const { run, failed_steps: steps } = body as { run: Run; failed_steps: { step: string; error: { code: string } }[] }
+      expect([run.workflow_id, steps.map(({ step, error }) => [step, error.code])]).to.deep.equal([
+        first,
+        [['broken', 'EXPRESSION_FAILED']],
+      ])
+      expect(outcomeOf(await other!.get(`${LETTERS}/${first}`))).to.include({ status: 404 })
+      expect(outcomeOf(await other!.send('DELETE', `${LETTERS}/${first}`))).to.include({ status: 404 })
+      expect(outcomeOf(await other!.send('POST', `${LETTERS}/${first}/retry`))).to.include({ status: 404 })
+      expect(outcomeOf(await reader!.send('DELETE', `${LETTERS}/${first}`))).to.include({ status: 403 })
+      const retry = (await runner!.send('POST', `${LETTERS}/${first}/retry`)).body as Run
+      expect(retry.status).to.equal('failed')
+      for (const again of [runner!.send('POST', `${LETTERS}/${first}/retry`), runner!.get(`${LETTERS}/${first}`)])
+        expect(outcomeOf(await again)).to.include({ status: 400, reason: 'is not a dead letter' })
+      expect((await runner!.send('DELETE', `${LETTERS}/${second}`)).body).to.deep.equal({ success: true })
+      expect(outcomeOf(await runner!.send('DELETE', `${LETTERS}/${second}`))).to.include({ status: 404 })
+      expect((await runner!.get(`${RUNS}/${second}/status`)).status).to.equal(404)
+      expect(await listed())
+        .to.include(retry.workflow_id)
+        .and.not.include.members([first, second])
+    })
+
+    it('refuse bad queries', async () => {
+      for (const query of [
+        'limit=0',
+        'limit=201',
+        'limit=x',
+        'since=yesterday',
+        'since=2026-13-45T00:00:00Z',
+        'cursor=none',
+        'status=failed',
+        'dead=1',
+        'workflow=',
+      ])
+        expect((await runner!.get(`${LETTERS}?${query}`)).status, query).to.equal(400)
+      for (const query of ['since=1', 'failure_code=', 'until=x'])
+        expect((await runner!.get(`${RUNS}/runs?${query}`)).status, query).to.equal(400)
+    })
+
+    it('are on the command line', async () => {
+      const { workflow_id: id } = await begin('steps', { who: 'ann', fails: true })
+      const list = await svc('dead-letters', '--workflow', 'steps', '--code', 'EXPRESSION_FAILED', '--since', '1h', '--json')
+      expect([list.code, idsOf(JSON.parse(list.out))[0]]).to.deep.equal([0, id])
+      expect((await svc('dead-letters', '--until', '1d')).err).to.equal('no dead letters found\n')
+      expect((await svc('dead-letters', '--since', 'once')).code).to.equal(2)
+      const drop = await svc('drop', id, '--json')
+      expect([drop.code, JSON.parse(drop.out)]).to.deep.equal([0, { workflow_id: id, dropped: true }])
+      const again = await svc('drop', id)
+      expect([again.code, again.err.split('\n')[0]]).to.deep.equal([1, 'RUN_UNKNOWN'])
+    })
+  })
+
+  describe('changed in bulk', () => {
+    const bulk = (body: unknown, by = runner!) => by.send('POST', `${RUNS}/runs/bulk`, body)
+
+    it('are counted, cancelled and retried by filter', async () => {
+      for (let at = 0; at < 3; at++) await begin('ask', {}, other, { prefer: 'respond-async' })
+      const mine = { action: 'cancel', workflow: 'ask' }
+      expect((await bulk({ ...mine, dry_run: true }, other)).body).to.deep.equal({ count: 3, job_id: null })
+      expect((await bulk({ ...mine, owner: 'nobody-here' }, other)).body).to.deep.include({ count: 0, changed: 0 })
+      expect((await bulk(mine, other)).body).to.deep.equal({ count: 3, job_id: null, changed: 3, pending: 0, failed: [] })
+      expect((await bulk({ action: 'retry', failure_code: 'CANCELLED', workflow: 'ask' }, other)).body).to.deep.include({
+        changed: 3,
+      })
+      expect((await bulk(mine, other)).body).to.deep.include({ count: 3, changed: 3 })
+    })
+
+    it('by the command line, which asks for --yes', async () => {
+      await begin('steps', { who: 'ann', fails: true })
+      const count = await svc('bulk', 'drop', '--workflow', 'steps', '--dry-run', '--json')
+      expect(count.code).to.equal(0)
+      const { count: found } = JSON.parse(count.out) as { count: number }
+      expect(found).to.be.greaterThan(0)
+      expect((await svc('bulk', 'drop', '--workflow', 'steps')).code).to.equal(2)
+      expect((await svc('bulk', 'explode', '--workflow', 'steps', '--yes')).code).to.equal(2)
+      expect((await svc('bulk', 'drop', '--yes')).code).to.equal(1)
+      const drop = await svc('bulk', 'drop', '--workflow', 'steps', '--yes', '--json')
+      expect([drop.code, JSON.parse(drop.out)]).to.deep.equal([
+        0,
+        { count: found, job_id: null, changed: found, pending: 0, failed: [] },
+      ])
+    })
+
+    it('not with bad input', async () => {
+      for (const body of [
+        {},
+        { action: 'cancel' },
+        { action: 'explode', workflow: 'a' },
+        { action: 'cancel', workflow: 1 },
+        { action: 'cancel', status: 'failed' },
+        { action: 'cancel', status: 'completed' },
+        { action: 'retry', status: 'running' },
+        { action: 'cancel', since: 'x' },
+        { action: 'cancel', since: '2026-02-31T99:00:00Z' },
+        { action: 'cancel', workflow: 'a', dry_run: 'yes' },
+        { action: 'cancel', workflow: 'a', more: 1 },
+      ])
+        expect((await bulk(body)).status, JSON.stringify(body)).to.equal(400)
+      expect((await bulk({ action: 'cancel', workflow: 'a' }, reader)).status).to.equal(403)
+    })
+  })
 })

@@ -124,7 +124,14 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   },
   async go() {
     const nodes = { hold: quick }
-    const host = await openWorkflowHost({ db, effects, serverId: 'next', ...(dead ? { dead: 'killed' } : {}), definitions, nodes })
+    const host = await openWorkflowHost({
+      db,
+      effects,
+      serverId: 'next',
+      ...(dead ? { dead: 'killed' } : {}),
+      definitions,
+      nodes,
+    })
     const service = host.service(Workflows)
     const all = await runs(service)
     const reported = await Promise.all(all.map(({ id }) => settled(service, id)))

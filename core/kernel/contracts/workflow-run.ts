@@ -131,10 +131,13 @@ export interface RunRequest {
 }
 
 /** How a run continues another; otherwise as for a new run. */
-export type RetryRequest = Pick<RunRequest, 'idempotencyKey' | 'detached'>
+export interface RetryRequest extends Pick<RunRequest, 'idempotencyKey' | 'detached'> {
+  /** Refused if another run already continues this one. */
+  readonly once?: true
+}
 
 /** How an ended run is repeated; otherwise as for a new run. */
-export interface ReplayRequest extends RetryRequest {
+export interface ReplayRequest extends Pick<RunRequest, 'idempotencyKey' | 'detached'> {
   /**
    * The node of the outermost graph from which nodes run again: `fetch`, `fetch#2` for its second visit. The recorded results of the
    * nodes before it are reused. Default: the first node.
@@ -147,12 +150,53 @@ export interface ReplayRequest extends RetryRequest {
   readonly definition?: 'same' | 'current'
 }
 
-export interface RunQuery {
+/** Conditions that runs meet all. Times are Unix milliseconds. */
+export interface RunFilter {
   readonly workflow?: string
   readonly status?: RunStatus
+  /** The code of the error of a failed run. */
+  readonly errorCode?: string
+  readonly owner?: string
+  /** Created at this time or later, and before that. Of dead letters: failed. */
+  readonly since?: number
+  readonly until?: number
+  /** Only dead letters: runs that failed, were not cancelled, and are not continued by a retry or replay. */
+  readonly dead?: boolean
+}
+
+export interface RunQuery extends RunFilter {
   /** 1 to 200. */
   readonly limit: number
   readonly cursor?: string
+}
+
+export type BulkAction = 'cancel' | 'retry' | 'drop'
+
+/** A change of many runs. */
+export interface BulkRequest {
+  /**
+   * `cancel`: running runs. `retry`: dead letters, and cancelled runs if `errorCode` is CANCELLED. `drop`: dead letters, which are
+   * deleted.
+   */
+  readonly action: BulkAction
+  /** At least one condition, but not `dead`. */
+  readonly filter: RunFilter
+  /** Only counts the runs. */
+  readonly dryRun?: boolean
+}
+
+/** What a bulk change did. */
+export interface BulkOutcome {
+  /** Number of selected runs. */
+  readonly count: number
+  /** The job that changes them, for more than 200. Its progress and result count them. */
+  readonly job?: string
+  /** Number of changed runs. */
+  readonly changed?: number
+  /** Runs whose cancellation takes longer. */
+  readonly pending?: number
+  /** The runs that could not be changed, at most 20. */
+  readonly failed?: readonly { readonly run: string; readonly code: string; readonly message: string }[]
 }
 
 /** The text of a workflow. */
@@ -225,6 +269,7 @@ export interface Workflows {
    */
   settled(id: string, waitMs: number | undefined, ctx: CallContext): Promise<Run>
   get(id: string, ctx: CallContext): Promise<Run>
+  /** Newest first. A page can have fewer runs than `limit`, or none; only an absent `next` marks the end. */
   runs(query: RunQuery, ctx: CallContext): Promise<{ readonly runs: readonly Run[]; readonly next?: string }>
   steps(id: string, ctx: CallContext): Promise<readonly RunStep[]>
   /** Streams the events after the event `after` (0: from the beginning), up to the end of the run. */
@@ -243,6 +288,10 @@ export interface Workflows {
    * of a node before it was undone, and if the definition does not lead over the recorded results to the node.
    */
   replay(id: string, request: ReplayRequest, ctx: CallContext): Promise<Run>
+  /** Deletes a dead letter: its record, log and steps. Throws INVALID_VALUE for other runs. */
+  drop(id: string, ctx: CallContext): Promise<void>
+  /** Changes the runs that meet a filter: the caller's own, with the scope `admin` all. Throws UNAVAILABLE without the service `jobs`. */
+  bulk(request: BulkRequest, ctx: CallContext): Promise<BulkOutcome>
   /**
    * Works on a run in this process while no other process does, until it has ended or the signal aborts. For processes that
    * take no other runs from the queue.
@@ -270,6 +319,8 @@ export const Workflows = defineService<Workflows>('workflows', {
     cancel: 'call',
     retry: 'call',
     replay: 'call',
+    drop: 'call',
+    bulk: 'call',
     work: 'call',
   },
 })

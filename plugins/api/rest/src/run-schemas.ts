@@ -1,4 +1,4 @@
-import type { JsonSchema } from '@svc/core'
+import { type JsonSchema, svcError } from '@svc/core'
 import type { RunEvent } from '@svc/core/contracts'
 import { headerInvalid } from './errors.ts'
 import { INTEGER, list, nullable, NUMBER, OBJECT, object, STRING, TIME, words } from '@svc/api-types'
@@ -153,6 +153,23 @@ function eventSchema(type: RunEvent['type']): JsonSchema {
 export const RUN_EVENT: JsonSchema = {
   title: 'WorkflowEvent',
   oneOf: (Object.keys(FIELDS) as RunEvent['type'][]).map(eventSchema),
+}
+
+/** A time in a request. */
+export const TIME_GIVEN: JsonSchema = {
+  type: 'string',
+  format: 'date-time',
+  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$',
+  patternHint: 'must be a time such as 2026-01-31T12:00:00Z',
+}
+
+/** The milliseconds of a time in a request. Throws INVALID_VALUE for a day that does not exist. */
+export function timeOf(field: string, value: unknown): number | undefined {
+  if (value === undefined) return undefined
+  const time = Date.parse(String(value))
+  if (!Number.isNaN(time)) return time
+  const reason = 'must be a time such as 2026-01-31T12:00:00Z'
+  throw svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason } })
 }
 
 type Headers = Readonly<Record<string, string>>

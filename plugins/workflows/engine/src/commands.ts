@@ -7,6 +7,7 @@ import {
   WorkflowsRuns,
   WorkflowsStatus,
 } from './commands/runs.ts'
+import { WorkflowsBulk, WorkflowsDeadLetters, WorkflowsDrop } from './commands/run-work.ts'
 import { WorkflowsGraph, WorkflowsList, WorkflowsShow, WorkflowsValidate } from './commands/definitions.ts'
 
 export const COMMANDS = {
@@ -21,4 +22,7 @@ export const COMMANDS = {
   'workflows:answer': WorkflowsAnswer,
   'workflows:retry': WorkflowsRetry,
   'workflows:replay': WorkflowsReplay,
+  'workflows:dead-letters': WorkflowsDeadLetters,
+  'workflows:drop': WorkflowsDrop,
+  'workflows:bulk': WorkflowsBulk,
 }

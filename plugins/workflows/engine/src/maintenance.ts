@@ -25,6 +25,13 @@ const QUIET_MS = 5 * 60_000
 const LEASE = 'workflows.maintenance'
 const LEASE_MS = 60_000
 
+/** Operations that delete a run, its log and its late notices. */
+export async function removalOf(store: Store, id: string, ctx: CallContext): Promise<StoreOp[]> {
+  const { records } = await store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: PAGE }, ctx)
+  const letters = records.map(({ key }) => ({ op: 'delete' as const, collection: INBOX, key }))
+  return [...letters, { op: 'drop', log: LOG, id }, { op: 'delete', collection: RUNS, key: id }]
+}
+
 /** Deletes expired data and queues forgotten runs again. Only one worker does it at a time. */
 export class RunMaintenance {
   readonly #parts: RunMaintenanceOptions
@@ -57,10 +64,10 @@ export class RunMaintenance {
 
   /** Runs the maintenance once. */
   async run(ctx: CallContext = this.#parts.lasting): Promise<void> {
-    const { retentionMs, maxAgeMs } = this.#parts
+    const { store, retentionMs, maxAgeMs } = this.#parts
     const over = Date.now() - retentionMs
     for (const status of ['completed', 'failed'])
-      await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => this.#opsOfRun(id), ctx)
+      await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => removalOf(store, id, ctx), ctx)
     await this.#delete(
       KEYS,
       { index: 'by_time', to: Date.now() - KEY_MS },
@@ -94,13 +101,6 @@ export class RunMaintenance {
       done += records.length
       if (next === undefined) return
     }
-  }
-
-  /** Operations that delete a run, its log and its late notices. */
-  async #opsOfRun(id: string): Promise<StoreOp[]> {
-    const { records } = await this.#parts.store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: PAGE }, this.#parts.lasting)
-    const letters = records.map(({ key }) => ({ op: 'delete' as const, collection: INBOX, key }))
-    return [...letters, { op: 'drop', log: LOG, id }, { op: 'delete', collection: RUNS, key: id }]
   }
 
   /** Wakes runs with notices, because the sender can have crashed before it woke the run. */

@@ -87,7 +87,7 @@ export class RunStarter {
   }
 
   /** Starts a run that continues a failed or cancelled run. */
-  async retry(id: string, { idempotencyKey, detached }: RetryRequest, ctx: CallContext): Promise<Run> {
+  async retry(id: string, { idempotencyKey, detached, once }: RetryRequest, ctx: CallContext): Promise<Run> {
     const { reading, loader } = this.#parts
     const key = await this.#asked(idempotencyKey, ['retry', id], ctx)
     if (key?.run !== undefined) return reading.get(key.run, ctx)
@@ -95,6 +95,8 @@ export class RunStarter {
       const { record: ended } = before
       if (ended.status !== 'failed')
         throw invalid('workflow_id', ended.status === 'running' ? 'has not ended' : 'has completed', { value: id })
+      if (once === true && ended.continuedBy !== undefined)
+        throw invalid('workflow_id', `is continued by ${ended.continuedBy}`, { value: id })
       const entries = takenOver((await loader.entries(id, 1, ctx)).map(({ value }) => value))
       const record = retryRecord(id, ended, ctx)
       const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, ctx)))

@@ -1,6 +1,8 @@
 import type { CallContext, Events, Log, SlotView, StartSpan } from '@svc/core'
 import {
   type Check,
+  type JobKind,
+  type Jobs,
   type MetricSource,
   type Peers,
   type Run,
@@ -13,8 +15,10 @@ import {
   type WorkflowNode,
   type Workflows,
 } from '@svc/core/contracts'
+import type { Publish } from '@svc/plugin-kit'
 import { openSpace } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
+import { BulkRuns } from './bulk.ts'
 import { type Checker, createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
 import { createRunMetrics } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
@@ -47,6 +51,8 @@ export interface ServiceDependencies {
   readonly config: WorkflowsConfig
   readonly roots: WorkflowRoots
   readonly events: Events
+  readonly jobs: Jobs | undefined
+  readonly publish: Publish
   readonly log: Log
   readonly span: StartSpan
   readonly lasting: CallContext
@@ -57,6 +63,8 @@ export interface WorkflowService {
   readonly workflows: Workflows
   readonly check: Check
   readonly metrics: MetricSource
+  /** The job kind of bulk changes. */
+  readonly bulkKind: JobKind
   /** Starts taking runs from the queue, and maintenance. */
   readonly begin: () => undefined
   /** Handles a message of another worker. */
@@ -67,7 +75,7 @@ export interface WorkflowService {
 const SECOND = 1_000
 
 export async function createWorkflows(parts: ServiceDependencies): Promise<WorkflowService> {
-  const { store, queue, peers, isServer, types, config, log, lasting } = parts
+  const { store, queue, peers, isServer, types, config, publish, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const report = createReporter(parts)
   const readers = new RunListeners()
@@ -78,13 +86,15 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: (id, record) => report.ended(id, record) })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
-  const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
+  const runActions = new RunActions({ store, queue, peers, loader, reading, worker, publish })
   const definitions = new Definitions({ library, loader, types })
   const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker })
+  const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const maintenance = createMaintenance(parts)
   return {
     check: createCheck(worker, store),
+    bulkKind: bulk.kind,
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
@@ -96,6 +106,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       starting,
       reading,
       runActions,
+      bulk,
       worker,
       syncWaitMs: config.sync_wait_ms,
     }),
@@ -161,12 +172,23 @@ interface Components {
   readonly starting: RunStarter
   readonly reading: RunReader
   readonly runActions: RunActions
+  readonly bulk: BulkRuns
   readonly worker: RunWorker
   readonly syncWaitMs: number
 }
 
 /** The public service: each method delegates to a component. */
-const contractOf = ({ library, checker, texts, starting, reading, runActions, worker, syncWaitMs }: Components): Workflows => ({
+const contractOf = ({
+  library,
+  checker,
+  texts,
+  starting,
+  reading,
+  runActions,
+  bulk,
+  worker,
+  syncWaitMs,
+}: Components): Workflows => ({
   list: async () => (await library.all()).map(infoOf),
   show: async workflow => {
     const known = await library.find(workflow)
@@ -190,6 +212,8 @@ const contractOf = ({ library, checker, texts, starting, reading, runActions, wo
   cancel: (id, ctx) => runActions.cancel(id, ctx),
   retry: (id, how, ctx) => starting.retry(id, how, ctx),
   replay: (id, request, ctx) => starting.replay(id, request, ctx),
+  drop: (id, ctx) => runActions.drop(id, ctx),
+  bulk: (request, ctx) => bulk.bulk(request, ctx),
   async work(id, ctx) {
     await reading.record(id, ctx)
     await worker.only(id, ctx)

@@ -34,7 +34,10 @@ const replayed = async (host: RunningHost, id: string, request: ReplayRequest) =
   return workflows.settled((await workflows.replay(id, request, ctx)).id, 10_000, ctx)
 }
 const refusal = (host: RunningHost, id: string, request: ReplayRequest) =>
-  host.service(Workflows).replay(id, request, ctx).then(() => 'started', reasonOf)
+  host
+    .service(Workflows)
+    .replay(id, request, ctx)
+    .then(() => 'started', reasonOf)
 
 describe('replay of a run', () => {
   it('reuses the results of the nodes before the chosen one, and runs it and the later ones again with the new input', async () => {
@@ -121,10 +124,13 @@ describe('replay of a run', () => {
         expect([again.result, calls.slice(before)]).to.deep.equal([expected, ['b', 'c']])
         continue
       }
-      const thrown = await host.service(Workflows).replay(first.id, { from: 'b', definition: 'current' }, ctx).then(
-        () => 'started',
-        (error: Error) => error.message
-      )
+      const thrown = await host
+        .service(Workflows)
+        .replay(first.id, { from: 'b', definition: 'current' }, ctx)
+        .then(
+          () => 'started',
+          (error: Error) => error.message
+        )
       expect(thrown).to.match(expected)
       expect([calls.length, (await host.service(Workflows).runs({ limit: 10 }, ctx)).runs.length]).to.deep.equal([before, 1])
     }

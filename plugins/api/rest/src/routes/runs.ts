@@ -1,5 +1,5 @@
 import type { JsonSchema } from '@svc/core'
-import type { Json, ReplayRequest, Route, RunStatus, Workflows } from '@svc/core/contracts'
+import type { Json, ReplayRequest, Route, Workflows } from '@svc/core/contracts'
 import {
   runRecord,
   runReply,
@@ -17,19 +17,10 @@ import {
 } from '@svc/api-types'
 import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, waitOf } from '../run-schemas.ts'
 import type { RunStreams } from '../frames.ts'
+import { queryOf, RUNS_QUERY } from './run-work.ts'
 
 const PATH = '/api/v1/workflows'
-const PAGE = 50
 
-const runsQuery = object(
-  {
-    workflow: text('Lists only runs of this workflow.'),
-    status: words('running', 'completed', 'failed'),
-    limit: { type: 'integer', minimum: 1, maximum: 200, description: `Maximum entries of the page; default ${PAGE}.` },
-    cursor: text('The next_cursor of the previous page.'),
-  },
-  []
-)
 const eventsQuery = object(
   {
     after: {
@@ -55,12 +46,17 @@ const replayBody = {
   ...(object(
     {
       from: {
-        ...(text('The node from which nodes run again: fetch, or fetch#2 for its second visit. Default: the first node.') as object),
+        ...(text(
+          'The node from which nodes run again: fetch, or fetch#2 for its second visit. Default: the first node.'
+        ) as object),
         maxLength: 200,
       },
       input: { ...(OBJECT as object), description: 'Another input. Default: that of the run.' },
       parameters: { ...(OBJECT as object), description: 'Other parameters. Default: those of the run.' },
-      definition: { ...(words('same', 'current') as object), description: 'The definition that the run used, or the current one.' },
+      definition: {
+        ...(words('same', 'current') as object),
+        description: 'The definition that the run used, or the current one.',
+      },
     },
     []
   ) as object),
@@ -102,18 +98,11 @@ const listRoute = ({ workflows }: RunDependencies): Route => ({
   path: `${PATH}/runs`,
   summary: 'List runs, newest first',
   scope: 'workflows',
-  query: runsQuery,
+  description: 'A page can be short or empty; only next_cursor null marks the end.',
+  query: RUNS_QUERY,
   responses: ok('A page of runs.', object({ runs: list(RUN_SUMMARY), next_cursor: nullable('string') })),
-  async handle({ query: { workflow, status, limit, cursor } }, ctx) {
-    const page = await workflows.runs(
-      {
-        limit: limit === undefined ? PAGE : Number(limit),
-        ...(workflow === undefined ? {} : { workflow }),
-        ...(status === undefined ? {} : { status: status as RunStatus }),
-        ...(cursor === undefined ? {} : { cursor }),
-      },
-      ctx
-    )
+  async handle({ query }, ctx) {
+    const page = await workflows.runs(queryOf(query), ctx)
     return { body: { runs: page.runs.map(runRecord), next_cursor: page.next ?? null } }
   },
 })

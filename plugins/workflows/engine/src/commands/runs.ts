@@ -72,7 +72,8 @@ async function showBegun(call: CommandContext, workflows: Workflows, begun: Run,
 /** Start options for `--detach`. */
 const howOf = ({ detach }: Pick<BeginFlags, 'detach'>): { readonly detached?: true } => (detach ? { detached: true } : {})
 
-const RUNS_HEAD = ['RUN', 'WORKFLOW', 'STATUS', 'BEGAN', 'TOOK', '']
+/** The head of a list of runs. */
+export const RUNS_HEAD = ['RUN', 'WORKFLOW', 'STATUS', 'BEGAN', 'TOOK', '']
 const MAX_LISTED = 200
 const STATUSES = ['running', 'completed', 'failed'] as const satisfies readonly RunStatus[]
 
@@ -107,7 +108,8 @@ export class WorkflowsRuns extends SvcCommand {
   }
 }
 
-function runCells({ id, workflow, status, createdAt, executionMs, waiting, error }: Run): string[] {
+/** A run in a list. */
+export function runCells({ id, workflow, status, createdAt, executionMs, waiting, error }: Run): string[] {
   const waits = waiting.map(item => item.step).join(', ')
   const more = error ? `${error.code}: ${oneLine(error.message, 60)}` : waits && `waits at ${waits}`
   return [id, workflow, status, new Date(createdAt).toISOString(), shownMs(executionMs), more]
