@@ -28,6 +28,8 @@ export interface WorkflowInfo {
   readonly nodes: number
   /** Why it cannot run. Absent when it can. */
   readonly problems?: readonly WorkflowProblem[]
+  /** Since when it is paused (Unix milliseconds). */
+  readonly pausedAt?: number
 }
 
 export type RunStatus = 'running' | 'completed' | 'failed'
@@ -71,6 +73,8 @@ export interface Run {
   /** The run that this one replays, and the step of it from which nodes run again. */
   readonly replayOf?: string
   readonly replayFrom?: string
+  /** Since when this running run is paused. */
+  readonly pausedAt?: number
   /** The latest retry or replay of this failed run. */
   readonly continuedBy?: string
 }
@@ -110,6 +114,7 @@ export interface RunEvent {
     | 'node_completed'
     | 'node_failed'
     | 'node_cancelled'
+    | 'run_paused'
     | 'run_resumed'
     | 'run_compensating'
     | 'run_completed'
@@ -162,6 +167,8 @@ export interface RunFilter {
   readonly until?: number
   /** Only dead letters: runs that failed, were not cancelled, and are not continued by a retry or replay. */
   readonly dead?: boolean
+  /** Only paused runs, or only others. */
+  readonly paused?: boolean
 }
 
 export interface RunQuery extends RunFilter {
@@ -179,7 +186,7 @@ export interface BulkRequest {
    * deleted.
    */
   readonly action: BulkAction
-  /** At least one condition, but not `dead`. */
+  /** At least one condition, but not `dead` or `paused`. */
   readonly filter: RunFilter
   /** Only counts the runs. */
   readonly dryRun?: boolean
@@ -288,6 +295,18 @@ export interface Workflows {
    * of a node before it was undone, and if the definition does not lead over the recorded results to the node.
    */
   replay(id: string, request: ReplayRequest, ctx: CallContext): Promise<Run>
+  /**
+   * Pauses a run: running nodes end, and no further node starts. Waits, questions and events are kept. It takes no slot of the
+   * workflow, and survives restarts. Resolves when it is paused or has ended, or after 10 s: then a node still runs. A paused run
+   * can be cancelled, and ends after `workflows.max_age`.
+   */
+  pause(id: string, ctx: CallContext): Promise<Run>
+  /** Lets a paused run go on. Throws INVALID_VALUE if it is not paused, or waits because its workflow is paused. */
+  resume(id: string, ctx: CallContext): Promise<Run>
+  /** New runs of the workflow are stored, and wait until it is resumed. Running ones go on. Throws FORBIDDEN without the scope `admin`. */
+  pauseWorkflow(workflow: string, ctx: CallContext): Promise<void>
+  /** Lets new runs start again, and those that wait. Returns the number of runs that waited. */
+  resumeWorkflow(workflow: string, ctx: CallContext): Promise<number>
   /** Deletes a dead letter: its record, log and steps. Throws INVALID_VALUE for other runs. */
   drop(id: string, ctx: CallContext): Promise<void>
   /** Changes the runs that meet a filter: the caller's own, with the scope `admin` all. Throws UNAVAILABLE without the service `jobs`. */
@@ -319,6 +338,10 @@ export const Workflows = defineService<Workflows>('workflows', {
     cancel: 'call',
     retry: 'call',
     replay: 'call',
+    pause: 'call',
+    resume: 'call',
+    pauseWorkflow: 'call',
+    resumeWorkflow: 'call',
     drop: 'call',
     bulk: 'call',
     work: 'call',

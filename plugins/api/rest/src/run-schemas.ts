@@ -60,6 +60,7 @@ const summaryFields = {
   created_at: TIME,
   updated_at: TIME,
   finished_at: nullableTime,
+  paused_at: { ...(nullableTime as object), description: 'Since when a running run is paused.' },
   execution_time_ms: INTEGER,
   retry_of: nullable('string'),
   replay_of: { ...(nullable('string') as object), description: 'The run that this one repeats.' },
@@ -116,6 +117,7 @@ export const WORKFLOW_INFO: JsonSchema = {
     version: nullable('string'),
     source: STRING,
     nodes: INTEGER,
+    paused_at: { ...(nullableTime as object), description: 'Since when new runs wait.' },
     problems: list(problem),
   }) as object),
   title: 'Workflow',
@@ -126,6 +128,7 @@ type Fields = Parameters<typeof object>[0]
 /** The additional fields of each event. All are optional. */
 const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
   run_started: {},
+  run_paused: {},
   run_resumed: {},
   run_compensating: { error },
   run_completed: { result },

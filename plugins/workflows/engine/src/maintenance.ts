@@ -3,11 +3,13 @@ import type { RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import { keepLease } from '@svc/storage-kit'
 import { TOUCH_MS } from './definitions.ts'
 import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
+import type { WorkflowPauses } from './pauses.ts'
 import { groupOf } from './run-starter.ts'
 
 export interface RunMaintenanceOptions {
   readonly store: Store
   readonly queue: RunQueue
+  readonly pauses: WorkflowPauses
   /** The name of this worker. */
   readonly worker: string
   readonly retentionMs: number
@@ -64,7 +66,7 @@ export class RunMaintenance {
 
   /** Runs the maintenance once. */
   async run(ctx: CallContext = this.#parts.lasting): Promise<void> {
-    const { store, retentionMs, maxAgeMs } = this.#parts
+    const { store, pauses, retentionMs, maxAgeMs } = this.#parts
     const over = Date.now() - retentionMs
     for (const status of ['completed', 'failed'])
       await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => removalOf(store, id, ctx), ctx)
@@ -83,6 +85,7 @@ export class RunMaintenance {
       ctx
     )
     await this.deliver(ctx)
+    await pauses.release(ctx)
     await this.#requeue(ctx)
   }
 
@@ -124,7 +127,8 @@ export class RunMaintenance {
       const { records, next } = await store.range(RUNS, { ...quiet, ...(cursor === undefined ? {} : { cursor }) }, ctx)
       for (const { key, value } of records) {
         const record = value as unknown as RunRecord
-        if (record.waiting.length === 0) await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, ctx)
+        if (record.waiting.length === 0 && record.pausedAt === undefined)
+          await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, ctx)
       }
       if (next === undefined) return
       cursor = next

@@ -5,7 +5,7 @@ import type { Publish } from '@svc/plugin-kit'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid, notAllowed } from './errors.ts'
 import { waitingIn } from './history.ts'
-import { answerKey, cancelKey } from './inbox.ts'
+import { answerKey, cancelKey, pauseKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
 import type { RunReader } from './run-reader.ts'
@@ -109,6 +109,12 @@ export class RunActions {
       ctx
     )
     await Promise.all(ids.map(id => this.#notify(id, ctx, () => queue.put({ id, due: Date.now() }, { claim: false }, ctx))))
+  }
+
+  /** Requests that a run pauses at the end of its running steps. */
+  async requestPause(id: string, ctx: CallContext): Promise<void> {
+    await this.#put(pauseKey(id), { kind: 'pause', at: Date.now(), by: ctx.principal.id }, ctx)
+    await this.#notify(id, ctx)
   }
 
   /** Deletes a dead letter. */

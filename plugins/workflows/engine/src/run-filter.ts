@@ -10,6 +10,8 @@ export const seesAll = ({ principal }: CallContext) => principal.scopes.includes
 export const isDead = ({ status, error, continuedBy }: RunRecord) =>
   status === 'failed' && error?.code !== 'CANCELLED' && continuedBy === undefined
 
+const isPaused = ({ status, pausedAt }: RunRecord) => status === 'running' && pausedAt !== undefined
+
 /** The range of the store that contains all runs of a filter, in the order of a list. */
 export function rangeOf({ since, until, owner, dead }: RunFilter, ctx: CallContext): Omit<RangeQuery, 'limit' | 'cursor'> {
   const times = { ...(since === undefined ? {} : { from: since }), ...(until === undefined ? {} : { to: until }) }
@@ -19,12 +21,13 @@ export function rangeOf({ since, until, owner, dead }: RunFilter, ctx: CallConte
 }
 
 /** Whether a run in this range meets all conditions of the filter. */
-export function meets(record: RunRecord, { workflow, status, errorCode, owner, dead }: RunFilter): boolean {
+export function meets(record: RunRecord, { workflow, status, errorCode, owner, dead, paused }: RunFilter): boolean {
   return (
     (workflow ?? record.workflow) === record.workflow &&
     (status ?? record.status) === record.status &&
     (errorCode === undefined || record.error?.code === errorCode) &&
     (owner ?? record.owner) === record.owner &&
-    (dead !== true || isDead(record))
+    (dead !== true || isDead(record)) &&
+    (paused ?? isPaused(record)) === isPaused(record)
   )
 }

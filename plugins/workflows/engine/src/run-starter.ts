@@ -19,6 +19,7 @@ import { type Entry, historyOf } from './history.ts'
 import { InitialCommit } from './initial-commit.ts'
 import { digestOf, type WorkflowLibrary } from './library.ts'
 import type { Loader } from './loader.ts'
+import type { WorkflowPauses } from './pauses.ts'
 import type { RunReader, StoredRun } from './run-reader.ts'
 import { KEYS, LOG, type RunRecord, RUNS } from './space.ts'
 import { checkNode, checkPath, reusedBefore, takenOver } from './taken-over.ts'
@@ -36,6 +37,7 @@ export interface RunStarterOptions {
   readonly loader: Loader
   readonly reading: RunReader
   readonly worker: RunWorker
+  readonly pauses: WorkflowPauses
 }
 
 /** The store key of an idempotency key, the version of its record, and the digest of its request. */
@@ -74,6 +76,9 @@ export class RunStarter {
     const key = await this.#asked(idempotencyKey, [workflow, input, parameters], ctx)
     if (key?.run !== undefined) return this.#parts.reading.get(key.run, ctx)
     const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : await library.made(workflow)
+    const paused = this.#parts.pauses.get(definition.name, ctx)
+    // an invalid input is reported first
+    paused.catch(() => {})
     const given = structuredClone(input)
     await checkInput(definition, given)
     const values = await withDefaults(definition, structuredClone(parameters))
@@ -82,7 +87,8 @@ export class RunStarter {
     const record = newRecord(definition, definitions, given, values, ctx)
     return this.#begin(
       { record, definitions: definitions.values(), entries: [], ...(key ? { key } : {}), isDetached: detached === true },
-      ctx
+      ctx,
+      paused
     )
   }
 
@@ -169,9 +175,14 @@ export class RunStarter {
     }
   }
 
-  async #begin(beginning: Beginning, ctx: CallContext): Promise<Run> {
+  async #begin(
+    beginning: Beginning,
+    ctx: CallContext,
+    paused: Promise<number | undefined> = this.#parts.pauses.get(beginning.record.workflow, ctx)
+  ): Promise<Run> {
     const { queue, worker, store, definitions } = this.#parts
-    const { record, entries, key, isDetached, continues } = beginning
+    const isHeld = (await paused) !== undefined
+    const { record, entries, key, isDetached, continues } = isHeld ? heldBack(beginning) : beginning
     const id = timelyId()
     const ops: StoreOp[] = [
       ...definitions.ops(beginning.definitions),
@@ -189,8 +200,8 @@ export class RunStarter {
       })
     // a caller that aborts now leaves a run that is fully stored or not stored
     const lasting = { ...ctx, signal: new AbortController().signal }
-    const queued = { id, due: record.createdAt, ...groupOf(record) }
-    const claim = !isDetached && worker.hasRoom
+    const queued = { id, ...(isHeld ? {} : { due: record.createdAt }), ...groupOf(record) }
+    const claim = !isDetached && !isHeld && worker.hasRoom
     const initialCommit = new InitialCommit({ store, queue, ops, queued, claim, ctx: lasting })
     const history = historyOf(entries)
     const run = runOf(id, record, history)
@@ -205,6 +216,8 @@ export class RunStarter {
     if (claimed.status === 'rejected') throw claimed.reason
     if (claimed.value && !isOurs) worker.begin(claimed.value, { record, history })
     this.#parts.started(run, ctx)
+    // its workflow can be resumed since, without this run
+    if (isHeld && (await this.#parts.pauses.get(record.workflow, ctx)) === undefined) await this.#parts.pauses.go(id, ctx)
     return run
   }
 
@@ -245,6 +258,15 @@ const json = (value: object) => value as unknown as Json
 const digest = (of: readonly unknown[]) => createHash('sha256').update(JSON.stringify(of)).digest('base64url')
 const keyOf = ({ principal }: CallContext, key: string) => digest([principal.id, key])
 
+/** A run of a paused workflow waits before its first step. */
+function heldBack(beginning: Beginning): Beginning {
+  const { record, entries } = beginning
+  const at = record.createdAt
+  const begun: readonly Entry[] = entries.length > 0 ? entries : [{ t: 'started', at }]
+  const paused: Entry = { t: 'paused', at }
+  return { ...beginning, record: { ...record, pausedAt: at, held: true }, entries: [...begun, paused] }
+}
+
 /** The write that names the run which continues a failed one. */
 const continuedOps = ({ id, record, version }: StoredRun, by: string): StoreOp[] =>
   record.status === 'failed'
@@ -258,7 +280,8 @@ const ownerOf = ({ owner, scopes }: RunRecord, { principal }: CallContext) => ({
 })
 
 function retryRecord(id: string, before: RunRecord, ctx: CallContext): RunRecord {
-  const { result: _r, error: _e, ended: _d, finishedAt: _f, continuedBy: _c, replayOf: _o, replayFrom: _p, ...same } = before
+  const { result: _r, error: _e, ended: _d, finishedAt: _f, continuedBy: _c, replayOf: _o, replayFrom: _p, ...rest } = before
+  const { pausedAt: _a, held: _h, ...same } = rest
   const at = Date.now()
   const times = { createdAt: at, updatedAt: at, waiting: [] }
   return { ...same, ...ownerOf(before, ctx), status: 'running', ...times, root: before.root ?? id, retryOf: id }

@@ -12,6 +12,7 @@ import {
   RunStarted,
   type Store,
   type WorkflowDefinition,
+  type WorkflowInfo,
   type WorkflowNode,
   type Workflows,
 } from '@svc/core/contracts'
@@ -25,6 +26,7 @@ import { Definitions } from './definitions.ts'
 import { infoOf, WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
+import { RunPauses, WorkflowPauses } from './pauses.ts'
 import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
 import type { WorkflowRoots } from './workflow-files.ts'
@@ -86,12 +88,14 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: (id, record) => report.ended(id, record) })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
+  const pauses = new WorkflowPauses({ store, queue })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker, publish })
   const definitions = new Definitions({ library, loader, types })
-  const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker })
+  const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker, pauses })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
-  const maintenance = createMaintenance(parts)
+  const maintenance = createMaintenance(parts, pauses)
+  const runPauses = new RunPauses({ store, library, pauses, reading, runActions, publish })
   return {
     check: createCheck(worker, store),
     bulkKind: bulk.kind,
@@ -107,6 +111,8 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       reading,
       runActions,
       bulk,
+      pauses,
+      runPauses,
       worker,
       syncWaitMs: config.sync_wait_ms,
     }),
@@ -160,9 +166,10 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, end
   })
 }
 
-function createMaintenance({ store, queue, worker, config, log, lasting }: ServiceDependencies): RunMaintenance {
+function createMaintenance(parts: ServiceDependencies, pauses: WorkflowPauses): RunMaintenance {
+  const { store, queue, worker, config, log, lasting } = parts
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
-  return new RunMaintenance({ store, queue, worker, retentionMs, maxAgeMs, log, lasting })
+  return new RunMaintenance({ store, queue, pauses, worker, retentionMs, maxAgeMs, log, lasting })
 }
 
 interface Components {
@@ -173,26 +180,21 @@ interface Components {
   readonly reading: RunReader
   readonly runActions: RunActions
   readonly bulk: BulkRuns
+  readonly pauses: WorkflowPauses
+  readonly runPauses: RunPauses
   readonly worker: RunWorker
   readonly syncWaitMs: number
 }
 
 /** The public service: each method delegates to a component. */
-const contractOf = ({
-  library,
-  checker,
-  texts,
-  starting,
-  reading,
-  runActions,
-  bulk,
-  worker,
-  syncWaitMs,
-}: Components): Workflows => ({
-  list: async () => (await library.all()).map(infoOf),
-  show: async workflow => {
+const contractOf = ({ library, checker, texts, starting, reading, runActions, bulk, worker, ...more }: Components): Workflows => ({
+  async list(ctx) {
+    const [all, paused] = await Promise.all([library.all(), more.pauses.all(ctx)])
+    return all.map(known => withPause(infoOf(known), paused.get(known.name)))
+  },
+  async show(workflow, ctx) {
     const known = await library.find(workflow)
-    return { info: infoOf(known), definition: known.definition }
+    return { info: withPause(infoOf(known), await more.pauses.get(known.name, ctx)), definition: known.definition }
   },
   async validate({ text, file }) {
     await library.look()
@@ -202,7 +204,7 @@ const contractOf = ({
   save: change => texts.save(change),
   questions: (query, ctx) => reading.questions(query, ctx),
   start: (request, ctx) => starting.start(request, ctx),
-  settled: (id, waitMs = syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
+  settled: (id, waitMs = more.syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
   get: (id, ctx) => reading.get(id, ctx),
   runs: (query, ctx) => reading.runs(query, ctx),
   steps: (id, ctx) => reading.steps(id, ctx),
@@ -213,12 +215,19 @@ const contractOf = ({
   retry: (id, how, ctx) => starting.retry(id, how, ctx),
   replay: (id, request, ctx) => starting.replay(id, request, ctx),
   drop: (id, ctx) => runActions.drop(id, ctx),
+  pause: (id, ctx) => more.runPauses.pause(id, ctx),
+  resume: (id, ctx) => more.runPauses.resume(id, ctx),
+  pauseWorkflow: (workflow, ctx) => more.runPauses.pauseWorkflow(workflow, ctx),
+  resumeWorkflow: (workflow, ctx) => more.runPauses.resumeWorkflow(workflow, ctx),
   bulk: (request, ctx) => bulk.bulk(request, ctx),
   async work(id, ctx) {
     await reading.record(id, ctx)
     await worker.only(id, ctx)
   },
 })
+
+const withPause = (info: WorkflowInfo, pausedAt: number | undefined): WorkflowInfo =>
+  pausedAt === undefined ? info : { ...info, pausedAt }
 
 /** Publishes the runs of this worker. The principal of the end is the owner of the run. */
 const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({

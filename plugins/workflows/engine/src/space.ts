@@ -1,16 +1,17 @@
 import type { PublicError, Json, RunStatus, Space, Waiting, WorkflowDefinition } from '@svc/core/contracts'
 
-export const [RUNS, DEFINITIONS, INBOX, KEYS, LOG] = [
+export const [RUNS, DEFINITIONS, INBOX, KEYS, PAUSES, LOG] = [
   'workflow_runs',
   'workflow_definitions',
   'workflow_inbox',
   'workflow_keys',
+  'workflow_pauses',
   'workflow_log',
 ] as const
 
 /**
- * The collections of the plugin: runs, the definitions they started with (by digest), notices for runs, idempotency keys, and the
- * log of each run.
+ * The collections of the plugin: runs, the definitions they started with (by digest), notices for runs, idempotency keys, paused
+ * workflows, and the log of each run.
  */
 export const SPACE: Space = {
   name: 'workflows',
@@ -26,6 +27,7 @@ export const SPACE: Space = {
     [DEFINITIONS]: { indexes: { by_time: ['at'] } },
     [INBOX]: {},
     [KEYS]: { indexes: { by_time: ['at'] } },
+    [PAUSES]: {},
   },
   logs: [LOG],
 }
@@ -60,6 +62,9 @@ export interface RunRecord {
   readonly replayFrom?: string
   /** Number of entries at the beginning of its log that a replay took over. Their steps are not compensated: it did not run them. */
   readonly reused?: number
+  /** Since when it is paused, and whether it is because its workflow was paused when it started. */
+  readonly pausedAt?: number
+  readonly held?: true
   /** The latest retry or replay of a failed run. Without one, it is a dead letter. */
   readonly continuedBy?: string
   /** A summary at its end, so that lists do not read the log. */
@@ -77,10 +82,17 @@ export interface StoredDefinition {
   readonly at: number
 }
 
-/** A notice for a run: an answer, an event or a cancellation. */
+/** A paused workflow. */
+export interface StoredPause {
+  readonly at: number
+  readonly by: string
+}
+
+/** A notice for a run: an answer, an event, a cancellation or a pause. */
 export type ChangeNotice =
   | { readonly kind: 'answer'; readonly step: string; readonly value: Json; readonly at: number; readonly by: string }
   /** The time of a question is over without an answer. */
   | { readonly kind: 'expired'; readonly step: string; readonly at: number }
   | { readonly kind: 'event'; readonly name: string; readonly data: Json; readonly at: number }
   | { readonly kind: 'cancel'; readonly at: number; readonly by: string }
+  | { readonly kind: 'pause'; readonly at: number; readonly by: string }

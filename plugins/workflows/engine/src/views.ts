@@ -5,7 +5,7 @@ import type { RunRecord } from './space.ts'
 /** The public state of a run: from its record if it has ended, else from its log. */
 export function runOf(id: string, record: RunRecord, history: History | undefined): Run {
   const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, ended } = record
-  const { retryOf, replayOf, replayFrom, continuedBy } = record
+  const { retryOf, replayOf, replayFrom, continuedBy, pausedAt } = record
   const live = ended ?? (history ? metricsOf(history, record.nodes, false) : NOTHING)
   const current = ended || !history ? undefined : currentOf(history)
   return {
@@ -28,6 +28,7 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
     ...(retryOf === undefined ? {} : { retryOf }),
     ...(replayOf === undefined ? {} : { replayOf }),
     ...(replayFrom === undefined ? {} : { replayFrom }),
+    ...(pausedAt === undefined || status !== 'running' ? {} : { pausedAt }),
     ...(continuedBy === undefined ? {} : { continuedBy }),
   }
 }
@@ -73,6 +74,7 @@ type EntryOf<Kind extends Entry['t']> = Extract<Entry, { readonly t: Kind }>
 const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => EventBody } = {
   started: () => ({ type: 'run_started', data: {} }),
   resumed: () => ({ type: 'run_resumed', data: {} }),
+  paused: () => ({ type: 'run_paused', data: {} }),
   begun: ({ type, n, input }) => ({ type: 'node_started', data: { node_type: type, attempt: n, input } }),
   asleep: ({ until, event, ask }) => ({
     type: 'node_waiting',
