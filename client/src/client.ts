@@ -46,6 +46,11 @@ export interface RunsClient {
   retry(id: string, options?: RunOptions): Promise<Schemas['WorkflowRun']>
   /** Starts a run that repeats an ended one from a node, with the recorded results of the nodes before it. */
   replay(id: string, replay?: RunReplay, options?: RunOptions): Promise<Schemas['WorkflowRun']>
+  /** Pauses a run when its running nodes end. `paused_at` is null while one still runs. */
+  pause(id: string, options?: RequestOptions): Promise<Schemas['WorkflowStatus']>
+  resume(id: string, options?: RequestOptions): Promise<Schemas['WorkflowStatus']>
+  /** The result of a completed run or the output of a step, of any size. */
+  result(id: string, query?: QueryOf<'get', '/api/v1/workflows/{id}/result'>, options?: RequestOptions): Promise<unknown>
   /** Cancels, retries or drops all runs that meet the conditions. `dry_run` only counts them. */
   bulk(change: RunBulkChange, options?: RequestOptions): Promise<Schemas['WorkflowBulkChange']>
   readonly deadLetters: DeadLettersClient
@@ -155,6 +160,10 @@ function runsOf(json: JsonSender, stream: Streamer): RunsClient {
     retry: (id: string, options: RunOptions = {}) => json('post', `${RUN}/retry`, { path: { id }, ...headersOf(options) }),
     replay: (id: string, body: RunReplay = {}, options: RunOptions = {}) =>
       json('post', `${RUN}/replay`, { path: { id }, body, ...headersOf(options) }),
+    pause: (id: string, options: RequestOptions = {}) => json('post', `${RUN}/pause`, { path: { id }, ...options }),
+    resume: (id: string, options: RequestOptions = {}) => json('post', `${RUN}/resume`, { path: { id }, ...options }),
+    result: (id: string, query: Readonly<Record<string, unknown>> = {}, options: RequestOptions = {}) =>
+      json('get', `${RUN}/result`, { path: { id }, query, ...options }),
     bulk: (body: RunBulkChange, options: RequestOptions = {}) =>
       json('post', '/api/v1/workflows/runs/bulk', { body, ...options }),
     deadLetters: {

@@ -16,6 +16,13 @@ nodes:
   broken: { type: transform, value: "\${{ input.none.such }}", next: done }
   done: { type: transform, value: "\${{ nodes.greet }}!" }
 `,
+  large: `name: large
+inputs: { type: object, properties: { text: { type: string } } }
+nodes:
+  all: { type: transform, value: { text: "\${{ input.text }}" }, next: short }
+  short: { type: transform, value: short }
+result: { all: "\${{ nodes.all.text }}" }
+`,
   ask: `name: ask
 nodes:
   may: { type: human, message: "May it?", next: done }
@@ -30,12 +37,14 @@ interface Run {
   readonly replay_of: string | null
   readonly replay_from: string | null
   readonly continued_by: string | null
+  readonly paused_at: string | null
 }
 
 describe('runs over HTTP', function () {
   this.timeout(120_000)
   let home: string
   let managed: ManagedService
+  let token: string
   let [admin, runner, other, reader]: Managed[] = []
 
   before(async () => {
@@ -45,6 +54,7 @@ describe('runs over HTTP', function () {
     managed = await startManaged(home, { config: { workflows: { sync_wait_ms: 5_000 } }, workers: 2 })
     admin = await managed.as('admin', 'admin,read,workflows')
     runner = await managed.as('runner', 'workflows,read')
+    token = (await runSvc(['tokens', 'create', '--name', 'ranges', '--scope', 'admin,workflows'], { home })).out.trim()
     other = await managed.as('other', 'workflows,read')
     reader = await managed.as('reader', 'read')
   })
@@ -237,6 +247,157 @@ describe('runs over HTTP', function () {
       ])
         expect((await bulk(body)).status, JSON.stringify(body)).to.equal(400)
       expect((await bulk({ action: 'cancel', workflow: 'a' }, reader)).status).to.equal(403)
+    })
+  })
+
+  describe('paused', () => {
+    it('keep their question and their answer, go on when resumed, and are the same at each worker', async () => {
+      const { workflow_id: id } = await begin('ask', {}, runner, { prefer: 'respond-async' })
+      const paused = await runner!.send('POST', `${RUNS}/${id}/pause`)
+      expect([paused.status, typeof (paused.body as Run).paused_at]).to.deep.equal([200, 'string'])
+      for (let at = 0; at < 10; at++)
+        expect(await statusOf(id)).to.include({ status: 'running', paused_at: (paused.body as Run).paused_at })
+      const listed = (await runner!.get(`${RUNS}/runs?paused=true`)).body as { runs: Run[] }
+      expect(listed.runs.map(run => run.workflow_id)).to.deep.equal([id])
+      expect((await runner!.send('POST', `${RUNS}/${id}/answer`, { step: 'may', value: true })).status).to.equal(200)
+      expect(await statusOf(id)).to.include({ status: 'running' })
+      expect((await runner!.send('POST', `${RUNS}/${id}/resume`)).status).to.equal(200)
+      for (let status = 'running'; status === 'running'; { status } = await statusOf(id));
+      expect((await statusOf(id)).result).to.deep.equal({ value: 'done' })
+      expect(outcomeOf(await runner!.send('POST', `${RUNS}/${id}/pause`))).to.include({
+        status: 400,
+        reason: 'has ended: completed',
+      })
+    })
+
+    it('are refused to others, and where there is nothing to do', async () => {
+      const { workflow_id: id } = await begin('ask', {}, runner, { prefer: 'respond-async' })
+      for (const what of ['pause', 'resume']) {
+        expect(outcomeOf(await other!.send('POST', `${RUNS}/${id}/${what}`))).to.include({ status: 404, reason: 'not found' })
+        expect(outcomeOf(await reader!.send('POST', `${RUNS}/${id}/${what}`))).to.include({ status: 403 })
+        expect(outcomeOf(await runner!.send('POST', `${RUNS}/none/${what}`))).to.include({ status: 404 })
+        // a workflow belongs to all
+        expect(outcomeOf(await runner!.send('POST', `${RUNS}/${what}`, { workflow: 'ask' }))).to.include({ status: 403 })
+        for (const body of [{}, { workflow: 1 }, { workflow: '' }, { workflow: 'ask', more: 1 }])
+          expect((await admin!.send('POST', `${RUNS}/${what}`, body)).status, JSON.stringify(body)).to.equal(400)
+        expect((await admin!.send('POST', `${RUNS}/${what}`, { workflow: 'none' })).status).to.equal(404)
+      }
+      expect(outcomeOf(await runner!.send('POST', `${RUNS}/${id}/resume`))).to.include({ status: 400, reason: 'is not paused' })
+      expect((await runner!.get(`${RUNS}/runs?paused=maybe`)).status).to.equal(400)
+    })
+
+    it('with their workflow: new runs wait over a reload, and begin when it is resumed', async () => {
+      expect((await admin!.send('POST', `${RUNS}/pause`, { workflow: 'steps' })).body).to.deep.equal({ success: true })
+      const began = Date.now()
+      const waiting = (await runner!.send('POST', `${RUNS}/run`, { workflow: 'steps', input: { who: 'ann', fails: false } })).body
+      const { workflow_id: id, message } = waiting as Run & { message: string }
+      expect([message, Date.now() - began < 4_000]).to.deep.equal(['The workflow is paused.', true])
+      const listed = (await runner!.get(RUNS)).body as { workflows: { name: string; paused_at: string | null }[] }
+      expect(listed.workflows.filter(item => item.paused_at !== null).map(item => item.name)).to.deep.equal(['steps'])
+      expect((await runSvc(['reload'], { home })).code).to.equal(0)
+      expect(await statusOf(id)).to.include({ status: 'running' })
+      expect(outcomeOf(await runner!.send('POST', `${RUNS}/${id}/resume`))).to.include({
+        reason: 'waits because its workflow is paused',
+      })
+      expect((await admin!.send('POST', `${RUNS}/resume`, { workflow: 'steps' })).body).to.deep.equal({
+        success: true,
+        released: 1,
+      })
+      for (let status = 'running'; status === 'running'; { status } = await statusOf(id));
+      expect((await statusOf(id)).result).to.deep.equal({ value: 'hello ann!' })
+    })
+
+    it('on the command line, with its exit codes', async () => {
+      const { workflow_id: id } = await begin('ask', {}, admin, { prefer: 'respond-async' })
+      const pause = await svc('pause', id, '--json')
+      expect([pause.code, typeof (JSON.parse(pause.out) as Run).paused_at]).to.deep.equal([0, 'string'])
+      const resume = await svc('resume', id)
+      expect([resume.code, resume.out]).to.deep.equal([0, `${id} is resumed\n`])
+      expect((await svc('resume', id)).code).to.equal(1)
+      expect((await svc('pause')).code).to.equal(2)
+      expect((await svc('pause', id, '--workflow', 'ask')).code).to.equal(2)
+      expect((await svc('pause', '--workflow', 'ask', '--json')).out).to.equal('{"workflow":"ask","paused":true}\n')
+      expect((await svc('resume', '--workflow', 'ask', '--json')).out).to.equal(
+        '{"workflow":"ask","paused":false,"released":0}\n'
+      )
+    })
+  })
+
+  describe('with a large result', () => {
+    const text = 'grüße '.repeat(20_000)
+    const whole = Buffer.from(JSON.stringify({ all: text }))
+
+    it('refer to it as a file, which is read in ranges by its owner', async () => {
+      const run = (await begin('large', { text })) as Run & { result_file: { url: string; size: number } }
+      expect([run.status, run.result, run.result_file]).to.deep.equal([
+        'completed',
+        undefined,
+        { url: `${RUNS}/${run.workflow_id}/result`, size: whole.length },
+      ])
+      const { url } = run.result_file
+      expect(await statusOf(run.workflow_id)).to.deep.include({ result: null, result_file: run.result_file })
+      const { steps } = (await runner!.get(`${RUNS}/${run.workflow_id}/steps`)).body as {
+        steps: { step: string; output: unknown; output_file: { url: string } | null }[]
+      }
+      expect(steps.map(({ step, output, output_file: file }) => [step, output, file?.url])).to.deep.equal([
+        ['all', null, `${url}?step=all`],
+        ['short', 'short', undefined],
+      ])
+      expect((await runner!.get(steps[0]!.output_file!.url)).body).to.deep.equal({ text })
+      const range = async (value: string, more = {}) => {
+        const headers = { authorization: `Bearer ${token}`, range: value, ...more }
+        const answer = await fetch(managed.service.url + url, { headers })
+        const got = Buffer.from(await answer.arrayBuffer())
+        return { status: answer.status, headers: Object.fromEntries(answer.headers), bytes: got }
+      }
+      const all = await runner!.get(url)
+      expect([all.status, all.headers['accept-ranges'], all.body]).to.deep.equal([200, 'bytes', { all: text }])
+      // parts that are cut within a letter give the whole together, at whichever worker
+      const parts: Buffer[] = []
+      for (let from = 0; from < whole.length; from += 40_001) {
+        const part = await range(`bytes=${from}-${from + 40_000}`)
+        const last = Math.min(whole.length, from + 40_001) - 1
+        expect([part.status, part.headers['content-range']]).to.deep.equal([206, `bytes ${from}-${last}/${whole.length}`])
+        parts.push(part.bytes)
+      }
+      expect(Buffer.concat(parts).equals(whole)).to.equal(true)
+      expect((await range('bytes=-10')).bytes.equals(whole.subarray(-10))).to.equal(true)
+      expect((await range('bytes=-999999999')).bytes.length).to.equal(whole.length)
+      const etag = String(all.headers.etag)
+      expect((await range('bytes=0-1', { 'if-range': etag })).status).to.equal(206)
+      expect((await range('bytes=0-1', { 'if-range': '"other"' })).status).to.equal(200)
+      for (const ignored of [
+        'bytes=5-2',
+        'bytes=0-1,4-5',
+        'lines=0-1',
+        'bytes=-',
+        'bytes=x-',
+        'bytes',
+        `bytes=0-${'9'.repeat(30)}`,
+      ])
+        expect((await range(ignored)).status, ignored).to.equal(200)
+      for (const outside of [`bytes=${whole.length}-`, 'bytes=-0', 'bytes=999999999-'])
+        expect(await range(outside).then(({ status, headers }) => [status, headers['content-range']])).to.deep.equal([
+          416,
+          `bytes */${whole.length}`,
+        ])
+      expect(outcomeOf(await other!.get(url))).to.include({ status: 404, reason: 'not found' })
+      expect(outcomeOf(await reader!.get(url))).to.include({ status: 403 })
+      expect((await admin!.get(url)).status).to.equal(200)
+    })
+
+    it('send no result that there is not, and keep a small one in the record', async () => {
+      const small = (await begin('large', { text: 'x' })) as Run & { result_file?: unknown }
+      expect([small.result, small.result_file]).to.deep.equal([{ all: 'x' }, undefined])
+      expect((await runner!.get(`${RUNS}/${small.workflow_id}/result`)).body).to.deep.equal({ all: 'x' })
+      const open = await begin('ask', {}, runner, { prefer: 'respond-async' })
+      expect(outcomeOf(await runner!.get(`${RUNS}/${open.workflow_id}/result`))).to.include({ status: 400, field: 'workflow_id' })
+      expect(outcomeOf(await runner!.get(`${RUNS}/${small.workflow_id}/result?step=none`))).to.include({
+        status: 404,
+        field: 'step',
+      })
+      expect((await runner!.get(`${RUNS}/${small.workflow_id}/result?step=`)).status).to.equal(400)
+      expect((await runner!.get(`${RUNS}/${small.workflow_id}/result?more=1`)).status).to.equal(400)
     })
   })
 })

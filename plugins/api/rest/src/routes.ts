@@ -52,7 +52,7 @@ export function createRoutes(parts: RouteOptions): { readonly routes: Record<str
     ...(recommend ? createRecommendRoutes(recommend) : {}),
     ...(workflows ? createWorkflowRoutes(workflows) : {}),
     ...(workflows && streams ? createRunRoutes({ workflows, streams }) : {}),
-    ...(workflows ? createRunWorkRoutes({ workflows }) : {}),
+    ...(workflows ? createRunWorkRoutes({ workflows, http: parts.http }) : {}),
   }
   return { routes: closed(routes), leave: () => streams?.leave() }
 }

@@ -1,5 +1,6 @@
-import { type JsonSchema, svcError } from '@svc/core'
-import type { RunEvent } from '@svc/core/contracts'
+import { type CallContext, type JsonSchema, svcError } from '@svc/core'
+import type { Run, RunEvent, Workflows } from '@svc/core/contracts'
+import { NULLABLE_FILE } from './run-files.ts'
 import { headerInvalid } from './errors.ts'
 import { INTEGER, list, nullable, NUMBER, OBJECT, object, STRING, TIME, words } from '@svc/api-types'
 
@@ -33,11 +34,14 @@ const nullableError: JsonSchema = { oneOf: [error, { type: 'null' }] }
 
 const result = { ...(OBJECT as object), description: 'The result of the workflow. A result that is not an object is in `value`.' }
 
+const nullableResult = { ...result, type: ['object', 'null'] }
+
 const replyFields = {
   success: { type: 'boolean' },
   workflow_id: STRING,
   status: STATUS,
   result,
+  result_file: NULLABLE_FILE,
   execution_time_ms: INTEGER,
   message: STRING,
   status_url: STRING,
@@ -79,6 +83,7 @@ const statusFields = {
   current_node: { ...(STRING as object), description: 'Empty if no node is running.' },
   completed_nodes: list(STRING),
   result: nullableObject,
+  result_file: NULLABLE_FILE,
   input: ANY,
   parameters: ANY,
   tool_calls: INTEGER,
@@ -99,6 +104,7 @@ export const RUN_STEP = object({
   attempts: INTEGER,
   input: ANY,
   output: ANY,
+  output_file: NULLABLE_FILE,
   branch: nullable('string'),
   error: nullableError,
   started_at: TIME,
@@ -131,7 +137,7 @@ const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
   run_paused: {},
   run_resumed: {},
   run_compensating: { error },
-  run_completed: { result },
+  run_completed: { result: nullableResult, result_file: NULLABLE_FILE },
   run_failed: { error },
   node_started: { node_type: STRING, attempt: INTEGER, input: ANY },
   node_progress: { message: STRING, fraction: NUMBER },
@@ -139,7 +145,12 @@ const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
   node_woken: { by: words('time', 'event', 'answer') },
   node_forked: { children: list(STRING) },
   node_retrying: { error, due: TIME },
-  node_completed: { output: ANY, branch: STRING, spent: object({ tool_calls: INTEGER, tokens: INTEGER }) },
+  node_completed: {
+    output: ANY,
+    output_file: NULLABLE_FILE,
+    branch: STRING,
+    spent: object({ tool_calls: INTEGER, tokens: INTEGER }),
+  },
   node_failed: { error },
   node_cancelled: {},
 }
@@ -190,6 +201,10 @@ export function waitOf({ prefer = '' }: Headers): number | undefined {
   if (seconds !== undefined) return Math.min(Number(seconds) * SECOND, MOST_WAIT_MS)
   return /(?:^|,)\s*respond-async\s*(?:$|[,;])/i.test(prefer) ? 0 : undefined
 }
+
+/** The state of a new run at its end, or after the time that the client waits. A paused one does not end by itself. */
+export const settledRun = ({ settled }: Pick<Workflows, 'settled'>, { id, pausedAt }: Run, headers: Headers, ctx: CallContext) =>
+  settled(id, pausedAt === undefined ? waitOf(headers) : 0, ctx)
 
 /** Returns the idempotency key of a request. Throws INVALID_VALUE. */
 export function keyOf({ 'idempotency-key': key }: Headers): string | undefined {

@@ -7,7 +7,7 @@ import {
   WorkflowsRuns,
   WorkflowsStatus,
 } from './commands/runs.ts'
-import { WorkflowsBulk, WorkflowsDeadLetters, WorkflowsDrop } from './commands/run-work.ts'
+import { WorkflowsBulk, WorkflowsDeadLetters, WorkflowsDrop, WorkflowsPause, WorkflowsResume } from './commands/run-work.ts'
 import { WorkflowsGraph, WorkflowsList, WorkflowsShow, WorkflowsValidate } from './commands/definitions.ts'
 
 export const COMMANDS = {
@@ -25,4 +25,6 @@ export const COMMANDS = {
   'workflows:dead-letters': WorkflowsDeadLetters,
   'workflows:drop': WorkflowsDrop,
   'workflows:bulk': WorkflowsBulk,
+  'workflows:pause': WorkflowsPause,
+  'workflows:resume': WorkflowsResume,
 }

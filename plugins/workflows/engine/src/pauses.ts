@@ -86,9 +86,7 @@ export class WorkflowPauses {
       // without waits, maintenance queues it again if this process ends before it does
       const value = { ...rest, waiting: [], updatedAt: Date.now() } as unknown as Json
       const ops: StoreOp[] = [
-        ...(pausedAt === undefined
-          ? []
-          : [{ op: 'put' as const, collection: RUNS, key: id, value, ifVersion: found.version }]),
+        ...(pausedAt === undefined ? [] : [{ op: 'put' as const, collection: RUNS, key: id, value, ifVersion: found.version }]),
         ...(letter ? [{ op: 'delete' as const, collection: INBOX, key: pauseKey(id), ifVersion: letter.version }] : []),
       ]
       try {

@@ -91,7 +91,17 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const pauses = new WorkflowPauses({ store, queue })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker, publish })
   const definitions = new Definitions({ library, loader, types })
-  const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker, pauses })
+  const starting = new RunStarter({
+    started: report.started,
+    store,
+    queue,
+    library,
+    definitions,
+    loader,
+    reading,
+    worker,
+    pauses,
+  })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const maintenance = createMaintenance(parts, pauses)
@@ -187,7 +197,17 @@ interface Components {
 }
 
 /** The public service: each method delegates to a component. */
-const contractOf = ({ library, checker, texts, starting, reading, runActions, bulk, worker, ...more }: Components): Workflows => ({
+const contractOf = ({
+  library,
+  checker,
+  texts,
+  starting,
+  reading,
+  runActions,
+  bulk,
+  worker,
+  ...more
+}: Components): Workflows => ({
   async list(ctx) {
     const [all, paused] = await Promise.all([library.all(), more.pauses.all(ctx)])
     return all.map(known => withPause(infoOf(known), paused.get(known.name)))

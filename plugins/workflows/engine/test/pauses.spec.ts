@@ -174,7 +174,8 @@ describe('a paused run', () => {
     const other = testContext({ principal: { id: 'other', scopes: ['workflows'] } })
     for (const what of ['pause', 'resume'] as const) {
       expect(await workflows[what](id, other).catch(codeOf)).to.equal('RUN_UNKNOWN')
-      for (const bad of ['none', '', '../x', 'a'.repeat(500)]) expect(await workflows[what](bad, ctx).catch(codeOf)).to.equal('RUN_UNKNOWN')
+      for (const bad of ['none', '', '../x', 'a'.repeat(500)])
+        expect(await workflows[what](bad, ctx).catch(codeOf)).to.equal('RUN_UNKNOWN')
     }
     expect(await workflows.resume(id, ctx).catch(reasonOf)).to.equal('is not paused')
   })

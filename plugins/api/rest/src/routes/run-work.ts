@@ -1,21 +1,19 @@
 import { type CallContext, type JsonSchema, svcError } from '@svc/core'
-import type { BulkAction, BulkOutcome, Route, Run, RunFilter, RunQuery, RunStatus, Workflows } from '@svc/core/contracts'
-import {
-  BOOLEAN,
-  INTEGER,
-  list,
-  nullable,
-  object,
-  ok,
-  runRecord,
-  runReply,
-  statusRecord,
-  stepRecord,
-  STRING,
-  text,
-  words,
-} from '@svc/api-types'
-import { keyOf, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, timeOf, TIME_GIVEN, waitOf } from '../run-schemas.ts'
+import type {
+  BulkAction,
+  BulkOutcome,
+  Http,
+  Json,
+  Route,
+  Run,
+  RunFilter,
+  RunQuery,
+  RunStatus,
+  Workflows,
+} from '@svc/core/contracts'
+import { BOOLEAN, INTEGER, list, nullable, object, ok, runRecord, STRING, text, words } from '@svc/api-types'
+import { fileReply, replyBody, statusBody, stepBody } from '../run-files.ts'
+import { keyOf, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, settledRun, timeOf, TIME_GIVEN } from '../run-schemas.ts'
 
 const PATH = '/api/v1/workflows'
 const LETTERS = `${PATH}/dead-letters`
@@ -38,7 +36,13 @@ const paging = {
 
 /** The query of a list of runs. */
 export const RUNS_QUERY = object(
-  { ...conditions, status: words('running', 'completed', 'failed'), ...times('created'), ...paging },
+  {
+    ...conditions,
+    status: words('running', 'completed', 'failed'),
+    paused: said(words('true', 'false'), 'Only paused runs, or only others.'),
+    ...times('created'),
+    ...paging,
+  },
   []
 )
 
@@ -53,18 +57,22 @@ function filterOf({ workflow, status, failure_code: errorCode, owner, since, unt
 /** The query of a list of runs for the service. Throws INVALID_VALUE. */
 export const queryOf = (query: Readonly<Record<string, string>>): RunQuery => ({
   ...filterOf(query),
+  ...(query.paused === undefined ? {} : { paused: query.paused === 'true' }),
   limit: query.limit === undefined ? PAGE : Number(query.limit),
   ...(query.cursor === undefined ? {} : { cursor: query.cursor }),
 })
 
 interface RunWorkOptions {
   readonly workflows: Workflows
+  readonly http: Http
 }
 
 /** Routes for operators of runs: dead letters, and changes of many runs. */
 export const createRunWorkRoutes = (options: RunWorkOptions): Record<string, Route> => ({
   ...letterRoutes(options),
   workflow_runs_bulk: bulkRoute(options),
+  ...pauseRoutes(options),
+  workflow_result: resultRoute(options),
 })
 
 const letterRoutes = ({ workflows }: RunWorkOptions): Record<string, Route> => ({
@@ -91,7 +99,7 @@ const letterRoutes = ({ workflows }: RunWorkOptions): Record<string, Route> => (
     async handle({ params }, ctx) {
       const [run, steps] = await Promise.all([letterOf(workflows, params.id!, ctx), workflows.steps(params.id!, ctx)])
       const failed = steps.filter(({ status }) => status === 'failed')
-      return { body: { run: statusRecord(run), failed_steps: failed.map(stepRecord) } }
+      return { body: { run: statusBody(run), failed_steps: failed.map(step => stepBody(run.id, step)) } }
     },
   },
   workflow_dead_letter_retry: {
@@ -103,8 +111,8 @@ const letterRoutes = ({ workflows }: RunWorkOptions): Record<string, Route> => (
     async handle({ params, headers }, ctx) {
       const key = keyOf(headers)
       if (key === undefined) await letterOf(workflows, params.id!, ctx)
-      const { id } = await workflows.retry(params.id!, { once: true, ...(key === undefined ? {} : { idempotencyKey: key }) }, ctx)
-      return { body: runReply(await workflows.settled(id, waitOf(headers), ctx)) }
+      const begun = await workflows.retry(params.id!, { once: true, ...(key === undefined ? {} : { idempotencyKey: key }) }, ctx)
+      return { body: replyBody(await settledRun(workflows, begun, headers, ctx)) }
     },
   },
   workflow_dead_letter_drop: {
@@ -184,3 +192,96 @@ const bulkRecord = ({ count, job, changed, pending, failed }: BulkOutcome) => ({
   ...(pending === undefined ? {} : { pending }),
   ...(failed === undefined ? {} : { failed: failed.map(({ run, code, message }) => ({ workflow_id: run, code, message })) }),
 })
+
+const named = {
+  ...(object({
+    workflow: { ...(text('Name of the workflow, or path of a file below a workflow root.') as object), maxLength: 1_000 },
+  }) as object),
+  additionalProperties: false,
+}
+
+const pauseRoutes = ({ workflows }: RunWorkOptions): Record<string, Route> => ({
+  workflow_run_pause: {
+    method: 'POST',
+    path: `${PATH}/:id/pause`,
+    summary: 'Pause a run: its running nodes end, and no further node starts',
+    scope: 'workflows',
+    responses: ok('The run. paused_at is null while a node still runs, after 10 s.', RUN_STATUS),
+    handle: async ({ params }, ctx) => ({ body: statusBody(await workflows.pause(params.id!, ctx)) }),
+  },
+  workflow_run_resume: {
+    method: 'POST',
+    path: `${PATH}/:id/resume`,
+    summary: 'Let a paused run go on',
+    scope: 'workflows',
+    responses: ok('The run.', RUN_STATUS),
+    handle: async ({ params }, ctx) => ({ body: statusBody(await workflows.resume(params.id!, ctx)) }),
+  },
+  workflow_pause: {
+    method: 'POST',
+    path: `${PATH}/pause`,
+    summary: 'Pause a workflow: new runs are stored and wait, running ones go on',
+    scope: 'admin',
+    body: named,
+    responses: ok('It is paused.', object({ success: BOOLEAN })),
+    async handle({ body }, ctx) {
+      await workflows.pauseWorkflow((body as unknown as { readonly workflow: string }).workflow, ctx)
+      return { body: { success: true } }
+    },
+  },
+  workflow_resume: {
+    method: 'POST',
+    path: `${PATH}/resume`,
+    summary: 'Resume a workflow, and start the runs that waited',
+    scope: 'admin',
+    body: named,
+    responses: ok('It is resumed.', object({ success: BOOLEAN, released: said(INTEGER, 'Number of runs that waited.') })),
+    async handle({ body }, ctx) {
+      const released = await workflows.resumeWorkflow((body as unknown as { readonly workflow: string }).workflow, ctx)
+      return { body: { success: true, released } }
+    },
+  },
+})
+
+const resultRoute = ({ workflows, http }: RunWorkOptions): Route => ({
+  method: 'GET',
+  path: `${PATH}/:id/result`,
+  summary: 'Read the result of a completed run, or the output of a step, as a file',
+  description: 'Supports the header Range with one range of bytes, and If-Range with the ETag of an earlier response.',
+  scope: 'workflows',
+  query: object({ step: { ...(text('The step whose output to read.') as object), maxLength: 1_000 } }, []),
+  responses: {
+    ...ok('The value as JSON.', {}),
+    '206': { description: 'The bytes of the range; the header Content-Range has its position and the size.', schema: STRING },
+    '416': { description: 'The range begins after the end of the value.' },
+  },
+  async handle({ params, query, headers }, ctx) {
+    const value = await valueOf(workflows, params.id!, query.step, ctx)
+    if (headers.range === undefined) return fileReply(value, headers, undefined)
+    const { record } = await http.explain(toPublicError(rangeInvalid()), ctx)
+    return fileReply(value, headers, record)
+  },
+})
+
+const rangeInvalid = () =>
+  svcError('INVALID_VALUE', 'Range begins after the end of the value', {
+    details: { field: 'Range', reason: 'begins after the end of the value' },
+  })
+
+/** The result of a run or the output of a step. Throws INVALID_VALUE if there is none. */
+async function valueOf(workflows: Workflows, id: string, step: string | undefined, ctx: CallContext): Promise<Json> {
+  if (step === undefined) {
+    const { status, result = null } = await workflows.get(id, ctx)
+    if (status === 'completed') return result
+    throw noValue('workflow_id', id, `has no result: its status is ${status}`)
+  }
+  const found = (await workflows.steps(id, ctx)).find(item => item.step === step)
+  if (!found) throw noValue('step', step, 'not found')
+  if (found.status === 'completed') return found.output ?? null
+  throw noValue('step', step, `has no output: its status is ${found.status}`)
+}
+
+const noValue = (field: string, value: string, reason: string) =>
+  svcError('INVALID_VALUE', `the ${field === 'step' ? 'step' : 'run'} ${reason === 'not found' ? 'does not exist' : reason}`, {
+    details: { field, value: value.slice(0, 200), reason },
+  })

@@ -1,21 +1,8 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, ReplayRequest, Route, Workflows } from '@svc/core/contracts'
-import {
-  runRecord,
-  runReply,
-  statusRecord,
-  stepRecord,
-  BOOLEAN,
-  list,
-  nullable,
-  OBJECT,
-  object,
-  ok,
-  STRING,
-  text,
-  words,
-} from '@svc/api-types'
-import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, waitOf } from '../run-schemas.ts'
+import { runRecord, BOOLEAN, list, nullable, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
+import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, settledRun } from '../run-schemas.ts'
+import { replyBody, statusBody, stepBody } from '../run-files.ts'
 import type { RunStreams } from '../frames.ts'
 import { queryOf, RUNS_QUERY } from './run-work.ts'
 
@@ -113,7 +100,7 @@ const statusRoute = ({ workflows }: RunDependencies): Route => ({
   summary: 'Read the status of a run',
   scope: 'workflows',
   responses: ok('The run.', RUN_STATUS),
-  handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.get(params.id!, ctx)) }),
+  handle: async ({ params }, ctx) => ({ body: statusBody(await workflows.get(params.id!, ctx)) }),
 })
 
 const stepsRoute = ({ workflows }: RunDependencies): Route => ({
@@ -124,7 +111,7 @@ const stepsRoute = ({ workflows }: RunDependencies): Route => ({
   responses: ok('The steps in the order in which they started.', object({ workflow_id: STRING, steps: list(RUN_STEP) })),
   async handle({ params }, ctx) {
     const steps = await workflows.steps(params.id!, ctx)
-    return { body: { workflow_id: params.id!, steps: steps.map(stepRecord) } }
+    return { body: { workflow_id: params.id!, steps: steps.map(step => stepBody(params.id!, step)) } }
   },
 })
 
@@ -175,7 +162,7 @@ const cancelRoute = ({ workflows }: RunDependencies): Route => ({
   summary: 'Cancel a run: abort its running nodes and run its compensation steps',
   scope: 'workflows',
   responses: ok('The run: failed with "cancelled", or still running if the cancellation takes more than 10 s.', RUN_STATUS),
-  handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.cancel(params.id!, ctx)) }),
+  handle: async ({ params }, ctx) => ({ body: statusBody(await workflows.cancel(params.id!, ctx)) }),
 })
 
 const retryRoute = ({ workflows }: RunDependencies): Route => ({
@@ -186,8 +173,8 @@ const retryRoute = ({ workflows }: RunDependencies): Route => ({
   responses: ok('The new run, in the form of POST /api/v1/workflows/run.', RUN_REPLY),
   async handle({ params, headers }, ctx) {
     const key = keyOf(headers)
-    const { id } = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, ctx)
-    return { body: runReply(await workflows.settled(id, waitOf(headers), ctx)) }
+    const begun = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, ctx)
+    return { body: replyBody(await settledRun(workflows, begun, headers, ctx)) }
   },
 })
 
@@ -201,7 +188,7 @@ const replayRoute = ({ workflows }: RunDependencies): Route => ({
   async handle({ params, headers, body }, ctx) {
     const key = keyOf(headers)
     const request = { ...(body as ReplayRequest), ...(key === undefined ? {} : { idempotencyKey: key }) }
-    const { id } = await workflows.replay(params.id!, request, ctx)
-    return { body: runReply(await workflows.settled(id, waitOf(headers), ctx)) }
+    const begun = await workflows.replay(params.id!, request, ctx)
+    return { body: replyBody(await settledRun(workflows, begun, headers, ctx)) }
   },
 })

@@ -1,4 +1,4 @@
-import { runRecord } from '@svc/api-types'
+import { runRecord, statusRecord } from '@svc/api-types'
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { BulkAction, BulkOutcome, RunFilter } from '@svc/core/contracts'
 import { lineInvalid, table } from '@svc/plugin-kit'
@@ -138,3 +138,76 @@ const recordOf = ({ count, job, changed, pending, failed }: BulkOutcome) => ({
   ...(changed === undefined ? {} : { changed, pending }),
   ...(failed === undefined ? {} : { failed: failed.map(({ run, code, message }) => ({ workflow_id: run, code, message })) }),
 })
+
+const PAUSED_FLAGS = {
+  workflow: Flags.string({ summary: 'Workflow to take instead of a run', helpValue: '<name>' }),
+  ...JSON_FLAG,
+}
+const RUN_OR_WORKFLOW = { run: Args.string({ description: 'Id of a run', ignoreStdin: true }) }
+
+/** Throws COMMAND_LINE_INVALID unless either a run or a workflow is given. */
+function checkOne(call: string, run: string | undefined, workflow: string | undefined): void {
+  if ((run === undefined) === (workflow === undefined))
+    throw lineInvalid('name either a run or a workflow', `workflows ${call} <run> | workflows ${call} --workflow <name>`)
+}
+
+export class WorkflowsPause extends SvcCommand {
+  static override summary = 'Pause a run, or a workflow'
+  static override description =
+    'A paused run ends its running nodes and starts no further one. It keeps its questions and events, also over restarts. New runs of a paused workflow are stored and wait; running ones go on. Exits with 1 if a node of the run still runs after ten seconds: the run is paused when it ends.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> 4f0c',
+    '<%= config.bin %> <%= command.id %> --workflow release',
+  ]
+  static override args = RUN_OR_WORKFLOW
+  static override flags = PAUSED_FLAGS
+
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(WorkflowsPause)
+    const { workflow, json } = flags
+    checkOne('pause', args.run, workflow)
+    const ctx = contextOf(this, 'pause')
+    const workflows = await openRuns(this, ctx)
+    if (workflow !== undefined) {
+      await workflows.pauseWorkflow(workflow, ctx)
+      if (json) this.print(JSON.stringify({ workflow, paused: true }))
+      else this.print(`${workflow} is paused`)
+      return 0
+    }
+    const ending = new AbortController()
+    // without a server, this process takes the run to pause it
+    const working = workflows.work(args.run!, { ...ctx, signal: AbortSignal.any([ctx.signal, ending.signal]) })
+    const [run] = await Promise.all([workflows.pause(args.run!, ctx).finally(() => ending.abort()), working])
+    if (json) this.print(JSON.stringify(statusRecord(run)))
+    else if (run.status === 'running') this.print(`${run.id} is ${run.pausedAt === undefined ? 'being paused' : 'paused'}`)
+    else this.print(`${run.id} has ended: ${run.status}`)
+    return run.status === 'running' && run.pausedAt === undefined ? 1 : 0
+  }
+}
+
+export class WorkflowsResume extends SvcCommand {
+  static override summary = 'Resume a paused run, or a paused workflow with the runs that wait'
+  static override description = 'A server of this home executes the runs, or run `svc workflows status <run> --follow`.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> 4f0c',
+    '<%= config.bin %> <%= command.id %> --workflow release',
+  ]
+  static override args = RUN_OR_WORKFLOW
+  static override flags = PAUSED_FLAGS
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(WorkflowsResume)
+    const { workflow, json } = flags
+    checkOne('resume', args.run, workflow)
+    const ctx = contextOf(this, 'resume')
+    const workflows = await openRuns(this, ctx)
+    if (workflow !== undefined) {
+      const released = await workflows.resumeWorkflow(workflow, ctx)
+      if (json) return this.print(JSON.stringify({ workflow, paused: false, released }))
+      return this.print(`${workflow} is resumed; ${counted(released, 'run')} waited`)
+    }
+    const run = await workflows.resume(args.run!, ctx)
+    if (json) this.print(JSON.stringify(statusRecord(run)))
+    else this.print(`${run.id} is resumed`)
+  }
+}
