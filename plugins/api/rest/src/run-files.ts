@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { eventRecord, runReply, statusRecord, stepRecord, INTEGER, object, STRING } from '@svc/api-types'
-import type { JsonSchema } from '@svc/core'
+import { type JsonSchema, redactText } from '@svc/core'
 import type { Json, RouteReply, Run, RunEvent, RunStep } from '@svc/core/contracts'
 
 // Results of runs and outputs of steps. A large one is not in its record: the record refers to a file, which is read in ranges.
@@ -86,18 +86,18 @@ function spanOf(range: string | undefined, size: number): Span | 'none' | undefi
   return { from: Number(first), to: last === '' ? size : Math.min(size, Number(last) + 1) }
 }
 
-/** The value as JSON: whole, or in the range of the request. `unsatisfied` is the body of the answer 416. */
-export function fileReply(value: Json, headers: Readonly<Record<string, string>>, unsatisfied: unknown): RouteReply {
-  const bytes = Buffer.from(JSON.stringify(value))
+/** The value as JSON: whole, or in the range of the request. The body of the answer 416 is added by the caller. */
+export function fileReply(value: Json, headers: Readonly<Record<string, string>>): RouteReply {
+  // as in bodies of JSON, no secret of the server leaves it
+  const bytes = new TextEncoder().encode(redactText(JSON.stringify(value)))
   const etag = `"${createHash('sha256').update(bytes).digest('base64url')}"`
   // a client that has a part of another value gets the whole
   const isSame = headers['if-range'] === undefined || headers['if-range'] === etag
   const span = isSame ? spanOf(headers.range, bytes.length) : undefined
   const common = { ETag: etag, 'Accept-Ranges': 'bytes', 'Cache-Control': 'private, no-cache' }
-  if (span === 'none')
-    return { status: 416, headers: { ...common, 'Content-Range': `bytes */${bytes.length}` }, body: unsatisfied }
+  if (span === 'none') return { status: 416, headers: { ...common, 'Content-Range': `bytes */${bytes.length}` } }
   const type = { 'Content-Type': 'application/json; charset=utf-8' }
   if (!span) return { headers: { ...common, ...type }, bytes }
   const range = { 'Content-Range': `bytes ${span.from}-${span.to - 1}/${bytes.length}` }
-  return { status: 206, headers: { ...common, ...type, ...range }, bytes: bytes.subarray(span.from, span.to) }
+  return { status: 206, headers: { ...common, ...type, ...range }, bytes: bytes.slice(span.from, span.to) }
 }

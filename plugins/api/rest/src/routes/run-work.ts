@@ -11,7 +11,7 @@ import type {
   RunStatus,
   Workflows,
 } from '@svc/core/contracts'
-import { BOOLEAN, INTEGER, list, nullable, object, ok, runRecord, STRING, text, words } from '@svc/api-types'
+import { BOOLEAN, INTEGER, list, nullable, object, ok, runRecord, STRING, text, toPublicError, words } from '@svc/api-types'
 import { fileReply, replyBody, statusBody, stepBody } from '../run-files.ts'
 import { keyOf, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, settledRun, timeOf, TIME_GIVEN } from '../run-schemas.ts'
 
@@ -257,9 +257,9 @@ const resultRoute = ({ workflows, http }: RunWorkOptions): Route => ({
   },
   async handle({ params, query, headers }, ctx) {
     const value = await valueOf(workflows, params.id!, query.step, ctx)
-    if (headers.range === undefined) return fileReply(value, headers, undefined)
-    const { record } = await http.explain(toPublicError(rangeInvalid()), ctx)
-    return fileReply(value, headers, record)
+    const reply = fileReply(value, headers)
+    if (reply.status !== 416) return reply
+    return { ...reply, body: (await http.explain(toPublicError(rangeInvalid()), ctx)).record }
   },
 })
 
