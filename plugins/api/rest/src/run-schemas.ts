@@ -178,9 +178,9 @@ export const TIME_GIVEN: JsonSchema = {
 }
 
 /** The milliseconds of a time in a request. Throws INVALID_VALUE for a day that does not exist. */
-export function timeOf(field: string, value: unknown): number | undefined {
+export function timeOf(field: string, value: string | undefined): number | undefined {
   if (value === undefined) return undefined
-  const time = Date.parse(String(value))
+  const time = Date.parse(value)
   if (!Number.isNaN(time)) return time
   const reason = 'must be a time such as 2026-01-31T12:00:00Z'
   throw svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason } })

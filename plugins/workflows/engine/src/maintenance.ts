@@ -2,9 +2,8 @@ import type { Log, CallContext } from '@svc/core'
 import type { RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import { keepLease } from '@svc/storage-kit'
 import { TOUCH_MS } from './definitions.ts'
-import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
+import { DEFINITIONS, groupOf, INBOX, KEYS, removalOf, RUNS, type RunRecord } from './space.ts'
 import type { WorkflowPauses } from './pauses.ts'
-import { groupOf } from './run-starter.ts'
 
 export interface RunMaintenanceOptions {
   readonly store: Store
@@ -26,13 +25,6 @@ const KEY_MS = TOUCH_MS
 const QUIET_MS = 5 * 60_000
 const LEASE = 'workflows.maintenance'
 const LEASE_MS = 60_000
-
-/** Operations that delete a run, its log and its late notices. */
-export async function removalOf(store: Store, id: string, ctx: CallContext): Promise<StoreOp[]> {
-  const { records } = await store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: PAGE }, ctx)
-  const letters = records.map(({ key }) => ({ op: 'delete' as const, collection: INBOX, key }))
-  return [...letters, { op: 'drop', log: LOG, id }, { op: 'delete', collection: RUNS, key: id }]
-}
 
 /** Deletes expired data and queues forgotten runs again. Only one worker does it at a time. */
 export class RunMaintenance {

@@ -8,8 +8,7 @@ import type { WorkflowLibrary } from './library.ts'
 import type { RunActions } from './run-actions.ts'
 import { seesAll } from './run-filter.ts'
 import type { RunReader } from './run-reader.ts'
-import { groupOf } from './run-starter.ts'
-import { INBOX, PAUSES, type RunRecord, RUNS, type StoredPause } from './space.ts'
+import { groupOf, INBOX, PAUSES, type RunRecord, RUNS, type StoredPause } from './space.ts'
 
 interface HeldRunsOptions {
   readonly store: Store
@@ -108,7 +107,6 @@ const NAME = /^[a-z][\w-]{0,63}$/
 const [PAUSE_MS, LOOK_MS] = [10_000, 100]
 
 export interface RunPausesOptions {
-  readonly store: Store
   readonly library: WorkflowLibrary
   readonly pauses: WorkflowPauses
   readonly reading: RunReader

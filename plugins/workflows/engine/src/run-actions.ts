@@ -9,9 +9,8 @@ import { answerKey, cancelKey, pauseKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
 import type { RunReader } from './run-reader.ts'
-import { removalOf } from './maintenance.ts'
 import { isDead } from './run-filter.ts'
-import { INBOX, RUNS, type ChangeNotice } from './space.ts'
+import { INBOX, removalOf, RUNS, type ChangeNotice } from './space.ts'
 import type { RunWorker } from './worker.ts'
 
 export interface RunActionsOptions {

@@ -21,7 +21,7 @@ import { digestOf, type WorkflowLibrary } from './library.ts'
 import type { Loader } from './loader.ts'
 import type { WorkflowPauses } from './pauses.ts'
 import type { RunReader, StoredRun } from './run-reader.ts'
-import { KEYS, LOG, type RunRecord, RUNS } from './space.ts'
+import { groupOf, KEYS, LOG, type RunRecord, RUNS } from './space.ts'
 import { checkNode, checkPath, reusedBefore, takenOver } from './taken-over.ts'
 import { checkInput, withDefaults } from './values.ts'
 import { runOf } from './views.ts'
@@ -184,20 +184,7 @@ export class RunStarter {
     const isHeld = (await paused) !== undefined
     const { record, entries, key, isDetached, continues } = isHeld ? heldBack(beginning) : beginning
     const id = timelyId()
-    const ops: StoreOp[] = [
-      ...definitions.ops(beginning.definitions),
-      { op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 },
-    ]
-    if (continues) ops.push(...continuedOps(continues, id))
-    if (entries.length > 0) ops.push({ op: 'append', log: LOG, id, values: entries.map(json), ifLength: 0 })
-    if (key)
-      ops.push({
-        op: 'put',
-        collection: KEYS,
-        key: key.key,
-        value: { run: id, at: record.createdAt, asked: key.asked },
-        ifVersion: key.version,
-      })
+    const ops = [...definitions.ops(beginning.definitions), ...opsOf(id, { ...beginning, record, entries })]
     // a caller that aborts now leaves a run that is fully stored or not stored
     const lasting = { ...ctx, signal: new AbortController().signal }
     const queued = { id, ...(isHeld ? {} : { due: record.createdAt }), ...groupOf(record) }
@@ -216,9 +203,14 @@ export class RunStarter {
     if (claimed.status === 'rejected') throw claimed.reason
     if (claimed.value && !isOurs) worker.begin(claimed.value, { record, history })
     this.#parts.started(run, ctx)
-    // its workflow can be resumed since, without this run
-    if (isHeld && (await this.#parts.pauses.get(record.workflow, ctx)) === undefined) await this.#parts.pauses.go(id, ctx)
+    if (isHeld) await this.#releaseLate(id, record, ctx)
     return run
+  }
+
+  /** Lets a run go whose workflow was resumed while it was stored. */
+  async #releaseLate(id: string, { workflow }: RunRecord, ctx: CallContext): Promise<void> {
+    const { pauses } = this.#parts
+    if ((await pauses.get(workflow, ctx)) === undefined) await pauses.go(id, ctx)
   }
 
   #asked(key: string | undefined, asked: readonly unknown[], ctx: CallContext) {
@@ -250,13 +242,21 @@ export class RunStarter {
   }
 }
 
-/** The queue group that limits concurrent runs of a workflow. */
-export const groupOf = ({ workflow, concurrency }: RunRecord) =>
-  concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } }
-
 const json = (value: object) => value as unknown as Json
 const digest = (of: readonly unknown[]) => createHash('sha256').update(JSON.stringify(of)).digest('base64url')
 const keyOf = ({ principal }: CallContext, key: string) => digest([principal.id, key])
+
+/** The operations that store a run, its idempotency key, and its link in the run that it continues. */
+function opsOf(id: string, { record, entries, key, continues }: Beginning): StoreOp[] {
+  const ops: StoreOp[] = [{ op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 }]
+  if (continues) ops.push(...continuedOps(continues, id))
+  if (entries.length > 0) ops.push({ op: 'append', log: LOG, id, values: entries.map(json), ifLength: 0 })
+  if (key) {
+    const value = { run: id, at: record.createdAt, asked: key.asked }
+    ops.push({ op: 'put', collection: KEYS, key: key.key, value, ifVersion: key.version })
+  }
+  return ops
+}
 
 /** A run of a paused workflow waits before its first step. */
 function heldBack(beginning: Beginning): Beginning {

@@ -91,21 +91,11 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const pauses = new WorkflowPauses({ store, queue })
   const runActions = new RunActions({ store, queue, peers, loader, reading, worker, publish })
   const definitions = new Definitions({ library, loader, types })
-  const starting = new RunStarter({
-    started: report.started,
-    store,
-    queue,
-    library,
-    definitions,
-    loader,
-    reading,
-    worker,
-    pauses,
-  })
+  const { started } = report
+  const starting = new RunStarter({ started, store, queue, library, definitions, loader, reading, worker, pauses })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const maintenance = createMaintenance(parts, pauses)
-  const runPauses = new RunPauses({ store, library, pauses, reading, runActions, publish })
   return {
     check: createCheck(worker, store),
     bulkKind: bulk.kind,
@@ -116,14 +106,14 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     workflows: contractOf({
       library,
       checker,
-      texts: new WorkflowTexts({ ...parts, library, checker }),
       starting,
       reading,
       runActions,
       bulk,
       pauses,
-      runPauses,
       worker,
+      texts: new WorkflowTexts({ ...parts, library, checker }),
+      runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
     begin() {

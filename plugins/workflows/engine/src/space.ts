@@ -1,4 +1,5 @@
-import type { PublicError, Json, RunStatus, Space, Waiting, WorkflowDefinition } from '@svc/core/contracts'
+import type { CallContext } from '@svc/core'
+import type { Json, PublicError, RunStatus, Space, Store, StoreOp, Waiting, WorkflowDefinition } from '@svc/core/contracts'
 
 export const [RUNS, DEFINITIONS, INBOX, KEYS, PAUSES, LOG] = [
   'workflow_runs',
@@ -96,3 +97,17 @@ export type ChangeNotice =
   | { readonly kind: 'event'; readonly name: string; readonly data: Json; readonly at: number }
   | { readonly kind: 'cancel'; readonly at: number; readonly by: string }
   | { readonly kind: 'pause'; readonly at: number; readonly by: string }
+
+/** The queue group that limits concurrent runs of a workflow. */
+export const groupOf = ({ workflow, concurrency }: RunRecord) =>
+  concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } }
+
+/** Maximum number of late notices that are deleted with a run. */
+const MOST_LETTERS = 200
+
+/** Operations that delete a run, its log and its late notices. */
+export async function removalOf(store: Store, id: string, ctx: CallContext): Promise<StoreOp[]> {
+  const { records } = await store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: MOST_LETTERS }, ctx)
+  const letters = records.map(({ key }) => ({ op: 'delete' as const, collection: INBOX, key }))
+  return [...letters, { op: 'drop', log: LOG, id }, { op: 'delete', collection: RUNS, key: id }]
+}

@@ -5,7 +5,6 @@ import type { RunRecord } from './space.ts'
 /** The public state of a run: from its record if it has ended, else from its log. */
 export function runOf(id: string, record: RunRecord, history: History | undefined): Run {
   const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, ended } = record
-  const { retryOf, replayOf, replayFrom, continuedBy, pausedAt } = record
   const live = ended ?? (history ? metricsOf(history, record.nodes, false) : NOTHING)
   const current = ended || !history ? undefined : currentOf(history)
   return {
@@ -25,12 +24,15 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
     ...(finishedAt === undefined ? {} : { finishedAt }),
     executionMs: (finishedAt ?? Date.now()) - createdAt,
     spent: { toolCalls: live.calls, tokens: live.tokens },
-    ...(retryOf === undefined ? {} : { retryOf }),
-    ...(replayOf === undefined ? {} : { replayOf }),
-    ...(replayFrom === undefined ? {} : { replayFrom }),
-    ...(pausedAt === undefined || status !== 'running' ? {} : { pausedAt }),
-    ...(continuedBy === undefined ? {} : { continuedBy }),
+    ...linksOf(record),
   }
+}
+
+/** Its relations to other runs, and its pause. */
+function linksOf({ status, retryOf, replayOf, replayFrom, continuedBy, pausedAt }: RunRecord) {
+  const links = { retryOf, replayOf, replayFrom, continuedBy, pausedAt: status === 'running' ? pausedAt : undefined }
+  type Links = { readonly [name in keyof typeof links]?: NonNullable<(typeof links)[name]> }
+  return Object.fromEntries(Object.entries(links).filter(([, value]) => value !== undefined)) as Links
 }
 
 const NOTHING: NonNullable<RunRecord['ended']> = { completedNodes: [], progress: 0, calls: 0, tokens: 0 }

@@ -24,7 +24,7 @@ async function ran(host: RunningHost, workflow: WorkflowDefinition) {
 async function openFailing(more: readonly string[] = []) {
   const state = { isMended: false }
   const fail = node(async function* ({ settings }) {
-    if (!state.isMended) throw svcError(String(settings.code), 'as configured')
+    if (!state.isMended) throw svcError(settings.code as string, 'as configured')
     yield { type: 'output', output: 'mended' }
   })
   const host = await openEngine({ nodes: { fail }, more })

@@ -46,8 +46,17 @@ export const RUNS_QUERY = object(
   []
 )
 
+interface Conditions {
+  readonly workflow?: string
+  readonly status?: string
+  readonly failure_code?: string
+  readonly owner?: string
+  readonly since?: string
+  readonly until?: string
+}
+
 /** The filter in a query or body. Throws INVALID_VALUE. */
-function filterOf({ workflow, status, failure_code: errorCode, owner, since, until }: Readonly<Record<string, unknown>>) {
+function filterOf({ workflow, status, failure_code: errorCode, owner, since, until }: Conditions) {
   const filter = { workflow, status, errorCode, owner, since: timeOf('since', since), until: timeOf('until', until) }
   return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)) as RunFilter & {
     readonly status?: RunStatus
@@ -179,7 +188,11 @@ const bulkRoute = ({ workflows }: RunWorkOptions): Route => ({
     '202': { description: 'A job changes them.', schema: BULK_REPLY },
   },
   async handle({ body }, ctx) {
-    const { action, dry_run: dryRun = false, ...given } = body as unknown as { action: BulkAction; dry_run?: boolean }
+    const {
+      action,
+      dry_run: dryRun = false,
+      ...given
+    } = body as unknown as Conditions & { action: BulkAction; dry_run?: boolean }
     const outcome = await workflows.bulk({ action, filter: filterOf(given), dryRun }, ctx)
     return { status: outcome.job === undefined ? 200 : 202, body: bulkRecord(outcome) }
   },
