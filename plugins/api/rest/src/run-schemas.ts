@@ -196,7 +196,7 @@ const MOST_WAIT_MS = 60_000
  * Returns the milliseconds that a request waits for a run: N seconds for `Prefer: wait=N` (RFC 7240), 0 for `respond-async`, otherwise undefined.
  * Unknown preferences are ignored.
  */
-export function waitOf({ prefer = '' }: Headers): number | undefined {
+function waitOf({ prefer = '' }: Headers): number | undefined {
   const [, seconds] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i.exec(prefer) ?? []
   if (seconds !== undefined) return Math.min(Number(seconds) * SECOND, MOST_WAIT_MS)
   return /(?:^|,)\s*respond-async\s*(?:$|[,;])/i.test(prefer) ? 0 : undefined
