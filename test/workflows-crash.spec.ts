@@ -2,11 +2,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { Jobs, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { inNewHome } from './support/service.ts'
-import { callsIn, effectsIn, type EndedRun } from './support/workflow-host.ts'
+import { callsIn, effectsIn, type EndedRun, openWorkflowHost, workflowContext } from './support/workflow-host.ts'
 import { TWELVE_EFFECTS, TWELVE_RESULT, UNDOES_EFFECTS } from './support/workflow-twelve.ts'
 
+const ctx = workflowContext()
 const CHILD = fileURLToPath(new URL('support/workflow-crash.ts', import.meta.url))
 
 /** What a process of its own says, and how it ended. */
@@ -71,5 +73,68 @@ describe('workflows in a process that is killed', () => {
         expect(keys).to.equal(UNDOES_EFFECTS.length)
         expect(calledAgain(calls, ['undo/one/back']).length, calls.join()).to.be.at.most(1)
       }
+    })).timeout(120_000)
+
+  it('leave no replay or a whole one, which reuses what the run had done and does the rest exactly once', () =>
+    inNewHome(async home => {
+      const files = [`${home}/svc.db`, `${home}/effects`] as const
+      const killed = await ran('replay', ...files)
+      expect(killed.signal).to.equal('SIGKILL')
+      const { original, most } = killed.said as { original: string; most: number }
+      expect(most).to.be.greaterThan(3)
+      const { said } = await ran('go', ...files, 'linked')
+      const { reported, links } = said as {
+        reported: readonly EndedRun[]
+        links: readonly { id: string; replayOf?: string; continuedBy?: string }[]
+      }
+      const replays = outcomes(
+        reported.filter(({ id }) => id !== original),
+        files[1]
+      )
+      // the whole one, and all but the one that was stopped before its first write
+      expect(replays.length).to.equal(2 * most)
+      for (const { run, steps } of replays) {
+        expect(run).to.deep.equal({ status: 'completed', result: 'done' })
+        expect(steps).to.deep.equal(['two', 'three', 'four'])
+      }
+      expect(links.filter(({ id }) => id !== original).every(({ replayOf }) => replayOf === original)).to.equal(true)
+      const { continuedBy } = links.find(({ id }) => id === original)!
+      expect(links.map(({ id }) => id)).to.include(continuedBy)
+    })).timeout(120_000)
+
+  it('lose no run that they pause or resume, at whatever write they are killed', () =>
+    inNewHome(async home => {
+      const boundaries = ['pause', 'resume'].flatMap(what => [0, 1, 2, 3, 4, 5].map(count => `${what}:${count}`))
+      for (const boundary of boundaries) {
+        const files = { db: `${home}/${boundary}.db`, effects: `${home}/${boundary}` }
+        const { said, signal } = await ran('pause', files.db, files.effects, boundary)
+        expect(signal, boundary).to.equal('SIGKILL')
+        const { id } = said as { id: string }
+        await using host = await openWorkflowHost({ ...files, serverId: 'next', dead: 'killed' })
+        const workflows = host.service(Workflows)
+        // one that was not paused is paused now, and one that was stays so
+        const paused = await workflows.pause(id, ctx)
+        expect([boundary, paused.status, typeof paused.pausedAt]).to.deep.equal([boundary, 'running', 'number'])
+        await workflows.answer(id, { step: 'q', value: true }, ctx)
+        expect((await workflows.settled(id, 300, ctx)).status).to.equal('running')
+        await workflows.resume(id, ctx)
+        expect((await workflows.settled(id, 10_000, ctx)).status, boundary).to.equal('completed')
+        expect(effectsIn(files.effects).map(({ step }) => step)).to.deep.equal(['one', 'two'])
+      }
+    })).timeout(240_000)
+
+  it('go on with a change of many runs after they were killed in the midst of it', () =>
+    inNewHome(async home => {
+      const [db, effects] = [`${home}/svc.db`, `${home}/effects`]
+      const { said, signal } = await ran('bulk', db, effects, '300')
+      expect(signal).to.equal('SIGKILL')
+      const { job } = said as { job: string }
+      await using host = await openWorkflowHost({ db, effects, serverId: 'next', dead: 'killed', more: ['jobs'] })
+      const ended = await host.service(Jobs).settled(job, 60_000, ctx)
+      expect([ended.state, ended.error]).to.deep.equal(['completed', undefined])
+      const dry = { action: 'cancel', filter: { workflow: 'asked' }, dryRun: true } as const
+      while ((await host.service(Workflows).bulk(dry, ctx)).count > 0) await new Promise(resolve => setTimeout(resolve, 50))
+      const counted = { action: 'retry', filter: { errorCode: 'CANCELLED' }, dryRun: true } as const
+      expect(await host.service(Workflows).bulk(counted, ctx)).to.deep.equal({ count: 500 })
     })).timeout(120_000)
 })

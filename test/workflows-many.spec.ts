@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { RunningHost } from '@svc/core'
-import { Checks, MetricSources, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
+import { Checks, Jobs, MetricSources, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { inNewHome } from './support/service.ts'
 import { openWorkflowHost, workflowContext } from './support/workflow-host.ts'
@@ -12,6 +12,7 @@ import { openWorkflowHost, workflowContext } from './support/workflow-host.ts'
 const PLACE = fileURLToPath(new URL('support/workflow-process.ts', import.meta.url))
 const ctx = workflowContext()
 const RUNS = 1_000
+const MANY = 10_000
 const times = (count: number) => Array.from({ length: count }, (_, at) => at)
 
 const DEFINITIONS: readonly WorkflowDefinition[] = [
@@ -74,4 +75,36 @@ describe('many runs', () => {
       }
       expect([inside, most]).to.deep.equal([0, 3])
     })).timeout(60_000)
+
+  it(`are listed, filtered and cancelled in bulk, ${MANY} of them`, () =>
+    inNewHome(async home => {
+      const options = { db: `${home}/svc.db`, effects: `${home}/effects`, definitions: DEFINITIONS, more: ['jobs'] }
+      await using host = await openWorkflowHost(options)
+      const service = host.service(Workflows)
+      const begin = (at: number) => service.start({ workflow: at % 10 === 0 ? 'listen' : 'ask', input: { at } }, ctx)
+      for (let from = 0; from < MANY; from += 500) await Promise.all(times(500).map(at => begin(from + at)))
+      const seen = new Set<string>()
+      for (let cursor: string | undefined; ; ) {
+        const page = await service.runs({ workflow: 'listen', limit: 200, ...(cursor === undefined ? {} : { cursor }) }, ctx)
+        for (const { id, workflow } of page.runs) if (workflow === 'listen') seen.add(id)
+        cursor = page.next
+        if (cursor === undefined) break
+      }
+      expect(seen.size).to.equal(MANY / 10)
+      const filter = { status: 'running', workflow: 'ask' } as const
+      expect(await service.bulk({ action: 'cancel', filter, dryRun: true }, ctx)).to.deep.equal({ count: (MANY * 9) / 10 })
+      const { job } = await service.bulk({ action: 'cancel', filter }, ctx)
+      const ended = await host.service(Jobs).settled(job!, 500_000, ctx)
+      expect([ended.state, ended.error]).to.deep.equal(['completed', undefined])
+      const { changed, pending, failed } = ended.result as { changed: number; pending: number; failed: number }
+      expect([changed + pending, failed]).to.deep.equal([(MANY * 9) / 10, 0])
+      while ((await service.bulk({ action: 'cancel', filter, dryRun: true }, ctx)).count > 0)
+        await new Promise(resolve => setTimeout(resolve, 100))
+      expect(await service.bulk({ action: 'retry', filter: { errorCode: 'CANCELLED' }, dryRun: true }, ctx)).to.deep.equal({
+        count: (MANY * 9) / 10,
+      })
+      expect(await service.bulk({ action: 'cancel', filter: { status: 'running' }, dryRun: true }, ctx)).to.deep.equal({
+        count: MANY / 10,
+      })
+    })).timeout(600_000)
 })

@@ -23,6 +23,9 @@ export interface RunOptions extends RequestOptions {
 export type RunRequest = BodyOf<'post', '/api/v1/workflows/run'>
 export type RunAnswer = BodyOf<'post', '/api/v1/workflows/{id}/answer'>
 export type RunSignal = BodyOf<'post', '/api/v1/workflows/{id}/events'>
+export type RunReplay = BodyOf<'post', '/api/v1/workflows/{id}/replay'>
+export type RunBulkChange = BodyOf<'post', '/api/v1/workflows/runs/bulk'>
+export type DeadLetter = ReplyOf<'get', '/api/v1/workflows/dead-letters/{id}'>
 export type RunPage = ReplyOf<'get', '/api/v1/workflows/runs'>
 export type RunSteps = ReplyOf<'get', '/api/v1/workflows/{id}/steps'>
 
@@ -41,6 +44,26 @@ export interface RunsClient {
   cancel(id: string, options?: RequestOptions): Promise<Schemas['WorkflowStatus']>
   /** Starts a run that continues where this one failed. */
   retry(id: string, options?: RunOptions): Promise<Schemas['WorkflowRun']>
+  /** Starts a run that repeats an ended one from a node, with the recorded results of the nodes before it. */
+  replay(id: string, replay?: RunReplay, options?: RunOptions): Promise<Schemas['WorkflowRun']>
+  /** Pauses a run when its running nodes end. `paused_at` is null while one still runs. */
+  pause(id: string, options?: RequestOptions): Promise<Schemas['WorkflowStatus']>
+  resume(id: string, options?: RequestOptions): Promise<Schemas['WorkflowStatus']>
+  /** The result of a completed run or the output of a step, of any size. */
+  result(id: string, query?: QueryOf<'get', '/api/v1/workflows/{id}/result'>, options?: RequestOptions): Promise<unknown>
+  /** Cancels, retries or drops all runs that meet the conditions. `dry_run` only counts them. */
+  bulk(change: RunBulkChange, options?: RequestOptions): Promise<Schemas['WorkflowBulkChange']>
+  readonly deadLetters: DeadLettersClient
+}
+
+/** Runs that failed for good. */
+export interface DeadLettersClient {
+  list(query?: QueryOf<'get', '/api/v1/workflows/dead-letters'>, options?: RequestOptions): Promise<RunPage>
+  get(id: string, options?: RequestOptions): Promise<DeadLetter>
+  /** Starts a run that continues it, unless another one does. */
+  retry(id: string, options?: RunOptions): Promise<Schemas['WorkflowRun']>
+  /** Deletes it. */
+  drop(id: string, options?: RequestOptions): Promise<void>
 }
 
 /** All of its methods throw ApiError, and the reason of an abort. */
@@ -101,6 +124,7 @@ export function createClient(options: ClientOptions): Client {
 
 function runsOf(json: JsonSender, stream: Streamer): RunsClient {
   const RUN = '/api/v1/workflows/{id}'
+  const LETTERS = '/api/v1/workflows/dead-letters'
   const headersOf = ({ idempotencyKey, waitSeconds, headers, ...same }: RunOptions) => ({
     ...(waitSeconds ? { timeoutMs: MINUTE_MS + waitSeconds * 1000 } : {}),
     ...same,
@@ -134,6 +158,22 @@ function runsOf(json: JsonSender, stream: Streamer): RunsClient {
       json('post', `${RUN}/events`, { path: { id }, body, ...options }),
     cancel: (id: string, options: RequestOptions = {}) => json('post', `${RUN}/cancel`, { path: { id }, ...options }),
     retry: (id: string, options: RunOptions = {}) => json('post', `${RUN}/retry`, { path: { id }, ...headersOf(options) }),
+    replay: (id: string, body: RunReplay = {}, options: RunOptions = {}) =>
+      json('post', `${RUN}/replay`, { path: { id }, body, ...headersOf(options) }),
+    pause: (id: string, options: RequestOptions = {}) => json('post', `${RUN}/pause`, { path: { id }, ...options }),
+    resume: (id: string, options: RequestOptions = {}) => json('post', `${RUN}/resume`, { path: { id }, ...options }),
+    result: (id: string, query: Readonly<Record<string, unknown>> = {}, options: RequestOptions = {}) =>
+      json('get', `${RUN}/result`, { path: { id }, query, ...options }),
+    bulk: (body: RunBulkChange, options: RequestOptions = {}) =>
+      json('post', '/api/v1/workflows/runs/bulk', { body, ...options }),
+    deadLetters: {
+      list: (query: Readonly<Record<string, unknown>> = {}, options: RequestOptions = {}) =>
+        json('get', LETTERS, { query, ...options }),
+      get: (id: string, options: RequestOptions = {}) => json('get', `${LETTERS}/{id}`, { path: { id }, ...options }),
+      retry: (id: string, options: RunOptions = {}) =>
+        json('post', `${LETTERS}/{id}/retry`, { path: { id }, ...headersOf(options) }),
+      drop: (id: string, options: RequestOptions = {}) => json('delete', `${LETTERS}/{id}`, { path: { id }, ...options }),
+    },
   }
   return runs as unknown as RunsClient
 }

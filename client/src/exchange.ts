@@ -65,7 +65,12 @@ const LARGEST_EVENT = 16 * 1024 * 1024
 const LARGEST_RESPONSE = 64 * 1024 * 1024
 
 /** POST requests that the server does only once for each `Idempotency-Key`. */
-const KEYED = new Set(['/api/v1/workflows/run', '/api/v1/workflows/{id}/retry'])
+const KEYED = new Set([
+  '/api/v1/workflows/run',
+  '/api/v1/workflows/{id}/retry',
+  '/api/v1/workflows/{id}/replay',
+  '/api/v1/workflows/dead-letters/{id}/retry',
+])
 
 export type JsonSender = (method: Method, path: string, input?: AnyInput) => Promise<unknown>
 

@@ -12,9 +12,13 @@ export type {
 export {
   type Client,
   createClient,
+  type DeadLetter,
+  type DeadLettersClient,
   type RunAnswer,
+  type RunBulkChange,
   type RunOptions,
   type RunPage,
+  type RunReplay,
   type RunRequest,
   type RunsClient,
   type RunSignal,

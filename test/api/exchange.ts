@@ -300,9 +300,14 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     get('/api/v1/workflows'),
     get('/api/v1/workflows/runs'),
     get('/api/v1/workflows/definition?workflow=w'),
-    ...['status', 'steps', 'events'].map(what => get(`/api/v1/workflows/r/${what}`)),
+    ...['status', 'steps', 'events', 'result'].map(what => get(`/api/v1/workflows/r/${what}`)),
     post('/api/v1/workflows/run', { workflow: 'w' }),
-    ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
+    ...['cancel', 'retry', 'pause', 'resume'].map(what => post(`/api/v1/workflows/r/${what}`, undefined)),
+    post('/api/v1/workflows/r/replay', {}),
+    ...['dead-letters', 'dead-letters/d'].map(what => get(`/api/v1/workflows/${what}`)),
+    post('/api/v1/workflows/dead-letters/d/retry', undefined),
+    remove('/api/v1/workflows/dead-letters/d'),
+    post('/api/v1/workflows/runs/bulk', { action: 'cancel', workflow: 'w' }),
     post('/api/v1/workflows/r/answer', { step: 's', value: true }),
     post('/api/v1/workflows/r/events', { name: 'e' }),
     ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes'].map(what => get(`/api/v1/workflows/${what}`)),
@@ -334,6 +339,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/api/v1/mcp/servers/m/approve', { tools: [{ name: 't', version: 'v' }] }),
     post('/api/v1/mcp/servers/m/login/answer', { login_id: 'l', address: 'http://127.0.0.1/callback' }),
     post('/api/v1/providers/p/test', {}),
+    ...['pause', 'resume'].map(what => post(`/api/v1/workflows/${what}`, { workflow: 'w' })),
     { method: 'PUT', path: '/api/v1/workflows/source?workflow=w', body: { text: 'name: w' } },
   ],
 }
@@ -347,6 +353,7 @@ const templateOf = (path: string) =>
     .replace('/chat/stream/t', '/chat/stream/{turn_id}')
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
+    .replace('/dead-letters/d', '/dead-letters/{id}')
     .replace('/webhooks/w', '/webhooks/{id}')
     .replace('/evaluations/e', '/evaluations/{id}')
     .replace('/jobs/j', '/jobs/{id}')

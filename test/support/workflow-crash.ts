@@ -94,6 +94,60 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     say(reported)
     process.kill(process.pid, 'SIGKILL')
   },
+  /** Replays a failed run again and again, and is killed while each replay stops at a write of its own. */
+  async replay() {
+    const writes = new Writes()
+    const host = await openWorkflowHost({ db, effects, serverId: 'killed', definitions, wrap: store => writes.wrap(store) })
+    const service = host.service(Workflows)
+    const original = await settled(service, (await service.start({ workflow: REPLAYED, input: { fails: true } }, ctx)).id)
+    const request = { from: 'two', input: { fails: false } }
+    const whole = await service.replay(original.id, request, ctx)
+    await settled(service, whole.id)
+    const most = writes.counts.get(whole.id)!
+    // one after the other: each replay also writes the record of the run that it continues
+    for (let at = 0; at < 2 * most; at++) {
+      const stop = writes.plan(at >> 1, at % 2 === 1)
+      await Promise.race([stop, service.replay(original.id, request, ctx).then(({ id }) => settled(service, id))])
+    }
+    say({ original: original.id, most })
+    process.kill(process.pid, 'SIGKILL')
+  },
+  /** Pauses a waiting run, or resumes a paused one, and is killed before its nth write from then on. */
+  async pause() {
+    const killing = new Killing()
+    const host = await openWorkflowHost({ db, effects, serverId: 'killed', definitions, wrap: store => killing.wrap(store) })
+    const service = host.service(Workflows)
+    const { id } = await service.start({ workflow: ASKED }, ctx)
+    while ((await service.get(id, ctx)).waiting.length === 0) await new Promise(resolve => setTimeout(resolve, 10))
+    say({ id })
+    const [what = '', count = ''] = (dead ?? '').split(':')
+    if (what === 'resume') await service.pause(id, ctx)
+    killing.after(Number(count))
+    await (what === 'resume' ? service.resume(id, ctx) : service.pause(id, ctx))
+    // the rest of its writes
+    await new Promise(resolve => setTimeout(resolve, 2_000))
+    process.kill(process.pid, 'SIGKILL')
+  },
+  /** Cancels many runs in a job, and is killed in the midst of it. */
+  async bulk() {
+    const killing = new Killing()
+    const more = ['jobs']
+    const host = await openWorkflowHost({
+      db,
+      effects,
+      serverId: 'killed',
+      definitions,
+      more,
+      wrap: store => killing.wrap(store),
+    })
+    const service = host.service(Workflows)
+    const starts = Array.from({ length: 500 }, () => service.start({ workflow: ASKED, detached: true }, ctx))
+    await Promise.all(starts)
+    const { job } = await service.bulk({ action: 'cancel', filter: { workflow: 'asked' } }, ctx)
+    say({ job })
+    killing.after(Number(dead))
+    await new Promise(() => {})
+  },
   /** Begins a run whose second node ends only when a line comes in, tells when it has begun, and how it fared. */
   async hold() {
     const nodes = { hold: holding() }
@@ -106,17 +160,60 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   },
   async go() {
     const nodes = { hold: quick }
-    const host = await openWorkflowHost({ db, effects, serverId: 'next', ...(dead ? { dead } : {}), definitions, nodes })
+    const host = await openWorkflowHost({
+      db,
+      effects,
+      serverId: 'next',
+      ...(dead ? { dead: 'killed' } : {}),
+      definitions,
+      nodes,
+    })
     const service = host.service(Workflows)
     const all = await runs(service)
     const reported = await Promise.all(all.map(({ id }) => settled(service, id)))
+    const links = all.map(({ id, replayOf, continuedBy }) => ({ id, replayOf, continuedBy }))
     await host.close()
-    say(reported)
+    say(dead === 'linked' ? { reported, links } : reported)
   },
 }
 
 /** The same store, read by one who takes no part in the run that it has lost. */
 const openAgain = async () => (await openWorkflowHost({ db, effects, serverId: 'reader', definitions })).service(Workflows)
+
+const ASKED: WorkflowDefinition = {
+  name: 'asked',
+  nodes: { one: { type: 'effect', next: 'q' }, q: { type: 'human', message: '?', next: 'two' }, two: { type: 'effect' } },
+}
+
+/** Kills this process before one of its writes. */
+class Killing {
+  #left = Number.POSITIVE_INFINITY
+
+  after(count: number): void {
+    this.#left = count
+  }
+
+  wrap(store: Store): Store {
+    return {
+      ...store,
+      batch: (ops, options, item) => {
+        if (this.#left-- <= 0) process.kill(process.pid, 'SIGKILL')
+        return store.batch(ops, options, item)
+      },
+    }
+  }
+}
+
+const REPLAYED: WorkflowDefinition = {
+  name: 'replayed',
+  inputs: { type: 'object', properties: { fails: { type: 'boolean' } } },
+  nodes: {
+    one: { type: 'effect', next: 'two' },
+    two: { type: 'effect', next: 'three' },
+    three: { type: 'effect', fails: '${{ input.fails }}', next: 'four' },
+    four: { type: 'effect', value: 'done' },
+  },
+}
 
 const holds = (repeatable: boolean): WorkflowDefinition => ({
   name: 'holds',

@@ -31,11 +31,23 @@ export interface WorkflowHostOptions {
   /** What comes between the plugins and the store. */
   readonly wrap?: (store: Store) => Store
   readonly config?: Readonly<Record<string, unknown>>
+  /** Further plugins, such as jobs. */
+  readonly more?: readonly string[]
 }
 
 /** A host with the engine, on a store in a file: what `svc serve` has of it, without a server. */
 export async function openWorkflowHost(options: WorkflowHostOptions): Promise<RunningHost> {
-  const { db, effects, serverId = 'server', dead, definitions = [], nodes = {}, wrap = store => store, config = {} } = options
+  const {
+    db,
+    effects,
+    serverId = 'server',
+    dead,
+    definitions = [],
+    nodes = {},
+    wrap = store => store,
+    config = {},
+    more = [],
+  } = options
   const store = definePlugin({
     provides: Store,
     async setup(scope) {
@@ -59,6 +71,7 @@ export async function openWorkflowHost(options: WorkflowHostOptions): Promise<Ru
     plugins: [
       { name: 'test:store', use: store },
       { name: 'test:peers', use: peers },
+      ...more.map(plugin),
       ...PLUGINS,
       { name: 'test:parts', use: parts },
     ],

@@ -28,6 +28,8 @@ export interface WorkflowInfo {
   readonly nodes: number
   /** Why it cannot run. Absent when it can. */
   readonly problems?: readonly WorkflowProblem[]
+  /** Since when it is paused (Unix milliseconds). */
+  readonly pausedAt?: number
 }
 
 export type RunStatus = 'running' | 'completed' | 'failed'
@@ -68,6 +70,13 @@ export interface Run {
   readonly spent: { readonly toolCalls: number; readonly tokens: number }
   /** The run that this one continues. */
   readonly retryOf?: string
+  /** The run that this one replays, and the step of it from which nodes run again. */
+  readonly replayOf?: string
+  readonly replayFrom?: string
+  /** Since when this running run is paused. */
+  readonly pausedAt?: number
+  /** The latest retry or replay of this failed run. */
+  readonly continuedBy?: string
 }
 
 /** One step of a run: a node at one visit, in its graph. */
@@ -105,6 +114,7 @@ export interface RunEvent {
     | 'node_completed'
     | 'node_failed'
     | 'node_cancelled'
+    | 'run_paused'
     | 'run_resumed'
     | 'run_compensating'
     | 'run_completed'
@@ -126,14 +136,74 @@ export interface RunRequest {
 }
 
 /** How a run continues another; otherwise as for a new run. */
-export type RetryRequest = Pick<RunRequest, 'idempotencyKey' | 'detached'>
+export interface RetryRequest extends Pick<RunRequest, 'idempotencyKey' | 'detached'> {
+  /** Refused if another run already continues this one. */
+  readonly once?: true
+}
 
-export interface RunQuery {
+/** How an ended run is repeated; otherwise as for a new run. */
+export interface ReplayRequest extends Pick<RunRequest, 'idempotencyKey' | 'detached'> {
+  /**
+   * The node of the outermost graph from which nodes run again: `fetch`, `fetch#2` for its second visit. The recorded results of the
+   * nodes before it are reused. Default: the first node.
+   */
+  readonly from?: string
+  /** Other input or parameters. Default: those of the run. Nodes before `from` do not see them. */
+  readonly input?: Json
+  readonly parameters?: Json
+  /** The definition that the run has used, or the current one. Default: `same`. */
+  readonly definition?: 'same' | 'current'
+}
+
+/** Conditions that runs meet all. Times are Unix milliseconds. */
+export interface RunFilter {
   readonly workflow?: string
   readonly status?: RunStatus
+  /** The code of the error of a failed run. */
+  readonly errorCode?: string
+  readonly owner?: string
+  /** Created at this time or later, and before that. Of dead letters: failed. */
+  readonly since?: number
+  readonly until?: number
+  /** Only dead letters: runs that failed, were not cancelled, and are not continued by a retry or replay. */
+  readonly dead?: boolean
+  /** Only paused runs, or only others. */
+  readonly paused?: boolean
+}
+
+export interface RunQuery extends RunFilter {
   /** 1 to 200. */
   readonly limit: number
   readonly cursor?: string
+}
+
+export type BulkAction = 'cancel' | 'retry' | 'drop'
+
+/** A change of many runs. */
+export interface BulkRequest {
+  /**
+   * `cancel`: running runs. `retry`: dead letters, and cancelled runs if `errorCode` is CANCELLED. `drop`: dead letters, which are
+   * deleted.
+   */
+  readonly action: BulkAction
+  /** At least one condition, but not `dead` or `paused`. */
+  readonly filter: RunFilter
+  /** Only counts the runs. */
+  readonly dryRun?: boolean
+}
+
+/** What a bulk change did. */
+export interface BulkOutcome {
+  /** Number of selected runs. */
+  readonly count: number
+  /** The job that changes them, for more than 200. Its progress and result count them. */
+  readonly job?: string
+  /** Number of changed runs. */
+  readonly changed?: number
+  /** Runs whose cancellation takes longer. */
+  readonly pending?: number
+  /** The runs that could not be changed, at most 20. */
+  readonly failed?: readonly { readonly run: string; readonly code: string; readonly message: string }[]
 }
 
 /** The text of a workflow. */
@@ -206,6 +276,7 @@ export interface Workflows {
    */
   settled(id: string, waitMs: number | undefined, ctx: CallContext): Promise<Run>
   get(id: string, ctx: CallContext): Promise<Run>
+  /** Newest first. A page can have fewer runs than `limit`, or none; only an absent `next` marks the end. */
   runs(query: RunQuery, ctx: CallContext): Promise<{ readonly runs: readonly Run[]; readonly next?: string }>
   steps(id: string, ctx: CallContext): Promise<readonly RunStep[]>
   /** Streams the events after the event `after` (0: from the beginning), up to the end of the run. */
@@ -218,6 +289,28 @@ export interface Workflows {
   cancel(id: string, ctx: CallContext): Promise<Run>
   /** Starts a run that takes over the completed work of a failed or cancelled run and continues with the rest. */
   retry(id: string, how: RetryRequest, ctx: CallContext): Promise<Run>
+  /**
+   * Starts a run that repeats an ended run from a node. If it fails, it compensates only nodes that it ran itself. Throws
+   * INVALID_VALUE for a run that has not ended, for a node that the definition does not have or the run did not reach, if the work
+   * of a node before it was undone, and if the definition does not lead over the recorded results to the node.
+   */
+  replay(id: string, request: ReplayRequest, ctx: CallContext): Promise<Run>
+  /**
+   * Pauses a run: running nodes end, and no further node starts. Waits, questions and events are kept. It takes no slot of the
+   * workflow, and survives restarts. Resolves when it is paused or has ended, or after 10 s: then a node still runs. A paused run
+   * can be cancelled, and ends after `workflows.max_age`.
+   */
+  pause(id: string, ctx: CallContext): Promise<Run>
+  /** Lets a paused run go on. Throws INVALID_VALUE if it is not paused, or waits because its workflow is paused. */
+  resume(id: string, ctx: CallContext): Promise<Run>
+  /** New runs of the workflow are stored, and wait until it is resumed. Running ones go on. Throws FORBIDDEN without the scope `admin`. */
+  pauseWorkflow(workflow: string, ctx: CallContext): Promise<void>
+  /** Lets new runs start again, and those that wait. Returns the number of runs that waited. */
+  resumeWorkflow(workflow: string, ctx: CallContext): Promise<number>
+  /** Deletes a dead letter: its record, log and steps. Throws INVALID_VALUE for other runs. */
+  drop(id: string, ctx: CallContext): Promise<void>
+  /** Changes the runs that meet a filter: the caller's own, with the scope `admin` all. Throws UNAVAILABLE without the service `jobs`. */
+  bulk(request: BulkRequest, ctx: CallContext): Promise<BulkOutcome>
   /**
    * Works on a run in this process while no other process does, until it has ended or the signal aborts. For processes that
    * take no other runs from the queue.
@@ -244,6 +337,13 @@ export const Workflows = defineService<Workflows>('workflows', {
     answer: 'call',
     cancel: 'call',
     retry: 'call',
+    replay: 'call',
+    pause: 'call',
+    resume: 'call',
+    pauseWorkflow: 'call',
+    resumeWorkflow: 'call',
+    drop: 'call',
+    bulk: 'call',
     work: 'call',
   },
 })

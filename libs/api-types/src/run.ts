@@ -42,10 +42,13 @@ export function runReply(run: Run) {
   const same = { success: status !== 'failed', workflow_id: id, status }
   if (status === 'completed') return { ...same, result: resultObject(result), execution_time_ms: Math.round(executionMs) }
   if (status === 'failed') return { ...same, ...failure(error), execution_time_ms: Math.round(executionMs) }
-  const message = run.waiting.some(item => item.ask)
-    ? 'The workflow waits for an answer.'
-    : 'The workflow continues in the background.'
+  const message = messageFor(run)
   return { ...same, message, status_url: statusUrl(id), ...waitingFor(run) }
+}
+
+function messageFor({ pausedAt, waiting }: Run): string {
+  if (pausedAt !== undefined) return 'The workflow is paused.'
+  return waiting.some(item => item.ask) ? 'The workflow waits for an answer.' : 'The workflow continues in the background.'
 }
 
 const failure = (error: PublicError | undefined) => ({
@@ -64,6 +67,10 @@ export const runRecord = (run: Run) => ({
   finished_at: isoOrNull(run.finishedAt),
   execution_time_ms: Math.round(run.executionMs),
   retry_of: run.retryOf ?? null,
+  replay_of: run.replayOf ?? null,
+  replay_from: run.replayFrom ?? null,
+  continued_by: run.continuedBy ?? null,
+  paused_at: isoOrNull(run.pausedAt),
   ...waitingFor(run),
 })
 
@@ -127,11 +134,12 @@ export const problemRecord = ({ message, path, line, hint }: WorkflowProblem) =>
 })
 
 /** A workflow in a list. */
-export const infoRecord = ({ name, description, version, source, nodes, problems = [] }: WorkflowInfo) => ({
+export const infoRecord = ({ name, description, version, source, nodes, pausedAt, problems = [] }: WorkflowInfo) => ({
   name,
   description: description ?? null,
   version: version ?? null,
   source,
   nodes,
+  paused_at: isoOrNull(pausedAt),
   problems: problems.map(problemRecord),
 })

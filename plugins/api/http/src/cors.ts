@@ -9,6 +9,7 @@ const EXPOSED = [
   'ETag',
   'Location',
   'Content-Disposition',
+  'Content-Range',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',

@@ -1,6 +1,7 @@
-import { type ChatEvent, endEvent, errorEvent, eventOf, eventRecord, toPublicError } from '@svc/api-types'
+import { type ChatEvent, endEvent, errorEvent, eventOf, toPublicError } from '@svc/api-types'
 import { type CallContext, codeOf } from '@svc/core'
 import type { Http, PublicError, RunEvent, TurnEvent, Workflows } from '@svc/core/contracts'
+import { eventBody } from './run-files.ts'
 import { eventFrame, HEARTBEAT, plainFrame, retryField } from '@svc/provider-http/sse'
 
 type Start = Extract<TurnEvent, { type: 'start' }>
@@ -97,6 +98,6 @@ export function createRunStreams(workflows: Workflows): RunStreams {
 
 /** Events that are not stored have no id, so that a reconnecting client names the last stored event. */
 function frameOf(id: string, event: RunEvent): string {
-  const data = JSON.stringify(eventRecord(id, event))
+  const data = JSON.stringify(eventBody(id, event))
   return event.id === undefined ? plainFrame(event.type, data) : eventFrame(event.id, event.type, data)
 }

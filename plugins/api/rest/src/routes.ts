@@ -10,6 +10,7 @@ import { createDiscoveryRoutes } from './routes/discovery.ts'
 import { createHealthRoutes } from './routes/health.ts'
 import { createRecommendRoutes } from './routes/recommend.ts'
 import { createRunRoutes } from './routes/runs.ts'
+import { createRunWorkRoutes } from './routes/run-work.ts'
 import { createStatusRoutes } from './routes/status.ts'
 import { createWorkflowRoutes } from './routes/workflows.ts'
 import { createRunStreams } from './frames.ts'
@@ -51,6 +52,7 @@ export function createRoutes(parts: RouteOptions): { readonly routes: Record<str
     ...(recommend ? createRecommendRoutes(recommend) : {}),
     ...(workflows ? createWorkflowRoutes(workflows) : {}),
     ...(workflows && streams ? createRunRoutes({ workflows, streams }) : {}),
+    ...(workflows ? createRunWorkRoutes({ workflows, http: parts.http }) : {}),
   }
   return { routes: closed(routes), leave: () => streams?.leave() }
 }

@@ -1,5 +1,6 @@
-import type { JsonSchema } from '@svc/core'
-import type { RunEvent } from '@svc/core/contracts'
+import { type CallContext, type JsonSchema, svcError } from '@svc/core'
+import type { Run, RunEvent, Workflows } from '@svc/core/contracts'
+import { NULLABLE_FILE } from './run-files.ts'
 import { headerInvalid } from './errors.ts'
 import { INTEGER, list, nullable, NUMBER, OBJECT, object, STRING, TIME, words } from '@svc/api-types'
 
@@ -33,11 +34,14 @@ const nullableError: JsonSchema = { oneOf: [error, { type: 'null' }] }
 
 const result = { ...(OBJECT as object), description: 'The result of the workflow. A result that is not an object is in `value`.' }
 
+const nullableResult = { ...result, type: ['object', 'null'] }
+
 const replyFields = {
   success: { type: 'boolean' },
   workflow_id: STRING,
   status: STATUS,
   result,
+  result_file: NULLABLE_FILE,
   execution_time_ms: INTEGER,
   message: STRING,
   status_url: STRING,
@@ -60,8 +64,12 @@ const summaryFields = {
   created_at: TIME,
   updated_at: TIME,
   finished_at: nullableTime,
+  paused_at: { ...(nullableTime as object), description: 'Since when a running run is paused.' },
   execution_time_ms: INTEGER,
   retry_of: nullable('string'),
+  replay_of: { ...(nullable('string') as object), description: 'The run that this one repeats.' },
+  replay_from: { ...(nullable('string') as object), description: 'The step of that run from which nodes ran again.' },
+  continued_by: { ...(nullable('string') as object), description: 'The latest retry or replay of a failed run.' },
   waiting_for: list(waiting),
 }
 const without = (optional: string, fields: object) => Object.keys(fields).filter(name => name !== optional)
@@ -75,6 +83,7 @@ const statusFields = {
   current_node: { ...(STRING as object), description: 'Empty if no node is running.' },
   completed_nodes: list(STRING),
   result: nullableObject,
+  result_file: NULLABLE_FILE,
   input: ANY,
   parameters: ANY,
   tool_calls: INTEGER,
@@ -95,6 +104,7 @@ export const RUN_STEP = object({
   attempts: INTEGER,
   input: ANY,
   output: ANY,
+  output_file: NULLABLE_FILE,
   branch: nullable('string'),
   error: nullableError,
   started_at: TIME,
@@ -113,6 +123,7 @@ export const WORKFLOW_INFO: JsonSchema = {
     version: nullable('string'),
     source: STRING,
     nodes: INTEGER,
+    paused_at: { ...(nullableTime as object), description: 'Since when new runs wait.' },
     problems: list(problem),
   }) as object),
   title: 'Workflow',
@@ -123,9 +134,10 @@ type Fields = Parameters<typeof object>[0]
 /** The additional fields of each event. All are optional. */
 const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
   run_started: {},
+  run_paused: {},
   run_resumed: {},
   run_compensating: { error },
-  run_completed: { result },
+  run_completed: { result: nullableResult, result_file: NULLABLE_FILE },
   run_failed: { error },
   node_started: { node_type: STRING, attempt: INTEGER, input: ANY },
   node_progress: { message: STRING, fraction: NUMBER },
@@ -133,7 +145,12 @@ const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
   node_woken: { by: words('time', 'event', 'answer') },
   node_forked: { children: list(STRING) },
   node_retrying: { error, due: TIME },
-  node_completed: { output: ANY, branch: STRING, spent: object({ tool_calls: INTEGER, tokens: INTEGER }) },
+  node_completed: {
+    output: ANY,
+    output_file: NULLABLE_FILE,
+    branch: STRING,
+    spent: object({ tool_calls: INTEGER, tokens: INTEGER }),
+  },
   node_failed: { error },
   node_cancelled: {},
 }
@@ -152,6 +169,23 @@ export const RUN_EVENT: JsonSchema = {
   oneOf: (Object.keys(FIELDS) as RunEvent['type'][]).map(eventSchema),
 }
 
+/** A time in a request. */
+export const TIME_GIVEN: JsonSchema = {
+  type: 'string',
+  format: 'date-time',
+  pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$',
+  patternHint: 'must be a time such as 2026-01-31T12:00:00Z',
+}
+
+/** The milliseconds of a time in a request. Throws INVALID_VALUE for a day that does not exist. */
+export function timeOf(field: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined
+  const time = Date.parse(value)
+  if (!Number.isNaN(time)) return time
+  const reason = 'must be a time such as 2026-01-31T12:00:00Z'
+  throw svcError('INVALID_VALUE', `${field} ${reason}`, { details: { field, reason } })
+}
+
 type Headers = Readonly<Record<string, string>>
 
 const SECOND = 1_000
@@ -162,11 +196,15 @@ const MOST_WAIT_MS = 60_000
  * Returns the milliseconds that a request waits for a run: N seconds for `Prefer: wait=N` (RFC 7240), 0 for `respond-async`, otherwise undefined.
  * Unknown preferences are ignored.
  */
-export function waitOf({ prefer = '' }: Headers): number | undefined {
+function waitOf({ prefer = '' }: Headers): number | undefined {
   const [, seconds] = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i.exec(prefer) ?? []
   if (seconds !== undefined) return Math.min(Number(seconds) * SECOND, MOST_WAIT_MS)
   return /(?:^|,)\s*respond-async\s*(?:$|[,;])/i.test(prefer) ? 0 : undefined
 }
+
+/** The state of a new run at its end, or after the time that the client waits. A paused one does not end by itself. */
+export const settledRun = ({ settled }: Pick<Workflows, 'settled'>, { id, pausedAt }: Run, headers: Headers, ctx: CallContext) =>
+  settled(id, pausedAt === undefined ? waitOf(headers) : 0, ctx)
 
 /** Returns the idempotency key of a request. Throws INVALID_VALUE. */
 export function keyOf({ 'idempotency-key': key }: Headers): string | undefined {

@@ -1,11 +1,13 @@
 import {
   WorkflowsAnswer,
   WorkflowsCancel,
+  WorkflowsReplay,
   WorkflowsRetry,
   WorkflowsRun,
   WorkflowsRuns,
   WorkflowsStatus,
 } from './commands/runs.ts'
+import { WorkflowsBulk, WorkflowsDeadLetters, WorkflowsDrop, WorkflowsPause, WorkflowsResume } from './commands/run-work.ts'
 import { WorkflowsGraph, WorkflowsList, WorkflowsShow, WorkflowsValidate } from './commands/definitions.ts'
 
 export const COMMANDS = {
@@ -19,4 +21,10 @@ export const COMMANDS = {
   'workflows:cancel': WorkflowsCancel,
   'workflows:answer': WorkflowsAnswer,
   'workflows:retry': WorkflowsRetry,
+  'workflows:replay': WorkflowsReplay,
+  'workflows:dead-letters': WorkflowsDeadLetters,
+  'workflows:drop': WorkflowsDrop,
+  'workflows:bulk': WorkflowsBulk,
+  'workflows:pause': WorkflowsPause,
+  'workflows:resume': WorkflowsResume,
 }

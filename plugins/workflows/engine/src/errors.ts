@@ -72,6 +72,12 @@ export const notAllowed = (
     ...(allowed.length > 0 ? { hint: `Use one of: ${allowed.slice(0, 30).join(', ')}` } : {}),
   })
 
+export const pauseForbidden = () =>
+  svcError('FORBIDDEN', 'pausing a workflow needs the scope admin', { hint: 'Use a credential with the scope admin' })
+
+export const jobsUnavailable = () =>
+  svcError('UNAVAILABLE', 'background jobs are off', { hint: 'Load the plugin jobs, or select fewer runs' })
+
 export const asksNothing = (id: string, status: RunStatus) => {
   const reason = status === 'running' ? 'has no open question: it is running' : `has no open question: its status is ${status}`
   return svcError('INVALID_VALUE', `the run ${reason}`, {

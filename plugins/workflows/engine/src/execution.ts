@@ -28,6 +28,8 @@ interface ExecutionOptions {
   readonly redaction: Redaction
   /** Whether the definition has compensations. */
   readonly hasUndo: boolean
+  /** Number of entries that a replay took over. Their steps are not compensated. */
+  readonly reused: number
   /** A subworkflow as it was when the run started. */
   readonly within: (workflow: string, input: Json, parameters: Json | undefined) => Promise<Inner>
   /** Walks a graph to its end. Passed in, because the walker itself depends on the execution. */
@@ -167,13 +169,14 @@ export class Execution {
     if (this.#steps > this.limits.maxSteps) throw this.failed(tooManySteps(this.limits.maxSteps))
   }
 
-  /** Remembers the compensation of a completed step and returns its result. */
+  /** Remembers the compensation of a completed step of this run and returns its result. */
   kept(
     frame: Frame,
     node: CompiledNode,
     { s, out, branch }: EntryOf<'done'>
   ): { readonly output: Json; readonly branch?: string } {
-    if (node.compensate) this.undoable.push({ step: s, graph: node.compensate, frame, output: out })
+    const isOwn = (this.history.steps.get(s)?.order ?? 0) > this.#parts.reused
+    if (node.compensate && isOwn) this.undoable.push({ step: s, graph: node.compensate, frame, output: out })
     return { output: out, ...(branch === undefined ? {} : { branch }) }
   }
   /** Completed steps with a compensation, and the frames they ran in. */

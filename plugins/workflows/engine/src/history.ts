@@ -29,6 +29,7 @@ export interface Fork {
 export type Entry =
   | { readonly t: 'started'; readonly at: number }
   | { readonly t: 'resumed'; readonly at: number }
+  | { readonly t: 'paused'; readonly at: number }
   | {
       readonly t: 'begun'
       readonly s: string

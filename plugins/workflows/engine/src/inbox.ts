@@ -18,12 +18,15 @@ export interface InboxOptions {
   readonly letters: () => Promise<readonly Letter[]>
   /** Fails the run. */
   readonly fail: (error: Error) => void
+  /** Pauses the run at the end of its running steps. */
+  readonly pause: () => void
   readonly ctx: CallContext
 }
 
 /** Inbox key of the answer to a step. A step has only one key, so the first answer wins. */
 export const answerKey = (run: string, step: string) => `${run}/a/${step}`
 export const cancelKey = (run: string) => `${run}/c`
+export const pauseKey = (run: string) => `${run}/p`
 
 const AGAIN_MS = 1_000
 
@@ -38,7 +41,10 @@ export class Inbox {
   }
 
   take(letters: readonly Letter[]): void {
+    const isCancelled = letters.some(({ news }) => news.kind === 'cancel')
     for (const { key, news } of letters) {
+      // a cancelled run is not paused: it runs its compensations
+      if (news.kind === 'pause' && isCancelled) continue
       const id = `${key}@${news.at}`
       if (!this.#taken.has(id)) this.#one(key, news)
       this.#taken.add(id)
@@ -47,10 +53,11 @@ export class Inbox {
     void this.#parts.execution.journal.stored().catch(() => {})
   }
 
-  /** A cancel notice stays until the run has ended, so that a worker that takes over sees it. */
+  /** A cancel notice stays until the run has ended, and a pause notice until it is paused, so that a worker that takes over sees it. */
   #one(key: string, news: ChangeNotice): void {
-    const { execution, fail } = this.#parts
+    const { execution, fail, pause } = this.#parts
     if (news.kind === 'cancel') return fail(cancelled())
+    if (news.kind === 'pause') return pause()
     execution.journal.with({ op: 'delete', collection: INBOX, key })
     if (news.kind === 'event') this.#event(key, news)
     else this.#answer(news.step, news.kind === 'answer' ? { by: 'answer', data: news.value } : { by: 'time' })

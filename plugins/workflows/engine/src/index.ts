@@ -3,6 +3,8 @@ import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import {
   Checks,
   Http,
+  JobKinds,
+  Jobs,
   MetricSources,
   PeerAnswers,
   Peers,
@@ -12,6 +14,8 @@ import {
   Store,
   Workflows,
 } from '@svc/core/contracts'
+import { type Publish, publishChange } from '@svc/plugin-kit'
+import { BULK_KIND } from './bulk.ts'
 import { createNameLookup, profilesOf, SLOTS } from './checker.ts'
 import { openRoots, protectedPathsOf } from './workflow-files.ts'
 import { createValidateAnswer, VALIDATE } from './validate-here.ts'
@@ -25,7 +29,7 @@ export default definePlugin({
   section: 'workflows',
   config: WORKFLOWS_CONFIG,
   requires: { host: Host, store: Store, queue: RunQueue, events: Events, ...SLOTS },
-  optional: { peers: Peers, http: Http, selection: Selection },
+  optional: { peers: Peers, http: Http, selection: Selection, jobs: Jobs },
   provides: Workflows,
   async setup(scope, { host, tools, modes, teams, http, selection, ...given }) {
     const lasting = systemContext(scope.signal, 'workflows')
@@ -34,11 +38,13 @@ export default definePlugin({
     const folders = [...scope.config.roots, home]
     const roots = openRoots(folders, scope.config.code)
     const { worker } = await host.report(lasting)
-    const about = { worker, config: scope.config, roots, home, log: scope.log, span: scope.span, lasting }
+    const publish: Publish = (change, ctx) => publishChange(given.events, scope.log, change, ctx)
+    const about = { publish, worker, config: scope.config, roots, home, log: scope.log, span: scope.span, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)
     scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(scope.config, folders, roots))
+    if (given.jobs) scope.add(JobKinds, BULK_KIND, service.bulkKind)
     scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)

@@ -2,12 +2,13 @@ import type { Log, CallContext } from '@svc/core'
 import type { RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import { keepLease } from '@svc/storage-kit'
 import { TOUCH_MS } from './definitions.ts'
-import { DEFINITIONS, INBOX, KEYS, LOG, RUNS, type RunRecord } from './space.ts'
-import { groupOf } from './run-starter.ts'
+import { DEFINITIONS, groupOf, INBOX, KEYS, removalOf, RUNS, type RunRecord } from './space.ts'
+import type { WorkflowPauses } from './pauses.ts'
 
 export interface RunMaintenanceOptions {
   readonly store: Store
   readonly queue: RunQueue
+  readonly pauses: WorkflowPauses
   /** The name of this worker. */
   readonly worker: string
   readonly retentionMs: number
@@ -57,10 +58,10 @@ export class RunMaintenance {
 
   /** Runs the maintenance once. */
   async run(ctx: CallContext = this.#parts.lasting): Promise<void> {
-    const { retentionMs, maxAgeMs } = this.#parts
+    const { store, pauses, retentionMs, maxAgeMs } = this.#parts
     const over = Date.now() - retentionMs
     for (const status of ['completed', 'failed'])
-      await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => this.#opsOfRun(id), ctx)
+      await this.#delete(RUNS, { index: 'by_status', equals: [status], to: over }, id => removalOf(store, id, ctx), ctx)
     await this.#delete(
       KEYS,
       { index: 'by_time', to: Date.now() - KEY_MS },
@@ -76,6 +77,7 @@ export class RunMaintenance {
       ctx
     )
     await this.deliver(ctx)
+    await pauses.release(ctx)
     await this.#requeue(ctx)
   }
 
@@ -94,13 +96,6 @@ export class RunMaintenance {
       done += records.length
       if (next === undefined) return
     }
-  }
-
-  /** Operations that delete a run, its log and its late notices. */
-  async #opsOfRun(id: string): Promise<StoreOp[]> {
-    const { records } = await this.#parts.store.range(INBOX, { from: `${id}/`, to: `${id}0`, limit: PAGE }, this.#parts.lasting)
-    const letters = records.map(({ key }) => ({ op: 'delete' as const, collection: INBOX, key }))
-    return [...letters, { op: 'drop', log: LOG, id }, { op: 'delete', collection: RUNS, key: id }]
   }
 
   /** Wakes runs with notices, because the sender can have crashed before it woke the run. */
@@ -124,7 +119,8 @@ export class RunMaintenance {
       const { records, next } = await store.range(RUNS, { ...quiet, ...(cursor === undefined ? {} : { cursor }) }, ctx)
       for (const { key, value } of records) {
         const record = value as unknown as RunRecord
-        if (record.waiting.length === 0) await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, ctx)
+        if (record.waiting.length === 0 && record.pausedAt === undefined)
+          await queue.put({ id: key, due: Date.now(), ...groupOf(record) }, { claim: false }, ctx)
       }
       if (next === undefined) return
       cursor = next

@@ -1,14 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import { codeOf, type CallContext } from '@svc/core'
 import type { Json, Peers, Question, Run, RunQueue, Store, Waiting } from '@svc/core/contracts'
+import type { Publish } from '@svc/plugin-kit'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid, notAllowed } from './errors.ts'
 import { waitingIn } from './history.ts'
-import { answerKey, cancelKey } from './inbox.ts'
+import { answerKey, cancelKey, pauseKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
 import type { RunReader } from './run-reader.ts'
-import { INBOX, type ChangeNotice } from './space.ts'
+import { isDead } from './run-filter.ts'
+import { INBOX, removalOf, RUNS, type ChangeNotice } from './space.ts'
 import type { RunWorker } from './worker.ts'
 
 export interface RunActionsOptions {
@@ -18,6 +20,7 @@ export interface RunActionsOptions {
   readonly loader: Loader
   readonly reading: RunReader
   readonly worker: RunWorker
+  readonly publish: Publish
 }
 
 /** The topic of messages between workers: a run has a new notice. */
@@ -92,6 +95,42 @@ export class RunActions {
     // without its group, so that the cancellation does not wait for a free slot
     await this.#notify(id, ctx, () => this.#parts.queue.put({ id, due: Date.now() }, { claim: false }, ctx))
     return reading.settled(id, CANCEL_MS, ctx)
+  }
+
+  /** Requests the cancellation of runs. Those that have ended meanwhile stay as they are. */
+  async cancelAll(ids: readonly string[], ctx: CallContext): Promise<void> {
+    const { store, queue } = this.#parts
+    const news: ChangeNotice = { kind: 'cancel', at: Date.now(), by: ctx.principal.id }
+    const value = news as unknown as Json
+    await store.batch(
+      ids.map(id => ({ op: 'put', collection: INBOX, key: cancelKey(id), value })),
+      {},
+      ctx
+    )
+    await Promise.all(ids.map(id => this.#notify(id, ctx, () => queue.put({ id, due: Date.now() }, { claim: false }, ctx))))
+  }
+
+  /** Requests that a run pauses at the end of its running steps. */
+  async requestPause(id: string, ctx: CallContext): Promise<void> {
+    await this.#put(pauseKey(id), { kind: 'pause', at: Date.now(), by: ctx.principal.id }, ctx)
+    await this.#notify(id, ctx)
+  }
+
+  /** Deletes a dead letter. */
+  async drop(id: string, ctx: CallContext): Promise<void> {
+    const { store, reading } = this.#parts
+    const { record, version } = await reading.stored(id, ctx)
+    if (!isDead(record)) throw invalid('workflow_id', 'is not a dead letter', { value: id })
+    const ops = await removalOf(store, id, ctx)
+    const whole = ops.map(op => (op.op === 'delete' && op.collection === RUNS ? { ...op, ifVersion: version } : op))
+    try {
+      await store.batch(whole, {}, ctx)
+    } catch (error) {
+      // it is retried or dropped meanwhile
+      throw codeOf(error) === 'STORE_CONFLICT' ? invalid('workflow_id', 'is not a dead letter', { value: id }) : error
+    }
+    const before = { workflow: record.workflow, failure_code: record.error?.code }
+    this.#parts.publish({ type: 'workflow_run_dropped', subject: `workflows/runs/${id}`, before }, ctx)
   }
 
   /** Puts a notice into the inbox. Returns whether the key already exists. */

@@ -6,7 +6,7 @@ import { duesIn, type Entry, metricsOf, UNDO, waitingIn, workedMs } from './hist
 import { branchMissing, REFUSED, runLate, tooManyVisits, tooOld, toPublicError } from './errors.ts'
 import { Execution, type ExecutionLimits } from './execution.ts'
 import { errorOf, type Frame, Ledger, newFrame, Stopped } from './frame.ts'
-import { cancelKey, Inbox, type Letter } from './inbox.ts'
+import { cancelKey, Inbox, type Letter, pauseKey } from './inbox.ts'
 import type { InitialCommit } from './initial-commit.ts'
 import { RunJournal } from './journal.ts'
 import type { Loaded } from './loader.ts'
@@ -52,6 +52,7 @@ export class RunExecutor {
   readonly #leaving = new AbortController()
   #lost: unknown
   #asleep = false
+  #isPausing = false
   #timer: NodeJS.Timeout | undefined
   /** The span of the run, from its start or wake-up to its end or sleep. */
   readonly #span: OpenSpan
@@ -90,6 +91,7 @@ export class RunExecutor {
       limits,
       redaction,
       hasUndo,
+      reused: record.reused ?? 0,
       within: loaded.within,
       walkGraph: frame => walkGraph(this.#execution, frame),
       span: parts.span,
@@ -104,6 +106,7 @@ export class RunExecutor {
       execution: this.#execution,
       letters: parts.letters,
       fail: error => this.#fail(error),
+      pause: () => this.#pause(),
       ctx: parts.ctx,
     })
   }
@@ -224,6 +227,13 @@ export class RunExecutor {
     return { op: 'put', collection: RUNS, key: this.#execution.id, value: record as unknown as Json }
   }
 
+  /** Starts no further step. */
+  #pause(): void {
+    if (this.#ending.signal.aborted) return
+    this.#isPausing = true
+    this.#execution.stop()
+  }
+
   /** Puts the run to sleep when all its steps wait, unless the next wait is short. */
   #fallAsleep(): void {
     const next = this.#execution.waits.nextAt
@@ -243,6 +253,7 @@ export class RunExecutor {
   }
 
   async #left(): Promise<RunOutcome> {
+    if (this.#isPausing && !this.#ending.signal.aborted) return this.#paused()
     if (!this.#asleep) {
       await this.#journal.stored()
       return { how: 'stopped' }
@@ -252,6 +263,24 @@ export class RunExecutor {
     this.#journal.with(this.#put({ ...record, waiting: waitingIn(history), updatedAt: Date.now() }))
     await this.#journal.stored()
     return { how: 'asleep', due }
+  }
+
+  /** Stores the pause, unless it was taken back. */
+  async #paused(): Promise<RunOutcome> {
+    const { store, fence, ctx, loaded, limits } = this.#parts
+    const { record, history, id } = loaded
+    const at = Date.now()
+    this.#journal.add({ t: 'paused', at })
+    await this.#journal.stored()
+    const paused = { ...record, waiting: waitingIn(history), updatedAt: at, pausedAt: at }
+    const remove: StoreOp = { op: 'delete', collection: INBOX, key: pauseKey(id), ifVersion: 1 }
+    try {
+      await store.batch([this.#put(paused), remove], { fence: await fence() }, ctx)
+    } catch (error) {
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
+      return { how: 'stopped' }
+    }
+    return { how: 'asleep', due: record.createdAt + limits.maxAgeMs }
   }
 
   /** Fails a run whose data the store rejects permanently. */

@@ -2,6 +2,7 @@ import { type CallContext, codeOf } from '@svc/core'
 import type { Run, RunEvent, RunQuery, RunQuestion, RunStep, Store } from '@svc/core/contracts'
 import { invalid, runUnknown } from './errors.ts'
 import type { Loader } from './loader.ts'
+import { isSeen, meets, rangeOf } from './run-filter.ts'
 import { type RunRecord, RUNS } from './space.ts'
 import { eventOf, runOf, stepsOf } from './views.ts'
 
@@ -20,11 +21,15 @@ const MOST_EVENTS = 1_000
 /** Maximum number of pages that a filtered list reads. */
 const MOST_PAGES = 20
 
-const isSeen = ({ owner }: RunRecord, ctx: CallContext) => owner === ctx.principal.id || seesAll(ctx)
-const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') || principal.scopes.includes('admin')
-
 const questionsOf = (run: string, { workflow, owner }: RunRecord, waiting: Run['waiting']): RunQuestion[] =>
   waiting.flatMap(({ ask, ...rest }) => (ask === undefined ? [] : [{ run, workflow, owner, waiting: { ...rest, ask } }]))
+
+/** A run in the store. */
+export interface StoredRun {
+  readonly id: string
+  readonly record: RunRecord
+  readonly version: number
+}
 
 /** Reads runs for callers that can see them. */
 export class RunReader {
@@ -41,6 +46,14 @@ export class RunReader {
     return record
   }
 
+  /** The same with the version of the record in the store. */
+  async stored(id: string, ctx: CallContext): Promise<StoredRun> {
+    const found = isId(id) ? await this.#parts.store.get(RUNS, id, ctx) : undefined
+    const record = found?.value as unknown as RunRecord | undefined
+    if (!found || !record || !isSeen(record, ctx)) throw runUnknown(id)
+    return { id, record, version: found.version }
+  }
+
   async get(id: string, ctx: CallContext): Promise<Run> {
     return this.#whole(id, await this.record(id, ctx), ctx)
   }
@@ -55,20 +68,20 @@ export class RunReader {
   }
 
   async runs(
-    { workflow, status, limit, cursor }: RunQuery,
+    { limit, cursor, ...filter }: RunQuery,
     ctx: CallContext
   ): Promise<{ readonly runs: readonly Run[]; readonly next?: string }> {
-    const own = seesAll(ctx) ? { index: 'by_time' } : { index: 'by_owner', equals: [ctx.principal.id] }
+    const range = { ...rangeOf(filter, ctx), reverse: true }
     const runs: Run[] = []
     let next = cursor
     for (let pages = 0; pages < MOST_PAGES; pages++) {
       const page = await this.#page(
-        { ...own, reverse: true, limit: limit - runs.length, ...(next === undefined ? {} : { cursor: next }) },
+        { ...range, limit: limit - runs.length, ...(next === undefined ? {} : { cursor: next }) },
         ctx
       )
       for (const { key, value } of page.records) {
         const record = value as unknown as RunRecord
-        if ((workflow ?? record.workflow) !== record.workflow || (status ?? record.status) !== record.status) continue
+        if (!isSeen(record, ctx) || !meets(record, filter)) continue
         runs.push(runOf(key, record, record.ended ? undefined : await this.#parts.loader.history(key, ctx)))
       }
       next = page.next

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type CallContext, codeOf } from '@svc/core'
 import type {
   Json,
+  ReplayRequest,
   RetryRequest,
   Run,
   RunClaim,
@@ -14,12 +15,14 @@ import type {
 import { timelyId } from '@svc/storage-kit'
 import { type Definitions, TOUCH_MS } from './definitions.ts'
 import { invalid } from './errors.ts'
-import { type Entry, type EntryOf, framesOf, historyOf, isOver, UNDO } from './history.ts'
+import { type Entry, historyOf } from './history.ts'
 import { InitialCommit } from './initial-commit.ts'
 import { digestOf, type WorkflowLibrary } from './library.ts'
 import type { Loader } from './loader.ts'
-import type { RunReader } from './run-reader.ts'
-import { KEYS, LOG, type RunRecord, RUNS } from './space.ts'
+import type { WorkflowPauses } from './pauses.ts'
+import type { RunReader, StoredRun } from './run-reader.ts'
+import { groupOf, KEYS, LOG, type RunRecord, RUNS } from './space.ts'
+import { checkNode, checkPath, reusedBefore, takenOver } from './taken-over.ts'
 import { checkInput, withDefaults } from './values.ts'
 import { runOf } from './views.ts'
 import type { RunWorker } from './worker.ts'
@@ -34,6 +37,7 @@ export interface RunStarterOptions {
   readonly loader: Loader
   readonly reading: RunReader
   readonly worker: RunWorker
+  readonly pauses: WorkflowPauses
 }
 
 /** The store key of an idempotency key, the version of its record, and the digest of its request. */
@@ -50,10 +54,14 @@ interface Beginning {
   readonly entries: readonly Entry[]
   readonly key?: KeyPlace
   readonly isDetached: boolean
+  /** The ended run that it continues. A failed one is no dead letter from then on. */
+  readonly continues?: StoredRun
 }
 
 /** How long an idempotency key is valid. */
 const KEY_MS = TOUCH_MS
+/** How often a start is repeated while others change the record of the run that it continues. */
+const MOST_TRIES = 5
 
 /** Starts and retries runs. */
 export class RunStarter {
@@ -68,6 +76,9 @@ export class RunStarter {
     const key = await this.#asked(idempotencyKey, [workflow, input, parameters], ctx)
     if (key?.run !== undefined) return this.#parts.reading.get(key.run, ctx)
     const { definition } = typeof workflow === 'string' ? await library.ready(workflow) : await library.made(workflow)
+    const paused = this.#parts.pauses.get(definition.name, ctx)
+    // an invalid input is reported first
+    paused.catch(() => {})
     const given = structuredClone(input)
     await checkInput(definition, given)
     const values = await withDefaults(definition, structuredClone(parameters))
@@ -76,63 +87,113 @@ export class RunStarter {
     const record = newRecord(definition, definitions, given, values, ctx)
     return this.#begin(
       { record, definitions: definitions.values(), entries: [], ...(key ? { key } : {}), isDetached: detached === true },
-      ctx
+      ctx,
+      paused
     )
   }
 
   /** Starts a run that continues a failed or cancelled run. */
-  async retry(id: string, { idempotencyKey, detached }: RetryRequest, ctx: CallContext): Promise<Run> {
+  async retry(id: string, { idempotencyKey, detached, once }: RetryRequest, ctx: CallContext): Promise<Run> {
     const { reading, loader } = this.#parts
     const key = await this.#asked(idempotencyKey, ['retry', id], ctx)
     if (key?.run !== undefined) return reading.get(key.run, ctx)
-    const before = await reading.record(id, ctx)
-    if (before.status !== 'failed')
-      throw invalid('workflow_id', before.status === 'running' ? 'has not ended' : 'has completed', { value: id })
-    const entries = takenOver((await loader.entries(id, 1, ctx)).map(({ value }) => value))
-    const at = Date.now()
-    const { result: _r, error: _e, ended: _d, finishedAt: _f, ...same } = before
-    const record: RunRecord = {
-      ...same,
-      // the current scopes of its owner, which can be fewer than before
-      scopes: before.owner === ctx.principal.id ? ctx.principal.scopes : before.scopes,
-      status: 'running',
-      createdAt: at,
-      updatedAt: at,
-      waiting: [],
-      root: before.root ?? id,
-      retryOf: id,
-    }
-    const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, ctx)))
-    const begun = [{ t: 'started', at } as const, ...entries]
-    return this.#begin({ record, definitions, entries: begun, ...(key ? { key } : {}), isDetached: detached === true }, ctx)
+    return this.#continued(id, ctx, async before => {
+      const { record: ended } = before
+      if (ended.status !== 'failed')
+        throw invalid('workflow_id', ended.status === 'running' ? 'has not ended' : 'has completed', { value: id })
+      if (once === true && ended.continuedBy !== undefined)
+        throw invalid('workflow_id', `is continued by ${ended.continuedBy}`, { value: id })
+      const entries = takenOver((await loader.entries(id, 1, ctx)).map(({ value }) => value))
+      const record = retryRecord(id, ended, ctx)
+      const definitions = await Promise.all(Object.values(record.definitions).map(digest => loader.definition(digest, ctx)))
+      const begun = [{ t: 'started', at: record.createdAt } as const, ...entries]
+      const same = { definitions, entries: begun, ...(key ? { key } : {}), isDetached: detached === true }
+      return { ...same, record, continues: before }
+    })
   }
 
-  async #begin(beginning: Beginning, ctx: CallContext): Promise<Run> {
+  /** Starts a run that repeats an ended run from a node, with the recorded results of the nodes before it. */
+  async replay(id: string, request: ReplayRequest, ctx: CallContext): Promise<Run> {
+    const { idempotencyKey, detached, ...asked } = request
+    const key = await this.#asked(idempotencyKey, ['replay', id, asked], ctx)
+    if (key?.run !== undefined) return this.#parts.reading.get(key.run, ctx)
+    return this.#continued(id, ctx, async before => {
+      if (before.record.status === 'running') throw invalid('workflow_id', 'has not ended', { value: id })
+      const beginning = await this.#replayed(before, asked, ctx)
+      return { ...beginning, ...(key ? { key } : {}), isDetached: detached === true }
+    })
+  }
+
+  async #replayed(before: StoredRun, { from, input, parameters, definition = 'same' }: ReplayRequest, ctx: CallContext) {
+    const { loader } = this.#parts
+    const { id, record: ended } = before
+    const definitions = await this.#definitionsOf(ended, definition, ctx)
+    const outermost = definitions.get(ended.workflow)!
+    const { graph } = loader.know(digestOf(outermost), outermost)
+    const start = from ?? graph.start
+    checkNode(graph, start)
+    const log = start === graph.start ? [] : (await loader.entries(id, 1, ctx)).map(({ value }) => value)
+    const reused = start === graph.start ? [] : reusedBefore(log, start)
+    checkPath(graph, reused, start)
+    const given = structuredClone(input === undefined ? ended.input : input)
+    await checkInput(outermost, given)
+    const values = await withDefaults(outermost, structuredClone(parameters === undefined ? ended.parameters : parameters))
+    for (const item of definitions.values()) await loader.secretsOf(item)
+    const record: RunRecord = {
+      ...newRecord(outermost, definitions, given, values, ctx),
+      ...ownerOf(ended, ctx),
+      replayOf: id,
+      replayFrom: start,
+      reused: reused.length + 1,
+    }
+    const entries: Entry[] = [{ t: 'started', at: record.createdAt }, ...reused]
+    return { record, definitions: definitions.values(), entries, continues: before }
+  }
+
+  /** The definitions of a run, as they were or as they are. */
+  async #definitionsOf({ workflow, definitions }: RunRecord, which: 'same' | 'current', ctx: CallContext) {
+    if (which === 'current') {
+      const { definition } = await this.#parts.library.ready(workflow)
+      return this.#parts.definitions.within(definition)
+    }
+    const { loader } = this.#parts
+    const entries = Object.entries(definitions).map(
+      async ([name, digest]) => [name, await loader.definition(digest, ctx)] as const
+    )
+    return new Map(await Promise.all(entries))
+  }
+
+  /** Begins a run that continues an ended one. Repeats it if the record of the ended one changed meanwhile. */
+  async #continued(id: string, ctx: CallContext, make: (before: StoredRun) => Promise<Beginning>): Promise<Run> {
+    for (let left = MOST_TRIES; ; left -= 1) {
+      const before = await this.#parts.reading.stored(id, ctx)
+      try {
+        return await this.#begin(await make(before), ctx)
+      } catch (error) {
+        if (codeOf(error) !== 'STORE_CONFLICT' || left <= 1) throw error
+      }
+    }
+  }
+
+  async #begin(
+    beginning: Beginning,
+    ctx: CallContext,
+    paused: Promise<number | undefined> = this.#parts.pauses.get(beginning.record.workflow, ctx)
+  ): Promise<Run> {
     const { queue, worker, store, definitions } = this.#parts
-    const { record, entries, key, isDetached } = beginning
+    const isHeld = (await paused) !== undefined
+    const { record, entries, key, isDetached, continues } = isHeld ? heldBack(beginning) : beginning
     const id = timelyId()
-    const ops: StoreOp[] = [
-      ...definitions.ops(beginning.definitions),
-      { op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 },
-    ]
-    if (entries.length > 0) ops.push({ op: 'append', log: LOG, id, values: entries.map(json), ifLength: 0 })
-    if (key)
-      ops.push({
-        op: 'put',
-        collection: KEYS,
-        key: key.key,
-        value: { run: id, at: record.createdAt, asked: key.asked },
-        ifVersion: key.version,
-      })
+    const ops = [...definitions.ops(beginning.definitions), ...opsOf(id, { ...beginning, record, entries })]
     // a caller that aborts now leaves a run that is fully stored or not stored
     const lasting = { ...ctx, signal: new AbortController().signal }
-    const queued = { id, due: record.createdAt, ...groupOf(record) }
-    const claim = !isDetached && worker.hasRoom
+    const queued = { id, ...(isHeld ? {} : { due: record.createdAt }), ...groupOf(record) }
+    const claim = !isDetached && !isHeld && worker.hasRoom
     const initialCommit = new InitialCommit({ store, queue, ops, queued, claim, ctx: lasting })
     const history = historyOf(entries)
     const run = runOf(id, record, history)
-    // start early only if no idempotency key or concurrency limit can prevent the run
-    const isOurs = claim && !key && !queued.group
+    // start early only if no idempotency key, continued run or concurrency limit can prevent the run
+    const isOurs = claim && !key && !continues && !queued.group
     if (isOurs) worker.begin(initialCommit, { record, history })
     initialCommit.soon()
     const { kept, claimed } = await initialCommit.opened
@@ -142,7 +203,14 @@ export class RunStarter {
     if (claimed.status === 'rejected') throw claimed.reason
     if (claimed.value && !isOurs) worker.begin(claimed.value, { record, history })
     this.#parts.started(run, ctx)
+    if (isHeld) await this.#releaseLate(id, record, ctx)
     return run
+  }
+
+  /** Lets a run go whose workflow was resumed while it was stored. */
+  async #releaseLate(id: string, { workflow }: RunRecord, ctx: CallContext): Promise<void> {
+    const { pauses } = this.#parts
+    if ((await pauses.get(workflow, ctx)) === undefined) await pauses.go(id, ctx)
   }
 
   #asked(key: string | undefined, asked: readonly unknown[], ctx: CallContext) {
@@ -174,13 +242,50 @@ export class RunStarter {
   }
 }
 
-/** The queue group that limits concurrent runs of a workflow. */
-export const groupOf = ({ workflow, concurrency }: RunRecord) =>
-  concurrency === undefined ? {} : { group: { name: workflow, limit: concurrency } }
-
 const json = (value: object) => value as unknown as Json
 const digest = (of: readonly unknown[]) => createHash('sha256').update(JSON.stringify(of)).digest('base64url')
 const keyOf = ({ principal }: CallContext, key: string) => digest([principal.id, key])
+
+/** The operations that store a run, its idempotency key, and its link in the run that it continues. */
+function opsOf(id: string, { record, entries, key, continues }: Beginning): StoreOp[] {
+  const ops: StoreOp[] = [{ op: 'put', collection: RUNS, key: id, value: json(record), ifVersion: 0 }]
+  if (continues) ops.push(...continuedOps(continues, id))
+  if (entries.length > 0) ops.push({ op: 'append', log: LOG, id, values: entries.map(json), ifLength: 0 })
+  if (key) {
+    const value = { run: id, at: record.createdAt, asked: key.asked }
+    ops.push({ op: 'put', collection: KEYS, key: key.key, value, ifVersion: key.version })
+  }
+  return ops
+}
+
+/** A run of a paused workflow waits before its first step. */
+function heldBack(beginning: Beginning): Beginning {
+  const { record, entries } = beginning
+  const at = record.createdAt
+  const begun: readonly Entry[] = entries.length > 0 ? entries : [{ t: 'started', at }]
+  const paused: Entry = { t: 'paused', at }
+  return { ...beginning, record: { ...record, pausedAt: at, held: true }, entries: [...begun, paused] }
+}
+
+/** The write that names the run which continues a failed one. */
+const continuedOps = ({ id, record, version }: StoredRun, by: string): StoreOp[] =>
+  record.status === 'failed'
+    ? [{ op: 'put', collection: RUNS, key: id, value: json({ ...record, continuedBy: by }), ifVersion: version }]
+    : []
+
+/** A run that continues another belongs to the same owner, with its current scopes, which can be fewer than before. */
+const ownerOf = ({ owner, scopes }: RunRecord, { principal }: CallContext) => ({
+  owner,
+  scopes: owner === principal.id ? principal.scopes : scopes,
+})
+
+function retryRecord(id: string, before: RunRecord, ctx: CallContext): RunRecord {
+  const { result: _r, error: _e, ended: _d, finishedAt: _f, continuedBy: _c, replayOf: _o, replayFrom: _p, ...rest } = before
+  const { pausedAt: _a, held: _h, ...same } = rest
+  const at = Date.now()
+  const times = { createdAt: at, updatedAt: at, waiting: [] }
+  return { ...same, ...ownerOf(before, ctx), status: 'running', ...times, root: before.root ?? id, retryOf: id }
+}
 
 function newRecord(
   definition: WorkflowDefinition,
@@ -207,69 +312,3 @@ function newRecord(
     waiting: [],
   }
 }
-
-/** The first compensated step of a frame, and its position in the log. Steps from there on are run again. */
-interface Cut {
-  readonly step: string
-  readonly at: number
-}
-
-const frameOf = (step: string) => step.slice(0, step.lastIndexOf('/') + 1)
-
-/**
- * The entries that a retry takes over: completed steps and caught failures. Other steps run again, and so do compensated steps,
- * with all later steps of their graph and of the outer graphs.
- */
-function takenOver(entries: readonly Entry[]): Entry[] {
-  const { steps } = historyOf(entries)
-  const begun = new Map<string, number>()
-  for (const [at, entry] of entries.entries()) if (entry.t === 'begun' && !begun.has(entry.s)) begun.set(entry.s, at)
-  const cuts = cutsOf(undoneIn(entries, begun), begun)
-  const keeps = (step: string) => {
-    const past = steps.get(step)
-    return past !== undefined && isOver(past) && !step.startsWith(UNDO) && isBefore(step, cuts, begun)
-  }
-  const isKept = (entry: Entry) => ('s' in entry ? keeps(entry.s) : entry.t === 'ended' && isWhole(entry, cuts, begun))
-  return entries.filter(isKept)
-}
-
-/** The steps whose compensation started. */
-function undoneIn(entries: readonly Entry[], begun: ReadonlyMap<string, number>): string[] {
-  const undoing = entries.flatMap(entry => (entry.t === 'begun' && entry.s.startsWith(UNDO) ? [entry.s.slice(UNDO.length)] : []))
-  return [...begun.keys()].filter(step => undoing.some(item => item.startsWith(`${step}/`)))
-}
-
-function cutsOf(undone: readonly string[], begun: ReadonlyMap<string, number>): Map<string, Cut> {
-  const cuts = new Map<string, Cut>()
-  const cut = (step: string) => {
-    const at = begun.get(step) ?? 0
-    const there = cuts.get(frameOf(step))
-    if (!there || at < there.at) cuts.set(frameOf(step), { step, at })
-  }
-  for (const step of undone) {
-    cut(step)
-    for (const frame of framesOf(step)) cut(stepAbove(frame))
-  }
-  return cuts
-}
-
-/** The parent step of a frame: `each` for `each/3/`. */
-const stepAbove = (frame: string) => frame.split('/').slice(0, -2).join('/')
-
-/** Whether a step ran before all compensated steps of its graph, and is not inside a later step. */
-function isBefore(step: string, cuts: ReadonlyMap<string, Cut>, begun: ReadonlyMap<string, number>): boolean {
-  const isAfter = (text: string, orSame: boolean) => {
-    const cut = cuts.get(frameOf(text))
-    if (!cut || (!orSame && cut.step === text)) return false
-    return cut.step === text || (begun.get(text) ?? 0) > cut.at
-  }
-  return !isAfter(step, true) && ![...framesOf(step)].some(frame => isAfter(stepAbove(frame), false))
-}
-
-/** Whether no step of an ended graph was compensated. */
-function isWhole({ f }: EntryOf<'ended'>, cuts: ReadonlyMap<string, Cut>, begun: ReadonlyMap<string, number>): boolean {
-  return !f.startsWith(UNDO) && !cuts.has(f) && isBefore(`${f}${NONE}`, cuts, begun)
-}
-
-/** A name that no step has. */
-const NONE = '-'

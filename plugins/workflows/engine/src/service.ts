@@ -1,6 +1,8 @@
 import type { CallContext, Events, Log, SlotView, StartSpan } from '@svc/core'
 import {
   type Check,
+  type JobKind,
+  type Jobs,
   type MetricSource,
   type Peers,
   type Run,
@@ -10,17 +12,21 @@ import {
   RunStarted,
   type Store,
   type WorkflowDefinition,
+  type WorkflowInfo,
   type WorkflowNode,
   type Workflows,
 } from '@svc/core/contracts'
+import type { Publish } from '@svc/plugin-kit'
 import { openSpace } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
+import { BulkRuns } from './bulk.ts'
 import { type Checker, createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
 import { createRunMetrics } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
 import { infoOf, WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
+import { RunPauses, WorkflowPauses } from './pauses.ts'
 import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
 import type { WorkflowRoots } from './workflow-files.ts'
@@ -47,6 +53,8 @@ export interface ServiceDependencies {
   readonly config: WorkflowsConfig
   readonly roots: WorkflowRoots
   readonly events: Events
+  readonly jobs: Jobs | undefined
+  readonly publish: Publish
   readonly log: Log
   readonly span: StartSpan
   readonly lasting: CallContext
@@ -57,6 +65,8 @@ export interface WorkflowService {
   readonly workflows: Workflows
   readonly check: Check
   readonly metrics: MetricSource
+  /** The job kind of bulk changes. */
+  readonly bulkKind: JobKind
   /** Starts taking runs from the queue, and maintenance. */
   readonly begin: () => undefined
   /** Handles a message of another worker. */
@@ -67,7 +77,7 @@ export interface WorkflowService {
 const SECOND = 1_000
 
 export async function createWorkflows(parts: ServiceDependencies): Promise<WorkflowService> {
-  const { store, queue, peers, isServer, types, config, log, lasting } = parts
+  const { store, queue, peers, isServer, types, config, publish, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const report = createReporter(parts)
   const readers = new RunListeners()
@@ -78,13 +88,17 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: (id, record) => report.ended(id, record) })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
-  const runActions = new RunActions({ store, queue, peers, loader, reading, worker })
+  const pauses = new WorkflowPauses({ store, queue })
+  const runActions = new RunActions({ store, queue, peers, loader, reading, worker, publish })
   const definitions = new Definitions({ library, loader, types })
-  const starting = new RunStarter({ started: report.started, store, queue, library, definitions, loader, reading, worker })
+  const { started } = report
+  const starting = new RunStarter({ started, store, queue, library, definitions, loader, reading, worker, pauses })
+  const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
-  const maintenance = createMaintenance(parts)
+  const maintenance = createMaintenance(parts, pauses)
   return {
     check: createCheck(worker, store),
+    bulkKind: bulk.kind,
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
@@ -92,11 +106,14 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     workflows: contractOf({
       library,
       checker,
-      texts: new WorkflowTexts({ ...parts, library, checker }),
       starting,
       reading,
       runActions,
+      bulk,
+      pauses,
       worker,
+      texts: new WorkflowTexts({ ...parts, library, checker }),
+      runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
     begin() {
@@ -149,9 +166,10 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, end
   })
 }
 
-function createMaintenance({ store, queue, worker, config, log, lasting }: ServiceDependencies): RunMaintenance {
+function createMaintenance(parts: ServiceDependencies, pauses: WorkflowPauses): RunMaintenance {
+  const { store, queue, worker, config, log, lasting } = parts
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
-  return new RunMaintenance({ store, queue, worker, retentionMs, maxAgeMs, log, lasting })
+  return new RunMaintenance({ store, queue, pauses, worker, retentionMs, maxAgeMs, log, lasting })
 }
 
 interface Components {
@@ -161,16 +179,32 @@ interface Components {
   readonly starting: RunStarter
   readonly reading: RunReader
   readonly runActions: RunActions
+  readonly bulk: BulkRuns
+  readonly pauses: WorkflowPauses
+  readonly runPauses: RunPauses
   readonly worker: RunWorker
   readonly syncWaitMs: number
 }
 
 /** The public service: each method delegates to a component. */
-const contractOf = ({ library, checker, texts, starting, reading, runActions, worker, syncWaitMs }: Components): Workflows => ({
-  list: async () => (await library.all()).map(infoOf),
-  show: async workflow => {
+const contractOf = ({
+  library,
+  checker,
+  texts,
+  starting,
+  reading,
+  runActions,
+  bulk,
+  worker,
+  ...more
+}: Components): Workflows => ({
+  async list(ctx) {
+    const [all, paused] = await Promise.all([library.all(), more.pauses.all(ctx)])
+    return all.map(known => withPause(infoOf(known), paused.get(known.name)))
+  },
+  async show(workflow, ctx) {
     const known = await library.find(workflow)
-    return { info: infoOf(known), definition: known.definition }
+    return { info: withPause(infoOf(known), await more.pauses.get(known.name, ctx)), definition: known.definition }
   },
   async validate({ text, file }) {
     await library.look()
@@ -180,7 +214,7 @@ const contractOf = ({ library, checker, texts, starting, reading, runActions, wo
   save: change => texts.save(change),
   questions: (query, ctx) => reading.questions(query, ctx),
   start: (request, ctx) => starting.start(request, ctx),
-  settled: (id, waitMs = syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
+  settled: (id, waitMs = more.syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
   get: (id, ctx) => reading.get(id, ctx),
   runs: (query, ctx) => reading.runs(query, ctx),
   steps: (id, ctx) => reading.steps(id, ctx),
@@ -189,11 +223,21 @@ const contractOf = ({ library, checker, texts, starting, reading, runActions, wo
   answer: (id, answer, ctx) => runActions.answer(id, answer, ctx),
   cancel: (id, ctx) => runActions.cancel(id, ctx),
   retry: (id, how, ctx) => starting.retry(id, how, ctx),
+  replay: (id, request, ctx) => starting.replay(id, request, ctx),
+  drop: (id, ctx) => runActions.drop(id, ctx),
+  pause: (id, ctx) => more.runPauses.pause(id, ctx),
+  resume: (id, ctx) => more.runPauses.resume(id, ctx),
+  pauseWorkflow: (workflow, ctx) => more.runPauses.pauseWorkflow(workflow, ctx),
+  resumeWorkflow: (workflow, ctx) => more.runPauses.resumeWorkflow(workflow, ctx),
+  bulk: (request, ctx) => bulk.bulk(request, ctx),
   async work(id, ctx) {
     await reading.record(id, ctx)
     await worker.only(id, ctx)
   },
 })
+
+const withPause = (info: WorkflowInfo, pausedAt: number | undefined): WorkflowInfo =>
+  pausedAt === undefined ? info : { ...info, pausedAt }
 
 /** Publishes the runs of this worker. The principal of the end is the owner of the run. */
 const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({

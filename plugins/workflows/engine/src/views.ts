@@ -4,7 +4,7 @@ import type { RunRecord } from './space.ts'
 
 /** The public state of a run: from its record if it has ended, else from its log. */
 export function runOf(id: string, record: RunRecord, history: History | undefined): Run {
-  const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, retryOf, ended } = record
+  const { workflow, status, input, parameters, createdAt, updatedAt, finishedAt, result, error, ended } = record
   const live = ended ?? (history ? metricsOf(history, record.nodes, false) : NOTHING)
   const current = ended || !history ? undefined : currentOf(history)
   return {
@@ -24,8 +24,15 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
     ...(finishedAt === undefined ? {} : { finishedAt }),
     executionMs: (finishedAt ?? Date.now()) - createdAt,
     spent: { toolCalls: live.calls, tokens: live.tokens },
-    ...(retryOf === undefined ? {} : { retryOf }),
+    ...linksOf(record),
   }
+}
+
+/** Its relations to other runs, and its pause. */
+function linksOf({ status, retryOf, replayOf, replayFrom, continuedBy, pausedAt }: RunRecord) {
+  const links = { retryOf, replayOf, replayFrom, continuedBy, pausedAt: status === 'running' ? pausedAt : undefined }
+  type Links = { readonly [name in keyof typeof links]?: NonNullable<(typeof links)[name]> }
+  return Object.fromEntries(Object.entries(links).filter(([, value]) => value !== undefined)) as Links
 }
 
 const NOTHING: NonNullable<RunRecord['ended']> = { completedNodes: [], progress: 0, calls: 0, tokens: 0 }
@@ -69,6 +76,7 @@ type EntryOf<Kind extends Entry['t']> = Extract<Entry, { readonly t: Kind }>
 const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => EventBody } = {
   started: () => ({ type: 'run_started', data: {} }),
   resumed: () => ({ type: 'run_resumed', data: {} }),
+  paused: () => ({ type: 'run_paused', data: {} }),
   begun: ({ type, n, input }) => ({ type: 'node_started', data: { node_type: type, attempt: n, input } }),
   asleep: ({ until, event, ask }) => ({
     type: 'node_waiting',

@@ -182,9 +182,12 @@ export class RunWorker {
   async #executor(active: Active, made: NewRun | undefined): Promise<RunOutcome> {
     const { loader, lasting, store, types, limits, log, span } = this.#parts
     const { id, claim, initialCommit } = active
-    const record = made?.record ?? (await loader.record(id, lasting))
-    if (!record) return { how: 'gone' }
-    if (record.status !== 'running') return { how: 'over' }
+    const known = made?.record ?? (await loader.record(id, lasting))
+    if (!known) return { how: 'gone' }
+    if (known.status !== 'running') return { how: 'over' }
+    const { pausedAt, held: _held, ...record } = known
+    if (pausedAt !== undefined && !(await this.#mustEnd(id, record)))
+      return { how: 'asleep', due: record.createdAt + limits.maxAgeMs }
     const history = made?.history ?? (await loader.history(id, lasting))
     const loaded = await loader.ready(id, record, history, lasting)
     const letters = () => loader.news(id, lasting)
@@ -206,6 +209,13 @@ export class RunWorker {
     if (!made || active.hasNews) executor.take(await letters())
     if (this.#isLeaving) executor.stop()
     return executor.run()
+  }
+
+  /** Whether a paused run is cancelled or too old. */
+  async #mustEnd(id: string, record: RunRecord): Promise<boolean> {
+    const { loader, limits, lasting } = this.#parts
+    if (record.createdAt + limits.maxAgeMs <= Date.now()) return true
+    return (await loader.news(id, lasting)).some(({ news }) => news.kind === 'cancel')
   }
 
   /** Retries later if the store is unavailable. Otherwise fails the run, because a retry would fail the same way. */

@@ -3,6 +3,7 @@ import { type Json, RunQueue, Store, type WorkflowDefinition, Workflows } from '
 import { mock } from 'node:test'
 import { expect } from 'chai'
 import { RunMaintenance } from '../src/maintenance.ts'
+import { WorkflowPauses } from '../src/pauses.ts'
 import { openEngine, quiet, ran, ctx, waitingRun } from './support.ts'
 
 const DAY_MS = 86_400_000
@@ -16,6 +17,7 @@ function houseOf(host: RunningHost) {
   const maintenance = new RunMaintenance({
     store,
     queue,
+    pauses: new WorkflowPauses({ store, queue }),
     worker: 'server.1',
     retentionMs: 7 * DAY_MS,
     maxAgeMs: 30 * DAY_MS,
@@ -160,6 +162,7 @@ describe('a run that gets too old', () => {
     const maintenance = new RunMaintenance({
       store: watched,
       queue,
+      pauses: new WorkflowPauses({ store, queue }),
       worker: 'server.1',
       retentionMs: DAY_MS,
       maxAgeMs: DAY_MS,

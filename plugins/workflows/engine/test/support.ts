@@ -34,11 +34,20 @@ export interface Opened {
   readonly db?: string
   readonly config?: Readonly<Record<string, unknown>>
   readonly strict?: boolean
+  /** Further plugins, such as jobs. */
+  readonly more?: readonly string[]
 }
 
-export function openEngine({ nodes = {}, give = [], db, config = {}, strict = true }: Opened = {}): Promise<RunningHost> {
+export function openEngine({
+  nodes = {},
+  give = [],
+  db,
+  config = {},
+  strict = true,
+  more = [],
+}: Opened = {}): Promise<RunningHost> {
   const store = db === undefined ? 'store-memory' : 'store-sqlite'
-  const plugins = [store, 'modes', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
+  const plugins = [store, 'modes', 'queue-store', 'workflow-nodes', ...more, 'workflows'].map(plugin)
   const given = Object.entries(nodes).map(([name, node]) => item(WorkflowNodes, name, node))
   const stored = db === undefined ? {} : { store: { path: db } }
   return testHost(plugins, {

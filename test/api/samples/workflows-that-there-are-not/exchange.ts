@@ -3,8 +3,9 @@ import { any, beside, exact, exchange, get, post, type Request, refused } from '
 const notFound = (field: string, value: string) => refused(404, 'INVALID_VALUE', exact({ field, value, reason: 'not found' }))
 const RUN = '/api/v1/workflows/run'
 const ofRun: readonly Request[] = [
-  ...['status', 'steps', 'events'].map(what => get(`/api/v1/workflows/r0/${what}`)),
-  ...['cancel', 'retry'].map(what => post(`/api/v1/workflows/r0/${what}`, undefined)),
+  ...['status', 'steps', 'events', 'result'].map(what => get(`/api/v1/workflows/r0/${what}`)),
+  ...['cancel', 'retry', 'pause', 'resume'].map(what => post(`/api/v1/workflows/r0/${what}`, undefined)),
+  post('/api/v1/workflows/r0/replay', {}),
   post('/api/v1/workflows/r0/answer', { step: 'a', value: true }),
   post('/api/v1/workflows/r0/events', { name: 'a' }),
 ]

@@ -1,34 +1,13 @@
 import type { JsonSchema } from '@svc/core'
-import type { Json, Route, RunStatus, Workflows } from '@svc/core/contracts'
-import {
-  runRecord,
-  runReply,
-  statusRecord,
-  stepRecord,
-  BOOLEAN,
-  list,
-  nullable,
-  object,
-  ok,
-  STRING,
-  text,
-  words,
-} from '@svc/api-types'
-import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, waitOf } from '../run-schemas.ts'
+import type { Json, ReplayRequest, Route, Workflows } from '@svc/core/contracts'
+import { runRecord, BOOLEAN, list, nullable, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
+import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, settledRun } from '../run-schemas.ts'
+import { replyBody, statusBody, stepBody } from '../run-files.ts'
 import type { RunStreams } from '../frames.ts'
+import { queryOf, RUNS_QUERY } from './run-work.ts'
 
 const PATH = '/api/v1/workflows'
-const PAGE = 50
 
-const runsQuery = object(
-  {
-    workflow: text('Lists only runs of this workflow.'),
-    status: words('running', 'completed', 'failed'),
-    limit: { type: 'integer', minimum: 1, maximum: 200, description: `Maximum entries of the page; default ${PAGE}.` },
-    cursor: text('The next_cursor of the previous page.'),
-  },
-  []
-)
 const eventsQuery = object(
   {
     after: {
@@ -50,6 +29,26 @@ const answerBody = object({
       'For an approval: true, false, approved or rejected. For a choice: one of the choices. Otherwise: the requested input.',
   },
 })
+const replayBody = {
+  ...(object(
+    {
+      from: {
+        ...(text(
+          'The node from which nodes run again: fetch, or fetch#2 for its second visit. Default: the first node.'
+        ) as object),
+        maxLength: 200,
+      },
+      input: { ...(OBJECT as object), description: 'Another input. Default: that of the run.' },
+      parameters: { ...(OBJECT as object), description: 'Other parameters. Default: those of the run.' },
+      definition: {
+        ...(words('same', 'current') as object),
+        description: 'The definition that the run used, or the current one.',
+      },
+    },
+    []
+  ) as object),
+  additionalProperties: false,
+}
 const success = ok('The server stored the value, and the run continues with it.', object({ success: BOOLEAN }))
 
 const events = {
@@ -77,6 +76,7 @@ export function createRunRoutes(parts: RunDependencies): Record<string, Route> {
     workflow_answer: answerRoute(parts),
     workflow_cancel: cancelRoute(parts),
     workflow_retry: retryRoute(parts),
+    workflow_replay: replayRoute(parts),
   }
 }
 
@@ -85,18 +85,11 @@ const listRoute = ({ workflows }: RunDependencies): Route => ({
   path: `${PATH}/runs`,
   summary: 'List runs, newest first',
   scope: 'workflows',
-  query: runsQuery,
+  description: 'A page can be short or empty; only next_cursor null marks the end.',
+  query: RUNS_QUERY,
   responses: ok('A page of runs.', object({ runs: list(RUN_SUMMARY), next_cursor: nullable('string') })),
-  async handle({ query: { workflow, status, limit, cursor } }, ctx) {
-    const page = await workflows.runs(
-      {
-        limit: limit === undefined ? PAGE : Number(limit),
-        ...(workflow === undefined ? {} : { workflow }),
-        ...(status === undefined ? {} : { status: status as RunStatus }),
-        ...(cursor === undefined ? {} : { cursor }),
-      },
-      ctx
-    )
+  async handle({ query }, ctx) {
+    const page = await workflows.runs(queryOf(query), ctx)
     return { body: { runs: page.runs.map(runRecord), next_cursor: page.next ?? null } }
   },
 })
@@ -107,7 +100,7 @@ const statusRoute = ({ workflows }: RunDependencies): Route => ({
   summary: 'Read the status of a run',
   scope: 'workflows',
   responses: ok('The run.', RUN_STATUS),
-  handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.get(params.id!, ctx)) }),
+  handle: async ({ params }, ctx) => ({ body: statusBody(await workflows.get(params.id!, ctx)) }),
 })
 
 const stepsRoute = ({ workflows }: RunDependencies): Route => ({
@@ -118,7 +111,7 @@ const stepsRoute = ({ workflows }: RunDependencies): Route => ({
   responses: ok('The steps in the order in which they started.', object({ workflow_id: STRING, steps: list(RUN_STEP) })),
   async handle({ params }, ctx) {
     const steps = await workflows.steps(params.id!, ctx)
-    return { body: { workflow_id: params.id!, steps: steps.map(stepRecord) } }
+    return { body: { workflow_id: params.id!, steps: steps.map(step => stepBody(params.id!, step)) } }
   },
 })
 
@@ -169,7 +162,7 @@ const cancelRoute = ({ workflows }: RunDependencies): Route => ({
   summary: 'Cancel a run: abort its running nodes and run its compensation steps',
   scope: 'workflows',
   responses: ok('The run: failed with "cancelled", or still running if the cancellation takes more than 10 s.', RUN_STATUS),
-  handle: async ({ params }, ctx) => ({ body: statusRecord(await workflows.cancel(params.id!, ctx)) }),
+  handle: async ({ params }, ctx) => ({ body: statusBody(await workflows.cancel(params.id!, ctx)) }),
 })
 
 const retryRoute = ({ workflows }: RunDependencies): Route => ({
@@ -180,7 +173,22 @@ const retryRoute = ({ workflows }: RunDependencies): Route => ({
   responses: ok('The new run, in the form of POST /api/v1/workflows/run.', RUN_REPLY),
   async handle({ params, headers }, ctx) {
     const key = keyOf(headers)
-    const { id } = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, ctx)
-    return { body: runReply(await workflows.settled(id, waitOf(headers), ctx)) }
+    const begun = await workflows.retry(params.id!, key === undefined ? {} : { idempotencyKey: key }, ctx)
+    return { body: replyBody(await settledRun(workflows, begun, headers, ctx)) }
+  },
+})
+
+const replayRoute = ({ workflows }: RunDependencies): Route => ({
+  method: 'POST',
+  path: `${PATH}/:id/replay`,
+  summary: 'Start a run that repeats this ended run from a node, with the recorded results of the nodes before it',
+  scope: 'workflows',
+  body: replayBody,
+  responses: ok('The new run, in the form of POST /api/v1/workflows/run.', RUN_REPLY),
+  async handle({ params, headers, body }, ctx) {
+    const key = keyOf(headers)
+    const request = { ...(body as ReplayRequest), ...(key === undefined ? {} : { idempotencyKey: key }) }
+    const begun = await workflows.replay(params.id!, request, ctx)
+    return { body: replyBody(await settledRun(workflows, begun, headers, ctx)) }
   },
 })

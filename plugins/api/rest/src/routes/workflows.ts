@@ -1,6 +1,7 @@
 import type { Json, Route, Workflows } from '@svc/core/contracts'
-import { infoRecord, runReply, list, OBJECT, object, ok, text } from '@svc/api-types'
-import { keyOf, RUN_REPLY, waitOf, WORKFLOW_INFO } from '../run-schemas.ts'
+import { infoRecord, list, OBJECT, object, ok, text } from '@svc/api-types'
+import { replyBody } from '../run-files.ts'
+import { keyOf, RUN_REPLY, settledRun, WORKFLOW_INFO } from '../run-schemas.ts'
 
 const PATH = '/api/v1/workflows'
 
@@ -70,6 +71,6 @@ const runRoute = (workflows: Workflows): Route => ({
       },
       ctx
     )
-    return { body: runReply(await workflows.settled(run.id, waitOf(headers), ctx)) }
+    return { body: replyBody(await settledRun(workflows, run, headers, ctx)) }
   },
 })

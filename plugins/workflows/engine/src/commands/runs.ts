@@ -1,5 +1,6 @@
 import { runRecord, runReply, statusRecord, stepRecord } from '@svc/api-types'
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import type { CallContext } from '@svc/core'
 import type { CommandContext, Json, Question, Run, RunStatus, RunStep, Waiting, Workflows } from '@svc/core/contracts'
 import { lineInvalid, oneLine, table } from '@svc/plugin-kit'
 import { asksNothing, invalid } from '../errors.ts'
@@ -71,7 +72,8 @@ async function showBegun(call: CommandContext, workflows: Workflows, begun: Run,
 /** Start options for `--detach`. */
 const howOf = ({ detach }: Pick<BeginFlags, 'detach'>): { readonly detached?: true } => (detach ? { detached: true } : {})
 
-const RUNS_HEAD = ['RUN', 'WORKFLOW', 'STATUS', 'BEGAN', 'TOOK', '']
+/** The head of a list of runs. */
+export const RUNS_HEAD = ['RUN', 'WORKFLOW', 'STATUS', 'BEGAN', 'TOOK', '']
 const MAX_LISTED = 200
 const STATUSES = ['running', 'completed', 'failed'] as const satisfies readonly RunStatus[]
 
@@ -106,7 +108,8 @@ export class WorkflowsRuns extends SvcCommand {
   }
 }
 
-function runCells({ id, workflow, status, createdAt, executionMs, waiting, error }: Run): string[] {
+/** A run in a list. */
+export function runCells({ id, workflow, status, createdAt, executionMs, waiting, error }: Run): string[] {
   const waits = waiting.map(item => item.step).join(', ')
   const more = error ? `${error.code}: ${oneLine(error.message, 60)}` : waits && `waits at ${waits}`
   return [id, workflow, status, new Date(createdAt).toISOString(), shownMs(executionMs), more]
@@ -187,6 +190,56 @@ export class WorkflowsRetry extends SvcCommand {
     const begun = await workflows.retry(args.run, howOf(flags), ctx)
     return showBegun(this, workflows, begun, flags)
   }
+}
+
+export class WorkflowsReplay extends SvcCommand {
+  static override summary = 'Repeat an ended run from a node'
+  static override description =
+    'Starts a new run that reuses the recorded results of the nodes before --from, with the input and the definition of the run unless you give others. Executes it in this process with the keys and exit codes of `svc workflows run`.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> 4f0c --from summarize',
+    `<%= config.bin %> <%= command.id %> 4f0c --from send --input '{"to": "ops"}' --current --detach`,
+  ]
+  static override args = RUN_ARG
+  static override flags = {
+    from: Flags.string({
+      summary: 'Node from which nodes run again, or <node>#<visit>; default: the first',
+      helpValue: '<node>',
+    }),
+    input: Flags.string({ summary: 'Another input as JSON, or @ and the path of a JSON file', helpValue: '<json>' }),
+    param: Flags.string({
+      summary: 'Change a parameter; repeat the flag for several',
+      helpValue: '<name>=<value>',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    current: Flags.boolean({ summary: 'Use the current definition of the workflow', default: false }),
+    ...DETACH_FLAG,
+    ...JSON_FLAG,
+  }
+
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(WorkflowsReplay)
+    const { from, param = [], current } = flags
+    const ctx = contextOf(this, 'replay')
+    const workflows = await openRuns(this, ctx)
+    const input = flags.input === undefined ? {} : { input: await inputOf(flags.input) }
+    const parameters = param.length === 0 ? {} : { parameters: await changedParameters(workflows, args.run, param, ctx) }
+    const request = { ...(from === undefined ? {} : { from }), ...input, ...parameters, ...howOf(flags) }
+    const begun = await workflows.replay(args.run, { ...request, definition: current ? 'current' : 'same' }, ctx)
+    return showBegun(this, workflows, begun, flags)
+  }
+}
+
+/** The parameters of a run with some changed. */
+async function changedParameters(workflows: Workflows, id: string, given: readonly string[], ctx: CallContext): Promise<Json> {
+  const { workflow, parameters } = await workflows.get(id, ctx)
+  // without its definition, values are read as JSON where they are valid JSON
+  const definition = await workflows.show(workflow, ctx).then(
+    shown => shown.definition,
+    () => ({ name: workflow, nodes: {} })
+  )
+  return { ...(parameters as object), ...(parametersOf(given, definition) as object) }
 }
 
 export class WorkflowsAnswer extends SvcCommand {

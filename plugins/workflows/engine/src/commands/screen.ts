@@ -158,6 +158,7 @@ const LINES: { readonly [K in RunEvent['type']]?: (event: RunEvent) => Line } = 
   node_failed: ({ step, data }) => ({ text: `✗ ${step}  ${errorText(data.error)}`, tone: 'red' }),
   node_cancelled: ({ step }) => ({ text: `- ${step}  cancelled`, tone: 'dim' }),
   node_retrying: ({ step, data }) => ({ text: `↻ ${step}  ${errorText(data.error)}`, tone: 'yellow' }),
+  run_paused: () => ({ text: '‖ paused', tone: 'yellow' }),
   run_resumed: () => ({ text: '… resumed', tone: 'dim' }),
   run_compensating: ({ data }) => ({ text: `↶ running compensations: ${errorText(data.error)}`, tone: 'yellow' }),
 }
