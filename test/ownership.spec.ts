@@ -148,6 +148,13 @@ describe('what belongs to a principal', () => {
     [`POST ${RUNS}/{id}/answer`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/answer`, { step: 'may', value: true }),
     [`POST ${RUNS}/{id}/retry`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/retry`),
     [`POST ${RUNS}/{id}/cancel`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/cancel`),
+    [`POST ${RUNS}/{id}/pause`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/pause`),
+    [`POST ${RUNS}/{id}/resume`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/resume`),
+    [`POST ${RUNS}/{id}/replay`]: (who, id) => ask(who, 'POST', `${RUNS}/${id}/replay`, {}),
+    [`GET ${RUNS}/{id}/result`]: (who, id) => ask(who, 'GET', `${RUNS}/${id}/result`),
+    [`GET ${RUNS}/dead-letters/{id}`]: (who, id) => ask(who, 'GET', `${RUNS}/dead-letters/${id}`),
+    [`DELETE ${RUNS}/dead-letters/{id}`]: (who, id) => ask(who, 'DELETE', `${RUNS}/dead-letters/${id}`),
+    [`POST ${RUNS}/dead-letters/{id}/retry`]: (who, id) => ask(who, 'POST', `${RUNS}/dead-letters/${id}/retry`),
   }
 
   it('includes runs of workflows: other principals get 404 on every route, as for an unknown id, and do not see them in lists', async () => {
@@ -175,7 +182,9 @@ describe('what belongs to a principal', () => {
   it('is every run that a route can name', async () => {
     const { json } = await ask(key, 'GET', '/openapi.json')
     const named = Object.entries(json.paths as Record<string, object>).flatMap(([path, methods]) =>
-      path.startsWith(`${RUNS}/{`) ? Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`) : []
+      [RUNS, `${RUNS}/dead-letters`].some(before => path.startsWith(`${before}/{`))
+        ? Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`)
+        : []
     )
     expect(named).to.have.members(Object.keys(RUN_ROUTES))
   })
