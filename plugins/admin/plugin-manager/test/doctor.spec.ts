@@ -65,7 +65,7 @@ describe('svc doctor', () => {
     await fetch(`${server.url}/api/v1/chat`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
     const { code, of } = await examine(workspace, ['--port', new URL(server.url).port])
     expect(code).to.equal(0)
-    expect(of('store')[0]?.message).to.match(/svc\.db, whole, conversations in schema version \d+, .*\d+ records, .*GB free$/)
+    expect(of('store')[0]?.message).to.match(/svc\.db, whole, .*conversations in schema version \d+, .*\d+ records, .*GB free$/)
     expect(of('port')[0]?.message).to.contain(`this svc home (process ${server.process.pid})`)
     expect((await fetch(`${server.url}/health`)).status).to.equal(200)
   })

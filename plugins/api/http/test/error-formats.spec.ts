@@ -319,7 +319,7 @@ describe('a format of errors that misbehaves', () => {
     )
     expect((await post(`${served.url}/v1/chat`, '{}')).text).to.equal(JSON.stringify(body))
     expect((await post(`${served.url}/nothing`, '{}')).body).to.include({ success: false })
-    const reported = lines.filter(line => line.includes('is not used'))
+    const reported = lines.filter(line => line.includes('ignored an invalid error format'))
     expect(reported).to.have.length(wrong.length + headers.length + 1)
     expect(reported.at(-1)).to.include('same requests as good')
   })

@@ -81,7 +81,7 @@ describe('svc mcp without a server that runs', () => {
   it('says of a program that cannot be started whose it is, and what it is called there', async () => {
     await using host = await openCommandHost([{ name: 'nope', command: '/no/such' }])
     expect((await host.run('test', 'nope')).out).to.match(
-      /✗ start .*nope: its command could not be started: there is no such program.*: \/no\/such; Install it/
+      /✗ start .*nope: its command could not be started: there is no such program.*: \/no\/such; Install the program/
     )
   })
 

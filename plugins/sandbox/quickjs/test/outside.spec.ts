@@ -42,7 +42,7 @@ describe('fetch in the sandbox', () => {
       'http://169.254.169.254/',
       'file:///etc/passwd',
     ])
-      expect(await message(`fetch(${JSON.stringify(url)})`), url).to.match(/not public|scheme|may not be/)
+      expect(await message(`fetch(${JSON.stringify(url)})`), url).to.match(/private or reserved|not public|scheme|may not be/)
     expect(server.asked).to.have.length(0)
   })
 
