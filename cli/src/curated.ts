@@ -84,6 +84,7 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-conversations',
   '@svc/plugin-webhooks',
   '@svc/plugin-store-sqlite',
+  '@svc/plugin-store-postgres',
   '@svc/plugin-secrets',
 ]
 
@@ -149,3 +150,9 @@ export type CuratedModules = [
 
 /** The default configuration: the curated plugins, and a provider that needs no key. */
 export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local: {} } }
+
+/** The same with the store in PostgreSQL, for a configuration with `store.url`. */
+export const IN_POSTGRES: ConfigTree = {
+  ...DEFAULTS,
+  plugins: CURATED.map(name => (name === '@svc/plugin-store-sqlite' ? '@svc/plugin-store-postgres' : name)),
+}
