@@ -1,10 +1,19 @@
-import { rm } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { reachServer } from '@svc/runtime'
 import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { type Client, createClient } from './support/client.ts'
+import { runSvc } from './support/command.ts'
+import { addJobs, auditJobs, killWorkersWhile, startJobs, untilDone } from './support/job-load.ts'
 import { describeWith } from './support/needs.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 import { until } from './support/wait.ts'
+import { auditRuns, beginRun, effectsReach, follow, go } from './support/workflow-load.ts'
+
+const WORK = fileURLToPath(new URL('./support/workflow-work.ts', import.meta.url))
 
 describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
   let postgres: Postgres
@@ -55,4 +64,78 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
       ({ mode }) => mode === 'plan'
     )
   })
+
+  it('continues runs on the other worker when one is killed: each effect happens once', async () => {
+    const home = await newHome()
+    homes.push(home)
+    await writeFile(
+      join(home, 'svc.config.json'),
+      JSON.stringify({ plugins: [WORK], store: { url: postgres.url, schema: 'runs' } })
+    )
+    await using service = await startService({ home, args: ['--workers', '2'] })
+    await service.seen(/"event":"worker_ready"/)
+    const ids = await Promise.all(Array.from({ length: 20 }, () => beginRun(service.url, 'work')))
+    const reading = ids.map(id => follow(service.url, id))
+    await effectsReach(home, 50)
+    using server = await reachServer(home)
+    process.kill(server.info.workers[0]!.pid, 'SIGKILL')
+    await Promise.all(ids.map(id => go(service.url, id)))
+    await Promise.all(reading)
+    expect(await auditRuns(service.url, home, ids)).to.deep.equal([])
+  }).timeout(120_000)
+
+  it('loses no job and runs none twice at the same time, although workers are killed', async () => {
+    const home = await newHome()
+    homes.push(home)
+    await using service = await startJobs(home, { SVC_STORE__URL: postgres.url, SVC_STORE__SCHEMA: 'jobs' })
+    await killWorkersWhile(home, 1_000, Promise.all([addJobs(service, 200), sleep(3_000)]))
+    await untilDone(home, 'record', 90_000)
+    expect(await auditJobs(home, 200)).to.deep.equal([])
+  }).timeout(150_000)
+
+  it('creates the tables once with svc store init, describes them, and hides the password', async () => {
+    const home = await newHome()
+    homes.push(home)
+    const env = { SVC_STORE__URL: postgres.url, SVC_STORE__SCHEMA: 'made' }
+    const run = (...args: string[]) => runSvc(args, { home, env })
+    const missing = await run('store', 'status', '--json')
+    expect([missing.code, missing.err]).to.satisfy(
+      ([code, err]: [number, string]) => code === 1 && /svc store init/.test(err + missing.out)
+    )
+    for (const created of [true, false]) {
+      const { code, out } = await run('store', 'init', '--json')
+      expect([code, JSON.parse(out)]).to.deep.equal([0, { schema: 'made', created, format: 1 }])
+    }
+    const { code, out } = await run('store', 'status', '--json')
+    expect(code).to.equal(0)
+    expect(JSON.parse(out)).to.include({ schema: 'made', format: 1, role: 'primary', pooled: false })
+    expect((await run('store', 'status', '--nonsense')).code).to.equal(2)
+    const shown = await run('config', 'show')
+    expect(shown.out).to.include('127.0.0.1')
+    for (const text of [shown.out, shown.err, out, missing.err, missing.out]) expect(text).not.to.include(postgres.password)
+  }).timeout(60_000)
+
+  it('says at the start why the database cannot be used, without the password', async () => {
+    const starting = start({ SVC_STORE__URL: postgres.url.replace(/@.*/, '@127.0.0.1:1/postgres') })
+    const message = await starting.then(
+      () => 'it started',
+      (error: Error) => error.message
+    )
+    expect(message).to.include('no PostgreSQL server answers').and.not.include(postgres.password)
+  }).timeout(60_000)
+
+  it('loads pg only for such a store', async () => {
+    const code = `import { registerHooks } from 'node:module'
+      registerHooks({ resolve(name, context, next) { if (name === 'pg') console.error('pg is loaded'); return next(name, context) } })`
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
+    const outputs: string[] = []
+    for (const store of [{}, { SVC_STORE__URL: postgres.url }]) {
+      const home = await newHome()
+      homes.push(home)
+      await using service = await startService({ home, env: { ...env, ...store } })
+      await clientOf(service).post('/api/v1/chat', { message: 'a' })
+      outputs.push(service.output())
+    }
+    expect(outputs.map(output => output.includes('pg is loaded'))).to.deep.equal([false, true])
+  }).timeout(60_000)
 })

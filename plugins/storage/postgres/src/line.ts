@@ -49,6 +49,8 @@ export interface Session {
   readonly standby: boolean
   /** The number of connections the server allows, at the time of connecting. */
   readonly maxConnections: number
+  /** When it was opened, by the monotonic clock. */
+  readonly since: number
   lost: boolean
 }
 
@@ -68,6 +70,8 @@ export interface Line {
 const KEEPALIVE_MS = 10_000
 /** An answer that is later than the server's own limit will never come. */
 const GRACE_MS = 3_000
+/** How long a connection to a standby is used. */
+const STANDBY_MS = 1_000
 const OLDEST = 140_000
 const [FIRST_MS, LONGEST_MS] = [20, 500]
 
@@ -101,6 +105,12 @@ export function createLine(target: Target, opened?: (session: Session) => Promis
     return session
   }
   const attempt = () => {
+    // the primary can be another host by now
+    if (open?.standby && performance.now() - open.since > STANDBY_MS) {
+      const former = open
+      open = current = undefined
+      void former.client.end().catch(() => {})
+    }
     const attempted = (current ??= connect())
     attempted.catch(() => {
       if (current === attempted) drop()
@@ -228,7 +238,14 @@ async function connectTo(target: Target, host: string, port: number): Promise<Se
           .map(([name, value]) => `SET ${name} = '${value}'`)
           .join('; '),
       })
-    return { client, pooled, standby: facts.standby === true, maxConnections: Number(facts.connections), lost: false }
+    return {
+      client,
+      pooled,
+      standby: facts.standby === true,
+      maxConnections: Number(facts.connections),
+      since: performance.now(),
+      lost: false,
+    }
   } catch (error) {
     client.connection.stream.destroy()
     throw error

@@ -284,9 +284,12 @@ function createTransactions({ line, schema, waitMs, statementMs }: WriterOptions
      * row. Unlike an xid, which can be given again after a crash or a failover, the row is exact.
      */
     async wasCommitted(n: number): Promise<boolean> {
-      for (const until = performance.now() + RESOLVE_MS; ; ) {
+      for (let until = performance.now() + RESOLVE_MS; ; ) {
         try {
-          const session = await line.session(RESOLVE_MS)
+          const session = await line.session(waitMs).catch((cause: unknown) => {
+            until = 0
+            throw cause
+          })
           if (session.standby) throw readOnly()
           const steps: Step[] = [[{ text: 'BEGIN' }], ...settings(session), [resolveMark(s), [id]], [{ text: 'COMMIT' }]]
           const results = await line.run(steps)
