@@ -129,7 +129,8 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
       registerHooks({ resolve(name, context, next) { if (name === 'pg') console.error('pg is loaded'); return next(name, context) } })`
     const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
     const outputs: string[] = []
-    for (const store of [{}, { SVC_STORE__URL: postgres.url }]) {
+    const stores: Record<string, string>[] = [{}, { SVC_STORE__URL: postgres.url }]
+    for (const store of stores) {
       const home = await newHome()
       homes.push(home)
       await using service = await startService({ home, env: { ...env, ...store } })

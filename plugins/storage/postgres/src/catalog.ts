@@ -1,18 +1,14 @@
 import type { IndexPaths, Json, Space, TextFields } from '@svc/core/contracts'
 import { storeInvalid, storeNewer } from '@svc/storage-kit'
 import type { Line, Statement, Step } from './line.ts'
-import { placeOf } from './places.ts'
+import { type PlaceRow, placeOf } from './places.ts'
 import { quoted } from './schema.ts'
-import { textRow, textSpec } from './text.ts'
+import { type StoredText, type TextRow, textRow, textSpec } from './text.ts'
 
 /** An index in the database. Its paths identify it, so processes of two releases can have different ones. */
 interface StoredIndex {
   readonly id: number
   readonly paths: IndexPaths
-}
-export interface StoredText {
-  readonly id: number
-  readonly fields: TextFields
 }
 export interface StoredCollection {
   readonly id: number
@@ -169,7 +165,7 @@ async function declareIndex(
     const items = rows.map(row => ({
       record: Number(row.id),
       key: String(row.key),
-      value: JSON.parse(String(row.value)) as Json,
+      value: JSON.parse(row.value as string) as Json,
     }))
     const index = Number(id)
     const step =
@@ -188,11 +184,6 @@ async function declareIndex(
     after = items.at(-1)!.key
   }
 }
-
-/** A row of `places`: index, head, tail, record. */
-export type PlaceRow = readonly [idx: number, head: string, tail: string, record: number]
-/** A row of `texts`. */
-export type TextRow = readonly [idx: number, record: number, words: number, body: string, lexemes: string]
 
 const column = <T extends readonly unknown[]>(rows: readonly T[], at: keyof T & number) => rows.map(row => row[at])
 

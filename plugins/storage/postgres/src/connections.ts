@@ -46,7 +46,7 @@ export function problemOf(
 ): { readonly sum: string; readonly isFatal: boolean } | undefined {
   const total = workers * each + others
   if (total <= allowed) return undefined
-  const sum = `${workers} workers × ${each} + ${others} of other programs = ${total}, but PostgreSQL allows ${allowed}`
+  const sum = `${workers} × ${each} for workers of svc + ${others} of other programs = ${total}, but PostgreSQL allows ${allowed}`
   // the connection of this check is closed again
   return { sum, isFatal: allowed - (used - 1) < each }
 }

@@ -1,7 +1,7 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import type { Counted, CountWindow } from '@svc/core/contracts'
 import { endOf, hit, storeClosed, type StoredWindow, storeUnsure } from '@svc/storage-kit'
-import { isLost, isRepeated, storeError, tooManyWaiting } from './errors.ts'
+import { isLost, isRepeated, rolledBack, storeError, tooManyWaiting } from './errors.ts'
 import { type Line, localSettings, type Step } from './line.ts'
 import { quoted } from './schema.ts'
 
@@ -33,94 +33,115 @@ export interface CounterOptions {
 }
 
 /** Creates a counter; connects with the first hit. */
-export function createCounter({ line, schema, waitMs, statementMs }: CounterOptions): Counter {
-  const s = quoted(schema)
-  let waiting: Waiting[] = []
-  let running: Promise<void> | undefined
-  let closed = false
+export const createCounter = (options: CounterOptions): Counter => new GroupCounter(options)
 
-  /** Counts in one transaction. `sent` is called when it may be committed. */
-  const transact = async (group: readonly Waiting[], sent: () => void): Promise<Counted[]> => {
-    const { pooled } = await line.session(waitMs)
-    const head: Step[] = [
-      [{ text: 'BEGIN' }],
-      ...(pooled ? [[{ text: localSettings(statementMs) }] satisfies Step] : []),
-      // a hit need not survive a power failure
-      [{ name: 'async', text: `SELECT set_config('synchronous_commit', 'off', true)` }],
-    ]
-    const results = await line.run([...head, [lockIn(s), [[...new Set(group.map(({ key }) => key))]]], [NOW]])
-    const now = Number(results.at(-1)!.rows[0]!.now)
-    const stored = new Map(
-      results.at(-2)!.rows.map(row => [String(row.key), JSON.parse(String(row.windows)) as readonly StoredWindow[]])
-    )
-    const kept = new Map(stored)
-    const answers = group.map(({ key, windows }) => {
-      const done = hit(kept.get(key) ?? [], windows, now)
-      if (done.kept.length > 0) kept.set(key, done.kept)
-      return done.counted
-    })
-    const changed = [...kept].filter(([key, list]) => stored.get(key) !== list)
-    const values = (list: typeof changed) => [
-      list.map(([key]) => key),
-      list.map(([, list_]) => endOf(list_)),
-      list.map(([, list_]) => JSON.stringify(list_)),
-    ]
-    const [fresh, known] = [changed.filter(([key]) => !stored.has(key)), changed.filter(([key]) => stored.has(key))]
-    const steps: Step[] = []
-    if (known.length > 0) steps.push([updateIn(s), values(known)])
-    if (fresh.length > 0) steps.push([insertIn(s), values(fresh)], [sweepIn(s), [now, fresh.length * SWEPT]])
-    if (steps.length > 0) sent()
-    const ended = await line.run([...steps, [{ text: 'COMMIT' }]])
-    if (ended.at(-1)!.command !== 'COMMIT') throw new Error('PostgreSQL has rolled the transaction back')
-    return answers
+class GroupCounter implements Counter {
+  readonly #options: CounterOptions
+  readonly #s: string
+  #waiting: Waiting[] = []
+  #running: Promise<void> | undefined
+  #isClosed = false
+
+  constructor(options: CounterOptions) {
+    this.#options = options
+    this.#s = quoted(options.schema)
   }
-  const attempt = async (group: readonly Waiting[]): Promise<Counted[]> => {
-    for (const until = performance.now() + waitMs; ; ) {
-      for (let tries = 1; ; tries++) {
-        let isSent = false
-        try {
-          return await transact(group, () => (isSent = true))
-        } catch (error) {
-          if (isLost(error)) line.drop()
-          else await line.one({ text: 'ROLLBACK' }).catch(() => line.drop())
-          if (isLost(error) && isSent) throw storeUnsure('the connection to PostgreSQL was lost', error)
-          const goesOn = isLost(error) ? performance.now() < until : isRepeated(error) && tries < TRIES
-          if (!goesOn) throw storeError(error)
-          await sleep(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE_MS))
-        }
-      }
-    }
+
+  async count(key: string, windows: readonly CountWindow[], signal: AbortSignal): Promise<Counted> {
+    if (this.#isClosed) throw storeClosed()
+    if (this.#waiting.length >= MOST_WAITING) throw tooManyWaiting()
+    const settle = Promise.withResolvers<Counted>()
+    this.#waiting.push({ key, windows, signal, settle })
+    this.#running ??= this.#flush()
+    return settle.promise
   }
-  const flush = async () => {
-    await setImmediate()
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#running
+    await this.#options.line.close()
+  }
+
+  async #flush(): Promise<void> {
+    await setImmediate() // hits of the same turn share a transaction
     for (;;) {
-      waiting = waiting.filter(stillAsks)
-      const group = waiting.splice(0, GROUP)
+      this.#waiting = this.#waiting.filter(stillAsks)
+      const group = this.#waiting.splice(0, GROUP)
       if (group.length === 0) break
       try {
-        const answers = await attempt(group)
+        const answers = await this.#attempt(group)
         group.forEach(({ settle }, at) => settle.resolve(answers[at]!))
       } catch (error) {
         for (const { settle } of group) settle.reject(error)
       }
     }
-    running = undefined
+    this.#running = undefined
   }
-  return {
-    async count(key, windows, signal) {
-      if (closed) throw storeClosed()
-      if (waiting.length >= MOST_WAITING) throw tooManyWaiting()
-      const settle = Promise.withResolvers<Counted>()
-      waiting.push({ key, windows, signal, settle })
-      running ??= flush()
-      return settle.promise
-    },
-    async close() {
-      closed = true
-      await running
-      await line.close()
-    },
+
+  async #attempt(group: readonly Waiting[]): Promise<Counted[]> {
+    const { line, waitMs } = this.#options
+    const until = performance.now() + waitMs
+    for (let tries = 1; ; tries++) {
+      let isSent = false
+      try {
+        return await this.#transact(group, () => (isSent = true))
+      } catch (error) {
+        if (isLost(error)) line.drop()
+        else await line.one({ text: 'ROLLBACK' }).catch(() => line.drop())
+        if (isLost(error) && isSent) throw storeUnsure('the connection to PostgreSQL was lost', error)
+        const goesOn = isLost(error) ? performance.now() < until : isRepeated(error) && tries < TRIES
+        if (!goesOn) throw storeError(error)
+        await sleep(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE_MS))
+      }
+    }
   }
+
+  /** Counts in one transaction. `sent` is called when it may be committed. */
+  async #transact(group: readonly Waiting[], sent: () => void): Promise<Counted[]> {
+    const { line, waitMs, statementMs } = this.#options
+    const { pooled } = await line.session(waitMs)
+    const results = await line.run([
+      [{ text: 'BEGIN' }],
+      ...(pooled ? [[{ text: localSettings(statementMs) }] satisfies Step] : []),
+      // a hit need not survive a power failure
+      [{ name: 'async', text: `SELECT set_config('synchronous_commit', 'off', true)` }],
+      [lockIn(this.#s), [[...new Set(group.map(({ key }) => key))]]],
+      [NOW],
+    ])
+    const now = Number(results.at(-1)!.rows[0]!.now)
+    const stored: Stored = new Map(
+      results.at(-2)!.rows.map(row => [String(row.key), JSON.parse(row.windows as string) as readonly StoredWindow[]])
+    )
+    const kept: Stored = new Map(stored)
+    const answers = group.map(({ key, windows }) => {
+      const done = hit(kept.get(key) ?? [], windows, now)
+      if (done.kept.length > 0) kept.set(key, done.kept)
+      return done.counted
+    })
+    const steps = writesOf(this.#s, stored, kept, now)
+    if (steps.length > 0) sent()
+    const ended = await line.run([...steps, [{ text: 'COMMIT' }]])
+    if (ended.at(-1)!.command !== 'COMMIT') throw rolledBack()
+    return answers
+  }
+}
+
+type Stored = Map<string, readonly StoredWindow[]>
+
+function writesOf(s: string, stored: Stored, kept: Stored, now: number): Step[] {
+  const changed = [...kept].filter(([key, list]) => stored.get(key) !== list)
+  const values = (rows: typeof changed) => [
+    rows.map(([key]) => key),
+    rows.map(([, windows]) => endOf(windows)),
+    rows.map(([, windows]) => JSON.stringify(windows)),
+  ]
+  const [fresh, known] = [changed.filter(([key]) => !stored.has(key)), changed.filter(([key]) => stored.has(key))]
+  return [
+    ...(known.length > 0 ? [[updateIn(s), values(known)] satisfies Step] : []),
+    ...(fresh.length > 0
+      ? [[insertIn(s), values(fresh)] satisfies Step, [sweepIn(s), [now, fresh.length * SWEPT]] satisfies Step]
+      : []),
+  ]
 }
 
 function stillAsks({ signal, settle }: Waiting): boolean {

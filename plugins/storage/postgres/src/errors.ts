@@ -114,3 +114,6 @@ export const tooFewConnections = (sum: string): SvcError =>
     `PostgreSQL has too few connections: ${sum}`,
     'Raise max_connections of PostgreSQL, run fewer workers, lower store.readers, or put a pooler in front and set store.direct_url'
   )
+
+/** Another error of the transaction was not reported. */
+export const rolledBack = (): SvcError => storeUnavailable('PostgreSQL has rolled the transaction back', 'Read its log')

@@ -1,5 +1,5 @@
-import type { Space } from '@svc/core/contracts'
-import { insertPlaces, insertTexts, migratedSteps, type PlaceRow, type StoredCatalog, type TextRow } from './catalog.ts'
+import type { Json, Space } from '@svc/core/contracts'
+import { insertPlaces, insertTexts, migratedSteps, type StoredCatalog } from './catalog.ts'
 import {
   type Call,
   type GroupState,
@@ -11,9 +11,9 @@ import {
   type WireOp,
 } from './group.ts'
 import type { Result, Row, Step } from './line.ts'
-import { placeOf } from './places.ts'
+import { type PlaceRow, placeOf } from './places.ts'
 import { quoted } from './schema.ts'
-import { textRow } from './text.ts'
+import { type TextRow, textRow } from './text.ts'
 
 // The statements of a group: those that lock and read its rows, and those that write what it changes. Each of the two goes to the
 // server at once. Rows are locked in sorted order. Absent rows cannot be locked: inserting them fails if another transaction was
@@ -148,7 +148,7 @@ function stateOf(needs: Needs, catalog: StoredCatalog, results: ReadonlyMap<stri
     })
   for (const row of rows('record')) {
     const version = Number(row.version)
-    const stored = row.value === null ? {} : { storedText: String(row.value) }
+    const stored = row.value === null ? {} : { storedText: row.value as string }
     const name = recordName(Number(row.collection), String(row.key))
     records.set(name, { ...records.get(name)!, id: Number(row.id), storedVersion: version, version, ...stored })
   }
@@ -236,57 +236,75 @@ function leaseSteps(s: string, { leases }: GroupState): Step[] {
   return steps
 }
 
+/** What happens to a row: it is inserted, changed, deleted, or inserted and deleted to assert its absence. */
+type Fate = 'fresh' | 'kept' | 'gone' | 'guard' | 'none'
+
+function fateOf({
+  isNew,
+  isGone,
+  isChanged,
+  asserts,
+}: Readonly<Record<'isNew' | 'isGone' | 'isChanged' | 'asserts', boolean>>): Fate {
+  if (isNew && isGone) return asserts || isChanged ? 'guard' : 'none'
+  if (isNew) return 'fresh'
+  if (!isChanged) return 'none'
+  return isGone ? 'gone' : 'kept'
+}
+
+/** A step for these rows, if there are any. */
+const forRows = <T>(rows: readonly T[], step: (rows: readonly T[]) => Step): Step[] => (rows.length === 0 ? [] : [step(rows)])
+const idsOf = (rows: readonly { readonly id: number }[]) => rows.map(({ id }) => id)
+
+const isStreamChanged = ({ length, storedLength, dropped }: StreamState) => length !== storedLength || dropped
+
 function streamSteps(s: string, streams: readonly StreamState[], nextId: () => number): Step[] {
-  const rows: { id: number; seq: number; text: string }[] = []
-  const [fresh, lengths, gone, guards, dropped]: { id: number; log: number; name: string; length: number }[][] = [
-    [],
-    [],
-    [],
-    [],
-    [],
-  ]
-  for (const stream of streams) {
-    const { log, name, length, storedLength } = stream
-    const isNew = stream.id === undefined
-    if (isNew && length === 0 && !stream.assertsAbsence) continue
-    const row = { id: stream.id ?? nextId(), log, name, length }
-    const first = length - stream.appended.length + 1
-    stream.appended.forEach((text, at) => rows.push({ id: row.id, seq: first + at, text }))
-    if (stream.dropped) dropped!.push(row)
-    if (isNew) fresh!.push(row)
-    if (isNew && length === 0) guards!.push(row)
-    else if (!isNew && length === 0 && stream.dropped) gone!.push(row)
-    else if (!isNew && (length !== storedLength || stream.dropped)) lengths!.push(row)
-  }
-  const ids = (list: readonly { id: number }[]) => list.map(({ id }) => id)
-  const steps: Step[] = []
-  const remove = { name: 'streams_out', text: `DELETE FROM ${s}.streams WHERE id = ANY($1::bigint[])` }
-  if (dropped!.length > 0)
-    steps.push([{ name: 'entries_out', text: `DELETE FROM ${s}.entries WHERE stream = ANY($1::bigint[])` }, [ids(dropped!)]])
-  if (gone!.length > 0) steps.push([remove, [ids(gone!)]])
-  if (lengths!.length > 0)
-    steps.push([
+  const fates = new Map(
+    streams.map(stream => {
+      const [isNew, isGone] = [stream.id === undefined, stream.length === 0]
+      return [stream, fateOf({ isNew, isGone, isChanged: isStreamChanged(stream), asserts: stream.assertsAbsence })]
+    })
+  )
+  const rows = streams
+    .filter(stream => fates.get(stream) !== 'none')
+    .map(stream => ({ stream, fate: fates.get(stream)!, id: stream.id ?? nextId() }))
+  const of = (...wanted: Fate[]) => rows.filter(({ fate }) => wanted.includes(fate))
+  const entries = rows.flatMap(({ stream: { appended, length }, id }) =>
+    appended.map((text, at) => ({ id, seq: length - appended.length + 1 + at, text }))
+  )
+  const remove = (list: typeof rows): Step[] =>
+    forRows(list, gone => [{ name: 'streams_out', text: `DELETE FROM ${s}.streams WHERE id = ANY($1::bigint[])` }, [idsOf(gone)]])
+  return [
+    ...forRows(
+      rows.filter(({ stream }) => stream.dropped),
+      dropped => [{ name: 'entries_out', text: `DELETE FROM ${s}.entries WHERE stream = ANY($1::bigint[])` }, [idsOf(dropped)]]
+    ),
+    ...remove(of('gone')),
+    ...forRows(of('kept'), kept => [
       {
         name: 'lengths',
         text: `UPDATE ${s}.streams t SET length = u.length FROM unnest($1::bigint[], $2::integer[]) AS u(id, length) WHERE t.id = u.id`,
       },
-      [ids(lengths!), lengths!.map(({ length }) => length)],
-    ])
-  if (fresh!.length > 0)
-    steps.push([
+      [idsOf(kept), kept.map(({ stream }) => stream.length)],
+    ]),
+    ...forRows(of('fresh', 'guard'), fresh => [
       {
         name: 'streams_in',
-        text: `INSERT INTO ${s}.streams SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::integer[]) AS u(id, log, name, length) ORDER BY log, name COLLATE "C"`,
+        text: `INSERT INTO ${s}.streams SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::integer[])
+          AS u(id, log, name, length) ORDER BY log, name COLLATE "C"`,
       },
-      [ids(fresh!), fresh!.map(({ log }) => log), fresh!.map(({ name }) => name), fresh!.map(({ length }) => length)],
-    ])
-  if (rows.length > 0)
-    steps.push([
+      [
+        idsOf(fresh),
+        fresh.map(({ stream }) => stream.log),
+        fresh.map(({ stream }) => stream.name),
+        fresh.map(({ stream }) => stream.length),
+      ],
+    ]),
+    ...forRows(entries, list => [
       { name: 'entries_in', text: `INSERT INTO ${s}.entries SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[])` },
-      [ids(rows), rows.map(({ seq }) => seq), rows.map(({ text }) => text)],
-    ])
-  if (guards!.length > 0) steps.push([remove, [ids(guards!)]])
-  return steps
+      [idsOf(list), list.map(({ seq }) => seq), list.map(({ text }) => text)],
+    ]),
+    ...remove(of('guard')),
+  ]
 }
 
 /** The rows that records move in indexes. */
@@ -298,16 +316,10 @@ interface Indexing {
 }
 
 function index(record: RecordState, id: number, into: Indexing): void {
-  const { collection, key, storedText, text } = record
+  const { collection, storedText, text } = record
   if (collection.indexes.length === 0 && collection.texts.length === 0) return
-  const [before, after] = [valueOf(collection, storedText), valueOf(collection, text)]
-  for (const { id: idx, paths } of collection.indexes) {
-    const from = storedText === undefined ? undefined : placeOf(paths, before, key)
-    const to = text === undefined ? undefined : placeOf(paths, after, key)
-    if (from && to && from[0] === to[0] && from[1] === to[1]) continue
-    if (from) into.placesOut.push([idx, from[0], id])
-    if (to) into.placesIn.push([idx, to[0], to[1], id])
-  }
+  const after = valueOf(collection, text)
+  indexPlaces(record, id, after, into)
   for (const stored of collection.texts) {
     if (storedText !== undefined) into.textsOut.push([stored.id, id])
     const row = text === undefined ? undefined : textRow(stored, id, after)
@@ -315,55 +327,57 @@ function index(record: RecordState, id: number, into: Indexing): void {
   }
 }
 
-function recordSteps(s: string, records: readonly RecordState[], nextId: () => number): WriteFlight {
-  const [fresh, kept, gone, guards]: (RecordState & { id: number })[][] = [[], [], [], []]
-  const indexing: Indexing = { placesOut: [], placesIn: [], textsOut: [], textsIn: [] }
-  const feed: RecordState[] = []
-  for (const record of records) {
-    const isNew = record.id === undefined
-    const isGone = record.text === undefined
-    if (isNew && isGone && !record.assertsAbsence && !record.changed) continue
-    if (!isNew && !record.changed) continue
-    const row = { ...record, id: record.id ?? nextId() }
-    if (isNew) fresh!.push(row)
-    if (isNew && isGone) guards!.push(row)
-    else {
-      if (!isNew) (isGone ? gone : kept)!.push(row)
-      index(record, row.id, indexing)
-      if (record.collection.watched) feed.push(record)
-    }
+function indexPlaces({ collection, key, storedText, text }: RecordState, id: number, after: Json, into: Indexing): void {
+  const before = valueOf(collection, storedText)
+  for (const { id: idx, paths } of collection.indexes) {
+    const from = storedText === undefined ? undefined : placeOf(paths, before, key)
+    const to = text === undefined ? undefined : placeOf(paths, after, key)
+    if (from?.[0] === to?.[0] && from?.[1] === to?.[1]) continue
+    if (from) into.placesOut.push([idx, from[0], id])
+    if (to) into.placesIn.push([idx, to[0], to[1], id])
   }
-  const ids = (list: readonly { id: number }[]) => list.map(({ id }) => id)
-  const steps: Step[] = []
-  const remove = { name: 'records_out', text: `DELETE FROM ${s}.records WHERE id = ANY($1::bigint[])` }
-  if (gone!.length > 0) steps.push([remove, [ids(gone!)]])
-  if (kept!.length > 0)
-    steps.push([
+}
+
+function recordSteps(s: string, records: readonly RecordState[], nextId: () => number): WriteFlight {
+  const rows = records.flatMap(record => {
+    const [isNew, isGone] = [record.id === undefined, record.text === undefined]
+    const fate = fateOf({ isNew, isGone, isChanged: record.changed, asserts: record.assertsAbsence })
+    return fate === 'none' ? [] : [{ record, fate, id: record.id ?? nextId() }]
+  })
+  const of = (...wanted: Fate[]) => rows.filter(({ fate }) => wanted.includes(fate))
+  const indexing: Indexing = { placesOut: [], placesIn: [], textsOut: [], textsIn: [] }
+  for (const { record, id } of of('fresh', 'kept', 'gone')) index(record, id, indexing)
+  const feed = of('fresh', 'kept', 'gone').flatMap(({ record }) => (record.collection.watched ? [record] : []))
+  const remove = (list: typeof rows): Step[] =>
+    forRows(list, gone => [{ name: 'records_out', text: `DELETE FROM ${s}.records WHERE id = ANY($1::bigint[])` }, [idsOf(gone)]])
+  const steps = [
+    ...remove(of('gone')),
+    ...forRows(of('kept'), kept => [
       {
         name: 'records_kept',
         text: `UPDATE ${s}.records r SET version = u.version, value = u.value
           FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS u(id, version, value) WHERE r.id = u.id`,
       },
-      [ids(kept!), kept!.map(({ version }) => version), kept!.map(({ text }) => text)],
-    ])
-  if (fresh!.length > 0)
-    steps.push([
+      [idsOf(kept), kept.map(({ record }) => record.version), kept.map(({ record }) => record.text)],
+    ]),
+    ...forRows(of('fresh', 'guard'), fresh => [
       {
         name: 'records_in',
         text: `INSERT INTO ${s}.records SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::bigint[], $5::text[])
           AS u(id, collection, key, version, value) ORDER BY collection, key COLLATE "C"`,
       },
       [
-        ids(fresh!),
-        fresh!.map(({ collection }) => collection.id),
-        fresh!.map(({ key }) => key),
-        fresh!.map(({ version }) => version),
-        fresh!.map(({ text }) => text ?? 'null'),
+        idsOf(fresh),
+        fresh.map(({ record }) => record.collection.id),
+        fresh.map(({ record }) => record.key),
+        fresh.map(({ record }) => record.version),
+        fresh.map(({ record }) => record.text ?? 'null'),
       ],
-    ])
-  if (guards!.length > 0) steps.push([remove, [ids(guards!)]])
-  steps.push(...indexSteps(s, indexing))
-  if (feed.length > 0) steps.push(feedStep(s, feed))
+    ]),
+    ...remove(of('guard')),
+    ...indexSteps(s, indexing),
+    ...forRows(feed, list => feedStep(s, list)),
+  ]
   return { steps, watched: feed.length > 0 }
 }
 

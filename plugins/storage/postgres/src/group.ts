@@ -194,7 +194,7 @@ function changeStream(
       length: 0,
       dropped: stream.id !== undefined,
       appended: [],
-      assertsAbsence: assertsAbsence || length === 0,
+      assertsAbsence: true,
     })
     return 0
   }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SvcError } from '@svc/core'
-import { isAfterwards, isLost, storeError, waitedTooLong, wrongServer } from './errors.ts'
+import { storeClosed } from '@svc/storage-kit'
+import { isAfterwards, isLost, storeError, wrongServer } from './errors.ts'
 
 /** A statement. One with a name is prepared once for each connection, unless a pooler stands between. */
 export interface Statement {
@@ -35,7 +36,8 @@ interface Client {
   connect(): Promise<unknown>
   query(config: { name?: string; text: string; values?: unknown[] }): Promise<Result>
   on(event: 'error' | 'end', heard: () => void): void
-  on(event: 'notification', heard: (message: { channel: string; payload?: string }) => void): void
+  on(event: 'notification', heard: () => void): void
+  off(event: 'notification', heard: () => void): void
   end(): Promise<void>
   readonly connection: { readonly stream: { destroy(): void } }
 }
@@ -75,87 +77,92 @@ const STANDBY_MS = 1_000
 const OLDEST = 140_000
 const [FIRST_MS, LONGEST_MS] = [20, 500]
 
-/** Creates a line; connects with its first call. `opened` is called with each new connection. */
-export function createLine(target: Target, opened?: (session: Session) => Promise<void> | void): Line {
-  let current: Promise<Session> | undefined
-  let open: Session | undefined
-  let closed = false
+/** Creates a line; connects with its first call. */
+export const createLine = (target: Target): Line => new ReplacedLine(target)
 
-  const drop = () => {
-    const former = open
-    open = current = undefined
-    if (!former) return
-    former.lost = true
-    former.client.connection.stream.destroy()
+class ReplacedLine implements Line {
+  closed = false
+  readonly #target: Target
+  #current: Promise<Session> | undefined
+  #open: Session | undefined
+
+  constructor(target: Target) {
+    this.#target = target
   }
-  const connect = async (): Promise<Session> => {
-    const session = await openSession(target)
-    const gone = () => {
-      session.lost = true
-      if (open === session) open = current = undefined
-    }
-    session.client.on('error', gone)
-    session.client.on('end', gone)
-    if (closed || session.lost) {
-      session.client.connection.stream.destroy()
-      throw waitedTooLong()
-    }
-    open = session
-    await opened?.(session)
-    return session
-  }
-  const attempt = () => {
-    // the primary can be another host by now
-    if (open?.standby && performance.now() - open.since > STANDBY_MS) {
-      const former = open
-      open = current = undefined
-      void former.client.end().catch(() => {})
-    }
-    const attempted = (current ??= connect())
-    attempted.catch(() => {
-      if (current === attempted) drop()
-      if (current === attempted) current = undefined
-    })
-    return attempted
-  }
-  const session = async (waitMs = 0): Promise<Session> => {
+
+  async session(waitMs = 0): Promise<Session> {
     const until = performance.now() + waitMs
     for (let ms = FIRST_MS; ; ms = Math.min(ms * 2, LONGEST_MS)) {
-      if (closed) throw waitedTooLong()
+      if (this.closed) throw storeClosed()
       try {
-        return await attempt()
+        return await this.#attempt()
       } catch (error) {
         if (performance.now() + ms > until || !isLost(error)) throw storeError(error)
       }
       await sleep(ms)
     }
   }
-  const run = async (steps: readonly Step[]): Promise<Result[]> => {
-    const { client, pooled } = await session()
+
+  async run(steps: readonly Step[]): Promise<Result[]> {
+    const { client, pooled } = await this.session()
     const asked = steps.map(([{ name, text }, values]) =>
       client.query({ text, ...(name !== undefined && !pooled ? { name } : {}), ...(values ? { values: [...values] } : {}) })
     )
     const answers = await Promise.allSettled(asked)
-    const errors = answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason as unknown] : []))
+    const errors = answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason as Error] : []))
     const error = errors.find(item => !isAfterwards(item)) ?? errors[0]
     if (error === undefined) return answers.map(answer => (answer as PromiseFulfilledResult<Result>).value)
-    if (errors.some(isLost) && open?.client === client) drop()
+    if (errors.some(isLost) && this.#open?.client === client) this.drop()
     throw error
   }
-  return {
-    session,
-    run,
-    one: async (statement, values) => (await run([[statement, values]]))[0]!,
-    drop,
-    get closed() {
-      return closed
-    },
-    async close() {
-      closed = true
-      const former = open
-      open = current = undefined
-      if (former && !former.lost) await former.client.end().catch(() => {})
-    },
+
+  async one(statement: Statement, values?: readonly unknown[]): Promise<Result> {
+    return (await this.run([[statement, values]]))[0]!
+  }
+
+  drop(): void {
+    const former = this.#open
+    this.#open = this.#current = undefined
+    if (!former) return
+    former.lost = true
+    former.client.connection.stream.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    const former = this.#open
+    this.#open = this.#current = undefined
+    if (former && !former.lost) await former.client.end().catch(() => {})
+  }
+
+  #attempt(): Promise<Session> {
+    const former = this.#open
+    // the primary can be another host by now
+    if (former?.standby && performance.now() - former.since > STANDBY_MS) {
+      this.#open = this.#current = undefined
+      void former.client.end().catch(() => {})
+    }
+    const attempted = (this.#current ??= this.#connect())
+    attempted.catch(() => {
+      if (this.#current === attempted) this.#current = undefined
+    })
+    return attempted
+  }
+
+  async #connect(): Promise<Session> {
+    const session = await openSession(this.#target)
+    const gone = () => {
+      session.lost = true
+      if (this.#open === session) this.#open = this.#current = undefined
+    }
+    session.client.on('error', gone)
+    session.client.on('end', gone)
+    if (this.closed) {
+      session.client.connection.stream.destroy()
+      throw storeClosed()
+    }
+    this.#open = session
+    return session
   }
 }
 

@@ -1,6 +1,9 @@
 import type { IndexPaths, Json } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit'
 
+/** A row of `places`. */
+export type PlaceRow = readonly [idx: number, head: string, tail: string, record: number]
+
 /** Characters of a head: at most 2000 bytes, because an entry of a B-tree in PostgreSQL has at most 2704. */
 const HEAD = 500
 

@@ -7,15 +7,16 @@ import { cutPosition } from './places.ts'
 import { quoted } from './schema.ts'
 import { searchStep, statsOf, type TextStats } from './text.ts'
 
+/** The direction and the length of a page. */
+interface RangeShape {
+  readonly reverse: boolean
+  readonly limit: number
+}
+
 /** Reads through a small pool of connections. */
 export interface Reader {
   get(collection: string, key: string): Promise<StoreRecord | undefined>
-  range(
-    collection: string,
-    paths: IndexPaths,
-    span: Span,
-    query: { readonly reverse: boolean; readonly limit: number }
-  ): Promise<RangePage>
+  range(collection: string, paths: IndexPaths, span: Span, shape: RangeShape): Promise<RangePage>
   read(log: string, id: string, query: LogQuery): Promise<LogEntry[]>
   search(collection: string, search: CheckedSearch, limit: number): Promise<TextPage>
   /** Milliseconds until a lease expires; 0 or less if it is free. */
@@ -33,15 +34,28 @@ const PAGE_BYTES = 8 * 1024 * 1024
 const STATS_MS = 1_000
 
 /** Creates a reader over lines that all go to the same database. `waitMs`: how long a read waits for a connection. */
-export function createReader(lines: readonly Line[], schema: string, waitMs: number): Reader {
-  const s = quoted(schema)
-  let turn = 0
-  let catalog: StoredCatalog | undefined
-  const stats = new Map<number, { readonly until: number; readonly value: TextStats }>()
+export const createReader = (lines: readonly Line[], schema: string, waitMs: number): Reader =>
+  new PoolReader(lines, schema, waitMs)
 
-  const ask = async (statement: Statement, values?: readonly unknown[]): Promise<Result> => {
-    for (const until = performance.now() + waitMs; ; ) {
-      const line = lines[turn++ % lines.length]!
+class PoolReader implements Reader {
+  readonly #lines: readonly Line[]
+  readonly #schema: string
+  readonly #s: string
+  readonly #waitMs: number
+  #turn = 0
+  #catalog: StoredCatalog | undefined
+  readonly #stats = new Map<number, { readonly until: number; readonly value: TextStats }>()
+
+  constructor(lines: readonly Line[], schema: string, waitMs: number) {
+    this.#lines = lines
+    this.#schema = schema
+    this.#s = quoted(schema)
+    this.#waitMs = waitMs
+  }
+
+  async ask(statement: Statement, values?: readonly unknown[]): Promise<Result> {
+    for (const until = performance.now() + this.#waitMs; ; ) {
+      const line = this.#lines[this.#turn++ % this.#lines.length]!
       try {
         await line.session(Math.max(0, until - performance.now()))
         return await line.one(statement, values)
@@ -51,66 +65,80 @@ export function createReader(lines: readonly Line[], schema: string, waitMs: num
       }
     }
   }
-  const loaded = async (known: (catalog: StoredCatalog) => boolean): Promise<StoredCatalog> => {
-    if (!catalog || !known(catalog)) catalog = await loadCatalog({ one: ask }, schema)
-    return catalog
+
+  async catalog(known: (catalog: StoredCatalog) => boolean): Promise<StoredCatalog> {
+    if (!this.#catalog || !known(this.#catalog))
+      this.#catalog = await loadCatalog({ one: (statement, values) => this.ask(statement, values) }, this.#schema)
+    return this.#catalog
   }
-  const collectionOf = async (name: string) => (await loaded(item => item.collections.has(name))).collections.get(name)
-  const indexFor = async (name: string, paths: IndexPaths) =>
-    indexOf((await loaded(item => indexOf(item.collections.get(name), paths) !== undefined)).collections.get(name), paths)
-  const statsFor = async (index: number): Promise<TextStats> => {
-    const known = stats.get(index)
-    const now = performance.now()
-    if (known && known.until > now) return known.value
-    const row = (await ask(statsOf(s), [index])).rows[0]!
+
+  async get(name: string, key: string): Promise<StoreRecord | undefined> {
+    const collection = await this.#collection(name)
+    if (!collection) return undefined
+    const { rows } = await this.ask(getIn(this.#s), [collection.id, key])
+    return rows[0] && recordOf({ ...rows[0], key })
+  }
+
+  async range(name: string, paths: IndexPaths, span: Span, { reverse, limit }: RangeShape): Promise<RangePage> {
+    if (paths.length === 0) {
+      const collection = await this.#collection(name)
+      if (!collection) return { records: [] }
+      const { rows } = await this.ask(keysIn(this.#s, span, reverse, limit), [collection.id, span.low, span.high ?? null])
+      return pageOf(rows, limit)
+    }
+    const isKnown = (catalog: StoredCatalog) => indexOf(catalog.collections.get(name), paths) !== undefined
+    const index = indexOf((await this.catalog(isKnown)).collections.get(name), paths)
+    if (index === undefined) return { records: [] }
+    const high = span.high === undefined ? [null, null] : cutPosition(span.high)
+    const { rows } = await this.ask(placesIn(this.#s, span, reverse, limit), [index, ...cutPosition(span.low), ...high])
+    return pageOf(rows, limit)
+  }
+
+  async read(name: string, id: string, { from, reverse = false, limit }: LogQuery): Promise<LogEntry[]> {
+    const log = (await this.catalog(catalog => catalog.logs.has(name))).logs.get(name)
+    if (!log) return []
+    const first = Math.min(from ?? (reverse ? LAST_SEQ : 1), LAST_SEQ)
+    const { rows } = await this.ask(entriesIn(this.#s, reverse), [log.id, id, first, limit])
+    return rows.map(row => ({ seq: Number(row.seq), value: JSON.parse(row.value as string) as Json }))
+  }
+
+  async search(name: string, search: CheckedSearch, limit: number): Promise<TextPage> {
+    const isKnown = (catalog: StoredCatalog) => textOf(catalog.collections.get(name), search.fields) !== undefined
+    const text = textOf((await this.catalog(isKnown)).collections.get(name), search.fields)
+    if (!text || search.parsed.all.length === 0) return { hits: [] }
+    const shape = { limit: limit + 1, matches: TEXT_LIMITS.matches, stats: await this.#statsOf(text.id) }
+    const step = searchStep(this.#s, text, search, shape)
+    return step ? hitsOf((await this.ask(...step)).rows, search, limit) : { hits: [] }
+  }
+
+  async busyMs(lease: string): Promise<number> {
+    const { rows } = await this.ask(busyIn(this.#s), [lease])
+    return Number(rows[0]?.ms ?? 0)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#lines.map(line => line.close()))
+  }
+
+  async #collection(name: string) {
+    return (await this.catalog(catalog => catalog.collections.has(name))).collections.get(name)
+  }
+
+  /** The numbers of a full-text index, read again at times: that takes longer the larger it is. */
+  async #statsOf(index: number): Promise<TextStats> {
+    const known = this.#stats.get(index)
+    const began = performance.now()
+    if (known && known.until > began) return known.value
+    const row = (await this.ask(statsOf(this.#s), [index])).rows[0]!
     const value = { entries: Number(row.entries), words: Number(row.words) }
-    const took = performance.now() - now
-    stats.set(index, { value, until: performance.now() + Math.max(STATS_MS, took * 100) })
+    const now = performance.now()
+    this.#stats.set(index, { value, until: now + Math.max(STATS_MS, (now - began) * 100) })
     return value
   }
-  return {
-    ask,
-    catalog: loaded,
-    async get(name, key) {
-      const collection = await collectionOf(name)
-      if (!collection) return undefined
-      const { rows } = await ask(getIn(s), [collection.id, key])
-      return rows[0] && recordOf({ ...rows[0], key })
-    },
-    async range(name, paths, span, { reverse, limit }) {
-      if (paths.length === 0) {
-        const collection = await collectionOf(name)
-        if (!collection) return { records: [] }
-        return pageOf((await ask(keysIn(s, span, reverse, limit), [collection.id, span.low, span.high ?? null])).rows, limit)
-      }
-      const index = await indexFor(name, paths)
-      if (index === undefined) return { records: [] }
-      const high = span.high === undefined ? [null, null] : cutPosition(span.high)
-      return pageOf((await ask(placesIn(s, span, reverse, limit), [index, ...cutPosition(span.low), ...high])).rows, limit)
-    },
-    async read(name, id, { from, reverse = false, limit }) {
-      const log = (await loaded(item => item.logs.has(name))).logs.get(name)
-      if (!log) return []
-      const { rows } = await ask(entriesIn(s, reverse), [log.id, id, from ?? (reverse ? 2 ** 31 - 1 : 1), limit])
-      return rows.map(row => ({ seq: Number(row.seq), value: JSON.parse(String(row.value)) as Json }))
-    },
-    async search(name, search, limit) {
-      const stored = await loaded(item => textOf(item.collections.get(name), search.fields) !== undefined)
-      const text = textOf(stored.collections.get(name), search.fields)
-      if (!text || search.parsed.all.length === 0) return { hits: [] }
-      const shape = { limit: limit + 1, matches: TEXT_LIMITS.matches, stats: await statsFor(text.id) }
-      const step = searchStep(s, text, search, shape)
-      return step ? hitsOf((await ask(...step)).rows, search, limit) : { hits: [] }
-    },
-    async busyMs(lease) {
-      const { rows } = await ask(busyIn(s), [lease])
-      return Number(rows[0]?.ms ?? 0)
-    },
-    async close() {
-      await Promise.all(lines.map(line => line.close()))
-    },
-  }
 }
+
+/** The greatest seq of an entry. */
+const LAST_SEQ = 2 ** 31 - 1
 
 const getIn = (s: string): Statement => ({
   name: 'get',
@@ -160,7 +188,7 @@ const placesIn = (s: string, { behind, high }: Span, reverse: boolean, limit: nu
 const recordOf = (row: Row): StoreRecord => ({
   key: String(row.key),
   version: Number(row.version),
-  value: JSON.parse(String(row.value)) as Json,
+  value: JSON.parse(row.value as string) as Json,
 })
 
 function pageOf(rows: readonly Row[], limit: number): RangePage {
@@ -180,7 +208,7 @@ function hitsOf(rows: readonly Row[], { fields, parsed, cursorOf: cursorBehind }
       return { hits, next: cursorBehind({ score: last.score, key: last.record.key }) }
     const record = recordOf(row)
     hits.push({ record, score: Number(row.score), snippets: snippets.of(fields.fields, record.value) })
-    chars += String(row.value).length
+    chars += (row.value as string).length
   }
   return { hits }
 }

@@ -48,22 +48,14 @@ export interface PostgresStore extends Store, Counts, TextIndex, StoreAdmin, Asy
 /** Connections of a worker beside those for reads: one for writes, one for counts, one for notifications. */
 export const OTHER_LINES = 3
 export const READERS = 2
+const SCHEMA = 'svc'
+const WAIT_MS = 5000
 
 /** Creates a store; the first call connects. */
 export function createPostgresStore(options: PostgresOptions): PostgresStore {
-  const { target, direct = target, schema = 'svc', readers = READERS, waitMs = 5000, mayMake = true } = options
+  const { target, direct = target, schema = SCHEMA, waitMs = WAIT_MS, mayMake = true } = options
   const catalog = createCatalog()
-  const lineTo = (to: Target, role: string) => createLine({ ...to, applicationName: `${to.applicationName} ${role}` })
-  const reader = createReader(
-    Array.from({ length: readers }, () => lineTo(target, 'read')),
-    schema,
-    waitMs
-  )
-  const listener = lineTo(direct, 'listen')
-  const watches = createWatches({ reader, listener, schema })
-  const limits = { schema, waitMs, statementMs: target.statementMs }
-  const writer = createWriter({ ...limits, line: lineTo(target, 'write'), committed: () => watches.committed() })
-  const counter = createCounter({ ...limits, line: lineTo(target, 'count') })
+  const { reader, writer, watches, counter } = createParts(options)
   let started: Promise<Session> | undefined
   let closed = false
 
@@ -121,6 +113,19 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
       await reader.close()
     },
   }
+}
+
+function createParts({ target, direct = target, schema = SCHEMA, readers = READERS, waitMs = WAIT_MS }: PostgresOptions) {
+  const lineTo = (to: Target, role: string) => createLine({ ...to, applicationName: `${to.applicationName} ${role}` })
+  const reader = createReader(
+    Array.from({ length: readers }, () => lineTo(target, 'read')),
+    schema,
+    waitMs
+  )
+  const watches = createWatches({ reader, listener: lineTo(direct, 'listen'), schema })
+  const limits = { schema, waitMs, statementMs: target.statementMs }
+  const writer = createWriter({ ...limits, line: lineTo(target, 'write'), committed: () => watches.committed() })
+  return { reader, watches, writer, counter: createCounter({ ...limits, line: lineTo(target, 'count') }) }
 }
 
 /** Creates or checks the tables through a connection of its own. */

@@ -1,11 +1,18 @@
 import type { Json, TextFields } from '@svc/core/contracts'
 import { type CheckedSearch, type ParsedQuery, type Term, textEntry } from '@svc/storage-kit'
-import type { StoredText, TextRow } from './catalog.ts'
 import type { Statement } from './line.ts'
 
 // svc analyzes texts and queries itself, as in the other stores: PostgreSQL gets lexemes only, without its dictionaries. A GIN index
 // finds the candidates. Phrases and scores (BM25) need the places of words, of which a tsvector holds too few, so they come from
 // the words in `body`: each is between two spaces, and fields are separated by a line break.
+
+/** A full-text index in the database. */
+export interface StoredText {
+  readonly id: number
+  readonly fields: TextFields
+}
+/** A row of `texts`. */
+export type TextRow = readonly [idx: number, record: number, words: number, body: string, lexemes: string]
 
 /** What identifies an index: processes of two releases can have different ones. */
 export const textSpec = ({ fields, filters = [] }: TextFields): string => JSON.stringify({ fields, filters })

@@ -36,100 +36,126 @@ const [POLL_MS, LONGEST_POLL_MS] = [50, 1_000]
 /** A change can be visible before the feed may be read up to it, because an older transaction is still open. */
 const PENDING_MS = 3
 const PAGE = 64
-/** After a lost connection. */
-const AGAIN_MS = 250
 
 /** Creates the watches. Without watchers, nothing listens; commits are still announced. */
-export function createWatches({ reader, listener, schema }: WatchesOptions): Watches {
-  const watchers = new Set<Watcher>()
-  const channel = `svc_${schema}`.slice(0, 60)
-  const ending = new AbortController()
-  let loop: Promise<void> | undefined
-  let listens = false
-  let announcing: Promise<void> | undefined
-  let trimmed = Number.NEGATIVE_INFINITY
+export const createWatches = (options: WatchesOptions): Watches => new FeedWatches(options)
 
-  const stir = (watcher: Watcher) => {
-    watcher.stirred = true
-    watcher.wake?.()
-  }
-  const stirAll = () => watchers.forEach(stir)
-  const pause = (ms: number) => sleep(ms, undefined, { signal: ending.signal, ref: false }).catch(() => {})
+class FeedWatches implements Watches {
+  readonly #options: WatchesOptions
+  readonly #channel: string
+  readonly #watchers = new Set<Watcher>()
+  readonly #ending = new AbortController()
+  readonly #heard = () => this.#stirAll()
+  #loop: Promise<void> | undefined
+  #announcing: Promise<void> | undefined
+  #trimmed = Number.NEGATIVE_INFINITY
 
-  /** Listens on the open connection until it breaks. Returns at once where a pooler hides notifications. */
-  const listen = async () => {
-    const session = await listener.session()
-    if (session.pooled || session.standby) return
-    session.client.on('notification', stirAll)
-    await listener.one({ text: `LISTEN ${quoted(channel)}` })
-    listens = true
-    stirAll() // what was committed before the connection
-    while (!session.lost && !ending.signal.aborted && watchers.size > 0) {
-      await pause(LISTENING_MS)
-      stirAll()
-      // a connection that is half open is silent: only a statement shows it
-      if (watchers.size > 0 && !ending.signal.aborted) await listener.one({ text: 'SELECT 1' })
-    }
-    if (!session.lost) await listener.one({ text: `UNLISTEN ${quoted(channel)}` })
+  constructor(options: WatchesOptions) {
+    this.#options = options
+    this.#channel = `svc_${options.schema}`
   }
-  const follow = async () => {
-    let ms = POLL_MS
-    while (watchers.size > 0 && !ending.signal.aborted) {
-      const before = performance.now()
-      await listen().catch(() => listener.drop())
-      if (listens) ms = POLL_MS
-      listens = false
-      stirAll()
-      await pause(performance.now() - before > AGAIN_MS ? POLL_MS : ms)
-      ms = Math.min(ms * 1.5, LONGEST_POLL_MS)
-    }
-    loop = undefined
-    if (watchers.size > 0 && !ending.signal.aborted) loop = follow()
+
+  watch(collection: string, signal: AbortSignal): AsyncIterable<StoreChange> {
+    const { reader, schema } = this.#options
+    const watcher: Watcher = { stirred: true, ended: signal.aborted }
+    const begin = feedEnd(reader)
+    // Awaited with the first item, which may never be requested.
+    begin.catch(() => {})
+    if (!watcher.ended) this.#join(watcher)
+    const abort = () => this.#leave(watcher)
+    signal.addEventListener('abort', abort, { once: true })
+    return changes({ reader, schema, collection, watcher, begin }, () => {
+      this.#leave(watcher)
+      signal.removeEventListener('abort', abort)
+    })
   }
-  const announce = async () => {
-    await pause(NOTIFY_MS)
-    announcing = undefined
-    const session = await listener.session()
-    if (!session.pooled) await listener.one({ name: 'notify', text: 'SELECT pg_notify($1, $2)' }, [channel, ''])
+
+  committed(): void {
+    this.#stirAll()
+    this.#announcing ??= this.#announce().catch(() => {}) // others read the feed soon anyway
+    if (performance.now() - this.#trimmed < TRIM_MS) return
+    this.#trimmed = performance.now()
+    const { reader, schema } = this.#options
+    void reader.ask(trimIn(quoted(schema))).catch(() => {})
   }
-  const join = (watcher: Watcher) => {
-    watchers.add(watcher)
-    loop ??= follow()
+
+  async close(): Promise<void> {
+    for (const watcher of this.#watchers) this.#leave(watcher)
+    this.#ending.abort()
+    await this.#announcing
+    await this.#options.listener.close()
+    await this.#loop
   }
-  const leave = (watcher: Watcher) => {
+
+  #stirAll(): void {
+    this.#watchers.forEach(stir)
+  }
+
+  #join(watcher: Watcher): void {
+    this.#watchers.add(watcher)
+    this.#loop ??= this.#follow()
+  }
+
+  #leave(watcher: Watcher): void {
     watcher.ended = true
-    watchers.delete(watcher)
+    this.#watchers.delete(watcher)
     stir(watcher)
   }
-  return {
-    watch(collection, signal) {
-      const watcher: Watcher = { stirred: true, ended: signal.aborted }
-      const begin = feedEnd(reader)
-      // Awaited with the first item, which may never be requested.
-      begin.catch(() => {})
-      if (!watcher.ended) join(watcher)
-      const abort = () => leave(watcher)
-      signal.addEventListener('abort', abort, { once: true })
-      return changes({ reader, schema, collection, watcher, begin }, () => {
-        leave(watcher)
-        signal.removeEventListener('abort', abort)
-      })
-    },
-    committed() {
-      stirAll()
-      announcing ??= announce().catch(() => {}) // others read the feed soon anyway
-      if (performance.now() - trimmed < TRIM_MS) return
-      trimmed = performance.now()
-      void reader.ask(trimIn(quoted(schema))).catch(() => {})
-    },
-    async close() {
-      for (const watcher of watchers) leave(watcher)
-      ending.abort()
-      await announcing
-      await listener.close()
-      await loop
-    },
+
+  async #pause(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#ending.signal, ref: false }).catch(() => {})
   }
+
+  get #goesOn(): boolean {
+    return this.#watchers.size > 0 && !this.#ending.signal.aborted
+  }
+
+  /** Wakes the watchers: by notifications while it listens, else by time. */
+  async #follow(): Promise<void> {
+    for (let ms = POLL_MS; this.#goesOn; ms = Math.min(ms * 1.5, LONGEST_POLL_MS)) {
+      const didListen = await this.#listen().catch(() => {
+        this.#options.listener.drop()
+        return false
+      })
+      if (didListen) ms = POLL_MS
+      this.#stirAll()
+      await this.#pause(ms)
+    }
+    this.#loop = undefined
+    if (this.#goesOn) this.#loop = this.#follow()
+  }
+
+  /** Listens on the open connection until it breaks. Returns false where a pooler hides notifications. */
+  async #listen(): Promise<boolean> {
+    const { listener } = this.#options
+    const session = await listener.session()
+    if (session.pooled || session.standby) return false
+    session.client.on('notification', this.#heard)
+    await listener.one({ text: `LISTEN ${quoted(this.#channel)}` })
+    this.#stirAll() // what was committed before the connection
+    while (!session.lost && this.#goesOn) {
+      await this.#pause(LISTENING_MS)
+      this.#stirAll()
+      // a connection that is half open is silent: only a statement shows it
+      if (this.#goesOn) await listener.one({ text: 'SELECT 1' })
+    }
+    session.client.off('notification', this.#heard)
+    if (!session.lost && !listener.closed) await listener.one({ text: `UNLISTEN ${quoted(this.#channel)}` })
+    return true
+  }
+
+  async #announce(): Promise<void> {
+    const { listener } = this.#options
+    await this.#pause(NOTIFY_MS)
+    this.#announcing = undefined
+    const session = await listener.session()
+    if (!session.pooled) await listener.one({ name: 'notify', text: 'SELECT pg_notify($1, $2)' }, [this.#channel, ''])
+  }
+}
+
+function stir(watcher: Watcher): void {
+  watcher.stirred = true
+  watcher.wake?.()
 }
 
 /**
@@ -229,7 +255,7 @@ const changeOf = (collection: string, { key, version, value }: Row): StoreChange
   collection,
   key: String(key),
   version: Number(version ?? 0),
-  ...(version !== null && { value: JSON.parse(String(value)) as Json }),
+  ...(version !== null && { value: JSON.parse(value as string) as Json }),
 })
 
 async function stirred(watcher: Watcher): Promise<void> {

@@ -3,9 +3,9 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import type { Space } from '@svc/core/contracts'
 import { storeClosed, storeUnsure } from '@svc/storage-kit'
 import { declareSpace, isDeclared, loadCatalog, type StoredCatalog, versionOf } from './catalog.ts'
-import { isLost, isReadOnly, isRepeated, readOnly, storeError, tooManyWaiting } from './errors.ts'
+import { isLost, isReadOnly, isRepeated, readOnly, rolledBack, storeError, tooManyWaiting } from './errors.ts'
 import { idsFor, needsOf, readFlight, writeFlight } from './flights.ts'
-import { type Answer, type Call, evaluate } from './group.ts'
+import { type Answer, type Call, evaluate, type GroupState } from './group.ts'
 import { type Line, localSettings, type Session, type Statement, type Step } from './line.ts'
 import { lockOf, quoted } from './schema.ts'
 
@@ -14,8 +14,6 @@ export interface Writer {
   send(call: Call, signal?: AbortSignal): Promise<Answer>
   /** Declares a space; returns the version of its data before. */
   open(space: Space): Promise<number>
-  /** The catalog that the last write saw. */
-  readonly catalog: StoredCatalog | undefined
   /** Settles all calls. */
   close(): Promise<void>
 }
@@ -67,71 +65,62 @@ interface GroupDone {
   readonly watched: boolean
 }
 
-export function createWriter(options: WriterOptions): Writer {
-  const { line, waitMs, committed } = options
-  const spaces = new Map<string, Space>()
-  const session = createTransactions(options, spaces)
-  let waiting: Waiting[] = []
-  let last: Promise<unknown> = Promise.resolve()
-  let isScheduled = false
-  let closed = false
+export const createWriter = (options: WriterOptions): Writer => new GroupWriter(options)
 
-  /** Runs the calls as often as other transactions and lost connections make it necessary. */
-  const attempt = async (calls: readonly Call[], since: number): Promise<readonly Outcome[]> => {
-    const all = (error: unknown) => calls.map((): Outcome => ({ error }))
-    for (let tries = 1; ; tries++) {
-      try {
-        const done = await session.run(calls)
-        if (done.watched) committed()
-        return done.outcomes
-      } catch (error) {
-        session.forget()
-        if (error instanceof CommitLost) {
-          const found = await session.wasCommitted(error.n).catch((cause: unknown) => new Unresolved({ cause }))
-          if (found instanceof Unresolved) return all(storeUnsure('the connection to PostgreSQL was lost', found.cause))
-          if (found) {
-            if (error.done.watched) committed()
-            return error.done.outcomes
-          }
-        } else if (isLost(error)) {
-          line.drop()
-          if (performance.now() - since > waitMs || isReadOnly(error)) return all(storeError(error))
-        } else if (!isRepeated(error)) {
-          if (calls.length === 1) return all(storeError(error))
-          // an error of one call: the others run without it
-          const outcomes: Outcome[] = []
-          for (const call of calls) outcomes.push(...(await attempt([call], since)))
-          return outcomes
-        } else if (tries >= TRIES) return all(storeError(error))
-        await sleep(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE_MS))
-      }
-    }
+class GroupWriter implements Writer {
+  readonly #options: WriterOptions
+  readonly #spaces = new Map<string, Space>()
+  readonly #transactions: Transactions
+  #waiting: Waiting[] = []
+  #last: Promise<unknown> = Promise.resolve()
+  #isScheduled = false
+  #isClosed = false
+
+  constructor(options: WriterOptions) {
+    this.#options = options
+    this.#transactions = new Transactions(options, this.#spaces)
   }
-  /** Declaring a space twice is the same as once. */
-  const opened = async (space: Space): Promise<number> => {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await session.open(space)
-      } catch (error) {
-        if (isLost(error)) line.drop()
-        if (tries === OPEN_TRIES || isReadOnly(error) || !(isLost(error) || isRepeated(error))) throw storeError(error)
-      }
+
+  async send(call: Call, signal?: AbortSignal): Promise<Answer> {
+    if (this.#isClosed) throw storeClosed()
+    if (this.#waiting.length >= MOST_WAITING) throw tooManyWaiting()
+    const settle = Promise.withResolvers<Answer>()
+    this.#waiting.push({ call, signal, since: performance.now(), settle })
+    if (!this.#isScheduled) {
+      this.#isScheduled = true
+      void this.#alone(() => this.#flush())
     }
+    return settle.promise
   }
+
+  open(space: Space): Promise<number> {
+    return this.#alone(async () => {
+      const before = await this.#opened(space)
+      this.#spaces.set(space.name, structuredClone(space))
+      return before
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#last
+    await this.#transactions.end()
+    await this.#options.line.close()
+  }
+
   /** One after the other: a connection has one transaction. */
-  const alone = <T>(work: () => Promise<T>): Promise<T> => {
-    const result = last.then(work)
-    last = result.catch(() => {})
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => {})
     return result
   }
-  const flush = async () => {
+
+  async #flush(): Promise<void> {
     await setImmediate() // calls of the same turn share a transaction
-    isScheduled = false
-    for (let group = take(); group.length > 0; group = take()) {
-      const outcomes = await attempt(
-        group.map(({ call }) => call),
-        group[0]!.since
-      )
+    this.#isScheduled = false
+    for (let group = this.#take(); group.length > 0; group = this.#take()) {
+      const calls = group.map(({ call }) => call)
+      const outcomes = await this.#attempt(calls, group[0]!.since)
       group.forEach(({ settle }, at) => {
         const outcome = outcomes[at]!
         if ('answer' in outcome) settle.resolve(outcome.answer)
@@ -139,11 +128,11 @@ export function createWriter(options: WriterOptions): Writer {
       })
     }
   }
-  const take = (): Waiting[] => {
-    waiting = waiting.filter(stillAsks)
-    let bytes = 0
-    let count = 0
-    for (const { call } of waiting) {
+
+  #take(): Waiting[] {
+    this.#waiting = this.#waiting.filter(stillAsks)
+    let [bytes, count] = [0, 0]
+    for (const { call } of this.#waiting) {
       const size = call.kind === 'batch' ? call.bytes : 0
       // a migration changes the catalog, so it is a group of its own
       if (count > 0 && (count === GROUP || bytes + size > GROUP_BYTES || isMigration(call))) break
@@ -151,43 +140,71 @@ export function createWriter(options: WriterOptions): Writer {
       count++
       if (isMigration(call)) break
     }
-    return waiting.splice(0, count)
+    return this.#waiting.splice(0, count)
   }
-  return {
-    get catalog() {
-      return session.catalog
-    },
-    async send(call, signal) {
-      if (closed) throw storeClosed()
-      if (waiting.length >= MOST_WAITING) throw tooManyWaiting()
-      const settle = Promise.withResolvers<Answer>()
-      waiting.push({ call, signal, since: performance.now(), settle })
-      if (!isScheduled) {
-        isScheduled = true
-        void alone(flush)
+
+  /** Runs the calls as often as other transactions and lost connections make it necessary. */
+  async #attempt(calls: readonly Call[], since: number): Promise<readonly Outcome[]> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return this.#done(await this.#transactions.run(calls))
+      } catch (error) {
+        this.#transactions.forget()
+        const ended = await this.#afterError(error, calls, { since, tries })
+        if (ended) return ended
+        await sleep(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE_MS))
       }
-      return settle.promise
-    },
-    open: space =>
-      alone(async () => {
-        const before = await opened(space)
-        spaces.set(space.name, structuredClone(space))
-        return before
-      }),
-    async close() {
-      closed = true
-      await last
-      await session.end()
-      await line.close()
-    },
+    }
+  }
+
+  #done({ outcomes, watched }: GroupDone): readonly Outcome[] {
+    if (watched) this.#options.committed()
+    return outcomes
+  }
+
+  /** The outcomes, if the calls are not to be tried again. */
+  async #afterError(
+    error: unknown,
+    calls: readonly Call[],
+    { since, tries }: { readonly since: number; readonly tries: number }
+  ): Promise<readonly Outcome[] | undefined> {
+    const { line, waitMs } = this.#options
+    if (error instanceof CommitLost) return this.#afterLoss(error, calls)
+    if (isLost(error)) {
+      line.drop()
+      const isOver = performance.now() - since > waitMs || isReadOnly(error)
+      return isOver ? failed(calls, storeError(error)) : undefined
+    }
+    if (isRepeated(error)) return tries < TRIES ? undefined : failed(calls, storeError(error))
+    if (calls.length === 1) return failed(calls, storeError(error))
+    // an error of one call: the others run without it
+    const outcomes: Outcome[] = []
+    for (const call of calls) outcomes.push(...(await this.#attempt([call], since)))
+    return outcomes
+  }
+
+  async #afterLoss({ n, done }: CommitLost, calls: readonly Call[]): Promise<readonly Outcome[] | undefined> {
+    try {
+      return (await this.#transactions.wasCommitted(n)) ? this.#done(done) : undefined
+    } catch (cause) {
+      return failed(calls, storeUnsure('the connection to PostgreSQL was lost', cause))
+    }
+  }
+
+  /** Declaring a space twice is the same as once. */
+  async #opened(space: Space): Promise<number> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#transactions.open(space)
+      } catch (error) {
+        if (isLost(error)) this.#options.line.drop()
+        if (tries === OPEN_TRIES || isReadOnly(error) || !(isLost(error) || isRepeated(error))) throw storeError(error)
+      }
+    }
   }
 }
 
-class Unresolved extends Error {
-  constructor(options: ErrorOptions) {
-    super('the end of a commit is unknown', options)
-  }
-}
+const failed = (calls: readonly Call[], error: unknown): Outcome[] => calls.map(() => ({ error }))
 
 const isMigration = (call: Call) => call.kind === 'batch' && call.ops.some(op => op.op === 'migrated')
 
@@ -198,133 +215,155 @@ function stillAsks({ signal, settle }: Waiting): boolean {
 }
 
 /** The transactions of one connection. */
-function createTransactions({ line, schema, waitMs, statementMs }: WriterOptions, spaces: ReadonlyMap<string, Space>) {
-  const s = quoted(schema)
-  const ids = createIds(line, s)
-  const id = randomUUID()
-  let catalog: StoredCatalog | undefined
-  let groups = 0
+class Transactions {
+  readonly #options: WriterOptions
+  readonly #spaces: ReadonlyMap<string, Space>
+  readonly #s: string
+  readonly #ids: Ids
+  /** The name of this writer in the table of marks. */
+  readonly #id = randomUUID()
+  #catalog: StoredCatalog | undefined
+  #groups = 0
 
-  const settings = ({ pooled }: Session): Step[] => (pooled ? [[{ text: localSettings(statementMs) }]] : [])
+  constructor(options: WriterOptions, spaces: ReadonlyMap<string, Space>) {
+    this.#options = options
+    this.#spaces = spaces
+    this.#s = quoted(options.schema)
+    this.#ids = new Ids(options.line, this.#s)
+  }
+
+  forget(): void {
+    this.#catalog = undefined
+  }
+
+  /** Runs the calls in one transaction. Throws errors of the connection and of the transaction. */
+  async run(calls: readonly Call[]): Promise<GroupDone> {
+    const session = await this.#primary()
+    try {
+      const state = await this.#read(calls, session)
+      const outcomes = calls.map((call): Outcome => {
+        try {
+          return { answer: evaluate(call, state, this.#spaces) }
+        } catch (error) {
+          return { error }
+        }
+      })
+      await this.#ids.reserve(idsFor(state))
+      const { steps, watched } = writeFlight(this.#options.schema, state, this.#spaces, () => this.#ids.next())
+      const done = { outcomes, watched }
+      await this.#end(steps, done)
+      if (state.migrations.length > 0) this.#catalog = undefined
+      return done
+    } catch (error) {
+      return this.#failed(error)
+    }
+  }
+
+  /**
+   * Whether the group with this number was committed. Waits for the transaction of the old connection, which still holds the
+   * row. Unlike an xid, which can be given again after a crash or a failover, the row is exact.
+   */
+  async wasCommitted(n: number): Promise<boolean> {
+    const { line, waitMs } = this.#options
+    const until = performance.now() + RESOLVE_MS
+    for (;;) {
+      const session = await line.session(waitMs)
+      try {
+        if (session.standby) throw readOnly()
+        const results = await line.run([
+          [{ text: 'BEGIN' }],
+          ...this.#settings(session),
+          [resolveMark(this.#s), [this.#id]],
+          [{ text: 'COMMIT' }],
+        ])
+        return Number(results.at(-2)!.rows[0]!.n) === n
+      } catch (error) {
+        line.drop()
+        if (performance.now() > until) throw error
+        await sleep(LONGEST_PAUSE_MS)
+      }
+    }
+  }
+
+  /** Declares a space, if another process has not done it. Returns the version of its data before. */
+  async open(space: Space): Promise<number> {
+    const { line, schema, waitMs } = this.#options
+    await line.session(waitMs)
+    const found = await loadCatalog(line, schema)
+    const stored = versionOf(found, space)
+    this.#catalog = isDeclared(found, space) ? found : undefined
+    if (this.#catalog) return stored
+    const session = await this.#primary()
+    try {
+      await line.run(this.#beginning(session, true))
+      const before = await declareSpace(line, schema, space)
+      await line.one({ text: 'COMMIT' })
+      return before
+    } catch (error) {
+      return this.#failed(error)
+    }
+  }
+
+  /** Removes the mark of this writer, and those of writers that were killed long ago. */
+  async end(): Promise<void> {
+    if (this.#groups === 0) return
+    const text = `DELETE FROM ${this.#s}.writers WHERE id = $1 OR at < now() - interval '7 days'`
+    await this.#options.line.one({ text }, [this.#id]).catch(() => {})
+  }
+
+  #settings({ pooled }: Session): Step[] {
+    return pooled ? [[{ text: localSettings(this.#options.statementMs) }]] : []
+  }
+
   /** Writes wait while a space is declared or migrated, and that waits for writes. */
-  const beginning = (session: Session, exclusive: boolean): Step[] => [
-    [{ text: 'BEGIN' }],
-    ...settings(session),
-    [
-      {
-        name: exclusive ? 'lock' : 'lock_shared',
-        text: `SELECT pg_advisory_xact_lock${exclusive ? '' : '_shared'}(${lockOf(schema, 'catalog')})`,
-      },
-    ],
-    [{ name: 'catalog_version', text: `SELECT value FROM ${s}.meta WHERE name = 'catalog'` }],
-  ]
-  const primary = async () => {
+  #beginning(session: Session, exclusive: boolean): Step[] {
+    const lock = `SELECT pg_advisory_xact_lock${exclusive ? '' : '_shared'}(${lockOf(this.#options.schema, 'catalog')})`
+    return [
+      [{ text: 'BEGIN' }],
+      ...this.#settings(session),
+      [{ name: exclusive ? 'lock' : 'lock_shared', text: lock }],
+      [{ name: 'catalog_version', text: `SELECT value FROM ${this.#s}.meta WHERE name = 'catalog'` }],
+    ]
+  }
+
+  async #primary(): Promise<Session> {
+    const { line, waitMs } = this.#options
     const session = await line.session(waitMs)
     if (!session.standby) return session
     line.drop() // it may be promoted by the next call
     throw readOnly()
   }
+
   /** Locks and reads the rows of the calls. */
-  const read = async (calls: readonly Call[], session: Session) => {
-    catalog ??= await loadCatalog(line, schema)
-    const head = beginning(session, calls.some(isMigration))
-    let flight = readFlight(schema, needsOf(calls, catalog), catalog)
+  async #read(calls: readonly Call[], session: Session): Promise<GroupState> {
+    const { line, schema } = this.#options
+    const flightFor = (catalog: StoredCatalog) => readFlight(schema, needsOf(calls, catalog), catalog)
+    const known = (this.#catalog ??= await loadCatalog(line, schema))
+    const head = this.#beginning(session, calls.some(isMigration))
+    const flight = flightFor(known)
     const results = await line.run([...head, ...flight.steps])
-    if (Number(results[head.length - 1]!.rows[0]?.value) === catalog.version) return flight.parse(results.slice(head.length))
+    if (Number(results[head.length - 1]!.rows[0]?.value) === known.version) return flight.parse(results.slice(head.length))
     // another process has declared something; the lock keeps the catalog as it is now
-    catalog = await loadCatalog(line, schema)
-    flight = readFlight(schema, needsOf(calls, catalog), catalog)
-    return flight.parse(await line.run(flight.steps))
+    const again = flightFor((this.#catalog = await loadCatalog(line, schema)))
+    return again.parse(await line.run(again.steps))
   }
-  const end = async (steps: readonly Step[], done: GroupDone) => {
+
+  async #end(steps: readonly Step[], done: GroupDone): Promise<void> {
+    const { line } = this.#options
     if (steps.length === 0) return void (await line.one({ text: 'ROLLBACK' }))
-    const n = ++groups
+    const n = ++this.#groups
     try {
-      const results = await line.run([...steps, [mark(s), [id, n]], [{ text: 'COMMIT' }]])
-      if (results.at(-1)!.command !== 'COMMIT') throw new Error('PostgreSQL has rolled the transaction back')
+      const results = await line.run([...steps, [mark(this.#s), [this.#id, n]], [{ text: 'COMMIT' }]])
+      if (results.at(-1)!.command !== 'COMMIT') throw rolledBack()
     } catch (error) {
       throw isLost(error) ? new CommitLost(n, done, error) : error
     }
   }
-  const failed = async (error: unknown): Promise<never> => {
+
+  async #failed(error: unknown): Promise<never> {
+    const { line } = this.#options
     if (!isLost(error) && !(error instanceof CommitLost)) await line.one({ text: 'ROLLBACK' }).catch(() => line.drop())
     throw error
-  }
-  return {
-    get catalog() {
-      return catalog
-    },
-    forget() {
-      catalog = undefined
-    },
-    /** Runs the calls in one transaction. Throws errors of the connection and of the transaction. */
-    async run(calls: readonly Call[]): Promise<GroupDone> {
-      const session = await primary()
-      try {
-        const state = await read(calls, session)
-        const outcomes = calls.map((call): Outcome => {
-          try {
-            return { answer: evaluate(call, state, spaces) }
-          } catch (error) {
-            return { error }
-          }
-        })
-        await ids.reserve(idsFor(state))
-        const { steps, watched } = writeFlight(schema, state, spaces, ids.next)
-        const done = { outcomes, watched }
-        await end(steps, done)
-        if (state.migrations.length > 0) catalog = undefined
-        return done
-      } catch (error) {
-        return failed(error)
-      }
-    },
-    /**
-     * Whether the group with this number was committed. Waits for the transaction of the old connection, which still holds the
-     * row. Unlike an xid, which can be given again after a crash or a failover, the row is exact.
-     */
-    async wasCommitted(n: number): Promise<boolean> {
-      for (let until = performance.now() + RESOLVE_MS; ; ) {
-        try {
-          const session = await line.session(waitMs).catch((cause: unknown) => {
-            until = 0
-            throw cause
-          })
-          if (session.standby) throw readOnly()
-          const steps: Step[] = [[{ text: 'BEGIN' }], ...settings(session), [resolveMark(s), [id]], [{ text: 'COMMIT' }]]
-          const results = await line.run(steps)
-          return Number(results.at(-2)!.rows[0]!.n) === n
-        } catch (error) {
-          line.drop()
-          if (performance.now() > until) throw error
-          await sleep(LONGEST_PAUSE_MS)
-        }
-      }
-    },
-    /** Declares a space, if another process has not done it. */
-    async open(space: Space): Promise<number> {
-      await line.session(waitMs)
-      const found = await loadCatalog(line, schema)
-      if (isDeclared(found, space)) {
-        catalog = found
-        return versionOf(found, space)
-      }
-      versionOf(found, space)
-      const session = await primary()
-      catalog = undefined
-      try {
-        await line.run(beginning(session, true))
-        const before = await declareSpace(line, schema, space)
-        await line.one({ text: 'COMMIT' })
-        return before
-      } catch (error) {
-        return failed(error)
-      }
-    },
-    async end(): Promise<void> {
-      if (groups > 0)
-        await line.one({ text: `DELETE FROM ${s}.writers WHERE id = $1 OR at < now() - interval '7 days'` }, [id]).catch(() => {})
-    },
   }
 }
 
@@ -339,19 +378,27 @@ const resolveMark = (s: string): Statement => ({
 /** Ids in blocks: as large as the steps of the sequence. */
 const BLOCK = 1000
 
-function createIds(line: Line, s: string) {
-  const free: number[] = []
-  return {
-    next: () => free.shift()!,
-    /** Makes sure that `count` ids are there. */
-    async reserve(count: number): Promise<void> {
-      if (free.length >= count) return
-      const blocks = Math.ceil(count / BLOCK)
-      const { rows } = await line.one(
-        { name: 'ids', text: `SELECT nextval('${s}.ids') AS id FROM generate_series(1, $1::integer)` },
-        [blocks]
-      )
-      for (const row of rows) for (let at = 0; at < BLOCK; at++) free.push(Number(row.id) + at)
-    },
+class Ids {
+  readonly #line: Line
+  readonly #s: string
+  readonly #free: number[] = []
+
+  constructor(line: Line, s: string) {
+    this.#line = line
+    this.#s = s
+  }
+
+  next(): number {
+    return this.#free.shift()!
+  }
+
+  /** Makes sure that `count` ids are there. */
+  async reserve(count: number): Promise<void> {
+    if (this.#free.length >= count) return
+    const { rows } = await this.#line.one(
+      { name: 'ids', text: `SELECT nextval('${this.#s}.ids') AS id FROM generate_series(1, $1::integer)` },
+      [Math.ceil(count / BLOCK)]
+    )
+    for (const row of rows) for (let at = 0; at < BLOCK; at++) this.#free.push(Number(row.id) + at)
   }
 }
