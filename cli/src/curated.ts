@@ -143,6 +143,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-recommend'),
   typeof import('@svc/plugin-verticals'),
   typeof import('@svc/plugin-store-sqlite'),
+  typeof import('@svc/plugin-store-postgres'),
   typeof import('@svc/plugin-secrets'),
   typeof import('@svc/plugin-settings'),
   typeof import('@svc/plugin-cache'),
