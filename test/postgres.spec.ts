@@ -51,13 +51,24 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
     expect((await clientOf(again).get(`/api/v1/conversations/${id}`)).body).to.include({ message_count: 12 })
   })
 
-  it('serves two servers with one database, and needs no file for it', async () => {
+  it('connects two servers through one database: conversations, MCP sessions, the mode', async () => {
     const env = { SVC_CLUSTER__NAME: 'shop' }
-    await using one = await start(env)
-    await using two = await start(env)
+    await using one = await start(env, ['--mcp'])
+    await using two = await start(env, ['--mcp'])
     const [first, second] = [clientOf(one), clientOf(two)]
     const { conversation_id } = (await first.post('/api/v1/chat', { message: 'over there' })).body as { conversation_id: string }
     expect((await second.get(`/api/v1/conversations/${conversation_id}`)).body).to.include({ message_count: 2 })
+    const accept = { accept: 'application/json, text/event-stream' }
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1.0.0' } }
+    const message = (id: number, method: string, more = {}) => ({ jsonrpc: '2.0', id, method, ...more })
+    const begun = await first.send({ method: 'POST', path: '/mcp', headers: accept, body: message(0, 'initialize', { params }) })
+    const headers = {
+      ...accept,
+      'mcp-session-id': begun.headers['mcp-session-id'] as string,
+      'mcp-protocol-version': '2025-11-25',
+    }
+    const listed = await second.send({ method: 'POST', path: '/mcp', headers, body: message(1, 'tools/list') })
+    expect(listed.status).to.equal(200)
     await first.post('/api/v1/mode/switch', { mode: 'plan' })
     await until(
       async () => (await second.get('/api/v1/config/effective')).body as { mode: string },
@@ -122,6 +133,35 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
       (error: Error) => error.message
     )
     expect(message).to.include('no PostgreSQL server answers').and.not.include(postgres.password)
+  }).timeout(60_000)
+
+  it('serves again without a restart when PostgreSQL was killed', async () => {
+    await using own = await startPostgres()
+    await using service = await start({ SVC_STORE__URL: own.url }, ['--workers', '2'])
+    const client = clientOf(service)
+    const { conversation_id } = (await client.post('/api/v1/chat', { message: 'a' })).body as { conversation_id: string }
+    await own.kill()
+    const health = async () => (await client.get('/health')).body as { status: string }
+    await until(health, ({ status }) => status === 'unhealthy')
+    await own.start()
+    const began = performance.now()
+    await until(health, ({ status }) => status === 'healthy')
+    expect(performance.now() - began).to.be.below(10_000)
+    expect((await client.post('/api/v1/chat', { message: 'b', conversation_id })).body).to.include({
+      response: 'You said: b (turn 2)',
+    })
+  }).timeout(90_000)
+
+  it('takes the place of the embedded store, whatever the configuration says about that one', async () => {
+    const home = await newHome()
+    homes.push(home)
+    const plugins = [{ use: '@svc/plugin-store-sqlite', enabled: false }, '@svc/plugin-store-postgres']
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins, store: { url: postgres.url } }))
+    await using service = await startService({ home })
+    expect((await clientOf(service).get('/health')).body).to.include({ status: 'healthy' })
+    const wrong = await runSvc(['config', 'check', '--json'], { home, env: { SVC_STORE__PATH: '/tmp/x.db' } })
+    expect(wrong.code).to.equal(1)
+    expect(wrong.out + wrong.err).to.include('store.path')
   }).timeout(60_000)
 
   it('loads pg only for such a store', async () => {

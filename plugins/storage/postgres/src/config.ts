@@ -186,10 +186,14 @@ function passwordOf(inUrl: string | undefined, settings: PostgresConfig): Target
       'store has more than one password',
       'Set one of password_env, password_file and password_command, or write it in the URL'
     )
+  let [last, forget]: [string?, (() => void)?] = []
   const secret = (read: () => Promise<string>) => async () => {
     const text = (await read()).replace(/\r?\n$/, '')
     if (text === '') throw passwordFailed('it is empty')
-    registerSecret(text)
+    if (text !== last) {
+      forget?.()
+      ;[last, forget] = [text, registerSecret(text)]
+    }
     return text
   }
   if (inUrl !== undefined) {

@@ -12,12 +12,10 @@ const stateOf = (error: unknown): string => {
 }
 
 /** An error of the connection: the answer did not come, or the server ended the session. */
-export const isLost = (error: unknown): boolean => {
+export function isLost(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return false
   const state = stateOf(error)
-  return (
-    error instanceof Error &&
-    (REPLACED.has(state) || state.startsWith('08') || (state === '' && codeOf(error)?.startsWith('STORE_') !== true))
-  )
+  return REPLACED.has(state) || state.startsWith('08') || (state === '' && codeOf(error)?.startsWith('STORE_') !== true)
 }
 
 /** Whether a transaction failed because of another one. */

@@ -43,7 +43,7 @@ describe('the section store of store-postgres', () => {
     ])
   })
 
-  it('verifies certificates of other machines, unless it is told not to', () => {
+  it('verifies certificates of other machines, unless the configuration says otherwise', () => {
     expect(of({ url: 'postgres://localhost/a' }).target.ssl).to.equal(false)
     expect(of({ url: 'postgres://db.example/a' }).target.ssl).to.deep.equal({ rejectUnauthorized: true })
     expect(of({ url: 'postgres://db.example/a?sslmode=require' }).target.ssl).to.deep.equal({ rejectUnauthorized: false })

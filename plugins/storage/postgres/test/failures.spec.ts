@@ -70,14 +70,12 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     await direct.open(SPACE, ctx)
     let commits = 0
     proxy.cutAt(postgresAnswer('COMMIT', { times: 100, when: () => ++commits % 3 === 0 }))
-    const outcomes = new Map<string, string>()
-    for (let n = 0; proxy.cuts < 100; n++) {
-      const id = `c${n}`
-      outcomes.set(id, await outcomeOf(store, [put(id, n), { op: 'append', log: 'lines', id, values: [n] }]))
-    }
-    const counts = await audit(direct, outcomes)
+    const load = writeMany(store, 'c')
+    await until(() => proxy.cuts >= 100, 90_000)
+    await load.end()
+    const counts = await audit(direct, load.outcomes)
     // the mark of the writer tells all of them
-    expect(counts).to.deep.equal({ done: outcomes.size })
+    expect(counts).to.deep.equal({ done: load.outcomes.size })
   }).timeout(120_000)
 
   it('reports STORE_UNSURE when the database does not come back after a commit', async () => {
