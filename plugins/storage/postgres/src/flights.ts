@@ -1,15 +1,6 @@
 import type { Json, Space } from '@svc/core/contracts'
 import { insertPlaces, insertTexts, migratedSteps, type StoredCatalog } from './catalog.ts'
-import {
-  type Call,
-  type GroupState,
-  type RecordState,
-  recordName,
-  type StreamState,
-  streamName,
-  valueOf,
-  type WireOp,
-} from './group.ts'
+import { type Call, type GroupState, type RecordState, rowName, type StreamState, valueOf, type WireOp } from './group.ts'
 import type { Result, Row, Step } from './line.ts'
 import { type PlaceRow, placeOf } from './places.ts'
 import { quoted } from './schema.ts'
@@ -38,10 +29,10 @@ export function needsOf(calls: readonly Call[], catalog: StoredCatalog): Needs {
   const add = (op: WireOp) => {
     if (op.op === 'put' || op.op === 'delete') {
       const id = catalog.collections.get(op.collection)?.id
-      if (id !== undefined) records.set(recordName(id, op.key), { collection: id, key: op.key })
+      if (id !== undefined) records.set(rowName(id, op.key), { collection: id, key: op.key })
     } else if (op.op === 'append' || op.op === 'drop') {
       const id = catalog.logs.get(op.log)?.id
-      if (id !== undefined) streams.set(streamName(id, op.id), { log: id, name: op.id })
+      if (id !== undefined) streams.set(rowName(id, op.id), { log: id, name: op.id })
     }
   }
   for (const call of calls) {
@@ -149,7 +140,7 @@ function stateOf(needs: Needs, catalog: StoredCatalog, results: ReadonlyMap<stri
   for (const row of rows('record')) {
     const version = Number(row.version)
     const stored = row.value === null ? {} : { storedText: row.value as string }
-    const name = recordName(Number(row.collection), String(row.key))
+    const name = rowName(Number(row.collection), String(row.key))
     records.set(name, { ...records.get(name)!, id: Number(row.id), storedVersion: version, version, ...stored })
   }
   const streams = new Map<string, StreamState>()
@@ -157,7 +148,7 @@ function stateOf(needs: Needs, catalog: StoredCatalog, results: ReadonlyMap<stri
   for (const [name, { log, name: id }] of needs.streams) streams.set(name, { ...fresh, log, name: id, appended: [] })
   for (const row of rows('stream')) {
     const length = Number(row.length)
-    const name = streamName(Number(row.log), String(row.name))
+    const name = rowName(Number(row.log), String(row.name))
     streams.set(name, { ...streams.get(name)!, id: Number(row.id), storedLength: length, length })
   }
   const leases = new Map(

@@ -56,7 +56,7 @@ export interface StreamState {
   appended: string[]
   assertsAbsence: boolean
 }
-export interface LeaseState {
+interface LeaseState {
   readonly name: string
   readonly stored: boolean
   holder: string
@@ -79,8 +79,8 @@ export interface GroupState {
   isProbe: boolean
 }
 
-export const recordName = (collection: number, key: string): string => `${collection}/${key}`
-export const streamName = recordName
+/** The name of a record or a stream in the state of a group: names are unique in their collection or log. */
+export const rowName = (owner: number, key: string): string => `${owner}/${key}`
 
 /** Evaluates one call. Throws the errors of the contract; then nothing is changed. */
 export function evaluate(call: Call, state: GroupState, spaces: ReadonlyMap<string, Space>): Answer {
@@ -155,10 +155,10 @@ function apply(op: WireOp, at: number, state: GroupState, undo: (() => void)[]):
     return 0
   }
   if (op.op === 'put' || op.op === 'delete') {
-    const record = state.records.get(recordName(state.catalog.collections.get(op.collection)!.id, op.key))!
+    const record = state.records.get(rowName(state.catalog.collections.get(op.collection)!.id, op.key))!
     return changeRecord(record, op, at, undo)
   }
-  return changeStream(state.streams.get(streamName(state.catalog.logs.get(op.log)!.id, op.id))!, op, at, undo)
+  return changeStream(state.streams.get(rowName(state.catalog.logs.get(op.log)!.id, op.id))!, op, at, undo)
 }
 
 function changeRecord(

@@ -169,7 +169,7 @@ class GroupWriter implements Writer {
     { since, tries }: { readonly since: number; readonly tries: number }
   ): Promise<readonly Outcome[] | undefined> {
     const { line, waitMs } = this.#options
-    if (error instanceof CommitLost) return this.#afterLoss(error, calls)
+    if (error instanceof CommitLost) return this.#afterLoss(error)
     if (isLost(error)) {
       line.drop()
       const isOver = performance.now() - since > waitMs || isReadOnly(error)
@@ -183,11 +183,13 @@ class GroupWriter implements Writer {
     return outcomes
   }
 
-  async #afterLoss({ n, done }: CommitLost, calls: readonly Call[]): Promise<readonly Outcome[] | undefined> {
+  async #afterLoss({ n, done }: CommitLost): Promise<readonly Outcome[] | undefined> {
     try {
       return (await this.#transactions.wasCommitted(n)) ? this.#done(done) : undefined
     } catch (cause) {
-      return failed(calls, storeUnsure('the connection to PostgreSQL was lost', cause))
+      const error = storeUnsure('the connection to PostgreSQL was lost', cause)
+      // a call that was refused has changed nothing
+      return done.outcomes.map(outcome => ('error' in outcome ? outcome : { error }))
     }
   }
 

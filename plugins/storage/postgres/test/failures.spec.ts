@@ -78,6 +78,49 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     expect(counts).to.deep.equal({ done: load.outcomes.size })
   }).timeout(120_000)
 
+  it('ends no batch by a deadlock when several processes change the same keys in different orders', async () => {
+    const schema = newSchema()
+    await using stack = new AsyncDisposableStack()
+    const stores = Array.from({ length: 3 }, () => stack.use(storeWith({ url: postgres.url, schema })))
+    for (const store of stores) await store.open(SPACE, ctx)
+    const keys = Array.from({ length: 12 }, (_, at) => `k${at}`)
+    const batches = stores.flatMap((store, at) =>
+      Array.from({ length: 40 }, (_, n) => {
+        const mine = keys
+          .toSorted((a, b) => ((Number(a.slice(1)) * 7 + n * 5 + at) % 13) - ((Number(b.slice(1)) * 7 + n * 5 + at) % 13))
+          .slice(0, 6)
+        const ops = mine.flatMap((key): StoreOp[] => [put(key, n), { op: 'append', log: 'lines', id: key, values: [n] }])
+        return sleep(n % 7).then(() => outcomeOf(store, ops).then(outcome => ({ outcome, mine })))
+      })
+    )
+    const done = await Promise.all(batches)
+    expect(new Set(done.map(({ outcome }) => outcome))).to.deep.equal(new Set(['done']))
+    for (const key of keys) {
+      const times = done.filter(({ mine }) => mine.includes(key)).length
+      expect((await stores[0]!.get('plain', key, ctx))?.version ?? 0).to.equal(times)
+      expect((await stores[1]!.read('lines', key, { limit: 1000 }, ctx)).length).to.equal(times)
+    }
+  }).timeout(60_000)
+
+  it('orders batches that depend on the absence of what the other one creates', async () => {
+    const schema = newSchema()
+    await using one = storeWith({ url: postgres.url, schema })
+    await using two = storeWith({ url: postgres.url, schema })
+    for (const store of [one, two]) await store.open(SPACE, ctx)
+    const unless = (absent: string, key: string): StoreOp[] => [
+      { op: 'delete', collection: 'plain', key: absent, ifVersion: 0 },
+      put(key, 1),
+    ]
+    const rounds = Array.from({ length: 60 }, (_, n) => [`x${n}`, `y${n}`] as const)
+    let conflicts = 0
+    for (const [x, y] of rounds) {
+      const outcomes = await Promise.all([outcomeOf(one, unless(y, x)), outcomeOf(two, unless(x, y))])
+      expect(outcomes.toSorted()).to.deep.equal(['STORE_CONFLICT', 'done'])
+      conflicts++
+    }
+    expect(conflicts).to.equal(60)
+  }).timeout(60_000)
+
   it('reports STORE_UNSURE when the database does not come back after a commit', async () => {
     await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
     await using store = storeWith({ url: proxy.url, schema: newSchema(), wait_ms: 500 })
