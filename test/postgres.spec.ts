@@ -162,6 +162,11 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
     const wrong = await runSvc(['config', 'check', '--json'], { home, env: { SVC_STORE__PATH: '/tmp/x.db' } })
     expect(wrong.code).to.equal(1)
     expect(wrong.out + wrong.err).to.include('store.path')
+    const url = await runSvc(['config', 'check', '--json'], { home, env: { SVC_STORE__URL: 'postgres://a:s3cret@host:99999/x' } })
+    expect(url.code).to.equal(1)
+    expect(url.out + url.err)
+      .to.include('STORE_CONFIG_INVALID')
+      .and.not.include('s3cret')
   }).timeout(60_000)
 
   it('loads pg only for such a store', async () => {

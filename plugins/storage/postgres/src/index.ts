@@ -1,7 +1,7 @@
-import { definePlugin, type Log } from '@svc/core'
+import { asSvcError, definePlugin, type Log, type SvcError } from '@svc/core'
 import { Checks, Counts, ProtectedPaths, Store, StoreAdmin, TextIndex } from '@svc/core/contracts'
 import { createCheck } from './check.ts'
-import { config, connectionOf } from './config.ts'
+import { config, connectionOf, type PostgresConfig } from './config.ts'
 import { checkConnections } from './connections.ts'
 import { createPostgresStore } from './store.ts'
 
@@ -11,6 +11,7 @@ export default definePlugin({
   config,
   provides: Store,
   alsoProvides: [Counts, TextIndex, StoreAdmin],
+  check: async settings => problemsOf(settings),
   async setup(scope) {
     const options = connectionOf(scope.config)
     await checkConnections(options, problem => warn(scope.log, problem))
@@ -24,5 +25,15 @@ export default definePlugin({
     return store
   },
 })
+
+/** What is wrong with the section, before anything connects. */
+function problemsOf(settings: PostgresConfig): SvcError[] {
+  try {
+    connectionOf(settings)
+    return []
+  } catch (error) {
+    return [asSvcError(error, 'STORE_CONFIG_INVALID')]
+  }
+}
 
 const warn = (log: Log, problem: string) => log.warn({}, problem)

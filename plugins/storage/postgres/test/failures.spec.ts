@@ -4,6 +4,7 @@ import type { Lease, StoreOp } from '@svc/core/contracts'
 import { type Postgres, postgresAnswer, startPostgres, startTcpProxy } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
+import { createCheck } from '../src/check.ts'
 import type { PostgresStore } from '../src/store.ts'
 import { ctx, newSchema, storeWith } from './support.ts'
 
@@ -200,6 +201,29 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     await postgres.query('SELECT pg_reload_conf()')
     await until(async () => (await outcomeOf(store, [put('c', 1)])) === 'done')
   }).timeout(60_000)
+
+  it('is unhealthy within 6 s of a partition, tells each batch right, and works afterwards', async () => {
+    await using proxy = await startTcpProxy(postgres)
+    const schema = newSchema()
+    await using store = storeWith({ url: proxy.url, schema, statement_timeout_ms: 2000, connect_timeout_ms: 1000, wait_ms: 1000 })
+    await using direct = storeWith({ url: postgres.url, schema })
+    await store.open(SPACE, ctx)
+    await direct.open(SPACE, ctx)
+    const check = createCheck(store)
+    expect((await check.probe(ctx)).status).to.equal('healthy')
+    const load = writeMany(store, 'p', 4)
+    await until(() => load.outcomes.size > 50)
+    proxy.drop()
+    const began = performance.now()
+    expect((await check.probe(ctx)).status).to.equal('unhealthy')
+    expect(performance.now() - began).to.be.below(6_000)
+    await sleep(8_000)
+    proxy.cut()
+    proxy.heal()
+    await until(async () => (await check.probe(ctx)).status === 'healthy', 15_000)
+    await load.end()
+    await audit(direct, load.outcomes)
+  }).timeout(90_000)
 
   it('wakes watchers within 15 s after a half-open connection', async () => {
     await using proxy = await startTcpProxy(postgres)
