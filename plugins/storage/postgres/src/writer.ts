@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { codeOf } from '@svc/core'
 import type { Space } from '@svc/core/contracts'
 import { storeClosed, storeUnsure } from '@svc/storage-kit'
 import { declareSpace, isDeclared, loadCatalog, type StoredCatalog, versionOf } from './catalog.ts'
@@ -175,6 +176,8 @@ class GroupWriter implements Writer {
       const isOver = performance.now() - since > waitMs || isReadOnly(error)
       return isOver ? failed(calls, storeError(error)) : undefined
     }
+    // there is no connection, or only one to a standby
+    if (codeOf(error)?.startsWith('STORE_')) return failed(calls, error)
     if (isRepeated(error)) return tries < TRIES ? undefined : failed(calls, storeError(error))
     if (calls.length === 1) return failed(calls, storeError(error))
     // an error of one call: the others run without it

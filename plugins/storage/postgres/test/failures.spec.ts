@@ -122,6 +122,16 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     expect(conflicts).to.equal(60)
   }).timeout(60_000)
 
+  it('rejects all waiting calls together when PostgreSQL is gone', async () => {
+    await using store = storeWith({ url: postgres.url, schema: newSchema(), wait_ms: 500 })
+    await store.open(SPACE, ctx)
+    await postgres.stop()
+    const began = performance.now()
+    const outcomes = await Promise.all(Array.from({ length: 30 }, (_, n) => outcomeOf(store, [put(`k${n}`, n)])))
+    expect(new Set(outcomes)).to.deep.equal(new Set(['STORE_UNAVAILABLE']))
+    expect(performance.now() - began).to.be.below(5_000)
+  })
+
   it('reports STORE_UNSURE when the database does not come back after a commit', async () => {
     await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
     await using store = storeWith({ url: proxy.url, schema: newSchema(), wait_ms: 500 })
