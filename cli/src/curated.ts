@@ -86,6 +86,7 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-evaluations',
   '@svc/plugin-webhooks',
   '@svc/plugin-store-sqlite',
+  '@svc/plugin-store-postgres',
   '@svc/plugin-secrets',
 ]
 
@@ -144,6 +145,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-recommend'),
   typeof import('@svc/plugin-verticals'),
   typeof import('@svc/plugin-store-sqlite'),
+  typeof import('@svc/plugin-store-postgres'),
   typeof import('@svc/plugin-secrets'),
   typeof import('@svc/plugin-settings'),
   typeof import('@svc/plugin-cache'),
@@ -151,3 +153,9 @@ export type CuratedModules = [
 
 /** The default configuration: the curated plugins, and a provider that needs no key. */
 export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local: {} } }
+
+/** The same with the store in PostgreSQL, for a configuration with `store.url`. */
+export const IN_POSTGRES: ConfigTree = {
+  ...DEFAULTS,
+  plugins: CURATED.map(name => (name === '@svc/plugin-store-sqlite' ? '@svc/plugin-store-postgres' : name)),
+}

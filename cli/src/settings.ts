@@ -4,7 +4,7 @@ import type { Config, ConfigTree, PluginEntry } from '@svc/core'
 import { findConfig, get } from '@svc/core/config'
 import { type CommandPlace, here, setHome } from './command-place.ts'
 import { LOCK_LAYER } from './plugin-places.ts'
-import { DEFAULTS } from './curated.ts'
+import { DEFAULTS, IN_POSTGRES } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 
 /**
@@ -21,14 +21,22 @@ export async function findSettings(
     ...(typeof options.config === 'string' ? { file: options.config } : {}),
     ...(await installedIn(place, options)),
   }
-  const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults: DEFAULTS })
-  const own = await find(merged(flagsLayer(options), more))
+  let defaults = DEFAULTS
+  const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults })
+  let own = await find(merged(flagsLayer(options), more))
+  if (isPostgres(get(own.value, ['store', 'url']))) {
+    defaults = IN_POSTGRES
+    own = await find(merged(flagsLayer(options), more))
+  }
   const config = await withFlagProblems(options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own, options)
   // a file that the user names needs no check of its owner
   if (typeof options.config === 'string' || !config.plugins.some(plugin => isLocal(plugin))) return config
   const { foreignPlugins } = await import('./foreign-plugins.ts')
   return { ...config, problems: [...config.problems, ...foreignPlugins(config, home)] }
 }
+
+/** The address of a database selects the plugin of the store. */
+const isPostgres = (url: unknown) => typeof url === 'string' && /^postgres(ql)?:/i.test(url)
 
 /** `--tools` restricts the MCP server. Without one, a user could believe that the API offers only these tools. */
 async function withFlagProblems(config: Config, { tools }: ServeOptions): Promise<Config> {

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import type { JsonSchema, Plugin } from '@svc/core'
 import { expect } from 'chai'
 import { precompiledOf, usePrecompiled } from '../../core/kernel/config/validator.ts'
-import { DEFAULTS, WITH_COMMANDS } from '../src/curated.ts'
+import { DEFAULTS, IN_POSTGRES, WITH_COMMANDS } from '../src/curated.ts'
 import { MANAGER } from '../src/summaries.ts'
 
 const require = createRequire(import.meta.url)
@@ -19,9 +19,8 @@ interface Manifest {
   readonly runtime?: string
   readonly instances?: object
 }
-const manifests = await Promise.all(
-  (DEFAULTS.plugins as string[]).map(async name => ({ name, manifest: await manifestOf(name) }))
-)
+const NAMES = new Set([...(DEFAULTS.plugins as string[]), ...(IN_POSTGRES.plugins as string[])])
+const manifests = await Promise.all(Array.from(NAMES, async name => ({ name, manifest: await manifestOf(name) })))
 /** Those with code that this process runs. */
 const CURATED = manifests.filter(({ manifest }) => manifest.runtime === undefined).map(({ name }) => name)
 const pluginOf = async (name: string) => ((await import(name)) as { default: Plugin }).default

@@ -16,10 +16,10 @@ const STABLE_MS = 5_500
 const BATCH = 100
 const ctx = systemContext(new AbortController().signal, 'test')
 
-export async function startJobs(home: string): Promise<Service> {
+export async function startJobs(home: string, env: Readonly<Record<string, string>> = {}): Promise<Service> {
   await configureFew(home, { plugins: [RECORDS] }, ['jobs', 'schedules'])
   const args = ['--workers', String(WORKERS), '--config', join(home, 'svc.config.json')]
-  const service = await startService({ home, args })
+  const service = await startService({ home, args, env })
   await service.seen(/"event":"worker_ready"/, WORKERS - 1)
   return service
 }

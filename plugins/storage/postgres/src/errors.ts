@@ -1,0 +1,117 @@
+import { codeOf, type SvcError, svcError } from '@svc/core'
+import { storeNewer, storeReadOnly, storeTooLarge, storeUnavailable } from '@svc/storage-kit'
+
+/** SQLSTATEs after which a connection is of no use: the server shuts down, or it is not the primary any more. */
+const REPLACED = new Set(['57P01', '57P02', '57P03', '25006', '08P01', '25P03'])
+/** Nothing was done, and another try can succeed. */
+const REPEATED = new Set(['40001', '40P01', '23505', '55P03'])
+
+const stateOf = (error: unknown): string => {
+  const code = codeOf(error)
+  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && (error as { severity?: unknown }).severity !== undefined ? code : ''
+}
+
+/** An error of the connection: the answer did not come, or the server ended the session. */
+export function isLost(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return false
+  const state = stateOf(error)
+  return REPLACED.has(state) || state.startsWith('08') || (state === '' && codeOf(error)?.startsWith('STORE_') !== true)
+}
+
+/** Whether a transaction failed because of another one. */
+export const isRepeated = (error: unknown): boolean => REPEATED.has(stateOf(error))
+
+/** The server accepts no writes: it is a standby, or was set so. */
+export const isReadOnly = (error: unknown): boolean => stateOf(error) === '25006'
+
+/** The text of a failed transaction's further statements says nothing. */
+export const isAfterwards = (error: unknown): boolean => stateOf(error) === '25P02'
+
+const HINTS: Readonly<Record<string, readonly [reason: string, hint: string]>> = {
+  '28P01': ['PostgreSQL rejected the password', 'Check the user and the password of store.url'],
+  '28000': ['PostgreSQL rejected the user', 'Check pg_hba.conf, and the user of store.url'],
+  '3D000': ['the database does not exist', 'Create it, or change store.url'],
+  '42501': ['the user of the database lacks a right', 'Grant it, or run `svc store init` as a user who may create the schema'],
+  '42P01': ['the tables of svc are missing', 'Run `svc store init`'],
+  '3F000': ['the schema of svc is missing', 'Run `svc store init`'],
+  '53300': ['PostgreSQL has no free connection', 'Raise max_connections of PostgreSQL, or run fewer workers'],
+  '53100': ['the disk of PostgreSQL is full', 'Free some space'],
+  '57014': [
+    'PostgreSQL cancelled the statement: it took too long',
+    'Check the load of the database, or raise store.statement_timeout_ms',
+  ],
+  '57P01': ['PostgreSQL shuts down', 'Wait until it runs again'],
+  '57P03': ['PostgreSQL starts', 'Wait until it runs'],
+  '0A000': ['PostgreSQL does not support the statement', 'Use PostgreSQL 14 or newer'],
+  '08P01': ['the pooler or PostgreSQL rejected the connection', 'Check the log of the pooler'],
+}
+const SYSTEM: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'no PostgreSQL server answers',
+  ENOTFOUND: 'the host of PostgreSQL is unknown',
+  EAI_AGAIN: 'the name of the PostgreSQL host cannot be resolved',
+  ECONNRESET: 'the connection to PostgreSQL was reset',
+  ETIMEDOUT: 'PostgreSQL does not answer',
+  EPIPE: 'the connection to PostgreSQL is closed',
+  ENOENT: 'the socket of PostgreSQL does not exist',
+}
+
+/** Converts an error of `pg` into an error of the contract. Its message contains no address and no password. */
+export function storeError(error: unknown): SvcError {
+  if (codeOf(error)?.startsWith('STORE_')) return error as SvcError
+  const state = stateOf(error)
+  if (state === '25006') return readOnly(error)
+  if (state === '54000' || state === '54001') return storeTooLarge('PostgreSQL cannot store a value of this size', 'Split it')
+  const [reason, hint] = HINTS[state] ?? [undefined, undefined]
+  if (reason !== undefined) return storeUnavailable(reason, hint!, error)
+  if (state !== '') return storeUnavailable(`PostgreSQL failed (${state})`, 'Read its log', error)
+  return storeUnavailable(
+    SYSTEM[systemCode(error)] ?? 'the connection to PostgreSQL failed',
+    'Check PostgreSQL and the network',
+    error
+  )
+}
+
+/** Several addresses of one host fail together. */
+const systemCode = (error: unknown): string =>
+  codeOf(error) ?? (error instanceof AggregateError ? (codeOf(error.errors[0]) ?? '') : '')
+
+export const readOnly = (cause?: unknown): SvcError =>
+  storeReadOnly('PostgreSQL accepts no writes: it is a standby', 'Name the primary in store.url, or promote the standby', cause)
+
+export const schemaMissing = (schema: string): SvcError =>
+  storeUnavailable(`the schema "${schema}" has no tables of svc`, 'Run `svc store init`')
+
+export const schemaNewer = (stored: number, known: number): SvcError => storeNewer('the database', stored, known)
+
+export const wrongServer = (what: string, hint: string): SvcError => storeUnavailable(what, hint)
+
+export const fellBehind = (): SvcError =>
+  storeUnavailable('this watcher fell too far behind', 'Read the present state and watch again')
+
+export const waitedTooLong = (cause?: unknown): SvcError =>
+  storeUnavailable(
+    'PostgreSQL has not answered in time',
+    'Check PostgreSQL and the network; the next request connects again',
+    cause
+  )
+
+export const tooManyWaiting = (): SvcError =>
+  storeUnavailable('too many calls wait for PostgreSQL', 'Try again in a moment, and check why PostgreSQL is slow')
+
+export const configWrong = (message: string, hint: string): SvcError => svcError('STORE_CONFIG_INVALID', message, { hint })
+
+/** `reason` contains nothing that a command printed. */
+export const passwordFailed = (reason: string): SvcError =>
+  storeUnavailable(
+    `there is no password for PostgreSQL: ${reason}`,
+    'Check store.password_env, password_file or password_command'
+  )
+
+export const tooFewConnections = (sum: string): SvcError =>
+  storeUnavailable(
+    `PostgreSQL has too few connections: ${sum}`,
+    'Raise max_connections of PostgreSQL, run fewer workers, lower store.readers, or put a pooler in front and set store.direct_url'
+  )
+
+/** Another error of the transaction was not reported. */
+export const rolledBack = (): SvcError => storeUnavailable('PostgreSQL has rolled the transaction back', 'Read its log')

@@ -1,0 +1,39 @@
+import { asSvcError, definePlugin, type Log, type SvcError } from '@svc/core'
+import { Checks, Counts, ProtectedPaths, Store, StoreAdmin, TextIndex } from '@svc/core/contracts'
+import { createCheck } from './check.ts'
+import { config, connectionOf, type PostgresConfig } from './config.ts'
+import { checkConnections } from './connections.ts'
+import { createPostgresStore } from './store.ts'
+
+/** The store of many machines: PostgreSQL. */
+export default definePlugin({
+  section: 'store',
+  config,
+  provides: Store,
+  alsoProvides: [Counts, TextIndex, StoreAdmin],
+  check: async settings => problemsOf(settings),
+  async setup(scope) {
+    const options = connectionOf(scope.config)
+    await checkConnections(options, problem => warn(scope.log, problem))
+    const store = scope.use(createPostgresStore(options))
+    // A problem with the database fails the start; later it fails each request until it is fixed.
+    await store.start()
+    const { password_file: password, tls: { key_file: key } = {} } = scope.config
+    const paths = [password, key].filter(path => path !== undefined)
+    if (paths.length > 0) scope.add(ProtectedPaths, 'store', { paths, owner: 'the store of this server' })
+    scope.add(Checks, 'database', createCheck(store))
+    return store
+  },
+})
+
+/** What is wrong with the section, before anything connects. */
+function problemsOf(settings: PostgresConfig): SvcError[] {
+  try {
+    connectionOf(settings)
+    return []
+  } catch (error) {
+    return [asSvcError(error, 'STORE_CONFIG_INVALID')]
+  }
+}
+
+const warn = (log: Log, problem: string) => log.warn({}, problem)

@@ -1,0 +1,268 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SvcError } from '@svc/core'
+import { storeClosed } from '@svc/storage-kit'
+import { isAfterwards, isLost, storeError, wrongServer } from './errors.ts'
+
+/** A statement. One with a name is prepared once for each connection, unless a pooler stands between. */
+export interface Statement {
+  readonly name?: string
+  readonly text: string
+}
+export type Row = Readonly<Record<string, unknown>>
+export interface Result {
+  readonly rows: readonly Row[]
+  readonly rowCount: number | null
+  readonly command: string
+}
+/** A statement with its values. */
+export type Step = readonly [statement: Statement, values?: readonly unknown[]]
+
+/** How to reach a server: the options of `pg`. */
+export interface Target {
+  /** Tried in order; the first that accepts writes is taken, else the first that answers. */
+  readonly hosts: readonly { readonly host: string; readonly port: number }[]
+  readonly user?: string
+  readonly database?: string
+  readonly password?: string | (() => Promise<string>)
+  readonly ssl?: object | false
+  readonly applicationName: string
+  readonly connectMs: number
+  readonly statementMs: number
+}
+
+/** The members of `pg.Client` in use; its types are a package of their own. */
+interface Client {
+  readonly processID: number | null
+  connect(): Promise<unknown>
+  query(config: { name?: string; text: string; values?: unknown[] }): Promise<Result>
+  on(event: 'error' | 'end', heard: () => void): void
+  on(event: 'notification', heard: () => void): void
+  off(event: 'notification', heard: () => void): void
+  end(): Promise<void>
+  readonly connection: { readonly stream: { destroy(): void } }
+}
+
+/** An open connection. */
+export interface Session {
+  readonly client: Client
+  /** A pooler stands between: nothing may be left in the session. */
+  readonly pooled: boolean
+  /** The server is a standby. */
+  readonly standby: boolean
+  /** The number of connections the server allows, at the time of connecting. */
+  readonly maxConnections: number
+  /** When it was opened, by the monotonic clock. */
+  readonly since: number
+  lost: boolean
+}
+
+/** A connection that is replaced when it breaks. */
+export interface Line {
+  /** The open connection; opens one if there is none. Waits at most `waitMs`, trying again. Throws STORE_UNAVAILABLE. */
+  session(waitMs?: number): Promise<Session>
+  /** Sends all statements at once. Throws the error of `pg` of the first that failed. */
+  run(steps: readonly Step[]): Promise<Result[]>
+  one(statement: Statement, values?: readonly unknown[]): Promise<Result>
+  /** Gives the connection up: the next call opens another one. */
+  drop(): void
+  readonly closed: boolean
+  close(): Promise<void>
+}
+
+const KEEPALIVE_MS = 10_000
+/** An answer that is later than the server's own limit will never come. */
+const GRACE_MS = 3_000
+/** How long a connection to a standby is used. */
+const STANDBY_MS = 1_000
+const OLDEST = 140_000
+const [FIRST_MS, LONGEST_MS] = [20, 500]
+
+/** Creates a line; connects with its first call. */
+export const createLine = (target: Target): Line => new ReplacedLine(target)
+
+class ReplacedLine implements Line {
+  closed = false
+  readonly #target: Target
+  #current: Promise<Session> | undefined
+  #open: Session | undefined
+
+  constructor(target: Target) {
+    this.#target = target
+  }
+
+  async session(waitMs = 0): Promise<Session> {
+    const until = performance.now() + waitMs
+    for (let ms = FIRST_MS; ; ms = Math.min(ms * 2, LONGEST_MS)) {
+      if (this.closed) throw storeClosed()
+      try {
+        return await this.#attempt()
+      } catch (error) {
+        if (performance.now() + ms > until || !isLost(error)) throw storeError(error)
+      }
+      await sleep(ms)
+    }
+  }
+
+  async run(steps: readonly Step[]): Promise<Result[]> {
+    const { client, pooled } = await this.session()
+    const asked = steps.map(([{ name, text }, values]) =>
+      client.query({ text, ...(name !== undefined && !pooled ? { name } : {}), ...(values ? { values: [...values] } : {}) })
+    )
+    const answers = await Promise.allSettled(asked)
+    const errors = answers.flatMap(answer => (answer.status === 'rejected' ? [answer.reason as Error] : []))
+    const error = errors.find(item => !isAfterwards(item)) ?? errors[0]
+    if (error === undefined) return answers.map(answer => (answer as PromiseFulfilledResult<Result>).value)
+    if (errors.some(isLost) && this.#open?.client === client) this.drop()
+    throw error
+  }
+
+  async one(statement: Statement, values?: readonly unknown[]): Promise<Result> {
+    return (await this.run([[statement, values]]))[0]!
+  }
+
+  drop(): void {
+    const former = this.#open
+    this.#open = this.#current = undefined
+    if (!former) return
+    former.lost = true
+    former.client.connection.stream.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    const former = this.#open
+    this.#open = this.#current = undefined
+    if (former && !former.lost) await former.client.end().catch(() => {})
+  }
+
+  #attempt(): Promise<Session> {
+    const former = this.#open
+    // the primary can be another host by now
+    if (former?.standby && performance.now() - former.since > STANDBY_MS) {
+      this.#open = this.#current = undefined
+      void former.client.end().catch(() => {})
+    }
+    const attempted = (this.#current ??= this.#connect())
+    attempted.catch(() => {
+      if (this.#current === attempted) this.#current = undefined
+    })
+    return attempted
+  }
+
+  async #connect(): Promise<Session> {
+    const session = await openSession(this.#target)
+    const gone = () => {
+      session.lost = true
+      if (this.#open === session) this.#open = this.#current = undefined
+    }
+    session.client.on('error', gone)
+    session.client.on('end', gone)
+    if (this.closed) {
+      session.client.connection.stream.destroy()
+      throw storeClosed()
+    }
+    this.#open = session
+    return session
+  }
+}
+
+/** Connects to the first host that accepts writes; to a standby if there is no other. */
+async function openSession(target: Target): Promise<Session> {
+  let spare: Session | undefined
+  const failures: unknown[] = []
+  for (const { host, port } of target.hosts) {
+    try {
+      const session = await connectTo(target, host, port)
+      if (!session.standby) {
+        spare?.client.connection.stream.destroy()
+        return session
+      }
+      if (spare) session.client.connection.stream.destroy()
+      else spare = session
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  if (spare) return spare
+  throw failures.find(error => !isLost(error)) ?? failures[0]
+}
+
+const FACTS = `SELECT pg_backend_pid() AS pid, pg_is_in_recovery() AS standby, current_setting('server_version_num')::integer AS version,
+  current_setting('server_encoding') AS encoding, current_setting('max_connections')::integer AS connections`
+const INT8 = 20
+
+/** Plans must use the indexes from the first row on, when the tables have no statistics yet. */
+const settings = (statementMs: number) =>
+  Object.entries({
+    statement_timeout: statementMs,
+    idle_in_transaction_session_timeout: statementMs,
+    enable_seqscan: 'off',
+    enable_hashjoin: 'off',
+    enable_mergejoin: 'off',
+    jit: 'off',
+  })
+
+/** The same for a transaction behind a pooler. */
+export const localSettings = (statementMs: number): string =>
+  `SELECT ${settings(statementMs)
+    .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+    .join(', ')}`
+
+async function connectTo(target: Target, host: string, port: number): Promise<Session> {
+  // only a store in PostgreSQL loads it
+  // @ts-expect-error its types are a package of their own
+  const { default: pg } = (await import('pg')) as {
+    default: { Client: new (options: object) => Client; types: { getTypeParser(oid: number, format?: string): unknown } }
+  }
+  const types = {
+    getTypeParser: (oid: number, format?: string) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)),
+  }
+  const client = new pg.Client({
+    host,
+    port,
+    user: target.user,
+    database: target.database,
+    password: target.password,
+    ssl: target.ssl,
+    application_name: target.applicationName,
+    connectionTimeoutMillis: target.connectMs,
+    query_timeout: target.statementMs + GRACE_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_MS,
+    pipeline: true,
+    types,
+  })
+  client.on('error', () => {}) // its statements report it
+  try {
+    await client.connect()
+    const facts = (await client.query({ text: FACTS })).rows[0]!
+    const pooled = facts.pid !== client.processID
+    const problem = problemOf(facts)
+    if (problem) throw problem
+    if (!pooled)
+      await client.query({
+        text: settings(target.statementMs)
+          .map(([name, value]) => `SET ${name} = '${value}'`)
+          .join('; '),
+      })
+    return {
+      client,
+      pooled,
+      standby: facts.standby === true,
+      maxConnections: Number(facts.connections),
+      since: performance.now(),
+      lost: false,
+    }
+  } catch (error) {
+    client.connection.stream.destroy()
+    throw error
+  }
+}
+
+function problemOf({ version, encoding }: Row): SvcError | undefined {
+  if (Number(version) < OLDEST)
+    return wrongServer(`PostgreSQL ${Math.floor(Number(version) / 10_000)} is too old`, 'Use PostgreSQL 14 or newer')
+  if (encoding !== 'UTF8')
+    return wrongServer(`the database has the encoding ${String(encoding)}`, 'Create the database with ENCODING UTF8')
+  return undefined
+}

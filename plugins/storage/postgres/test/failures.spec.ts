@@ -1,0 +1,269 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { codeOf } from '@svc/core'
+import type { Lease, StoreOp } from '@svc/core/contracts'
+import { type Postgres, postgresAnswer, startPostgres, startTcpProxy } from '@svc/testing/engines'
+import { expect } from 'chai'
+import { describeWith } from '../../../../test/support/needs.ts'
+import { createCheck } from '../src/check.ts'
+import type { PostgresStore } from '../src/store.ts'
+import { ctx, newSchema, storeWith } from './support.ts'
+
+const SPACE = { name: 'failures', version: 1, collections: { notes: { watched: true }, plain: {} }, logs: ['lines'] } as const
+const put = (key: string, value: number): StoreOp => ({ op: 'put', collection: 'plain', key, value })
+const lengthOf = async (store: PostgresStore, id: string) => (await store.read('lines', id, { limit: 9 }, ctx)).length
+
+/** The outcome of a batch: `done`, or its code. */
+const outcomeOf = (store: PostgresStore, ops: readonly StoreOp[]): Promise<string> =>
+  store.batch(ops, {}, ctx).then(
+    () => 'done',
+    (error: unknown) => codeOf(error) ?? String(error)
+  )
+
+/** Writes batches until it is told to stop; each puts a record and appends an entry. */
+function writeMany(store: PostgresStore, name: string, writers = 16) {
+  const outcomes = new Map<string, string>()
+  let isOver = false
+  const work = Array.from({ length: writers }, async (_, writer) => {
+    for (let n = 0; !isOver; n++) {
+      const id = `${name}-${writer}-${n}`
+      outcomes.set(id, await outcomeOf(store, [put(id, n), { op: 'append', log: 'lines', id, values: [n] }]))
+    }
+  })
+  return {
+    outcomes,
+    async end() {
+      isOver = true
+      await Promise.all(work)
+    },
+  }
+}
+
+/** Compares what was reported with what is stored. Returns the number of batches by outcome. */
+async function audit(store: PostgresStore, outcomes: ReadonlyMap<string, string>): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const [id, outcome] of outcomes) {
+    counts[outcome] = (counts[outcome] ?? 0) + 1
+    const [record, entries] = [await store.get('plain', id, ctx), await lengthOf(store, id)]
+    expect(entries, `${id} is there in part or twice`).to.equal(record === undefined ? 0 : 1)
+    if (outcome === 'done') expect(entries, `${id} was acknowledged and is lost`).to.equal(1)
+    if (outcome === 'STORE_UNAVAILABLE') expect(entries, `${id} was reported as not done`).to.equal(0)
+    expect(['done', 'STORE_UNAVAILABLE', 'STORE_UNSURE']).to.include(outcome)
+  }
+  return counts
+}
+
+async function until(isSo: () => Promise<boolean> | boolean, ms = 20_000): Promise<void> {
+  for (const end = performance.now() + ms; !(await isSo()); await sleep(20))
+    if (performance.now() > end) throw new Error(`it was not so within ${ms} ms`)
+}
+
+describeWith('postgres', 'the store in PostgreSQL', () => {
+  let postgres: Postgres
+  beforeEach(async () => (postgres = await startPostgres({ settings: { max_connections: 60 } })))
+  afterEach(() => postgres[Symbol.asyncDispose]())
+
+  it('tells each batch right when 100 answers to COMMIT are lost', async () => {
+    await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
+    const schema = newSchema()
+    await using store = storeWith({ url: proxy.url, schema })
+    await using direct = storeWith({ url: postgres.url, schema })
+    await store.open(SPACE, ctx)
+    await direct.open(SPACE, ctx)
+    let commits = 0
+    proxy.cutAt(postgresAnswer('COMMIT', { times: 100, when: () => ++commits % 3 === 0 }))
+    const load = writeMany(store, 'c')
+    await until(() => proxy.cuts >= 100, 90_000)
+    await load.end()
+    const counts = await audit(direct, load.outcomes)
+    // the mark of the writer tells all of them
+    expect(counts).to.deep.equal({ done: load.outcomes.size })
+  }).timeout(120_000)
+
+  it('ends no batch by a deadlock when several processes change the same keys in different orders', async () => {
+    const schema = newSchema()
+    await using stack = new AsyncDisposableStack()
+    const stores = Array.from({ length: 3 }, () => stack.use(storeWith({ url: postgres.url, schema })))
+    for (const store of stores) await store.open(SPACE, ctx)
+    const keys = Array.from({ length: 12 }, (_, at) => `k${at}`)
+    const batches = stores.flatMap((store, at) =>
+      Array.from({ length: 40 }, (_, n) => {
+        const mine = keys
+          .toSorted((a, b) => ((Number(a.slice(1)) * 7 + n * 5 + at) % 13) - ((Number(b.slice(1)) * 7 + n * 5 + at) % 13))
+          .slice(0, 6)
+        const ops = mine.flatMap((key): StoreOp[] => [put(key, n), { op: 'append', log: 'lines', id: key, values: [n] }])
+        return sleep(n % 7).then(() => outcomeOf(store, ops).then(outcome => ({ outcome, mine })))
+      })
+    )
+    const done = await Promise.all(batches)
+    expect(new Set(done.map(({ outcome }) => outcome))).to.deep.equal(new Set(['done']))
+    for (const key of keys) {
+      const times = done.filter(({ mine }) => mine.includes(key)).length
+      expect((await stores[0]!.get('plain', key, ctx))?.version ?? 0).to.equal(times)
+      expect((await stores[1]!.read('lines', key, { limit: 1000 }, ctx)).length).to.equal(times)
+    }
+  }).timeout(60_000)
+
+  it('orders batches that depend on the absence of what the other one creates', async () => {
+    const schema = newSchema()
+    await using one = storeWith({ url: postgres.url, schema })
+    await using two = storeWith({ url: postgres.url, schema })
+    for (const store of [one, two]) await store.open(SPACE, ctx)
+    const unless = (absent: string, key: string): StoreOp[] => [
+      { op: 'delete', collection: 'plain', key: absent, ifVersion: 0 },
+      put(key, 1),
+    ]
+    const rounds = Array.from({ length: 60 }, (_, n) => [`x${n}`, `y${n}`] as const)
+    let conflicts = 0
+    for (const [x, y] of rounds) {
+      const outcomes = await Promise.all([outcomeOf(one, unless(y, x)), outcomeOf(two, unless(x, y))])
+      expect(outcomes.toSorted()).to.deep.equal(['STORE_CONFLICT', 'done'])
+      conflicts++
+    }
+    expect(conflicts).to.equal(60)
+  }).timeout(60_000)
+
+  it('rejects all waiting calls together when PostgreSQL is gone', async () => {
+    await using store = storeWith({ url: postgres.url, schema: newSchema(), wait_ms: 500 })
+    await store.open(SPACE, ctx)
+    await postgres.stop()
+    const began = performance.now()
+    const outcomes = await Promise.all(Array.from({ length: 30 }, (_, n) => outcomeOf(store, [put(`k${n}`, n)])))
+    expect(new Set(outcomes)).to.deep.equal(new Set(['STORE_UNAVAILABLE']))
+    expect(performance.now() - began).to.be.below(5_000)
+  })
+
+  it('reports STORE_UNSURE when the database does not come back after a commit', async () => {
+    await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
+    await using store = storeWith({ url: proxy.url, schema: newSchema(), wait_ms: 500 })
+    await store.open(SPACE, ctx)
+    proxy.cutAt({
+      ...postgresAnswer('COMMIT'),
+      matches: message => postgresAnswer('COMMIT').matches(message) && (proxy.refuse(), true),
+    })
+    expect(await outcomeOf(store, [put('a', 1)])).to.equal('STORE_UNSURE')
+    expect(await outcomeOf(store, [put('b', 1)])).to.equal('STORE_UNAVAILABLE')
+    proxy.heal()
+    expect(await outcomeOf(store, [put('c', 1)])).to.equal('done')
+    expect(await store.get('plain', 'b', ctx)).to.equal(undefined)
+  }).timeout(120_000)
+
+  it('loses nothing acknowledged and serves again within 3 s when PostgreSQL is killed under load', async () => {
+    const schema = newSchema()
+    await using store = storeWith({ url: postgres.url, schema })
+    await store.open(SPACE, ctx)
+    const changes = store.watch('notes', ctx)[Symbol.asyncIterator]()
+    let heard = 0
+    void (async () => {
+      for (let next = await changes.next(); !next.done; next = await changes.next()) heard = Number(next.value.value)
+    })()
+    for (let round = 1; round <= 4; round++) {
+      const load = writeMany(store, `r${round}`)
+      await until(() => load.outcomes.size > 200)
+      await postgres.kill()
+      await sleep(200)
+      await postgres.start()
+      const began = performance.now()
+      await until(async () => (await outcomeOf(store, [put('again', round)])) === 'done')
+      expect(performance.now() - began).to.be.below(3_000)
+      await load.end()
+      await audit(store, load.outcomes)
+      await until(
+        async () => (await outcomeOf(store, [{ op: 'put', collection: 'notes', key: 'round', value: round }])) === 'done'
+      )
+      await until(() => heard === round)
+    }
+  }).timeout(180_000)
+
+  it('follows a promoted standby: nothing acknowledged is lost, fences rise, watches end', async () => {
+    await using standby = await postgres.standby({ synchronous: true })
+    const url = postgres.url.replace(/\/postgres$/, `,127.0.0.1:${standby.port}/postgres`)
+    await using store = storeWith({ url, schema: newSchema() })
+    await store.open(SPACE, ctx)
+    const request = { holder: 'a/1', ttlMs: 60_000, waitMs: 0 }
+    const before: Lease = await store.acquire('l', request, ctx)
+    const watch = store.watch('notes', ctx)[Symbol.asyncIterator]()
+    const ended = watch.next().catch((error: unknown) => codeOf(error))
+    const load = writeMany(store, 'f')
+    await until(() => load.outcomes.size > 200)
+    await postgres.kill()
+    await standby.promote()
+    const began = performance.now()
+    await until(async () => (await outcomeOf(store, [put('again', 1)])) === 'done')
+    expect(performance.now() - began).to.be.below(5_000)
+    await load.end()
+    await audit(store, load.outcomes)
+    // a promoted standby can give the ids of transactions again, so the watcher reads everything anew
+    expect(await ended).to.equal('STORE_UNAVAILABLE')
+    await store.release(before, ctx)
+    expect((await store.acquire('l', request, ctx)).fence).to.be.above(before.fence + 2 ** 31)
+  }).timeout(120_000)
+
+  it('leaves a server that has become read-only (25006)', async () => {
+    await using store = storeWith({ url: postgres.url, schema: newSchema(), wait_ms: 500 })
+    await store.open(SPACE, ctx)
+    await postgres.query('ALTER SYSTEM SET default_transaction_read_only = on')
+    await postgres.query('SELECT pg_reload_conf()')
+    await until(async () => (await outcomeOf(store, [put('a', 1)])) === 'STORE_UNAVAILABLE')
+    const refused = await store.batch([put('b', 1)], {}, ctx).catch((error: { details?: unknown }) => error)
+    expect(refused).to.have.deep.property('details', { retryable: true, reason: 'read_only' })
+    await postgres.query('ALTER SYSTEM RESET default_transaction_read_only').catch(() => {})
+    await postgres.query('BEGIN READ WRITE; COMMIT')
+    await postgres.query('SELECT pg_reload_conf()')
+    await until(async () => (await outcomeOf(store, [put('c', 1)])) === 'done')
+  }).timeout(60_000)
+
+  it('is unhealthy within 6 s of a partition, tells each batch right, and works afterwards', async () => {
+    await using proxy = await startTcpProxy(postgres)
+    const schema = newSchema()
+    await using store = storeWith({ url: proxy.url, schema, statement_timeout_ms: 2000, connect_timeout_ms: 1000, wait_ms: 1000 })
+    await using direct = storeWith({ url: postgres.url, schema })
+    await store.open(SPACE, ctx)
+    await direct.open(SPACE, ctx)
+    const check = createCheck(store)
+    expect((await check.probe(ctx)).status).to.equal('healthy')
+    const load = writeMany(store, 'p', 4)
+    await until(() => load.outcomes.size > 50)
+    proxy.drop()
+    const began = performance.now()
+    expect((await check.probe(ctx)).status).to.equal('unhealthy')
+    expect(performance.now() - began).to.be.below(6_000)
+    await sleep(8_000)
+    proxy.cut()
+    proxy.heal()
+    await until(async () => (await check.probe(ctx)).status === 'healthy', 15_000)
+    await load.end()
+    await audit(direct, load.outcomes)
+  }).timeout(90_000)
+
+  it('wakes watchers within 15 s after a half-open connection', async () => {
+    await using proxy = await startTcpProxy(postgres)
+    const schema = newSchema()
+    await using store = storeWith({ url: proxy.url, schema, statement_timeout_ms: 2000, connect_timeout_ms: 1000 })
+    await using other = storeWith({ url: postgres.url, schema })
+    await store.open(SPACE, ctx)
+    await other.open(SPACE, ctx)
+    const changes = store.watch('notes', ctx)[Symbol.asyncIterator]()
+    let last = 0
+    void (async () => {
+      for (let next = await changes.next(); !next.done; next = await changes.next()) last = Number(next.value.value)
+    })()
+    let value = 0
+    const write = () => other.batch([{ op: 'put', collection: 'notes', key: 'a', value: ++value }], {}, ctx)
+    await until(async () => {
+      await write()
+      return last > 0
+    })
+    proxy.drop()
+    await write()
+    await sleep(500)
+    proxy.cut() // nobody is told while packets are dropped
+    proxy.heal()
+    await until(() => last === value, 15_000)
+    // silent, and never reset
+    proxy.drop('to-client')
+    await write()
+    await sleep(6000)
+    proxy.heal()
+    await until(() => last === value, 15_000)
+  }).timeout(60_000)
+})
