@@ -1,0 +1,72 @@
+import type { QueryClient } from '@tanstack/react-query'
+import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { Gate } from './gate.tsx'
+import { Loading, NotFound, PageError } from './states.tsx'
+
+interface Context {
+  readonly queries: QueryClient
+}
+
+const root = createRootRouteWithContext<Context>()({ component: Gate, notFoundComponent: NotFound })
+
+const start = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/overview', replace: true })
+  },
+})
+
+const textOf = (value: unknown): string | undefined => {
+  const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
+  return typeof text === 'string' && text !== '' ? text.slice(0, 500) : undefined
+}
+
+/** The texts of a search that a page knows. */
+function textsOf<K extends string>(search: Readonly<Record<string, unknown>>, names: readonly K[]): { readonly [name in K]?: string } {
+  const found = names.flatMap(name => {
+    const text = textOf(search[name])
+    return text === undefined ? [] : [[name, text] as const]
+  })
+  return Object.fromEntries(found) as { readonly [name in K]?: string }
+}
+
+export const overview = createRoute({
+  getParentRoute: () => root,
+  path: 'overview',
+  validateSearch: search => textsOf(search, ['category']),
+  component: lazyRouteComponent(() => import('./pages/overview.tsx'), 'Overview'),
+})
+
+export const playground = createRoute({
+  getParentRoute: () => root,
+  path: 'playground',
+  validateSearch: search => textsOf(search, ['profile', 'provider', 'model', 'mode', 'conversation']),
+  component: lazyRouteComponent(() => import('./pages/playground.tsx'), 'Playground'),
+})
+
+export const conversations = createRoute({
+  getParentRoute: () => root,
+  path: 'conversations',
+  validateSearch: search => textsOf(search, ['q', 'label', 'id']),
+  component: lazyRouteComponent(() => import('./pages/conversations.tsx'), 'Conversations'),
+})
+
+export function createPageRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree: root.addChildren([start, overview, playground, conversations]),
+    basepath: '/console',
+    context: { queries },
+    defaultPreload: 'intent',
+    defaultPendingMs: 150,
+    defaultPendingComponent: Loading,
+    defaultErrorComponent: PageError,
+    scrollRestoration: false,
+  })
+}
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof createPageRouter>
+  }
+}
