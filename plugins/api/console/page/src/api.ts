@@ -17,10 +17,16 @@ export const session = createValue<Session>({ state: 'checking' })
 export const connection = createValue<'ok' | 'lost'>('ok')
 
 const SESSION_PATH = '/api/v1/console/session'
+const isOfLogin = (input: RequestInfo | URL) => {
+  const url = input instanceof Request ? input.url : String(input)
+  return url.endsWith(SESSION_PATH) || url.endsWith('/api/v1/me')
+}
 const OVER = 'Your session is over: the key or token was revoked, or has expired.'
 
 /** Every request of the page: notices when the server does not answer, and when the session is over. */
 const watchedFetch: typeof fetch = async (input, init) => {
+  // the server would count each as a guess
+  if (session.get().state === 'out' && !isOfLogin(input)) throw new Error('The page is signed out.')
   let response: Response
   try {
     response = await fetch(input, init)

@@ -22,19 +22,21 @@ export function Gate() {
         <Failure error={current.error} onRetry={() => void begin()} />
       </main>
     )
-  if (current.state === 'in') return <Shell me={current.me} />
-  if (current.me === undefined) return <LoginPage reason={current.reason} />
+  const isOut = current.state === 'out'
+  if (current.me === undefined) return <LoginPage reason={isOut ? current.reason : undefined} />
   // what the reader was doing stays, and goes on after the login
   return (
     <>
-      <div inert>
-        <Shell me={current.me} />
+      <div className="behind" inert={isOut}>
+        <Shell me={current.me} isOut={isOut} />
       </div>
-      <Suspense>
-        <Panel title="Sign in again" isOpen onClose={() => {}}>
-          <Login reason={current.reason} />
-        </Panel>
-      </Suspense>
+      {isOut && (
+        <Suspense>
+          <Panel title="Sign in again" isOpen onClose={() => {}}>
+            <Login reason={current.reason} />
+          </Panel>
+        </Suspense>
+      )}
     </>
   )
 }

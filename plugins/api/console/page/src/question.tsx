@@ -11,6 +11,9 @@ interface Member {
   readonly enum?: readonly unknown[]
   readonly enumNames?: readonly string[]
   readonly oneOf?: readonly { readonly const?: unknown; readonly title?: string }[]
+  readonly anyOf?: Member['oneOf']
+  /** Of a list: what can be chosen. */
+  readonly items?: Member
   readonly default?: unknown
   readonly format?: string
   readonly minimum?: number
@@ -24,9 +27,9 @@ interface Form {
   readonly required: readonly string[]
 }
 
-function formOf(schema: Record<string, unknown> | undefined): Form | undefined {
-  if (!schema) return undefined
-  const { properties, required } = schema as { properties?: Form['properties']; required?: string[] }
+function formOf(form: Record<string, unknown> | undefined): Form | undefined {
+  if (!form) return undefined
+  const { properties, required } = (form.schema ?? {}) as { properties?: Form['properties']; required?: string[] }
   return { properties: properties ?? {}, required: required ?? [] }
 }
 
@@ -81,8 +84,12 @@ interface InputProps {
   readonly isRequired: boolean
 }
 
-function choicesOf({ enum: values, enumNames, oneOf }: Member): readonly (readonly [value: string, name: string])[] | undefined {
-  if (oneOf) return oneOf.map(({ const: value, title }) => [String(value), title ?? String(value)])
+type Choices = readonly (readonly [value: string, name: string])[]
+
+/** The choices of a member, or of its items if it takes several. */
+function choicesOf({ enum: values, enumNames, oneOf, anyOf, items }: Member): Choices | undefined {
+  if (items) return choicesOf(items)
+  if (oneOf ?? anyOf) return (oneOf ?? anyOf)!.map(({ const: value, title }) => [String(value), title ?? String(value)])
   return values?.map((value, at) => [String(value), enumNames?.[at] ?? String(value)])
 }
 
@@ -103,17 +110,31 @@ function Input({ name, member, isRequired }: InputProps) {
     <label className="field">
       <span>{label}{isRequired ? '' : ' (optional)'}</span>
       {choices ? (
-        <select className="select" name={name} required={isRequired} defaultValue={String(member.default ?? '')} {...about}>
-          <option value="" disabled={isRequired}>–</option>
-          {choices.map(([value, text]) => (
-            <option key={value} value={value}>{text}</option>
-          ))}
-        </select>
+        <Select name={name} member={member} isRequired={isRequired} choices={choices} about={about} />
       ) : (
         <Typed name={name} member={member} isRequired={isRequired} about={about} />
       )}
       {member.description && <span className="muted" id={`${id}-about`}>{member.description}</span>}
     </label>
+  )
+}
+
+function Select({ name, member, isRequired, choices, about }: InputProps & { readonly choices: Choices; readonly about: object }) {
+  const isList = member.type === 'array'
+  const chosen = isList ? (Array.isArray(member.default) ? member.default.map(String) : []) : String(member.default ?? '')
+  return (
+    <select className="select" name={name} required={isRequired} multiple={isList} defaultValue={chosen} {...about}>
+      {!isList && (
+        <option value="" disabled={isRequired}>
+          –
+        </option>
+      )}
+      {choices.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
   )
 }
 
@@ -140,6 +161,7 @@ function Typed({ name, member, isRequired, about }: InputProps & { readonly abou
 export function contentOf({ properties }: Form, data: FormData): Record<string, unknown> {
   const entries = Object.entries(properties).flatMap(([name, { type }]): [string, unknown][] => {
     if (type === 'boolean') return [[name, data.has(name)]]
+    if (type === 'array') return data.has(name) ? [[name, data.getAll(name).map(String)]] : []
     const text = String(data.get(name) ?? '')
     if (text === '') return []
     return [[name, type === 'number' || type === 'integer' ? Number(text) : text]]

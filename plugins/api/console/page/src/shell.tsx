@@ -15,6 +15,13 @@ const PAGES = [
   { to: '/conversations', name: 'Conversations', key: 'c', scope: 'chat', icon: 'M4 5h16v11H9l-5 4z' },
 ] as const
 
+/** Half a disc, a sun, a moon. */
+const THEMES: Readonly<Record<string, string>> = {
+  auto: 'M12 3a9 9 0 100 18 9 9 0 000-18zM12 3v18M12 7h4M12 11h8M12 15h7',
+  light: 'M12 8a4 4 0 100 8 4 4 0 000-8zM12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.5 1.5M17.5 17.5L19 19M5 19l1.5-1.5M17.5 6.5L19 5',
+  dark: 'M20 14.5A8.5 8.5 0 119.500 4 7 7 0 0020 14.500z',
+}
+
 const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ...PAGES.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
   ['/', 'Search on this page'],
@@ -23,11 +30,11 @@ const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['Esc', 'Close a dialog, or stop a reply'],
 ]
 
-export function Shell({ me }: { readonly me: Me }) {
+export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean }) {
   const pages = PAGES.filter(({ scope }) => allows(me, scope))
   const [areKeysShown, showKeys] = useState(false)
   useKeys(pages, () => showKeys(true))
-  useFeed()
+  useFeed(isOut)
   return (
     <div className="shell">
       <a className="skip" href="#content">
@@ -89,7 +96,9 @@ function Account({ me, onKeys }: { readonly me: Me; readonly onKeys: () => void 
         {me.principal}
       </div>
       <button type="button" className="button button-quiet" onClick={nextTheme} aria-label={`Theme: ${chosen}. Change it`}>
-        {chosen === 'auto' ? 'Auto' : chosen === 'dark' ? 'Dark' : 'Light'}
+        <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
+          <path d={THEMES[chosen] ?? THEMES.auto} />
+        </svg>
       </button>
       <button type="button" className="button button-quiet keys-button" onClick={onKeys} aria-label="Keys">
         ?
@@ -121,13 +130,16 @@ function Banners({ me }: { readonly me: Me }) {
   )
 }
 
-function useFeed() {
+function useFeed(isOut: boolean) {
   const queries = useQueryClient()
   useEffect(() => {
+    if (isOut) return
+    // what failed while the page was signed out is read again
+    void queries.invalidateQueries()
     const ending = new AbortController()
     void followEvents(ending.signal)
     return () => ending.abort()
-  }, [])
+  }, [isOut, queries])
   useEffect(
     () =>
       connection.subscribe(() => {

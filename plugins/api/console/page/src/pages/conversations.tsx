@@ -2,7 +2,7 @@ import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-q
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
-import { type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
+import { type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { client, messageOf } from '../api.ts'
 import { onEvents } from '../feed.ts'
 import { Message, Text, Tool, type ToolView } from '../message.tsx'
@@ -124,7 +124,7 @@ function Entry({ item, isCurrent }: { readonly item: Listed; readonly isCurrent:
       to="/conversations"
       search={(before: object) => ({ ...before, id: item.conversation_id })}
       className="list-item"
-      aria-current={isCurrent ? 'true' : undefined}
+      data-current={isCurrent || undefined}
       preload={false}
     >
       <span className="list-name clip">{item.title ?? 'Without a title'}</span>
@@ -385,7 +385,8 @@ const Buttons = ({ onClose, children }: { readonly onClose: () => void; readonly
 const MESSAGE_HEIGHT = 120
 
 /** Only the messages near the window are in the page, however many there are. */
-function Messages({ id, messages }: { readonly id: string; readonly messages: readonly Stored[] }) {
+function Messages({ id, messages: all }: { readonly id: string; readonly messages: readonly Stored[] }) {
+  const { messages, results } = useMemo(() => arranged(all), [all])
   const box = useRef<HTMLDivElement>(null)
   const rows = useVirtualizer({
     count: messages.length,
@@ -406,7 +407,7 @@ function Messages({ id, messages }: { readonly id: string; readonly messages: re
             className="reader-item"
             style={{ transform: `translateY(${start}px)` }}
           >
-            <StoredMessage id={id} message={messages[index]!} />
+            <StoredMessage id={id} message={messages[index]!} results={results} />
           </div>
         ))}
       </div>
@@ -414,7 +415,26 @@ function Messages({ id, messages }: { readonly id: string; readonly messages: re
   )
 }
 
-function StoredMessage({ id, message }: { readonly id: string; readonly message: Stored }) {
+type Part = Readonly<Record<string, unknown>>
+
+/** Ids of calls are unique within a turn only. Ids of messages begin with that of their turn. */
+const callOf = ({ id }: Pick<Stored, 'id'>, part: Part) => `${id.split('-', 1)[0]} ${String(part.id)}`
+
+/** The result of a tool belongs to its call, and is shown there. */
+function arranged(all: readonly Stored[]) {
+  const results = new Map<string, Part>()
+  for (const message of all)
+    for (const part of message.parts) if (part.type === 'tool_result') results.set(callOf(message, part), part)
+  return { messages: all.filter(({ role }) => role !== 'tool'), results }
+}
+
+interface StoredProps {
+  readonly id: string
+  readonly message: Stored
+  readonly results: ReadonlyMap<string, Part>
+}
+
+function StoredMessage({ id, message, results }: StoredProps) {
   const { role, at, model, status, parts } = message
   return (
     <Message
@@ -429,20 +449,25 @@ function StoredMessage({ id, message }: { readonly id: string; readonly message:
       more={role === 'assistant' && <Fork id={id} messageId={message.id} label="Fork from here" />}
     >
       {parts.map((part, index) => (
-        <Part key={index} part={part} role={role} />
+        <PartView key={index} part={part} role={role} result={results.get(callOf(message, part))} />
       ))}
     </Message>
   )
 }
 
-function Part({ part, role }: { readonly part: Readonly<Record<string, unknown>>; readonly role: Stored['role'] }) {
+interface PartProps {
+  readonly part: Part
+  readonly role: Stored['role']
+  /** Of a tool call. */
+  readonly result: Part | undefined
+}
+
+function PartView({ part, role, result }: PartProps) {
   switch (part.type) {
     case 'text':
       return role === 'user' ? <>{String(part.text)}</> : <Text text={String(part.text)} />
     case 'tool_call':
-      return <Tool name={String(part.tool)} state="done" input={part.arguments} />
-    case 'tool_result':
-      return <Tool {...resultOf(part)} />
+      return <Tool {...toolOf(part, result)} />
     case 'reasoning':
       return <p className="muted small">{String(part.text)}</p>
     default:
@@ -450,9 +475,17 @@ function Part({ part, role }: { readonly part: Readonly<Record<string, unknown>>
   }
 }
 
-const resultOf = (part: Readonly<Record<string, unknown>>): ToolView => ({
-  name: `Result of ${String(part.tool)}`,
-  state: part.isError === true || part.is_error === true ? 'failed' : 'done',
-  input: part.id ?? part.call_id ?? '',
-  output: part.content ?? part.result,
+/** A call without a result was interrupted. */
+const toolOf = (call: Part, result: Part | undefined): ToolView => ({
+  name: String(call.tool),
+  state: result === undefined || result.isError === true || result.is_error === true ? 'failed' : 'done',
+  input: call.arguments,
+  ...(result === undefined ? {} : { output: textsOf(result.content) }),
 })
+
+/** The texts of a result; other content as it is. */
+function textsOf(content: unknown): unknown {
+  if (!Array.isArray(content)) return content
+  const texts = content.map((part: Part) => (part.type === 'text' ? String(part.text) : JSON.stringify(part)))
+  return texts.join('\n')
+}

@@ -203,7 +203,7 @@ function Chip({ category, current }: { readonly category: string | undefined; re
       to="/overview"
       search={category === undefined ? {} : { category }}
       className="chip"
-      aria-current={isCurrent ? 'true' : undefined}
+      data-current={isCurrent || undefined}
       replace
     >
       {category === undefined ? 'All' : category.charAt(0) + category.slice(1).toLowerCase()}
@@ -212,7 +212,7 @@ function Chip({ category, current }: { readonly category: string | undefined; re
 }
 
 const NoEvents = ({ category }: { readonly category: string | undefined }) => (
-  <div className="events">
+  <div className="events events-none">
     <Empty title={category === undefined ? 'Nothing has happened since you opened this page' : 'No such event since you opened this page'}>
       Events appear here as they happen. Say something in the <Link to="/playground">playground</Link>.
     </Empty>
@@ -351,7 +351,7 @@ function Waiting({ me }: { readonly me: Me }) {
   return (
     <Card title="Waiting for people">
       {error && <Failure error={error} onRetry={() => void refetch()} />}
-      {data && count === 0 && <Empty title="No open question" />}
+      {data && count === 0 && <p className="facts-none">No open question</p>}
       <dl className="facts">
         {(data?.questions ?? []).slice(0, 5).map((question, at) => (
           <div key={at}>
