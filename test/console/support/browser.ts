@@ -11,6 +11,9 @@ const OFFLINE = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
 export const openBrowser = (): Promise<Browser> =>
   chromium.launch({ executablePath: chromiumPath()!, args: [...FLAGS.split(' '), OFFLINE] })
 
+/** An element that does not appear within this time fails its test, with its name. */
+const WAIT_MS = 15_000
+
 /** A page, and all that must not happen on it. */
 export interface Console extends AsyncDisposable {
   readonly page: Page
@@ -29,6 +32,7 @@ export interface ConsoleOptions {
 export async function openConsole(browser: Browser, url: string, { theme = 'light', width = 1280 }: ConsoleOptions = {}): Promise<Console> {
   const context = await browser.newContext({ colorScheme: theme, viewport: { width, height: 800 } })
   const page = await context.newPage()
+  page.setDefaultTimeout(WAIT_MS)
   const problems: string[] = []
   const requests: string[] = []
   await page.addInitScript(() => {

@@ -1,4 +1,4 @@
-import { type ApiError, createClient, isApiError, type ReplyOf } from '@svc/client'
+import { createClient, isApiError, type ReplyOf } from '@svc/client'
 import { createValue } from './value.ts'
 
 export type Me = ReplyOf<'get', '/api/v1/me'>
@@ -91,7 +91,9 @@ export const allows = ({ scopes }: Me, scope: string): boolean => scopes.include
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+type Facts = { readonly [name in 'code' | 'hint' | 'requestId']?: string | undefined }
+
 /** What an error says beyond its message. */
-export function factsOf(error: unknown): Partial<Pick<ApiError, 'code' | 'hint' | 'requestId' | 'status'>> {
-  return isApiError(error) ? error : {}
+export function factsOf(error: unknown): Facts {
+  return error instanceof Error ? (error as Facts) : {}
 }
