@@ -41,7 +41,8 @@ async function build() {
   await build({ root: PAGE, configFile: join(PAGE, 'vite.config.js'), logLevel: 'error', build: { outDir: next } })
   const files = join(next, 'files')
   for (const name of readdirSync(files))
-    if (/\.(js|css|svg)$/.test(name)) writeFileSync(join(files, `${name}.gz`), gzipSync(readFileSync(join(files, name)), { level: 9 }))
+    if (/\.(js|css|svg)$/.test(name))
+      writeFileSync(join(files, `${name}.gz`), gzipSync(readFileSync(join(files, name)), { level: 9 }))
   // Files of the last build stay until the next one, for pages that are open.
   const kept = existsSync(STAMP) ? new Set(readdirSync(join(ASSETS, 'files'))) : new Set()
   const last = existsSync(join(ASSETS, 'last.json')) ? new Set(JSON.parse(readFileSync(join(ASSETS, 'last.json'), 'utf8'))) : kept
@@ -62,7 +63,11 @@ async function main() {
     say('builds the page of the console in the background')
     // before the first install, the script runs on the machine's Node
     const node = join(ROOT, 'node_modules/.bin/node')
-    spawn(existsSync(node) ? node : process.execPath, [fileURLToPath(import.meta.url)], { cwd: ROOT, stdio: 'ignore', detached: true }).unref()
+    spawn(existsSync(node) ? node : process.execPath, [fileURLToPath(import.meta.url)], {
+      cwd: ROOT,
+      stdio: 'ignore',
+      detached: true,
+    }).unref()
     return
   }
   try {

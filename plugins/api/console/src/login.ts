@@ -121,8 +121,7 @@ function cookieOf(name: string, value: string, seconds: number, isOverTls: boole
 
 const credentialDiffers = () =>
   svcError('AUTHENTICATION_FAILED', 'the credential in the body is not the one in the Authorization header')
-const codeUsed = () =>
-  svcError('AUTHENTICATION_FAILED', 'the one-time code is not valid', { hint: 'Run `svc console` again' })
+const codeUsed = () => svcError('AUTHENTICATION_FAILED', 'the one-time code is not valid', { hint: 'Run `svc console` again' })
 const tokensMissing = () =>
   svcError('UNAVAILABLE', 'the server has no access tokens, which a one-time code becomes', {
     hint: 'Enable @svc/plugin-auth-bearer, or sign in with a key',
@@ -132,6 +131,7 @@ const authenticationOff = () =>
     details: { field: 'authorization', reason: 'authentication is off' },
   })
 const notOwnPage = () =>
-  svcError('FORBIDDEN', 'only a page of this server can begin a session', {
+  svcError('INVALID_VALUE', 'only a page of this server can begin a session', {
+    details: { field: 'sec-fetch-site', reason: 'must be same-origin' },
     hint: 'Open /console over HTTPS or on this machine: browsers name the origin of a request only there',
   })

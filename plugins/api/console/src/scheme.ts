@@ -1,10 +1,5 @@
 import { type CallContext, codeOf, svcError, type SlotView } from '@svc/core'
-import {
-  type AuthScheme,
-  CREDENTIAL_HEADERS,
-  type CredentialHolder,
-  type CredentialRequest,
-} from '@svc/core/contracts'
+import { type AuthScheme, CREDENTIAL_HEADERS, type CredentialHolder, type CredentialRequest } from '@svc/core/contracts'
 import { credentialIn } from '@svc/plugin-kit'
 import { isCode, SESSION_MS, type Sessions } from './session.ts'
 
@@ -77,7 +72,9 @@ export async function holderOf(
   let holder: CredentialHolder | undefined
   for (const [name, scheme] of schemes.entries()) {
     if (name === SCHEME || scheme.guards !== undefined || !scheme.headers.includes('authorization')) continue
-    const answer = await scheme.authenticate({ ...request, headers: { authorization: `Bearer ${credential}` } }, ctx).catch(refused)
+    const answer = await scheme
+      .authenticate({ ...request, headers: { authorization: `Bearer ${credential}` } }, ctx)
+      .catch(refused)
     if (answer === 'refused') return undefined
     if (answer === undefined || 'needs' in answer) continue
     if (holder && holder.id !== answer.id) return undefined

@@ -200,7 +200,11 @@ function sealWith({ id, bytes }: SealingKey, session: Session): string {
 
 function openWith({ id, bytes }: SealingKey, sealed: string): Session | undefined {
   const all = Buffer.from(sealed, 'base64url')
-  const [iv, tag, data] = [all.subarray(0, IV_BYTES), all.subarray(IV_BYTES, IV_BYTES + TAG_BYTES), all.subarray(IV_BYTES + TAG_BYTES)]
+  const [iv, tag, data] = [
+    all.subarray(0, IV_BYTES),
+    all.subarray(IV_BYTES, IV_BYTES + TAG_BYTES),
+    all.subarray(IV_BYTES + TAG_BYTES),
+  ]
   try {
     const decipher = createDecipheriv(CIPHER, Buffer.from(bytes, 'base64'), iv, { authTagLength: TAG_BYTES })
     decipher.setAAD(associated(id)).setAuthTag(tag)

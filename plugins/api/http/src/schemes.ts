@@ -219,7 +219,10 @@ function checkScheme(scheme: AuthScheme, name: string, plugin: string | undefine
     if (SERVER_OWNED.has(header)) throw invalid(`has "${header}" in "headers", which belongs to the server`)
   }
   const { cookies } = scheme as { readonly cookies?: unknown }
-  if (cookies !== undefined && !(Array.isArray(cookies) && cookies.every(cookie => typeof cookie === 'string' && COOKIE.test(cookie))))
+  if (
+    cookies !== undefined &&
+    !(Array.isArray(cookies) && cookies.every(cookie => typeof cookie === 'string' && COOKIE.test(cookie)))
+  )
     throw invalid('has "cookies" that is not a list of names of letters, digits, "_" and "-"')
 }
 

@@ -62,7 +62,8 @@ function Login({ reason }: { readonly reason: string | undefined }) {
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const credential = String(new FormData(event.currentTarget).get('credential') ?? '').trim()
-    if (!/^[\x21-\x7e]{1,4096}$/.test(credential)) return setProblem('Enter a key or a token: letters, digits and signs without blanks.')
+    if (!/^[\x21-\x7e]{1,4096}$/.test(credential))
+      return setProblem('Enter a key or a token: letters, digits and signs without blanks.')
     setBusy(true)
     try {
       await signIn(credential)
@@ -81,13 +82,22 @@ function Login({ reason }: { readonly reason: string | undefined }) {
       )}
       <label className="field">
         <span>Key or token</span>
-        <input className="input" name="credential" type="password" autoComplete="current-password" required autoFocus spellCheck={false} />
+        <input
+          className="input"
+          name="credential"
+          type="password"
+          autoComplete="current-password"
+          required
+          autoFocus
+          spellCheck={false}
+        />
       </label>
       <button className="button button-primary" type="submit" disabled={isBusy}>
         {isBusy ? 'Signing in …' : 'Sign in'}
       </button>
       <p className="muted small">
-        On the machine of the server, <code>svc console</code> prints an address that is signed in. The console needs the scope <code>read</code>.
+        On the machine of the server, <code>svc console</code> prints an address that is signed in. The console needs the scope{' '}
+        <code>read</code>.
       </p>
     </form>
   )

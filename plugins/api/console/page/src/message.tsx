@@ -73,7 +73,12 @@ interface MessageProps {
   readonly children: ReactNode
 }
 
-const WHO: Readonly<Record<MessageProps['role'], string>> = { user: 'You', assistant: 'Assistant', tool: 'Tool', system: 'System' }
+const WHO: Readonly<Record<MessageProps['role'], string>> = {
+  user: 'You',
+  assistant: 'Assistant',
+  tool: 'Tool',
+  system: 'System',
+}
 
 export function Message({ role, facts, more, children }: MessageProps) {
   return (

@@ -58,9 +58,10 @@ export function Question({ turn, ask, input }: { readonly turn: Turn; readonly a
     <form className="ask" onSubmit={submit} aria-label={`Question of ${ask.tool}`}>
       <p className="ask-question">{ask.question}</p>
       {!form && <Json value={input} label={`Arguments of ${ask.tool}`} />}
-      {form && Object.entries(form.properties).map(([name, member]) => (
-        <Input key={name} name={name} member={member} isRequired={form.required.includes(name)} />
-      ))}
+      {form &&
+        Object.entries(form.properties).map(([name, member]) => (
+          <Input key={name} name={name} member={member} isRequired={form.required.includes(name)} />
+        ))}
       {problem && (
         <p className="note note-bad" role="alert">
           {problem}
@@ -103,23 +104,40 @@ function Input({ name, member, isRequired }: InputProps) {
       <label className="check">
         <input type="checkbox" name={name} defaultChecked={member.default === true} {...about} />
         <span>{label}</span>
-        {member.description && <span className="muted" id={`${id}-about`}>{member.description}</span>}
+        {member.description && (
+          <span className="muted" id={`${id}-about`}>
+            {member.description}
+          </span>
+        )}
       </label>
     )
   return (
     <label className="field">
-      <span>{label}{isRequired ? '' : ' (optional)'}</span>
+      <span>
+        {label}
+        {isRequired ? '' : ' (optional)'}
+      </span>
       {choices ? (
         <Select name={name} member={member} isRequired={isRequired} choices={choices} about={about} />
       ) : (
         <Typed name={name} member={member} isRequired={isRequired} about={about} />
       )}
-      {member.description && <span className="muted" id={`${id}-about`}>{member.description}</span>}
+      {member.description && (
+        <span className="muted" id={`${id}-about`}>
+          {member.description}
+        </span>
+      )}
     </label>
   )
 }
 
-function Select({ name, member, isRequired, choices, about }: InputProps & { readonly choices: Choices; readonly about: object }) {
+function Select({
+  name,
+  member,
+  isRequired,
+  choices,
+  about,
+}: InputProps & { readonly choices: Choices; readonly about: object }) {
   const isList = member.type === 'array'
   const chosen = isList ? (Array.isArray(member.default) ? member.default.map(String) : []) : String(member.default ?? '')
   return (

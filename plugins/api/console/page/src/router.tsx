@@ -23,7 +23,10 @@ const textOf = (value: unknown): string | undefined => {
 }
 
 /** The texts of a search that a page knows. */
-function textsOf<K extends string>(search: Readonly<Record<string, unknown>>, names: readonly K[]): { readonly [name in K]?: string } {
+function textsOf<K extends string>(
+  search: Readonly<Record<string, unknown>>,
+  names: readonly K[]
+): { readonly [name in K]?: string } {
   const found = names.flatMap(name => {
     const text = textOf(search[name])
     return text === undefined ? [] : [[name, text] as const]

@@ -24,7 +24,7 @@ export function createValue<T>(first: T): Value<T> {
   }
 }
 
-export const useValue = <T,>(value: Value<T>): T => useSyncExternalStore(value.subscribe, value.get)
+export const useValue = <T>(value: Value<T>): T => useSyncExternalStore(value.subscribe, value.get)
 
 /** A value that the browser keeps for this origin. */
 export function createKept(name: string, first: string): Value<string> {

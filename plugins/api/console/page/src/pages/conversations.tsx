@@ -39,7 +39,11 @@ function useList(q: string | undefined, label: string | undefined) {
     queryKey: ['conversations', { q, label }],
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam: cursor, signal }) => {
-      const filters = { ...(q === undefined ? {} : { q }), ...(label === undefined ? {} : { label }), ...(cursor === undefined ? {} : { cursor }) }
+      const filters = {
+        ...(q === undefined ? {} : { q }),
+        ...(label === undefined ? {} : { label }),
+        ...(cursor === undefined ? {} : { cursor }),
+      }
       return client.get('/api/v1/conversations', { query: { limit: LIST_PAGE, detail: 'full', ...filters }, signal })
     },
     getNextPageParam: page => page.next_cursor ?? undefined,
@@ -76,7 +80,12 @@ function ListPane() {
         ))}
         {list.hasNextPage && (
           <li>
-            <button type="button" className="button button-quiet" disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+            <button
+              type="button"
+              className="button button-quiet"
+              disabled={list.isFetchingNextPage}
+              onClick={() => void list.fetchNextPage()}
+            >
               {list.isFetchingNextPage ? 'Loading …' : 'Show more'}
             </button>
           </li>
@@ -88,7 +97,9 @@ function ListPane() {
 
 const Nothing = ({ isSearch }: { readonly isSearch: boolean }) =>
   isSearch ? (
-    <Empty title="Nothing found">Search for other words, or <Link to="/conversations">show all</Link>.</Empty>
+    <Empty title="Nothing found">
+      Search for other words, or <Link to="/conversations">show all</Link>.
+    </Empty>
   ) : (
     <Empty title="No conversations yet">
       Start one in the <Link to="/playground">playground</Link>, or with <code>svc chat</code>.
@@ -112,7 +123,14 @@ function Search() {
   return (
     <label>
       <span className="visually-hidden">Search conversations</span>
-      <input className="input" type="search" data-search placeholder="Search  /" value={text} onChange={event => setText(event.target.value)} />
+      <input
+        className="input"
+        type="search"
+        data-search
+        placeholder="Search  /"
+        value={text}
+        onChange={event => setText(event.target.value)}
+      />
     </label>
   )
 }
@@ -159,7 +177,14 @@ function Marked({ text, marks }: { readonly text: string; readonly marks: readon
 function moveFocus(event: KeyboardEvent<HTMLElement>) {
   const links = [...event.currentTarget.querySelectorAll<HTMLElement>('a, button')]
   const at = links.indexOf(document.activeElement as HTMLElement)
-  const targets: Readonly<Record<string, number>> = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, Home: 0, End: links.length - 1 }
+  const targets: Readonly<Record<string, number>> = {
+    ArrowDown: at + 1,
+    j: at + 1,
+    ArrowUp: at - 1,
+    k: at - 1,
+    Home: 0,
+    End: links.length - 1,
+  }
   const target = links[targets[event.key] ?? -1]
   if (!target) return
   event.preventDefault()
@@ -208,7 +233,11 @@ function ReaderHead({ conversation }: { readonly conversation: Read }) {
   const close = () => setAction(undefined)
   return (
     <div className="bar">
-      <Link className="button button-quiet only-narrow" to="/conversations" search={({ id: _, ...rest }: { id?: string }) => rest}>
+      <Link
+        className="button button-quiet only-narrow"
+        to="/conversations"
+        search={({ id: _, ...rest }: { id?: string }) => rest}
+      >
         ← All
       </Link>
       <div className="grow">
@@ -259,7 +288,10 @@ function Fork({ id, messageId, label }: { readonly id: string; readonly messageI
   const queries = useQueryClient()
   const fork = useMutation({
     mutationFn: () =>
-      client.post('/api/v1/conversations/{id}/fork', { path: { id }, body: messageId === undefined ? {} : { message_id: messageId } }),
+      client.post('/api/v1/conversations/{id}/fork', {
+        path: { id },
+        body: messageId === undefined ? {} : { message_id: messageId },
+      }),
     async onSuccess({ conversation }) {
       await queries.invalidateQueries({ queryKey: ['conversations'] })
       await navigate({ to: '/conversations', search: (before: object) => ({ ...before, id: conversation.conversation_id }) })

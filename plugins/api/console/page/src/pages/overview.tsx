@@ -51,10 +51,14 @@ const useStatus = () =>
   useQuery({ queryKey: ['overview', 'status'], queryFn: ({ signal }) => client.get('/api/v1/status', { signal }) })
 
 /** `/health` answers 503 with the same record if a check fails. */
-async function readHealth(signal: AbortSignal): Promise<{ readonly status: string; readonly checks: Readonly<Record<string, string>> }> {
+async function readHealth(
+  signal: AbortSignal
+): Promise<{ readonly status: string; readonly checks: Readonly<Record<string, string>> }> {
   const response = await fetch('/health', { signal })
   const { status, checks } = (await response.json()) as { status: string; checks?: Record<string, unknown> }
-  const texts = Object.entries(checks ?? {}).map(([name, state]) => [name, typeof state === 'string' ? state : 'unknown'] as const)
+  const texts = Object.entries(checks ?? {}).map(
+    ([name, state]) => [name, typeof state === 'string' ? state : 'unknown'] as const
+  )
   return { status, checks: Object.fromEntries(texts) }
 }
 
@@ -115,14 +119,20 @@ function Tile({ metric, name }: { readonly metric: Metric; readonly name: string
   return (
     <div className="tile">
       <span className="tile-name">{name}, last hour</span>
-      <span className="tile-value">{error ? '–' : data ? metric === 'latency' ? `${Math.round(total)} ms` : <Count value={total} /> : ' '}</span>
+      <span className="tile-value">
+        {error ? '–' : data ? metric === 'latency' ? `${Math.round(total)} ms` : <Count value={total} /> : ' '}
+      </span>
       <Spark values={values} name={name} isBad={metric === 'errors'} />
     </div>
   )
 }
 
 /** One value for each minute: the sum of all rows, or the mean. */
-function sumOf(series: readonly { readonly values: readonly (number | null)[] }[], length: number, metric: Metric): (number | null)[] {
+function sumOf(
+  series: readonly { readonly values: readonly (number | null)[] }[],
+  length: number,
+  metric: Metric
+): (number | null)[] {
   return Array.from({ length }, (_, at) => {
     const values = series.map(({ values }) => values[at]).filter(value => value !== null && value !== undefined)
     if (values.length === 0) return null
@@ -139,12 +149,28 @@ function meanOf(values: readonly (number | null)[]): number {
 const BAR = 4
 const HEIGHT = 32
 
-function Spark({ values, name, isBad }: { readonly values: readonly (number | null)[]; readonly name: string; readonly isBad: boolean }) {
-  const bars = [...Array.from<null>({ length: Math.max(0, HOUR_MINUTES - values.length) }).fill(null), ...values].slice(-HOUR_MINUTES)
+function Spark({
+  values,
+  name,
+  isBad,
+}: {
+  readonly values: readonly (number | null)[]
+  readonly name: string
+  readonly isBad: boolean
+}) {
+  const bars = [...Array.from<null>({ length: Math.max(0, HOUR_MINUTES - values.length) }).fill(null), ...values].slice(
+    -HOUR_MINUTES
+  )
   const most = Math.max(1, ...bars.map(value => value ?? 0))
   const busiest = `${name}: at most ${Math.round(most)} a minute`
   return (
-    <svg className="spark" viewBox={`0 0 ${HOUR_MINUTES * BAR} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={busiest}>
+    <svg
+      className="spark"
+      viewBox={`0 0 ${HOUR_MINUTES * BAR} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={busiest}
+    >
       {bars.map((value, at) => {
         const height = value ? Math.max(2, (value / most) * HEIGHT) : 1
         return (
@@ -213,8 +239,12 @@ function Chip({ category, current }: { readonly category: string | undefined; re
 
 const NoEvents = ({ category }: { readonly category: string | undefined }) => (
   <div className="events events-none">
-    <Empty title={category === undefined ? 'Nothing has happened since you opened this page' : 'No such event since you opened this page'}>
-      Events appear here as they happen. Say something in the <Link to="/playground">playground</Link>.
+    <Empty
+      title={
+        category === undefined ? 'Nothing has happened since you opened this page' : 'No such event since you opened this page'
+      }
+    >
+      Events appear here as they happen.
     </Empty>
   </div>
 )

@@ -47,7 +47,12 @@ function Head() {
           Open the conversation
         </Link>
       )}
-      <button type="button" className="button" onClick={begin} disabled={isOpen({ turns }) || (turns.length === 0 && !conversation)}>
+      <button
+        type="button"
+        className="button"
+        onClick={begin}
+        disabled={isOpen({ turns }) || (turns.length === 0 && !conversation)}
+      >
         New chat
       </button>
     </div>
@@ -216,7 +221,13 @@ function Settings() {
         <Choices search={search} />
         <label className="field">
           <span>System prompt</span>
-          <textarea className="textarea" rows={4} value={system} placeholder="As the profile says" onChange={event => setSystem(event.target.value)} />
+          <textarea
+            className="textarea"
+            rows={4}
+            value={system}
+            placeholder="As the profile says"
+            onChange={event => setSystem(event.target.value)}
+          />
         </label>
         <CopyCurl search={search} />
       </div>
@@ -230,11 +241,18 @@ function Choices({ search }: { readonly search: Search }) {
   const providers = useQuery({ queryKey: ['providers'], queryFn: ({ signal }) => client.get('/api/v1/providers', { signal }) })
   const failed = [profiles, modes, providers].find(({ error }) => error)
   const all = providers.data?.providers ?? []
-  const models = all.filter(({ name }) => search.provider === undefined || name === search.provider).flatMap(({ models: names }) => names)
+  const models = all
+    .filter(({ name }) => search.provider === undefined || name === search.provider)
+    .flatMap(({ models: names }) => names)
   return (
     <>
       {failed && <Failure error={failed.error} onRetry={() => void failed.refetch()} />}
-      <Choice name="profile" label="Profile" usual={profiles.data?.active} values={(profiles.data?.profiles ?? []).map(({ name }) => name)} />
+      <Choice
+        name="profile"
+        label="Profile"
+        usual={profiles.data?.active}
+        values={(profiles.data?.profiles ?? []).map(({ name }) => name)}
+      />
       <Choice name="mode" label="Mode" usual={modes.data?.active} values={(modes.data?.modes ?? []).map(({ name }) => name)} />
       <Choice name="provider" label="Provider" values={all.map(({ name }) => name)} />
       <Choice name="model" label="Model" values={models} />
