@@ -21,7 +21,7 @@ const say = text => process.stderr.write(`svc: ${text}\n`)
 
 function fingerprint() {
   const hash = createHash('sha256')
-  for (const file of SOURCES.flatMap(filesIn).sort()) hash.update(file).update(readFileSync(file))
+  for (const file of SOURCES.flatMap(filesIn).sort((a, b) => (a < b ? -1 : 1))) hash.update(file).update(readFileSync(file))
   return hash.digest('hex')
 }
 

@@ -64,7 +64,7 @@ describeWith('chromium', 'the pages of the console', function () {
       await page.getByText('local / local-small').waitFor()
       await view.context.grantPermissions(['clipboard-read', 'clipboard-write'])
       await page.getByRole('button', { name: 'Copy as curl' }).click()
-      const copied = await page.evaluate(() => navigator.clipboard.readText())
+      const copied = await page.evaluate<string>('navigator.clipboard.readText()')
       expect(copied).to.contain('"model":"local-small"').and.contain('"system":"Be short."').and.contain('$SVC_API_KEY')
       await page.getByLabel(/^Mode(?!l)/).selectOption('plan')
       await until(
@@ -145,11 +145,13 @@ describeWith('chromium', 'the pages of the console', function () {
         )
       }
       await page.locator('.markdown').last().waitFor()
-      expect(await page.evaluate(() => (window as { hacked?: number }).hacked)).to.equal(undefined)
+      expect(await page.evaluate('window.hacked')).to.equal(undefined)
       expect(await page.locator('.transcript').locator('script, img, iframe, style, object, embed').count()).to.equal(0)
-      expect(await page.locator('.transcript a').evaluateAll(links => links.map(link => link.getAttribute('href')))).to.satisfy(
-        (all: (string | null)[]) => all.every(href => !href || !/^(javascript|data):/i.test(href))
-      )
+      expect(
+        await page
+          .locator('.transcript a')
+          .evaluateAll<(string | null)[]>("links => links.map(link => link.getAttribute('href'))")
+      ).to.satisfy((all: (string | null)[]) => all.every(href => !href || !/^(javascript|data):/i.test(href)))
       expect(problems).to.deep.equal([])
     })
   })
@@ -229,10 +231,10 @@ describeWith('chromium', 'the pages of the console', function () {
       const { page } = view
       const messages = page.getByRole('region', { name: 'Messages' })
       await messages.getByText('question 0', { exact: true }).waitFor()
-      const height = () => messages.evaluate(box => box.scrollHeight)
+      const height = () => messages.evaluate<number>('box => box.scrollHeight')
       await until(height, all => all > 10_000 * 60)
       expect(await messages.locator('article').count()).to.be.lessThan(60)
-      const longest = await messages.evaluate(async box => {
+      const longest = await messages.evaluate<number>(`async box => {
         let most = 0
         const observer = new PerformanceObserver(list => {
           for (const entry of list.getEntries()) most = Math.max(most, entry.duration)
@@ -243,8 +245,8 @@ describeWith('chromium', 'the pages of the console', function () {
           await new Promise(resolve => requestAnimationFrame(resolve))
         }
         return most
-      })
-      await messages.evaluate(box => box.scrollTo(0, box.scrollHeight))
+      }`)
+      await messages.evaluate('box => box.scrollTo(0, box.scrollHeight)')
       await messages.getByText('4999').first().waitFor()
       expect(await messages.locator('article').count()).to.be.lessThan(60)
       // the budget is 50 ms on an idle machine; the tests share theirs
@@ -272,7 +274,7 @@ describeWith('chromium', 'the pages of the console', function () {
     await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
     expect(await page.title()).to.equal('Conversations · svc console')
     await until(
-      () => page.evaluate(() => document.activeElement?.textContent),
+      () => page.evaluate<string>('document.activeElement.textContent'),
       text => text === 'Conversations'
     )
     await page.keyboard.press('?')
@@ -317,7 +319,7 @@ describeWith('chromium', 'the pages of the console', function () {
               await page.getByRole('region', { name: 'Messages' }).waitFor()
             }
             await expectAccessible(page, `${name} ${state}`)
-            const isTooWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+            const isTooWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
             expect(isTooWide, `${name} ${state} scrolls sideways`).to.equal(false)
           }
         }
@@ -373,8 +375,8 @@ describeWith('chromium', 'the login of the console in a browser', function () {
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
     expect(page.url()).to.equal(`${service.url}/console/overview`)
-    expect(await page.evaluate(() => document.cookie)).to.equal('')
-    expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.to.contain('svc_')
+    expect(await page.evaluate('document.cookie')).to.equal('')
+    expect(await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }])')).not.to.contain('svc_')
     expect(await page.getByRole('link', { name: 'Playground' }).count()).to.equal(0)
     await page.getByText('live').first().waitFor()
     await runSvc(['tokens', 'revoke', 'visitor'], { home })

@@ -39,11 +39,9 @@ export async function openConsole(
   page.setDefaultTimeout(WAIT_MS)
   const problems: string[] = []
   const requests: string[] = []
-  await page.addInitScript(() => {
-    document.addEventListener('securitypolicyviolation', event =>
-      console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)
-    )
-  })
+  await page.addInitScript(
+    "document.addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI))"
+  )
   page.on('request', request => {
     const at = new URL(request.url())
     if (!request.url().startsWith(new URL(url).origin) && at.protocol.startsWith('http'))
@@ -53,7 +51,7 @@ export async function openConsole(
   page.on('pageerror', error => problems.push(error.message))
   page.on('console', message => {
     // the browser reports each response with an error, and each broken connection
-    if (message.type() === 'error' && !/^Failed to load resource/.test(message.text())) problems.push(message.text())
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) problems.push(message.text())
   })
   await page.goto(url)
   return { page, context, problems, requests, [Symbol.asyncDispose]: () => context.close() }

@@ -28,7 +28,7 @@ export class Console extends SvcCommand {
     const ctx = systemContext(this.signal, 'svc console')
     const store = (await this.host({ only: [Store.name] })).service(Store)
     const { durable, kind } = await store.probe(ctx)
-    if (!durable) throw storeNotShared(kind)
+    if (!durable) throw storeNotShared(kind, 'no server would accept the code')
     const { code, expires } = await makeCode(store, ctx)
     const url = `${server.url.replace(/\/+$/, '')}/console#code=${code}`
     if (flags.open) openInBrowser(url)

@@ -137,6 +137,13 @@ export async function createSessions(store: Store, lasting: CallContext): Promis
         yield null
       }
     },
+    ...codesOf(store),
+  }
+}
+
+/** Checks and uses one-time codes. */
+function codesOf(store: Store): Pick<Sessions, 'knows' | 'use'> {
+  return {
     async knows(code, ctx) {
       const record = await store.get(CODES, digestOf(code), ctx)
       return record !== undefined && expiryOf(record.value) > Date.now()

@@ -299,17 +299,21 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
     },
     forScheme(scheme, credentials) {
       current()
-      const visible = declared.get(scheme)
-      const names = Object.keys(credentials)
-      if (names.every(name => visible?.has(name))) return { ...withCookies(credentials, scheme.cookies) }
-      const shown = Object.fromEntries(names.filter(name => visible?.has(name)).map(name => [name, credentials[name]!]))
-      return withCookies(shown, scheme.cookies)
+      return visibleTo(scheme, declared.get(scheme), credentials)
     },
     read(credentials) {
       current()
       return Object.entries(withCookies(credentials, cookies)).filter(([name]) => readable.has(name))
     },
   }
+}
+
+/** The credentials that a scheme declares. */
+function visibleTo(scheme: AuthScheme, headers: ReadonlySet<string> | undefined, credentials: RequestState['credentials']) {
+  const names = Object.keys(credentials)
+  if (names.every(name => headers?.has(name))) return { ...withCookies(credentials, scheme.cookies) }
+  const shown = Object.fromEntries(names.filter(name => headers?.has(name)).map(name => [name, credentials[name]!]))
+  return withCookies(shown, scheme.cookies)
 }
 
 function takeOff({ req, state }: Context, name: string) {

@@ -89,6 +89,12 @@ export async function signOut(): Promise<void> {
 /** Whether the caller may use routes of a scope. */
 export const allows = ({ scopes }: Me, scope: string): boolean => scopes.includes('*') || scopes.includes(scope)
 
+/** The text of a field of a form, without blanks around it. */
+export function textIn(data: FormData, name: string): string {
+  const value = data.get(name)
+  return typeof value === 'string' ? value.trim() : ''
+}
+
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 type Facts = { readonly [name in 'code' | 'hint' | 'requestId']?: string | undefined }

@@ -1,5 +1,5 @@
 import { type FormEvent, lazy, Suspense, useEffect, useState } from 'react'
-import { begin, messageOf, session, signIn } from './api.ts'
+import { begin, messageOf, session, signIn, textIn } from './api.ts'
 import { Shell } from './shell.tsx'
 import { Failure, Loading } from './states.tsx'
 import { useValue } from './value.ts'
@@ -61,7 +61,7 @@ function Login({ reason }: { readonly reason: string | undefined }) {
   useEffect(() => setProblem(reason), [reason])
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const credential = String(new FormData(event.currentTarget).get('credential') ?? '').trim()
+    const credential = textIn(new FormData(event.currentTarget), 'credential')
     if (!/^[\x21-\x7e]{1,4096}$/.test(credential))
       return setProblem('Enter a key or a token: letters, digits and signs without blanks.')
     setBusy(true)

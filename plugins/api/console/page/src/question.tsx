@@ -1,5 +1,5 @@
 import { type FormEvent, useId, useState } from 'react'
-import { messageOf } from './api.ts'
+import { messageOf, textIn } from './api.ts'
 import { Json } from './message.tsx'
 import { type Ask, answer, type Turn } from './turn.ts'
 
@@ -14,7 +14,7 @@ interface Member {
   readonly anyOf?: Member['oneOf']
   /** Of a list: what can be chosen. */
   readonly items?: Member
-  readonly default?: unknown
+  readonly default?: string | number | boolean | readonly string[]
   readonly format?: string
   readonly minimum?: number
   readonly maximum?: number
@@ -139,7 +139,8 @@ function Select({
   about,
 }: InputProps & { readonly choices: Choices; readonly about: object }) {
   const isList = member.type === 'array'
-  const chosen = isList ? (Array.isArray(member.default) ? member.default.map(String) : []) : String(member.default ?? '')
+  const given = member.default ?? ''
+  const chosen = isList ? (typeof given === 'object' ? [...given] : []) : String(given)
   return (
     <select className="select" name={name} required={isRequired} multiple={isList} defaultValue={chosen} {...about}>
       {!isList && (
@@ -180,7 +181,7 @@ export function contentOf({ properties }: Form, data: FormData): Record<string, 
   const entries = Object.entries(properties).flatMap(([name, { type }]): [string, unknown][] => {
     if (type === 'boolean') return [[name, data.has(name)]]
     if (type === 'array') return data.has(name) ? [[name, data.getAll(name).map(String)]] : []
-    const text = String(data.get(name) ?? '')
+    const text = textIn(data, name)
     if (text === '') return []
     return [[name, type === 'number' || type === 'integer' ? Number(text) : text]]
   })

@@ -13,6 +13,7 @@ const start = createRoute({
   getParentRoute: () => root,
   path: '/',
   beforeLoad: () => {
+    // oxlint-disable-next-line typescript/only-throw-error -- the router takes redirects that way
     throw redirect({ to: '/overview', replace: true })
   },
 })
@@ -32,6 +33,11 @@ function textsOf<K extends string>(
     return text === undefined ? [] : [[name, text] as const]
   })
   return Object.fromEntries(found) as { readonly [name in K]?: string }
+}
+
+/** The search without some of its members. */
+export function without<S extends object, K extends keyof S>(search: S, ...names: readonly K[]): Omit<S, K> {
+  return Object.fromEntries(Object.entries(search).filter(([name]) => !names.includes(name as K))) as Omit<S, K>
 }
 
 export const overview = createRoute({

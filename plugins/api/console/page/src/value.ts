@@ -2,9 +2,9 @@ import { useSyncExternalStore } from 'react'
 
 /** A value outside of components, which they can follow. */
 export interface Value<T> {
-  get(): T
-  set(next: T): void
-  subscribe(listener: () => void): () => void
+  readonly get: () => T
+  readonly set: (next: T) => void
+  readonly subscribe: (listener: () => void) => () => void
 }
 
 export function createValue<T>(first: T): Value<T> {

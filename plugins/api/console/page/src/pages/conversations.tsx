@@ -3,10 +3,10 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
 import { type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
-import { client, messageOf } from '../api.ts'
+import { client, messageOf, textIn } from '../api.ts'
 import { onEvents } from '../feed.ts'
 import { Message, Text, Tool, type ToolView } from '../message.tsx'
-import { conversations } from '../router.tsx'
+import { conversations, without } from '../router.tsx'
 import { Count, Empty, Failure, Loading, Time, Title } from '../states.tsx'
 
 const Panel = lazy(() => import('../dialog.tsx').then(({ Panel }) => ({ default: Panel })))
@@ -115,7 +115,7 @@ function Search() {
   useEffect(() => {
     if (text.trim() === (search.q ?? '')) return
     const timer = setTimeout(() => {
-      const { q: _, ...rest } = search
+      const rest = without(search, 'q')
       void navigate({ to: '/conversations', search: text.trim() === '' ? rest : { ...rest, q: text.trim() }, replace: true })
     }, SEARCH_MS)
     return () => clearTimeout(timer)
@@ -236,7 +236,7 @@ function ReaderHead({ conversation }: { readonly conversation: Read }) {
       <Link
         className="button button-quiet only-narrow"
         to="/conversations"
-        search={({ id: _, ...rest }: { id?: string }) => rest}
+        search={(before: { id?: string }) => without(before, 'id')}
       >
         ← All
       </Link>
@@ -336,7 +336,7 @@ function Rename({ conversation: { conversation_id: id, title }, onClose }: Actio
         className="stack"
         onSubmit={event => {
           event.preventDefault()
-          rename.mutate(String(new FormData(event.currentTarget).get('title')).trim())
+          rename.mutate(textIn(new FormData(event.currentTarget), 'title'))
         }}
       >
         <label className="field">
@@ -362,7 +362,7 @@ function Delete({ conversation: { conversation_id: id, title, message_count: cou
     async onSuccess() {
       onClose()
       queries.removeQueries({ queryKey: ['conversation', id] })
-      await navigate({ to: '/conversations', search: ({ id: _, ...rest }: { id?: string }) => rest })
+      await navigate({ to: '/conversations', search: (before: { id?: string }) => without(before, 'id') })
       await queries.invalidateQueries({ queryKey: ['conversations'] })
     },
   })

@@ -4,7 +4,7 @@ import { type FormEvent, type KeyboardEvent, memo, type ReactNode, useEffect, us
 import { client } from '../api.ts'
 import { Message, Text, Tool } from '../message.tsx'
 import { Question } from '../question.tsx'
-import { playground } from '../router.tsx'
+import { playground, without } from '../router.tsx'
 import { Badge, Failure, Title } from '../states.tsx'
 import { chat, clear, continueConversation, continueTurn, isOpen, type Piece, send, stop, type Turn } from '../turn.ts'
 import { useValue } from '../value.ts'
@@ -35,7 +35,7 @@ function Head() {
   const navigate = useNavigate()
   const begin = () => {
     clear()
-    void navigate({ to: '/playground', search: ({ conversation: _, ...rest }: Search) => rest, replace: true })
+    void navigate({ to: '/playground', search: (before: Search) => without(before, 'conversation'), replace: true })
   }
   return (
     <div className="bar">
@@ -274,9 +274,8 @@ function Choice({ name, label, values, usual }: ChoiceProps) {
   const navigate = useNavigate()
   const chosen = search[name] ?? ''
   const set = (value: string) => {
-    const { [name]: _, ...rest } = search
     // a model belongs to its provider
-    if (name === 'provider') delete (rest as { model?: string }).model
+    const rest = without(search, name, ...(name === 'provider' ? (['model'] as const) : []))
     void navigate({ to: '/playground', search: value === '' ? rest : { ...rest, [name]: value }, replace: true })
   }
   return (
@@ -294,11 +293,15 @@ function Choice({ name, label, values, usual }: ChoiceProps) {
 
 const quoted = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
-function CopyCurl({ search: { conversation: _, ...search } }: { readonly search: Search }): ReactNode {
+function CopyCurl({ search }: { readonly search: Search }): ReactNode {
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
     const message = chat.get().turns.at(-1)?.message ?? 'Hello'
-    const body = JSON.stringify({ message, ...search, ...(settings.system ? { system: settings.system } : {}) })
+    const body = JSON.stringify({
+      message,
+      ...without(search, 'conversation'),
+      ...(settings.system ? { system: settings.system } : {}),
+    })
     const lines = [
       `curl -N ${location.origin}/api/v1/chat/stream`,
       `  -H 'Content-Type: application/json'`,
