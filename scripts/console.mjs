@@ -1,5 +1,6 @@
 // Builds the page of the console into plugins/api/console/assets, if its sources have changed: `npm run console`
 //   node scripts/console.mjs --background   returns at once (`npm start`): the server says meanwhile that the page is being built
+//   node scripts/console.mjs --clean        builds it anew, without the files of the last build (before packing)
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -55,6 +56,7 @@ async function build() {
 }
 
 async function main() {
+  if (process.argv.includes('--clean')) rmSync(ASSETS, { recursive: true, force: true })
   const print = fingerprint()
   if (isCurrent(print)) return
   mkdirSync(ASSETS, { recursive: true })

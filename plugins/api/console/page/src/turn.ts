@@ -16,7 +16,7 @@ export type Piece =
       readonly result?: Schemas['ToolResultEvent']
     }
 
-export interface Problem {
+interface Problem {
   readonly message: string
   readonly code?: string | undefined
   readonly hint?: string | undefined
