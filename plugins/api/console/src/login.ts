@@ -27,6 +27,9 @@ const BODY = {
   },
 } as const
 
+/** Other parameters are refused. */
+const NO_QUERY = { type: 'object', properties: {}, additionalProperties: false } as const
+
 const SESSION = {
   title: 'ConsoleSession',
   type: 'object',
@@ -50,6 +53,7 @@ export function createLoginRoutes(options: LoginOptions): Record<string, Route> 
         'Send the credential in `Authorization: Bearer` too: the server checks it there, and limits guesses. The answer sets a cookie that scripts cannot read. Only a page of this server can begin a session.',
       scope: 'read',
       uncounted: true,
+      query: NO_QUERY,
       body: BODY,
       responses: { 201: { description: 'The session; its cookie is set.', schema: SESSION } },
       async handle(request, ctx) {
@@ -77,6 +81,7 @@ export function createLoginRoutes(options: LoginOptions): Record<string, Route> 
       description: 'The cookie of the request is not accepted any more, even if someone has a copy.',
       scope: 'read',
       uncounted: true,
+      query: NO_QUERY,
       responses: { 204: { description: 'The session has ended; the cookie is removed.' } },
       async handle(request) {
         // the scheme has ended the session: only it sees the cookie

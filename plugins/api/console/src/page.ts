@@ -49,6 +49,7 @@ export function createConsolePage(assets: URL): Mount {
   return {
     path: PATH,
     home: true,
+    untraced: true,
     async handle(request, response, ctx) {
       const { method = 'GET' } = request
       if (!METHODS.includes(method)) {

@@ -61,9 +61,16 @@ export const conversations = createRoute({
   component: lazyRouteComponent(() => import('./pages/conversations.tsx'), 'Conversations'),
 })
 
+export const traces = createRoute({
+  getParentRoute: () => root,
+  path: 'traces',
+  validateSearch: search => textsOf(search, ['q', 'status', 'conversation', 'request', 'id', 'span']),
+  component: lazyRouteComponent(() => import('./pages/traces.tsx'), 'Traces'),
+})
+
 export function createPageRouter(queries: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([start, overview, playground, conversations]),
+    routeTree: root.addChildren([start, overview, playground, conversations, traces]),
     basepath: '/console',
     context: { queries },
     defaultPreload: 'intent',

@@ -13,6 +13,7 @@ const PAGES = [
   { to: '/overview', name: 'Overview', key: 'o', scope: 'read', icon: 'M3 12h4l3-8 4 16 3-8h4' },
   { to: '/playground', name: 'Playground', key: 'p', scope: 'chat', icon: 'M5 4l14 8-14 8z' },
   { to: '/conversations', name: 'Conversations', key: 'c', scope: 'chat', icon: 'M4 5h16v11H9l-5 4z' },
+  { to: '/traces', name: 'Traces', key: 't', scope: 'read', icon: 'M4 6h10M8 12h12M6 18h7' },
 ] as const
 
 /** Half a disc, a sun, a moon. */

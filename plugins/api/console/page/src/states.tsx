@@ -127,6 +127,13 @@ export function Count({ value }: { readonly value: number }) {
   return <span title={whole.format(value)}>{value < 10_000 ? whole.format(value) : compact.format(value)}</span>
 }
 
+/** A duration with a fitting unit. */
+export function durationOf(ms: number): string {
+  if (ms < 1) return `${(ms * 1_000).toFixed(0)} µs`
+  if (ms < 1_000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
+  return ms < 120_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`
+}
+
 export type Tone = 'ok' | 'warn' | 'bad' | 'plain' | 'accent'
 
 export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; readonly children: ReactNode }) {

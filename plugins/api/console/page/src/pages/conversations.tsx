@@ -2,9 +2,10 @@ import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-q
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
-import { type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { client, messageOf, textIn } from '../api.ts'
 import { onEvents } from '../feed.ts'
+import { moveFocus, Search } from '../list.tsx'
 import { Message, Text, Tool, type ToolView } from '../message.tsx'
 import { conversations, without } from '../router.tsx'
 import { Count, Empty, Failure, Loading, Time, Title } from '../states.tsx'
@@ -67,7 +68,7 @@ function ListPane() {
     <div className="list-pane">
       <div className="list-head">
         <Title name="Conversations">Conversations</Title>
-        <Search />
+        <ListSearch />
       </div>
       {list.error && <Failure error={list.error} onRetry={() => void list.refetch()} />}
       {list.isPending && <Loading rows={8} />}
@@ -106,33 +107,12 @@ const Nothing = ({ isSearch }: { readonly isSearch: boolean }) =>
     </Empty>
   )
 
-const SEARCH_MS = 250
-
-function Search() {
+function ListSearch() {
   const search = conversations.useSearch()
   const navigate = useNavigate()
-  const [text, setText] = useState(search.q ?? '')
-  useEffect(() => {
-    if (text.trim() === (search.q ?? '')) return
-    const timer = setTimeout(() => {
-      const rest = without(search, 'q')
-      void navigate({ to: '/conversations', search: text.trim() === '' ? rest : { ...rest, q: text.trim() }, replace: true })
-    }, SEARCH_MS)
-    return () => clearTimeout(timer)
-  }, [text, search, navigate])
-  return (
-    <label>
-      <span className="visually-hidden">Search conversations</span>
-      <input
-        className="input"
-        type="search"
-        data-search
-        placeholder="Search  /"
-        value={text}
-        onChange={event => setText(event.target.value)}
-      />
-    </label>
-  )
+  const change = (text: string) =>
+    void navigate({ to: '/conversations', search: text === '' ? without(search, 'q') : { ...search, q: text }, replace: true })
+  return <Search label="Search conversations" value={search.q} onChange={change} />
 }
 
 function Entry({ item, isCurrent }: { readonly item: Listed; readonly isCurrent: boolean }) {
@@ -171,24 +151,6 @@ function Marked({ text, marks }: { readonly text: string; readonly marks: readon
     at = to
   }
   return <>{[...pieces, text.slice(at)]}</>
-}
-
-/** Arrow keys, Home and End move through a list of links. */
-function moveFocus(event: KeyboardEvent<HTMLElement>) {
-  const links = [...event.currentTarget.querySelectorAll<HTMLElement>('a, button')]
-  const at = links.indexOf(document.activeElement as HTMLElement)
-  const targets: Readonly<Record<string, number>> = {
-    ArrowDown: at + 1,
-    j: at + 1,
-    ArrowUp: at - 1,
-    k: at - 1,
-    Home: 0,
-    End: links.length - 1,
-  }
-  const target = links[targets[event.key] ?? -1]
-  if (!target) return
-  event.preventDefault()
-  target.focus()
 }
 
 function useConversation(id: string) {
