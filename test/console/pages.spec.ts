@@ -254,6 +254,39 @@ describeWith('chromium', 'the pages of the console', function () {
     })
   })
 
+  it('shows the spans of a trace as a tree, with their plugins, and keeps the selection in the address', async () => {
+    await using traced = await startService({ env: { SVC_TRACES__ENABLED: 'true' } })
+    await post(`${traced.url}/api/v1/chat`, { message: '/tool calculate {"expression": "6*7"}' })
+    await post(`${traced.url}/api/v1/chat`, { message: '/fail overloaded' })
+    await until(
+      async () => (await fetch(`${traced.url}/api/v1/traces?status=error`)).text(),
+      text => text.includes('POST /api/v1/chat')
+    )
+    await using view = await openConsole(browser, `${traced.url}/console/traces?status=error`)
+    const { page, problems } = view
+    await page.locator('.list-item').first().click()
+    const spans = page.getByRole('listbox', { name: 'Spans' })
+    await spans.getByRole('option').nth(3).waitFor()
+    expect(await page.locator('.list-item').count()).to.equal(1)
+    await page.getByRole('link', { name: 'All', exact: true }).click()
+    await page.locator('.list-item').nth(1).click()
+    await spans.getByText('model-calls').first().waitFor()
+    await spans.focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    const selected = await spans.locator('[aria-selected="true"]').innerText()
+    await until(
+      async () => page.url(),
+      url => url.includes('span=')
+    )
+    await page.reload()
+    await until(
+      async () => spans.locator('[aria-selected="true"]').innerText(),
+      text => text === selected
+    )
+    expect(problems).to.deep.equal([])
+  })
+
   it('goes on over a reload of the server', async () => {
     await using view = await openConsole(browser, at('overview'))
     const { page, problems } = view
@@ -302,11 +335,11 @@ describeWith('chromium', 'the pages of the console', function () {
   for (const theme of ['light', 'dark'] as const)
     for (const width of [1280, 360])
       it(`is accessible: ${theme}, ${width} px`, async () => {
-        await using empty = await startService()
+        await using empty = await startService({ env: { SVC_TRACES__ENABLED: 'true' } })
         await using view = await openConsole(browser, `${empty.url}/console/overview`, { theme, width })
         const { page, problems } = view
         for (const state of ['empty', 'full'] as const) {
-          for (const name of ['Overview', 'Playground', 'Conversations']) {
+          for (const name of ['Overview', 'Playground', 'Conversations', 'Traces']) {
             await page.goto(`${empty.url}/console/${name.toLowerCase()}`)
             await page.getByRole('heading', { name, level: 1 }).waitFor()
             await page.locator('.skeleton').first().waitFor({ state: 'detached' })
@@ -317,6 +350,10 @@ describeWith('chromium', 'the pages of the console', function () {
             if (state === 'full' && name === 'Conversations') {
               await page.locator('.list-item').first().click()
               await page.getByRole('region', { name: 'Messages' }).waitFor()
+            }
+            if (state === 'full' && name === 'Traces') {
+              await page.locator('.list-item').first().click()
+              await page.getByRole('listbox', { name: 'Spans' }).waitFor()
             }
             await expectAccessible(page, `${name} ${state}`)
             const isTooWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')

@@ -16,7 +16,7 @@ export default exchange({
     { request: from('same-origin'), expect: { status: 201, body: { principal: 'api-key' } } },
     ...['cross-site', 'same-site', 'none'].map(site => ({
       request: from(site),
-      expect: invalid('sec-fetch-site', 'must be same-origin'),
+      expect: invalid('sec-fetch-site', { reason: 'must be same-origin' }),
     })),
     { request: from('same-origin', 'another'), expect: { status: 401 } },
   ],

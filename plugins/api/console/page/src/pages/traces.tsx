@@ -63,7 +63,6 @@ function ListPane() {
   const navigate = useNavigate()
   const list = useList(search)
   const all = list.data?.pages.flatMap(page => page.traces) ?? []
-  const isFiltered = [q, status, conversation, request].some(value => value !== undefined)
   return (
     <div className="list-pane">
       <div className="list-head">
@@ -95,7 +94,7 @@ function ListPane() {
       </div>
       {list.error && <Failure error={list.error} onRetry={() => void list.refetch()} />}
       {list.isPending && <Loading rows={8} />}
-      {list.data && all.length === 0 && <Nothing isFiltered={isFiltered} />}
+      {list.data && all.length === 0 && <Nothing isFiltered={[q, status, conversation, request].some(Boolean)} />}
       <ul className="list" aria-label="Traces" onKeyDown={moveFocus}>
         {all.map(item => (
           <li key={item.span_id}>
