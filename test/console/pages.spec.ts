@@ -147,11 +147,9 @@ describeWith('chromium', 'the pages of the console', function () {
       await page.locator('.markdown').last().waitFor()
       expect(await page.evaluate('window.hacked')).to.equal(undefined)
       expect(await page.locator('.transcript').locator('script, img, iframe, style, object, embed').count()).to.equal(0)
-      expect(
-        await page
-          .locator('.transcript a')
-          .evaluateAll<(string | null)[]>("links => links.map(link => link.getAttribute('href'))")
-      ).to.satisfy((all: (string | null)[]) => all.every(href => !href || !/^(javascript|data):/i.test(href)))
+      expect(await page.locator('.transcript a').evaluateAll("links => links.map(link => link.getAttribute('href'))")).to.satisfy(
+        (all: (string | null)[]) => all.every(href => !href || !/^(javascript|data):/i.test(href))
+      )
       expect(problems).to.deep.equal([])
     })
   })
@@ -231,10 +229,10 @@ describeWith('chromium', 'the pages of the console', function () {
       const { page } = view
       const messages = page.getByRole('region', { name: 'Messages' })
       await messages.getByText('question 0', { exact: true }).waitFor()
-      const height = () => messages.evaluate<number>('box => box.scrollHeight')
+      const height = () => messages.evaluate('box => box.scrollHeight') as Promise<number>
       await until(height, all => all > 10_000 * 60)
       expect(await messages.locator('article').count()).to.be.lessThan(60)
-      const longest = await messages.evaluate<number>(`async box => {
+      const longest: number = await messages.evaluate(`async box => {
         let most = 0
         const observer = new PerformanceObserver(list => {
           for (const entry of list.getEntries()) most = Math.max(most, entry.duration)
