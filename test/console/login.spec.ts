@@ -360,6 +360,26 @@ describe('the files of the console', function () {
     expect((await at('/console', { method: 'POST', body: {} })).status).to.equal(405)
   })
 
+  it('stays within its budgets: 160 KiB of scripts and 20 KiB of styles at first, 100 KiB for each further part', async () => {
+    const { text } = await at('/console')
+    const first = [...text.matchAll(/"\/console\/files\/([^"]+)"/g)].map(([, name]) => name!)
+    const packed = async (names: readonly string[]) => {
+      const sizes = names.map(async name =>
+        Number((await at(`/console/files/${name}`, { headers: { 'accept-encoding': 'gzip' } })).headers['content-length'])
+      )
+      return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+    }
+    expect(await packed(first.filter(name => name.endsWith('.js')))).to.be.within(1, 160 * 1024)
+    expect(await packed(first.filter(name => name.endsWith('.css')))).to.be.within(1, 20 * 1024)
+    const entry = first.find(name => name.startsWith('index-'))!
+    const others = [
+      ...new Set([...(await at(`/console/files/${entry}`)).text.matchAll(/([\w-]+\.js)/g)].map(([, name]) => name!)),
+    ]
+    const parts = others.filter(name => !first.includes(name))
+    expect(parts.length).to.be.greaterThan(3)
+    for (const part of parts) expect(await packed([part]), part).to.be.within(1, 100 * 1024)
+  })
+
   it('has a policy without exceptions', async () => {
     const policy = String((await at('/console')).headers['content-security-policy'])
     expect(policy)
