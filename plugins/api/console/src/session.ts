@@ -14,7 +14,7 @@ const ENDED = 'console_ended'
 /** The record with the sealing keys. */
 const CURRENT = 'current'
 
-export const SPACE: Space = {
+const SPACE: Space = {
   name: 'console',
   version: 1,
   collections: {

@@ -32,7 +32,7 @@ const Block = memo(function Block({ text }: { readonly text: string }) {
 })
 
 /** Splits at empty lines outside of code, so that only the last block of a growing text is parsed again. */
-export function blocksOf(text: string): string[] {
+function blocksOf(text: string): string[] {
   const blocks: string[] = []
   let lines: string[] = []
   let isCode = false

@@ -177,7 +177,7 @@ function Typed({ name, member, isRequired, about }: InputProps & { readonly abou
 }
 
 /** The values of the form. Empty optional ones are left out. The server checks them. */
-export function contentOf({ properties }: Form, data: FormData): Record<string, unknown> {
+function contentOf({ properties }: Form, data: FormData): Record<string, unknown> {
   const entries = Object.entries(properties).flatMap(([name, { type }]): [string, unknown][] => {
     if (type === 'boolean') return [[name, data.has(name)]]
     if (type === 'array') return data.has(name) ? [[name, data.getAll(name).map(String)]] : []

@@ -52,7 +52,7 @@ export const chat: Value<Chat> = createValue<Chat>({ turns: [] })
 export const isOpen = ({ turns }: Chat): boolean => turns.at(-1)?.state === 'open'
 
 /** Adds an event to a turn. */
-export function withEvent(turn: Turn, event: Schemas['ChatEvent']): Turn {
+function withEvent(turn: Turn, event: Schemas['ChatEvent']): Turn {
   switch (event.type) {
     case 'start':
       return { ...turn, start: event }

@@ -236,7 +236,7 @@ interface Row {
 const msOf = (nano: string) => Number(BigInt(nano) / 1_000n) / 1_000
 
 /** The spans in the order of a tree, without recursion: a trace can be 10,000 deep. A span whose parent is not there yet is a root. */
-export function rowsOf(spans: readonly Span[]): readonly Row[] {
+function rowsOf(spans: readonly Span[]): readonly Row[] {
   const known = new Set(spans.map(span => span.span_id))
   const children = new Map<string | undefined, Span[]>()
   for (const span of spans) {
