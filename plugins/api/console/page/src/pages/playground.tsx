@@ -44,7 +44,7 @@ function Head() {
       </div>
       {conversation !== undefined && (
         <Link className="button button-quiet" to="/conversations" search={{ id: conversation }}>
-          Open the conversation
+          Conversation
         </Link>
       )}
       <button
