@@ -60,6 +60,8 @@ const PARTS = {
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:
     /^(test\/(chat|eval|mcp|providers|tools|workflow)-command(s|-tools)?|test\/chat-terminal|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
+  // the console in Chromium; `test/console.spec.ts` stays in `npm test`
+  console: /^test\/console\//,
   // the HTTP contract and the MCP conformance suite
   conformance: /^test\/(api|conformance)\//,
   endpoints:
@@ -202,6 +204,7 @@ async function build() {
       // `npm run lint` checks the types.
       [tsc, '-b', '--noCheck', ...folders.map(folder => `${folder}/tsconfig.build.json`)],
       ['scripts/bundle.ts', ...folders],
+      ['scripts/console.mjs'],
     ].map(words => run(words, { env }))
   )
   const failed = codes.find(code => code !== 0)

@@ -16,6 +16,7 @@ const MAY = [
   /^plugins\/mcp\/client\/src\/(connection\/oauth\/|ownership\/connection-test\.ts)/, // by the fetch that they are given; whether a configured server listens
   /^plugins\/sandbox\/quickjs\/src\/requests\.ts/, // calls its own fetch, which is guarded
   /^plugins\/storage\/sqlite\/src\/restore\.ts/, // brings a file
+  /^plugins\/api\/console\/page\//, // runs in browsers, whose policy allows its own server only
   /^(cli|plugins\/admin\/plugin-manager\/src\/commands\/server)\//, // to the server that a person names
 ]
 

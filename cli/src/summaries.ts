@@ -37,6 +37,7 @@ export const RESERVED_WORDS: Readonly<Record<string, string>> = {
   acp: '@svc/plugin-acp',
   chat: '@svc/plugin-chat',
   connect: '@svc/plugin-connect',
+  console: '@svc/plugin-console',
   conversations: '@svc/plugin-conversations',
   eval: '@svc/plugin-evaluations',
   providers: '@svc/plugin-chat',

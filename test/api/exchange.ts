@@ -295,7 +295,12 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       ['mcp/servers', 'mcp/servers/m', 'mcp/servers/m/tools', 'providers/p', 'teams/t', 'tools/t'].map(path => `/api/v1/${path}`)
     )
     .map(get)
-    .concat(post('/api/v1/schedules/preview', { every_ms: 1_000 })),
+    .concat(
+      post('/api/v1/schedules/preview', { every_ms: 1_000 }),
+      // refused: it is not from a page of the server
+      post('/api/v1/console/session', { credential: 'c' }),
+      remove('/api/v1/console/session')
+    ),
   workflows: [
     get('/api/v1/workflows'),
     get('/api/v1/workflows/runs'),

@@ -29,6 +29,11 @@ export interface CredentialRequest {
   readonly query: string
   /** In the second call for a request: the digest that the scheme asked for. */
   readonly bodyDigest?: BodyDigest
+  /**
+   * `Sec-Fetch-Site` as sent: browsers say with it which site caused the request. A scheme that reads cookies accepts
+   * `same-origin` only.
+   */
+  readonly fetchSite?: string
   /** The server already accepted this request and checks its credential again. This is not a replay. */
   readonly isRecheck?: boolean
 }
@@ -57,6 +62,11 @@ export interface AuthScheme {
    * requests with at least one of them.
    */
   readonly headers: readonly string[]
+  /**
+   * Names of the cookies that the scheme reads, for a scheme with the header `cookie`. It receives no other cookies, and a request
+   * without them has no credential of this scheme. Absent: all cookies.
+   */
+  readonly cookies?: readonly string[]
   /** The challenge for `WWW-Authenticate`. */
   readonly challenge: string
   /** The description in `/openapi.json`. A scheme without one is left out. */

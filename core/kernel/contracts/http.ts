@@ -189,6 +189,10 @@ export interface Mount {
   readonly scope?: Route['scope']
   /** As in `Route`. */
   readonly guide?: Route['guide']
+  /** The server sends browsers that open `/` to this mount, rather than to one that documents the API. */
+  readonly home?: boolean
+  /** As in `Route`: for files of a page. */
+  readonly untraced?: boolean
   /** Why nothing is served below the path, and what to do. Error records for unknown paths there say it. Other plugins can serve the paths. */
   readonly off?: string
   /** Requests that open endless streams, recognized by the content of a header. They count as streams of their principal. */

@@ -90,7 +90,7 @@ export const startSpan =
   (ctx, next) => {
     const { state } = ctx
     const { route } = state.route ?? {}
-    if (route?.uncounted || route?.untraced) return next()
+    if (route?.uncounted || route?.untraced || ctx.state.mount?.untraced) return next()
     const method = ctx.req.method ?? ''
     const path = route?.path ?? state.mount?.path ?? ''
     const attributes = { 'http.request.method': method, 'http.route': path, 'svc.request.id': state.requestId }

@@ -47,8 +47,11 @@ export function createRouting(parts: RoutingOptions): Routing {
     const version = routes.version + mounts.version // the sum is unique, because both versions only grow
     return routers?.version === version ? routers : (routers = createRouters(parts, known, version))
   }
-  /** The page that documents the API, for a browser. */
-  const page = () => mounts.entries().find(([, { guide }]) => guide)?.[1].path
+  /** The page for a browser that opens `/`. */
+  const page = () => {
+    const all = mounts.entries().map(([, mount]) => mount)
+    return (all.find(({ home }) => home) ?? all.find(({ guide }) => guide))?.path
+  }
   const guides = () => {
     const own = routes.entries().filter(([name]) => !isIsolated(routes.owner(name)))
     return [...mounts.entries(), ...own].filter(([, { guide }]) => guide).map(([, { path }]) => path)

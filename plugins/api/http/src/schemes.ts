@@ -101,7 +101,14 @@ export const createAsk =
     const askOne = async (named: Named): Promise<unknown> => {
       const visible = headers.forScheme(named.scheme, credentials)
       if (Object.keys(visible).length === 0) return undefined
-      const request = { ...targetOf(ctx), headers: visible, address: state.address, ...(isRecheck ? { isRecheck } : {}) }
+      const site = ctx.req.headers['sec-fetch-site']
+      const request = {
+        ...targetOf(ctx),
+        headers: visible,
+        address: state.address,
+        ...(typeof site === 'string' ? { fetchSite: site } : {}),
+        ...(isRecheck ? { isRecheck } : {}),
+      }
       const answer = await call(named, request)
       const algorithm = demandIn(named, answer)
       return algorithm ? call(named, { ...request, bodyDigest: await digestBody(ctx, algorithm) }) : answer
@@ -183,6 +190,7 @@ const HEADER = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 const MOST_HEADERS = 8
 /** Limit of credential headers: the server searches each request for all of them and never removes one. */
 const MOST_NAMES = 200
+const COOKIE = /^[A-Za-z0-9_-]{1,100}$/
 const CHALLENGE = /^[A-Za-z][\x20-\x7e]{0,499}$/
 
 /** Hides the credentials of a request from everything except the schemes that declare their headers. */
@@ -210,6 +218,28 @@ function checkScheme(scheme: AuthScheme, name: string, plugin: string | undefine
       throw invalid(`has ${JSON.stringify(header)} in "headers", which is not the name of a header in lower case`)
     if (SERVER_OWNED.has(header)) throw invalid(`has "${header}" in "headers", which belongs to the server`)
   }
+  const { cookies } = scheme as { readonly cookies?: unknown }
+  if (
+    cookies !== undefined &&
+    !(Array.isArray(cookies) && cookies.every(cookie => typeof cookie === 'string' && COOKIE.test(cookie)))
+  )
+    throw invalid('has "cookies" that is not a list of names of letters, digits, "_" and "-"')
+}
+
+/** The cookies with these names, as sent. Without names, all of them. */
+function cookiesIn(header: string, names: readonly string[] | undefined): string | undefined {
+  if (names === undefined) return header
+  const all = header.split(';').map(pair => pair.trim())
+  const chosen = all.filter(pair => names.includes(pair.slice(0, Math.max(0, pair.indexOf('=')))))
+  return chosen.length === 0 ? undefined : chosen.join('; ')
+}
+
+/** The same credentials with only these cookies. */
+function withCookies(credentials: Readonly<Record<string, string>>, names: readonly string[] | undefined) {
+  if (names === undefined || credentials.cookie === undefined) return credentials
+  const { cookie, ...others } = credentials
+  const chosen = cookiesIn(cookie, names)
+  return chosen === undefined ? others : { ...others, cookie: chosen }
 }
 
 /**
@@ -220,16 +250,20 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
   const names = new Set(CREDENTIAL_NAMES)
   const declared = new Map<AuthScheme, ReadonlySet<string>>()
   let readable = new Set<string>()
+  /** The cookies that schemes read; `undefined`: one reads all. */
+  let cookies: readonly string[] | undefined = []
   let version = -1
   const update = () => {
     version = schemes.version
     const loaded = new Set<AuthScheme>()
     readable = new Set()
+    cookies = []
     for (const [name, scheme] of schemes.entries()) {
       loaded.add(scheme)
       const headers = declared.get(scheme) ?? headersOf(name, scheme)
       declared.set(scheme, headers)
       for (const header of headers) readable.add(header)
+      if (headers.has('cookie')) cookies = scheme.cookies && cookies && [...cookies, ...scheme.cookies]
     }
     for (const scheme of declared.keys()) if (!loaded.has(scheme)) declared.delete(scheme)
   }
@@ -265,16 +299,21 @@ export function createCredentialHeaders(schemes: SlotView<AuthScheme>, log: Pick
     },
     forScheme(scheme, credentials) {
       current()
-      const visible = declared.get(scheme)
-      const names = Object.keys(credentials)
-      if (names.every(name => visible?.has(name))) return { ...credentials }
-      return Object.fromEntries(names.filter(name => visible?.has(name)).map(name => [name, credentials[name]!]))
+      return visibleTo(scheme, declared.get(scheme), credentials)
     },
     read(credentials) {
       current()
-      return Object.entries(credentials).filter(([name]) => readable.has(name))
+      return Object.entries(withCookies(credentials, cookies)).filter(([name]) => readable.has(name))
     },
   }
+}
+
+/** The credentials that a scheme declares. */
+function visibleTo(scheme: AuthScheme, headers: ReadonlySet<string> | undefined, credentials: RequestState['credentials']) {
+  const names = Object.keys(credentials)
+  if (names.every(name => headers?.has(name))) return { ...withCookies(credentials, scheme.cookies) }
+  const shown = Object.fromEntries(names.filter(name => headers?.has(name)).map(name => [name, credentials[name]!]))
+  return withCookies(shown, scheme.cookies)
 }
 
 function takeOff({ req, state }: Context, name: string) {

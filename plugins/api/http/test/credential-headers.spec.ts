@@ -144,3 +144,37 @@ describe('a key in the headers Authorization, X-API-Key and X-Goog-Api-Key', () 
     expect(lines.join('')).to.not.match(/key-of-(ada|bot)|wrong-\d/)
   })
 })
+
+describe('a scheme that names its cookies', () => {
+  const seen: object[] = []
+  const session: AuthScheme = {
+    headers: ['cookie'],
+    cookies: ['session'],
+    challenge: 'Cookie',
+    async authenticate({ headers, fetchSite }) {
+      seen.push({ ...headers, fetchSite })
+      return headers.cookie === 'session=good' ? { id: 'ada', scopes: ['*'] } : undefined
+    },
+  }
+  let server: Awaited<ReturnType<typeof serve>>
+  before(async () => {
+    server = await serve({ who, echo }, { auth: { enabled: true } }, undefined, [item(AuthSchemes, 'session', session)])
+  })
+  after(() => server.host.close())
+  const ask = (cookie: string, more = {}) => call(`${server.url}/who`, { headers: { cookie, ...more } })
+
+  it('sees no others, and which site caused the request', async () => {
+    expect((await ask('theme=dark; session=good;other=1', { 'sec-fetch-site': 'same-origin' })).status).to.equal(200)
+    expect(seen.at(-1)).to.deep.equal({ cookie: 'session=good', fetchSite: 'same-origin' })
+    const before = seen.length
+    expect((await ask('theme=dark; xsession=good; sessionx=good; session')).status).to.equal(401)
+    expect(seen).to.have.length(before)
+  })
+
+  it('counts as guesses only requests with them', async () => {
+    for (let i = 0; i < 15; i++) expect((await ask(`other=${i}`)).status).to.equal(401)
+    const statuses: number[] = []
+    for (let i = 0; i < 11; i++) statuses.push((await ask(`session=${i}`)).status)
+    expect(statuses.at(-1)).to.equal(429)
+  })
+})

@@ -1,0 +1,96 @@
+import { isApiError, type Schemas } from '@svc/client'
+import { client, messageOf } from './api.ts'
+import { createValue } from './value.ts'
+
+export type ServerEvent = Schemas['CloudEvent']
+
+/** The events of the server since the page was opened, newest first. */
+export interface Feed {
+  readonly state: 'connecting' | 'live' | 'paused' | 'failed'
+  readonly events: readonly ServerEvent[]
+  readonly error?: string
+}
+
+const MOST_EVENTS = 500
+/** A hidden page closes its stream after this time. */
+const HIDDEN_MS = 60_000
+
+export const feed = createValue<Feed>({ state: 'connecting', events: [] })
+const listeners = new Set<(events: readonly ServerEvent[]) => void>()
+
+/** Calls `listener` with new events, at most once per frame. */
+export function onEvents(listener: (events: readonly ServerEvent[]) => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+let position: string | undefined
+
+/** Follows the events until the signal aborts: one stream for the whole page, none while the page is hidden. */
+export async function followEvents(signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const hiding = new AbortController()
+    const stop = stopWhenHidden(hiding)
+    try {
+      await read(AbortSignal.any([signal, hiding.signal]))
+      return
+    } catch (error) {
+      if (signal.aborted) return
+      if (!hiding.signal.aborted && !recovers(error)) return feed.set({ ...feed.get(), state: 'failed', error: messageOf(error) })
+    } finally {
+      stop()
+    }
+    if (document.hidden) {
+      feed.set({ ...feed.get(), state: 'paused' })
+      await visible(signal)
+    }
+  }
+}
+
+/** The position is older than what the server keeps: begin at the present. */
+function recovers(error: unknown): boolean {
+  if (!isApiError(error, 'CURSOR_INVALID') || position === undefined) return false
+  position = undefined
+  return true
+}
+
+async function read(signal: AbortSignal): Promise<void> {
+  const stream = client.events({}, { signal, ...(position === undefined ? {} : { after: position }) })
+  feed.set({ ...feed.get(), state: 'live' })
+  let fresh: ServerEvent[] = []
+  let isPlanned = false
+  const flush = () => {
+    isPlanned = false
+    const news = fresh.toReversed()
+    fresh = []
+    feed.set({ state: 'live', events: [...news, ...feed.get().events].slice(0, MOST_EVENTS) })
+    for (const listener of listeners) listener(news)
+  }
+  for await (const event of stream) {
+    position = stream.lastEventId
+    fresh.push(event)
+    if (isPlanned) continue
+    isPlanned = true
+    requestAnimationFrame(flush)
+  }
+}
+
+function stopWhenHidden(hiding: AbortController): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const look = () => {
+    clearTimeout(timer)
+    timer = document.hidden ? setTimeout(() => hiding.abort(), HIDDEN_MS) : undefined
+  }
+  document.addEventListener('visibilitychange', look)
+  look()
+  return () => {
+    clearTimeout(timer)
+    document.removeEventListener('visibilitychange', look)
+  }
+}
+
+const visible = (signal: AbortSignal) =>
+  new Promise<void>(resolve => {
+    document.addEventListener('visibilitychange', () => resolve(), { once: true, signal })
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })

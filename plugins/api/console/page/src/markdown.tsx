@@ -1,0 +1,59 @@
+import { memo } from 'react'
+import ReactMarkdown, { type Components } from 'react-markdown'
+import remarkGfm from 'remark-gfm'
+
+const PLUGINS = [remarkGfm]
+
+/** Text of models and tools is only text: no HTML, no images that load, and links that open apart. */
+const COMPONENTS: Components = {
+  a: ({ href, children }) => (
+    <a href={href} target="_blank" rel="noreferrer noopener">
+      {children}
+    </a>
+  ),
+  img: ({ alt, src }) => <span className="muted">[image: {alt || String(src ?? '')}]</span>,
+  // a heading of a message is none of the page
+  h1: ({ children }) => <p className="ask-question">{children}</p>,
+  h2: ({ children }) => <p className="ask-question">{children}</p>,
+  h3: ({ children }) => <p className="ask-question">{children}</p>,
+  h4: ({ children }) => <p className="ask-question">{children}</p>,
+  h5: ({ children }) => <p className="ask-question">{children}</p>,
+  h6: ({ children }) => <p className="ask-question">{children}</p>,
+  pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
+  input: ({ checked }) => <span>{checked ? '☑ ' : '☐ '}</span>,
+}
+
+const Block = memo(function Block({ text }: { readonly text: string }) {
+  return (
+    <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS} skipHtml={false}>
+      {text}
+    </ReactMarkdown>
+  )
+})
+
+/** Splits at empty lines outside of code, so that only the last block of a growing text is parsed again. */
+function blocksOf(text: string): string[] {
+  const blocks: string[] = []
+  let lines: string[] = []
+  let isCode = false
+  for (const line of text.split('\n')) {
+    if (/^\s*(```|~~~)/.test(line)) isCode = !isCode
+    // an indented line or a further item continues a list, so it stays with what is before it
+    if (line === '' && !isCode && !/^(\s+|[-*+]\s|\d+[.)]\s)/.test(lines.at(-1) ?? '')) {
+      if (lines.length > 0) blocks.push(lines.join('\n'))
+      lines = []
+    } else lines.push(line)
+  }
+  if (lines.length > 0) blocks.push(lines.join('\n'))
+  return blocks
+}
+
+export default function Markdown({ text }: { readonly text: string }) {
+  return (
+    <div className="markdown">
+      {blocksOf(text).map((block, at) => (
+        <Block key={at} text={block} />
+      ))}
+    </div>
+  )
+}

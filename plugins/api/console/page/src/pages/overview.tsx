@@ -1,0 +1,406 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { type ReactNode, useEffect, useRef } from 'react'
+import { allows, client, type Me, session } from '../api.ts'
+import { feed, onEvents, type ServerEvent } from '../feed.ts'
+import { overview } from '../router.tsx'
+import { Badge, Count, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
+import { useValue } from '../value.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MINUTES = 60
+/** The numbers follow the events, at most so often. */
+const FRESHEN_MS = 3_000
+
+const lastHour = () => new Date((Math.floor(Date.now() / MINUTE_MS) - HOUR_MINUTES + 1) * MINUTE_MS).toISOString()
+
+export function Overview() {
+  useFreshening()
+  return (
+    <div className="page">
+      <Head />
+      <Tiles />
+      <div className="columns">
+        <Activity />
+        <Aside />
+      </div>
+    </div>
+  )
+}
+
+/** Reads the numbers again after events, not by time: an idle page asks nothing. */
+function useFreshening() {
+  const queries = useQueryClient()
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const stop = onEvents(() => {
+      timer ??= setTimeout(() => {
+        timer = undefined
+        void queries.invalidateQueries({ queryKey: ['overview'] })
+      }, FRESHEN_MS)
+    })
+    return () => {
+      clearTimeout(timer)
+      stop()
+    }
+  }, [queries])
+}
+
+const useStatus = () =>
+  useQuery({ queryKey: ['overview', 'status'], queryFn: ({ signal }) => client.get('/api/v1/status', { signal }) })
+
+/** `/health` answers 503 with the same record if a check fails. */
+async function readHealth(
+  signal: AbortSignal
+): Promise<{ readonly status: string; readonly checks: Readonly<Record<string, string>> }> {
+  const response = await fetch('/health', { signal })
+  const { status, checks } = (await response.json()) as { status: string; checks?: Record<string, unknown> }
+  const texts = Object.entries(checks ?? {}).map(
+    ([name, state]) => [name, typeof state === 'string' ? state : 'unknown'] as const
+  )
+  return { status, checks: Object.fromEntries(texts) }
+}
+
+const useHealth = () => useQuery({ queryKey: ['overview', 'health'], queryFn: ({ signal }) => readHealth(signal) })
+
+const toneOf = (state: string): Tone => (state === 'healthy' ? 'ok' : state === 'degraded' ? 'warn' : 'bad')
+
+function Head() {
+  const health = useHealth()
+  const status = useStatus()
+  return (
+    <div className="row spread">
+      <div className="row">
+        <Title name="Overview">Overview</Title>
+        {health.data && <Badge tone={toneOf(health.data.status)}>{health.data.status}</Badge>}
+      </div>
+      <span className="muted small">
+        {status.data && `svc ${status.data.version}, up ${durationOf(status.data.uptime_seconds)}`}
+      </span>
+    </div>
+  )
+}
+
+function durationOf(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`
+  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`
+}
+
+const TILES = [
+  { metric: 'requests', name: 'Requests' },
+  { metric: 'errors', name: 'Errors' },
+  { metric: 'latency', name: 'Latency' },
+  { metric: 'tokens', name: 'Tokens' },
+] as const
+
+type Metric = (typeof TILES)[number]['metric']
+
+function Tiles() {
+  return (
+    <section aria-label="The last hour" className="stack">
+      <div className="tiles">
+        {TILES.map(({ metric, name }) => (
+          <Tile key={metric} metric={metric} name={name} />
+        ))}
+      </div>
+    </section>
+  )
+}
+
+function Tile({ metric, name }: { readonly metric: Metric; readonly name: string }) {
+  const { data, error } = useQuery({
+    queryKey: ['overview', 'series', metric],
+    queryFn: ({ signal }) => client.get('/api/v1/series', { query: { metric, step: 'minute', from: lastHour() }, signal }),
+  })
+  const values = data ? sumOf(data.series, data.times.length, metric) : []
+  const total = metric === 'latency' ? meanOf(values) : values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
+  return (
+    <div className="tile">
+      <span className="tile-name">{name}, last hour</span>
+      <span className="tile-value">
+        {error ? '–' : data ? metric === 'latency' ? `${Math.round(total)} ms` : <Count value={total} /> : ' '}
+      </span>
+      <Spark values={values} name={name} isBad={metric === 'errors'} />
+    </div>
+  )
+}
+
+/** One value for each minute: the sum of all rows, or the mean. */
+function sumOf(
+  series: readonly { readonly values: readonly (number | null)[] }[],
+  length: number,
+  metric: Metric
+): (number | null)[] {
+  return Array.from({ length }, (_, at) => {
+    const values = series.map(({ values }) => values[at]).filter(value => value !== null && value !== undefined)
+    if (values.length === 0) return null
+    const sum = values.reduce((total, value) => total + value, 0)
+    return metric === 'latency' ? sum / values.length : sum
+  })
+}
+
+function meanOf(values: readonly (number | null)[]): number {
+  const known = values.filter(value => value !== null)
+  return known.length === 0 ? 0 : known.reduce((sum, value) => sum + value, 0) / known.length
+}
+
+const BAR = 4
+const HEIGHT = 32
+
+function Spark({
+  values,
+  name,
+  isBad,
+}: {
+  readonly values: readonly (number | null)[]
+  readonly name: string
+  readonly isBad: boolean
+}) {
+  const bars = [...Array.from<null>({ length: Math.max(0, HOUR_MINUTES - values.length) }).fill(null), ...values].slice(
+    -HOUR_MINUTES
+  )
+  const most = Math.max(1, ...bars.map(value => value ?? 0))
+  const busiest = `${name}: at most ${Math.round(most)} a minute`
+  return (
+    <svg
+      className="spark"
+      viewBox={`0 0 ${HOUR_MINUTES * BAR} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={busiest}
+    >
+      {bars.map((value, at) => {
+        const height = value ? Math.max(2, (value / most) * HEIGHT) : 1
+        return (
+          <rect
+            key={at}
+            className={value ? undefined : 'spark-none'}
+            style={value && isBad ? { fill: 'var(--bad)' } : undefined}
+            x={at * BAR}
+            y={HEIGHT - height}
+            width={BAR - 1}
+            height={height}
+          />
+        )
+      })}
+    </svg>
+  )
+}
+
+const CATEGORIES = ['CHAT', 'TOOL', 'MODEL', 'PROVIDER', 'WORKFLOW', 'JOB', 'PLUGIN', 'AUDIT'] as const
+const LIVE: Readonly<Record<string, readonly [Tone, string]>> = {
+  connecting: ['plain', 'connecting'],
+  live: ['ok', 'live'],
+  paused: ['warn', 'paused'],
+  failed: ['bad', 'stopped'],
+}
+
+function Activity() {
+  const { category } = overview.useSearch()
+  const { events, state, error } = useValue(feed)
+  const shown = category === undefined ? events : events.filter(event => event.category === category)
+  const [tone, word] = LIVE[state]!
+  return (
+    <section className="card" aria-label="Activity">
+      <div className="card-head">
+        <div className="row">
+          <h2 className="section-title">Activity</h2>
+          <Badge tone={tone}>{word}</Badge>
+        </div>
+        <nav className="chips" aria-label="Kinds of events">
+          <Chip category={undefined} current={category} />
+          {CATEGORIES.map(name => (
+            <Chip key={name} category={name} current={category} />
+          ))}
+        </nav>
+      </div>
+      {state === 'failed' && <Failure error={new Error(error ?? 'The stream of events has stopped.')} />}
+      {shown.length > 0 ? <Events events={shown} /> : <NoEvents category={category} />}
+    </section>
+  )
+}
+
+function Chip({ category, current }: { readonly category: string | undefined; readonly current: string | undefined }) {
+  const isCurrent = category === current
+  return (
+    <Link
+      to="/overview"
+      search={category === undefined ? {} : { category }}
+      className="chip"
+      data-current={isCurrent || undefined}
+      replace
+    >
+      {category === undefined ? 'All' : category.charAt(0) + category.slice(1).toLowerCase()}
+    </Link>
+  )
+}
+
+const NoEvents = ({ category }: { readonly category: string | undefined }) => (
+  <div className="events events-none">
+    <Empty
+      title={
+        category === undefined ? 'Nothing has happened since you opened this page' : 'No such event since you opened this page'
+      }
+    >
+      Events appear here as they happen.
+    </Empty>
+  </div>
+)
+
+const ROW = 40
+
+function Events({ events }: { readonly events: readonly ServerEvent[] }) {
+  const box = useRef<HTMLDivElement>(null)
+  const rows = useVirtualizer({
+    count: events.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW,
+    overscan: 8,
+    getItemKey: at => events[at]!.id,
+  })
+  return (
+    <div className="events" ref={box} tabIndex={0} role="region" aria-label="Events, newest first">
+      <ul className="events-list" style={{ height: rows.getTotalSize() }}>
+        {rows.getVirtualItems().map(({ index, key, start }) => (
+          <EventRow key={key} event={events[index]!} top={start} />
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+const isBadType = (type: string) => /fail|error|opened|quarantin|lost/.test(type)
+const isGoodType = (type: string) => /completed|closed|connected|installed/.test(type)
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' })
+
+function EventRow({ event, top }: { readonly event: ServerEvent; readonly top: number }) {
+  const type = event.type.replace(/^svc\./, '')
+  const tone = isBadType(type) ? 'bad' : isGoodType(type) ? 'ok' : 'plain'
+  return (
+    <li className="event" style={{ transform: `translateY(${top}px)` }}>
+      <time dateTime={event.time} title={new Date(event.time).toLocaleString()}>
+        {clock.format(Date.parse(event.time))}
+      </time>
+      <span className="event-what">
+        <span>{sentence(type)}</span>
+        <span className="event-about clip">{aboutOf(event)}</span>
+      </span>
+      <Badge tone={tone}>{event.category.toLowerCase()}</Badge>
+    </li>
+  )
+}
+
+const sentence = (type: string) => type.charAt(0).toUpperCase() + type.slice(1).replaceAll('_', ' ')
+
+const SHOWN = ['tool', 'model', 'workflow', 'kind', 'plugin', 'provider', 'error_code', 'duration_ms'] as const
+
+function aboutOf({ data, subject }: ServerEvent): ReactNode {
+  const facts = SHOWN.flatMap(name => {
+    const value = data[name]
+    if (typeof value === 'number') return [`${Math.round(value)} ms`]
+    return typeof value === 'string' ? [value] : []
+  })
+  return facts.length > 0 ? facts.join(' · ') : subject
+}
+
+function Aside() {
+  const current = useValue(session)
+  return (
+    <div className="stack">
+      <Checks />
+      <Providers />
+      {current.state === 'in' && allows(current.me, 'workflows') && <Waiting me={current.me} />}
+    </div>
+  )
+}
+
+function Card({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <section className="card" aria-label={title}>
+      <div className="card-head">
+        <h2 className="section-title">{title}</h2>
+      </div>
+      {children}
+    </section>
+  )
+}
+
+function Checks() {
+  const { data, error, refetch } = useHealth()
+  return (
+    <Card title="Checks">
+      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <Loading />}
+      <dl className="facts">
+        {Object.entries(data?.checks ?? {}).map(([name, state]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              <Badge tone={toneOf(state)}>{state}</Badge>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Card>
+  )
+}
+
+function Providers() {
+  const { data, error, refetch } = useStatus()
+  const all = Object.entries(data?.providers ?? {}) as [string, { healthy?: boolean; requests?: number }][]
+  return (
+    <Card title="Providers">
+      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <Loading rows={2} />}
+      <dl className="facts">
+        {all.map(([name, { healthy, requests = 0 }]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd className="row">
+              <span className="muted">
+                <Count value={requests} /> calls
+              </span>
+              <Badge tone={healthy === false ? 'bad' : 'ok'}>{healthy === false ? 'failing' : 'answers'}</Badge>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Card>
+  )
+}
+
+/** Questions that runs and chats ask people. */
+function Waiting({ me }: { readonly me: Me }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ['overview', 'questions', me.principal],
+    queryFn: ({ signal }) => client.get('/api/v1/workflows/questions', { signal }),
+  })
+  const count = (data?.questions.length ?? 0) + (data?.chats.length ?? 0)
+  return (
+    <Card title="Waiting for people">
+      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      {data && count === 0 && <p className="facts-none">No open question</p>}
+      <dl className="facts">
+        {(data?.questions ?? []).slice(0, 5).map((question, at) => (
+          <div key={at}>
+            <dt className="clip">{textOf(question, 'message') ?? textOf(question, 'workflow') ?? 'A run asks'}</dt>
+            <dd className="muted">{textOf(question, 'at') ? <Time at={textOf(question, 'at')!} /> : 'run'}</dd>
+          </div>
+        ))}
+        {(data?.chats ?? []).slice(0, 5).map((question, at) => (
+          <div key={at}>
+            <dt className="clip">{textOf(question, 'question') ?? textOf(question, 'tool') ?? 'A tool asks'}</dt>
+            <dd className="muted">chat</dd>
+          </div>
+        ))}
+      </dl>
+    </Card>
+  )
+}
+
+function textOf(record: object, name: string): string | undefined {
+  const value = (record as Readonly<Record<string, unknown>>)[name]
+  return typeof value === 'string' ? value : undefined
+}

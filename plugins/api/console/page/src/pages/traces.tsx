@@ -1,0 +1,377 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import type { ReplyOf } from '@svc/client'
+import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
+import { client } from '../api.ts'
+import { moveFocus, Search as SearchField } from '../list.tsx'
+import { Json } from '../message.tsx'
+import { traces, without } from '../router.tsx'
+import { Badge, Count, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
+
+type Listed = ReplyOf<'get', '/api/v1/traces'>['traces'][number]
+type Read = ReplyOf<'get', '/api/v1/traces/{id}'>
+type Span = Read['spans'][number]
+
+type Search = ReturnType<typeof traces.useSearch>
+
+const LIST_PAGE = 50
+const SPAN_PAGE = 1_000
+
+export function Traces() {
+  const { id } = traces.useSearch()
+  return (
+    <div className={`halves ${id === undefined ? 'halves-list' : 'halves-read'}`}>
+      <ListPane />
+      <div className="reader">
+        {id === undefined ? (
+          <Empty title="Select a trace">
+            Its spans appear here: turns, model calls, hooks, tools and steps, with their plugin.
+          </Empty>
+        ) : (
+          <Trace key={id} id={id} />
+        )}
+      </div>
+    </div>
+  )
+}
+
+const STATES = [
+  [undefined, 'All'],
+  ['error', 'Errors'],
+  ['running', 'Running'],
+] as const
+
+function useList({ q, status, conversation, request }: Search) {
+  return useInfiniteQuery({
+    queryKey: ['traces', { q, status, conversation, request }],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam: cursor, signal }) => {
+      const state = STATES.map(([value]) => value).find(value => value === status)
+      const filters = Object.entries({ q, status: state, conversation, request, cursor }).filter(
+        ([, value]) => value !== undefined
+      )
+      return client.get('/api/v1/traces', { query: { limit: LIST_PAGE, ...Object.fromEntries(filters) }, signal })
+    },
+    getNextPageParam: page => page.next_cursor ?? undefined,
+  })
+}
+
+function ListPane() {
+  const search = traces.useSearch()
+  const { q, status, id, conversation, request } = search
+  const navigate = useNavigate()
+  const list = useList(search)
+  const all = list.data?.pages.flatMap(page => page.traces) ?? []
+  return (
+    <div className="list-pane">
+      <div className="list-head">
+        <div className="row spread">
+          <Title name="Traces">Traces</Title>
+          <Refresh list={list} />
+        </div>
+        <SearchField
+          label="Search traces"
+          value={q}
+          onChange={text =>
+            void navigate({ to: '/traces', search: text === '' ? without(search, 'q') : { ...search, q: text }, replace: true })
+          }
+        />
+        <nav className="chips" aria-label="States">
+          {STATES.map(([value, name]) => (
+            <Link
+              key={name}
+              to="/traces"
+              search={value === undefined ? without(search, 'status') : { ...search, status: value }}
+              className="chip"
+              data-current={status === value || undefined}
+              replace
+            >
+              {name}
+            </Link>
+          ))}
+        </nav>
+      </div>
+      {list.error && <Failure error={list.error} onRetry={() => void list.refetch()} />}
+      {list.isPending && <Loading rows={8} />}
+      {list.data && all.length === 0 && <Nothing isFiltered={[q, status, conversation, request].some(Boolean)} />}
+      <ul className="list" aria-label="Traces" onKeyDown={moveFocus}>
+        {all.map(item => (
+          <li key={item.span_id}>
+            <Entry item={item} isCurrent={item.trace_id === id} />
+          </li>
+        ))}
+        {list.hasNextPage && (
+          <li>
+            <button
+              type="button"
+              className="button button-quiet"
+              disabled={list.isFetchingNextPage}
+              onClick={() => void list.fetchNextPage()}
+            >
+              {list.isFetchingNextPage ? 'Loading …' : 'Show more'}
+            </button>
+          </li>
+        )}
+      </ul>
+    </div>
+  )
+}
+
+const Refresh = ({ list }: { readonly list: { readonly isFetching: boolean; refetch(): unknown } }) => (
+  <button type="button" className="button button-quiet" onClick={() => void list.refetch()} disabled={list.isFetching}>
+    Refresh
+  </button>
+)
+
+const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
+  isFiltered ? (
+    <Empty title="Nothing found">
+      <Link to="/traces">Show all traces</Link>
+    </Empty>
+  ) : (
+    <Empty title="No traces">
+      The server records traces with <code>traces.enabled: true</code> in its configuration.
+    </Empty>
+  )
+
+const TONES: Readonly<Record<Listed['status'], Tone>> = { ok: 'ok', error: 'bad', running: 'accent' }
+
+function Entry({ item, isCurrent }: { readonly item: Listed; readonly isCurrent: boolean }) {
+  return (
+    <Link
+      to="/traces"
+      search={(before: { span?: string }) => ({ ...without(before, 'span'), id: item.trace_id })}
+      className="list-item"
+      data-current={isCurrent || undefined}
+      preload={false}
+    >
+      <span className="row spread">
+        <span className="list-name clip grow">{item.name}</span>
+        {item.status !== 'ok' && <Badge tone={TONES[item.status]}>{item.error_code ?? item.status}</Badge>}
+      </span>
+      <span className="list-facts">
+        <Time at={item.started_at} />
+        <span>{item.duration_ms === null ? 'running' : durationOf(item.duration_ms)}</span>
+        <span>
+          <Count value={item.spans} /> {item.spans === 1 ? 'span' : 'spans'}
+        </span>
+        {item.models.length > 0 && <span className="clip">{item.models.join(', ')}</span>}
+      </span>
+    </Link>
+  )
+}
+
+function Trace({ id }: { readonly id: string }) {
+  const read = useInfiniteQuery({
+    queryKey: ['trace', id],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam: cursor, signal }) =>
+      client.get('/api/v1/traces/{id}', {
+        path: { id },
+        query: { limit: SPAN_PAGE, ...(cursor === undefined ? {} : { cursor }) },
+        signal,
+      }),
+    getNextPageParam: page => page.next_cursor ?? undefined,
+  })
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = read
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage])
+  const pages = read.data?.pages
+  const rows = useMemo(() => rowsOf(pages?.flatMap(page => page.spans) ?? []), [pages])
+  const [first] = pages ?? []
+  if (read.isPending) return <Loading rows={8} />
+  if (!first) return <Failure error={read.error} onRetry={() => void read.refetch()} />
+  return (
+    <>
+      <TraceHead roots={first.roots} />
+      {read.error && <Failure error={read.error} onRetry={() => void read.refetch()} />}
+      <Waterfall rows={rows} />
+    </>
+  )
+}
+
+function TraceHead({ roots: [root] }: { readonly roots: readonly Listed[] }) {
+  if (!root) return null
+  const tokens = root.usage.input_tokens + root.usage.output_tokens
+  return (
+    <div className="bar">
+      <Link className="button button-quiet only-narrow" to="/traces" search={(before: { id?: string }) => without(before, 'id')}>
+        ← All
+      </Link>
+      <div className="grow">
+        <h2 className="section-title clip">{root.name}</h2>
+        <p className="muted small">
+          {root.duration_ms === null ? 'running' : durationOf(root.duration_ms)} · <Count value={root.spans} />{' '}
+          {root.spans === 1 ? 'span' : 'spans'}
+          {tokens > 0 && (
+            <>
+              {' · '}
+              <Count value={tokens} /> tokens
+            </>
+          )}
+          {' · '}
+          {root.principal}
+        </p>
+      </div>
+      <Badge tone={TONES[root.status]}>{root.error_code ?? root.status}</Badge>
+      {root.conversation_id && (
+        <Link className="button" to="/conversations" search={{ id: root.conversation_id }}>
+          Conversation
+        </Link>
+      )}
+    </div>
+  )
+}
+
+interface Row {
+  readonly span: Span
+  readonly depth: number
+  /** Milliseconds since the beginning of the trace. */
+  readonly start: number
+  readonly duration: number
+}
+
+const msOf = (nano: string) => Number(BigInt(nano) / 1_000n) / 1_000
+
+/** The spans in the order of a tree, without recursion: a trace can be 10,000 deep. A span whose parent is not there yet is a root. */
+function rowsOf(spans: readonly Span[]): readonly Row[] {
+  const known = new Set(spans.map(span => span.span_id))
+  const children = new Map<string | undefined, Span[]>()
+  for (const span of spans) {
+    const parent = span.parent_span_id !== undefined && known.has(span.parent_span_id) ? span.parent_span_id : undefined
+    const siblings = children.get(parent)
+    if (siblings) siblings.push(span)
+    else children.set(parent, [span])
+  }
+  // the latest last, so that the earliest comes off the stack first
+  for (const siblings of children.values()) siblings.sort((a, b) => msOf(b.start_time_unix_nano) - msOf(a.start_time_unix_nano))
+  const begin = Math.min(
+    ...spans.slice(0, 1).map(span => msOf(span.start_time_unix_nano)),
+    ...(children.get(undefined) ?? []).map(span => msOf(span.start_time_unix_nano))
+  )
+  const stack = (children.get(undefined) ?? []).map(span => ({ span, depth: 0 }))
+  const rows: Row[] = []
+  for (let next = stack.pop(); next; next = stack.pop()) {
+    const { span, depth } = next
+    rows.push({ span, depth, start: msOf(span.start_time_unix_nano) - begin, duration: span.duration_ms ?? 0 })
+    for (const child of children.get(span.span_id) ?? []) stack.push({ span: child, depth: depth + 1 })
+  }
+  return rows
+}
+
+const ROW = 32
+/** Deeper spans are not indented further, so that their names stay visible. */
+const DEEPEST = 12
+const INDENT = 12
+
+function Waterfall({ rows }: { readonly rows: readonly Row[] }) {
+  const search = traces.useSearch()
+  const navigate = useNavigate()
+  const box = useRef<HTMLDivElement>(null)
+  const at = Math.max(
+    0,
+    rows.findIndex(({ span }) => span.span_id === search.span)
+  )
+  const view = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => ROW, overscan: 10 })
+  const total = useMemo(() => rows.reduce((most, { start, duration }) => Math.max(most, start + duration), 1), [rows])
+  const select = (index: number) => {
+    const row = rows[Math.min(rows.length - 1, Math.max(0, index))]
+    if (row) void navigate({ to: '/traces', search: { ...search, span: row.span.span_id }, replace: true })
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    const steps: Readonly<Record<string, number>> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }
+    const index = steps[event.key]
+    if (index === undefined) return
+    event.preventDefault()
+    select(index)
+    view.scrollToIndex(Math.min(rows.length - 1, Math.max(0, index)))
+  }
+  const selected = rows[at]
+  return (
+    <>
+      <div
+        className="reader-scroll waterfall"
+        ref={box}
+        role="listbox"
+        aria-label="Spans"
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+        aria-activedescendant={selected && `span-${selected.span.span_id}`}
+      >
+        <div role="presentation" className="reader-list" style={{ height: view.getTotalSize() }}>
+          {view.getVirtualItems().map(({ index, start }) => (
+            <SpanRow
+              key={rows[index]!.span.span_id}
+              row={rows[index]!}
+              top={start}
+              total={total}
+              isSelected={index === at}
+              onSelect={() => select(index)}
+            />
+          ))}
+        </div>
+      </div>
+      {selected && <SpanDetail span={selected.span} />}
+    </>
+  )
+}
+
+interface SpanRowProps {
+  readonly row: Row
+  readonly top: number
+  readonly total: number
+  readonly isSelected: boolean
+  readonly onSelect: () => void
+}
+
+function SpanRow({ row: { span, depth, start, duration }, top, total, isSelected, onSelect }: SpanRowProps) {
+  const isBad = span.status.code === 'error'
+  return (
+    <div
+      role="option"
+      id={`span-${span.span_id}`}
+      aria-selected={isSelected}
+      className="span"
+      style={{ transform: `translateY(${top}px)` }}
+      onClick={onSelect}
+    >
+      <span className="span-name" style={{ paddingLeft: Math.min(depth, DEEPEST) * INDENT }}>
+        <span className="clip">{span.name}</span>
+        <span className="span-plugin clip">{span.plugin.replace('@svc/plugin-', '')}</span>
+      </span>
+      <span className="span-line" aria-hidden="true">
+        <span
+          className={isBad ? 'span-bar span-bad' : 'span-bar'}
+          style={{ left: `${(start / total) * 100}%`, width: `max(2px, ${(duration / total) * 100}%)` }}
+        />
+      </span>
+      <span className="number small">{span.duration_ms === undefined ? '–' : durationOf(duration)}</span>
+    </div>
+  )
+}
+
+function SpanDetail({ span }: { readonly span: Span }) {
+  const { name, plugin, kind, status, attributes, events, duration_ms: duration } = span
+  return (
+    <section className="span-detail" aria-label="The selected span">
+      <div className="row">
+        <h3 className="section-title">{name}</h3>
+        <Badge tone={status.code === 'error' ? 'bad' : 'plain'}>{status.message ?? kind}</Badge>
+        <span className="muted small">
+          {plugin}
+          {duration !== undefined && `, ${durationOf(duration)}`}
+        </span>
+      </div>
+      <Json
+        value={
+          events.length > 0
+            ? { ...attributes, events: events.map(({ name, attributes }) => ({ name, ...attributes })) }
+            : attributes
+        }
+        label={`Attributes of ${name}`}
+      />
+    </section>
+  )
+}

@@ -1,0 +1,88 @@
+import type { QueryClient } from '@tanstack/react-query'
+import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { Gate } from './gate.tsx'
+import { Loading, NotFound, PageError } from './states.tsx'
+
+interface Context {
+  readonly queries: QueryClient
+}
+
+const root = createRootRouteWithContext<Context>()({ component: Gate, notFoundComponent: NotFound })
+
+const start = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  beforeLoad: () => {
+    // oxlint-disable-next-line typescript/only-throw-error -- the router takes redirects that way
+    throw redirect({ to: '/overview', replace: true })
+  },
+})
+
+const textOf = (value: unknown): string | undefined => {
+  const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
+  return typeof text === 'string' && text !== '' ? text.slice(0, 500) : undefined
+}
+
+/** The texts of a search that a page knows. */
+function textsOf<K extends string>(
+  search: Readonly<Record<string, unknown>>,
+  names: readonly K[]
+): { readonly [name in K]?: string } {
+  const found = names.flatMap(name => {
+    const text = textOf(search[name])
+    return text === undefined ? [] : [[name, text] as const]
+  })
+  return Object.fromEntries(found) as { readonly [name in K]?: string }
+}
+
+/** The search without some of its members. */
+export function without<S extends object, K extends keyof S>(search: S, ...names: readonly K[]): Omit<S, K> {
+  return Object.fromEntries(Object.entries(search).filter(([name]) => !names.includes(name as K))) as Omit<S, K>
+}
+
+export const overview = createRoute({
+  getParentRoute: () => root,
+  path: 'overview',
+  validateSearch: search => textsOf(search, ['category']),
+  component: lazyRouteComponent(() => import('./pages/overview.tsx'), 'Overview'),
+})
+
+export const playground = createRoute({
+  getParentRoute: () => root,
+  path: 'playground',
+  validateSearch: search => textsOf(search, ['profile', 'provider', 'model', 'mode', 'conversation']),
+  component: lazyRouteComponent(() => import('./pages/playground.tsx'), 'Playground'),
+})
+
+export const conversations = createRoute({
+  getParentRoute: () => root,
+  path: 'conversations',
+  validateSearch: search => textsOf(search, ['q', 'label', 'id']),
+  component: lazyRouteComponent(() => import('./pages/conversations.tsx'), 'Conversations'),
+})
+
+export const traces = createRoute({
+  getParentRoute: () => root,
+  path: 'traces',
+  validateSearch: search => textsOf(search, ['q', 'status', 'conversation', 'request', 'id', 'span']),
+  component: lazyRouteComponent(() => import('./pages/traces.tsx'), 'Traces'),
+})
+
+export function createPageRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree: root.addChildren([start, overview, playground, conversations, traces]),
+    basepath: '/console',
+    context: { queries },
+    defaultPreload: 'intent',
+    defaultPendingMs: 150,
+    defaultPendingComponent: Loading,
+    defaultErrorComponent: PageError,
+    scrollRestoration: false,
+  })
+}
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof createPageRouter>
+  }
+}

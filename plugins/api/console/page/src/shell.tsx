@@ -1,0 +1,177 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { Link, Outlet, useNavigate } from '@tanstack/react-router'
+import { lazy, Suspense, useEffect, useState } from 'react'
+import { allows, connection, type Me, signOut } from './api.ts'
+import { followEvents } from './feed.ts'
+import { nextTheme, theme } from './theme.ts'
+import { useValue } from './value.ts'
+
+const Panel = lazy(() => import('./dialog.tsx').then(({ Panel }) => ({ default: Panel })))
+
+/** The pages, the key after `g` that opens each, and the scope that it needs. */
+const PAGES = [
+  { to: '/overview', name: 'Overview', key: 'o', scope: 'read', icon: 'M3 12h4l3-8 4 16 3-8h4' },
+  { to: '/playground', name: 'Playground', key: 'p', scope: 'chat', icon: 'M5 4l14 8-14 8z' },
+  { to: '/conversations', name: 'Conversations', key: 'c', scope: 'chat', icon: 'M4 5h16v11H9l-5 4z' },
+  { to: '/traces', name: 'Traces', key: 't', scope: 'read', icon: 'M4 6h10M8 12h12M6 18h7' },
+] as const
+
+/** Half a disc, a sun, a moon. */
+const THEMES: Readonly<Record<string, string>> = {
+  auto: 'M12 3a9 9 0 100 18 9 9 0 000-18zM12 3v18M12 7h4M12 11h8M12 15h7',
+  light: 'M12 8a4 4 0 100 8 4 4 0 000-8zM12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.5 1.5M17.5 17.5L19 19M5 19l1.5-1.5M17.5 6.5L19 5',
+  dark: 'M20 14.5A8.5 8.5 0 119.500 4 7 7 0 0020 14.500z',
+}
+
+const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
+  ...PAGES.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
+  ['/', 'Search on this page'],
+  ['t', 'Change the theme'],
+  ['?', 'Show this list'],
+  ['Esc', 'Close a dialog, or stop a reply'],
+]
+
+export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean }) {
+  const pages = PAGES.filter(({ scope }) => allows(me, scope))
+  const [areKeysShown, showKeys] = useState(false)
+  useKeys(pages, () => showKeys(true))
+  useFeed(isOut)
+  return (
+    <div className="shell">
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <header className="nav">
+        <Link to="/overview" className="brand" aria-label="svc console, overview">
+          <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
+            <rect width="32" height="32" rx="8" className="brand-back" />
+            <path d="M9 11.5h14M9 16h9M9 20.5h12" className="brand-lines" />
+          </svg>
+          <span>svc</span>
+        </Link>
+        <nav aria-label="Pages" className="nav-pages">
+          {pages.map(({ to, name, icon, key }) => (
+            <Link key={to} to={to} className="nav-page" title={`${name} (g ${key})`} activeProps={{ 'aria-current': 'page' }}>
+              <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
+                <path d={icon} />
+              </svg>
+              <span>{name}</span>
+            </Link>
+          ))}
+        </nav>
+        <Account me={me} onKeys={() => showKeys(true)} />
+      </header>
+      <div className="main">
+        <Banners me={me} />
+        <main id="content" className="content">
+          <Outlet />
+        </main>
+      </div>
+      {areKeysShown && (
+        <Suspense>
+          <Panel title="Keys" isOpen onClose={() => showKeys(false)}>
+            <dl className="keys">
+              {KEYS.map(([keys, meaning]) => (
+                <div key={keys}>
+                  <dt>
+                    {keys.split(' ').map(part => (
+                      <kbd key={part}>{part}</kbd>
+                    ))}
+                  </dt>
+                  <dd>{meaning}</dd>
+                </div>
+              ))}
+            </dl>
+          </Panel>
+        </Suspense>
+      )}
+    </div>
+  )
+}
+
+function Account({ me, onKeys }: { readonly me: Me; readonly onKeys: () => void }) {
+  const chosen = useValue(theme)
+  return (
+    <div className="account">
+      <div className="account-name" title={me.scopes.join(' ')}>
+        {me.principal}
+      </div>
+      <button type="button" className="button button-quiet" onClick={nextTheme} aria-label={`Theme: ${chosen}. Change it`}>
+        <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
+          <path d={THEMES[chosen] ?? THEMES.auto} />
+        </svg>
+      </button>
+      <button type="button" className="button button-quiet keys-button" onClick={onKeys} aria-label="Keys">
+        ?
+      </button>
+      {me.scheme === 'console_session' && (
+        <button type="button" className="button button-quiet" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      )}
+    </div>
+  )
+}
+
+function Banners({ me }: { readonly me: Me }) {
+  const state = useValue(connection)
+  return (
+    <>
+      {me.principal === 'anonymous' && (
+        <p className="banner">
+          Authentication is off: everyone who reaches this server can use it with all rights. That is for your own machine only.
+        </p>
+      )}
+      {state === 'lost' && (
+        <p className="banner banner-bad" role="status">
+          The server does not answer. What you see can be old; the page connects again by itself.
+        </p>
+      )}
+    </>
+  )
+}
+
+function useFeed(isOut: boolean) {
+  const queries = useQueryClient()
+  useEffect(() => {
+    if (isOut) return
+    // what failed while the page was signed out is read again
+    void queries.invalidateQueries()
+    const ending = new AbortController()
+    void followEvents(ending.signal)
+    return () => ending.abort()
+  }, [isOut, queries])
+  useEffect(
+    () =>
+      connection.subscribe(() => {
+        if (connection.get() === 'ok') void queries.invalidateQueries()
+      }),
+    [queries]
+  )
+}
+
+const SEQUENCE_MS = 1_000
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+
+/** `g` and a letter go to a page. Single letters do nothing while the reader types. */
+function useKeys(pages: readonly (typeof PAGES)[number][], onHelp: () => void) {
+  const navigate = useNavigate()
+  useEffect(() => {
+    let begun = 0
+    const onKey = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      if (document.querySelector('[role="dialog"]')) return
+      const page = Date.now() - begun < SEQUENCE_MS ? pages.find(({ key }) => key === event.key) : undefined
+      begun = event.key === 'g' ? Date.now() : 0
+      if (page) void navigate({ to: page.to })
+      else if (event.key === '?') onHelp()
+      else if (event.key === 't') nextTheme()
+      else if (event.key === '/') document.querySelector<HTMLElement>('[data-search]')?.focus()
+      else return
+      event.preventDefault()
+    }
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [pages, navigate, onHelp])
+}

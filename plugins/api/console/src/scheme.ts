@@ -1,0 +1,109 @@
+import { type CallContext, codeOf, svcError, type SlotView } from '@svc/core'
+import { type AuthScheme, CREDENTIAL_HEADERS, type CredentialHolder, type CredentialRequest } from '@svc/core/contracts'
+import { credentialIn } from '@svc/plugin-kit'
+import { isCode, SESSION_MS, type Sessions } from './session.ts'
+
+export const SESSION_PATH = '/api/v1/console/session'
+/** The name of the scheme. */
+export const SCHEME = 'console_session'
+/** The holder of tokens that a one-time code creates. */
+export const TOKEN_NAME = 'console'
+
+interface SchemeOptions {
+  readonly schemes: SlotView<AuthScheme>
+  readonly sessions: Sessions
+}
+
+/**
+ * The scheme of the cookie. It has no rights of its own: it hands the credential in the cookie to the other schemes at each request, so a revoked token ends its
+ * sessions at once. A request with another credential is not its concern.
+ */
+export function createConsoleScheme({ schemes, sessions }: SchemeOptions): AuthScheme {
+  const ofCode = async (code: string, { method, path }: CredentialRequest, ctx: CallContext) => {
+    if (method !== 'POST' || path !== SESSION_PATH || !(await sessions.knows(code, ctx))) throw codeRefused()
+    return { id: `token:${TOKEN_NAME}`, scopes: ['read'], expires: Date.now() + SESSION_MS }
+  }
+  const ofCookie = async (header: string, request: CredentialRequest, ctx: CallContext) => {
+    if (request.fetchSite !== 'same-origin') throw siteRefused()
+    const values = valuesOf(header, sessions.cookie)
+    const session = values.length === 1 ? await sessions.open(values[0]!, ctx) : undefined
+    if (!session) throw sessionOver()
+    const holder = await holderOf(schemes, session.credential, request, ctx)
+    if (!holder) throw sessionOver()
+    if (request.method === 'DELETE' && request.path === SESSION_PATH && !request.isRecheck) await sessions.end(session, ctx)
+    return { ...holder, expires: Math.min(holder.expires ?? session.expires, session.expires) }
+  }
+  return {
+    headers: ['cookie', ...CREDENTIAL_HEADERS.names],
+    cookies: [sessions.cookie],
+    challenge: 'Cookie realm="svc console"',
+    async authenticate(request, ctx) {
+      const given = credentialIn(request.headers)
+      if (given !== undefined) return isCode(given) ? ofCode(given, request, ctx) : undefined
+      const { cookie } = request.headers
+      return cookie === undefined ? undefined : ofCookie(cookie, request, ctx)
+    },
+    changes: ctx => startWithNull(sessions.endings(ctx)),
+  }
+}
+
+async function* startWithNull(changes: AsyncIterable<null>): AsyncGenerator<null> {
+  const iterator = changes[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      // `next` before `yield`, so that no change between the two is lost
+      const next = iterator.next()
+      next.catch(() => {}) // the `await` below reports it
+      yield null
+      if ((await next).done) return
+    }
+  } finally {
+    await iterator.return?.()
+  }
+}
+
+/** Asks the other schemes about a key or token, as the server does: one refusal refuses, and all that know it must agree. */
+export async function holderOf(
+  schemes: SlotView<AuthScheme>,
+  credential: string,
+  request: Omit<CredentialRequest, 'headers'>,
+  ctx: CallContext
+): Promise<CredentialHolder | undefined> {
+  let holder: CredentialHolder | undefined
+  for (const [name, scheme] of schemes.entries()) {
+    if (name === SCHEME || scheme.guards !== undefined || !scheme.headers.includes('authorization')) continue
+    const answer = await scheme
+      .authenticate({ ...request, headers: { authorization: `Bearer ${credential}` } }, ctx)
+      .catch(refused)
+    if (answer === 'refused') return undefined
+    if (answer === undefined || 'needs' in answer) continue
+    if (holder && holder.id !== answer.id) return undefined
+    holder ??= answer
+  }
+  return holder
+}
+
+function refused(error: unknown): 'refused' {
+  if (codeOf(error) === 'AUTHENTICATION_FAILED') return 'refused'
+  throw error
+}
+
+/** The values of a cookie. Several mean that another page of the host has set one too. */
+const valuesOf = (header: string, name: string) =>
+  header.split(';').flatMap(pair => {
+    const text = pair.trim()
+    return text.startsWith(`${name}=`) ? [text.slice(name.length + 1)] : []
+  })
+
+const sessionOver = () =>
+  svcError('AUTHENTICATION_FAILED', 'the session of the console is over', { hint: 'Sign in again at /console' })
+
+const codeRefused = () =>
+  svcError('AUTHENTICATION_FAILED', 'the one-time code is not valid', {
+    hint: 'Run `svc console` again: a code is valid once, for 30 seconds',
+  })
+
+const siteRefused = () =>
+  svcError('AUTHENTICATION_FAILED', 'the cookie of the console is accepted only from its own page', {
+    hint: 'Open the console over HTTPS or on this machine: browsers name the origin of a request only there',
+  })

@@ -1,0 +1,222 @@
+import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
+import type { CallContext } from '@svc/core'
+import type { Json, Space, Store } from '@svc/core/contracts'
+import { changeRecord } from '@svc/storage-kit/records'
+
+/** How long a login lasts. */
+export const SESSION_MS = 12 * 3_600_000
+/** How long a one-time code of `svc console` lasts. */
+export const CODE_MS = 30_000
+
+const KEYS = 'console_keys'
+const CODES = 'console_codes'
+const ENDED = 'console_ended'
+/** The record with the sealing keys. */
+const CURRENT = 'current'
+
+const SPACE: Space = {
+  name: 'console',
+  version: 1,
+  collections: {
+    [KEYS]: {},
+    [CODES]: { indexes: { by_expires: ['expires'] } },
+    // a restored backup must not revive a session that has ended
+    [ENDED]: { indexes: { by_until: ['until'] }, watched: true, lasting: true },
+  },
+}
+
+/** What a cookie contains, sealed. */
+interface Session {
+  readonly id: string
+  /** The key or token of the operator. */
+  readonly credential: string
+  /** Unix time in milliseconds. */
+  readonly expires: number
+}
+
+interface SealingKey {
+  readonly id: string
+  /** Base64. */
+  readonly bytes: string
+  readonly created: number
+}
+
+/** Record `current`: the newest key first. `realm` tells the cookies of several servers on one host apart. */
+interface KeyRing {
+  readonly realm: string
+  readonly keys: readonly SealingKey[]
+}
+
+/** Login sessions: each is a cookie that only this server can open. The store has the sealing keys, codes, and sessions that have ended. */
+export interface Sessions {
+  readonly cookie: string
+  /** Returns the value of the cookie for a credential. */
+  seal(credential: string, expires: number): Promise<string>
+  /** Opens a cookie. `undefined`: forged, expired, or ended. */
+  open(value: string, ctx: CallContext): Promise<Session | undefined>
+  end(session: Session, ctx: CallContext): Promise<void>
+  /** Yields each time that a session ends, in any process. */
+  endings(ctx: CallContext): AsyncIterable<null>
+  /** Whether a one-time code is valid. */
+  knows(code: string, ctx: CallContext): Promise<boolean>
+  /** Uses a one-time code up. False: it is not valid any more. */
+  use(code: string, ctx: CallContext): Promise<boolean>
+}
+
+const CIPHER = 'aes-256-gcm'
+const IV_BYTES = 12
+const TAG_BYTES = 16
+/** Age at which a key seals no new cookies. */
+const ROTATE_MS = 24 * 3_600_000
+/** Age at which a key opens no cookies: every cookie that it has sealed has expired. */
+const RETIRE_MS = ROTATE_MS + SESSION_MS
+/** An unknown key id makes the worker read the keys again, at most this often. */
+const REREAD_MS = 1_000
+/** Time for which a worker trusts that a session has not ended. */
+const FRESH_MS = 500
+const MOST_REMEMBERED = 1_000
+const COOKIE_FORM = /^1\.([A-Za-z0-9_-]{11})\.([A-Za-z0-9_-]{40,8192})$/
+const CODE_FORM = /^console_[A-Za-z0-9_-]{43}$/
+const MOST_EXPIRED = 100
+
+const random = (bytes: number) => randomBytes(bytes).toString('base64url')
+const digestOf = (text: string) => hash('sha256', text)
+
+export const isCode = (text: string): boolean => CODE_FORM.test(text)
+
+/** Opens the space and reads or creates the keys. */
+export async function createSessions(store: Store, lasting: CallContext): Promise<Sessions> {
+  await store.open(SPACE, lasting)
+  let ring = await rotate(store, lasting)
+  let readAt = performance.now()
+  /** Sessions that were looked up recently, and when. */
+  const alive = new Map<string, number>()
+
+  const current = async (): Promise<SealingKey> => {
+    if (isOld(ring)) ring = await rotate(store, lasting)
+    return ring.keys[0]!
+  }
+  const keyOf = async (id: string): Promise<SealingKey | undefined> => {
+    const find = () => ring.keys.find(key => key.id === id && Date.now() - key.created < RETIRE_MS)
+    const found = find()
+    if (found || performance.now() - readAt < REREAD_MS) return found
+    readAt = performance.now()
+    ring = await rotate(store, lasting)
+    return find()
+  }
+  const hasEnded = async ({ id }: Session, ctx: CallContext): Promise<boolean> => {
+    const before = alive.get(id)
+    if (before !== undefined && performance.now() - before < FRESH_MS) return false
+    const at = performance.now()
+    if (await store.get(ENDED, id, ctx)) return true
+    if (alive.size >= MOST_REMEMBERED) alive.clear()
+    alive.set(id, at)
+    return false
+  }
+  return {
+    cookie: `svc_console_${ring.realm}`,
+    async seal(credential, expires) {
+      const key = await current()
+      return sealWith(key, { id: random(16), credential, expires })
+    },
+    async open(value, ctx) {
+      const [, id = '', sealed = ''] = COOKIE_FORM.exec(value) ?? []
+      const key = id === '' ? undefined : await keyOf(id)
+      const session = key && openWith(key, sealed)
+      if (!session || session.expires <= Date.now() || (await hasEnded(session, ctx))) return undefined
+      return session
+    },
+    async end({ id, expires }, ctx) {
+      alive.delete(id)
+      await prune(store, { collection: ENDED, index: 'by_until' }, ctx)
+      await store.batch([{ op: 'put', collection: ENDED, key: id, value: { until: expires } }], {}, ctx)
+    },
+    async *endings(ctx) {
+      for await (const _ of store.watch(ENDED, ctx)) {
+        alive.clear()
+        yield null
+      }
+    },
+    ...codesOf(store),
+  }
+}
+
+/** Checks and uses one-time codes. */
+function codesOf(store: Store): Pick<Sessions, 'knows' | 'use'> {
+  return {
+    async knows(code, ctx) {
+      const record = await store.get(CODES, digestOf(code), ctx)
+      return record !== undefined && expiryOf(record.value) > Date.now()
+    },
+    async use(code, ctx) {
+      const key = digestOf(code)
+      const record = await store.get(CODES, key, ctx)
+      if (!record) return false
+      // of two requests with the same code, the version lets one delete it
+      const deleted = await store.batch([{ op: 'delete', collection: CODES, key, ifVersion: record.version }], {}, ctx).then(
+        () => true,
+        () => false
+      )
+      return deleted && expiryOf(record.value) > Date.now()
+    },
+  }
+}
+
+/** Creates a one-time code. The store has only its digest. */
+export async function makeCode(store: Store, ctx: CallContext): Promise<{ readonly code: string; readonly expires: number }> {
+  await store.open(SPACE, ctx)
+  await prune(store, { collection: CODES, index: 'by_expires' }, ctx)
+  const code = `console_${random(32)}`
+  const expires = Date.now() + CODE_MS
+  await store.batch([{ op: 'put', collection: CODES, key: digestOf(code), value: { expires }, ifVersion: 0 }], {}, ctx)
+  return { code, expires }
+}
+
+const expiryOf = (value: Json) => Number((value as { readonly expires?: number } | null)?.expires ?? 0)
+
+/** Deletes records whose time is over. */
+async function prune(store: Store, of: { readonly collection: string; readonly index: string }, ctx: CallContext): Promise<void> {
+  const { records } = await store.range(of.collection, { index: of.index, to: Date.now(), limit: MOST_EXPIRED }, ctx)
+  const ops = records.map(({ key }) => ({ op: 'delete' as const, collection: of.collection, key }))
+  if (ops.length > 0) await store.batch(ops, {}, ctx)
+}
+
+const isOld = ({ keys: [newest] }: KeyRing) => !newest || Date.now() - newest.created >= ROTATE_MS
+
+/** Returns the keys. Adds a new one if the newest is old, and removes those that are no longer needed. */
+async function rotate(store: Store, ctx: CallContext): Promise<KeyRing> {
+  const place = { collection: KEYS, key: CURRENT }
+  const change = ({ value }: { readonly value: Json | undefined }): Json | undefined => {
+    const ring = (value as unknown as KeyRing | undefined) ?? { realm: randomBytes(4).toString('hex'), keys: [] }
+    if (!isOld(ring)) return undefined
+    const key: SealingKey = { id: random(8), bytes: randomBytes(32).toString('base64'), created: Date.now() }
+    const kept = ring.keys.filter(({ created }) => Date.now() - created < RETIRE_MS)
+    return { realm: ring.realm, keys: [key, ...kept] } as unknown as Json
+  }
+  return (await changeRecord(store, place, change, ctx)).value as unknown as KeyRing
+}
+
+const associated = (id: string) => Buffer.from(JSON.stringify(['svc.console', 1, id]))
+
+function sealWith({ id, bytes }: SealingKey, session: Session): string {
+  const iv = randomBytes(IV_BYTES)
+  const cipher = createCipheriv(CIPHER, Buffer.from(bytes, 'base64'), iv, { authTagLength: TAG_BYTES }).setAAD(associated(id))
+  const data = Buffer.concat([cipher.update(JSON.stringify(session), 'utf8'), cipher.final()])
+  return `1.${id}.${Buffer.concat([iv, cipher.getAuthTag(), data]).toString('base64url')}`
+}
+
+function openWith({ id, bytes }: SealingKey, sealed: string): Session | undefined {
+  const all = Buffer.from(sealed, 'base64url')
+  const [iv, tag, data] = [
+    all.subarray(0, IV_BYTES),
+    all.subarray(IV_BYTES, IV_BYTES + TAG_BYTES),
+    all.subarray(IV_BYTES + TAG_BYTES),
+  ]
+  try {
+    const decipher = createDecipheriv(CIPHER, Buffer.from(bytes, 'base64'), iv, { authTagLength: TAG_BYTES })
+    decipher.setAAD(associated(id)).setAuthTag(tag)
+    return JSON.parse(Buffer.concat([decipher.update(data), decipher.final()]).toString('utf8')) as Session
+  } catch {
+    return undefined // forged or damaged
+  }
+}

@@ -1,0 +1,452 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import type { Browser, Page } from 'playwright-core'
+import { openCuttingProxy } from '../client/support/cutting-proxy.ts'
+import { runSvc } from '../support/command.ts'
+import { describeWith } from '../support/needs.ts'
+import { inNewHome, newHome, post, type Service, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
+import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+
+const SUPPORT = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url))
+const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
+const AUTH = { SVC_API_KEY: 'the-key-of-the-operator', SVC_SERVER__AUTH__ENABLED: 'true' }
+const COUNTING = '/pace 60\none two three four five six seven eight nine ten eleven twelve'
+const WHOLE = /one two three four five six seven eight nine ten eleven twelve/
+
+/** The list of messages of a conversation, in the page. */
+const BOX = "document.querySelector('.reader-scroll')"
+
+const message = (page: Page) => page.getByLabel('Message', { exact: true })
+async function say(page: Page, text: string) {
+  await message(page).fill(text)
+  await page.keyboard.press('Enter')
+}
+
+describeWith('chromium', 'the pages of the console', function () {
+  this.timeout(60_000)
+  let browser: Browser
+  let home: string
+  let service: Service
+  before(async () => {
+    browser = await openBrowser()
+    home = await newHome()
+    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [SUPPORT('asks.ts')] }))
+    service = await startService({ home })
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(home, { recursive: true, force: true })
+  })
+
+  const at = (path: string) => `${service.url}/console/${path}`
+
+  describe('playground', () => {
+    it('asks the reader before a tool runs, and goes on with the answer', async () => {
+      await using view = await openConsole(browser, at('playground'))
+      const { page, problems } = view
+      await say(page, '/tool whereabouts {}')
+      const question = page.getByRole('form', { name: 'Question of whereabouts' })
+      await question.getByRole('button', { name: 'Allow' }).click()
+      await page.getByText(/whereabouts answered: \d+/).waitFor()
+      await say(page, '/tool whereabouts {}')
+      await question.getByRole('button', { name: 'Deny' }).click()
+      await page.locator('details.tool').last().getByText('failed').waitFor()
+      expect(problems).to.deep.equal([])
+    })
+
+    it('sends what the settings of the address say', async () => {
+      await using view = await openConsole(browser, at('playground?provider=local&model=local-small'))
+      const { page } = view
+      await page.getByLabel('System prompt').fill('Be short.')
+      await say(page, 'Hello')
+      await page.getByText('local / local-small').waitFor()
+      await view.context.grantPermissions(['clipboard-read', 'clipboard-write'])
+      await page.getByRole('button', { name: 'Copy as curl' }).click()
+      const copied = await page.evaluate<string>('navigator.clipboard.readText()')
+      expect(copied).to.contain('"model":"local-small"').and.contain('"system":"Be short."').and.contain('$SVC_API_KEY')
+      await page.getByLabel(/^Mode(?!l)/).selectOption('plan')
+      await until(
+        async () => page.url(),
+        url => url.includes('mode=plan')
+      )
+    })
+
+    it('stops a reply', async () => {
+      await using view = await openConsole(browser, at('playground'))
+      const { page } = view
+      await say(page, '/pace 300\none two three four five six seven eight nine ten')
+      await page
+        .getByText(/one two/)
+        .last()
+        .waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByText('stopped').waitFor()
+      await page.getByRole('button', { name: 'Send' }).waitFor()
+    })
+
+    it('shows why a turn failed', async () => {
+      await using view = await openConsole(browser, at('playground?provider=local&model=none'))
+      const { page } = view
+      await say(page, 'Hello')
+      await page.getByRole('alert').getByText('MODEL_NOT_FOUND').waitFor()
+      await expectAccessible(page, 'playground with an error')
+    })
+
+    it('continues a reply over a broken connection, each token once', async () => {
+      await using proxy = await openCuttingProxy(service.url, 4)
+      await using view = await openConsole(browser, `${proxy.url}/console/playground`)
+      const { page } = view
+      await say(page, COUNTING)
+      await page.getByText(/tokens in/).waitFor()
+      expect(await page.locator('.message-assistant .markdown').innerText()).to.match(WHOLE)
+      expect(proxy.paths.filter(path => path.includes('/chat/stream')).length).to.be.greaterThan(2)
+    })
+
+    it('continues a reply after the page was loaded again, and while the reader looks at another page', async () => {
+      await using view = await openConsole(browser, at('playground'))
+      const { page } = view
+      await say(page, COUNTING)
+      await page
+        .locator('.message-assistant')
+        .getByText(/one two/)
+        .waitFor()
+      await page.reload()
+      await page
+        .locator('.message-assistant')
+        .getByText(/one two/)
+        .waitFor()
+      await page.getByRole('link', { name: 'Overview', exact: true }).click()
+      await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+      await page.getByRole('link', { name: 'Playground' }).first().click()
+      await page.getByText(/tokens in/).waitFor()
+      expect(await page.locator('.message-assistant .markdown').innerText()).to.match(WHOLE)
+    })
+
+    it('shows text of models as text: no element of theirs, no request of theirs', async () => {
+      await using view = await openConsole(browser, at('playground'))
+      const { page, problems } = view
+      const hostile = [
+        '<script>window.hacked = 1</script>',
+        '<img src=x onerror="window.hacked = 1">',
+        '![pixel](http://evil.example/pixel.png)',
+        '[link](javascript:window.hacked=1)',
+        '<iframe src="http://evil.example"></iframe>',
+        '[data](data:text/html,<script>1</script>)',
+        '<svg onload="window.hacked=1"><a xlink:href="javascript:1">x</a></svg>',
+        '<style>body{display:none}</style>',
+      ]
+      for (const text of hostile) {
+        await say(page, text)
+        await until(
+          async () => page.getByText(/tokens in/).count(),
+          count => count > hostile.indexOf(text)
+        )
+      }
+      await page.locator('.markdown').last().waitFor()
+      expect(await page.evaluate('window.hacked')).to.equal(undefined)
+      expect(await page.locator('.transcript').locator('script, img, iframe, style, object, embed').count()).to.equal(0)
+      const links = "[...document.querySelectorAll('.transcript a')].map(link => link.getAttribute('href') ?? '')"
+      const hrefs = await page.evaluate<string[]>(links)
+      expect(hrefs.filter(href => /^(javascript|data|vbscript):/i.test(href))).to.deep.equal([])
+      expect(problems).to.deep.equal([])
+    })
+  })
+
+  it('fills in the form that a tool server asks for', async () => {
+    await inNewHome(async place => {
+      const clients = [{ name: 'everything', command: process.execPath, args: [EVERYTHING] }]
+      await writeFile(join(place, 'svc.config.json'), JSON.stringify({ mcp: { clients } }))
+      await writeFile(
+        join(place, 'profiles.yaml'),
+        'profiles: { default: { tools: ["everything__trigger-elicitation-request"] } }\n'
+      )
+      await using asking = await startService({ home: place })
+      await until(
+        async () => (await fetch(`${asking.url}/api/v1/tools`)).text(),
+        text => text.includes('trigger-elicitation-request')
+      )
+      await using view = await openConsole(browser, `${asking.url}/console/playground`)
+      const { page } = view
+      await say(page, '/tool everything__trigger-elicitation-request {}')
+      const form = page.getByRole('form')
+      await form.locator('input[name="name"]').fill('Ada')
+      await form.locator('input[name="integer"]').fill('42')
+      await expectAccessible(page, 'a form of a tool')
+      await form.getByRole('button', { name: 'Send' }).click()
+      await page.getByText(/tokens in/).waitFor()
+      const text = await page.locator('.transcript').innerText()
+      expect(text).to.contain('Ada')
+    })
+  })
+
+  describe('conversations', () => {
+    it('searches, renames, forks and deletes, and keeps all of it in the address', async () => {
+      const { body } = await post(`${service.url}/api/v1/chat`, { message: 'The zebra crosses the road' })
+      await until(
+        async () => (await fetch(`${service.url}/api/v1/conversations?q=zebra`)).text(),
+        text => text.includes(String(body.conversation_id))
+      )
+      await using view = await openConsole(browser, at('conversations'))
+      const { page, problems } = view
+      await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
+      await page.keyboard.press('/')
+      await page.keyboard.type('zebra')
+      await page.locator('mark', { hasText: 'zebra' }).first().waitFor()
+      await page.locator('.list-item').first().click()
+      await until(
+        async () => page.url(),
+        url => url.includes('q=zebra') && url.includes(`id=${String(body.conversation_id)}`)
+      )
+      await page.reload()
+      await page.getByRole('region', { name: 'Messages' }).getByText('You said: The zebra crosses the road').waitFor()
+      await page.getByRole('button', { name: 'Rename' }).click()
+      await page.getByLabel('Title').fill('Of zebras')
+      await expectAccessible(page, 'a dialog')
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'Of zebras', level: 2 }).waitFor()
+      await page.getByRole('button', { name: 'Fork from here' }).first().click()
+      await page.getByRole('link', { name: 'forked' }).waitFor()
+      await page.getByRole('button', { name: 'Export' }).click()
+      const download = page.waitForEvent('download')
+      await page.getByRole('link', { name: 'Markdown' }).click()
+      expect((await download).suggestedFilename()).to.match(/\.md$/)
+      await page.keyboard.press('Escape')
+      await page.getByRole('button', { name: 'Delete' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+      await page.getByText('Select a conversation').waitFor()
+      expect(problems).to.deep.equal([])
+    })
+
+    it('reads 10,000 messages with few of them in the page, and scrolls without a long task', async () => {
+      const lines = Array.from({ length: 5_000 }, (_, i) => [
+        { role: 'user', content: `question ${i}` },
+        { role: 'assistant', content: `answer **${i}**` },
+      ]).flat()
+      const id = await importConversation(service.url, lines)
+      await using view = await openConsole(browser, at(`conversations?id=${id}`))
+      const { page } = view
+      const messages = page.getByRole('region', { name: 'Messages' })
+      await messages.getByText('question 0', { exact: true }).waitFor()
+      const height = () => page.evaluate<number>(`${BOX}.scrollHeight`)
+      await until(height, all => all > 10_000 * 60)
+      expect(await messages.locator('article').count()).to.be.lessThan(60)
+      const longest = await page.evaluate<number>(`(async () => {
+        const box = ${BOX}
+        let most = 0
+        const observer = new PerformanceObserver(list => {
+          for (const entry of list.getEntries()) most = Math.max(most, entry.duration)
+        })
+        observer.observe({ type: 'longtask' })
+        for (let i = 0; i < 60; i++) {
+          box.scrollTop += 400
+          await new Promise(resolve => requestAnimationFrame(resolve))
+        }
+        return most
+      })()`)
+      await page.evaluate(`${BOX}.scrollTo(0, ${BOX}.scrollHeight)`)
+      await messages.getByText('4999').first().waitFor()
+      expect(await messages.locator('article').count()).to.be.lessThan(60)
+      // the budget is 50 ms on an idle machine; the tests share theirs
+      expect(longest).to.be.lessThan(500)
+    })
+  })
+
+  it('shows the spans of a trace as a tree, with their plugins, and keeps the selection in the address', async () => {
+    await using traced = await startService({ env: { SVC_TRACES__ENABLED: 'true' } })
+    await post(`${traced.url}/api/v1/chat`, { message: '/tool calculate {"expression": "6*7"}' })
+    await post(`${traced.url}/api/v1/chat`, { message: '/fail overloaded' })
+    await until(
+      async () => (await fetch(`${traced.url}/api/v1/traces?status=error`)).text(),
+      text => text.includes('POST /api/v1/chat')
+    )
+    await using view = await openConsole(browser, `${traced.url}/console/traces?status=error`)
+    const { page, problems } = view
+    await page.locator('.list-item').first().click()
+    const spans = page.getByRole('listbox', { name: 'Spans' })
+    await spans.getByRole('option').nth(3).waitFor()
+    expect(await page.locator('.list-item').count()).to.equal(1)
+    await page.getByRole('link', { name: 'All', exact: true }).click()
+    await page.locator('.list-item').nth(1).click()
+    await spans.getByText('model-calls').first().waitFor()
+    await spans.focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    const selected = await spans.locator('[aria-selected="true"]').innerText()
+    await until(
+      async () => page.url(),
+      url => url.includes('span=')
+    )
+    await page.reload()
+    await until(
+      async () => spans.locator('[aria-selected="true"]').innerText(),
+      text => text === selected
+    )
+    expect(problems).to.deep.equal([])
+  })
+
+  it('goes on over a reload of the server', async () => {
+    await using view = await openConsole(browser, at('overview'))
+    const { page, problems } = view
+    await page.getByText('live').first().waitFor()
+    const { code, err } = await runSvc(['reload'], { home })
+    expect(code, err).to.equal(0)
+    await post(`${service.url}/api/v1/chat`, { message: 'after the reload' })
+    await page.getByText('Turn completed').first().waitFor()
+    expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
+  })
+
+  it('moves by keys alone, and names the place', async () => {
+    await using view = await openConsole(browser, at('overview'))
+    const { page } = view
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('c')
+    await page.getByRole('heading', { name: 'Conversations', level: 1 }).waitFor()
+    expect(await page.title()).to.equal('Conversations · svc console')
+    await until(
+      () => page.evaluate<string>('document.activeElement.textContent'),
+      text => text === 'Conversations'
+    )
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('g')
+    await page.keyboard.press('p')
+    await page.getByRole('heading', { name: 'Playground', level: 1 }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('Hello')
+    await page.keyboard.press('Enter')
+    await page.getByText('You said: Hello').waitFor()
+  })
+
+  it('asks nothing while nothing happens', async () => {
+    await using view = await openConsole(browser, at('overview'))
+    const { page, requests } = view
+    await page.getByText('live').first().waitFor()
+    await page.waitForTimeout(2_000)
+    const before = requests.length
+    await page.waitForTimeout(8_000)
+    expect(requests.slice(before)).to.deep.equal([])
+  })
+
+  for (const theme of ['light', 'dark'] as const)
+    for (const width of [1280, 360])
+      it(`is accessible: ${theme}, ${width} px`, async () => {
+        await using empty = await startService({ env: { SVC_TRACES__ENABLED: 'true' } })
+        await using view = await openConsole(browser, `${empty.url}/console/overview`, { theme, width })
+        const { page, problems } = view
+        for (const state of ['empty', 'full'] as const) {
+          for (const name of ['Overview', 'Playground', 'Conversations', 'Traces']) {
+            await page.goto(`${empty.url}/console/${name.toLowerCase()}`)
+            await page.getByRole('heading', { name, level: 1 }).waitFor()
+            await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+            if (state === 'full' && name === 'Overview') {
+              await post(`${empty.url}/api/v1/chat`, { message: '/tool calculate {"expression": "1+1"}\nHello' })
+              await page.getByText('Turn completed').first().waitFor()
+            }
+            if (state === 'full' && name === 'Conversations') {
+              await page.locator('.list-item').first().click()
+              await page.getByRole('region', { name: 'Messages' }).waitFor()
+            }
+            if (state === 'full' && name === 'Traces') {
+              await page.locator('.list-item').first().click()
+              await page.getByRole('listbox', { name: 'Spans' }).waitFor()
+            }
+            await expectAccessible(page, `${name} ${state}`)
+            const isTooWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
+            expect(isTooWide, `${name} ${state} scrolls sideways`).to.equal(false)
+          }
+        }
+        await page.route('**/api/v1/**', route =>
+          route.fulfill({
+            status: 500,
+            contentType: 'application/json',
+            body: '{"success":false,"error":"broken","error_code":"INTERNAL_ERROR","details":{}}',
+          })
+        )
+        await page.goto(`${empty.url}/console/overview`)
+        await page.getByRole('alert').getByText('INTERNAL_ERROR').waitFor()
+        await expectAccessible(page, 'an error')
+        expect(problems).to.deep.equal([])
+      })
+})
+
+/** A conversation with these messages. */
+async function importConversation(url: string, messages: readonly object[]): Promise<string> {
+  const content = JSON.stringify({ messages })
+  const { body } = await post(`${url}/api/v1/conversations/import`, { format: 'chat_completions', content })
+  return (body.conversations as { conversation_id: string }[])[0]!.conversation_id
+}
+
+describeWith('chromium', 'the login of the console in a browser', function () {
+  this.timeout(60_000)
+  let browser: Browser
+  let home: string
+  let service: Service
+  before(async () => {
+    browser = await openBrowser()
+    home = await newHome()
+    service = await startService({ home, env: AUTH })
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(home, { recursive: true, force: true })
+  })
+  const tokenOf = async (name: string, scopes: string) =>
+    (await runSvc(['tokens', 'create', '--name', name, '--scope', scopes], { home })).out.trim()
+
+  it('takes a token, hides what its scopes do not allow, and says within 2 s that it was revoked', async () => {
+    const token = await tokenOf('visitor', 'read')
+    await using view = await openConsole(browser, `${service.url}/console/overview`)
+    const { page, problems, requests } = view
+    await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
+    await expectAccessible(page, 'login')
+    await page.getByLabel('Key or token').fill('wrong')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Key or token').fill(token)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+    expect(page.url()).to.equal(`${service.url}/console/overview`)
+    expect(await page.evaluate('document.cookie')).to.equal('')
+    expect(await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }])')).not.to.contain('svc_')
+    expect(await page.getByRole('link', { name: 'Playground' }).count()).to.equal(0)
+    await page.getByText('live').first().waitFor()
+    await runSvc(['tokens', 'revoke', 'visitor'], { home })
+    const revoked = Date.now()
+    await page.getByRole('dialog', { name: 'Sign in again' }).waitFor({ timeout: 2_000 })
+    await page.getByText(/Your session is over/).waitFor()
+    expect(Date.now() - revoked).to.be.lessThan(2_000)
+    await expectAccessible(page, 'login over the page')
+    const before = requests.length
+    await page.waitForTimeout(1_500)
+    expect(requests.slice(before), 'requests of a page without a session').to.deep.equal([])
+    // the page goes on where it was
+    await page.getByLabel('Key or token').fill(await tokenOf('another', 'read'))
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+    await page.getByText('live').first().waitFor()
+    await page.getByText('token:another').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
+  it('opens signed in with the address of svc console, and signs out', async () => {
+    const { out } = await runSvc(['console', '--json', '--url', service.url], { home })
+    const { url } = JSON.parse(out) as { url: string }
+    await using view = await openConsole(browser, url)
+    const { page } = view
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+    expect(page.url()).not.to.contain('code')
+    await page.getByText('token:console').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in to svc' }).waitFor()
+    await page.goto(url)
+    await page.getByText('the one-time code is not valid').waitFor()
+  })
+})

@@ -1,0 +1,69 @@
+import { AxeBuilder } from '@axe-core/playwright'
+import { expect } from 'chai'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { chromiumPath } from '../../support/needs.ts'
+
+const FLAGS =
+  '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage'
+/** There is no internet: whatever is not this machine has no address. */
+const OFFLINE = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
+
+export const openBrowser = (): Promise<Browser> =>
+  chromium.launch({ executablePath: chromiumPath()!, args: [...FLAGS.split(' '), OFFLINE] })
+
+/** An element that does not appear within this time fails its test, with its name. */
+const WAIT_MS = 15_000
+
+/** A page, and all that must not happen on it. */
+export interface Console extends AsyncDisposable {
+  readonly page: Page
+  readonly context: BrowserContext
+  /** Requests to other servers, violations of the policy, and errors of scripts. Refused requests are none. */
+  readonly problems: string[]
+  /** Paths of the requests. */
+  readonly requests: string[]
+}
+
+export interface ConsoleOptions {
+  readonly theme?: 'light' | 'dark'
+  readonly width?: number
+}
+
+export async function openConsole(
+  browser: Browser,
+  url: string,
+  { theme = 'light', width = 1280 }: ConsoleOptions = {}
+): Promise<Console> {
+  const context = await browser.newContext({ colorScheme: theme, viewport: { width, height: 800 } })
+  const page = await context.newPage()
+  page.setDefaultTimeout(WAIT_MS)
+  const problems: string[] = []
+  const requests: string[] = []
+  await page.addInitScript(
+    "document.addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI))"
+  )
+  page.on('request', request => {
+    const at = new URL(request.url())
+    if (!request.url().startsWith(new URL(url).origin) && at.protocol.startsWith('http'))
+      problems.push(`request to ${request.url()}`)
+    requests.push(`${request.method()} ${at.pathname}`)
+  })
+  page.on('pageerror', error => problems.push(error.message))
+  page.on('console', message => {
+    // the browser reports each response with an error, and each broken connection
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) problems.push(message.text())
+  })
+  await page.goto(url)
+  return { page, context, problems, requests, [Symbol.asyncDispose]: () => context.close() }
+}
+
+/** Fails with each rule of WCAG 2.2 AA that the page breaks, and where. */
+export async function expectAccessible(page: Page, what: string): Promise<void> {
+  const { violations } = await new AxeBuilder({ page })
+    .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'])
+    .analyze()
+  const broken = violations.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(' ')} ${failureSummary}`).join('; ')}`
+  )
+  expect(broken, what).to.deep.equal([])
+}
