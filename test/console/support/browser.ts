@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect } from 'chai'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
@@ -8,8 +9,11 @@ const FLAGS =
 /** There is no internet: whatever is not this machine has no address. */
 const OFFLINE = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
 
-export const openBrowser = (): Promise<Browser> =>
-  chromium.launch({ executablePath: chromiumPath()!, args: [...FLAGS.split(' '), OFFLINE] })
+/** Builds the page before, if its sources have changed. */
+export function openBrowser(): Promise<Browser> {
+  execFileSync(process.execPath, ['scripts/console.mjs'], { stdio: 'ignore' })
+  return chromium.launch({ executablePath: chromiumPath()!, args: [...FLAGS.split(' '), OFFLINE] })
+}
 
 /** An element that does not appear within this time fails its test, with its name. */
 const WAIT_MS = 15_000

@@ -5,7 +5,7 @@ import type { TurnRunner } from './chat.ts'
 import { questionUnknown, turnCancelled } from './errors.ts'
 import { type PersonAnswer, type Questions, saidIn, shownArguments } from './questions.ts'
 import { type SavedTurn, savedOf } from './saved-turn.ts'
-import type { InterruptedStreams } from './turn-streams.ts'
+import { type InterruptedStreams, isTurnId } from './turn-streams.ts'
 import type { WaitingTurns } from './waiting-turns.ts'
 
 /** The leases of a server that was killed expire after ten seconds. */
@@ -54,7 +54,8 @@ function createInterruptedTurns(options: InterruptedOptions): Pick<Chat, 'answer
       try {
         await options.turns.streams.cancel(id, ctx)
       } catch (error) {
-        if (codeOf(error) !== 'TURN_UNKNOWN' || !(await proceed(options, id, undefined, ctx))) throw error
+        const isUnknown = codeOf(error) === 'TURN_UNKNOWN' && isTurnId(id)
+        if (!isUnknown || !(await proceed(options, id, undefined, ctx))) throw error
       }
     },
   }

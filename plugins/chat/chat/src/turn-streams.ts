@@ -183,6 +183,9 @@ function workerOf(id: string): string | undefined {
   return name === undefined ? undefined : Buffer.from(name, 'base64url').toString()
 }
 
+/** Whether a turn can have this id. */
+export const isTurnId = (id: string): boolean => workerOf(id) !== undefined
+
 /** Limits the events in memory over all turns. */
 function createMemory(turns: ReadonlyMap<string, StreamedTurn>) {
   let held = 0
