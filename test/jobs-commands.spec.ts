@@ -58,7 +58,7 @@ describe('svc jobs and svc schedules', function () {
     home = await newHome()
     await writeFile(join(home, 'kinds.mjs'), KINDS)
     const entries = { nightly: { cron: '0 3 * * *', time_zone: 'Europe/Berlin', kind: 'demo.echo' } }
-    await configureFew(home, { plugins: [join(home, 'kinds.mjs')], schedules: { entries } }, ['jobs', 'schedules'])
+    await configureFew(home, { plugins: [join(home, 'kinds.mjs')], schedules: { entries } }, ['admin-api', 'jobs', 'schedules'])
     service = await startService({ home, args: ['--config', join(home, 'svc.config.json')] })
   })
   after(async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { type CallContext, codeOf, defineService, type HostReport, type RunningHost, svcHome, systemContext } from '@svc/core'
-import { type CommandContext, type Json, PeerAnswers } from '@svc/core/contracts'
+import { type CommandContext, type Json, type OperatorAnswerPart, type OperatorRequest, PeerAnswers } from '@svc/core/contracts'
 import type { WorkerInfo } from '../supervisor/worker-handle.ts'
 import { type Channel, openChannel } from './channel.ts'
 import { homeUnusable, serverAmbiguous, serverNone, type WireError } from './errors.ts'
@@ -60,10 +60,24 @@ export interface Control {
    * serves or that one ends first, and PEER_SILENT if it has no such item.
    */
   ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
+  /**
+   * Sends an HTTP request to a worker that serves, as the principal `system`. It needs no credential: whoever opens the socket is
+   * the user of the server. Yields the head of the answer, then its body. Throws PEER_GONE, NO_API.
+   */
+  request(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart>
 }
 export const Control = defineService<Control>('control', {
   api: 1,
-  methods: { info: 'call', report: 'call', stop: 'call', reload: 'call', pause: 'stream', resume: 'call', ask: 'stream' },
+  methods: {
+    info: 'call',
+    report: 'call',
+    stop: 'call',
+    reload: 'call',
+    pause: 'stream',
+    resume: 'call',
+    ask: 'stream',
+    request: 'stream',
+  },
 })
 
 export interface ControlSocket extends AsyncDisposable {

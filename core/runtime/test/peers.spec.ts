@@ -30,6 +30,10 @@ function enter(hub: SupervisorPeerHub, pid: number) {
         seen.ended.push(topic)
       }
     },
+    async *operate({ method, path }, { principal }) {
+      yield { status: 200, headers: {} }
+      yield `${pid} ${method} ${path} ${principal.id}`
+    },
   }
   return {
     line,
