@@ -1,5 +1,12 @@
 import { codeOf, svcHome, systemContext } from '@svc/core'
-import type { ErrorRecord, OperatorAnswerPart, RequestMethod, RequestOptions, ServerChoice, ServerClient } from '@svc/core/contracts'
+import type {
+  ErrorRecord,
+  OperatorAnswerPart,
+  RequestMethod,
+  RequestOptions,
+  ServerChoice,
+  ServerClient,
+} from '@svc/core/contracts'
 import { readEvents } from '@svc/provider-http/sse'
 import { reachServer, reachServerIfAny, type ServerInfo } from '@svc/runtime'
 import { createCredentials, type Credentials, type CredentialSources } from './credentials.ts'
@@ -77,7 +84,7 @@ async function* textsOf(parts: AsyncIterator<OperatorAnswerPart>, close: () => P
     for (;;) {
       const { done, value } = await parts.next()
       if (done) return
-      yield String(value)
+      if (typeof value === 'string') yield value
     }
   } finally {
     await close()

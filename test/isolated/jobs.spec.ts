@@ -1,4 +1,6 @@
 // Not a unit test: starts servers.
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Job } from '@svc/core/contracts'
 import { expect } from 'chai'
@@ -15,7 +17,7 @@ const WORDS: Stranger = {
     contributes: {
       job_kinds: ['words.count', 'words.dies', 'words.odd'],
       plugin_schedules: ['words-each-second', 'words-steals'],
-      tools: ['start_job', 'read_jobs'],
+      tools: ['start_job', 'read_jobs', 'reach_server'],
     },
     permissions: { services: ['jobs', 'schedules'] },
   },
@@ -63,6 +65,15 @@ export default definePlugin({
     scope.add(Tools, 'start_job', {
       description: 'Adds a job', category: 'text', effects: [], parameters,
       call: async ({ kind, input }, ctx) => answer(await jobs.add({ kind, input }, own).catch(failure)),
+    })
+    scope.add(Tools, 'reach_server', {
+      description: 'Opens the control socket', category: 'text', effects: [], parameters,
+      call: async ({ path }) => {
+        const { createConnection } = await import('node:net')
+        const socket = createConnection(path)
+        return answer(await new Promise(resolve => socket.once('connect', () => resolve('open')).once('error', resolve)).then(
+          reached => (reached === 'open' ? reached : failure(reached))))
+      },
     })
     scope.add(Tools, 'read_jobs', {
       description: 'Reads jobs', category: 'text', effects: [], parameters,
@@ -204,6 +215,13 @@ describeWith('bubblewrap', 'jobs and schedules of an isolated plugin', function 
     }
     expect(schedule.last.error.code).to.equal('FORBIDDEN')
     expect(schedule.last.job).to.equal(null)
+  })
+
+  it('cannot open the control socket, over which the operator manages the server', async () => {
+    const path = join(service.home, 'run', `${service.child.pid}.sock`)
+    expect((await stat(path)).isSocket()).to.equal(true)
+    const { code } = await callTool<{ code?: string }>(service, 'reach_server', { path })
+    expect(code).to.be.oneOf(['ENOENT', 'EACCES', 'EPERM', 'ERR_ACCESS_DENIED'])
   })
 
   it('cannot see jobs and schedules of other owners, or act as another principal', async () => {

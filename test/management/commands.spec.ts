@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { runSvc } from '../support/command.ts'
 import { hostileCommand } from '../support/hostile.ts'
-import { type Managed, type ManagedService, startManaged } from '../support/management.ts'
+import { type ManagedService, startManaged } from '../support/management.ts'
 import { newHome } from '../support/service.ts'
 
 const KINDS = `import { definePlugin } from '@svc/core'
@@ -90,8 +90,9 @@ async function until<T>(ask: () => Promise<T>, isRight: (answer: T) => boolean):
 /** What every command of a part does, for a caller that may do all of it. */
 async function useSchedulesAndJobs(caller: Caller, name: string, owner: string) {
   const { json } = caller
-  expect((await json<{ ticks: string[] }>('schedules', 'add', name, '--every', '1d', '--kind', 'demo.echo', '--dry-run')).ticks)
-    .to.have.length(5)
+  expect(
+    (await json<{ ticks: string[] }>('schedules', 'add', name, '--every', '1d', '--kind', 'demo.echo', '--dry-run')).ticks
+  ).to.have.length(5)
   const added = await json('schedules', 'add', name, '--every', '1d', '--kind', 'demo.echo', '--input', '{"a": 1}')
   expect(added).to.deep.include({ name, every_ms: 86_400_000, jitter_ms: 0, overlap: 'skip', origin: 'added', owner, last: null })
   expect(await json('schedules', 'pause', name)).to.include({ is_paused: true, next: null })
@@ -107,11 +108,15 @@ async function useSchedulesAndJobs(caller: Caller, name: string, owner: string) 
   expect(log.map(({ message }) => message)).to.deep.equal(['said {"a":1}'])
   expect(await json('schedules', 'remove', name)).to.deep.equal({ name, removed: true })
 
-  for (const kind of ['demo.waits', 'demo.fails']) await json('schedules', 'add', `${name}-${kind}`, '--every', '1d', '--kind', kind)
+  for (const kind of ['demo.waits', 'demo.fails'])
+    await json('schedules', 'add', `${name}-${kind}`, '--every', '1d', '--kind', kind)
   const waiting = (await json<{ job: string }>('schedules', 'run', `${name}-demo.waits`)).job
   expect(await json('jobs', 'cancel', waiting)).to.include({ id: waiting, state: 'cancelled' })
   const failing = (await json<{ job: string }>('schedules', 'run', `${name}-demo.fails`)).job
-  await until(() => json<{ jobs: JobShown[] }>('jobs', 'list', '--state', 'failed'), page => page.jobs.some(one => one.id === failing))
+  await until(
+    () => json<{ jobs: JobShown[] }>('jobs', 'list', '--state', 'failed'),
+    page => page.jobs.some(one => one.id === failing)
+  )
   expect((await caller.run('jobs', 'retry', failing)).err).to.equal(`queued ${failing} again\n`)
   const { kinds } = await json<{ kinds: { name: string }[] }>('jobs', 'kinds')
   expect(kinds.map(kind => kind.name)).to.include.members(['demo.echo', 'demo.fails', 'demo.waits'])

@@ -59,7 +59,7 @@ async function jobsOf(home: string, query: Omit<JobQuery, 'limit' | 'cursor'>): 
   const jobs: JobShown[] = []
   for (let cursor: string | undefined; ; ) {
     const words = new URLSearchParams({ ...query, limit: '200', ...(cursor === undefined ? {} : { cursor }) })
-    const page = await operate<{ jobs: JobShown[]; next_cursor: string | null }>(home, 'GET', `/api/v1/jobs?${words}`)
+    const page = await operate<{ jobs: JobShown[]; next_cursor: string | null }>(home, 'GET', `/api/v1/jobs?${words.toString()}`)
     jobs.push(...page.jobs)
     if (page.next_cursor === null) return jobs
     cursor = page.next_cursor

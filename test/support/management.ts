@@ -74,7 +74,7 @@ export async function operate<T>(home: string, method: string, path: string): Pr
   const ctx = systemContext(AbortSignal.timeout(30_000), 'test')
   const [head, ...texts] = await Array.fromAsync(server.control.request({ method, path }, ctx))
   if (typeof head !== 'object' || head.status >= 400) throw new Error(`${method} ${path}: ${JSON.stringify([head, ...texts])}`)
-  return JSON.parse(texts.join('')) as T
+  return JSON.parse(texts.map(text => (typeof text === 'string' ? text : '')).join('')) as T
 }
 
 /** Status, code and field of an answer. */

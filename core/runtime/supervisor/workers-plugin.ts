@@ -57,7 +57,7 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
       const operator = createOperatorDoor()
       const join = () =>
         line.join({
-          operate: operator.answer,
+          operate: (request, ctx) => operator.answer(request, ctx),
           message: (message, ctx) => hooks.message(message, ctx),
           metrics: ctx => hooks.metrics({}, ctx),
           inherit: (metrics, ctx) => hooks.inherit(metrics as WorkerMetrics, ctx),

@@ -93,11 +93,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     middleware(ctx, next) {
       const { state } = ctx
       const operator = operatorOf(ctx.req)
-      if (operator) {
-        state.isOperator = true
-        admit(state, operator)
-        return next()
-      }
+      if (operator) return enterAsOperator(state, operator, next)
       const target = targetOf(state)
       const isOpen = target !== undefined && target.scope === undefined
       const who = isOpen ? undefined : schemesFor(target?.scope)
@@ -142,6 +138,13 @@ function admit(state: RequestState, holder: CredentialHolder & Partial<VerifiedH
   const callContext = { signal: ending.signal, principal: state.principal, requestId }
   if (trace === undefined) state.callContext = callContext
   else state.callContext = { ...callContext, trace, ...(traceState === undefined ? {} : { traceState }) }
+}
+
+/** The control socket has checked the user already. */
+function enterAsOperator(state: RequestState, operator: Principal, next: Next) {
+  state.isOperator = true
+  admit(state, operator)
+  return next()
 }
 
 /** Whether the request has a header for keys and tokens. They count as credentials even if no loaded scheme reads them. */

@@ -7,11 +7,7 @@ import { personStorage } from '../registry/records.ts'
 import { McpCommand, SERVER_ARG } from './shared.ts'
 
 abstract class SwitchCommand extends McpCommand {
-  protected async switchTo(
-    enabled: boolean,
-    asked: string,
-    flags: ServerChoice & { readonly json: boolean }
-  ) {
+  protected async switchTo(enabled: boolean, asked: string, flags: ServerChoice & { readonly json: boolean }) {
     const name = await this.checkedName(asked, flags)
     await (await this.changedClients(flags)).setEnabled(name, enabled, this.callContext)
     const done = enabled ? 'enabled' : 'disabled'

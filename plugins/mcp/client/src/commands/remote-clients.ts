@@ -48,7 +48,13 @@ interface ToolShown extends Pick<McpTool, 'name' | 'description' | 'status'> {
 
 /** An event of a test. */
 type TestEvent =
-  | { readonly type: 'step'; readonly step: McpTestStep['step']; readonly ms: number; readonly found: string | null; readonly error: McpFailure | null }
+  | {
+      readonly type: 'step'
+      readonly step: McpTestStep['step']
+      readonly ms: number
+      readonly found: string | null
+      readonly error: McpFailure | null
+    }
   | { readonly type: 'end' }
   | ({ readonly type: 'error' } & Omit<ErrorRecord, 'success'>)
 
@@ -60,7 +66,11 @@ export const remoteClients = (server: ServerClient): ManagedClients => ({
   },
   async inspect(name, fresh) {
     const path = `${pathOf(name)}/tools?fresh=${fresh}`
-    const { tools, left_out: problems, failure } = await server.request<{
+    const {
+      tools,
+      left_out: problems,
+      failure,
+    } = await server.request<{
       tools: readonly ToolShown[]
       left_out: readonly string[]
       failure: McpFailure | null
