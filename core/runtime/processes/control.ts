@@ -61,8 +61,8 @@ export interface Control {
    */
   ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
   /**
-   * Sends an HTTP request to a worker that serves, as the principal `system`. It needs no credential: whoever opens the socket is
-   * the user of the server. Yields the head of the answer, then its body. Throws PEER_GONE, NO_API.
+   * Sends an HTTP request to a worker that serves, as the principal `system`. It needs no credential: only
+   * the user of the server can open the socket. Yields the head of the answer, then its body. Throws PEER_GONE, NO_API.
    */
   request(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart>
 }

@@ -48,7 +48,10 @@ interface KindShown {
 export const remoteJobs = (server: ServerClient): ManagedJobs => ({
   async list(query) {
     const words = new URLSearchParams(Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]))
-    const page = await server.request<{ jobs: readonly JobShown[]; next_cursor: string | null }>('GET', `${PATH}?${words.toString()}`)
+    const page = await server.request<{ jobs: readonly JobShown[]; next_cursor: string | null }>(
+      'GET',
+      `${PATH}?${words.toString()}`
+    )
     return { jobs: page.jobs.map(jobOf), ...definedOf({ next: page.next_cursor ?? undefined }) }
   },
   async get(id) {
