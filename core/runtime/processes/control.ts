@@ -5,8 +5,8 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { type CallContext, codeOf, defineService, type HostReport, type RunningHost, svcHome, systemContext } from '@svc/core'
-import { type CommandContext, type Json, type OperatorAnswerPart, type OperatorRequest, PeerAnswers } from '@svc/core/contracts'
+import { type CallContext, codeOf, defineService, type HostReport, svcHome, systemContext } from '@svc/core'
+import type { OperatorAnswerPart, OperatorRequest } from '@svc/core/contracts'
 import type { WorkerInfo } from '../supervisor/worker-handle.ts'
 import { type Channel, openChannel } from './channel.ts'
 import { homeUnusable, serverAmbiguous, serverNone, type WireError } from './errors.ts'
@@ -282,34 +282,6 @@ export async function reachServerIfAny(
     if (codeOf(error) === 'SERVER_NONE' && choice.port === undefined) return undefined
     throw error
   }
-}
-
-/** A question of a command to the plugins of the running server. */
-export interface ServerQuestion {
-  /** The item of the slot `PeerAnswers` that answers. */
-  readonly topic: string
-  readonly message: Json
-  /** The port of the server, if the home has several. */
-  readonly port?: number | undefined
-}
-
-/**
- * Streams the answers of the running server of this home, or of the plugins in this process if no server runs. `host` starts
- * them; `isHere` is then called before the question. Throws SERVER_AMBIGUOUS, SERVER_NONE for a port without a server, and
- * PEER_SILENT if the server has no such item.
- */
-export async function* askServer(
-  { home, host }: Pick<CommandContext, 'home' | 'host'>,
-  { topic, message, port }: ServerQuestion,
-  ctx: CallContext,
-  isHere?: (host: RunningHost) => Promise<void>
-): AsyncGenerator<unknown, void> {
-  using running = await reachServerIfAny(home, { port })
-  if (running) return yield* running.control.ask(topic, message, ctx)
-  const own = await host()
-  await isHere?.(own)
-  const item = own.slot(PeerAnswers).get(topic)
-  if (item) yield* item.answer(message, ctx)
 }
 
 /** Creates the svc home for its owner only, if it is missing, and returns its path. Throws HOME_UNUSABLE. */
