@@ -58,7 +58,7 @@ describe('svc jobs and svc schedules', function () {
     home = await newHome()
     await writeFile(join(home, 'kinds.mjs'), KINDS)
     const entries = { nightly: { cron: '0 3 * * *', time_zone: 'Europe/Berlin', kind: 'demo.echo' } }
-    await configureFew(home, { plugins: [join(home, 'kinds.mjs')], schedules: { entries } }, ['jobs', 'schedules'])
+    await configureFew(home, { plugins: [join(home, 'kinds.mjs')], schedules: { entries } }, ['admin-api', 'jobs', 'schedules'])
     service = await startService({ home, args: ['--config', join(home, 'svc.config.json')] })
   })
   after(async () => {
@@ -114,7 +114,7 @@ describe('svc jobs and svc schedules', function () {
     expect((await fine('jobs', 'cancel', id)).err).to.equal(`cancelled ${id}\n`)
     const { code, err } = await svc('jobs', 'retry', '0199c1f2-0000-7000-8000-000000000000')
     expect(code).to.equal(1)
-    expect(err).to.match(/^JOB_UNKNOWN/)
+    expect(err).to.match(/^INVALID_VALUE\n +job_id not found/)
   })
 
   it('pause, resume and remove a schedule, and list it', async () => {
@@ -127,8 +127,8 @@ describe('svc jobs and svc schedules', function () {
     await fine('schedules', 'remove', 'poll')
     const { schedules } = await json<{ schedules: { name: string }[] }>('schedules', 'list')
     expect(schedules.map(({ name }) => name)).to.not.include('poll')
-    expect((await svc('schedules', 'remove', 'nightly')).err).to.match(/^SCHEDULE_FIXED/)
-    expect((await svc('schedules', 'pause', 'nightyl')).err).to.match(/^SCHEDULE_UNKNOWN[^]*Did you mean "nightly"\?/)
+    expect((await svc('schedules', 'remove', 'nightly')).err).to.match(/^INVALID_VALUE/)
+    expect((await svc('schedules', 'pause', 'nightyl')).err).to.match(/^INVALID_VALUE[^]*Did you mean "nightly"\?/)
   })
 
   it('show the next ticks without adding a schedule', async () => {
@@ -139,18 +139,18 @@ describe('svc jobs and svc schedules', function () {
     const { schedules } = await json<{ schedules: { name: string }[] }>('schedules', 'list')
     expect(schedules.map(({ name }) => name)).to.not.include('dry')
     const unknown = await svc('schedules', 'add', 'dry', '--every', '1m', '--kind', 'demo.ecko', '--dry-run')
-    expect(unknown.err).to.match(/^JOB_KIND_UNKNOWN[^]*Did you mean "demo.echo"\?/)
+    expect(unknown.err).to.match(/^INVALID_VALUE\n +kind not found: did you mean "demo.echo"\?/)
     expect([unknown.code, unknown.out]).to.deep.equal([1, ''])
   })
 
   it('report mistakes with their position', async () => {
     const cases: [string[], RegExp][] = [
-      [['--cron', '0 25 * * *'], /^SCHEDULE_INVALID\n +cron has an invalid hour "25": its values are 0-23 \(at position 3\)/],
-      [['--cron', '0 3 * * *', '--time-zone', 'Europe/Berln'], /^SCHEDULE_INVALID[^]*Did you mean "Europe\/Berlin"\?/],
+      [['--cron', '0 25 * * *'], /^INVALID_VALUE\n +cron has an invalid hour "25": its values are 0-23 \(at position 3\)/],
+      [['--cron', '0 3 * * *', '--time-zone', 'Europe/Berln'], /^INVALID_VALUE[^]*Did you mean "Europe\/Berlin"\?/],
       [['--every', 'often'], /^COMMAND_LINE_INVALID\n +--every must be a duration/],
       [['--every', '1m', '--input', '{'], /^COMMAND_LINE_INVALID\n +--input is not valid JSON/],
-      [['--every', '500ms'], /^SCHEDULE_INVALID\n +every must be from 1 second/],
-      [[], /^SCHEDULE_INVALID\n +schedule must have either a cron expression or an interval/],
+      [['--every', '500ms'], /^INVALID_VALUE\n +every_ms must be >= 1000/],
+      [[], /^INVALID_VALUE\n +schedule must have either a cron expression or an interval/],
     ]
     for (const [args, expected] of cases) {
       const { code, err } = await svc('schedules', 'add', 'bad', '--kind', 'demo.echo', ...args)
@@ -158,7 +158,7 @@ describe('svc jobs and svc schedules', function () {
       expect(err).to.match(expected)
     }
     expect((await svc('schedules', 'add', 'bad', '--every', '1m', '--kind', 'demo.ecko')).err).to.match(
-      /^JOB_KIND_UNKNOWN[^]*Did you mean "demo.echo"\?/
+      /^INVALID_VALUE\n +kind not found: did you mean "demo.echo"\?/
     )
   })
 

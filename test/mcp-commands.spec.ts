@@ -90,7 +90,7 @@ describe('svc mcp', function () {
 
   it('asks the svc that runs, which has other variables than the command', async home => {
     const entry = { name: 'one', command, args, env: { TOKEN: '${ONLY_OF_THE_SERVER}' } }
-    await configureFew(home, { plugins: [DOOR], mcp: { clients: [entry] } }, ['mcp-client'])
+    await configureFew(home, { plugins: [DOOR], mcp: { clients: [entry] } }, ['admin-api', 'mcp-client'])
     const svc = svcIn(home)
     expect((await svc('test', 'one')).out).to.match(/✗ start .*ONLY_OF_THE_SERVER, which is not set/)
     await using service = await startService({ home, env: { ONLY_OF_THE_SERVER: 'x' } })

@@ -118,7 +118,7 @@ describe('a tool server behind several workers', () => {
   const it = sideBySideIn<string>(async run => {
     const home = await newHome()
     const clients = [{ name: 'one', ...hostileCommand() }]
-    await configureFew(home, { plugins: [DOOR], mcp: { clients } }, ['mcp-client'])
+    await configureFew(home, { plugins: [DOOR], mcp: { clients } }, ['admin-api', 'mcp-client'])
     await run(home).finally(() => rm(home, { recursive: true, force: true }))
   })
 
@@ -146,7 +146,7 @@ describe('a tool server behind several workers', () => {
 
   it('is disabled in all workers if its tool descriptions changed after a restart, until they are approved', async home => {
     const clients = [{ name: 'one', ...hostileCommand({ fickle: 'start' }) }]
-    await configureFew(home, { plugins: [DOOR], mcp: { clients } }, ['mcp-client'])
+    await configureFew(home, { plugins: [DOOR], mcp: { clients } }, ['admin-api', 'mcp-client'])
     await using service = await startService({ home, args: ['--workers', '2'] })
     await everywhere(service, 2, info => info.state === 'connected' && info.tools.includes('echo'))
     const [pid = 0] = await processes(service, 2)

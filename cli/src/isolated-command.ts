@@ -55,10 +55,11 @@ export const run: TaskRun = async (module, input, channel) => {
 async function serverThrough(
   bridge: CommandBridge,
   id: string,
-  { url, header = [], port, local, config }: ServerChoice = {},
+  { url, header = [], port, local, config, operator }: ServerChoice = {},
   ended: AbortSignal
 ): Promise<ServerClient | undefined> {
   if (local === true || config !== undefined) return undefined
+  if (operator) throw notHere(id, 'a server as the operator of this machine')
   if (url !== undefined || header.length > 0) throw notHere(id, 'a server by --url, or with --header')
   const at = port === undefined ? {} : { port }
   const found = await bridge.server(at, systemContext(ended))

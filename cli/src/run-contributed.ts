@@ -21,7 +21,7 @@ import { startInnerHost } from './inner-host.ts'
 import { abortOnInterrupt } from './interrupt.ts'
 import { readable, REFUSALS } from './log-output.ts'
 import { OURS } from './plugin-places.ts'
-import { createServerClient, serverUrl } from './server-client.ts'
+import { createServerClient, operatorServer, serverUrl } from './server-client.ts'
 import { here, setHome } from './command-place.ts'
 import { findSettings } from './settings.ts'
 import { MANAGER } from './summaries.ts'
@@ -92,6 +92,8 @@ export class CommandRunner implements AsyncDisposable {
       setting: async (...keys) => get((await this.#settings()).value, keys),
       host: (options = {}) => (started ??= start(options)),
       async server(choice = {}) {
+        if (choice.operator && choice.url === undefined && !choice.header?.length)
+          return operatorServer(ensureHome(), choice.port, interrupted())
         const url = await serverUrl({ ...choice, config: choice.config ?? file })
         return url === undefined ? undefined : createServerClient(url, interrupted(), { header: choice.header })
       },

@@ -1,8 +1,15 @@
 import { codeOf, svcHome, systemContext } from '@svc/core'
-import type { ErrorRecord, RequestMethod, RequestOptions, ServerChoice, ServerClient } from '@svc/core/contracts'
+import type {
+  ErrorRecord,
+  OperatorAnswerPart,
+  RequestMethod,
+  RequestOptions,
+  ServerChoice,
+  ServerClient,
+} from '@svc/core/contracts'
 import { readEvents } from '@svc/provider-http/sse'
-import { reachServer, type ServerInfo } from '@svc/runtime'
-import { createCredentials, type CredentialSources } from './credentials.ts'
+import { reachServer, reachServerIfAny, type ServerInfo } from '@svc/runtime'
+import { createCredentials, type Credentials, type CredentialSources } from './credentials.ts'
 import { reloadedFacts, reloadedText } from './announcer.ts'
 import { errorFromRecord } from './command/errors.ts'
 import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from './errors.ts'
@@ -11,24 +18,87 @@ import { answerTooLarge, serverRedirects, serverUnreachable, urlInvalid } from '
 const ANSWER_MS = 15_000
 const LARGEST = 16 * 1024 * 1024
 
+/** One exchange with a server. It follows no redirect. */
+type Transport = (path: string, init: Exchange) => Promise<Response>
+
+interface Exchange {
+  readonly method: RequestMethod
+  readonly headers: Record<string, string>
+  readonly body?: string
+  readonly signal: AbortSignal
+}
+
 /**
  * A client of the server at `url`, which sends the credentials of `createCredentials`. `ended` aborts requests without their own
  * signal. Throws URL_INVALID, HEADER_INVALID.
  */
 export function createServerClient(url: string, ended: AbortSignal, sources: CredentialSources = {}): ServerClient {
   if (!URL.canParse(url) || !/^https?:/.test(url)) throw urlInvalid(url)
-  const credentials = createCredentials(url, sources)
+  const transport: Transport = (path, init) => reach(new URL(path, url).href, init, url)
+  return clientOver(transport, url, ended, createCredentials(url, sources))
+}
+
+/**
+ * A client of the server of this home, over its control socket, as the operator of this machine: it sends no credential. `url`
+ * names the server in errors.
+ */
+export function createOperatorClient({ home, port, url }: OperatorServer, ended: AbortSignal): ServerClient {
+  const credentials: Credentials = { headers: async () => ({}), rejected: async () => false }
+  return clientOver((path, init) => operate({ home, port }, path, init), url, ended, credentials)
+}
+
+interface OperatorServer {
+  readonly home: string
+  readonly port: number | undefined
+  readonly url: string
+}
+
+async function operate(
+  { home, port }: Omit<OperatorServer, 'url'>,
+  path: string,
+  { method, headers: { accept }, body, signal }: Exchange
+): Promise<Response> {
+  const server = await reachServer(home, { port, fits: hasApi })
+  const request = { method, path, ...(accept === undefined ? {} : { accept }), ...(body === undefined ? {} : { body }) }
+  const parts = server.control.request(request, systemContext(signal, 'svc'))[Symbol.asyncIterator]()
+  const close = async () => {
+    server[Symbol.dispose]()
+    await parts.return?.()
+  }
+  try {
+    const head = await parts.next()
+    if (head.done || typeof head.value === 'string') throw new TypeError('the server sent no status')
+    const { status, headers } = head.value
+    const stream = ReadableStream.from<string>(textsOf(parts, close)).pipeThrough(new TextEncoderStream())
+    if (status !== 204) return new Response(stream, { status, headers })
+    await stream.cancel()
+    return new Response(null, { status, headers })
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function* textsOf(parts: AsyncIterator<OperatorAnswerPart>, close: () => Promise<void>): AsyncGenerator<string, void> {
+  try {
+    for (;;) {
+      const { done, value } = await parts.next()
+      if (done) return
+      if (typeof value === 'string') yield value
+    }
+  } finally {
+    await close()
+  }
+}
+
+function clientOver(transport: Transport, url: string, ended: AbortSignal, credentials: Credentials): ServerClient {
   const once = async (method: RequestMethod, path: string, { body, accept, signal, limit }: Sent) => {
     const headers = {
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...(accept === undefined ? {} : { accept }),
       ...(await credentials.headers({ method, path, ...(body === undefined ? {} : { body }) }, signal)),
     }
-    return reach(
-      new URL(path, url).href,
-      { method, headers, signal: limit?.() ?? signal, ...(body === undefined ? {} : { body }) },
-      url
-    )
+    return transport(path, { method, headers, signal: limit?.() ?? signal, ...(body === undefined ? {} : { body }) })
   }
   const send = async (method: RequestMethod, path: string, sent: Sent) => {
     let response = await once(method, path, sent)
@@ -137,6 +207,15 @@ function recordOf(text: string): Partial<ErrorRecord> {
 export async function serverUrl({ url, port, local, config }: ServerChoice): Promise<string | undefined> {
   if (url !== undefined) return url
   return local || config !== undefined ? undefined : await runningUrl(port)
+}
+
+/**
+ * The server of this home, for its operator; undefined if none runs. A named server or header asks for HTTP instead. Throws
+ * SERVER_AMBIGUOUS, and SERVER_NONE for a port without a server.
+ */
+export async function operatorServer(home: string, port: number | undefined, ended: AbortSignal) {
+  using running = await reachServerIfAny(home, { port, fits: hasApi })
+  return running && createOperatorClient({ home, port: running.info.port, url: running.info.url }, ended)
 }
 
 /** A tool server has no API. */

@@ -14,7 +14,7 @@ class Ask extends SvcCommand {
   static flags = SERVER_FLAGS
   async run() {
     const { args: { method, path }, flags } = await this.parse(Ask)
-    const server = await this.server(flags)
+    const server = await this.server(method === 'OPERATOR' ? { operator: true } : flags)
     if (!server) return this.print('no server')
     if (method === 'STREAM') {
       for await (const { event, data } of server.stream('POST', path, { body: { message: 'hello' } })) this.print(event + ' ' + data)
@@ -92,6 +92,12 @@ describeWith('bubblewrap', 'an isolated command with permissions for a server', 
       expect([code, out], `${method} ${path}`).to.deep.equal([1, ''])
       expect(err, `${method} ${path}`).to.match(/^NOT_PERMITTED/)
     }
+  })
+
+  it('cannot act as the operator of the machine', async () => {
+    const { code, out, err } = await ask('OPERATOR', '/api/v1/tools')
+    expect([code, out]).to.deep.equal([1, ''])
+    expect(err).to.match(/^COMMAND_ISOLATED[^]*as the operator/)
   })
 
   it('cannot name another server', async () => {

@@ -1,14 +1,13 @@
 // Not a unit test: starts servers.
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { systemContext } from '@svc/core'
-import type { Job, JobDetail, JobLogEntry, Schedule } from '@svc/core/contracts'
-import { reachServer } from '@svc/runtime'
+import type { Job } from '@svc/core/contracts'
 import { expect } from 'chai'
+import { operate } from '../support/management.ts'
 import { describeWith } from '../support/needs.ts'
 import { post, type Service } from '../support/service.ts'
 import { serveStrangers, type Stranger } from '../support/stranger.ts'
-
-const ctx = systemContext(new AbortController().signal, 'test')
 
 /** A third-party plugin that uses jobs and schedules, and tries what it must not do. */
 const WORDS: Stranger = {
@@ -18,7 +17,7 @@ const WORDS: Stranger = {
     contributes: {
       job_kinds: ['words.count', 'words.dies', 'words.odd'],
       plugin_schedules: ['words-each-second', 'words-steals'],
-      tools: ['start_job', 'read_jobs'],
+      tools: ['start_job', 'read_jobs', 'reach_server'],
     },
     permissions: { services: ['jobs', 'schedules'] },
   },
@@ -67,6 +66,15 @@ export default definePlugin({
       description: 'Adds a job', category: 'text', effects: [], parameters,
       call: async ({ kind, input }, ctx) => answer(await jobs.add({ kind, input }, own).catch(failure)),
     })
+    scope.add(Tools, 'reach_server', {
+      description: 'Opens the control socket', category: 'text', effects: [], parameters,
+      call: async ({ path }) => {
+        const { createConnection } = await import('node:net')
+        const socket = createConnection(path)
+        return answer(await new Promise(resolve => socket.once('connect', () => resolve('open')).once('error', resolve)).then(
+          reached => (reached === 'open' ? reached : failure(reached))))
+      },
+    })
     scope.add(Tools, 'read_jobs', {
       description: 'Reads jobs', category: 'text', effects: [], parameters,
       call: async ({ id, forged }, ctx) => answer({
@@ -110,16 +118,32 @@ async function callTool<T>(service: Service, tool: string, args: object): Promis
   return JSON.parse((body.content as { text: string }[])[0]!.text) as T
 }
 
-async function askServer<T>(service: Service, topic: string, question: object): Promise<T> {
-  using server = await reachServer(service.home)
-  const [answer] = await Array.fromAsync(server.control.ask(topic, question, ctx))
-  return answer as T
+/** A job as the API shows it. */
+interface Shown {
+  readonly state: string
+  readonly owner: string
+  readonly attempts: number
+  readonly max_attempts: number
+  readonly progress: unknown
+  readonly schedule: unknown
+  readonly result?: unknown
+  readonly checkpoint?: unknown
 }
 
-const shown = (service: Service, id: string) =>
-  askServer<{ job: JobDetail; log: JobLogEntry[] }>(service, 'jobs', { do: 'show', id, entries: 1000 })
+const shown = async ({ home }: Service, id: string) => ({
+  job: await operate<Shown>(home, 'GET', `/api/v1/jobs/${id}`),
+  log: (await operate<{ entries: { message: string }[] }>(home, 'GET', `/api/v1/jobs/${id}/log`)).entries,
+})
+const cancelled = ({ home }: Service, id: string) => operate<Shown>(home, 'POST', `/api/v1/jobs/${id}/cancel`)
 
-async function ended(service: Service, id: string): Promise<JobDetail> {
+interface ScheduleShown {
+  readonly name: string
+  readonly last: { readonly tick: string; readonly job: string | null; readonly error: { readonly code: string } | null } | null
+}
+const scheduleOf = async ({ home }: Service, wanted: string) =>
+  (await operate<{ schedules: ScheduleShown[] }>(home, 'GET', '/api/v1/schedules')).schedules.find(({ name }) => name === wanted)
+
+async function ended(service: Service, id: string): Promise<Shown> {
   for (let tries = 0; tries < 200; tries++) {
     const { job } = await shown(service, id)
     if (!['queued', 'running'].includes(job.state)) return job
@@ -132,7 +156,7 @@ describeWith('bubblewrap', 'jobs and schedules of an isolated plugin', function 
   this.timeout(60_000)
   let service: Awaited<ReturnType<typeof serveStrangers>>
   before(async () => {
-    const beside = ['jobs', 'schedules', 'mcp-server']
+    const beside = ['admin-api', 'jobs', 'schedules', 'mcp-server']
     service = await serveStrangers([OTHER, WORDS], { beside, config: { mcp: { server: { enabled: true } } } })
   })
   after(() => service[Symbol.asyncDispose]())
@@ -150,7 +174,7 @@ describeWith('bubblewrap', 'jobs and schedules of an isolated plugin', function 
   it('are cancelled while they run', async () => {
     const { id } = await callTool<Job>(service, 'start_job', { kind: 'words.count', input: 'wait' })
     while ((await shown(service, id)).job.state !== 'running') await sleep(20)
-    expect((await askServer<Job>(service, 'jobs', { do: 'cancel', id })).state).to.equal('cancelled')
+    expect((await cancelled(service, id)).state).to.equal('cancelled')
   })
 
   it('run again with their checkpoint when the process of the plugin dies', async () => {
@@ -163,18 +187,17 @@ describeWith('bubblewrap', 'jobs and schedules of an isolated plugin', function 
   it('are ended when they log without end, and odd limits count as none', async () => {
     const { id } = await callTool<Job>(service, 'start_job', { kind: 'words.odd' })
     while ((await shown(service, id)).log.length < 100) await sleep(50)
-    expect((await askServer<Job>(service, 'jobs', { do: 'cancel', id })).state).to.equal('cancelled')
+    expect((await cancelled(service, id)).state).to.equal('cancelled')
     const { job, log } = await shown(service, id)
-    expect(job.maxAttempts).to.equal(100)
+    expect(job.max_attempts).to.equal(100)
     expect(log.length).to.be.at.most(1000)
     expect(log[0]!.message.length).to.equal(2_000)
   })
 
   it('start each second by a schedule of the plugin', async () => {
-    let schedule: Schedule | undefined
+    let schedule: ScheduleShown | undefined
     while (!schedule?.last?.job) {
-      const schedules = await askServer<Schedule[]>(service, 'schedules', { do: 'list' })
-      schedule = schedules.find(({ name }) => name === 'words-each-second')
+      schedule = await scheduleOf(service, 'words-each-second')
       await sleep(50)
     }
     expect(schedule).to.include({ origin: 'plugin', owner: 'plugin:svc-plugin-words' })
@@ -185,14 +208,20 @@ describeWith('bubblewrap', 'jobs and schedules of an isolated plugin', function 
 
   it('cannot start the job kinds of other plugins, directly or by a schedule', async () => {
     expect(await callTool(service, 'start_job', { kind: 'other.secret' })).to.deep.equal({ code: 'FORBIDDEN' })
-    let schedule: Schedule | undefined
+    let schedule: ScheduleShown | undefined
     while (!schedule?.last?.error) {
-      const schedules = await askServer<Schedule[]>(service, 'schedules', { do: 'list' })
-      schedule = schedules.find(({ name }) => name === 'words-steals')
+      schedule = await scheduleOf(service, 'words-steals')
       await sleep(50)
     }
     expect(schedule.last.error.code).to.equal('FORBIDDEN')
-    expect(schedule.last.job).to.equal(undefined)
+    expect(schedule.last.job).to.equal(null)
+  })
+
+  it('cannot open the control socket, over which the operator manages the server', async () => {
+    const path = join(service.home, 'run', `${service.child.pid}.sock`)
+    expect((await stat(path)).isSocket()).to.equal(true)
+    const { code } = await callTool<{ code?: string }>(service, 'reach_server', { path })
+    expect(code).to.be.oneOf(['ENOENT', 'EACCES', 'EPERM', 'ERR_ACCESS_DENIED'])
   })
 
   it('cannot see jobs and schedules of other owners, or act as another principal', async () => {

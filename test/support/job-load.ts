@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { systemContext } from '@svc/core'
-import type { Job, JobQuery } from '@svc/core/contracts'
+import type { JobQuery } from '@svc/core/contracts'
 import { reachServer } from '@svc/runtime'
 import { recordsFile } from './job-records.ts'
+import { operate } from './management.ts'
 import { post, type Service, startService } from './service.ts'
 import { configureFew } from './tides.ts'
 
@@ -14,10 +14,9 @@ const WORKERS = 4
 /** A worker that has served so long is replaced at once after its death. */
 const STABLE_MS = 5_500
 const BATCH = 100
-const ctx = systemContext(new AbortController().signal, 'test')
 
 export async function startJobs(home: string, env: Readonly<Record<string, string>> = {}): Promise<Service> {
-  await configureFew(home, { plugins: [RECORDS] }, ['jobs', 'schedules'])
+  await configureFew(home, { plugins: [RECORDS] }, ['admin-api', 'jobs', 'schedules'])
   const args = ['--workers', String(WORKERS), '--config', join(home, 'svc.config.json')]
   const service = await startService({ home, args, env })
   await service.seen(/"event":"worker_ready"/, WORKERS - 1)
@@ -51,17 +50,19 @@ async function stableWorker(home: string): Promise<number | undefined> {
   return oldest && Date.now() - oldest.startedAt > STABLE_MS ? oldest.pid : undefined
 }
 
+interface JobShown {
+  readonly schedule: { readonly tick: string } | null
+}
+
 /** Asks the running server for jobs, all pages. */
-async function jobsOf(home: string, query: Omit<JobQuery, 'limit'>): Promise<Job[]> {
-  using server = await reachServer(home)
-  const jobs: Job[] = []
+async function jobsOf(home: string, query: Omit<JobQuery, 'limit' | 'cursor'>): Promise<JobShown[]> {
+  const jobs: JobShown[] = []
   for (let cursor: string | undefined; ; ) {
-    const page = { ...query, limit: 200, ...(cursor === undefined ? {} : { cursor }) }
-    const [answer] = await Array.fromAsync(server.control.ask('jobs', { do: 'list', query: page }, ctx))
-    const { jobs: some, next } = answer as { readonly jobs: readonly Job[]; readonly next?: string }
-    jobs.push(...some)
-    if (next === undefined) return jobs
-    cursor = next
+    const words = new URLSearchParams({ ...query, limit: '200', ...(cursor === undefined ? {} : { cursor }) })
+    const page = await operate<{ jobs: JobShown[]; next_cursor: string | null }>(home, 'GET', `/api/v1/jobs?${words.toString()}`)
+    jobs.push(...page.jobs)
+    if (page.next_cursor === null) return jobs
+    cursor = page.next_cursor
   }
 }
 
@@ -114,7 +115,7 @@ export async function auditJobs(home: string, count: number): Promise<string[]> 
 /** The problems of the ticks of `each-second`: missing ones, and those with several jobs or without a run. */
 export async function auditTicks(home: string): Promise<{ readonly ticks: number; readonly problems: string[] }> {
   const jobs = await jobsOf(home, { kind: 'tick' })
-  const ticks = jobs.map(({ schedule }) => schedule!.tick).toSorted((a, b) => a - b)
+  const ticks = jobs.map(({ schedule }) => Date.parse(schedule!.tick)).toSorted((a, b) => a - b)
   const ran = new Set((recordsOf(home).get('tick') ?? []).map(line => Number(line.split(' ')[1])))
   const problems = ticks.flatMap((tick, at) => {
     const before = ticks[at - 1]

@@ -1,5 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemContext } from '@svc/core'
+import { reachServer } from '@svc/runtime'
 import { type Answer, createClient } from './client.ts'
 import { runSvc } from './command.ts'
 import { type Service, startService } from './service.ts'
@@ -64,6 +66,15 @@ function managedBy(url: string, token: string): Managed {
     get: path => client.send(request('GET', path)),
     stream: (...words) => client.stream(request(...words)),
   }
+}
+
+/** The JSON of an answer to the operator of the machine, over the control socket of the server of this home. */
+export async function operate<T>(home: string, method: string, path: string): Promise<T> {
+  using server = await reachServer(home)
+  const ctx = systemContext(AbortSignal.timeout(30_000), 'test')
+  const [head, ...texts] = await Array.fromAsync(server.control.request({ method, path }, ctx))
+  if (typeof head !== 'object' || head.status >= 400) throw new Error(`${method} ${path}: ${JSON.stringify([head, ...texts])}`)
+  return JSON.parse(texts.map(text => (typeof text === 'string' ? text : '')).join('')) as T
 }
 
 /** Status, code and field of an answer. */

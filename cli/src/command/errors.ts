@@ -74,7 +74,9 @@ export function errorFromRecord(
 
 const MOST_NAMES = 20
 
-function hintOf(code: string, { available, allowed, scope, retry_after: seconds }: ErrorRecord['details']): string | undefined {
+function hintOf(code: string, details: ErrorRecord['details']): string | undefined {
+  const { available, allowed, scope, retry_after: seconds, hint } = details
+  if (typeof hint === 'string') return hint
   const names = [available, allowed].find(Array.isArray)?.slice(0, MOST_NAMES)
   if (names && names.length > 0) return `one of: ${names.join(', ')}`
   if (code === 'AUTHENTICATION_FAILED')

@@ -1,6 +1,6 @@
 // Base classes and flags of commands
 export { Args, Flags } from '@oclif/core'
-export { HEADER_FLAG, JSON_FLAG, PORT_FLAG, SERVER_FLAGS, secondsOf } from './svc-command.ts'
+export { HEADER_FLAG, JSON_FLAG, MANAGED_FLAGS, PORT_FLAG, SERVER_FLAGS, secondsOf } from './svc-command.ts'
 export { BaseCommand, type RunnableCommand, SvcCommand } from './svc-command.ts'
 // Errors
 export { errorFromRecord } from './errors.ts'

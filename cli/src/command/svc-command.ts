@@ -98,6 +98,13 @@ export const HEADER_FLAG = {
   }),
 }
 
+/** Flags of a command that manages a server: `await managedServer(this, flags) ?? await this.host()`. */
+export const MANAGED_FLAGS = {
+  url: Flags.string({ summary: 'Address of the server, if it runs elsewhere', helpValue: '<url>', exclusive: ['port'] }),
+  ...PORT_FLAG,
+  ...HEADER_FLAG,
+}
+
 /** Flags of a command that works with and without a server: `await this.server(flags) ?? await this.host()`. */
 export const SERVER_FLAGS = {
   url: Flags.string({ summary: 'Address of the server', helpValue: '<url>', exclusive: ['port'] }),

@@ -72,6 +72,11 @@ export interface ServerChoice {
   readonly header?: readonly string[] | undefined
   /** Use no server. */
   readonly local?: boolean | undefined
+  /**
+   * Without `url` and `header`: sends the requests over the control socket of the server of this home, as the operator of the
+   * machine, without a credential. Commands of isolated plugins cannot.
+   */
+  readonly operator?: boolean | undefined
   /** A named configuration file. It applies to the command's own host, so no server is used. */
   readonly config?: string | undefined
 }

@@ -367,7 +367,25 @@ export interface Listener {
   keepCertificate?(certificate: KeptCertificate, ctx: CallContext): Promise<void>
   /** The certificate that another process with the same configuration has kept, for a process that finds its files invalid. */
   keptCertificate?(ctx: CallContext): Promise<KeptCertificate | undefined>
+  /** Passes the requests of the operator of this machine to `answer`, until this process ends. */
+  serveOperator?(answer: OperatorAnswers, ctx: CallContext): Promise<void>
 }
+
+/** A request that a command sends over the control socket of the server, which only the user of the server can open. */
+export interface OperatorRequest {
+  readonly method: string
+  /** Path and query. */
+  readonly path: string
+  readonly accept?: string
+  /** JSON. */
+  readonly body?: string
+}
+
+/** A part of the answer to such a request: the head, then the pieces of the body. */
+export type OperatorAnswerPart = { readonly status: number; readonly headers: Readonly<Record<string, string>> } | string
+
+/** Answers a request as the principal of `ctx`, without a credential. */
+export type OperatorAnswers = (request: OperatorRequest, ctx: CallContext) => AsyncIterable<OperatorAnswerPart>
 
 /** A certificate and its private key, as PEM, with the files that they were read from. Never written to a file. */
 export interface KeptCertificate {
@@ -379,6 +397,6 @@ export interface KeptCertificate {
 /** Listeners for this process. Without one, a plugin listens itself. */
 export const Listeners = defineSlot<Listener>('listeners', {
   api: 1,
-  methods: { listen: 'call', keepCertificate: 'call', keptCertificate: 'call' },
+  methods: { listen: 'call', keepCertificate: 'call', keptCertificate: 'call', serveOperator: 'call' },
   local: true,
 })

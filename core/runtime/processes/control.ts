@@ -5,8 +5,8 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { type CallContext, codeOf, defineService, type HostReport, type RunningHost, svcHome, systemContext } from '@svc/core'
-import { type CommandContext, type Json, PeerAnswers } from '@svc/core/contracts'
+import { type CallContext, codeOf, defineService, type HostReport, svcHome, systemContext } from '@svc/core'
+import type { OperatorAnswerPart, OperatorRequest } from '@svc/core/contracts'
 import type { WorkerInfo } from '../supervisor/worker-handle.ts'
 import { type Channel, openChannel } from './channel.ts'
 import { homeUnusable, serverAmbiguous, serverNone, type WireError } from './errors.ts'
@@ -60,10 +60,24 @@ export interface Control {
    * serves or that one ends first, and PEER_SILENT if it has no such item.
    */
   ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
+  /**
+   * Sends an HTTP request to a worker that serves, as the principal `system`. It needs no credential: only
+   * the user of the server can open the socket. Yields the head of the answer, then its body. Throws PEER_GONE, NO_API.
+   */
+  request(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart>
 }
 export const Control = defineService<Control>('control', {
   api: 1,
-  methods: { info: 'call', report: 'call', stop: 'call', reload: 'call', pause: 'stream', resume: 'call', ask: 'stream' },
+  methods: {
+    info: 'call',
+    report: 'call',
+    stop: 'call',
+    reload: 'call',
+    pause: 'stream',
+    resume: 'call',
+    ask: 'stream',
+    request: 'stream',
+  },
 })
 
 export interface ControlSocket extends AsyncDisposable {
@@ -268,34 +282,6 @@ export async function reachServerIfAny(
     if (codeOf(error) === 'SERVER_NONE' && choice.port === undefined) return undefined
     throw error
   }
-}
-
-/** A question of a command to the plugins of the running server. */
-export interface ServerQuestion {
-  /** The item of the slot `PeerAnswers` that answers. */
-  readonly topic: string
-  readonly message: Json
-  /** The port of the server, if the home has several. */
-  readonly port?: number | undefined
-}
-
-/**
- * Streams the answers of the running server of this home, or of the plugins in this process if no server runs. `host` starts
- * them; `isHere` is then called before the question. Throws SERVER_AMBIGUOUS, SERVER_NONE for a port without a server, and
- * PEER_SILENT if the server has no such item.
- */
-export async function* askServer(
-  { home, host }: Pick<CommandContext, 'home' | 'host'>,
-  { topic, message, port }: ServerQuestion,
-  ctx: CallContext,
-  isHere?: (host: RunningHost) => Promise<void>
-): AsyncGenerator<unknown, void> {
-  using running = await reachServerIfAny(home, { port })
-  if (running) return yield* running.control.ask(topic, message, ctx)
-  const own = await host()
-  await isHere?.(own)
-  const item = own.slot(PeerAnswers).get(topic)
-  if (item) yield* item.answer(message, ctx)
 }
 
 /** Creates the svc home for its owner only, if it is missing, and returns its path. Throws HOME_UNUSABLE. */

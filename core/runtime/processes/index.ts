@@ -23,7 +23,6 @@ export { type PeerLink } from '../supervisor/peer-link.ts'
 export { type DrainRequest, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
 export { checkShared, workersPlugin } from '../supervisor/workers-plugin.ts'
 export {
-  askServer,
   Control,
   type ControlSocket,
   deadServers,
@@ -34,5 +33,4 @@ export {
   reachServerIfAny,
   type ReloadResult,
   type ServerInfo,
-  type ServerQuestion,
 } from './control.ts'

@@ -1,5 +1,5 @@
 import { defineService, type CallContext } from '@svc/core'
-import type { PeerMessage } from '@svc/core/contracts'
+import type { OperatorAnswerPart, OperatorRequest, PeerMessage } from '@svc/core/contracts'
 
 /** The metrics of one worker, by plugin: plain data. */
 export type PeerMetrics = Readonly<Record<string, unknown>>
@@ -61,8 +61,18 @@ export interface PeerEnd {
   reclaim(name: string, ctx: CallContext): Promise<void>
   /** Streams the answer to the request of a peer. */
   answer(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
+  /** Answers a request of the operator. Only the supervisor sends one: workers cannot reach this method of each other. */
+  operate(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart>
 }
 export const PeerEnd = defineService<PeerEnd>('peer_end', {
   api: 1,
-  methods: { message: 'call', metrics: 'call', inherit: 'call', workerExit: 'call', reclaim: 'call', answer: 'stream' },
+  methods: {
+    message: 'call',
+    metrics: 'call',
+    inherit: 'call',
+    workerExit: 'call',
+    reclaim: 'call',
+    answer: 'stream',
+    operate: 'stream',
+  },
 })

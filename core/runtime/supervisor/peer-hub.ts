@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { codeOf, systemContext, type CallContext, withTimeout } from '@svc/core'
-import type { PeerMessage } from '@svc/core/contracts'
+import type { OperatorAnswerPart, OperatorRequest, PeerMessage } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
 import { broadcastTimeout, peerGone } from './errors.ts'
 import { type FinalMetrics, PeerEnd, type PeerMetrics, PeerHub, type Snapshot } from './peer-contract.ts'
@@ -128,8 +128,16 @@ export class SupervisorPeerHub {
 
   /** Asks a worker of the newest generation that has joined. Throws PEER_GONE if there is none, and as `Peers.ask`. */
   askNewest(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown> {
-    const joined = [...this.#peers].filter(peer => peer.joined).sort((a, b) => b.generation - a.generation)
-    return askPeer(joined[0] ?? 'of this server', topic, message, ctx)
+    return askPeer(this.#newest() ?? NO_WORKER, topic, message, ctx)
+  }
+
+  /** Sends a request of the operator to such a worker. Throws PEER_GONE. */
+  operateNewest(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart> {
+    return streamOf(this.#newest() ?? NO_WORKER, ({ end }) => end.operate(request, ctx))
+  }
+
+  #newest(): PeerConnection | undefined {
+    return [...this.#peers].filter(peer => peer.joined).sort((a, b) => b.generation - a.generation)[0]
   }
 
   #join(peer: PeerConnection) {
@@ -204,15 +212,18 @@ export class SupervisorPeerHub {
 }
 
 /** Asks a worker; a name stands for one that has exited. Throws PEER_GONE, PEER_SILENT. */
-async function* askPeer(
+const askPeer = (peer: PeerConnection | string, topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown> =>
+  streamOf(peer, ({ end }) => end.answer(topic, message, ctx))
+
+const NO_WORKER = 'of this server'
+
+async function* streamOf<T>(
   peer: PeerConnection | string,
-  topic: string,
-  message: unknown,
-  ctx: CallContext
-): AsyncGenerator<unknown, void> {
+  open: (peer: PeerConnection) => AsyncIterable<T>
+): AsyncGenerator<T, void> {
   if (typeof peer === 'string') throw peerGone(peer)
   try {
-    yield* peer.end.answer(topic, message, ctx)
+    yield* open(peer)
   } catch (error) {
     throw peer.channel.signal.aborted ? peerGone(peer.id, error) : error
   }

@@ -1,6 +1,6 @@
 import type { Channel } from '../processes/channel.ts'
 import { systemContext, type CallContext } from '@svc/core'
-import type { PeerMessage } from '@svc/core/contracts'
+import type { OperatorAnswerPart, OperatorAnswers, OperatorRequest, PeerMessage } from '@svc/core/contracts'
 import { workerLeaving } from './errors.ts'
 import { type FinalMetrics, PeerHub, PeerEnd, type PeerMetrics, type Snapshot } from './peer-contract.ts'
 
@@ -12,6 +12,7 @@ export interface PeerHandlers {
   workerExit(worker: string, ctx: CallContext): Promise<void>
   reclaim(name: string, ctx: CallContext): Promise<void>
   answer(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
+  readonly operate: OperatorAnswers
 }
 
 /** Connects a worker to its peers. */
@@ -64,6 +65,7 @@ class WorkerPeerLink implements PeerLink {
       inherit: ended => this.#inherit(ended),
       reclaim: async (name, ctx) => this.#handlers?.reclaim(name, ctx),
       answer: (topic, message, ctx) => this.#answer(topic, message, ctx),
+      operate: (request, ctx) => this.#operate(request, ctx),
     })
     channel.signal.addEventListener('abort', () => clearInterval(this.#timer), { once: true })
   }
@@ -121,6 +123,11 @@ class WorkerPeerLink implements PeerLink {
   async *#answer(topic: string, message: unknown, ctx: CallContext): AsyncGenerator<unknown, void> {
     await this.#joined.promise
     yield* this.#handlers!.answer(topic, message, ctx)
+  }
+
+  async *#operate(request: OperatorRequest, ctx: CallContext): AsyncGenerator<OperatorAnswerPart, void> {
+    await this.#joined.promise
+    yield* this.#handlers!.operate(request, ctx)
   }
 
   async #push(): Promise<Snapshot> {

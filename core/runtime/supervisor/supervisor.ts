@@ -1,4 +1,5 @@
 import { type CallContext, StartFailed, type SvcError, systemContext } from '@svc/core'
+import type { OperatorAnswerPart, OperatorRequest } from '@svc/core/contracts'
 import { type PluginBlame, type BlamedEvent, createBlame } from './blame.ts'
 import { Connections, type WaitLimits } from './connections.ts'
 import { createRestartPolicy, type RestartPolicy } from './restart-policy.ts'
@@ -102,6 +103,8 @@ export interface Supervisor<R> extends AsyncDisposable {
   pause(work: () => Promise<void>, reason?: string): Promise<ReloadOutcome<R>>
   /** Asks a worker of the newest generation that serves; see `Control.ask`. */
   ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
+  /** Sends a request of the operator to such a worker; see `Control.request`. */
+  request(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart>
   /** Drains the workers and kills them at the limit or at the second call. Resolves when the last one has exited. */
   stop(): Promise<void>
 }
@@ -158,6 +161,10 @@ class WorkerPool<R> implements Supervisor<R> {
 
   ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown> {
     return this.#hub.askNewest(topic, message, ctx)
+  }
+
+  request(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart> {
+    return this.#hub.operateNewest(request, ctx)
   }
 
   start(): Promise<R> {

@@ -17,6 +17,8 @@ import {
   type Json,
   Listeners,
   NodeBus,
+  type OperatorAnswers,
+  type OperatorRequest,
   type PeerAnswer,
   type PeerMessage,
   PeerAnswers,
@@ -52,8 +54,10 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
           .catch((err: unknown) =>
             log.warn({ err, holder }, 'failed to release the leases of an exited worker; they expire on their own')
           )
+      const operator = createOperatorDoor()
       const join = () =>
         line.join({
+          operate: (request, ctx) => operator.answer(request, ctx),
           message: (message, ctx) => hooks.message(message, ctx),
           metrics: ctx => hooks.metrics({}, ctx),
           inherit: (metrics, ctx) => hooks.inherit(metrics as WorkerMetrics, ctx),
@@ -71,7 +75,7 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
         await cluster?.join(ctx)
         return undefined
       }
-      scope.add(Listeners, 'supervisor', listenerOf(link))
+      scope.add(Listeners, 'supervisor', { ...listenerOf(link), serveOperator: operator.serve })
       if (cluster) joinOthers(scope, cluster)
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
@@ -158,6 +162,23 @@ const listenerOf = ({ listen, keep, kept }: Pick<WorkerLink, 'listen' | 'keep' |
   keepCertificate: certificate => keep(CERTIFICATE, certificate),
   keptCertificate: async () => (await kept(CERTIFICATE)) as KeptCertificate | undefined,
 })
+
+/** The way of the operator's requests to the plugin that serves HTTP. It is no slot or service, so no other plugin can send one. */
+function createOperatorDoor() {
+  let served: OperatorAnswers | undefined
+  return {
+    async *answer(request: OperatorRequest, ctx: CallContext) {
+      if (!served) throw noApi()
+      yield* served(request, ctx)
+    },
+    serve: async (answer: OperatorAnswers) => void (served = answer),
+  }
+}
+
+const noApi = (): SvcError =>
+  svcError('NO_API', 'the running server has no HTTP API', {
+    hint: 'Use the plugin @svc/plugin-http, or stop the server and run the command again',
+  })
 
 function answerOf(answers: SlotView<PeerAnswer>, topic: string): PeerAnswer {
   const answer = answers.get(topic)

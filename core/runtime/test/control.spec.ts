@@ -20,6 +20,7 @@ const infoOf = (pid: number, port: number): ServerInfo => ({
 const controlOf = (info: ServerInfo, stopped: () => void = () => {}): Control => ({
   async *pause() {},
   async *ask() {},
+  async *request() {},
   resume: async () => ({ problems: [], workers: [], url: '', drainLimitMs: 0 }),
   info: async () => info,
   report: async () => ({

@@ -1,5 +1,5 @@
 import { memoryTransport, openChannel } from '@svc/runtime'
-import { systemContext } from '@svc/core'
+import { codeOf, systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { SupervisorPeerHub } from '../supervisor/peer-hub.ts'
 import { createPeerLink, type PeerHandlers, type PeerLink } from '../supervisor/peer-link.ts'
@@ -29,6 +29,10 @@ function enter(hub: SupervisorPeerHub, pid: number) {
       } finally {
         seen.ended.push(topic)
       }
+    },
+    async *operate({ method, path }, { principal }) {
+      yield { status: 200, headers: {} }
+      yield `${pid} ${method} ${path} ${principal.id}`
     },
   }
   return {
@@ -63,6 +67,19 @@ describe('workers among each other', () => {
     expect(starting.seen.messages).to.deep.equal([])
     await starting.join()
     expect(starting.seen.messages).to.deep.equal(['early'])
+  })
+
+  it('answer a request of the operator, one of the newest generation that has joined', async () => {
+    const hub = new SupervisorPeerHub()
+    const request = { method: 'GET', path: '/a' }
+    const early = await Array.fromAsync(hub.operateNewest(request, ctx())).catch(codeOf)
+    expect(early).to.equal('PEER_GONE')
+    const [a] = [enter(hub, 1), enter(hub, 2)]
+    await a.join()
+    expect(await Array.fromAsync(hub.operateNewest(request, ctx()))).to.deep.equal([
+      { status: 200, headers: {} },
+      '1 GET /a system',
+    ])
   })
 
   it('are not waited for when they die', async () => {

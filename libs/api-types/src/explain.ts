@@ -56,7 +56,7 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   JOB_STATE: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'job_id', reason: message, ...details }),
   JOB_QUEUE_FULL: unavailable,
   JOB_TOO_LARGE: ({ message, details }) => explained('PAYLOAD_TOO_LARGE', message, details),
-  SCHEDULE_UNKNOWN: ({ details }) => notFound('schedule', details.value),
+  SCHEDULE_UNKNOWN: ({ details }) => notFound('schedule', details.value, details.hint),
   SCHEDULE_EXISTS: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'name', reason: message, ...details }),
   SCHEDULE_INVALID: error => asItIs('INVALID_VALUE', error),
   SCHEDULE_FIXED: error => asItIs('INVALID_VALUE', error),
@@ -104,8 +104,8 @@ const asItIs = (code: ApiCode, { message, details }: PublicError) => explained(c
 
 const isCode = (code: string): code is ApiCode => Object.hasOwn(API_CODES, code)
 
-const notFound = (field: string, value: unknown) => {
-  const shown = typeof value === 'string' ? { value: value.slice(0, 200) } : {}
+const notFound = (field: string, value: unknown, hint?: unknown) => {
+  const shown = { ...(typeof value === 'string' ? { value: value.slice(0, 200) } : {}), ...(hint === undefined ? {} : { hint }) }
   return explained('INVALID_VALUE', `${field} not found`, { field, ...shown, reason: 'not found' })
 }
 

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
-import { nearest, svcError } from '@svc/core'
+import { codeOf, messageOf, nearest, svcError } from '@svc/core'
+import type { CommandContext, ServerChoice, ServerClient } from '@svc/core/contracts'
 
 /** Formats rows of cells as a table. The first row is the header. */
 export function table(rows: readonly (readonly string[])[]): string[] {
@@ -43,3 +44,51 @@ export const lineInvalid = (message: string, usage: string) =>
 /** Creates the error for a command that needs a store which other processes share. `so` is the consequence. */
 export const storeNotShared = (kind: string, so: string, hint = 'Configure a durable store, such as @svc/plugin-store-sqlite') =>
   svcError('STORE_NOT_SHARED', `the store "${kind}" is not shared between processes, so ${so}`, { hint })
+
+/**
+ * The server that a command manages over its HTTP API: the one at `url`, or the running one of this home. That one gets the
+ * requests over its control socket, as the operator of the machine, unless `header` names a credential. Undefined if none runs.
+ * Throws SERVER_NONE, SERVER_AMBIGUOUS.
+ */
+export async function managedServer(
+  command: Pick<CommandContext, 'server'>,
+  { url, port, header }: Pick<ServerChoice, 'url' | 'port' | 'header'>
+): Promise<ServerClient | undefined> {
+  const server = await command.server({ url, port, header, operator: true })
+  if (server) return withRoutes(server)
+  if (header === undefined || header.length === 0) return undefined
+  throw svcError('SERVER_NONE', 'no server runs from this home, and --header is for a server', {
+    hint: 'Start it with `svc serve`, or name one with --url',
+  })
+}
+
+/** Explains a missing route: it belongs to the management API, which can be off. */
+function withRoutes(server: ServerClient): ServerClient {
+  return {
+    url: server.url,
+    request: <T>(...asked: Parameters<ServerClient['request']>) =>
+      server.request<T>(...asked).catch((error: unknown) => {
+        throw asManagementOff(error)
+      }),
+    stream: (...asked) => explained(server.stream(...asked)),
+    text: (...asked) => explained(server.text(...asked)),
+  }
+}
+
+async function* explained<T>(items: AsyncIterable<T>): AsyncGenerator<T, void> {
+  try {
+    yield* items
+  } catch (error) {
+    throw asManagementOff(error)
+  }
+}
+
+function asManagementOff(error: unknown): unknown {
+  if (codeOf(error) !== 'NOT_FOUND') return error
+  const { where } = Object(error) as { where?: string }
+  return svcError('MANAGEMENT_API_OFF', `the server does not offer this part of the management API: ${messageOf(error)}`, {
+    cause: error,
+    ...(where === undefined ? {} : { where }),
+    hint: 'On that server, load the plugin @svc/plugin-admin-api and the plugin of this command, then run `svc reload` there',
+  })
+}

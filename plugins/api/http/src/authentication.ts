@@ -1,4 +1,5 @@
-import { type CallContext, codeOf, type Log, messageOf, type SlotView } from '@svc/core'
+import type { IncomingMessage } from 'node:http'
+import { type CallContext, codeOf, type Log, messageOf, type Principal, type SlotView } from '@svc/core'
 import { type AuthScheme, CREDENTIAL_HEADERS, type CredentialHolder } from '@svc/core/contracts'
 import { credentialIn } from '@svc/plugin-kit'
 import { follow } from '@svc/storage-kit/follow'
@@ -40,6 +41,8 @@ interface AuthenticationOptions {
   readonly headers: CredentialHeaders
   readonly digestBody: DigestBody
   readonly guesses: Guesses
+  /** The principal of a request of the operator of this machine, which needs no credential. */
+  readonly operatorOf: (req: IncomingMessage) => Principal | undefined
 }
 
 const ANONYMOUS = 'anonymous'
@@ -48,7 +51,7 @@ const NONE: readonly string[] = Object.freeze([])
 const UNKNOWN = 'the credential is not known'
 
 export function createAuthentication(options: AuthenticationOptions): Authentication {
-  const { enabled, timeoutMs: ms, schemes, headers, digestBody, guesses } = options
+  const { enabled, timeoutMs: ms, schemes, headers, digestBody, guesses, operatorOf } = options
   const schemesFor = createScopeSchemes(schemes, enabled, scheme => headers.isSound(scheme))
   const ask = createAsk({ headers, digestBody, ms })
   const askAgain = createAsk({ headers, digestBody, ms, isRecheck: true })
@@ -89,6 +92,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     },
     middleware(ctx, next) {
       const { state } = ctx
+      const operator = operatorOf(ctx.req)
+      if (operator) return enterAsOperator(state, operator, next)
       const target = targetOf(state)
       const isOpen = target !== undefined && target.scope === undefined
       const who = isOpen ? undefined : schemesFor(target?.scope)
@@ -96,7 +101,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       admit(state, { id: ANONYMOUS, scopes: isOpen && enabled ? NONE : ALL })
       return next()
     },
-    asks: state => whoFor(state) !== undefined,
+    asks: state => !state.isOperator && whoFor(state) !== undefined,
     async again(ctx) {
       const { state } = ctx
       const who = whoFor(state)
@@ -133,6 +138,13 @@ function admit(state: RequestState, holder: CredentialHolder & Partial<VerifiedH
   const callContext = { signal: ending.signal, principal: state.principal, requestId }
   if (trace === undefined) state.callContext = callContext
   else state.callContext = { ...callContext, trace, ...(traceState === undefined ? {} : { traceState }) }
+}
+
+/** The control socket has checked the user already. */
+function enterAsOperator(state: RequestState, operator: Principal, next: Next) {
+  state.isOperator = true
+  admit(state, operator)
+  return next()
 }
 
 /** Whether the request has a header for keys and tokens. They count as credentials even if no loaded scheme reads them. */

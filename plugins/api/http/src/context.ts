@@ -62,6 +62,8 @@ export interface RequestState {
   /** The name of a credential header that the client sent more than once. */
   repeatedHeader: string | undefined
   principal: Principal
+  /** The request came over the control socket. */
+  isOperator: boolean
   /** The context that handlers receive; complete after authentication. */
   callContext: CallContext
   /** The span of the request, from authentication on. */
@@ -104,6 +106,7 @@ export function createState(): RequestState {
     bodyDigests: NO_DIGESTS,
     repeatedHeader: undefined,
     principal: NO_PRINCIPAL,
+    isOperator: false,
     callContext: { signal: ending.signal, principal: NO_PRINCIPAL, requestId: '' },
     span: undefined,
     route: undefined,

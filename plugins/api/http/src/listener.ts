@@ -249,8 +249,11 @@ export async function createSocket(options: SocketOptions): Promise<ServerSocket
   return secure(config, await firstCertificate(config.ssl, keeper, log), keeper, log)
 }
 
+/** A server without TLS. */
+export const createPlainSocket = (config: ServerConfig): PlainServer => nodeHttp.createServer(optionsOf(config))
+
 const plain = (config: ServerConfig): ServerSocket => ({
-  server: nodeHttp.createServer(optionsOf(config)),
+  server: createPlainSocket(config),
   [Symbol.dispose]() {},
 })
 

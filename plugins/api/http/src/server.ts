@@ -63,8 +63,9 @@ import {
   startSpan,
   trace,
 } from './journal.ts'
-import { createAddresses, createListener, createSocket, isLoopback, type HttpListener } from './listener.ts'
+import { createAddresses, createListener, createPlainSocket, createSocket, isLoopback, type HttpListener } from './listener.ts'
 import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal } from './refusal.ts'
+import { createOperatorRequests, type OperatorRequests } from './operator.ts'
 import { createRouting } from './routing.ts'
 import { createCredentialHeaders } from './schemes.ts'
 
@@ -107,7 +108,8 @@ export async function createServer(parts: ServerDependencies): Promise<HttpServe
   const isolated = createIsolated(parts.host)
   const formatting = createErrorFormatting({ ...parts, isIsolated: isolated.has })
   const refusal = createRefusal(log, formatting)
-  const access = createAccess(parts)
+  const operator = createOperatorRequests()
+  const access = createAccess(parts, operator)
   const concurrency = createConcurrencyLimit(config, parts.peers, parts.lasting)
   const allowance = createAllowance(parts.limits)
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
@@ -115,7 +117,9 @@ export async function createServer(parts: ServerDependencies): Promise<HttpServe
   const app = createApp({ ...parts, ...access, life, journal, refusal, concurrency, allowance, common, isIsolated: isolated.has })
   const socket = await createSocket(parts)
   const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
-  attend(listener, app.callback(), createMalformed({ journal, formatting, common }))
+  const handle = app.callback()
+  attend(listener, handle, createMalformed({ journal, formatting, common }))
+  operator.attach(createPlainSocket(config).on('request', (req, res) => listener.running(handle(req, res))))
 
   const metrics = createServerMetrics(journal, parts.peers)
   return {
@@ -134,6 +138,7 @@ export async function createServer(parts: ServerDependencies): Promise<HttpServe
       await access.authentication.prepare(callContext)
       const isLimited = await allowance.prepare(callContext)
       await listener.listen({ isLimited }, callContext)
+      for (const [, shared] of parts.listeners.entries()) await shared.serveOperator?.(operator.answer, callContext)
     },
     async drain(how) {
       await listener.drain(how)
@@ -193,7 +198,7 @@ function createApp(parts: AppOptions): Koa<RequestState> {
 }
 
 /** Creates the access checks: Host, Origin and credentials. */
-function createAccess(parts: ServerDependencies) {
+function createAccess(parts: ServerDependencies, { principalOf }: OperatorRequests) {
   const { config, schemes, log } = parts
   const { enabled, timeout_ms: timeoutMs } = config.auth
   const hostGuard = createHostGuard(config)
@@ -202,7 +207,8 @@ function createAccess(parts: ServerDependencies) {
   const credentials = createCredentialHeaders(schemes, log)
   const guesses = createGuesses({ ...parts, headers: credentials, seen: createSeenGood(parts) })
   const digestBody = createDigestBody(config.body_limit)
-  const authentication = createAuthentication({ enabled, timeoutMs, schemes, headers: credentials, digestBody, guesses })
+  const checks = { enabled, timeoutMs, schemes, headers: credentials, digestBody, guesses }
+  const authentication = createAuthentication({ ...checks, operatorOf: principalOf })
   return { hostGuard, addresses, cors, credentials, guesses, authentication }
 }
 
@@ -254,7 +260,7 @@ function createAllowance(limits: Limits | undefined): AllowanceCheck {
       return active !== undefined
     },
     middleware(ctx, next) {
-      if (!active || ctx.state.route?.route.uncounted) return next()
+      if (!active || ctx.state.isOperator || ctx.state.route?.route.uncounted) return next()
       return take(active, ctx, next)
     },
   }

@@ -77,7 +77,7 @@ export async function createMcpService({ peers, changed, host, config, ...given 
   return {
     clients,
     health: createHealth(clients),
-    answer: createAnswer(context, owners, own, logins),
+    answer: createAnswer(context, owners, logins),
     metrics() {
       const owned = owners.filter(owner => owner.session).map(owner => serverInfoOf(owner.server, registry))
       return metrics.read(owned.map(({ name, state }) => ({ server: name, state })))

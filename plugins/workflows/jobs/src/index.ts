@@ -1,7 +1,6 @@
 import { definePlugin, Events, Host, systemContext } from '@svc/core'
-import { Http, JobKinds, Jobs, MetricSources, PeerAnswers, Peers, Store } from '@svc/core/contracts'
+import { Http, JobKinds, Jobs, MetricSources, Peers, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
-import { createAnswer, TOPIC } from './answers.ts'
 import { CANCEL, createJobs } from './service.ts'
 import { JOBS_CONFIG } from './settings.ts'
 import { SPACE } from './space.ts'
@@ -22,7 +21,6 @@ export default definePlugin({
     await openSpace(store, SPACE, {}, lasting)
     const holder = `${name}/jobs/`
     const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, events, log, span, lasting })
-    scope.add(PeerAnswers, TOPIC, createAnswer(jobs))
     scope.add(MetricSources, 'jobs', { read: ctx => metrics.read(ctx) })
     const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)
     if (!isExecuting) return jobs

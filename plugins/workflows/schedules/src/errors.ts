@@ -1,4 +1,5 @@
 import { codeOf, messageOf, nearest, svcError } from '@svc/core'
+import { definedOf } from '@svc/plugin-kit'
 import type { PublicError } from '@svc/core/contracts'
 
 interface Invalid {
@@ -9,15 +10,17 @@ interface Invalid {
 
 export const scheduleInvalid = (field: string, reason: string, { position, hint }: Invalid = {}) =>
   svcError('SCHEDULE_INVALID', `${field} ${reason}${position === undefined ? '' : ` (at position ${position})`}`, {
-    details: { field, reason, ...(position === undefined ? {} : { position }) },
-    ...(hint === undefined ? {} : { hint }),
+    // clients of the API get only the details
+    details: { field, reason, ...definedOf({ position, hint }) },
+    ...definedOf({ hint }),
   })
 
 export const scheduleUnknown = (name: string, known: readonly string[]) => {
   const similar = nearest(name, [...known])
+  const hint = similar === undefined ? undefined : `Did you mean "${similar}"?`
   return svcError('SCHEDULE_UNKNOWN', `there is no schedule ${JSON.stringify(name.slice(0, 100))}`, {
-    details: { value: name.slice(0, 100) },
-    hint: similar === undefined ? 'List the schedules: svc schedules list' : `Did you mean "${similar}"?`,
+    details: { value: name.slice(0, 100), ...definedOf({ hint }) },
+    hint: hint ?? 'List the schedules: svc schedules list',
   })
 }
 

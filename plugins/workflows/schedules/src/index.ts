@@ -1,7 +1,6 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
-import { Http, Jobs, PeerAnswers, Peers, PluginSchedules, Schedules, Store } from '@svc/core/contracts'
+import { Http, Jobs, Peers, PluginSchedules, Schedules, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
-import { createAnswer, TOPIC } from './answers.ts'
 import { configProblems } from './definitions.ts'
 import { createSchedules } from './service.ts'
 import { SCHEDULES_CONFIG } from './settings.ts'
@@ -23,7 +22,6 @@ export default definePlugin({
     await openSpace(store, SPACE, {}, lasting)
     const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)
     const own = createSchedules({ store, jobs, view, config, log, lasting, isExecuting })
-    scope.add(PeerAnswers, TOPIC, createAnswer(own.schedules))
     if (!isExecuting) return own.schedules
     scope.tap(Host.hooks.ready, () => own.begin())
     scope.tap(PluginSchedules.changed, () => own.changed())

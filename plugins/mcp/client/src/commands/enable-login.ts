@@ -1,4 +1,5 @@
-import { Flags, JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
+import { Flags, JSON_FLAG, MANAGED_FLAGS } from '@svc/cli/command'
+import type { ServerChoice } from '@svc/core/contracts'
 import { definedOf, lineInvalid } from '@svc/plugin-kit'
 import type { HttpOptions } from '../connection/options.ts'
 import { clientOptions } from '../registry/client-options.ts'
@@ -6,13 +7,9 @@ import { personStorage } from '../registry/records.ts'
 import { McpCommand, SERVER_ARG } from './shared.ts'
 
 abstract class SwitchCommand extends McpCommand {
-  protected async switchTo(
-    enabled: boolean,
-    asked: string,
-    flags: { readonly json: boolean; readonly port?: number | undefined }
-  ) {
-    const { name } = (await this.serverNamed(asked)).entry
-    await this.askOnce(flags, { do: 'switch', server: name, enabled })
+  protected async switchTo(enabled: boolean, asked: string, flags: ServerChoice & { readonly json: boolean }) {
+    const name = await this.checkedName(asked, flags)
+    await (await this.changedClients(flags)).setEnabled(name, enabled, this.callContext)
     const done = enabled ? 'enabled' : 'disabled'
     this.print(flags.json ? JSON.stringify({ [done]: name }) : `${name} is ${done}`)
   }
@@ -23,7 +20,7 @@ export class McpEnable extends SwitchCommand {
   static override summary = 'Enable an MCP server, and end a quarantine'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpEnable)
@@ -36,7 +33,7 @@ export class McpDisable extends SwitchCommand {
   static override summary = 'Disable an MCP server until it is enabled'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpDisable)

@@ -1,5 +1,5 @@
-import { JSON_FLAG, PORT_FLAG, Flags } from '@svc/cli/command'
-import type { McpServerInfo, McpTestStep as TestStep, Json } from '@svc/core/contracts'
+import { JSON_FLAG, MANAGED_FLAGS, Flags } from '@svc/cli/command'
+import type { McpServerInfo, McpTestStep as TestStep, Json, ServerChoice } from '@svc/core/contracts'
 import { oneLine, table, lineInvalid } from '@svc/plugin-kit'
 import { reachServerIfAny } from '@svc/runtime'
 import { type Placement, placementOf } from '../registry/client-options.ts'
@@ -12,30 +12,51 @@ const HEAD = ['NAME', 'STATE', 'TOOLS', 'RUNS', 'SERVER', 'LAST ERROR']
 export class McpList extends McpCommand {
   static override summary = 'List the MCP servers and their state'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(McpList)
-    const servers = await this.servers()
-    if (servers.length === 0 && !flags.json) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
-    const known = (await this.askOnce<readonly McpServerInfo[]>(flags, { do: 'list' })) ?? []
-    const rows = servers.map(server => {
-      const loaded = known.find(one => one.name === server.entry.name)
-      const place = { where: server.where, runs: placementOf(server.entry) }
-      return { ...place, info: loaded ?? serverInfoOf(server), isLoaded: loaded !== undefined }
-    })
+    const rows = flags.url === undefined ? await this.#ownRows(flags) : await this.#rowsOf(flags)
     if (flags.json)
       return this.print(
         JSON.stringify({
           servers: rows.map(({ info, where, runs }) => snakeCase({ ...info, changed: info.changed ?? [], where, runs })),
         })
       )
+    if (rows.length === 0) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
     for (const line of table([HEAD, ...rows.map(cells)])) this.print(line)
+    if (flags.url !== undefined) return
     using running = await reachServerIfAny(this.home, flags)
     if (!running) return this.note('no server is running; to try an MCP server, run svc mcp test <name>')
     const late = rows.filter(row => !row.isLoaded).map(row => row.info.name)
     if (late.length > 0) this.note(`the running server has not loaded ${late.join(', ')}; run svc reload`)
   }
+
+  /** The servers of a server elsewhere. Its configuration is not known here. */
+  async #rowsOf(choice: ServerChoice): Promise<Row[]> {
+    const known = await (await this.clients(choice)).list(this.callContext)
+    return known.map(info => ({ info, runs: info.runs ?? 'remote', isLoaded: true }))
+  }
+
+  /** The configured servers of this home. */
+  async #ownRows(choice: ServerChoice): Promise<Row[]> {
+    const servers = await this.servers()
+    if (servers.length === 0) return []
+    const known = await (await this.clients(choice)).list(this.callContext)
+    return servers.map(server => {
+      const loaded = known.find(one => one.name === server.entry.name)
+      const place = { where: server.where, runs: placementOf(server.entry) }
+      return { ...place, info: loaded ?? serverInfoOf(server), isLoaded: loaded !== undefined }
+    })
+  }
+}
+
+interface Row {
+  readonly info: McpServerInfo
+  readonly runs: Placement
+  /** The file of its entry. */
+  readonly where?: string
+  readonly isLoaded: boolean
 }
 
 /** The keys of a record and its parts in snake_case, as all JSON of svc has them. */
@@ -66,21 +87,22 @@ export class McpTest extends McpCommand {
   static override flags = {
     tool: Flags.string({ summary: 'Tool to call at the end', helpValue: '<tool>' }),
     args: Flags.string({ summary: 'Arguments of the call', helpValue: '<json>', dependsOn: ['tool'] }),
-    ...PORT_FLAG,
+    ...MANAGED_FLAGS,
     ...JSON_FLAG,
   }
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(McpTest)
-    const server = await this.serverNamed(args.name)
-    const call = flags.tool === undefined ? {} : { call: { tool: flags.tool, args: argsOf(flags.args ?? '{}') } }
+    const name = await this.checkedName(args.name, flags)
+    const call = flags.tool === undefined ? undefined : { tool: flags.tool, args: argsOf(flags.args ?? '{}') }
+    const clients = await this.clients(flags)
     const steps: TestStep[] = []
-    for await (const step of this.ask<TestStep>(flags, { do: 'test', server: args.name, ...call })) {
+    for await (const step of clients.test(name, call, this.callContext)) {
       steps.push(step)
       if (!flags.json) this.print(lineOf(step))
     }
     const failed = steps.some(step => step.error !== undefined)
-    if (flags.json) this.print(JSON.stringify({ server: server.entry.name, ok: !failed, steps }))
+    if (flags.json) this.print(JSON.stringify({ server: name, ok: !failed, steps }))
     return failed ? 1 : 0
   }
 }

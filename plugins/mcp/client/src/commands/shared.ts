@@ -1,23 +1,17 @@
 import { Args, SvcCommand } from '@svc/cli/command'
-import { type CallContext, codeOf, formatError, systemContext } from '@svc/core'
-import { type Json, Store } from '@svc/core/contracts'
-import { oneLine, storeNotShared } from '@svc/plugin-kit'
-import { askServer, fromWire } from '@svc/runtime'
-import { serverUnknown } from '../errors.ts'
-import { TOPIC } from '../ownership/peer-workers.ts'
-import type { CommandQuestion } from '../ownership/questions.ts'
+import { type CallContext, formatError, systemContext } from '@svc/core'
+import { McpClients, type ServerChoice, Store } from '@svc/core/contracts'
+import { managedServer, oneLine, storeNotShared } from '@svc/plugin-kit'
+import { fromWire } from '@svc/runtime'
 import { readServers, type McpServerSettings, serverNamed } from '../registry/configured-servers.ts'
 import { reloadAll } from '../registry/edit.ts'
 import { homeFile } from '../registry/home-file.ts'
 import { openRecords } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
+import { type ManagedClients, remoteClients } from './remote-clients.ts'
 
 /** Limit for a line of a problem: a plugin can have written it. */
 const MAX_LINE = 2_000
-
-interface ServerChoice {
-  readonly port?: number | undefined
-}
 
 /** Base class of `svc mcp`. */
 export abstract class McpCommand extends SvcCommand {
@@ -49,25 +43,23 @@ export abstract class McpCommand extends SvcCommand {
     return store
   }
 
-  /** The answers of the running server to a question, or of the plugins in this process if none runs. Throws SERVER_AMBIGUOUS, STORE_NOT_SHARED. */
-  protected async *ask<T>({ port }: ServerChoice, question: CommandQuestion): AsyncGenerator<T, void> {
-    const asked = { topic: TOPIC, message: question as unknown as Json, port }
-    const isChange = question.do === 'approve' || question.do === 'switch'
-    try {
-      yield* askServer(this, asked, this.callContext, async () => {
-        if (isChange) await this.openStore()
-      }) as AsyncIterable<T>
-    } catch (error) {
-      if (codeOf(error) !== 'PEER_SILENT') throw error
-      // a server that has not loaded any MCP server answers nothing to `list`
-      if (question.do !== 'list') throw serverUnknown(question.server, [])
-    }
+  /** The name of a server: as it is for a server elsewhere, which has its own configuration. Throws MCP_SERVER_UNKNOWN. */
+  protected async checkedName(name: string, { url }: ServerChoice): Promise<string> {
+    return url === undefined ? (await this.serverNamed(name)).entry.name : name
   }
 
-  /** As `ask`, for a question with one answer; `undefined` if the server answers nothing. */
-  protected async askOnce<T>(choice: ServerChoice, question: CommandQuestion): Promise<T | undefined> {
-    for await (const answer of this.ask<T>(choice, question)) return answer
-    return undefined
+  /** The connections of the chosen server, or of the plugins in this process if none runs. Throws SERVER_AMBIGUOUS. */
+  protected async clients(choice: ServerChoice): Promise<ManagedClients> {
+    const server = await managedServer(this, choice)
+    return server ? remoteClients(server) : (await this.host()).service(McpClients)
+  }
+
+  /** As `clients`, for a change. Throws STORE_NOT_SHARED if no server would see it. */
+  protected async changedClients(choice: ServerChoice): Promise<ManagedClients> {
+    const server = await managedServer(this, choice)
+    if (server) return remoteClients(server)
+    await this.openStore()
+    return (await this.host()).service(McpClients)
   }
 
   /** Reloads the running servers of this home. Returns the exit code: 1 if one reports a problem. */

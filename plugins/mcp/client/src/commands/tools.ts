@@ -1,8 +1,7 @@
-import { Args, JSON_FLAG, PORT_FLAG } from '@svc/cli/command'
+import { Args, JSON_FLAG, MANAGED_FLAGS } from '@svc/cli/command'
 import type { McpTool } from '@svc/core/contracts'
 import { oneLine } from '@svc/plugin-kit'
 import { selected } from '../ownership/mcp-clients.ts'
-import type { ToolsAnswer } from '../ownership/questions.ts'
 import { McpCommand, SERVER_ARG } from './shared.ts'
 
 /** `svc mcp tools <name>`: lists the tools now, or as they were listed last; shows changes and removed hidden characters. */
@@ -10,12 +9,12 @@ export class McpTools extends McpCommand {
   static override summary = 'List the tools of an MCP server and their changes'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpTools)
-    const { name } = (await this.serverNamed(args.name)).entry
-    const { tools, problems, failure } = (await this.askOnce<ToolsAnswer>(flags, { do: 'tools', server: name }))!
+    const name = await this.checkedName(args.name, flags)
+    const { tools, problems, failure } = await (await this.clients(flags)).inspect(name, true, this.callContext)
     if (flags.json) return this.print(JSON.stringify({ server: name, tools, left_out: problems, ...(failure && { failure }) }))
     for (const tool of tools) for (const line of linesOf(tool)) this.print(line)
     for (const problem of problems) this.note(`left out: ${oneLine(problem)}`)
@@ -48,17 +47,18 @@ export class McpApprove extends McpCommand {
     ...SERVER_ARG,
     tool: Args.string({ description: 'Approve only these tools', multiple: true, ignoreStdin: true }),
   }
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpApprove)
     const names = args.tool?.length ? args.tool : undefined
-    const { name } = (await this.serverNamed(args.name)).entry
-    const { tools, listed } = (await this.askOnce<ToolsAnswer>(flags, { do: 'tools', server: name }))!
+    const name = await this.checkedName(args.name, flags)
+    const clients = await this.changedClients(flags)
+    const { tools } = await clients.inspect(name, true, this.callContext)
     const changed = selected(name, tools, names).filter(one => one.status === 'changed')
-    // approves the versions that are shown here, even if the server has changed them again meanwhile
-    const versions = listed.filter(one => changed.some(tool => tool.name === one.name))
-    if (changed.length > 0) await this.askOnce(flags, { do: 'approve', server: name, tools: versions })
+    // only the versions that are shown here; if the server has changed one again meanwhile, this fails
+    const versions = changed.map(({ name: tool, version = '' }) => ({ name: tool, version }))
+    if (changed.length > 0) await clients.approveVersions(name, versions, this.callContext)
     if (flags.json) return this.print(JSON.stringify({ server: name, approved: changed }))
     for (const tool of changed) for (const line of linesOf(tool)) this.print(line)
     this.note(changed.length === 0 ? `no tool of ${name} had changed` : `approved: ${changed.map(one => one.name).join(', ')}`)

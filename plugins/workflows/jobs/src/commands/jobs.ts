@@ -1,18 +1,17 @@
-import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand, Args } from '@svc/cli/command'
+import { Flags, JSON_FLAG, MANAGED_FLAGS, SvcCommand, Args } from '@svc/cli/command'
 import {
   type Job,
   type JobDetail,
   type JobKindRecord,
-  type JobLogEntry,
   type JobState,
   type CommandContext,
-  type Json,
+  Jobs,
+  type ServerChoice,
   Store,
 } from '@svc/core/contracts'
-import { oneLine, table, storeNotShared, timeText } from '@svc/plugin-kit'
-import { systemContext } from '@svc/core'
-import { askServer } from '@svc/runtime'
-import { type JobsQuestion, TOPIC } from '../answers.ts'
+import { managedServer, oneLine, table, storeNotShared, timeText } from '@svc/plugin-kit'
+import { type CallContext, systemContext } from '@svc/core'
+import { type ManagedJobs, remoteJobs } from './remote-jobs.ts'
 
 const HEAD = ['JOB', 'KIND', 'STATE', 'ATTEMPTS', 'ADDED', '']
 const JOB_ARG = { id: Args.string({ description: 'Id of a job', required: true, ignoreStdin: true }) }
@@ -34,7 +33,7 @@ export class JobsList extends SvcCommand {
       max: MOST_LISTED,
     }),
     cursor: Flags.string({ summary: 'Continue after this page', helpValue: '<cursor>' }),
-    ...PORT_FLAG,
+    ...MANAGED_FLAGS,
     ...JSON_FLAG,
   }
 
@@ -42,7 +41,8 @@ export class JobsList extends SvcCommand {
     const { flags } = await this.parse(JobsList)
     const { kind, state, limit, cursor } = flags
     const query = { limit, ...(kind !== undefined && { kind }), ...(state && { state }), ...(cursor !== undefined && { cursor }) }
-    const page = await askJobs<{ jobs: readonly Job[]; next?: string }>(this, flags, { do: 'list', query })
+    const { jobs, ctx } = await jobsOf(this, flags)
+    const page = await jobs.list(query, ctx)
     if (flags.json) return this.print(JSON.stringify({ jobs: page.jobs.map(jsonRecord), next_cursor: page.next ?? null }))
     if (page.jobs.length === 0) return this.note('no jobs found')
     for (const line of table([HEAD, ...page.jobs.map(cells)])) this.print(line)
@@ -70,14 +70,15 @@ export class JobsShow extends SvcCommand {
   static override args = JOB_ARG
   static override flags = {
     log: Flags.integer({ summary: 'Maximum number of log entries', helpValue: '<int>', default: 20, min: 1, max: 1000 }),
-    ...PORT_FLAG,
+    ...MANAGED_FLAGS,
     ...JSON_FLAG,
   }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(JobsShow)
-    const question = { do: 'show', id: args.id, entries: flags.log } as const
-    const { job, log } = await askJobs<{ job: JobDetail; log: readonly JobLogEntry[] }>(this, flags, question)
+    const { jobs, ctx } = await jobsOf(this, flags)
+    const job = await jobs.get(args.id, ctx)
+    const log = await jobs.log(args.id, flags.log, ctx)
     if (flags.json) return this.print(JSON.stringify({ job: jsonRecord(job), log: log.map(jsonRecord) }))
     for (const [name, value] of lines(job)) if (value !== '') this.print(`${`${name}:`.padEnd(12)}${value}`)
     for (const { at, level, message } of log) this.print(`${timeText(at)} ${level.padEnd(7)} ${oneLine(message, 2000)}`)
@@ -115,11 +116,12 @@ const KINDS_HEAD = ['KIND', 'PLUGIN', 'AT ONCE', 'STARTED BY', '']
 export class JobsKinds extends SvcCommand {
   static override summary = 'List the kinds of background jobs'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --json']
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(JobsKinds)
-    const kinds = await askJobs<readonly JobKindRecord[]>(this, flags, { do: 'kinds' })
+    const { jobs, ctx } = await jobsOf(this, flags)
+    const kinds = await jobs.kinds(ctx)
     if (flags.json) return this.print(JSON.stringify({ kinds: kinds.map(kindRecord) }))
     if (kinds.length === 0) return this.note('no loaded plugin adds a job kind')
     for (const line of table([KINDS_HEAD, ...kinds.map(kindCells)])) this.print(line)
@@ -147,11 +149,12 @@ export class JobsCancel extends SvcCommand {
   static override summary = 'Cancel a queued or running job'
   static override examples = ['<%= config.bin %> <%= command.id %> <id>']
   static override args = JOB_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(JobsCancel)
-    const job = await askJobs<Job>(this, flags, { do: 'cancel', id: args.id })
+    const { jobs, ctx } = await jobsOf(this, flags)
+    const job = await jobs.cancel(args.id, ctx)
     if (flags.json) return this.print(JSON.stringify(jsonRecord(job)))
     this.note(
       job.state === 'cancelled' ? `cancelled ${job.id}` : `the job ${job.id} is ${job.state}; its worker was asked to stop it`
@@ -164,11 +167,12 @@ export class JobsRetry extends SvcCommand {
   static override summary = 'Queue a failed or cancelled job again'
   static override examples = ['<%= config.bin %> <%= command.id %> <id>']
   static override args = JOB_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(JobsRetry)
-    const job = await askJobs<Job>(this, flags, { do: 'retry', id: args.id })
+    const { jobs, ctx } = await jobsOf(this, flags)
+    const job = await jobs.retry(args.id, ctx)
     if (flags.json) return this.print(JSON.stringify(jsonRecord(job)))
     this.note(`queued ${job.id} again`)
   }
@@ -176,19 +180,18 @@ export class JobsRetry extends SvcCommand {
 
 const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
 
-/** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_NOT_SHARED. */
-async function askJobs<T>(
-  call: CommandContext,
-  { port }: { readonly port?: number | undefined },
-  question: JobsQuestion
-): Promise<T> {
-  const ctx = systemContext(call.signal, `svc jobs ${question.do}`)
-  const message = question as unknown as Json
-  const answers = askServer(call, { topic: TOPIC, message, port }, ctx, async host => {
-    const { durable, kind } = await host.service(Store).probe(ctx)
-    if (!durable) throw storeNotShared(kind, 'this command cannot see the jobs of a server', HINT)
-  })
-  return (await Array.fromAsync(answers))[0] as T
+/** The jobs of the chosen server, or those in the store if none runs. Throws STORE_NOT_SHARED. */
+async function jobsOf(
+  call: CommandContext & { readonly id?: string | undefined },
+  choice: ServerChoice
+): Promise<{ readonly jobs: ManagedJobs; readonly ctx: CallContext }> {
+  const ctx = systemContext(call.signal, `svc ${(call.id ?? 'jobs').replaceAll(':', ' ')}`)
+  const server = await managedServer(call, choice)
+  if (server) return { jobs: remoteJobs(server), ctx }
+  const host = await call.host()
+  const { durable, kind } = await host.service(Store).probe(ctx)
+  if (!durable) throw storeNotShared(kind, 'this command cannot see the jobs of a server', HINT)
+  return { jobs: host.service(Jobs), ctx }
 }
 
 /** A record for `--json`: keys in snake_case, times as text. Data of callers (`input`, `result`, `details`) stays as it is. */

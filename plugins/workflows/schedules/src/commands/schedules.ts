@@ -1,12 +1,19 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { Flags, JSON_FLAG, PORT_FLAG, SvcCommand, Args } from '@svc/cli/command'
-import { type Job, type Schedule, type CommandContext, type Json, type ScheduleSpec, Store } from '@svc/core/contracts'
-import { oneLine, table, lineInvalid, storeNotShared, timeText } from '@svc/plugin-kit'
-import { messageOf, systemContext } from '@svc/core'
-import { askServer } from '@svc/runtime'
+import { Flags, JSON_FLAG, MANAGED_FLAGS, SvcCommand, Args } from '@svc/cli/command'
+import {
+  type Schedule,
+  type CommandContext,
+  type Json,
+  type ScheduleSpec,
+  Schedules,
+  type ServerChoice,
+  Store,
+} from '@svc/core/contracts'
+import { managedServer, oneLine, table, lineInvalid, storeNotShared, timeText } from '@svc/plugin-kit'
+import { type CallContext, messageOf, systemContext } from '@svc/core'
 import { CATCH_UPS, OVERLAPS, durationMs } from '../settings.ts'
-import { type SchedulesQuestion, TOPIC } from '../answers.ts'
+import { type ManagedSchedules, remoteSchedules } from './remote-schedules.ts'
 
 const HEAD = ['SCHEDULE', 'WHEN', 'KIND', 'NEXT', 'LAST', '']
 const NAME_ARG = { name: Args.string({ description: 'Name of a schedule', required: true, ignoreStdin: true }) }
@@ -15,11 +22,12 @@ const NAME_ARG = { name: Args.string({ description: 'Name of a schedule', requir
 export class SchedulesList extends SvcCommand {
   static override summary = 'List the schedules and their next ticks'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --json']
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { flags } = await this.parse(SchedulesList)
-    const schedules = (await askSchedules<readonly Schedule[] | undefined>(this, flags, { do: 'list' })) ?? []
+    const { all, ctx } = await schedulesOf(this, flags)
+    const schedules = await all.list(ctx)
     if (flags.json) return this.print(JSON.stringify({ schedules: schedules.map(scheduleRecord) }))
     if (schedules.length === 0)
       return this.note('no schedules; add one: svc schedules add <name> --cron "0 3 * * *" --kind <kind>')
@@ -65,7 +73,7 @@ export class SchedulesAdd extends SvcCommand {
     overlap: Flags.option({ summary: 'What to do while the earlier job is not finished', options: OVERLAPS })(),
     description: Flags.string({ summary: 'Description shown in lists', helpValue: '<text>' }),
     'dry-run': Flags.boolean({ summary: 'Show the next ticks, and add nothing', default: false }),
-    ...PORT_FLAG,
+    ...MANAGED_FLAGS,
     ...JSON_FLAG,
   }
 
@@ -74,13 +82,15 @@ export class SchedulesAdd extends SvcCommand {
     const { 'time-zone': timeZone, 'catch-up': catchUp, cron, every, kind, input, jitter, overlap, description } = flags
     const given = { timeZone, catchUp, cron, every, kind, input, jitter, overlap, description }
     const spec = await specOfFlags(given, this.cwd)
+    const { all, ctx } = await schedulesOf(this, flags)
     if (flags['dry-run']) {
-      const ticks = (await askSchedules<readonly number[]>(this, flags, { do: 'preview', spec, count: 5 })).map(timeText)
+      const range = { from: Date.now(), count: 5, checksJob: true }
+      const ticks = (await all.preview(spec, range, ctx)).map(timeText)
       if (flags.json) return this.print(JSON.stringify({ ticks }))
       for (const tick of ticks) this.print(tick)
       return
     }
-    const schedule = await askSchedules<Schedule>(this, flags, { do: 'add', name: args.name, spec })
+    const schedule = await all.add(args.name, spec, ctx)
     if (flags.json) return this.print(JSON.stringify(scheduleRecord(schedule)))
     this.note(`added ${schedule.name}; the next tick is ${timeText(schedule.next)}`)
   }
@@ -91,11 +101,12 @@ export class SchedulesPause extends SvcCommand {
   static override summary = 'Pause a schedule'
   static override examples = ['<%= config.bin %> <%= command.id %> nightly']
   static override args = NAME_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(SchedulesPause)
-    const schedule = await askSchedules<Schedule>(this, flags, { do: 'pause', name: args.name })
+    const { all, ctx } = await schedulesOf(this, flags)
+    const schedule = await all.pause(args.name, ctx)
     if (flags.json) return this.print(JSON.stringify(scheduleRecord(schedule)))
     this.note(`paused ${schedule.name}`)
   }
@@ -106,11 +117,12 @@ export class SchedulesResume extends SvcCommand {
   static override summary = 'Resume a paused schedule with its next tick'
   static override examples = ['<%= config.bin %> <%= command.id %> nightly']
   static override args = NAME_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(SchedulesResume)
-    const schedule = await askSchedules<Schedule>(this, flags, { do: 'resume', name: args.name })
+    const { all, ctx } = await schedulesOf(this, flags)
+    const schedule = await all.resume(args.name, ctx)
     if (flags.json) return this.print(JSON.stringify(scheduleRecord(schedule)))
     this.note(`resumed ${schedule.name}; the next tick is ${timeText(schedule.next)}`)
   }
@@ -121,11 +133,12 @@ export class SchedulesRemove extends SvcCommand {
   static override summary = 'Remove a schedule that was added with svc schedules add'
   static override examples = ['<%= config.bin %> <%= command.id %> nightly']
   static override args = NAME_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(SchedulesRemove)
-    await askSchedules(this, flags, { do: 'remove', name: args.name })
+    const { all, ctx } = await schedulesOf(this, flags)
+    await all.remove(args.name, ctx)
     if (flags.json) return this.print(JSON.stringify({ name: args.name, removed: true }))
     this.note(`removed ${args.name}`)
   }
@@ -136,11 +149,12 @@ export class SchedulesRun extends SvcCommand {
   static override summary = 'Start the job of a schedule now'
   static override examples = ['<%= config.bin %> <%= command.id %> nightly']
   static override args = NAME_ARG
-  static override flags = { ...PORT_FLAG, ...JSON_FLAG }
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(SchedulesRun)
-    const job = await askSchedules<Job>(this, flags, { do: 'run', name: args.name })
+    const { all, ctx } = await schedulesOf(this, flags)
+    const job = await all.run(args.name, ctx)
     if (flags.json) return this.print(JSON.stringify({ job: job.id, kind: job.kind, state: job.state }))
     this.note(`added the job ${job.id}; show it with svc jobs show`)
   }
@@ -148,31 +162,31 @@ export class SchedulesRun extends SvcCommand {
 
 const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
 
-/** The answer of the running server, or of the plugins in this process if none runs. Throws STORE_NOT_SHARED. */
-async function askSchedules<T>(
-  call: CommandContext,
-  { port }: { readonly port?: number | undefined },
-  question: SchedulesQuestion
-): Promise<T> {
-  const ctx = systemContext(call.signal, `svc schedules ${question.do}`)
-  const message = question as unknown as Json
-  const answers = askServer(call, { topic: TOPIC, message, port }, ctx, async host => {
-    const { durable, kind } = await host.service(Store).probe(ctx)
-    if (!durable) throw storeNotShared(kind, 'this command cannot see the schedules of a server', HINT)
-  })
-  return (await Array.fromAsync(answers))[0] as T
+/** The schedules of the chosen server, or those in the store if none runs. Throws STORE_NOT_SHARED. */
+async function schedulesOf(
+  call: CommandContext & { readonly id?: string | undefined },
+  choice: ServerChoice
+): Promise<{ readonly all: ManagedSchedules; readonly ctx: CallContext }> {
+  const ctx = systemContext(call.signal, `svc ${(call.id ?? 'schedules').replaceAll(':', ' ')}`)
+  const server = await managedServer(call, choice)
+  if (server) return { all: remoteSchedules(server), ctx }
+  const host = await call.host()
+  const { durable, kind } = await host.service(Store).probe(ctx)
+  if (!durable) throw storeNotShared(kind, 'this command cannot see the schedules of a server', HINT)
+  return { all: host.service(Schedules), ctx }
 }
 
 const iso = (ms: number) => new Date(ms).toISOString()
 
 /** A schedule for `--json`. */
-function scheduleRecord({ everyMs, timeZone, jitterMs, catchUp, isPaused, next, last, ...schedule }: Schedule): object {
+function scheduleRecord({ everyMs, timeZone, jitterMs, catchUp, overlap, isPaused, next, last, ...schedule }: Schedule): object {
   return {
     ...schedule,
     ...(everyMs === undefined ? {} : { every_ms: everyMs }),
     ...(timeZone === undefined ? {} : { time_zone: timeZone }),
-    ...(jitterMs === undefined ? {} : { jitter_ms: jitterMs }),
-    ...(catchUp === undefined ? {} : { catch_up: catchUp }),
+    jitter_ms: jitterMs ?? 0,
+    catch_up: catchUp ?? 'none',
+    overlap: overlap ?? 'skip',
     is_paused: isPaused,
     next: next === undefined ? null : iso(next),
     last: last === undefined ? null : { ...last, tick: iso(last.tick), at: iso(last.at) },
