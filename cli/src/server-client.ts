@@ -42,7 +42,7 @@ export function createServerClient(url: string, ended: AbortSignal, sources: Cre
  * A client of the server of this home, over its control socket, as the operator of this machine: it sends no credential. `url`
  * names the server in errors.
  */
-export function createOperatorClient({ home, port, url }: OperatorServer, ended: AbortSignal): ServerClient {
+function createOperatorClient({ home, port, url }: OperatorServer, ended: AbortSignal): ServerClient {
   const credentials: Credentials = { headers: async () => ({}), rejected: async () => false }
   return clientOver((path, init) => operate({ home, port }, path, init), url, ended, credentials)
 }
