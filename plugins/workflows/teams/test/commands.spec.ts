@@ -58,7 +58,12 @@ describe('svc teams', () => {
     const { code, printed, noted } = await called(host, run, ['crew', 'Build', 'a boat.'])
     expect(code).to.equal(0)
     expect(printed).to.deep.equal(['## ann (the ann)\n\nword of ann\n\n## bob (the bob)\n\nword of bob'])
-    expect(noted).to.include.members(['ann started', 'bob answered', 'ann: completed', 'tokens: 20, tool calls: 0'])
+    expect(noted).to.include.members([
+      'round 1: ann started',
+      'round 1: bob answered (tokens: 10, tool calls: 0)',
+      'ann: completed',
+      'tokens: 20, tool calls: 0',
+    ])
     const { runs } = await host.service(Workflows).runs({ limit: 1 }, ctx)
     expect(runs[0]!.input).to.deep.equal({ task: 'Build a boat.' })
   })

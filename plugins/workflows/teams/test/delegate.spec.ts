@@ -128,7 +128,7 @@ describe('the tool delegate', () => {
         teams: { crew: CREW, heads: { ...CREW, name: 'heads', members: { ...CREW.members, ann } } },
       }
     )
-    const { id } = await host.service(Teams).start('heads', 'Build a boat.', ctx)
+    const { id } = await host.service(Teams).start({ team: 'heads', task: 'Build a boat.' }, ctx)
     const run = await host.service(Workflows).settled(id, 15_000, ctx)
     expect(run).to.include({ status: 'completed' })
     const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)
