@@ -25,7 +25,7 @@ const CANCEL_MS = 12_000
 class TeamsRun extends SvcCommand {
   static override summary = 'Run a team on a task'
   static override description =
-    'Prints the answer to the standard output, and the progress of the members to the standard error. Ctrl-C cancels the run.'
+    'Prints the answer to the standard output, and the progress of the members to the standard error. Ctrl-C cancels the run. Of the flags and the budget of the team, the stricter value of each kind holds. A team that a budget stops before its answer prints what its members said last, with the exit code 1.'
   static override examples = ['<%= config.bin %> <%= command.id %> reviewers "What is wrong with README.md?"']
   static override args = {
     team: Args.string({ description: 'Name of a team', required: true, ignoreStdin: true }),
@@ -50,7 +50,7 @@ class TeamsRun extends SvcCommand {
     const ended = await watched(workflows, id, this.note, ctx)
     if (flags.json) this.print(JSON.stringify(ended))
     else if (ended.status === 'completed') show(ended.result as unknown as TeamResult, this.print, this.note)
-    if (ended.status === 'completed') return 0
+    if (ended.status === 'completed') return isUnanswered(ended.result as unknown as TeamResult) ? 1 : 0
     this.note(`failed: ${ended.error?.code ?? ''} ${oneLine(ended.error?.message ?? '', 500)}`)
     return 1
   }
@@ -72,6 +72,9 @@ function budgetOf({ tokens, 'tool-calls': calls, cost, time, rounds }: BudgetFla
   )
   return given.length === 0 ? {} : { budget: Object.fromEntries(given) as TeamBudget }
 }
+
+/** Whether a budget stopped the team before its answer. */
+const isUnanswered = ({ answer, partial }: TeamResult) => partial !== undefined && answer === null
 
 type PrintLine = (line: string) => void
 
