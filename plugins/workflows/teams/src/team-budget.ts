@@ -16,7 +16,7 @@ export function stricter(one: TeamBudget = {}, other: TeamBudget = {}): TeamBudg
 /** The budget of time in milliseconds. */
 export const timeOf = ({ time }: TeamBudget): number => (time === undefined ? Infinity : durationMs(time)!)
 
-/** The time that a team has worked, and the rest of the budgets around it. */
+/** When a team began, and now, in Unix milliseconds. */
 export interface Clock {
   readonly since: number
   readonly now: number

@@ -196,7 +196,7 @@ describe('a budget of a team', () => {
           (thrown: SvcError) => thrown
         )
       expect(codeOf(error), JSON.stringify(budget)).to.equal('INVALID_VALUE')
-      expect((error as { details: { field: string } }).details.field).to.equal(field)
+      expect(error!.details.field).to.equal(field)
       const wrong = { ...endless('sequential'), name: 'wrong', budget: budget as TeamBudget }
       await using other = await openTeamHost({ teams: { wrong } })
       const refused = await other
