@@ -243,12 +243,16 @@ function checkRequest(asked: TurnRequest, limit: number) {
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
     throw invalid('max_tokens', 'must be an integer above 0', { value: maxTokens })
   if (asked.parts && keep !== false) checkStored(asked.parts)
-  checkCount('tool_budget', asked.toolBudget)
-  checkCount('token_budget', asked.tokenBudget)
-  if (asked.costBudget !== undefined && !(asked.costBudget >= 0))
-    throw invalid('cost_budget', 'must be a number of 0 or more', { value: asked.costBudget })
-  checkCount('timeout_ms', asked.timeoutMs)
+  checkLimits(asked)
   if (keep === false && conversationId !== undefined) throw invalid('keep', 'cannot be false in a conversation')
+}
+
+function checkLimits({ toolBudget, tokenBudget, costBudget, timeoutMs }: TurnRequest) {
+  checkCount('tool_budget', toolBudget)
+  checkCount('token_budget', tokenBudget)
+  checkCount('timeout_ms', timeoutMs)
+  if (costBudget !== undefined && !(costBudget >= 0))
+    throw invalid('cost_budget', 'must be a number of 0 or more', { value: costBudget })
 }
 
 /** Characters of images and files in a turn that is stored: a store keeps 16 MiB for each turn, with its answer. */

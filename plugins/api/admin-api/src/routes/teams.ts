@@ -215,29 +215,7 @@ export const createTeamRoutes = (services: TeamServices, publish: Publish): Reco
       return { body: { teams: teams.map(info => ({ ...infoOf(info), members: [...info.members] })) } }
     },
   },
-  team_runs: {
-    method: 'GET',
-    path: `${PATH}/runs`,
-    summary: 'List runs of teams, the newest first',
-    description:
-      'Runs of POST …/run, of svc teams run, of models named team:<name>, of the tool delegate and of steps of workflows: the own, with the scope admin all. The configuration (teams.runs) limits their number and age.',
-    scope: 'read',
-    query: runsQuery,
-    responses: ok('A page of runs.', object({ runs: list(TEAM_RUN), next_cursor: nullable('string') })),
-    async handle({ query: { team, status, limit, cursor } }, ctx) {
-      const given = Object.entries({ team, status, cursor }).filter(([, value]) => value !== undefined)
-      const page = await services.teams.runs({ limit: Number(limit ?? 50), ...Object.fromEntries(given) }, ctx)
-      return { body: { runs: page.runs.map(runRecord), next_cursor: page.next ?? null } }
-    },
-  },
-  team_run_tree: {
-    method: 'GET',
-    path: `${PATH}/runs/:id`,
-    summary: 'Read a run of a team as a tree of members, rounds, messages, tools and costs',
-    scope: 'read',
-    responses: ok('The run, also while it is running.', TREE),
-    handle: async ({ params }, ctx) => ({ body: treeRecord(await services.teams.run(params.id!, ctx)) }),
-  },
+  ...runRoutes(services.teams),
   team: {
     method: 'GET',
     path: `${PATH}/:name`,
@@ -273,6 +251,33 @@ export const createTeamRoutes = (services: TeamServices, publish: Publish): Reco
       runFrames(services, { team: params.name!, ...(body as unknown as TeamBody) }, publish, ctx),
   },
 })
+
+const runRoutes = (teams: Teams) =>
+  ({
+    team_runs: {
+      method: 'GET',
+      path: `${PATH}/runs`,
+      summary: 'List runs of teams, the newest first',
+      description:
+        'Runs of POST …/run, of svc teams run, of models named team:<name>, of the tool delegate and of steps of workflows: the own, with the scope admin all. The configuration (teams.runs) limits their number and age.',
+      scope: 'read',
+      query: runsQuery,
+      responses: ok('A page of runs.', object({ runs: list(TEAM_RUN), next_cursor: nullable('string') })),
+      async handle({ query: { team, status, limit, cursor } }, ctx) {
+        const given = Object.entries({ team, status, cursor }).filter(([, value]) => value !== undefined)
+        const page = await teams.runs({ limit: Number(limit ?? 50), ...Object.fromEntries(given) }, ctx)
+        return { body: { runs: page.runs.map(runRecord), next_cursor: page.next ?? null } }
+      },
+    },
+    team_run_tree: {
+      method: 'GET',
+      path: `${PATH}/runs/:id`,
+      summary: 'Read a run of a team as a tree of members, rounds, messages, tools and costs',
+      scope: 'read',
+      responses: ok('The run, also while it is running.', TREE),
+      handle: async ({ params }, ctx) => ({ body: treeRecord(await teams.run(params.id!, ctx)) }),
+    },
+  }) satisfies Record<string, Route>
 
 interface TeamBody {
   readonly task: string
