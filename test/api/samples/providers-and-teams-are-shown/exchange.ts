@@ -48,7 +48,8 @@ export default exchange({
         status: 200,
         events: [
           { event: 'start', data: { type: 'start', team: 'pair' } },
-          ...[member('a', 'started'), member('a', 'completed')],
+          member('a', 'started'),
+          member('a', 'completed'),
           { event: 'end', data: { status: 'completed', result: { answer: null, partial: { budget: 'rounds' } } } },
         ],
       },
