@@ -196,7 +196,7 @@ describe('the verticals', function () {
   it('have teams that all answer', async () => {
     const teams = room.host.service(Teams)
     for (const name of room.host.slot(TeamDefinitions).names()) {
-      const { id } = await teams.start(name, 'Look at the sum of the cart', room.ctx)
+      const { id } = await teams.start({ team: name, task: 'Look at the sum of the cart' }, room.ctx)
       const run = await room.ended(id)
       expect(run.error, name).to.equal(undefined)
       expect((run.result as { answer: unknown }).answer, name).to.be.a('string')

@@ -172,6 +172,7 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/usage',
   '/api/v1/limits',
   '/api/v1/teams',
+  '/api/v1/teams/runs',
   '/api/v1/workflows/questions',
   '/health',
   '/health/live',
@@ -292,7 +293,16 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
       ...MANAGED_READ
     )
     .concat(
-      ['mcp/servers', 'mcp/servers/m', 'mcp/servers/m/tools', 'providers/p', 'teams/t', 'tools/t'].map(path => `/api/v1/${path}`)
+      [
+        'mcp/servers',
+        'mcp/servers/m',
+        'mcp/servers/m/tools',
+        'providers/p',
+        'teams/t',
+        'teams/runs',
+        'teams/runs/r',
+        'tools/t',
+      ].map(path => `/api/v1/${path}`)
     )
     .map(get)
     .concat(
@@ -376,6 +386,7 @@ const templateOf = (path: string) =>
     .replace('/mcp/servers/m', '/mcp/servers/{name}')
     .replace('/providers/p', '/providers/{name}')
     .replace('/teams/t', '/teams/{name}')
+    .replace('/teams/runs/r', '/teams/runs/{id}')
     .replace('/models/m', '/models/{id}')
     .replace('/responses/r', '/responses/{id}')
 

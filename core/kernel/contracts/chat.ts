@@ -77,6 +77,11 @@ export interface TurnRequest {
    */
   readonly tokenBudget?: number
   /**
+   * Maximum cost of all steps together, by `Prices`. A step that could cost more than the rest is not started: the turn fails with
+   * BUDGET_EXHAUSTED; with PRICE_UNKNOWN for a model without a price.
+   */
+  readonly costBudget?: number
+  /**
    * JSON Schema of the reply, which `TurnEnd.data` then contains. The model gets one chance to correct an answer that does not
    * match; then the turn fails with ANSWER_INVALID. The text of such a turn is sent in one piece.
    */
@@ -173,6 +178,8 @@ export interface TurnEnd {
   readonly provider: string
   readonly model: string
   readonly usage: TurnUsage
+  /** The cost of the steps by models with a price. Absent without one. */
+  readonly cost?: number
   readonly durationMs: number
   readonly toolsUsed: readonly ToolUse[]
   /** The reply as data, when `responseSchema` was set and the turn has completed. */

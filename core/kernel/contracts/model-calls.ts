@@ -60,6 +60,11 @@ export interface ModelCallOrder {
   readonly step?: ModelCallStep
   /** Tokens that the turn has used and may use. Fails with BUDGET_EXHAUSTED if the request does not fit into the rest. */
   readonly budget?: { readonly total: number; readonly spent: number }
+  /**
+   * What the turn has cost and may cost, by `Prices`. Fails with BUDGET_EXHAUSTED if the request does not fit into the rest, with
+   * PRICE_UNKNOWN for a model without a price.
+   */
+  readonly costBudget?: { readonly total: number; readonly spent: number }
   readonly limits?: ModelCallLimits
 }
 
@@ -97,6 +102,8 @@ export interface ModelCallEnd extends ModelRef {
   readonly stopText?: string
   /** The tokens of all attempts together. Of an attempt that ended early, the received text is counted. */
   readonly usage: Usage
+  /** The cost of all attempts at models with a price. Absent without one. */
+  readonly cost?: number
   /** `ModelCallStep.tried`, with the models that failed in this call. */
   readonly tried: readonly ModelRef[]
   readonly durationMs: number

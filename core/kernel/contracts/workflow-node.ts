@@ -13,8 +13,16 @@ export interface Question {
   readonly schema?: JsonSchema
 }
 
-/** Outcome of a child. */
-export type ChildOutcome =
+/** What nodes have used. `cost` is absent if no model had a price. */
+export interface NodeUsage {
+  readonly tokens: number
+  readonly tool_calls: number
+  readonly cost?: number
+}
+
+/** Outcome of a child. `usage`: of all of its nodes and attempts; absent if they reported none. */
+export type ChildOutcome = { readonly usage?: NodeUsage } & ChildEnd
+type ChildEnd =
   | { readonly status: 'completed'; readonly output: Json }
   | { readonly status: 'failed'; readonly error: PublicError }
   | { readonly status: 'cancelled' }
@@ -64,6 +72,7 @@ export type NodeStep =
       readonly type: 'spent'
       readonly tokens?: { readonly input: number; readonly output: number }
       readonly tool_calls?: number
+      readonly cost?: number
     }
   | { readonly type: 'output'; readonly output: Json; readonly branch?: string }
   | {

@@ -46,6 +46,13 @@ export interface Waiting {
   readonly ask?: Question
 }
 
+/** What a run or step has used. `cost` is absent if no model had a price. */
+export interface RunUsage {
+  readonly toolCalls: number
+  readonly tokens: number
+  readonly cost?: number
+}
+
 /** State of a run. Times are Unix milliseconds. */
 export interface Run {
   readonly id: string
@@ -67,7 +74,7 @@ export interface Run {
   readonly finishedAt?: number
   /** Milliseconds from its creation to its end, or to now. */
   readonly executionMs: number
-  readonly spent: { readonly toolCalls: number; readonly tokens: number }
+  readonly spent: RunUsage
   /** The run that this one continues. */
   readonly retryOf?: string
   /** The run that this one replays, and the step of it from which nodes run again. */
@@ -94,7 +101,7 @@ export interface RunStep {
   readonly error?: PublicError
   readonly startedAt: number
   readonly finishedAt?: number
-  readonly spent?: { readonly toolCalls: number; readonly tokens: number }
+  readonly spent?: RunUsage
 }
 
 /** An event of a run. */

@@ -65,6 +65,8 @@ export interface Graph {
 export interface Budget {
   readonly tool_calls?: number
   readonly tokens?: number
+  /** In the currency of the prices of models. Models without a price are refused. */
+  readonly cost?: number
 }
 
 /** A workflow in YAML, JSON or TypeScript. */

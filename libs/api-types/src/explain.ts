@@ -70,6 +70,7 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   CONFIG_LOCKED: ({ message, details }) => explained('INVALID_VALUE', message, { field: 'configuration', ...details }),
   TOKEN_UNKNOWN: ({ details }) => notFound('token', details.value),
   TEAM_UNKNOWN: ({ details }) => notFound('team', details.team ?? details.value),
+  TEAM_RUN_UNKNOWN: ({ details }) => notFound('run', details.value),
   TEAM_INVALID: error => asItIs('INVALID_VALUE', error),
   MCP_SERVER_UNKNOWN: ({ details }) => notFound('server', details.server),
   MCP_TOOL_UNKNOWN: ({ details }) => notFound('tool', details.tool),

@@ -39,7 +39,11 @@ const RETRY = closed(
 )
 
 const BUDGET = closed(
-  { tool_calls: count(0, 'Maximum tool calls'), tokens: count(0, 'Maximum tokens of input and output together') },
+  {
+    tool_calls: count(0, 'Maximum tool calls'),
+    tokens: count(0, 'Maximum tokens of input and output together'),
+    cost: { type: 'number', minimum: 0, description: 'Maximum cost, in the currency of models.prices' },
+  },
   { description: 'Budget of all nodes of the graph together; default: no limit' }
 )
 

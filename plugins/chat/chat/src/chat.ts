@@ -222,6 +222,7 @@ class TurnRun {
     usage.cached += end.usage.cached ?? 0
     usage.cacheWrite += end.usage.cacheWrite ?? 0
     usage.reasoning += end.usage.reasoning ?? 0
+    if (end.cost !== undefined) this.#turn.cost = (this.#turn.cost ?? 0) + end.cost
     steps.push({ message: made.length, provider: end.provider, model: end.model, usage: end.usage })
     if (end.message) made.push(this.#withTools ? end.message : withoutCalls(end.message))
   }
@@ -386,7 +387,7 @@ class ModelStep {
 
 /** The call of a model step. Past turns are its history, which `ModelCalls` shortens. */
 function orderOf(services: ChatServices, turn: Turn, round: number, withTools: boolean): ModelCallOrder {
-  const { asked, gathered, selected, who, tried, open, usage } = turn
+  const { asked, gathered, selected, who, tried, open, usage, cost } = turn
   const { config } = services
   return {
     request: requestOf(services, turn, withTools),
@@ -395,6 +396,7 @@ function orderOf(services: ChatServices, turn: Turn, round: number, withTools: b
     history: open.turns,
     step: { turn: turn.id, round, model: who, tried },
     ...(asked.tokenBudget === undefined ? {} : { budget: { total: asked.tokenBudget, spent: usage.input + usage.output } }),
+    ...(asked.costBudget === undefined ? {} : { costBudget: { total: asked.costBudget, spent: cost ?? 0 } }),
     limits: {
       firstMs: (gathered ? config.whole_timeout_ms : undefined) ?? config.first_token_timeout_ms,
       betweenMs: config.token_timeout_ms,

@@ -24,6 +24,7 @@ export interface SavedTurn extends Plain {
   readonly added: readonly string[]
   readonly finish?: Turn['finish']
   readonly aside?: Turn['aside']
+  readonly cost?: number
   readonly elapsedMs: number
   /** Milliseconds until the limit of the turn. The time without a worker does not count. */
   readonly leftMs: number
@@ -52,6 +53,7 @@ function savedFrom(turn: Turn): SavedTurn {
     added: [...turn.added],
     ...(turn.finish === undefined ? {} : { finish: turn.finish }),
     ...(turn.aside ? { aside: turn.aside } : {}),
+    ...(turn.cost === undefined ? {} : { cost: turn.cost }),
     elapsedMs: now - turn.begun,
     leftMs: Math.max(0, turn.until - now),
   }
@@ -100,6 +102,7 @@ export async function restoreTurn(
     made: [...made],
     steps: [...saved.steps],
     usage: { ...saved.usage },
+    cost: saved.cost,
     toolsUsed: [...saved.toolsUsed],
     asked: {
       ...asked,

@@ -124,6 +124,8 @@ export interface Turn {
   /** A rejected answer and its correction, before `made[at]`. Only the model sees them. */
   aside: { readonly at: number; readonly messages: readonly StoredMessage[] } | undefined
   readonly usage: { input: number; output: number; cached: number; cacheWrite: number; reasoning: number }
+  /** The cost of its steps by models with a price. */
+  cost: number | undefined
   readonly toolsUsed: ToolUse[]
   /** Start and latest end as `performance.now()`, and the time limit in milliseconds. */
   readonly begun: number
@@ -183,6 +185,7 @@ export async function beginTurn(
     steps: [],
     aside: undefined,
     usage: { input: 0, output: 0, cached: 0, cacheWrite: 0, reasoning: 0 },
+    cost: undefined,
     toolsUsed: [],
     begun,
     until: performance.now() + limitMs,
@@ -240,10 +243,16 @@ function checkRequest(asked: TurnRequest, limit: number) {
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
     throw invalid('max_tokens', 'must be an integer above 0', { value: maxTokens })
   if (asked.parts && keep !== false) checkStored(asked.parts)
-  checkCount('tool_budget', asked.toolBudget)
-  checkCount('token_budget', asked.tokenBudget)
-  checkCount('timeout_ms', asked.timeoutMs)
+  checkLimits(asked)
   if (keep === false && conversationId !== undefined) throw invalid('keep', 'cannot be false in a conversation')
+}
+
+function checkLimits({ toolBudget, tokenBudget, costBudget, timeoutMs }: TurnRequest) {
+  checkCount('tool_budget', toolBudget)
+  checkCount('token_budget', tokenBudget)
+  checkCount('timeout_ms', timeoutMs)
+  if (costBudget !== undefined && !(costBudget >= 0))
+    throw invalid('cost_budget', 'must be a number of 0 or more', { value: costBudget })
 }
 
 /** Characters of images and files in a turn that is stored: a store keeps 16 MiB for each turn, with its answer. */
@@ -335,6 +344,7 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
     status,
     ...turn.who,
     usage: { input, output, total: input + output, ...some },
+    ...(turn.cost === undefined ? {} : { cost: turn.cost }),
     durationMs: Math.round(performance.now() - turn.begun),
     toolsUsed: turn.toolsUsed,
     ...(turn.data === undefined || status !== 'completed' ? {} : { data: turn.data }),

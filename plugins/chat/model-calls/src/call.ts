@@ -30,6 +30,7 @@ import {
   type ModelRef,
   type ModelRequest,
   ModelRetried,
+  type Prices,
   type Provider,
   type RequestField,
   type Selected,
@@ -41,10 +42,12 @@ import { countTokens, fitContextWindow, tokensOf } from './context-window.ts'
 import {
   answerTooLong,
   budgetExhausted,
+  costExhausted,
   failureOf,
   modelBroke,
   modelFailed,
   noEmbeddings,
+  priceUnknown,
   tooManySwitches,
   toPublicError,
 } from './errors.ts'
@@ -59,6 +62,7 @@ export interface CallServices {
   readonly providers: SlotView<Provider>
   readonly aliases: SlotView<ModelAlias>
   readonly counts: Pick<ProviderCounts, 'asked'>
+  readonly prices: Prices | undefined
   readonly clock: Clock
   readonly log: Log
   readonly span: StartSpan
@@ -85,7 +89,7 @@ const NONE: readonly ModelRef[] = []
 const SINGLE = { single: true } as const
 const OVER: Step = { done: true, value: undefined }
 /** Codes of errors in the caller's request. */
-const CALLER_ERRORS: ReadonlySet<string> = new Set(['INVALID_VALUE', 'BUDGET_EXHAUSTED'])
+const CALLER_ERRORS: ReadonlySet<string> = new Set(['INVALID_VALUE', 'BUDGET_EXHAUSTED', 'PRICE_UNKNOWN'])
 
 /**
  * One call of a model with all its attempts: calls the model and passes on its events. Plugins decide about retries and other
@@ -104,6 +108,8 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
   readonly #failed: ModelRef[] = []
   /** The usage of attempts that failed. */
   #spent: Usage = { input: 0, output: 0 }
+  /** The cost of attempts that failed, at models with a price. */
+  #cost: number | undefined
   #answer: Answer
   /** The model that answers now: the selected model, or another after a failure. */
   #who: ModelRef
@@ -257,7 +263,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
 
   /** Resolves the model and builds its request. */
   async #plan(): Promise<{ at: ModelCandidate; call: ModelCall }> {
-    const { request: asked, history, budget } = this.#job.order
+    const { request: asked, history, budget, costBudget } = this.#job.order
     let at: ModelCandidate | undefined
     let request: ModelRequest = { ...asked, model: this.#who.model }
     try {
@@ -269,7 +275,10 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
       const fitted = fitRequest(asked, at, { defaults: this.#fields, isSelected })
       this.#dropped = fitted.dropped
       request = await fitContextWindow(fitted.request, history, at, this.#ctx)
-      if (budget) request = await fitTokenBudget(request, budget, at, this.#ctx)
+      const { input, output } = this.#spent
+      if (budget) request = await fitTokenBudget(request, withAttempts(budget, input + output), at, this.#ctx)
+      if (costBudget)
+        request = await fitCostBudget(request, withAttempts(costBudget, this.#cost ?? 0), at, this.#services.prices, this.#ctx)
       return { at, call: this.#callOf(request) }
     } catch (error) {
       // a request that the model cannot serve is not a failure of the model
@@ -321,6 +330,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     this.#publishRecovery(call, recovery)
     // a call that failed after its finish event has already reported usage
     this.#spent = sumOf(this.#spent, this.#answer.usage)
+    this.#cost = await this.#costSoFar()
     this.#answer = this.#answer.renewed()
     if (waitMs > 0) await pause(waitMs, this.#ctx.signal)
     if (!('model' in recovery)) return
@@ -360,6 +370,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
     if (status !== 'completed') await this.#settle()
     this.#report(status)
     const answer = this.#answer
+    const cost = await this.#costSoFar()
     const { provider, model } = this.#who
     const hasMessage = status === 'completed' || answer.any
     return (this.#end = {
@@ -371,10 +382,19 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
       ...(answer.finish === undefined ? {} : { finish: answer.finish }),
       ...(answer.stopText === undefined ? {} : { stopText: answer.stopText }),
       usage: sumOf(this.#spent, answer.usage),
+      ...(cost === undefined ? {} : { cost }),
       tried: this.#tried,
       durationMs: performance.now() - this.#begun,
       ...(status === 'failed' ? { error: toPublicError(reason) } : {}),
     })
+  }
+
+  /** The cost of all attempts, with the current one. An answer of a tap costs nothing. */
+  async #costSoFar(): Promise<number | undefined> {
+    const { prices, lasting } = this.#services
+    if (!prices || this.#answered || !this.#request) return this.#cost
+    const cost = await prices.cost(this.#who, this.#answer.usage, { ...this.#ctx, signal: lasting.signal })
+    return cost === undefined ? this.#cost : cost + (this.#cost ?? 0)
   }
 
   #report(status: ModelCallEnd['status'], failure?: ModelFailure) {
@@ -495,6 +515,32 @@ async function fitTokenBudget(
   const left = total - spent - needed
   if (left < 1) throw budgetExhausted(total, spent, needed)
   return { ...request, maxTokens: Math.min(left, request.maxTokens ?? at.info?.output ?? left) }
+}
+
+type SpentBudget = NonNullable<ModelCallOrder['budget']>
+
+const withAttempts = ({ total, spent }: SpentBudget, used: number): SpentBudget => ({ total, spent: spent + used })
+
+const MILLION = 1_000_000
+
+/** Limits the output to the rest of the cost budget. Throws BUDGET_EXHAUSTED if it does not pay for an answer, PRICE_UNKNOWN. */
+async function fitCostBudget(
+  request: ModelRequest,
+  { total, spent }: SpentBudget,
+  at: ModelCandidate,
+  prices: Prices | undefined,
+  ctx: CallContext
+): Promise<ModelRequest> {
+  const price = await prices?.price({ provider: at.provider, model: at.model }, ctx)
+  if (!price) throw priceUnknown(at.provider, at.model)
+  const input = Math.max(price.input, price.cacheWrite ?? 0)
+  const needed = ((await tokensOf(request, at, ctx)) * input + price.output) / MILLION
+  // sums of fractions differ by their rounding
+  const left = (total - spent - needed) * (1 + Number.EPSILON) + total * 1e-9
+  if (left < 0) throw costExhausted(total, spent, needed)
+  if (price.output === 0) return request
+  const most = 1 + Math.floor((left * MILLION) / price.output)
+  return { ...request, maxTokens: Math.min(most, request.maxTokens ?? at.info?.output ?? most) }
 }
 
 /** The tokens of two attempts. */

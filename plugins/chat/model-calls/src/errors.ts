@@ -40,6 +40,24 @@ export const budgetExhausted = (budget: number, spent: number, needed: number) =
     }
   )
 
+export const costExhausted = (budget: number, spent: number, needed: number) =>
+  svcError(
+    'BUDGET_EXHAUSTED',
+    `the turn has a budget of ${money(budget)} and has cost ${money(spent)}; its next request alone costs ${money(needed)}`,
+    {
+      details: { budget, spent, needed, unit: 'cost' },
+      hint: 'Raise the budget of costs, or send a shorter request',
+    }
+  )
+
+const money = (amount: number) => String(Number(amount.toPrecision(6)))
+
+export const priceUnknown = (provider: string, model: string) =>
+  svcError('PRICE_UNKNOWN', `the model "${provider}/${model}" has no price, so its call cannot be limited by a budget of costs`, {
+    details: { provider, model },
+    hint: `Add "${provider}/${model}" to models.prices, with prices of 0 if it is free`,
+  })
+
 /** The call reached the time limit of its turn. That counts as a failure of the model only if the model was silent for half of it. */
 export const callTimeout = (provider: string, ms: number, whose: 'turn' | 'model' = 'turn') =>
   modelFailed(

@@ -1,5 +1,5 @@
 import { definePlugin, Events, systemContext } from '@svc/core'
-import { Checks, ModelAliases, ModelCalls, Peers, Providers, Selection } from '@svc/core/contracts'
+import { Checks, ModelAliases, ModelCalls, Peers, Prices, Providers, Selection } from '@svc/core/contracts'
 import { createModelCalls, createProviderCounts } from './model-calls.ts'
 import { createProvidersCheck } from './providers-check.ts'
 import { createClock } from './answer.ts'
@@ -10,9 +10,9 @@ export default definePlugin({
   section: 'models.calls',
   config: CALLS_CONFIG,
   requires: { events: Events, selection: Selection, providers: Providers, aliases: ModelAliases },
-  optional: { peers: Peers },
+  optional: { peers: Peers, prices: Prices },
   provides: ModelCalls,
-  setup(scope, { events, peers, selection, providers, aliases }) {
+  setup(scope, { events, peers, prices, selection, providers, aliases }) {
     const counts = createProviderCounts(peers)
     scope.tap(Peers.hooks.metrics, counts.own)
     scope.tap(Peers.hooks.inherit, counts.inherit)
@@ -28,6 +28,7 @@ export default definePlugin({
       providers,
       aliases,
       counts,
+      prices,
     }
     return createModelCalls(services, selection)
   },

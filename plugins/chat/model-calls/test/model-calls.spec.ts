@@ -1,4 +1,4 @@
-import { definePlugin, svcError } from '@svc/core'
+import { codeOf, type ConfigTree, definePlugin, svcError } from '@svc/core'
 import {
   type ModelCallEvent,
   ModelCalls,
@@ -215,6 +215,59 @@ describe('a model call', () => {
     const { error } = await heard(callsHost.calls.stream({ request, select: { provider: 'p' } }, testContext()))
     expect((error as { details: object }).details).to.include({ kind: 'context_too_long', limit: 100 })
     expect(provider.requests).to.deep.equal([])
+  })
+})
+
+describe('a budget of costs', () => {
+  const PRICES = { 'stage/m': { input: 10_000, output: 20_000 } }
+  /** 0.01 for a token of the input, 0.02 for one of the output. */
+  const started = async (prices: ConfigTree) => {
+    const stage = answering(
+      async function* (request) {
+        yield text('so')
+        yield usage(10, Math.min(50, request.maxTokens ?? 50))
+        yield finish
+      },
+      { countTokens: async () => 10 }
+    )
+    const config = { models: { prices } }
+    const host = await startCallsHost({ give: [item(Providers, 'stage', stage)], config, more: ['models'] })
+    const call = (costBudget?: { total: number; spent: number }) =>
+      host.calls.reply(
+        {
+          request: { messages: [userSays('hi')] },
+          select: { provider: 'stage', model: 'm' },
+          ...(costBudget ? { costBudget } : {}),
+        },
+        testContext()
+      )
+    return { host, stage, call, [Symbol.asyncDispose]: () => host[Symbol.asyncDispose]() }
+  }
+
+  it('limits the output, so that the call costs no more than the rest', async () => {
+    await using room = await started(PRICES)
+    const end = await room.call({ total: 1, spent: 0.5 })
+    expect(room.stage.requests[0]!.maxTokens).to.equal(20)
+    expect(end.cost).to.be.closeTo(0.5, 1e-9)
+    expect((await room.call()).cost).to.be.closeTo(1.1, 1e-9)
+  })
+
+  it('starts no call that the rest does not pay for', async () => {
+    await using room = await started(PRICES)
+    const error = await room.call({ total: 1, spent: 0.89 }).catch((thrown: unknown) => thrown)
+    expect(codeOf(error)).to.equal('BUDGET_EXHAUSTED')
+    expect((error as { details: object }).details).to.include({ budget: 1, spent: 0.89, unit: 'cost' })
+    expect(room.stage.requests).to.deep.equal([])
+    expect((await room.call({ total: 1, spent: 0.88 })).cost).to.be.closeTo(0.12, 1e-9)
+  })
+
+  it('refuses a model without a price; one that is free has no limit', async () => {
+    await using room = await started({})
+    expect(codeOf(await room.call({ total: 1, spent: 0 }).catch((thrown: unknown) => thrown))).to.equal('PRICE_UNKNOWN')
+    expect(await room.call()).to.not.have.property('cost')
+    await using free = await started({ 'stage/m': { input: 0, output: 0 } })
+    expect(await free.call({ total: 0, spent: 0 })).to.include({ status: 'completed', cost: 0 })
+    expect(room.stage.requests).to.have.length(1)
   })
 })
 

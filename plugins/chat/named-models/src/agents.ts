@@ -211,7 +211,8 @@ async function* streamRun(
   const began = performance.now()
   const task = taskOf(request.messages)
   const keyed = withKey(idempotencyKey, ctx)
-  const started = kind === 'team' ? await teams!.start(name, task, keyed) : await startWorkflow(workflows, name, task, keyed)
+  const started =
+    kind === 'team' ? await teams!.start({ team: name, task }, keyed) : await startWorkflow(workflows, name, task, keyed)
   const dropped = Object.keys(request).filter(name => !RUN_FIELDS.has(name) && request[name as keyof OpenRequest] !== undefined)
   yield { type: 'start', ...who, ...(dropped.length === 0 ? {} : { dropped: dropped as RequestField[] }) }
   let run = started
@@ -273,10 +274,25 @@ function taskOf(messages: readonly ModelMessage[]): string {
 /** The runs of svc count tokens without a direction. */
 const usageOf = ({ spent }: Run) => ({ input: 0, output: spent.tokens })
 
+interface TeamOutput {
+  readonly result?: unknown
+  readonly answer?: unknown
+  readonly partial?: { readonly reason: string }
+  readonly positions?: { readonly [member: string]: string }
+}
+
+/** What the members of a team said that a budget stopped. */
+const unfinished = ({ reason }: { readonly reason: string }, positions: TeamOutput['positions'] = {}): string =>
+  [
+    `The team stopped before its end: ${reason}`,
+    ...Object.entries(positions).map(([name, text]) => `## ${name}\n\n${text}`),
+  ].join('\n\n')
+
 /** The result of a run as text: that of a team has its answer in `result`. */
 function textOf(result: Json | undefined): string {
   if (typeof result === 'string') return result
-  const { result: inner, answer } = Object(result) as { readonly result?: unknown; readonly answer?: unknown }
+  const { result: inner, answer, partial, positions } = Object(result) as TeamOutput
   if (typeof inner === 'string') return inner
-  return typeof answer === 'string' ? answer : JSON.stringify(result ?? null)
+  if (typeof answer === 'string') return answer
+  return partial ? unfinished(partial, positions) : JSON.stringify(result ?? null)
 }

@@ -11,6 +11,8 @@ import {
   NamedModels,
   type Provider,
   Providers,
+  type TeamDefinition,
+  TeamDefinitions,
   type ToolSpec,
   type WorkflowDefinition,
   WorkflowDefinitions,
@@ -219,6 +221,15 @@ describe('a workflow or team called as a model', () => {
       return (await host.workflows.runs({ limit: 100 }, testContext())).runs.length
     }
     expect([await ask('one'), await ask('one'), await ask('two'), await ask()]).to.deep.equal([1, 1, 2, 3])
+  })
+
+  it('answers for a team that its budget stopped with what its members said', async () => {
+    const one = { role: 'Writer', goal: 'Write', tools: [] }
+    const pair: TeamDefinition = { name: 'pair', formation: 'sequential', members: { a: one, b: one }, budget: { rounds: 1 } }
+    await using host = await startNamed([item(TeamDefinitions, 'pair', pair)])
+    const events = await heard(host.named, { name: 'team:pair', request: { messages: [user('hi')] } })
+    const answer = events.find(({ type }) => type === 'text') as { text: string }
+    expect(answer.text).to.match(/^The team stopped before its end: the team has no round left\n\n## a\n\n.*hi/s)
   })
 
   it('reports the fields that it drops, and refuses those without which its answer is another', async () => {

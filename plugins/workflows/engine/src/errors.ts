@@ -179,6 +179,7 @@ export const HOPELESS: ReadonlySet<string> = new Set([
   'NODE_BROKE',
   'NODE_INTERRUPTED',
   'BUDGET_EXHAUSTED',
+  'PRICE_UNKNOWN',
   'RESULT_TOO_LARGE',
   'RUN_TOO_LARGE',
   'TOO_MANY_VISITS',

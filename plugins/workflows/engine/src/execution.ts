@@ -3,7 +3,7 @@ import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/con
 import type { ExpressionScope, Template } from '@svc/workflow-lang'
 import { NodeCalls, type Sleep, Waits, type Woken } from './waits.ts'
 import { compileBody, type CompiledGraph, type CompiledNode } from './compiled.ts'
-import type { EntryOf, History, Spent } from './history.ts'
+import { addSpent, type EntryOf, type History, type Spent, type SpentSum } from './history.ts'
 import { resultTooLarge, runTooLarge, tooManySteps, toPublicError } from './errors.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
 import type { RunJournal } from './journal.ts'
@@ -58,7 +58,7 @@ export class Execution {
   readonly #parts: ExecutionOptions
   readonly waits: Waits
   readonly calls = new NodeCalls()
-  readonly #spent = new Map<string, { calls: number; tokens: number }>()
+  readonly #spent = new Map<string, SpentSum>()
   readonly #made = new WeakMap<object, CompiledGraph>()
   #busy = 0
   #steps = 0
@@ -252,10 +252,12 @@ export class Execution {
     return this.#parts.within(workflow, input, parameters)
   }
 
-  spend(step: string, frame: Frame, { tokens, tool_calls = 0 }: Extract<NodeStep, { readonly type: 'spent' }>): void {
-    const spent = { calls: tool_calls, tokens: tokens ? tokens.input + tokens.output : 0 }
+  spend(step: string, frame: Frame, { tokens, tool_calls = 0, cost }: Extract<NodeStep, { readonly type: 'spent' }>): void {
+    const used = { calls: tool_calls, tokens: tokens ? tokens.input + tokens.output : 0 }
+    const spent: Spent = cost === undefined ? used : { ...used, cost }
     const sum = this.#spent.get(step) ?? { calls: 0, tokens: 0 }
-    this.#spent.set(step, { calls: sum.calls + spent.calls, tokens: sum.tokens + spent.tokens })
+    addSpent(sum, spent)
+    this.#spent.set(step, sum)
     frame.ledger.spend(spent)
   }
 

@@ -124,7 +124,15 @@ class Children {
   }
 
   outcomes(): Record<string, ChildOutcome> {
-    return Object.fromEntries(this.#fork.children.map(({ key }) => [key, this.#outcome(key) ?? { status: 'cancelled' }]))
+    return Object.fromEntries(this.#fork.children.map(({ key }) => [key, this.#withUsage(key)]))
+  }
+
+  #withUsage(key: string): ChildOutcome {
+    const outcome = this.#outcome(key) ?? { status: 'cancelled' }
+    const used = this.#run.history.used.get(this.#path(key))
+    if (!used) return outcome
+    const { calls, tokens, cost } = used
+    return { ...outcome, usage: { tokens, tool_calls: calls, ...(cost === undefined ? {} : { cost }) } }
   }
 
   #path(key: string): string {

@@ -55,19 +55,33 @@ export class Dropped extends Error {}
 /** The public error of a thrown value. */
 export const errorOf = (error: unknown): PublicError => (error instanceof StepFailed ? error.error : toPublicError(error))
 
-const KINDS = ['calls', 'tokens'] as const
-type RunOutcome = { calls: number; tokens: number }
+const KINDS = ['calls', 'tokens', 'cost'] as const
+type Amounts = { [Kind in (typeof KINDS)[number]]: number }
+
+/** An amount for each kind. */
+const eachKind = (of: (kind: keyof Amounts) => number): Amounts => ({
+  calls: of('calls'),
+  tokens: of('tokens'),
+  cost: of('cost'),
+})
 
 /**
  * The remaining budget. Of nested ledgers the tightest limit counts. Parallel children get shares and return the rest, so they
  * never exceed the budget together.
  */
 export class Ledger {
-  readonly #left: RunOutcome
+  readonly #left: Amounts
   readonly #parent: Ledger | undefined
 
-  constructor({ tool_calls = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY }: Budget = {}, parent?: Ledger) {
-    this.#left = { calls: tool_calls, tokens }
+  constructor(
+    {
+      tool_calls: calls = Number.POSITIVE_INFINITY,
+      tokens = Number.POSITIVE_INFINITY,
+      cost = Number.POSITIVE_INFINITY,
+    }: Budget = {},
+    parent?: Ledger
+  ) {
+    this.#left = { calls, tokens, cost }
     this.#parent = parent
   }
 
@@ -76,47 +90,48 @@ export class Ledger {
     return budget ? new Ledger(budget, this) : this
   }
 
-  get left(): Spent {
+  get left(): Amounts {
     const outer = this.#parent?.left
-    return outer
-      ? { calls: Math.min(this.#left.calls, outer.calls), tokens: Math.min(this.#left.tokens, outer.tokens) }
-      : { ...this.#left }
+    return eachKind(kind => (outer ? Math.min(this.#left[kind], outer[kind]) : this.#left[kind]))
   }
 
   /** Whether it has no limit. */
   get isEndless(): boolean {
-    const { calls, tokens } = this.left
-    return calls === Infinity && tokens === Infinity
+    const { left } = this
+    return KINDS.every(kind => left[kind] === Infinity)
   }
 
   /** The remaining budget as nodes receive it. */
   get allowance(): Budget {
-    const { calls, tokens } = this.left
+    const { calls, tokens, cost } = this.left
     return {
       ...(calls < Infinity ? { tool_calls: Math.max(0, calls) } : {}),
       ...(tokens < Infinity ? { tokens: Math.max(0, tokens) } : {}),
+      ...(cost < Infinity ? { cost: Math.max(0, cost) } : {}),
     }
   }
 
   spend(spent: Spent): void {
-    for (const kind of KINDS) this.#left[kind] -= spent[kind]
+    for (const kind of KINDS) this.#left[kind] -= spent[kind] ?? 0
     this.#parent?.spend(spent)
   }
 
   /** The share of a child while `running` children share the budget. `close` returns the rest. */
   share(running: number): { readonly ledger: Ledger; close(): void } {
-    const { calls, tokens } = this.left
+    const { left } = this
     if (this.isEndless) return { ledger: this, close: () => {} }
-    const part = (left: number) => (left === Infinity ? left : Math.max(0, Math.ceil(left / Math.max(1, running))))
-    const given = { calls: part(calls), tokens: part(tokens) }
-    const ledger = new Ledger({ tool_calls: given.calls, tokens: given.tokens })
+    const given = eachKind(kind => shareOf(left[kind], Math.max(1, running), kind))
+    const ledger = new Ledger({ tool_calls: given.calls, tokens: given.tokens, cost: given.cost })
     this.spend(finite(given))
     return { ledger, close: () => this.spend(negative(finite(ledger.left))) }
   }
 }
 
-const finite = ({ calls, tokens }: Spent): Spent => ({
-  calls: calls === Infinity ? 0 : calls,
-  tokens: tokens === Infinity ? 0 : tokens,
-})
-const negative = ({ calls, tokens }: Spent): Spent => ({ calls: -calls, tokens: -tokens })
+/** Tool calls and tokens are whole. */
+function shareOf(left: number, running: number, kind: keyof Amounts): number {
+  if (left === Infinity) return left
+  return Math.max(0, kind === 'cost' ? left / running : Math.ceil(left / running))
+}
+
+const finite = (amounts: Amounts): Amounts => eachKind(kind => (amounts[kind] === Infinity ? 0 : amounts[kind]))
+const negative = (amounts: Amounts): Amounts => eachKind(kind => -amounts[kind])

@@ -1,11 +1,14 @@
 import type { Body, ChildOutcome, Json, PublicError, Question, RunStatus } from '@svc/core/contracts'
 import type { RunRecord } from './space.ts'
 
-/** Tool calls and tokens that a node used. */
+/** Tool calls and tokens that a node used, and their cost if a model had a price. */
 export interface Spent {
   readonly calls: number
   readonly tokens: number
+  readonly cost?: number
 }
+/** A sum of them. */
+export type SpentSum = { -readonly [Kind in keyof Spent]: Spent[Kind] }
 
 /** A child in the log. */
 export interface ForkedChild {
@@ -110,7 +113,7 @@ export interface Past {
   woken: EntryOf<'woken'> | undefined
   /** The forks of all attempts. */
   forks: readonly EntryOf<'forked'>[]
-  spent: { calls: number; tokens: number }
+  spent: SpentSum
   /** Milliseconds that the run had worked when this attempt started. */
   since: number
   /** Its position among all entries. */
@@ -125,6 +128,8 @@ export interface History {
   readonly steps: Map<string, Past>
   /** Outcomes of children, by the path of their frame. */
   readonly frames: Map<string, ChildOutcome>
+  /** What the steps of children used, by the path of their frame. */
+  readonly used: Map<string, SpentSum>
   /** Events that no step has consumed. */
   readonly events: EntryOf<'event'>[]
   undoing: PublicError | undefined
@@ -137,6 +142,7 @@ export interface History {
 const newHistory = (): History => ({
   steps: new Map(),
   frames: new Map(),
+  used: new Map(),
   events: [],
   undoing: undefined,
   over: undefined,
@@ -207,7 +213,7 @@ function noteNext(history: History, past: Past, entry: StepEntry): void {
   past.last = entry
   past.order = history.length
   if (entry.t === 'again') past.failures += 1
-  if ('spent' in entry) addSpent(past.spent, entry.spent)
+  if ('spent' in entry && entry.spent) noteSpent(history, past, entry.s, entry.spent)
   if (entry.t === 'forked') past.forks = [...past.forks, entry]
   if (entry.t === 'asleep' || entry.t === 'forked') [past.pause, past.woken] = [entry, undefined]
   if (entry.t !== 'woken') return
@@ -215,9 +221,19 @@ function noteNext(history: History, past: Past, entry: StepEntry): void {
   if (entry.event !== undefined) takeEvent(history, entry.event)
 }
 
-function addSpent(sum: { calls: number; tokens: number }, spent: Spent | undefined): void {
-  sum.calls += spent?.calls ?? 0
-  sum.tokens += spent?.tokens ?? 0
+function noteSpent({ used }: History, past: Past, step: string, spent: Spent): void {
+  addSpent(past.spent, spent)
+  for (const frame of framesOf(step)) {
+    const sum = used.get(frame) ?? { calls: 0, tokens: 0 }
+    addSpent(sum, spent)
+    used.set(frame, sum)
+  }
+}
+
+export function addSpent(sum: SpentSum, { calls, tokens, cost }: Spent): void {
+  sum.calls += calls
+  sum.tokens += tokens
+  if (cost !== undefined) sum.cost = (sum.cost ?? 0) + cost
 }
 
 /** Removes a stored event after a step consumed it. */
@@ -228,9 +244,9 @@ function takeEvent({ events }: History, id: string): void {
 
 /** The total of all steps. */
 function spentIn({ steps }: History): Spent {
-  let [calls, tokens] = [0, 0]
-  for (const { spent } of steps.values()) [calls, tokens] = [calls + spent.calls, tokens + spent.tokens]
-  return { calls, tokens }
+  const sum: SpentSum = { calls: 0, tokens: 0 }
+  for (const { spent } of steps.values()) addSpent(sum, spent)
+  return sum
 }
 
 /** The frames that contain a step: `each/3/` for `each/3/fetch`. */
@@ -298,9 +314,8 @@ const WORKING: ReadonlySet<string> = new Set(['begun', 'called', 'woken'])
 export const UNDO = 'undo/'
 
 export function metricsOf(history: History, nodes: number, isWhole: boolean): NonNullable<RunRecord['ended']> {
-  const { calls, tokens } = spentIn(history)
   const done = completedNodes(history)
-  return { completedNodes: done, progress: isWhole ? 1 : progressOf(done.length, nodes), calls, tokens }
+  return { completedNodes: done, progress: isWhole ? 1 : progressOf(done.length, nodes), ...spentIn(history) }
 }
 
 const MOST = 0.99

@@ -74,6 +74,7 @@ export interface RunRecord {
     readonly progress: number
     readonly calls: number
     readonly tokens: number
+    readonly cost?: number
   }
 }
 

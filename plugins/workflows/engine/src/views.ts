@@ -1,5 +1,5 @@
 import type { Json, Run, RunEvent, RunStep, StepStatus } from '@svc/core/contracts'
-import { currentOf, type Entry, framesOf, type History, metricsOf, nodeOf, type Past, waitingIn } from './history.ts'
+import { currentOf, type Entry, framesOf, type History, metricsOf, nodeOf, type Past, type Spent, waitingIn } from './history.ts'
 import type { RunRecord } from './space.ts'
 
 /** The public state of a run: from its record if it has ended, else from its log. */
@@ -23,7 +23,7 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
     updatedAt,
     ...(finishedAt === undefined ? {} : { finishedAt }),
     executionMs: (finishedAt ?? Date.now()) - createdAt,
-    spent: { toolCalls: live.calls, tokens: live.tokens },
+    spent: usageOf(live),
     ...linksOf(record),
   }
 }
@@ -34,6 +34,8 @@ function linksOf({ status, retryOf, replayOf, replayFrom, continuedBy, pausedAt 
   type Links = { readonly [name in keyof typeof links]?: NonNullable<(typeof links)[name]> }
   return Object.fromEntries(Object.entries(links).filter(([, value]) => value !== undefined)) as Links
 }
+
+const usageOf = ({ calls, tokens, cost }: Spent) => ({ toolCalls: calls, tokens, ...(cost === undefined ? {} : { cost }) })
 
 const NOTHING: NonNullable<RunRecord['ended']> = { completedNodes: [], progress: 0, calls: 0, tokens: 0 }
 
@@ -64,7 +66,7 @@ function stepOf({ frames, over }: History, step: string, { begun, last, attempts
     ...(last.t === 'failed' || last.t === 'again' ? { error: last.error } : {}),
     startedAt: begun.at,
     ...(ENDED.has(last.t) ? { finishedAt: last.at } : {}),
-    ...(calls + tokens > 0 ? { spent: { toolCalls: calls, tokens } } : {}),
+    ...(calls + tokens > 0 ? { spent: usageOf(spent) } : {}),
   }
 }
 
@@ -89,7 +91,10 @@ const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => EventB
     type: 'node_completed',
     data: { output: out, branch, spent: spent && spentJson(spent) },
   }),
-  failed: ({ error }) => ({ type: 'node_failed', data: { error: error as unknown as Json } }),
+  failed: ({ error, spent }) => ({
+    type: 'node_failed',
+    data: { error: error as unknown as Json, spent: spent && spentJson(spent) },
+  }),
   dropped: () => ({ type: 'node_cancelled', data: {} }),
   undoing: ({ error }) => ({ type: 'run_compensating', data: { error: error as unknown as Json } }),
   over: ({ status, result, error }) => ({
@@ -106,5 +111,9 @@ export function eventOf(id: number, entry: Entry): RunEvent | undefined {
   return { id, at: entry.at, ...reported, ...(step === undefined ? {} : { step, node: nodeOf(step) }) }
 }
 
-const spentJson = ({ calls, tokens }: { calls: number; tokens: number }): Json => ({ tool_calls: calls, tokens })
+const spentJson = ({ calls, tokens, cost }: Spent): Json => ({
+  tool_calls: calls,
+  tokens,
+  ...(cost === undefined ? {} : { cost }),
+})
 const isoOf = (at: number | undefined) => (at === undefined ? undefined : new Date(at).toISOString())

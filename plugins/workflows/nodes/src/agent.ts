@@ -22,6 +22,7 @@ interface AgentSettings {
   readonly tools?: readonly string[]
   readonly budget?: Budget
   readonly output?: TurnRequest['responseSchema']
+  readonly turn_limit_ms?: number
 }
 
 const text = (description: string) => ({ type: 'string', minLength: 1, description })
@@ -43,15 +44,23 @@ const SETTINGS = objectOf(
       description: "Names of tools; default: the profile's, else all that the mode allows; an empty list allows none",
     },
     budget: {
-      ...objectOf({ tool_calls: count('Maximum tool calls'), tokens: count('Maximum tokens of input and output together') }, [
-        'tool_calls',
-        'tokens',
-      ]),
+      ...objectOf(
+        {
+          tool_calls: count('Maximum tool calls'),
+          tokens: count('Maximum tokens of input and output together'),
+          cost: { type: 'number', minimum: 0, description: 'Maximum cost, in the currency of models.prices' },
+        },
+        ['tool_calls', 'tokens', 'cost']
+      ),
       description: 'Budget of the node, within the outer budgets',
     },
     output: { type: 'object', description: 'JSON Schema of the answer, which is then available as `data`' },
+    turn_limit_ms: count(
+      'Time limit of the turn in milliseconds; unlike `timeout`, the run counts what the turn used until then',
+      1
+    ),
   },
-  ['system', 'profile', 'mode', 'provider', 'model', 'temperature', 'max_tokens', 'tools', 'budget', 'output']
+  ['system', 'profile', 'mode', 'provider', 'model', 'temperature', 'max_tokens', 'tools', 'budget', 'output', 'turn_limit_ms']
 )
 
 const OUTPUT = objectOf(
@@ -61,9 +70,20 @@ const OUTPUT = objectOf(
     provider: { type: 'string' },
     model: { type: 'string' },
     tokens: { type: 'integer', description: 'Tokens of input and output together' },
-    tools_used: { type: 'array', items: objectOf({ tool: { type: 'string' }, success: { type: 'boolean' } }) },
+    cost: { type: 'number', description: 'Cost of the models with a price' },
+    tools_used: {
+      type: 'array',
+      items: objectOf(
+        {
+          tool: { type: 'string' },
+          success: { type: 'boolean' },
+          error: { type: 'string' },
+        },
+        ['error']
+      ),
+    },
   },
-  ['data']
+  ['data', 'cost']
 )
 
 /** The engine enforces the time limit of the node. */
@@ -90,24 +110,33 @@ export const createAgent = ({ chat, tools }: AgentOptions): WorkflowNode => ({
 function tightest(item: Budget = {}, other: Budget): Budget {
   const least = (a = Number.POSITIVE_INFINITY, b = Number.POSITIVE_INFINITY) => Math.min(a, b)
   const [calls, tokens] = [least(item.tool_calls, other.tool_calls), least(item.tokens, other.tokens)]
-  return { ...(calls < Infinity ? { tool_calls: calls } : {}), ...(tokens < Infinity ? { tokens } : {}) }
+  const cost = least(item.cost, other.cost)
+  return {
+    ...(calls < Infinity ? { tool_calls: calls } : {}),
+    ...(tokens < Infinity ? { tokens } : {}),
+    ...(cost < Infinity ? { cost } : {}),
+  }
 }
 
 /** Whether the tools of a turn can only read. */
 const isHarmless = ({ tools: named }: AgentSettings, { tool_calls: calls }: Budget, tools: SlotView<Tool>) =>
   calls === 0 || named?.every(name => isReading(tools.get(name))) === true
 
-const turnOf = (settings: AgentSettings, { tool_calls: toolBudget, tokens: tokenBudget }: Budget): TurnRequest => {
-  const { prompt, max_tokens: maxTokens, output: responseSchema, budget: _budget, ...same } = settings
+const turnOf = (
+  settings: AgentSettings,
+  { tool_calls: toolBudget, tokens: tokenBudget, cost: costBudget }: Budget
+): TurnRequest => {
+  const { prompt, max_tokens: maxTokens, output: responseSchema, budget: _budget, turn_limit_ms: limitMs, ...same } = settings
   return {
     ...same,
     message: prompt,
     keep: false,
-    timeoutMs: LONGEST_MS,
+    timeoutMs: limitMs ?? LONGEST_MS,
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(responseSchema === undefined ? {} : { responseSchema }),
     ...(toolBudget === undefined ? {} : { toolBudget }),
     ...(tokenBudget === undefined ? {} : { tokenBudget }),
+    ...(costBudget === undefined ? {} : { costBudget }),
   }
 }
 
@@ -132,17 +161,25 @@ async function* answered(events: Events, budget: Budget, ctx: CallContext): Asyn
 
 /** The turn also lists tool calls that were refused because of the budget. */
 function spentIn(
-  { usage: { input, output }, toolsUsed }: TurnEnd,
+  { usage: { input, output }, cost, toolsUsed }: TurnEnd,
   { tool_calls: most = Number.POSITIVE_INFINITY }: Budget
 ): NodeStep {
-  return { type: 'spent', tokens: { input, output }, tool_calls: Math.min(toolsUsed.length, most) }
+  const calls = Math.min(toolsUsed.length, most)
+  return { type: 'spent', tokens: { input, output }, tool_calls: calls, ...(cost === undefined ? {} : { cost }) }
 }
 
-const outputOf = (said: string, { data, provider, model, usage, toolsUsed }: TurnEnd): Json => ({
+const LONGEST_ERROR = 500
+
+const outputOf = (said: string, { data, provider, model, usage, cost, toolsUsed }: TurnEnd): Json => ({
   text: said,
   ...(data === undefined ? {} : { data }),
   provider,
   model,
   tokens: usage.total,
-  tools_used: toolsUsed.map(({ tool, success }) => ({ tool, success })),
+  ...(cost === undefined ? {} : { cost }),
+  tools_used: toolsUsed.map(({ tool, success, error }) => ({
+    tool,
+    success,
+    ...(error === undefined ? {} : { error: error.slice(0, LONGEST_ERROR) }),
+  })),
 })

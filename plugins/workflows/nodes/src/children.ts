@@ -1,4 +1,4 @@
-import type { ChildOutcome, Json, NodeStep, Teams, WorkflowNode } from '@svc/core/contracts'
+import type { ChildOutcome, Json, NodeStep, TeamBudget, Teams, WorkflowNode } from '@svc/core/contracts'
 import { objectOf } from '@svc/plugin-kit'
 import { invalid, loopEndless, missingService, raised } from './errors.ts'
 
@@ -156,16 +156,26 @@ export const subworkflow: WorkflowNode = {
 /** Creates the node type `team`, which gives a task to a team. */
 export const createTeam = (teams: Teams | undefined): WorkflowNode => ({
   description: 'Gives a task to a team. Returns the result of the team.',
-  settings: objectOf({
-    team: { type: 'string', minLength: 1, description: 'Name of the team' },
-    task: { description: 'Task of the team: a text, or data' },
-  }),
+  settings: objectOf(
+    {
+      team: { type: 'string', minLength: 1, description: 'Name of the team' },
+      task: { description: 'Task of the team: a text, or data' },
+      budget: {
+        type: 'object',
+        description:
+          'Budget of this work: tokens, tool_calls, cost, time, rounds; the stricter of this and that of the team holds',
+      },
+    },
+    ['budget']
+  ),
   names: { team: 'team' },
   repeatable: true,
   async *run({ settings, children }, ctx) {
     if (children) return yield { type: 'output', output: outputOf(children.team) }
     if (!teams) throw missingService('team', 'teams', '@svc/plugin-teams')
-    const body = await teams.body(settings.team as string, settings.task ?? null, ctx)
+    const { team, task = null, budget } = settings
+    const limit = budget === undefined ? {} : { budget: budget as TeamBudget }
+    const body = await teams.body({ team: team as string, task, ...limit }, ctx)
     yield { type: 'fork', join: 'all', children: [{ key: 'team', body }] }
   },
 })

@@ -1,5 +1,5 @@
 import { svcError } from '@svc/core'
-import { Teams } from '@svc/core/contracts'
+import { type Json, Teams } from '@svc/core/contracts'
 import { service } from '@svc/testing'
 import { expect } from 'chai'
 import { codeThrown, openNode, provesNode, nodeSteps } from './support/host.ts'
@@ -10,9 +10,11 @@ const teams: Teams = {
   list: async () => [],
   show: none,
   start: none,
-  async body(team, task) {
+  runs: none,
+  run: none,
+  async body({ team, task, budget }) {
     if (team !== 'writers') throw svcError('TEAM_UNKNOWN', `team "${team}"`)
-    return body(task)
+    return body(budget ? [task, budget as Json] : task)
   },
 }
 
@@ -25,6 +27,11 @@ describe('a node team', () => {
           settings: { team: 'writers', task: 'a poem' },
           child: item => ({ status: 'completed', output: item.body as never }),
           expect: output => expect(output).to.deep.equal(body('a poem')),
+        },
+        {
+          settings: { team: 'writers', task: 'a poem', budget: { rounds: 2 } },
+          child: item => ({ status: 'completed', output: item.body as never }),
+          expect: output => expect(output).to.deep.equal(body(['a poem', { rounds: 2 }])),
         },
       ],
       bad: [{ settings: { team: 'writers' } }, { settings: { team: 'nobody', task: 1 }, code: 'TEAM_UNKNOWN' }],

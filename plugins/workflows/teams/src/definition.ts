@@ -1,6 +1,7 @@
 import { type SchemaProblem, nearest, schema } from '@svc/core'
-import type { TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
+import type { TeamBudget, TeamDefinition, WorkflowProblem } from '@svc/core/contracts'
 import { nameHint } from '@svc/plugin-kit'
+import { DURATION_PATTERN } from '@svc/workflow-lang'
 
 /** Names that members can use. */
 export interface AvailableNames {
@@ -22,7 +23,22 @@ const MOST_ROUNDS = 10
 const TEAM_NAME = '^[a-z][a-z0-9_-]{0,49}$'
 const MEMBER_NAME = '^(?!end$)[a-z][a-z0-9_]{0,39}$'
 
-const BUDGET = closed({ tool_calls: count('Tool calls'), tokens: count('Tokens') })
+const SHARED = {
+  tool_calls: count('Tool calls'),
+  tokens: count('Tokens'),
+  cost: { type: 'number', minimum: 0, description: 'Cost, in the currency of models.prices' },
+}
+const BUDGET = closed(SHARED)
+const TEAM_BUDGET = closed({
+  ...SHARED,
+  time: {
+    type: 'string',
+    pattern: DURATION_PATTERN,
+    patternHint: 'must be a duration such as 30s, 5m',
+    description: 'Time from the start of the team',
+  },
+  rounds: count('Rounds', { minimum: 1, maximum: 1_000 }),
+})
 const MEMBER = closed(
   {
     role: text('Role of the member'),
@@ -61,13 +77,18 @@ const TEAM = schema<TeamDefinition>(
         },
         additionalProperties: MEMBER,
       },
-      budget: BUDGET,
+      budget: TEAM_BUDGET,
       rounds: count('Maximum number of rounds', { minimum: 1, maximum: MOST_ROUNDS }),
       agreement: { type: 'number', exclusiveMinimum: 0.5, maximum: 1 },
     },
     ['name', 'formation', 'members']
   )
 )
+
+const ORDERED = schema<TeamBudget>(TEAM_BUDGET)
+
+/** The problems of a budget that a caller sent. */
+export const budgetProblems = (budget: unknown): WorkflowProblem[] => ORDERED.check(structuredClone(budget)).map(problemOf)
 
 /** All problems of the form of a definition, and of the keys that do not fit its formation. */
 export function formProblems(definition: unknown): WorkflowProblem[] {

@@ -70,13 +70,16 @@ async function ended(workflows: Workflows, id: string, waitMs: number, ctx: Call
   }
 }
 
-function wordsOf({ answer, agreed, positions = {}, approved, reasons = [], members }: TeamResult): string[] {
+function wordsOf({ answer, agreed, positions = {}, approved, reasons = [], partial, members }: TeamResult): string[] {
   const failed = Object.entries(members).flatMap(([name, { status, error }]) =>
-    status === 'failed' ? [`(${name} failed: ${error?.message})`] : []
+    status === 'failed' || status === 'stopped' ? [`(${name} ${status}: ${error?.message})`] : []
   )
-  if (agreed === false)
+  const unanswered = partial && answer === null
+  if (agreed === false || unanswered)
     return [
-      'The members did not agree. Their positions:',
+      unanswered
+        ? `The team stopped before its end (${partial.reason}). What its members said last:`
+        : 'The members did not agree. Their positions:',
       ...Object.entries(positions).map(([name, text]) => `## ${name}\n${text}`),
       ...failed,
     ]

@@ -38,6 +38,25 @@ export const allFailed = ({ name }: Team, said: readonly Said[]) =>
 export const taskInvalid = () =>
   svcError('INVALID_VALUE', 'the task must not be blank', { details: { field: 'task', reason: 'must not be blank' } })
 
+export const budgetInvalid = ({ path, message, hint }: WorkflowProblem) => {
+  const field = path === '' ? 'budget' : `budget.${path}`
+  return svcError('INVALID_VALUE', `${field} ${message}`, {
+    details: { field, reason: message },
+    ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+export const teamRunUnknown = (id: string) =>
+  svcError('TEAM_RUN_UNKNOWN', `there is no run "${id.slice(0, 100)}" of a team`, {
+    details: { field: 'run', value: id.slice(0, 100), reason: 'not found' },
+    hint: 'Run `svc teams runs` to see the runs',
+  })
+
+export const cursorInvalid = () =>
+  svcError('INVALID_VALUE', 'cursor must be a cursor of an earlier page', {
+    details: { field: 'cursor', reason: 'must be a cursor of an earlier page' },
+  })
+
 export const delegatedAlready = () =>
   svcError('DELEGATED_ALREADY', 'work that was delegated to you cannot be delegated again', {
     hint: 'Do the work yourself, and answer',

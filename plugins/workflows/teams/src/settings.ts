@@ -5,6 +5,7 @@ export interface TeamsConfig {
   roots: string[]
   writable_by_tools: boolean
   delegate_wait: string
+  runs: { keep: number; keep_for: string }
 }
 
 export const TEAMS_CONFIG = schema<TeamsConfig>({
@@ -21,6 +22,28 @@ export const TEAMS_CONFIG = schema<TeamsConfig>({
       type: 'boolean',
       default: false,
       description: 'Allow tools and sandboxed programs to write into the folders of `teams.roots`',
+    },
+    runs: {
+      type: 'object',
+      additionalProperties: false,
+      default: {},
+      properties: {
+        keep: {
+          type: 'integer',
+          minimum: 0,
+          maximum: 10_000,
+          default: 500,
+          description: 'Number of runs of teams that svc lists for each principal, the newest ones',
+        },
+        keep_for: {
+          type: 'string',
+          pattern: DURATION_PATTERN,
+          patternHint: 'must be a duration such as 12h, 30d',
+          default: '30d',
+          description:
+            'How long svc lists a run of a team. Its messages are kept as long as the workflow run (`workflows.retention`)',
+        },
+      },
     },
     delegate_wait: {
       type: 'string',

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '@svc/core'
-import type { Json, PublicError, TeamDefinition, TeamMember } from '@svc/core/contracts'
+import type { Json, NodeUsage, PublicError, TeamBudget, TeamDefinition, TeamLimit, TeamMember } from '@svc/core/contracts'
 
 /** A prompt for a member. */
 export interface MemberPrompt {
@@ -18,8 +18,10 @@ export interface Said {
   /** The answer as data, if the prompt has a schema. */
   readonly data?: Json
   readonly error?: PublicError
-  readonly tokens: number
-  readonly toolCalls: number
+  /** The budget that stopped it, with an `error`. */
+  readonly stoppedBy?: TeamLimit
+  /** Absent if it is unknown. */
+  readonly usage?: NodeUsage
 }
 
 /** The result of a formation. */
@@ -71,15 +73,16 @@ export interface Team {
   readonly rounds: number
   /** Number of votes for an agreement. */
   readonly needed: number
+  readonly budget: TeamBudget
 }
 
 const ROUNDS = 3
 
-export function teamOf({ name, formation, members, rounds = ROUNDS, agreement }: TeamDefinition): Team {
+export function teamOf({ name, formation, members, rounds = ROUNDS, agreement, budget = {} }: TeamDefinition): Team {
   const all = Object.entries(members).map(([member, item]) => ({ ...item, name: member }))
   const lead = leadOf(formation, all)
   const needed = agreement === undefined ? Math.floor(all.length / 2) + 1 : Math.ceil(agreement * all.length)
-  return { name, formation, members: all, lead, others: all.filter(item => item !== lead), rounds, needed }
+  return { name, formation, members: all, lead, others: all.filter(item => item !== lead), rounds, needed, budget }
 }
 
 function leadOf(formation: Team['formation'], members: readonly Member[]): Member | undefined {

@@ -4,24 +4,40 @@ import type {
   Graph,
   Json,
   Run,
+  TeamBudget,
   TeamDefinition,
   TeamInfo,
+  TeamOrder,
   Teams,
   WorkflowDefinition,
   Workflows,
 } from '@svc/core/contracts'
-import { taskInvalid } from './errors.ts'
+import { budgetProblems } from './definition.ts'
+import { budgetInvalid, taskInvalid } from './errors.ts'
 import type { TeamLibrary } from './library.ts'
+import { stricter } from './team-budget.ts'
+import type { TeamRuns } from './team-runs.ts'
 
 /** Starts a team for a model. The members of the team cannot delegate again. */
 export type Delegation = (team: string, task: string, ctx: CallContext) => Promise<Run>
 
 export function createTeams(
   library: TeamLibrary,
-  workflows: Workflows
+  workflows: Workflows,
+  runs: TeamRuns
 ): { readonly service: Teams; readonly delegate: Delegation } {
-  const start = async (team: string, input: { readonly task: Json; readonly delegated?: true }, ctx: CallContext) => {
+  const readyFor = async ({ team, budget }: Omit<TeamOrder, 'task'>): Promise<TeamDefinition> => {
+    const [problem] = budget === undefined ? [] : budgetProblems(budget)
+    if (problem) throw budgetInvalid(problem)
     const { definition } = await library.ready(team)
+    return budget === undefined ? definition : { ...definition, budget: stricter(definition.budget, budget) }
+  }
+  const start = async (
+    order: Omit<TeamOrder, 'task'>,
+    input: { readonly task: Json; readonly delegated?: true },
+    ctx: CallContext
+  ) => {
+    const definition = await readyFor(order)
     const { idempotencyKey } = ctx
     return workflows.start({ workflow: workflowOf(definition), input, ...(idempotencyKey ? { idempotencyKey } : {}) }, ctx)
   }
@@ -31,13 +47,12 @@ export function createTeams(
       const known = await library.find(team)
       return { info: infoOf(known), definition: known.definition }
     },
-    async body(team, task) {
-      const { definition } = await library.ready(team)
-      return bodyOf(definition, checked(task))
-    },
-    start: async (team, task, ctx) => start(team, { task: checked(task) }, ctx),
+    body: async ({ task, ...order }) => bodyOf(await readyFor(order), checked(task)),
+    start: async ({ task, ...order }, ctx) => start(order, { task: checked(task) }, ctx),
+    runs: (query, ctx) => runs.list(query, ctx),
+    run: (id, ctx) => runs.tree(id, ctx),
   }
-  return { service, delegate: async (team, task, ctx) => start(team, { task: checked(task), delegated: true }, ctx) }
+  return { service, delegate: async (team, task, ctx) => start({ team }, { task: checked(task), delegated: true }, ctx) }
 }
 
 /** Throws INVALID_VALUE for a blank task. */
@@ -82,7 +97,12 @@ function graphOf(team: TeamDefinition, task: Json): Graph {
   return { nodes: { team: node }, ...budgetOf(team.budget) }
 }
 
-const budgetOf = (budget: Budget | undefined) => (budget ? { budget } : {})
+/** The part of the budget that the workflow holds. The node of the team holds the rest. */
+function budgetOf(budget: TeamBudget | undefined): { readonly budget?: Budget } {
+  if (!budget) return {}
+  const { time: _time, rounds: _rounds, ...shared } = budget
+  return Object.keys(shared).length > 0 ? { budget: shared } : {}
+}
 
 /** Escapes a value for a definition. Text that looks like an expression becomes an expression that returns the text. */
 function written(value: Json): Json {

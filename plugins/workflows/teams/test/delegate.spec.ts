@@ -49,6 +49,15 @@ describe('the tool delegate', () => {
     expect(error).to.have.nested.property('details.reason', 'not allowed in mode build')
   })
 
+  it('tells the model what the members said of a team that its budget stopped, and keeps its run', async () => {
+    const crew: TeamDefinition = { ...CREW, formation: 'sequential', budget: { rounds: 1 } }
+    await using host = await openTeamHost({ teams: { crew }, script: delegating(({ member }) => `word of ${member}`) })
+    const { response } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
+    expect(response).to.include('stopped before its end (the team has no round left)').and.include('word of ann')
+    const { runs } = await host.service(Teams).runs({ limit: 10 }, ctx)
+    expect(runs.map(({ team, status }) => [team, status])).to.deep.equal([['crew', 'partial']])
+  })
+
   it('tells the model of a team that failed, of one that is not there, and of members that did not agree', async () => {
     const reported = async (script: Script, formation: TeamDefinition['formation'] = 'sequential', wish = WISH) => {
       await using host = await openTeamHost({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
@@ -128,7 +137,7 @@ describe('the tool delegate', () => {
         teams: { crew: CREW, heads: { ...CREW, name: 'heads', members: { ...CREW.members, ann } } },
       }
     )
-    const { id } = await host.service(Teams).start('heads', 'Build a boat.', ctx)
+    const { id } = await host.service(Teams).start({ team: 'heads', task: 'Build a boat.' }, ctx)
     const run = await host.service(Workflows).settled(id, 15_000, ctx)
     expect(run).to.include({ status: 'completed' })
     const { runs } = await host.service(Workflows).runs({ limit: 10 }, ctx)

@@ -15,7 +15,7 @@ describe('a sequential team', () => {
       bob: { status: 'completed' },
       cy: { status: 'completed' },
     })
-    expect(result.spent).to.deep.equal({ tokens: 30, tool_calls: 0 })
+    expect(result.spent).to.deep.equal({ tokens: 30, tool_calls: 0, rounds: 3 })
   })
 
   it('tells each its role and its goal', async () => {

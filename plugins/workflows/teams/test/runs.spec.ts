@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Budget, type Json, type TeamDefinition, type Tool, Tools, Teams, Workflows } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
+import type { TeamResult } from '../src/team-node.ts'
 import { members, openTeamHost, ran, type Script, sleeping, ToolRequest, ctx, worked } from './support/host.ts'
 
 const crew = (
@@ -40,15 +41,17 @@ describe('the budget of a team', () => {
     expect(run.result).to.have.nested.property('spent.tokens', 35)
   })
 
-  it('that leaves too few members reports each failed member', async () => {
+  it('that no member can work with stops the team before a model is called, and reports each member', async () => {
     await using host = await openTeamHost({ teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tokens: 11 } }) })
     const run = await ran(host, 'crew')
-    const reported = (run.error!.details as { members: Record<string, { code: string }> }).members
-    expect(Object.values(reported).map(({ code }) => code)).to.deep.equal([
-      'BUDGET_EXHAUSTED',
-      'BUDGET_EXHAUSTED',
-      'BUDGET_EXHAUSTED',
-    ])
+    const { answer, partial, members: reported } = run.result as unknown as TeamResult
+    expect(run.status).to.equal('completed')
+    expect(answer).to.equal(null)
+    expect(partial).to.include({ budget: 'tokens' })
+    for (const member of Object.values(reported)) {
+      expect(member).to.include({ status: 'stopped', stopped_by: 'tokens' })
+      expect(member.error).to.include({ code: 'BUDGET_EXHAUSTED' })
+    }
     expect(run.spent.tokens).to.equal(0)
   })
 
@@ -76,8 +79,10 @@ describe('the budget of a team', () => {
       script: ({ member }) => (member === 'ann' ? 'A draft.' : verdict),
     })
     const run = await ran(host, 'crew')
-    expect(run.error!.details).to.deep.include({ member: 'ann' })
-    expect((run.error!.details.error as { code: string }).code).to.equal('BUDGET_EXHAUSTED')
+    const { answer, positions, partial, members: reported } = run.result as unknown as TeamResult
+    expect({ answer, positions }).to.deep.equal({ answer: null, positions: { ann: 'A draft.', bob: JSON.stringify(verdict) } })
+    expect(partial!.reason).to.match(/^ann: the turn has a budget of/)
+    expect(reported.ann).to.include({ status: 'stopped', stopped_by: 'tokens' })
     expect(run.spent.tokens).to.equal(25 + 3 * PER_WORD)
   })
 
@@ -95,7 +100,7 @@ describe('the budget of a team', () => {
   it('of a member holds where it fails, and is given something again', async () => {
     const script: Script = ({ results }) => (results.length === 0 ? new ToolRequest('look') : new Error('it broke'))
     const { run, result } = await worked(led({ tokens: 15 }), leading([{ member: 'ann', task: 'it' }], script))
-    expect(result.members.ann).to.have.property('status', 'failed')
+    expect(result.members.ann).to.have.property('status', 'stopped')
     expect(run.spent.tokens - 3 * PER_WORD).to.be.within(PER_WORD, 15)
   })
 })
@@ -145,7 +150,7 @@ describe('the run of a team', () => {
         return sleeping(entry)
       },
     })
-    const { id } = await first.service(Teams).start('crew', 'Build a boat.', ctx)
+    const { id } = await first.service(Teams).start({ team: 'crew', task: 'Build a boat.' }, ctx)
     await hangs.promise
     await first.close({ limitMs: 0 })
     await using second = await openTeamHost({
@@ -184,7 +189,7 @@ describe('the run of a team', () => {
         )
       },
     })
-    const { id } = await host.service(Teams).start('crew', 'Build a boat.', ctx)
+    const { id } = await host.service(Teams).start({ team: 'crew', task: 'Build a boat.' }, ctx)
     await working.promise
     expect(await host.service(Workflows).cancel(id, ctx)).to.deep.include({ status: 'failed' })
     await aborted.promise

@@ -78,7 +78,7 @@ members:
     const reported = wrong!.problems!.map(({ path, line }) => `${path}:${line}`)
     expect(reported).to.have.members(['formation:1', 'rounds:2', 'members.ann.goal:4', 'members:3', 'members.Bob.colour:5'])
     expect(wrong!.problems!.find(({ path }) => path === 'formation')!.hint).to.include('pipeline')
-    const error = await failure(host.service(Teams).start('wrong', 'Build.', ctx))
+    const error = await failure(host.service(Teams).start({ team: 'wrong', task: 'Build.' }, ctx))
     expect(error).to.include({ code: 'TEAM_INVALID' })
     expect(error.details).to.have.property('problems').with.length(5)
   })
@@ -125,7 +125,7 @@ members:
   for (const [title, change, message] of found)
     it(`of plugins do not work with ${title}`, async () => {
       await using host = await open({ crew: { ...CREW, ...change } as TeamDefinition })
-      const error = await failure(host.service(Teams).start('crew', 'Build.', ctx))
+      const error = await failure(host.service(Teams).start({ team: 'crew', task: 'Build.' }, ctx))
       expect(error).to.include({ code: 'TEAM_INVALID' })
       expect(error.message).to.match(message)
       const [listed] = await host.service(Teams).list(ctx)
@@ -164,8 +164,8 @@ members:
   it('take no task that says nothing', async () => {
     await using host = await open({ crew: CREW })
     for (const task of ['  ', null]) {
-      expect(codeOf(await failure(host.service(Teams).start('crew', task, ctx)))).to.equal('INVALID_VALUE')
-      expect(codeOf(await failure(host.service(Teams).body('crew', task, ctx)))).to.equal('INVALID_VALUE')
+      expect(codeOf(await failure(host.service(Teams).start({ team: 'crew', task: task }, ctx)))).to.equal('INVALID_VALUE')
+      expect(codeOf(await failure(host.service(Teams).body({ team: 'crew', task }, ctx)))).to.equal('INVALID_VALUE')
     }
   })
 
@@ -175,7 +175,7 @@ members:
     expect(run).to.include({ workflow: 'team_crew', status: 'completed' })
     expect(run.input).to.deep.equal({ task: { build: ['a boat', 1] } })
     const steps = await host.service(Workflows).steps(run.id, ctx)
-    expect(steps.map(({ step }) => step)).to.include.members(['team', 'team/1-ann/ann', 'team/2-bob/bob'])
+    expect(steps.map(({ step }) => step)).to.include.members(['team', 'team/1-1-ann/ann', 'team/2-2-bob/bob'])
   })
 
   it('have no tool to delegate with where there is no team', async () => {

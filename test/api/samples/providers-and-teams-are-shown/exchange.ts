@@ -29,6 +29,8 @@ export default exchange({
     { request: get('/api/v1/teams/pair'), expect: ok({ name: 'pair', formation: 'sequential', problems: [] }) },
     { request: get('/api/v1/teams/none'), expect: notFound('team') },
     { request: post('/api/v1/teams/pair/run', {}), expect: missing(['task'], []) },
+    { request: get('/api/v1/teams/runs'), expect: ok({ runs: [], next_cursor: null }) },
+    { request: get('/api/v1/teams/runs/none'), expect: notFound('run') },
     {
       request: post('/api/v1/teams/pair/run', { task: 'Say hello' }),
       expect: {
@@ -39,6 +41,22 @@ export default exchange({
           { event: 'end', data: { status: 'completed', error: null } },
         ],
       },
+    },
+    {
+      request: post('/api/v1/teams/pair/run', { task: 'Say hello', budget: { rounds: 1 } }),
+      expect: {
+        status: 200,
+        events: [
+          { event: 'start', data: { type: 'start', team: 'pair' } },
+          member('a', 'started'),
+          member('a', 'completed'),
+          { event: 'end', data: { status: 'completed', result: { answer: null, partial: { budget: 'rounds' } } } },
+        ],
+      },
+    },
+    {
+      request: get('/api/v1/teams/runs?status=partial'),
+      expect: ok({ runs: [{ team: 'pair', status: 'partial', rounds: 1, stop: { budget: 'rounds' } }], next_cursor: null }),
     },
   ],
 })

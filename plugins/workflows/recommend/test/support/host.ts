@@ -61,6 +61,8 @@ const teamsOf = (host: () => RunningHost, broken: readonly string[]): Teams => (
   },
   body: unused,
   start: unused,
+  runs: unused,
+  run: unused,
 })
 
 /** Workflows of the host in the form of the engine. */

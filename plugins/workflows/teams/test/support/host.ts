@@ -138,7 +138,7 @@ export const members = (...names: readonly string[]): TeamDefinition['members'] 
 
 /** Runs a team on a task to its end. */
 export async function ran(host: RunningHost, team: string, task: Json = 'Say what is best.'): Promise<Run> {
-  const { id } = await host.service(Teams).start(team, task, ctx)
+  const { id } = await host.service(Teams).start({ team, task }, ctx)
   return host.service(Workflows).settled(id, 15_000, ctx)
 }
 
