@@ -1,4 +1,5 @@
 import { defineSlot, type JsonSchema } from '@svc/core'
+import type { CatchUp, Overlap } from './schedules.ts'
 import type { Json } from './store.ts'
 
 /** A duration: `250ms`, `30s`, `5m`, `2h`, `7d`. */
@@ -67,6 +68,22 @@ export interface Budget {
   readonly tokens?: number
 }
 
+/** When svc starts runs of a workflow. Either `cron` or `every`. As in `ScheduleSpec` besides. */
+export interface WorkflowSchedule {
+  readonly description?: string
+  readonly cron?: string
+  readonly every?: Duration
+  readonly time_zone?: string
+  readonly jitter?: Duration
+  readonly catch_up?: CatchUp
+  /** While the run of an earlier tick has not ended. */
+  readonly overlap?: Overlap
+  readonly input?: Json
+  readonly parameters?: Json
+  /** The id of the principal that owns the runs. Default: `workflow:<name>`. Only in files; runs of a plugin belong to `plugin:<package>`. */
+  readonly owner?: string
+}
+
 /** A workflow in YAML, JSON or TypeScript. */
 export interface WorkflowDefinition extends Graph {
   /** `[a-z][a-z0-9_-]*`, at most 64 characters. */
@@ -85,6 +102,8 @@ export interface WorkflowDefinition extends Graph {
   readonly concurrency?: number
   /** Time limit of a run, without waits for people, events and time. */
   readonly timeout?: Duration
+  /** The schedule `workflow.<name>` exists while the definition is loaded and has no problems. */
+  readonly schedule?: WorkflowSchedule
 }
 
 /** Workflows of plugins by name. Items are data only. */

@@ -1,5 +1,5 @@
 import { isTree, type JsonSchema, pathOf } from '@svc/core'
-import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
+import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem, WorkflowSchedule } from '@svc/core/contracts'
 import type { ValueSchema, ValueProblem } from './schemas.ts'
 import type { TextPlace } from './yaml.ts'
 
@@ -20,6 +20,14 @@ export interface DefinitionContext {
   readonly takes?: (kind: NameKind, name: string, setting: string) => JsonSchema | undefined
   /** A workflow that is already in memory, to find workflows that contain themselves. */
   readonly definitionOf?: (name: string) => WorkflowDefinition | undefined
+  /** Why a schedule with valid fields has no ticks, such as a mistake in its cron expression. */
+  readonly scheduleProblem?: (schedule: WorkflowSchedule) => ScheduleProblem | undefined
+}
+
+export interface ScheduleProblem {
+  readonly field: string
+  readonly message: string
+  readonly hint?: string
 }
 
 /** A check of a definition. */

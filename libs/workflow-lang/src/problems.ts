@@ -3,6 +3,7 @@ import { isTree } from '@svc/core'
 import type { WorkflowDefinition, WorkflowProblem } from '@svc/core/contracts'
 import { type DefinitionCheck, graphIn, type DefinitionContext, Notes } from './check.ts'
 import { checkGraph, checkSelf } from './check-graph.ts'
+import { checkSchedule } from './check-schedule.ts'
 import { type ValueSchema, schemaProblems, typeOf, valueProblems } from './schemas.ts'
 import { WORKFLOW_NAME, WORKFLOW_SHAPE } from './shape.ts'
 import { type Read, readYaml } from './yaml.ts'
@@ -63,6 +64,7 @@ function check(value: unknown, context: DefinitionContext, notes: Notes): void {
   }
   checkSchemas(value, notes)
   checkSecrets(value.secrets, context, notes)
+  checkSchedule({ context, notes }, value)
   const graph = graphIn({ ...value, nodes: value.nodes ?? {} })
   const about: DefinitionCheck = { context, notes }
   if (graph) checkGraph(about, graph, { keys: [], vars: varsOf(value), depth: 0 })

@@ -1,6 +1,7 @@
 import type { CallContext, Events, Log, SlotView, StartSpan } from '@svc/core'
 import {
   type Check,
+  type DefinedSchedule,
   type JobKind,
   type Jobs,
   type MetricSource,
@@ -35,6 +36,7 @@ import type { WorkflowsConfig } from './settings.ts'
 import { type RunRecord, RUNS, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
+import { createRunKind, ScheduleSync } from './workflow-schedules.ts'
 import { WorkflowTexts } from './workflow-texts.ts'
 
 export interface ServiceDependencies {
@@ -54,6 +56,8 @@ export interface ServiceDependencies {
   readonly roots: WorkflowRoots
   readonly events: Events
   readonly jobs: Jobs | undefined
+  /** Adds a schedule to its slot. Returns what removes it. */
+  readonly addSchedule: (name: string, item: DefinedSchedule) => () => void
   readonly publish: Publish
   readonly log: Log
   readonly span: StartSpan
@@ -67,6 +71,8 @@ export interface WorkflowService {
   readonly metrics: MetricSource
   /** The job kind of bulk changes. */
   readonly bulkKind: JobKind
+  /** The job kind that starts a run. */
+  readonly runKind: JobKind
   /** Starts taking runs from the queue, and maintenance. */
   readonly begin: () => undefined
   /** Handles a message of another worker. */
@@ -94,11 +100,14 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const { started } = report
   const starting = new RunStarter({ started, store, queue, library, definitions, loader, reading, worker, pauses })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
+  const runKind = createRunKind({ jobs: parts.jobs, starting, reading, runActions, lasting })
+  const scheduleSync = new ScheduleSync({ library, add: parts.addSchedule, log })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   const maintenance = createMaintenance(parts, pauses)
   return {
     check: createCheck(worker, store),
     bulkKind: bulk.kind,
+    runKind,
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
@@ -121,6 +130,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       void worker.take()
       maintenance.begin()
       problemLog.begin()
+      void scheduleSync.begin()
       return undefined
     },
     async onPeerMessage(topic, message) {
@@ -129,6 +139,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     async drain(limitMs) {
       maintenance.end()
       problemLog.end()
+      scheduleSync.end()
       await worker.drain(limitMs)
     },
   }

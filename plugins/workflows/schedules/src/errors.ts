@@ -1,18 +1,6 @@
 import { codeOf, messageOf, nearest, svcError } from '@svc/core'
 import type { PublicError } from '@svc/core/contracts'
 
-interface Invalid {
-  /** The position in the cron expression, from 1. */
-  readonly position?: number
-  readonly hint?: string
-}
-
-export const scheduleInvalid = (field: string, reason: string, { position, hint }: Invalid = {}) =>
-  svcError('SCHEDULE_INVALID', `${field} ${reason}${position === undefined ? '' : ` (at position ${position})`}`, {
-    details: { field, reason, ...(position === undefined ? {} : { position }) },
-    ...(hint === undefined ? {} : { hint }),
-  })
-
 export const scheduleUnknown = (name: string, known: readonly string[]) => {
   const similar = nearest(name, [...known])
   return svcError('SCHEDULE_UNKNOWN', `there is no schedule ${JSON.stringify(name.slice(0, 100))}`, {
