@@ -1,4 +1,4 @@
-import { type CallContext, defineService, defineTopic } from '@svc/core'
+import { type CallContext, defineService, defineTopic, type JsonSchema } from '@svc/core'
 import type { PublicError } from './chat.ts'
 import type { Fence, Json } from './store.ts'
 import type { Question } from './workflow-node.ts'
@@ -237,6 +237,14 @@ export interface RunQuestion {
   readonly waiting: Waiting & { readonly ask: Question }
 }
 
+/** The events and queries of the definition of a run. */
+export interface RunInterface {
+  /** The events with the schemas of their data; undefined if the run accepts all. */
+  readonly signals?: { readonly [name: string]: JsonSchema }
+  /** The queries, with their descriptions. */
+  readonly queries: { readonly [name: string]: { readonly description?: string } }
+}
+
 /** A workflow definition to check. */
 export interface WorkflowSource {
   /** YAML or JSON. */
@@ -281,8 +289,18 @@ export interface Workflows {
   steps(id: string, ctx: CallContext): Promise<readonly RunStep[]>
   /** Streams the events after the event `after` (0: from the beginning), up to the end of the run. */
   events(id: string, after: number, ctx: CallContext): AsyncIterable<RunEvent>
-  /** Wakes steps that wait for an event of this name. The event is also kept for later steps while the run lasts. */
+  /**
+   * Wakes steps that wait for an event of this name. The event is also kept for later steps while the run lasts. Throws INVALID_VALUE
+   * for an event that `signals` of its definition does not have, and for data that does not match its schema.
+   */
   signal(id: string, event: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void>
+  /** What the definition of a run lets callers send and read. */
+  interface(id: string, ctx: CallContext): Promise<RunInterface>
+  /**
+   * Returns the value of a query of the definition of a run, which changes nothing. Throws INVALID_VALUE for an unknown query, and
+   * EXPRESSION_FAILED if it needs an output that is not there yet.
+   */
+  query(id: string, name: string, ctx: CallContext): Promise<Json>
   /** Answers the question of a step: `true` or `false` (also `approved` and `rejected`), one of the choices, or the input. */
   answer(id: string, answer: { readonly step: string; readonly value: Json }, ctx: CallContext): Promise<void>
   /** Cancels a run: aborts running nodes and compensates completed ones. Resolves when it has ended, or after 10 s. */
@@ -334,6 +352,8 @@ export const Workflows = defineService<Workflows>('workflows', {
     steps: 'call',
     events: 'stream',
     signal: 'call',
+    interface: 'call',
+    query: 'call',
     answer: 'call',
     cancel: 'call',
     retry: 'call',

@@ -84,6 +84,12 @@ export interface WorkflowSchedule {
   readonly owner?: string
 }
 
+/** A read-only query: a value with expressions over the state of a run. */
+export interface WorkflowQuery {
+  readonly description?: string
+  readonly value: Json
+}
+
 /** A workflow in YAML, JSON or TypeScript. */
 export interface WorkflowDefinition extends Graph {
   /** `[a-z][a-z0-9_-]*`, at most 64 characters. */
@@ -104,6 +110,10 @@ export interface WorkflowDefinition extends Graph {
   readonly timeout?: Duration
   /** The schedule `workflow.<name>` exists while the definition is loaded and has no problems. */
   readonly schedule?: WorkflowSchedule
+  /** JSON Schemas of the data of events, by name. With it, a run refuses other events. */
+  readonly signals?: { readonly [name: string]: JsonSchema }
+  /** What callers can read of a run, by name. */
+  readonly queries?: { readonly [name: string]: WorkflowQuery }
 }
 
 /** Workflows of plugins by name. Items are data only. */

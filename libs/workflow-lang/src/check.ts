@@ -34,6 +34,8 @@ export interface ScheduleProblem {
 export interface DefinitionCheck {
   readonly context: DefinitionContext
   readonly notes: Notes
+  /** The events that the definition accepts; undefined if it accepts all. */
+  readonly signals?: readonly string[]
 }
 
 export type KeyPath = readonly string[]

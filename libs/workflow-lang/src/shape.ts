@@ -6,6 +6,8 @@ type Properties = Readonly<Record<string, JsonSchema>>
 
 /** Node names that expressions can use after `nodes.`. */
 export const NODE_NAME = '^(?!(?:__proto__|constructor|prototype)$)[A-Za-z_][A-Za-z0-9_]{0,63}$'
+/** Names of events. */
+export const EVENT_NAME = '^[A-Za-z0-9_.:-]{1,100}$'
 export const WORKFLOW_NAME = '^[a-z][a-z0-9_-]{0,63}$'
 
 const duration = (description: string): JsonSchema => ({
@@ -141,6 +143,19 @@ const WORKFLOW_PROPERTIES: Properties = {
   concurrency: count(1, 'Maximum number of concurrent runs; others wait'),
   timeout: duration('Maximum working time of a run, without waits for people, events and time'),
   schedule: SCHEDULE,
+  signals: {
+    type: 'object',
+    propertyNames: { pattern: EVENT_NAME },
+    additionalProperties: { type: ['object', 'boolean'] },
+    minProperties: 1,
+    description: 'JSON Schemas of the data of events by name; with it, a run refuses other events',
+  },
+  queries: {
+    type: 'object',
+    additionalProperties: closed({ description: text('Purpose of the query'), value: { description: 'What it returns, with expressions' } }, { required: ['value'] }),
+    minProperties: 1,
+    description: 'What callers can read of a run, by name; expressions have `nodes`, `steps` and `state`',
+  },
 }
 
 export const WORKFLOW_SHAPE = schema(closed(WORKFLOW_PROPERTIES, { required: ['name', 'nodes'] }))

@@ -8,6 +8,7 @@ import { waitingIn } from './history.ts'
 import { answerKey, cancelKey, pauseKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
+import type { RunInterfaces } from './run-interface.ts'
 import type { RunReader } from './run-reader.ts'
 import { isDead } from './run-filter.ts'
 import { INBOX, removalOf, RUNS, type ChangeNotice } from './space.ts'
@@ -19,6 +20,7 @@ export interface RunActionsOptions {
   readonly peers: Peers | undefined
   readonly loader: Loader
   readonly reading: RunReader
+  readonly interfaces: RunInterfaces
   readonly worker: RunWorker
   readonly publish: Publish
 }
@@ -71,12 +73,13 @@ export class RunActions {
     return !(past?.woken?.by === 'answer' && isDeepStrictEqual(past.woken.data, value))
   }
 
-  async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void> {
+  async signal(id: string, { name, data: given }: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void> {
     if (!/^[\w.:-]{1,100}$/.test(name))
       throw invalid('name', 'must be 1 to 100 letters, digits, or _ . : -', { value: name.slice(0, 100) })
-    checkSize('data', data)
+    checkSize('data', given)
     const record = await this.#parts.reading.record(id, ctx)
     if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
+    const data = await this.#parts.interfaces.checked(record, name, given, ctx)
     const { events } = await this.#parts.loader.history(id, ctx)
     if (events.length >= MOST_EVENTS) throw invalid('name', `is not accepted: ${MOST_EVENTS} events already wait to be consumed`)
     const at = Date.now()

@@ -27,6 +27,7 @@ import { Definitions } from './definitions.ts'
 import { infoOf, WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
+import { RunInterfaces } from './run-interface.ts'
 import { RunPauses, WorkflowPauses } from './pauses.ts'
 import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
@@ -95,7 +96,8 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: (id, record) => report.ended(id, record) })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const pauses = new WorkflowPauses({ store, queue })
-  const runActions = new RunActions({ store, queue, peers, loader, reading, worker, publish })
+  const interfaces = new RunInterfaces({ loader, reading })
+  const runActions = new RunActions({ store, queue, peers, loader, reading, interfaces, worker, publish })
   const definitions = new Definitions({ library, loader, types })
   const { started } = report
   const starting = new RunStarter({ started, store, queue, library, definitions, loader, reading, worker, pauses })
@@ -118,6 +120,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       starting,
       reading,
       runActions,
+      interfaces,
       bulk,
       pauses,
       worker,
@@ -190,6 +193,7 @@ interface Components {
   readonly starting: RunStarter
   readonly reading: RunReader
   readonly runActions: RunActions
+  readonly interfaces: RunInterfaces
   readonly bulk: BulkRuns
   readonly pauses: WorkflowPauses
   readonly runPauses: RunPauses
@@ -231,6 +235,8 @@ const contractOf = ({
   steps: (id, ctx) => reading.steps(id, ctx),
   events: (id, after, ctx) => reading.events(id, after, ctx),
   signal: (id, event, ctx) => runActions.signal(id, event, ctx),
+  interface: (id, ctx) => more.interfaces.of(id, ctx),
+  query: (id, name, ctx) => more.interfaces.query(id, name, ctx),
   answer: (id, answer, ctx) => runActions.answer(id, answer, ctx),
   cancel: (id, ctx) => runActions.cancel(id, ctx),
   retry: (id, how, ctx) => starting.retry(id, how, ctx),
