@@ -73,6 +73,10 @@ export interface Run {
   /** The run that this one replays, and the step of it from which nodes run again. */
   readonly replayOf?: string
   readonly replayFrom?: string
+  /** The run that `continue_as_new` started at its end, the run that it continues, and the first run of this chain. */
+  readonly nextRun?: string
+  readonly previousRun?: string
+  readonly firstRun?: string
   /** Since when this running run is paused. */
   readonly pausedAt?: number
   /** The latest retry or replay of this failed run. */
@@ -290,7 +294,7 @@ export interface Workflows {
   /** Streams the events after the event `after` (0: from the beginning), up to the end of the run. */
   events(id: string, after: number, ctx: CallContext): AsyncIterable<RunEvent>
   /**
-   * Wakes steps that wait for an event of this name. The event is also kept for later steps while the run lasts. Throws INVALID_VALUE
+   * Wakes steps that wait for an event of this name, in the run or the last one that continues it as new. The event is also kept for later steps while the run lasts. Throws INVALID_VALUE
    * for an event that `signals` of its definition does not have, and for data that does not match its schema.
    */
   signal(id: string, event: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void>

@@ -70,6 +70,9 @@ export const runRecord = (run: Run) => ({
   replay_of: run.replayOf ?? null,
   replay_from: run.replayFrom ?? null,
   continued_by: run.continuedBy ?? null,
+  next_run: run.nextRun ?? null,
+  previous_run: run.previousRun ?? null,
+  first_run: run.firstRun ?? null,
   paused_at: isoOrNull(run.pausedAt),
   ...waitingFor(run),
 })

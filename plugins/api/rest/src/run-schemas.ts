@@ -70,6 +70,9 @@ const summaryFields = {
   replay_of: { ...(nullable('string') as object), description: 'The run that this one repeats.' },
   replay_from: { ...(nullable('string') as object), description: 'The step of that run from which nodes ran again.' },
   continued_by: { ...(nullable('string') as object), description: 'The latest retry or replay of a failed run.' },
+  next_run: { ...(nullable('string') as object), description: 'The run that continue_as_new started at its end.' },
+  previous_run: { ...(nullable('string') as object), description: 'The run that this one continues as new.' },
+  first_run: { ...(nullable('string') as object), description: 'The first run of the chain.' },
   waiting_for: list(waiting),
 }
 const without = (optional: string, fields: object) => Object.keys(fields).filter(name => name !== optional)
@@ -137,7 +140,7 @@ const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
   run_paused: {},
   run_resumed: {},
   run_compensating: { error },
-  run_completed: { result: nullableResult, result_file: NULLABLE_FILE },
+  run_completed: { result: nullableResult, result_file: NULLABLE_FILE, next_run: STRING },
   run_failed: { error },
   node_started: { node_type: STRING, attempt: INTEGER, input: ANY },
   node_progress: { message: STRING, fraction: NUMBER },

@@ -195,3 +195,9 @@ export function toPublicError(error: unknown): PublicError {
   const facts = typeof details === 'object' && details !== null ? (details as Readonly<Record<string, unknown>>) : {}
   return { code: codeOf(error) ?? 'NODE_FAILED', message: messageOf(error), details: facts }
 }
+
+export const continueWithin = (node: string) =>
+  svcError('INVALID_VALUE', `node "${node}" cannot continue the run as new: it is in a subworkflow or a body`, {
+    details: { field: 'type', reason: 'is in a subworkflow or a body', node },
+    hint: 'Use continue_as_new in the outermost graph of a workflow that is started itself',
+  })

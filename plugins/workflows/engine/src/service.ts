@@ -93,14 +93,20 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const checker = createChecker({ types, ...names, secrets: Object.keys(config.secrets) })
   const library: WorkflowLibrary = new WorkflowLibrary({ slot: parts.definitions, roots: parts.roots, checker })
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
-  const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: (id, record) => report.ended(id, record) })
+  const worker: RunWorker = createWorker(parts, {
+    loader,
+    counts,
+    readers,
+    ended: (id, record) => report.ended(id, record),
+    next: (...how) => starting.next(...how),
+  })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const pauses = new WorkflowPauses({ store, queue })
   const interfaces = new RunInterfaces({ loader, reading })
   const runActions = new RunActions({ store, queue, peers, loader, reading, interfaces, worker, publish })
   const definitions = new Definitions({ library, loader, types })
   const { started } = report
-  const starting = new RunStarter({ started, store, queue, library, definitions, loader, reading, worker, pauses })
+  const starting: RunStarter = new RunStarter({ log, lasting, started, store, queue, library, definitions, loader, reading, worker, pauses })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const runKind = createRunKind({ jobs: parts.jobs, starting, reading, runActions, lasting })
   const scheduleSync = new ScheduleSync({ library, add: parts.addSchedule, log })
@@ -153,9 +159,10 @@ interface WorkerParts {
   readonly counts: ReturnType<typeof createRunMetrics>
   readonly readers: RunListeners
   readonly ended: (id: string, record: RunRecord) => void
+  readonly next: RunStarter['next']
 }
 
-function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended }: WorkerParts): RunWorker {
+function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended, next }: WorkerParts): RunWorker {
   const { store, queue, types, config, log, span, lasting } = parts
   return new RunWorker({
     store,
@@ -174,6 +181,7 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, end
       readers.notify(id, undefined, record)
       ended(id, record)
     },
+    next,
     log,
     span,
     lasting,

@@ -179,19 +179,24 @@ async function* runJob(options: RunKindOptions, task: JobTask, ctx: CallContext)
   }
 }
 
-async function endOf({ reading }: RunKindOptions, id: string, ctx: CallContext): Promise<Json> {
-  for (let look = 0; ; look += 1) {
-    const { status, error } = await reading.record(id, ctx)
-    if (status !== 'running') return { run_id: id, status, ...(error ? { error_code: error.code } : {}) }
+/** The end of a run and of those that continue it as new. */
+async function endOf({ reading }: RunKindOptions, first: string, ctx: CallContext): Promise<Json> {
+  for (let [look, id] = [0, first]; ; look += 1) {
+    const { status, error, nextRun } = await reading.record(id, ctx)
+    if (nextRun !== undefined) id = nextRun
+    else if (status !== 'running') return { run_id: id, status, ...(error ? { error_code: error.code } : {}) }
     await sleep(LOOKS_MS[Math.min(look, LOOKS_MS.length - 1)], undefined, { signal: ctx.signal })
   }
 }
 
 /** Cancels the run of a job that a person or a later tick cancelled, but not of one that another worker continues. */
-async function cancelWith({ jobs, runActions, lasting }: RunKindOptions, job: string, run: string, ctx: CallContext) {
+async function cancelWith({ jobs, reading, runActions, lasting }: RunKindOptions, job: string, run: string, ctx: CallContext) {
   const own = { ...ctx, signal: lasting.signal }
   const found = await jobs?.get(job, own)
-  if (found?.isCancelling === true || found?.state === 'cancelled') await runActions.cancelAll([run], own)
+  if (found?.isCancelling !== true && found?.state !== 'cancelled') return
+  let last = run
+  for (let next: string | undefined = run; next !== undefined; next = (await reading.record(last, own)).nextRun) last = next
+  await runActions.cancelAll([last], own)
 }
 
 function asFinal(thrown: unknown): never {

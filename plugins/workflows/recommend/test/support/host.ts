@@ -85,6 +85,8 @@ const workflowsOf = (host: () => RunningHost, broken: readonly string[]): Workfl
   questions: unused,
   replay: unused,
   drop: unused,
+  interface: unused,
+  query: unused,
   pause: unused,
   resume: unused,
   pauseWorkflow: unused,
