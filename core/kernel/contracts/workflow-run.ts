@@ -32,6 +32,22 @@ export interface WorkflowInfo {
   readonly pausedAt?: number
 }
 
+/** A version of a workflow that svc has stored, because runs have used it. */
+export interface WorkflowVersion {
+  /** The digest of the definition, as in `Run.definition`. */
+  readonly definition: string
+  /** `version` of the definition. */
+  readonly version?: string
+  /** Whether new runs use it. */
+  readonly isCurrent: boolean
+  /** Number of running runs that the caller can see. They keep this version. */
+  readonly open: number
+  /** The day of its last start, in Unix milliseconds. Absent for a current version without runs. */
+  readonly lastUsed?: number
+  /** Node types that no plugin adds any more: a run fails when it reaches one. */
+  readonly missing: readonly string[]
+}
+
 export type RunStatus = 'running' | 'completed' | 'failed'
 export type StepStatus = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled'
 
@@ -50,6 +66,8 @@ export interface Waiting {
 export interface Run {
   readonly id: string
   readonly workflow: string
+  /** The digest of the definition that it began with and keeps. */
+  readonly definition: string
   readonly status: RunStatus
   /** 0 to 1. It never falls, and is 1 only when the run is completed. */
   readonly progress: number
@@ -267,6 +285,8 @@ export interface Workflows {
   list(ctx: CallContext): Promise<readonly WorkflowInfo[]>
   /** The current definition by name or path. */
   show(workflow: string, ctx: CallContext): Promise<{ readonly info: WorkflowInfo; readonly definition: WorkflowDefinition }>
+  /** The versions of a workflow, the current one first, then the last used. It can be gone while runs of it are open. */
+  versions(workflow: string, ctx: CallContext): Promise<readonly WorkflowVersion[]>
   /** All problems of a text, with lines. */
   validate(source: WorkflowSource, ctx: CallContext): Promise<readonly WorkflowProblem[]>
   /** The text by name or path. */
@@ -345,6 +365,7 @@ export const Workflows = defineService<Workflows>('workflows', {
   methods: {
     list: 'call',
     show: 'call',
+    versions: 'call',
     validate: 'call',
     source: 'call',
     save: 'call',

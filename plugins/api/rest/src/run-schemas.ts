@@ -58,6 +58,7 @@ export const RUN_REPLY: JsonSchema = {
 const summaryFields = {
   workflow_id: STRING,
   workflow: STRING,
+  definition: { ...(STRING as object), description: 'The digest of the definition that the run keeps.' },
   status: STATUS,
   error: nullable('string'),
   failure_code: nullable('string'),
@@ -130,6 +131,19 @@ export const WORKFLOW_INFO: JsonSchema = {
     problems: list(problem),
   }) as object),
   title: 'Workflow',
+}
+
+/** A version of a workflow. */
+export const WORKFLOW_VERSION: JsonSchema = {
+  ...(object({
+    definition: { ...(STRING as object), description: 'The digest of the definition, as in its runs.' },
+    version: nullable('string'),
+    is_current: { type: 'boolean', description: 'Whether new runs use it.' },
+    open_runs: { ...(INTEGER as object), description: 'Running runs of this version; with the scope admin those of all principals.' },
+    last_used_at: nullableTime,
+    missing_types: { ...(list(STRING) as object), description: 'Node types that no plugin adds any more.' },
+  }) as object),
+  title: 'WorkflowVersion',
 }
 
 type Fields = Parameters<typeof object>[0]

@@ -15,6 +15,7 @@ import {
   WorkflowsQuery,
   WorkflowsResume,
   WorkflowsSignal,
+  WorkflowsVersions,
 } from './commands/run-work.ts'
 import { WorkflowsGraph, WorkflowsList, WorkflowsShow, WorkflowsValidate } from './commands/definitions.ts'
 
@@ -37,4 +38,5 @@ export const COMMANDS = {
   'workflows:resume': WorkflowsResume,
   'workflows:signal': WorkflowsSignal,
   'workflows:query': WorkflowsQuery,
+  'workflows:versions': WorkflowsVersions,
 }

@@ -120,7 +120,7 @@ export const branchMissing = (node: string, branch: string | undefined, known: r
 
 export const nodeTypeMissing = (node: string, type: string) =>
   svcError('NODE_TYPE_UNKNOWN', `the node "${node}" has the type "${type}", which no loaded plugin provides`, {
-    hint: 'Add the plugin with this node type to "plugins"',
+    hint: 'Add the plugin with this node type to "plugins". A run keeps the version of its workflow: to use the current one, replay the run with it',
   })
 
 export const nodeBroke = (node: string, what: string) =>

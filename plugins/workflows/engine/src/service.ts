@@ -37,6 +37,7 @@ import type { WorkflowsConfig } from './settings.ts'
 import { type RunRecord, RUNS, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
+import { Versions } from './versions.ts'
 import { createRunKind, ScheduleSync } from './workflow-schedules.ts'
 import { WorkflowTexts } from './workflow-texts.ts'
 
@@ -127,6 +128,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       reading,
       runActions,
       interfaces,
+      versions: new Versions({ store, library, types }),
       bulk,
       pauses,
       worker,
@@ -202,6 +204,7 @@ interface Components {
   readonly reading: RunReader
   readonly runActions: RunActions
   readonly interfaces: RunInterfaces
+  readonly versions: Versions
   readonly bulk: BulkRuns
   readonly pauses: WorkflowPauses
   readonly runPauses: RunPauses
@@ -229,6 +232,7 @@ const contractOf = ({
     const known = await library.find(workflow)
     return { info: withPause(infoOf(known), await more.pauses.get(known.name, ctx)), definition: known.definition }
   },
+  versions: (workflow, ctx) => more.versions.of(workflow, ctx),
   async validate({ text, file }) {
     await library.look()
     return checker.text(text, file ?? 'workflow').problems

@@ -10,6 +10,7 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
   return {
     id,
     workflow,
+    definition: record.definitions[workflow] ?? '',
     status,
     progress: live.progress,
     ...(current === undefined ? {} : { currentNode: current }),

@@ -1,9 +1,9 @@
-import { runRecord, statusRecord } from '@svc/api-types'
+import { runRecord, statusRecord, versionRecord } from '@svc/api-types'
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { BulkAction, BulkOutcome, RunFilter } from '@svc/core/contracts'
-import { lineInvalid, table } from '@svc/plugin-kit'
+import { lineInvalid, oneLine, table } from '@svc/plugin-kit'
 import { durationMs } from '@svc/workflow-lang'
-import { contextOf, counted, jsonOf, openRuns, RUN_ARG } from './arguments.ts'
+import { contextOf, counted, jsonOf, openRuns, RUN_ARG, WORKFLOW_ARG } from './arguments.ts'
 import { runCells, RUNS_HEAD } from './runs.ts'
 
 // Commands for operators of runs: dead letters, and changes of many runs.
@@ -257,5 +257,28 @@ export class WorkflowsQuery extends SvcCommand {
     const rows = [...named.map(({ name, description }) => [name, 'query', description ?? '']), ...Object.keys(signals ?? {}).map(name => [name, 'event', ''])]
     if (rows.length === 0) return this.note('the definition of the run has no queries and no signals')
     for (const line of table([['NAME', 'KIND', 'DESCRIPTION'], ...rows])) this.print(line)
+  }
+}
+
+const VERSIONS_HEAD = ['DEFINITION', 'VERSION', 'OPEN RUNS', 'LAST USED', '']
+
+export class WorkflowsVersions extends SvcCommand {
+  static override summary = 'List the versions of a workflow with their open runs'
+  static override description = 'A run keeps the version that it began with. New runs use the current one.'
+  static override examples = ['<%= config.bin %> <%= command.id %> release']
+  static override args = WORKFLOW_ARG
+  static override flags = JSON_FLAG
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(WorkflowsVersions)
+    const ctx = contextOf(this, 'versions')
+    const versions = await (await openRuns(this, ctx)).versions(args.workflow, ctx)
+    if (flags.json) return this.print(JSON.stringify({ versions: versions.map(versionRecord) }))
+    const rows = versions.map(({ definition, version = '', isCurrent, open, lastUsed, missing }) => {
+      const notes = [isCurrent ? 'current' : '', missing.length > 0 ? `no plugin adds: ${missing.join(', ')}` : '']
+      const used = lastUsed === undefined ? '' : new Date(lastUsed).toISOString()
+      return [definition.slice(0, 12), oneLine(version, 40), String(open), used, notes.filter(note => note !== '').join('; ')]
+    })
+    for (const line of table([VERSIONS_HEAD, ...rows])) this.print(line)
   }
 }

@@ -87,6 +87,7 @@ const workflowsOf = (host: () => RunningHost, broken: readonly string[]): Workfl
   drop: unused,
   interface: unused,
   query: unused,
+  versions: unused,
   pause: unused,
   resume: unused,
   pauseWorkflow: unused,
