@@ -121,7 +121,13 @@ describe('workflows in a process that is killed', () => {
         for (const end = Date.now() + 20_000; (await last()).status === 'running' && Date.now() < end; )
           await new Promise(resolve => setTimeout(resolve, 20))
         const { runs } = await workflows.runs({ limit: 10 }, ctx)
-        expect([count, runs.length, ...runs.map(({ status }) => status)]).to.deep.equal([count, 3, 'completed', 'completed', 'completed'])
+        expect([count, runs.length, ...runs.map(({ status }) => status)]).to.deep.equal([
+          count,
+          3,
+          'completed',
+          'completed',
+          'completed',
+        ])
         const [third, second, one] = runs
         expect([one!.id, one!.nextRun, second!.nextRun]).to.deep.equal([first, second!.id, third!.id])
         expect([third!.previousRun, third!.firstRun, second!.previousRun]).to.deep.equal([second!.id, first, first])

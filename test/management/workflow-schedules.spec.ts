@@ -76,9 +76,15 @@ describe('schedules of workflow definitions on a server', function () {
     expect(schedules.find(({ name }) => name === NAME)).to.include({ origin: 'workflow' })
     expect((await runSvc(['schedules', 'list'], { home })).out).to.match(/workflow\.beat .*by workflow/)
     const removed = await runSvc(['schedules', 'remove', NAME, '--json'], { home })
-    expect([removed.code, removed.err]).to.satisfy(([code, err]: [number, string]) => code !== 0 && err.includes('SCHEDULE_FIXED'))
+    expect([removed.code, removed.err]).to.satisfy(
+      ([code, err]: [number, string]) => code !== 0 && err.includes('SCHEDULE_FIXED')
+    )
     await server.admin.refused(400, 'INVALID_VALUE', 'DELETE', `${SCHEDULES}/${NAME}`)
-    await server.admin.refused(400, 'INVALID_VALUE', 'POST', SCHEDULES, { name: 'workflow.mine', every_ms: 60_000, job: { kind: 'workflows.run', input: { workflow: 'beat' } } })
+    await server.admin.refused(400, 'INVALID_VALUE', 'POST', SCHEDULES, {
+      name: 'workflow.mine',
+      every_ms: 60_000,
+      job: { kind: 'workflows.run', input: { workflow: 'beat' } },
+    })
     // a pause holds although the file stays as it is
     expect(await server.admin.expect<object>(200, 'POST', `${SCHEDULES}/${NAME}/pause`)).to.include({ is_paused: true })
     await rm(file())

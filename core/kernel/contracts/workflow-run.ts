@@ -322,7 +322,7 @@ export interface Workflows {
   interface(id: string, ctx: CallContext): Promise<RunInterface>
   /**
    * Returns the value of a query of the definition of a run, which changes nothing. Throws INVALID_VALUE for an unknown query, and
-   * EXPRESSION_FAILED if it needs an output that is not there yet.
+   * for one that needs an output that is not there yet.
    */
   query(id: string, name: string, ctx: CallContext): Promise<Json>
   /** Answers the question of a step: `true` or `false` (also `approved` and `rejected`), one of the choices, or the input. */

@@ -80,7 +80,7 @@ export interface WorkflowSchedule {
   readonly overlap?: Overlap
   readonly input?: Json
   readonly parameters?: Json
-  /** The id of the principal that owns the runs. Default: `workflow:<name>`. Only in files; runs of a plugin belong to `plugin:<package>`. */
+  /** The id of the principal that owns the runs. Default: `workflow:<name>`. Ignored in plugins: their runs belong to `plugin:<package>`. */
   readonly owner?: string
 }
 

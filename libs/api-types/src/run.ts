@@ -1,4 +1,14 @@
-import type { PublicError, Json, Run, RunEvent, RunStep, Waiting, WorkflowInfo, WorkflowProblem, WorkflowVersion } from '@svc/core/contracts'
+import type {
+  PublicError,
+  Json,
+  Run,
+  RunEvent,
+  RunStep,
+  Waiting,
+  WorkflowInfo,
+  WorkflowProblem,
+  WorkflowVersion,
+} from '@svc/core/contracts'
 
 // Converts workflow runs from camelCase to the snake_case of the API.
 

@@ -51,9 +51,11 @@ function checkInGraph(check: DefinitionCheck, placed: PlacedNode, depth: number)
 
 /** A run is continued as a whole, and nothing follows. */
 function checkContinue({ notes }: DefinitionCheck, { node, keys }: PlacedNode, depth: number): void {
-  if (depth > 0) notes.add([...keys, 'type'], `${CONTINUE} must be a node of the outermost graph`, 'Return a value, and continue there')
+  if (depth > 0)
+    notes.add([...keys, 'type'], `${CONTINUE} must be a node of the outermost graph`, 'Return a value, and continue there')
   for (const key of ['next', 'compensate'])
-    if (node[key] !== undefined && node[key] !== END) notes.add([...keys, key], `has no meaning: ${CONTINUE} ends the run`, 'Remove it')
+    if (node[key] !== undefined && node[key] !== END)
+      notes.add([...keys, key], `has no meaning: ${CONTINUE} ends the run`, 'Remove it')
 }
 
 const bodiesIn = (node: NodeDefinition): (readonly [KeyPath, unknown])[] => [

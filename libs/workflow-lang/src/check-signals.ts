@@ -29,7 +29,12 @@ export function checkSignals({ notes }: DefinitionCheck, { signals }: Tree): voi
 const DOING = ['type', 'nodes', 'do', 'bodies', 'run', 'set']
 
 /** Checks queries: they only have expressions, which cannot change anything, and no secrets. */
-export function checkQueries(check: DefinitionCheck, definition: Tree, graph: Graph, vars: ReadonlyMap<string, ValueSchema>): void {
+export function checkQueries(
+  check: DefinitionCheck,
+  definition: Tree,
+  graph: Graph,
+  vars: ReadonlyMap<string, ValueSchema>
+): void {
   const { queries } = definition
   const seen = new Map<string, ValueSchema>([...vars, ['steps', { type: 'object' }], ['state', STATE]])
   seen.delete('secrets')
@@ -44,11 +49,16 @@ export function checkQueries(check: DefinitionCheck, definition: Tree, graph: Gr
   }
   for (const [name, query] of isTree(queries) ? Object.entries(queries) : []) {
     const keys = ['queries', name]
-    if (!NAMES.test(name)) check.notes.add(keys, `"${name}" is not a valid name`, 'Use letters, digits and _, not starting with a digit')
+    if (!NAMES.test(name))
+      check.notes.add(keys, `"${name}" is not a valid name`, 'Use letters, digits and _, not starting with a digit')
     if (!isTree(query)) continue
     for (const key of DOING)
       if (Object.hasOwn(query, key))
-        check.notes.add([...keys, key], 'would change the run, but a query only reads', 'Write value with expressions, or a node of the graph')
+        check.notes.add(
+          [...keys, key],
+          'would change the run, but a query only reads',
+          'Write value with expressions, or a node of the graph'
+        )
     checkTemplates(check, query.value, [...keys, 'value'], names)
   }
 }

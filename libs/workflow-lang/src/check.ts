@@ -1,5 +1,12 @@
 import { isTree, type JsonSchema, pathOf } from '@svc/core'
-import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem, WorkflowSchedule } from '@svc/core/contracts'
+import type {
+  Graph,
+  NodeDefinition,
+  WorkflowDefinition,
+  WorkflowNode,
+  WorkflowProblem,
+  WorkflowSchedule,
+} from '@svc/core/contracts'
 import type { ValueSchema, ValueProblem } from './schemas.ts'
 import type { TextPlace } from './yaml.ts'
 

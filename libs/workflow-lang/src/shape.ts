@@ -100,7 +100,10 @@ const SCHEDULE = closed(
     every: duration('Interval, at least 1s, in place of `cron`'),
     time_zone: text('IANA time zone of `cron`; default: `schedules.time_zone`'),
     jitter: duration('Each run starts up to this time after its tick'),
-    catch_up: { enum: ['none', 'one', 'all'], description: 'Which missed ticks start a run when a server runs again; default none' },
+    catch_up: {
+      enum: ['none', 'one', 'all'],
+      description: 'Which missed ticks start a run when a server runs again; default none',
+    },
     overlap: {
       enum: ['skip', 'queue', 'cancel', 'allow'],
       description: 'What to do at a tick while the earlier run has not ended; default skip',
@@ -152,7 +155,10 @@ const WORKFLOW_PROPERTIES: Properties = {
   },
   queries: {
     type: 'object',
-    additionalProperties: closed({ description: text('Purpose of the query'), value: { description: 'What it returns, with expressions' } }, { required: ['value'] }),
+    additionalProperties: closed(
+      { description: text('Purpose of the query'), value: { description: 'What it returns, with expressions' } },
+      { required: ['value'] }
+    ),
     minProperties: 1,
     description: 'What callers can read of a run, by name; expressions have `nodes`, `steps` and `state`',
   },

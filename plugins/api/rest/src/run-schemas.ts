@@ -139,7 +139,10 @@ export const WORKFLOW_VERSION: JsonSchema = {
     definition: { ...(STRING as object), description: 'The digest of the definition, as in its runs.' },
     version: nullable('string'),
     is_current: { type: 'boolean', description: 'Whether new runs use it.' },
-    open_runs: { ...(INTEGER as object), description: 'Running runs of this version; with the scope admin those of all principals.' },
+    open_runs: {
+      ...(INTEGER as object),
+      description: 'Running runs of this version; with the scope admin those of all principals.',
+    },
     last_used_at: nullableTime,
     missing_types: { ...(list(STRING) as object), description: 'Node types that no plugin adds any more.' },
   }) as object),

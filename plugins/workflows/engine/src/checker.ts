@@ -40,7 +40,12 @@ export interface NameLookup {
 }
 
 export function createChecker(lookup: NameLookup): Checker {
-  const about = { ...lookup, scheduleProblem, typeOf: (name: string) => lookup.types.get(name), types: () => lookup.types.names() }
+  const about = {
+    ...lookup,
+    scheduleProblem,
+    typeOf: (name: string) => lookup.types.get(name),
+    types: () => lookup.types.names(),
+  }
   return {
     text: (text, file) => readDefinition(text, file, about),
     definition: definition => problemsOf(definition, about),

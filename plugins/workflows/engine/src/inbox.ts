@@ -29,7 +29,13 @@ export const cancelKey = (run: string) => `${run}/c`
 export const pauseKey = (run: string) => `${run}/p`
 
 /** Moves the notices of a run that has continued as new to the next one: events, a cancellation and a pause. */
-export async function moveLetters(store: Store, from: string, to: string, letters: readonly Letter[], ctx: CallContext): Promise<number> {
+export async function moveLetters(
+  store: Store,
+  from: string,
+  to: string,
+  letters: readonly Letter[],
+  ctx: CallContext
+): Promise<number> {
   let count = 0
   for (const { key, news } of letters) {
     if (news.kind === 'answer' || news.kind === 'expired') continue

@@ -91,7 +91,11 @@ export class RunActions {
     if ((await moveLetters(store, id, last, await loader.news(id, ctx), ctx)) > 0) await this.#notify(last, ctx)
   }
 
-  async signal(given: string, { name, data: sent }: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void> {
+  async signal(
+    given: string,
+    { name, data: sent }: { readonly name: string; readonly data: Json },
+    ctx: CallContext
+  ): Promise<void> {
     if (!/^[\w.:-]{1,100}$/.test(name))
       throw invalid('name', 'must be 1 to 100 letters, digits, or _ . : -', { value: name.slice(0, 100) })
     checkSize('data', sent)

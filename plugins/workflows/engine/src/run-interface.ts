@@ -1,7 +1,7 @@
-import type { CallContext, JsonSchema } from '@svc/core'
+import { type CallContext, codeOf, type JsonSchema, messageOf } from '@svc/core'
 import type { Json, RunInterface, WorkflowDefinition } from '@svc/core/contracts'
 import { template } from '@svc/workflow-lang'
-import { notAllowed } from './errors.ts'
+import { invalid, notAllowed } from './errors.ts'
 import { nodeOf, UNDO } from './history.ts'
 import type { Loader } from './loader.ts'
 import type { RunReader } from './run-reader.ts'
@@ -46,7 +46,8 @@ export class RunInterfaces {
     )
     // of a node with several visits, the latest output
     const outermost = done.filter(([step]) => !step.includes('/')).toSorted(([, a], [, b]) => a.at - b.at)
-    return template(query.value)({
+    const value = template(query.value)
+    const scope = {
       input: record.input,
       parameters: record.parameters,
       run: { id, workflow: record.workflow, started_at: new Date(record.createdAt).toISOString() },
@@ -58,7 +59,13 @@ export class RunInterfaces {
         completed_nodes: [...completedNodes],
         waiting: waiting.map(({ step, node, event = null }) => ({ step, node, event })),
       },
-    })
+    }
+    try {
+      return value(scope)
+    } catch (error) {
+      if (codeOf(error) !== 'EXPRESSION_FAILED') throw error
+      throw invalid('query', `has no value now: ${messageOf(error)}`, { value: name })
+    }
   }
 
   /** The data of an event with the defaults of its schema. Throws INVALID_VALUE. */

@@ -107,7 +107,19 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const runActions = new RunActions({ store, queue, peers, loader, reading, interfaces, worker, publish })
   const definitions = new Definitions({ library, loader, types })
   const { started } = report
-  const starting: RunStarter = new RunStarter({ log, lasting, started, store, queue, library, definitions, loader, reading, worker, pauses })
+  const starting: RunStarter = new RunStarter({
+    log,
+    lasting,
+    started,
+    store,
+    queue,
+    library,
+    definitions,
+    loader,
+    reading,
+    worker,
+    pauses,
+  })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const runKind = createRunKind({ jobs: parts.jobs, starting, reading, runActions, lasting })
   const scheduleSync = new ScheduleSync({ library, add: parts.addSchedule, log })

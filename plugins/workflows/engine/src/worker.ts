@@ -196,8 +196,7 @@ export class RunWorker {
     const letters = () => loader.news(id, lasting)
     const { previousRun } = record
     // of a worker that died after it had ended the previous run
-    if (previousRun !== undefined)
-      await moveLetters(store, previousRun, id, await loader.news(previousRun, lasting), lasting)
+    if (previousRun !== undefined) await moveLetters(store, previousRun, id, await loader.news(previousRun, lasting), lasting)
     const executor = new RunExecutor({
       store,
       types,

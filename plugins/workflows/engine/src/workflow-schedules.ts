@@ -1,16 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { asSvcError, type CallContext, type Log, type Principal, svcError } from '@svc/core'
-import type {
-  DefinedSchedule,
-  JobKind,
-  Jobs,
-  JobStep,
-  JobTask,
-  Json,
-  ScheduleSpec,
-  WorkflowSchedule,
-} from '@svc/core/contracts'
+import type { DefinedSchedule, JobKind, Jobs, JobStep, JobTask, Json, ScheduleSpec, WorkflowSchedule } from '@svc/core/contracts'
 import { scheduleInvalid, timingOf } from '@svc/plugin-kit/schedule-timing'
 import { durationMs } from '@svc/workflow-lang'
 import type { LoadedWorkflow, WorkflowLibrary } from './library.ts'
@@ -31,7 +22,10 @@ interface RunJob {
 }
 
 /** A schedule in the form of the service `schedules`. Runs that can overlap are not waited for. */
-function specOf(workflow: string, { input, parameters, every, jitter, time_zone, catch_up, owner: _, ...same }: WorkflowSchedule) {
+function specOf(
+  workflow: string,
+  { input, parameters, every, jitter, time_zone, catch_up, owner: _, ...same }: WorkflowSchedule
+) {
   const job: RunJob = {
     workflow,
     ...(input === undefined ? {} : { input }),
@@ -155,7 +149,10 @@ export const createRunKind = (options: RunKindOptions): JobKind => ({
       workflow: { type: 'string', minLength: 1, maxLength: 1_000, description: 'Name of the workflow, or path of its file' },
       input: { type: 'object', description: 'Input of the run; default {}' },
       parameters: { type: 'object', description: 'Parameters of the run; default {}' },
-      wait: { type: 'boolean', description: 'Whether the job ends with the run, and its cancellation cancels the run; default true' },
+      wait: {
+        type: 'boolean',
+        description: 'Whether the job ends with the run, and its cancellation cancels the run; default true',
+      },
     },
   },
   run: (task, ctx) => runJob(options, task, ctx),

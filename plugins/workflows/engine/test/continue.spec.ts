@@ -138,7 +138,9 @@ nodes:
     this.timeout(20_000)
     await using host = await openEngine()
     const workflows = host.service(Workflows)
-    const endless = chain({ nodes: { a: { type: 'wait', for: '5ms', next: 'again' }, again: { type: 'continue_as_new', input: { n: 1 } } } })
+    const endless = chain({
+      nodes: { a: { type: 'wait', for: '5ms', next: 'again' }, again: { type: 'continue_as_new', input: { n: 1 } } },
+    })
     const id = await start(workflows, endless)
     await until(async () => (await all(workflows)).length > 5)
     const open = async () => (await all(workflows)).filter(({ status }) => status === 'running')
@@ -161,11 +163,19 @@ nodes:
     await using host = await openEngine({ give: [item(WorkflowDefinitions, 'inner', inner)], strict: false })
     const workflows = host.service(Workflows)
     const problems = async (nodes: object) =>
-      (await workflows.validate({ text: JSON.stringify({ ...chain(), nodes }) }, ctx)).map(({ path, message }) => `${path}: ${message}`)
+      (await workflows.validate({ text: JSON.stringify({ ...chain(), nodes }) }, ctx)).map(
+        ({ path, message }) => `${path}: ${message}`
+      )
     const again = { type: 'continue_as_new', input: { n: 1 } }
-    expect((await problems({ m: { type: 'map', over: '[1]', do: again } })).join()).to.match(/nodes\.m\.do\.type: continue_as_new must be a node of the outermost/)
-    expect((await problems({ a: { type: 'transform', value: 1, compensate: again } })).join()).to.match(/compensate\.type: continue_as_new must be/)
-    expect((await problems({ a: { ...again, next: 'b' }, b: { type: 'transform', value: 1 } })).join()).to.match(/nodes\.a\.next: has no meaning/)
+    expect((await problems({ m: { type: 'map', over: '[1]', do: again } })).join()).to.match(
+      /nodes\.m\.do\.type: continue_as_new must be a node of the outermost/
+    )
+    expect((await problems({ a: { type: 'transform', value: 1, compensate: again } })).join()).to.match(
+      /compensate\.type: continue_as_new must be/
+    )
+    expect((await problems({ a: { ...again, next: 'b' }, b: { type: 'transform', value: 1 } })).join()).to.match(
+      /nodes\.a\.next: has no meaning/
+    )
     expect((await problems({ a: { type: 'continue_as_new' } })).join()).to.match(/nodes\.a\.input/)
     expect(await problems({ a: again })).to.deep.equal([])
     const outer: WorkflowDefinition = { name: 'outer', nodes: { s: { type: 'subworkflow', workflow: 'inner', input: { n: 0 } } } }

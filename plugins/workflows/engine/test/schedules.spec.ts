@@ -21,8 +21,7 @@ const open = (folder: string, more: Parameters<typeof openEngine>[0] = {}) =>
 
 const runsOf = async (host: RunningHost): Promise<readonly Run[]> =>
   (await host.service(Workflows).runs({ limit: 200, workflow: 'ticks' }, ctx)).runs
-const shown = async (host: RunningHost) =>
-  (await host.service(Schedules).list(ctx)).find(({ name }) => name === 'workflow.ticks')
+const shown = async (host: RunningHost) => (await host.service(Schedules).list(ctx)).find(({ name }) => name === 'workflow.ticks')
 
 describe('the schedule of a workflow definition', () => {
   it('starts runs with its input as its owner, follows changes of the file, and goes with it', async function () {
@@ -50,7 +49,10 @@ describe('the schedule of a workflow definition', () => {
       const fixed = await host.service(Schedules).remove('workflow.ticks', ctx).catch(codeOf)
       expect(fixed).to.equal('SCHEDULE_FIXED')
 
-      await writeFile(file, ticking('{ cron: "0 3 1 1 *", time_zone: Europe/Berlin, input: { n: 8 }, overlap: allow, jitter: 1m }'))
+      await writeFile(
+        file,
+        ticking('{ cron: "0 3 1 1 *", time_zone: Europe/Berlin, input: { n: 8 }, overlap: allow, jitter: 1m }')
+      )
       await until(async () => (await shown(host))?.cron !== undefined)
       expect(await shown(host)).to.deep.include({ timeZone: 'Europe/Berlin', jitterMs: 60_000, owner: 'workflow:ticks' })
       await writeFile(file, ticking('{ cron: "61 * * * *", input: { n: 8 } }'))
@@ -112,9 +114,7 @@ describe('the schedule of a workflow definition', () => {
       const { id } = await add({ workflow: 'ticks', input: { n: 3 } })
       expect((await jobs.settled(id, 10_000, ctx)).result).to.include({ status: 'completed' })
       // as a worker that died between the start of the run and its checkpoint
-      const again = await host
-        .service(Workflows)
-        .start({ workflow: 'ticks', input: { n: 3 }, idempotencyKey: `job:${id}` }, ctx)
+      const again = await host.service(Workflows).start({ workflow: 'ticks', input: { n: 3 }, idempotencyKey: `job:${id}` }, ctx)
       expect(again.id).to.equal(((await jobs.get(id, ctx)).result as { run_id: string }).run_id)
       const gone = await add({ workflow: 'nothing' })
       expect(await jobs.settled(gone.id, 10_000, ctx)).to.deep.include({ state: 'failed', attempts: 1 })
@@ -132,7 +132,7 @@ describe('the schedule of a workflow definition', () => {
       schedule: { every: '1s', owner: 'alice' },
     }
     await inFolder(async folder => {
-      await using host = await open(folder, { give: [item(WorkflowDefinitions, 'ticks', definition)] , strict: false })
+      await using host = await open(folder, { give: [item(WorkflowDefinitions, 'ticks', definition)], strict: false })
       await until(async () => (await runsOf(host)).length > 0)
       expect((await shown(host))?.owner).to.match(/^plugin:/)
     })
@@ -144,7 +144,9 @@ describe('the schedule of a workflow definition', () => {
       const spec = { everyMs: 1_000, job: { kind: 'workflows.run', input: { workflow: 'ticks' } } }
       expect(await host.service(Schedules).add('workflow.ticks', spec, ctx).catch(codeOf)).to.equal('SCHEDULE_INVALID')
       await writeFile(join(folder, 'ticks.yaml'), ticking('{ cron: "0 3 1 1 *", input: { n: 1 } }'))
-      const added = await host.service(Schedules).add('mine', { ...spec, job: { kind: 'workflows.run', input: { workflow: 'ticks', input: { n: 4 } } } }, ctx)
+      const added = await host
+        .service(Schedules)
+        .add('mine', { ...spec, job: { kind: 'workflows.run', input: { workflow: 'ticks', input: { n: 4 } } } }, ctx)
       expect(added.origin).to.equal('added')
       await until(async () => (await runsOf(host)).some(({ input }) => JSON.stringify(input) === '{"n":4}'))
     })
@@ -173,7 +175,10 @@ describe('the schedule of a workflow definition', () => {
       ['[1]', /^schedule: /],
     ] as const
     for (const [schedule, expected] of bad)
-      expect((await problems(schedule)).some(line => expected.test(line)), `${schedule}: ${(await problems(schedule)).join('; ')}`).to.equal(true)
+      expect(
+        (await problems(schedule)).some(line => expected.test(line)),
+        `${schedule}: ${(await problems(schedule)).join('; ')}`
+      ).to.equal(true)
     expect(await problems('{ every: 1h, input: { n: 1 } }')).to.deep.equal([])
   })
 })

@@ -23,7 +23,22 @@ export default definePlugin({
       createTeam(teams),
       createHttp(web),
     ]
-    const nodes = { agent, tool, compute, condition, parallel, map, loop, transform, human, team, subworkflow, wait, http, continue_as_new: continueAsNew }
+    const nodes = {
+      agent,
+      tool,
+      compute,
+      condition,
+      parallel,
+      map,
+      loop,
+      transform,
+      human,
+      team,
+      subworkflow,
+      wait,
+      http,
+      continue_as_new: continueAsNew,
+    }
     for (const [name, node] of Object.entries(nodes)) scope.add(WorkflowNodes, name, node)
   },
 })

@@ -78,8 +78,7 @@ export class SchedulesService implements Schedules {
   async remove(name: string, ctx: CallContext): Promise<void> {
     const { store, changed } = this.#options
     const { schedule } = await this.#seen(name, ctx)
-    if (schedule.origin !== 'added')
-      throw scheduleFixed(name, DEFINED_BY[schedule.origin])
+    if (schedule.origin !== 'added') throw scheduleFixed(name, DEFINED_BY[schedule.origin])
     await store.batch([{ op: 'delete', collection: SCHEDULES, key: name }], {}, ctx)
     await changed(name)
     for (;;) {
@@ -130,7 +129,8 @@ export class SchedulesService implements Schedules {
   /** Throws SCHEDULE_UNKNOWN, also for schedules of other owners. */
   async #seen(name: string, ctx: CallContext): Promise<{ readonly schedule: ActiveSchedule; readonly version: number }> {
     const { registry } = this.#options
-    const found = typeof name === 'string' && name !== '' && name.length <= LONGEST_NAME ? await registry.get(name, ctx) : undefined
+    const found =
+      typeof name === 'string' && name !== '' && name.length <= LONGEST_NAME ? await registry.get(name, ctx) : undefined
     if (found && (found.schedule.record.owner === ctx.principal.id || seesAll(ctx))) return found
     const known = seesAll(ctx) ? (await registry.all(ctx)).map(schedule => schedule.name) : []
     throw scheduleUnknown(String(name), known)

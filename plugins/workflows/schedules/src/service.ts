@@ -41,11 +41,7 @@ export function createSchedules(options: SchedulesOptions): SchedulesOfProcess {
     if (!reported.has(line)) log.warn({ err: error, schedule: name, of: plugin }, 'ignored an invalid schedule')
     reported.add(line)
   }
-  const declared = () => [
-    ...ofConfiguration,
-    ...contributed(view, zone, rejected),
-    ...ofWorkflows(workflows, zone, rejected),
-  ]
+  const declared = () => [...ofConfiguration, ...contributed(view, zone, rejected), ...ofWorkflows(workflows, zone, rejected)]
   const registry = new Registry({ store, declared, zone, now, log, lasting })
   const scheduler = new Scheduler({ store, jobs, catchUpLimit: config.catch_up_limit, now, log, lasting })
   const ending = new AbortController()
@@ -59,11 +55,13 @@ export function createSchedules(options: SchedulesOptions): SchedulesOfProcess {
   let next: Promise<void> | undefined
   // one after the other, and once for many changes: a folder of workflows adds its schedules one by one
   const refresh = () => {
-    next ??= loading.catch(() => {}).then(() => {
-      next = undefined
-      loading = load()
-      return loading
-    })
+    next ??= loading
+      .catch(() => {})
+      .then(() => {
+        next = undefined
+        loading = load()
+        return loading
+      })
     return next
   }
   return {

@@ -1,5 +1,14 @@
 import { definePlugin, Host, type Scope, systemContext } from '@svc/core'
-import { type JobKind, JobKinds, Jobs, PluginSchedules, type ScheduleSpec, Schedules, Store, WorkflowSchedules } from '@svc/core/contracts'
+import {
+  type JobKind,
+  JobKinds,
+  Jobs,
+  PluginSchedules,
+  type ScheduleSpec,
+  Schedules,
+  Store,
+  WorkflowSchedules,
+} from '@svc/core/contracts'
 import { type SchedulesSubject, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 import { createSchedules } from '../src/service.ts'

@@ -228,17 +228,20 @@ export class WorkflowsSignal extends SvcCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(WorkflowsSignal)
-    const data = flags.data === undefined ? null : await jsonOf('data', flags.data, 'workflows signal <run> <event> [--data <json>]')
+    const data =
+      flags.data === undefined ? null : await jsonOf('data', flags.data, 'workflows signal <run> <event> [--data <json>]')
     const ctx = contextOf(this, 'signal')
     await (await openRuns(this, ctx)).signal(args.run, { name: args.event, data }, ctx)
     if (flags.json) this.print(JSON.stringify({ success: true }))
-    else this.note(`sent ${args.event}; a server of this home continues the run, or run: svc workflows status ${args.run} --follow`)
+    else
+      this.note(`sent ${args.event}; a server of this home continues the run, or run: svc workflows status ${args.run} --follow`)
   }
 }
 
 export class WorkflowsQuery extends SvcCommand {
   static override summary = 'Read a query of a run'
-  static override description = 'Prints the value as JSON, and changes nothing. Without a query, lists the queries and events of the run.'
+  static override description =
+    'Prints the value as JSON, and changes nothing. Without a query, lists the queries and events of the run.'
   static override examples = ['<%= config.bin %> <%= command.id %> 4f0c', '<%= config.bin %> <%= command.id %> 4f0c progress']
   static override args = { ...RUN_ARG, query: Args.string({ description: 'Name of the query', ignoreStdin: true }) }
   static override flags = JSON_FLAG
@@ -249,12 +252,17 @@ export class WorkflowsQuery extends SvcCommand {
     const workflows = await openRuns(this, ctx)
     if (args.query !== undefined) {
       const value = await workflows.query(args.run, args.query, ctx)
-      return this.print(flags.json ? JSON.stringify({ workflow_id: args.run, name: args.query, value }) : JSON.stringify(value, null, 2))
+      return this.print(
+        flags.json ? JSON.stringify({ workflow_id: args.run, name: args.query, value }) : JSON.stringify(value, null, 2)
+      )
     }
     const { queries, signals } = await workflows.interface(args.run, ctx)
     const named = Object.entries(queries).map(([name, { description = null }]) => ({ name, description }))
     if (flags.json) return this.print(JSON.stringify({ workflow_id: args.run, queries: named, signals: signals ?? null }))
-    const rows = [...named.map(({ name, description }) => [name, 'query', description ?? '']), ...Object.keys(signals ?? {}).map(name => [name, 'event', ''])]
+    const rows = [
+      ...named.map(({ name, description }) => [name, 'query', description ?? '']),
+      ...Object.keys(signals ?? {}).map(name => [name, 'event', '']),
+    ]
     if (rows.length === 0) return this.note('the definition of the run has no queries and no signals')
     for (const line of table([['NAME', 'KIND', 'DESCRIPTION'], ...rows])) this.print(line)
   }
