@@ -12,7 +12,7 @@ import {
   type WorkflowProblem,
 } from '@svc/core/contracts'
 import { type NameKind, problemsOf, readDefinition } from '@svc/workflow-lang'
-import { scheduleProblem } from './workflow-schedules.ts'
+import { scheduleProblem } from './definition-schedule.ts'
 
 /** Checks definitions. */
 export interface Checker {

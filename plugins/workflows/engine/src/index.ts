@@ -23,7 +23,7 @@ import { openRoots, protectedPathsOf } from './workflow-files.ts'
 import { createValidateAnswer, VALIDATE } from './validate-here.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
-import { RUN_KIND } from './workflow-schedules.ts'
+import { RUN_KIND } from './definition-schedule.ts'
 
 /** Runs are drained before the server, without a time limit, because their nodes can need the server. */
 const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }

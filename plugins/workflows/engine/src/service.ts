@@ -106,25 +106,12 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const interfaces = new RunInterfaces({ loader, reading })
   const runActions = new RunActions({ store, queue, peers, loader, reading, interfaces, worker, publish })
   const definitions = new Definitions({ library, loader, types })
-  const { started } = report
-  const starting: RunStarter = new RunStarter({
-    log,
-    lasting,
-    started,
-    store,
-    queue,
-    library,
-    definitions,
-    loader,
-    reading,
-    worker,
-    pauses,
-  })
+  const shared = { store, queue, library, loader, reading, worker, pauses, definitions }
+  const starting: RunStarter = new RunStarter({ ...shared, started: report.started, log, lasting })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const runKind = createRunKind({ jobs: parts.jobs, starting, reading, runActions, lasting })
   const scheduleSync = new ScheduleSync({ library, add: parts.addSchedule, log })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
-  const maintenance = createMaintenance(parts, pauses)
   return {
     check: createCheck(worker, store),
     bulkKind: bulk.kind,
@@ -148,25 +135,35 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
-    begin() {
-      if (!isServer) return undefined
-      void worker.take()
-      maintenance.begin()
-      problemLog.begin()
-      void scheduleSync.begin()
-      return undefined
-    },
-    async onPeerMessage(topic, message) {
-      if (topic === NEWS) await worker.news((message as { run: string }).run)
-    },
-    async drain(limitMs) {
-      maintenance.end()
-      problemLog.end()
-      scheduleSync.end()
-      await worker.drain(limitMs)
-    },
+    ...lifecycleOf(isServer, worker, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
   }
 }
+
+/** What a server does in the background, beside its runs. */
+interface Background {
+  begin(): unknown
+  end(): void
+}
+
+const lifecycleOf = (
+  isServer: boolean,
+  worker: RunWorker,
+  background: readonly Background[]
+): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'drain'> => ({
+  begin() {
+    if (!isServer) return undefined
+    void worker.take()
+    for (const item of background) void item.begin()
+    return undefined
+  },
+  async onPeerMessage(topic, message) {
+    if (topic === NEWS) await worker.news((message as { run: string }).run)
+  },
+  async drain(limitMs) {
+    for (const item of background) item.end()
+    await worker.drain(limitMs)
+  },
+})
 
 interface WorkerParts {
   readonly loader: Loader

@@ -23,19 +23,9 @@ export class Versions {
 
   /** Throws WORKFLOW_UNKNOWN if there is neither a definition nor a stored version. */
   async of(workflow: string, ctx: CallContext): Promise<readonly WorkflowVersion[]> {
-    let unknown: unknown
-    const current = await this.#options.library.find(workflow).catch((error: unknown) => {
-      if (codeOf(error) !== 'WORKFLOW_UNKNOWN') throw error
-      unknown = error
-      return undefined
-    })
+    const current = await this.#options.library.find(workflow).catch(ignoreUnknown)
     const name = current?.name ?? workflow
-    const open = new Map<string, number>()
-    for await (const { value } of this.#all(RUNS, { index: 'by_status', equals: ['running'] }, ctx)) {
-      const record = value as unknown as RunRecord
-      const digest = record.definitions[name]
-      if (record.workflow === name && digest !== undefined && isSeen(record, ctx)) open.set(digest, (open.get(digest) ?? 0) + 1)
-    }
+    const open = await this.#open(name, ctx)
     const now = current && current.problems.length === 0 ? digestOf(current.definition) : undefined
     const found = new Map<string, WorkflowVersion>()
     const add = (digest: string, definition: WorkflowDefinition, lastUsed?: number) =>
@@ -53,9 +43,21 @@ export class Versions {
       // requests can contain definitions of this name: callers see only those of their open runs
       if (definition.name === name && (seesAll(ctx) || key === now || open.has(key))) add(key, definition, at)
     }
-    if (found.size === 0 && unknown !== undefined) throw unknown
+    // throws WORKFLOW_UNKNOWN
+    if (found.size === 0 && !current) await this.#options.library.find(workflow)
     const orderOf = ({ isCurrent, lastUsed = 0 }: WorkflowVersion) => (isCurrent ? Number.POSITIVE_INFINITY : lastUsed)
     return [...found.values()].toSorted((a, b) => (orderOf(a) < orderOf(b) ? 1 : -1))
+  }
+
+  /** Number of open runs by version. */
+  async #open(name: string, ctx: CallContext): Promise<ReadonlyMap<string, number>> {
+    const open = new Map<string, number>()
+    for await (const { value } of this.#all(RUNS, { index: 'by_status', equals: ['running'] }, ctx)) {
+      const record = value as unknown as RunRecord
+      const digest = record.definitions[name]
+      if (record.workflow === name && digest !== undefined && isSeen(record, ctx)) open.set(digest, (open.get(digest) ?? 0) + 1)
+    }
+    return open
   }
 
   #missingIn(definition: WorkflowDefinition): string[] {
@@ -72,4 +74,8 @@ export class Versions {
       if (cursor === undefined) return
     }
   }
+}
+
+function ignoreUnknown(error: unknown): undefined {
+  if (codeOf(error) !== 'WORKFLOW_UNKNOWN') throw error
 }
