@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { access, readFile } from 'node:fs/promises'
+import { access, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
@@ -103,5 +103,39 @@ describe('the workflows of the examples', function () {
     const recovered = await play('incident-runbook', { ...asked, answers: { decide: 'restart', recovered: { by: 'a restart' } } })
     expect(recovered).to.deep.include({ status: 'recovered', decided: 'restart', by: { by: 'a restart' } })
     expect(await play('incident-runbook', { ...asked, answers: { decide: 'hand_over' } })).to.include({ status: 'handed_over' })
+  })
+
+  it('can each be replayed from their first node, and from the last one with the recorded results', async () => {
+    const asked: Record<string, Parameters<typeof room.play>[1]> = {
+      'review-pull-request': { parameters: { from: 'HEAD~1' } },
+      'triage-issue': { input: { title: 'Login fails', text: 'Nobody can log in' }, answers: { alarm: true } },
+      'log-digest': { parameters: { path: 'logs' } },
+      'research-with-critic': { input: { question: 'Where does a sum begin?', sources: ['notes/sums.md'] } },
+      'release-notes': { parameters: { version: '1.2.0' }, answers: { ask: 'publish' } },
+      'check-csv': { parameters: { file: 'orders.csv', key: 'id' }, answers: { approve: true } },
+      'incident-runbook': {
+        input: { title: 'Checkout fails' },
+        parameters: { logs: 'logs' },
+        answers: { decide: 'restart', recovered: { by: 'a restart' } },
+      },
+    }
+    expect(Object.keys(asked)).to.have.members((await room.workflows.list(room.ctx)).map(({ name }) => name))
+    // check-csv never replaces a copy
+    const clear = () => rm(join(room.folder, 'clean.csv'), { force: true })
+    for (const [name, what] of Object.entries(asked)) {
+      await clear()
+      const run = await room.play(name, what)
+      expect([name, run.status, run.error]).to.deep.equal([name, 'completed', undefined])
+      const last = run.completedNodes.at(-1)!
+      for (const from of [undefined, last]) {
+        if (from === undefined) await clear()
+        const request = from === undefined ? {} : { from }
+        const { id } = await room.workflows.replay(run.id, request, room.ctx)
+        const replay = await room.ended(id, what?.answers)
+        expect([name, from, replay.status, replay.error]).to.deep.equal([name, from, 'completed', undefined])
+        expect(replay.result, `${name} from ${from}`).to.deep.equal(run.result)
+        expect(replay.replayOf).to.equal(run.id)
+      }
+    }
   })
 })

@@ -102,6 +102,42 @@ describe('workflows in a process that is killed', () => {
       expect(links.map(({ id }) => id)).to.include(continuedBy)
     })).timeout(120_000)
 
+  it('leave exactly one run of a chain going on, with its events, at whatever write they are killed', () =>
+    inNewHome(async home => {
+      const counts = Array.from({ length: 16 }, (_, count) => count)
+      for (const count of counts) {
+        const files = { db: `${home}/chain-${count}.db`, effects: `${home}/chain-${count}` }
+        const { said, signal } = await ran('chain', files.db, files.effects, String(count))
+        expect(signal, String(count)).to.equal('SIGKILL')
+        const { id: first } = said as { id: string }
+        await using host = await openWorkflowHost({ ...files, serverId: 'next', dead: 'killed' })
+        const workflows = host.service(Workflows)
+        // before its first write, the event was not sent
+        if (count === 0) await workflows.signal(first, { name: 'go', data: null }, ctx)
+        const last = async () => {
+          for (let run = await workflows.get(first, ctx); ; run = await workflows.get(run.nextRun, ctx))
+            if (run.nextRun === undefined) return run
+        }
+        for (const end = Date.now() + 20_000; (await last()).status === 'running' && Date.now() < end; )
+          await new Promise(resolve => setTimeout(resolve, 20))
+        const { runs } = await workflows.runs({ limit: 10 }, ctx)
+        expect([count, runs.length, ...runs.map(({ status }) => status)]).to.deep.equal([
+          count,
+          3,
+          'completed',
+          'completed',
+          'completed',
+        ])
+        const [third, second, one] = runs
+        expect([one!.id, one!.nextRun, second!.nextRun]).to.deep.equal([first, second!.id, third!.id])
+        expect([third!.previousRun, third!.firstRun, second!.previousRun]).to.deep.equal([second!.id, first, first])
+        expect([third!.input, third!.result]).to.deep.equal([{ n: 2 }, 'kept'])
+        expect(effectsIn(files.effects).map(({ run, step }) => `${run} ${step}`)).to.have.members(
+          [one!, second!, third!].map(({ id }) => `${id} one`).concat(`${third!.id} done`)
+        )
+      }
+    })).timeout(240_000)
+
   it('lose no run that they pause or resume, at whatever write they are killed', () =>
     inNewHome(async home => {
       const boundaries = ['pause', 'resume'].flatMap(what => [0, 1, 2, 3, 4, 5].map(count => `${what}:${count}`))

@@ -23,6 +23,9 @@ export interface RunOptions extends RequestOptions {
 export type RunRequest = BodyOf<'post', '/api/v1/workflows/run'>
 export type RunAnswer = BodyOf<'post', '/api/v1/workflows/{id}/answer'>
 export type RunSignal = BodyOf<'post', '/api/v1/workflows/{id}/events'>
+export type RunQueries = ReplyOf<'get', '/api/v1/workflows/{id}/queries'>
+export type RunQueryValue = ReplyOf<'get', '/api/v1/workflows/{id}/queries/{name}'>
+export type WorkflowVersions = ReplyOf<'get', '/api/v1/workflows/versions'>
 export type RunReplay = BodyOf<'post', '/api/v1/workflows/{id}/replay'>
 export type RunBulkChange = BodyOf<'post', '/api/v1/workflows/runs/bulk'>
 export type DeadLetter = ReplyOf<'get', '/api/v1/workflows/dead-letters/{id}'>
@@ -41,7 +44,13 @@ export interface RunsClient {
   answer(id: string, answer: RunAnswer, options?: RequestOptions): Promise<void>
   /** Sends an event to the nodes that wait for it. */
   signal(id: string, signal: RunSignal, options?: RequestOptions): Promise<void>
+  /** The queries and events of the definition of a run. */
+  queries(id: string, options?: RequestOptions): Promise<RunQueries>
+  /** Reads a query of a run. */
+  query(id: string, name: string, options?: RequestOptions): Promise<RunQueryValue>
   cancel(id: string, options?: RequestOptions): Promise<Schemas['WorkflowStatus']>
+  /** The versions of a workflow with their open runs. */
+  versions(workflow: string, options?: RequestOptions): Promise<WorkflowVersions>
   /** Starts a run that continues where this one failed. */
   retry(id: string, options?: RunOptions): Promise<Schemas['WorkflowRun']>
   /** Starts a run that repeats an ended one from a node, with the recorded results of the nodes before it. */
@@ -156,6 +165,11 @@ function runsOf(json: JsonSender, stream: Streamer): RunsClient {
       json('post', `${RUN}/answer`, { path: { id }, body, ...options }),
     signal: (id: string, body: RunSignal, options: RequestOptions = {}) =>
       json('post', `${RUN}/events`, { path: { id }, body, ...options }),
+    queries: (id: string, options: RequestOptions = {}) => json('get', `${RUN}/queries`, { path: { id }, ...options }),
+    query: (id: string, name: string, options: RequestOptions = {}) =>
+      json('get', `${RUN}/queries/{name}`, { path: { id, name }, ...options }),
+    versions: (workflow: string, options: RequestOptions = {}) =>
+      json('get', '/api/v1/workflows/versions', { query: { workflow }, ...options }),
     cancel: (id: string, options: RequestOptions = {}) => json('post', `${RUN}/cancel`, { path: { id }, ...options }),
     retry: (id: string, options: RunOptions = {}) => json('post', `${RUN}/retry`, { path: { id }, ...headersOf(options) }),
     replay: (id: string, body: RunReplay = {}, options: RunOptions = {}) =>

@@ -128,6 +128,20 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     await new Promise(resolve => setTimeout(resolve, 2_000))
     process.kill(process.pid, 'SIGKILL')
   },
+  /** Begins a run that continues as new, sends it an event for the last one, and is killed before its nth write from then on. */
+  async chain() {
+    const killing = new Killing()
+    const host = await openWorkflowHost({ db, effects, serverId: 'killed', definitions, wrap: store => killing.wrap(store) })
+    const service = host.service(Workflows)
+    const { id } = await service.start({ workflow: CHAIN, input: { n: 0 } }, ctx)
+    while ((await service.get(id, ctx)).waiting.length === 0) await new Promise(resolve => setTimeout(resolve, 10))
+    await service.signal(id, { name: 'extra', data: 'kept' }, ctx)
+    say({ id })
+    killing.after(Number(dead))
+    await service.signal(id, { name: 'go', data: null }, ctx).catch(() => {})
+    await new Promise(resolve => setTimeout(resolve, 2_000))
+    process.kill(process.pid, 'SIGKILL')
+  },
   /** Cancels many runs in a job, and is killed in the midst of it. */
   async bulk() {
     const killing = new Killing()
@@ -183,6 +197,22 @@ const openAgain = async () => (await openWorkflowHost({ db, effects, serverId: '
 const ASKED: WorkflowDefinition = {
   name: 'asked',
   nodes: { one: { type: 'effect', next: 'q' }, q: { type: 'human', message: '?', next: 'two' }, two: { type: 'effect' } },
+}
+
+/** Three runs: the first waits for `go`, the last for an event that the first has got. */
+const CHAIN: WorkflowDefinition = {
+  name: 'chain',
+  inputs: { type: 'object', properties: { n: { type: 'integer' } } },
+  nodes: {
+    first: { type: 'condition', if: 'input.n == 0', branches: { true: 'go', false: 'one' } },
+    go: { type: 'wait', event: 'go', next: 'one' },
+    one: { type: 'effect', next: 'more' },
+    more: { type: 'condition', if: 'input.n < 2', branches: { true: 'again', false: 'extra' } },
+    again: { type: 'continue_as_new', input: { n: '${{ input.n + 1 }}' } },
+    extra: { type: 'wait', event: 'extra', next: 'done' },
+    done: { type: 'effect' },
+  },
+  result: '${{ nodes.extra.data }}',
 }
 
 /** Kills this process before one of its writes. */

@@ -52,6 +52,11 @@ export interface JobKind {
   readonly input?: JsonSchema
   /** Maximum number of jobs of this kind that run at the same time, over all workers. Default: no limit. */
   readonly concurrency?: number
+  /**
+   * Its jobs only wait for other work of svc, such as a workflow run: they take no place of `jobs.concurrency`, at most 1000 run in
+   * a worker, and a shutdown aborts them at once.
+   */
+  readonly waits?: true
   /** Time limit of an attempt in milliseconds. Default: `jobs.timeout_s`. */
   readonly timeoutMs?: number
   /** Maximum number of attempts, including those that ended with their worker. Default: `jobs.attempts`. */

@@ -1,4 +1,4 @@
-import { type CallContext, defineService, defineSlot } from '@svc/core'
+import { type CallContext, defineService, defineSlot, type Principal } from '@svc/core'
 import type { PublicError } from './chat.ts'
 import type { Job } from './jobs.ts'
 import type { Json } from './store.ts'
@@ -46,6 +46,18 @@ export interface ScheduleSpec {
  */
 export const PluginSchedules = defineSlot<ScheduleSpec>('plugin_schedules', { api: 1, methods: {} })
 
+/** A schedule of a workflow definition, and the principal that its jobs run as. */
+export interface DefinedSchedule {
+  readonly spec: ScheduleSpec
+  readonly principal: Principal
+}
+
+/**
+ * Schedules of workflow definitions, by name: `workflow.<workflow>`. The workflow engine adds one while a definition with a
+ * `schedule` is loaded. Callers and plugins cannot use these names; the configuration can define such a schedule in place of it.
+ */
+export const WorkflowSchedules = defineSlot<DefinedSchedule>('workflow_schedules', { api: 1, methods: {}, local: true })
+
 /** A handled tick. Times are Unix milliseconds. */
 export interface ScheduleTick {
   readonly tick: number
@@ -62,8 +74,8 @@ export interface ScheduleTick {
 /** A schedule and its state. */
 export interface Schedule extends ScheduleSpec {
   readonly name: string
-  /** Where it is defined: in the configuration, by a plugin, or with `Schedules.add`. */
-  readonly origin: 'configuration' | 'plugin' | 'added'
+  /** Where it is defined: in the configuration, by a plugin, in a workflow definition, or with `Schedules.add`. */
+  readonly origin: 'configuration' | 'plugin' | 'workflow' | 'added'
   /** The id of the principal that its jobs run as. */
   readonly owner: string
   readonly isPaused: boolean
@@ -82,7 +94,7 @@ export interface Schedules {
   /** By name. */
   list(ctx: CallContext): Promise<readonly Schedule[]>
   get(name: string, ctx: CallContext): Promise<Schedule>
-  /** Adds a schedule. Its jobs run as the principal of the caller. `name`: `[a-z][a-z0-9_.-]*`, at most 64 characters. */
+  /** Adds a schedule. Its jobs run as the principal of the caller. `name`: `[a-z][a-z0-9_.-]*`, at most 64 characters, not `workflow.…`. */
   add(name: string, spec: ScheduleSpec, ctx: CallContext): Promise<Schedule>
   /** Stops its ticks until `resume`. Jobs that are queued or running continue. */
   pause(name: string, ctx: CallContext): Promise<Schedule>

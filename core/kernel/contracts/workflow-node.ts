@@ -136,8 +136,8 @@ export interface WorkflowNode {
    * `interrupted`, and throws NODE_INTERRUPTED to refuse.
    */
   readonly repeatable: boolean | 'itself'
-  /** Settings that name tools, profiles, teams or workflows, so that unknown names are reported before a run. */
-  readonly names?: { readonly [setting: string]: 'tool' | 'tools' | 'profile' | 'mode' | 'team' | 'workflow' }
+  /** Settings that name tools, profiles, teams, workflows or events (`signal`), so that unknown names are reported before a run. */
+  readonly names?: { readonly [setting: string]: 'tool' | 'tools' | 'profile' | 'mode' | 'team' | 'workflow' | 'signal' }
   /**
    * Settings with the arguments of a named item, by the setting in `names` that has its name: `{ arguments: 'name' }`. So
    * arguments that cannot match are reported before a run.

@@ -1,4 +1,4 @@
-import { type CallContext, defineService, defineTopic } from '@svc/core'
+import { type CallContext, defineService, defineTopic, type JsonSchema } from '@svc/core'
 import type { PublicError } from './chat.ts'
 import type { Fence, Json } from './store.ts'
 import type { Question } from './workflow-node.ts'
@@ -32,6 +32,22 @@ export interface WorkflowInfo {
   readonly pausedAt?: number
 }
 
+/** A version of a workflow that svc has stored, because runs have used it. */
+export interface WorkflowVersion {
+  /** The digest of the definition, as in `Run.definition`. */
+  readonly definition: string
+  /** `version` of the definition. */
+  readonly version?: string
+  /** Whether new runs use it. */
+  readonly isCurrent: boolean
+  /** Number of running runs that the caller can see. They keep this version. */
+  readonly open: number
+  /** The day of its last start, in Unix milliseconds. Absent for a current version without runs. */
+  readonly lastUsed?: number
+  /** Node types that no plugin adds any more: a run fails when it reaches one. */
+  readonly missing: readonly string[]
+}
+
 export type RunStatus = 'running' | 'completed' | 'failed'
 export type StepStatus = 'running' | 'waiting' | 'completed' | 'failed' | 'cancelled'
 
@@ -57,6 +73,8 @@ export interface RunUsage {
 export interface Run {
   readonly id: string
   readonly workflow: string
+  /** The digest of the definition that it began with and keeps. */
+  readonly definition: string
   readonly status: RunStatus
   /** 0 to 1. It never falls, and is 1 only when the run is completed. */
   readonly progress: number
@@ -80,6 +98,10 @@ export interface Run {
   /** The run that this one replays, and the step of it from which nodes run again. */
   readonly replayOf?: string
   readonly replayFrom?: string
+  /** The run that `continue_as_new` started at its end, the run that it continues, and the first run of this chain. */
+  readonly nextRun?: string
+  readonly previousRun?: string
+  readonly firstRun?: string
   /** Since when this running run is paused. */
   readonly pausedAt?: number
   /** The latest retry or replay of this failed run. */
@@ -244,6 +266,14 @@ export interface RunQuestion {
   readonly waiting: Waiting & { readonly ask: Question }
 }
 
+/** The events and queries of the definition of a run. */
+export interface RunInterface {
+  /** The events with the schemas of their data; undefined if the run accepts all. */
+  readonly signals?: { readonly [name: string]: JsonSchema }
+  /** The queries, with their descriptions. */
+  readonly queries: { readonly [name: string]: { readonly description?: string } }
+}
+
 /** A workflow definition to check. */
 export interface WorkflowSource {
   /** YAML or JSON. */
@@ -262,6 +292,8 @@ export interface Workflows {
   list(ctx: CallContext): Promise<readonly WorkflowInfo[]>
   /** The current definition by name or path. */
   show(workflow: string, ctx: CallContext): Promise<{ readonly info: WorkflowInfo; readonly definition: WorkflowDefinition }>
+  /** The versions of a workflow, the current one first, then the last used. It can be gone while runs of it are open. */
+  versions(workflow: string, ctx: CallContext): Promise<readonly WorkflowVersion[]>
   /** All problems of a text, with lines. */
   validate(source: WorkflowSource, ctx: CallContext): Promise<readonly WorkflowProblem[]>
   /** The text by name or path. */
@@ -288,8 +320,18 @@ export interface Workflows {
   steps(id: string, ctx: CallContext): Promise<readonly RunStep[]>
   /** Streams the events after the event `after` (0: from the beginning), up to the end of the run. */
   events(id: string, after: number, ctx: CallContext): AsyncIterable<RunEvent>
-  /** Wakes steps that wait for an event of this name. The event is also kept for later steps while the run lasts. */
+  /**
+   * Wakes steps that wait for an event of this name, in the run or the last one that continues it as new. The event is also kept for later steps while the run lasts. Throws INVALID_VALUE
+   * for an event that `signals` of its definition does not have, and for data that does not match its schema.
+   */
   signal(id: string, event: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void>
+  /** What the definition of a run lets callers send and read. */
+  interface(id: string, ctx: CallContext): Promise<RunInterface>
+  /**
+   * Returns the value of a query of the definition of a run, which changes nothing. Throws INVALID_VALUE for an unknown query, and
+   * for one that needs an output that is not there yet.
+   */
+  query(id: string, name: string, ctx: CallContext): Promise<Json>
   /** Answers the question of a step: `true` or `false` (also `approved` and `rejected`), one of the choices, or the input. */
   answer(id: string, answer: { readonly step: string; readonly value: Json }, ctx: CallContext): Promise<void>
   /** Cancels a run: aborts running nodes and compensates completed ones. Resolves when it has ended, or after 10 s. */
@@ -330,6 +372,7 @@ export const Workflows = defineService<Workflows>('workflows', {
   methods: {
     list: 'call',
     show: 'call',
+    versions: 'call',
     validate: 'call',
     source: 'call',
     save: 'call',
@@ -341,6 +384,8 @@ export const Workflows = defineService<Workflows>('workflows', {
     steps: 'call',
     events: 'stream',
     signal: 'call',
+    interface: 'call',
+    query: 'call',
     answer: 'call',
     cancel: 'call',
     retry: 'call',

@@ -1,4 +1,5 @@
 import { defineSlot, type JsonSchema } from '@svc/core'
+import type { CatchUp, Overlap } from './schedules.ts'
 import type { Json } from './store.ts'
 
 /** A duration: `250ms`, `30s`, `5m`, `2h`, `7d`. */
@@ -69,6 +70,28 @@ export interface Budget {
   readonly cost?: number
 }
 
+/** When svc starts runs of a workflow. Either `cron` or `every`. As in `ScheduleSpec` besides. */
+export interface WorkflowSchedule {
+  readonly description?: string
+  readonly cron?: string
+  readonly every?: Duration
+  readonly time_zone?: string
+  readonly jitter?: Duration
+  readonly catch_up?: CatchUp
+  /** While the run of an earlier tick has not ended. */
+  readonly overlap?: Overlap
+  readonly input?: Json
+  readonly parameters?: Json
+  /** The id of the principal that owns the runs. Default: `workflow:<name>`. Ignored in plugins: their runs belong to `plugin:<package>`. */
+  readonly owner?: string
+}
+
+/** A read-only query: a value with expressions over the state of a run. */
+export interface WorkflowQuery {
+  readonly description?: string
+  readonly value: Json
+}
+
 /** A workflow in YAML, JSON or TypeScript. */
 export interface WorkflowDefinition extends Graph {
   /** `[a-z][a-z0-9_-]*`, at most 64 characters. */
@@ -87,6 +110,12 @@ export interface WorkflowDefinition extends Graph {
   readonly concurrency?: number
   /** Time limit of a run, without waits for people, events and time. */
   readonly timeout?: Duration
+  /** The schedule `workflow.<name>` exists while the definition is loaded and has no problems. */
+  readonly schedule?: WorkflowSchedule
+  /** JSON Schemas of the data of events, by name. With it, a run refuses other events. */
+  readonly signals?: { readonly [name: string]: JsonSchema }
+  /** What callers can read of a run, by name. */
+  readonly queries?: { readonly [name: string]: WorkflowQuery }
 }
 
 /** Workflows of plugins by name. Items are data only. */

@@ -158,7 +158,7 @@ const RESERVED: Readonly<Record<Named<NodeDefinition>, true>> = {
   do: true,
   bodies: true,
 }
-const KINDS = ['tool', 'tools', 'profile', 'mode', 'team', 'workflow']
+const KINDS = ['tool', 'tools', 'profile', 'mode', 'team', 'workflow', 'signal']
 const EXPRESSIONS: readonly unknown[] = ['bool', 'list', 'any']
 const SHORTEST_DESCRIPTION = 10
 

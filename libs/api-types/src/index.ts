@@ -21,6 +21,7 @@ export {
   type RunEventRecord,
   runReply,
   runRecord,
+  versionRecord,
   statusRecord,
   statusUrl,
   stepRecord,

@@ -1,4 +1,14 @@
-import type { PublicError, Json, Run, RunEvent, RunStep, Waiting, WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
+import type {
+  PublicError,
+  Json,
+  Run,
+  RunEvent,
+  RunStep,
+  Waiting,
+  WorkflowInfo,
+  WorkflowProblem,
+  WorkflowVersion,
+} from '@svc/core/contracts'
 
 // Converts workflow runs from camelCase to the snake_case of the API.
 
@@ -56,10 +66,21 @@ const failure = (error: PublicError | undefined) => ({
   failure_code: error?.code ?? null,
 })
 
+/** A version of a workflow. */
+export const versionRecord = ({ definition, version, isCurrent, open, lastUsed, missing }: WorkflowVersion) => ({
+  definition,
+  version: version ?? null,
+  is_current: isCurrent,
+  open_runs: open,
+  last_used_at: isoOrNull(lastUsed),
+  missing_types: missing,
+})
+
 /** A run in a list. */
 export const runRecord = (run: Run) => ({
   workflow_id: run.id,
   workflow: run.workflow,
+  definition: run.definition,
   status: run.status,
   ...failure(run.error),
   created_at: iso(run.createdAt),
@@ -70,6 +91,9 @@ export const runRecord = (run: Run) => ({
   replay_of: run.replayOf ?? null,
   replay_from: run.replayFrom ?? null,
   continued_by: run.continuedBy ?? null,
+  next_run: run.nextRun ?? null,
+  previous_run: run.previousRun ?? null,
+  first_run: run.firstRun ?? null,
   paused_at: isoOrNull(run.pausedAt),
   ...waitingFor(run),
 })

@@ -2,7 +2,7 @@ import { isTree, nearest } from '@svc/core'
 import type { Graph, NodeDefinition, WorkflowNode } from '@svc/core/contracts'
 import { checkNode, checkTemplates, type PlacedNode } from './check-node.ts'
 import { type DefinitionCheck, DEEPEST, graphIn, type KeyPath, outputOf } from './check.ts'
-import { END } from './graph.ts'
+import { CONTINUE, END } from './graph.ts'
 import { ERROR, namesAt, type GraphScope, graphScope } from './places.ts'
 import type { ValueSchema } from './schemas.ts'
 import { GRAPH_SHAPE, NODE_NAME } from './shape.ts'
@@ -40,12 +40,22 @@ function checkInGraph(check: DefinitionCheck, placed: PlacedNode, depth: number)
   const type = typeof node.type === 'string' ? check.context.typeOf(node.type) : undefined
   checkNode(check, placed)
   checkWays(check, type, placed)
+  if (node.type === CONTINUE) checkContinue(check, placed, depth)
   if (type) checkHasBodies(check, type, placed)
   const vars = new Map([...placed.place.vars, ...Object.entries(type?.vars ?? {})])
   const outer = { place: placed.place, node: placed.name }
   for (const [key, body] of bodiesIn(node))
     checkBody(check, body, { keys: [...placed.keys, ...key], vars, outer, depth: depth + 1 })
   if (node.compensate !== undefined) checkCompensation(check, placed, depth)
+}
+
+/** A run is continued as a whole, and nothing follows. */
+function checkContinue({ notes }: DefinitionCheck, { node, keys }: PlacedNode, depth: number): void {
+  if (depth > 0)
+    notes.add([...keys, 'type'], `${CONTINUE} must be a node of the outermost graph`, 'Return a value, and continue there')
+  for (const key of ['next', 'compensate'])
+    if (node[key] !== undefined && node[key] !== END)
+      notes.add([...keys, key], `has no meaning: ${CONTINUE} ends the run`, 'Remove it')
 }
 
 const bodiesIn = (node: NodeDefinition): (readonly [KeyPath, unknown])[] => [

@@ -114,8 +114,18 @@ function checkNames(check: DefinitionCheck, { names = {} }: WorkflowNode, node: 
     const named: (readonly [KeyPath, unknown])[] = Array.isArray(value)
       ? value.map((item: unknown, at) => [[...keys, key, String(at)], item])
       : [[[...keys, key], value]]
-    for (const [at, item] of named) if (typeof item === 'string' && !item.includes('${{')) checkName(check, kind, item, at)
+    for (const [at, item] of named) {
+      if (typeof item !== 'string' || item.includes('${{')) continue
+      if (kind === 'signal') checkSignal(check, item, at)
+      else checkName(check, kind, item, at)
+    }
   }
+}
+
+function checkSignal({ notes, signals }: DefinitionCheck, name: string, keys: KeyPath): void {
+  if (!signals || signals.includes(name)) return
+  const near = nearest(name, signals)
+  notes.add(keys, `the event "${name}" is not in signals`, near ? `did you mean "${near}"?` : 'Add it to signals with its schema')
 }
 
 function checkName({ context, notes }: DefinitionCheck, kind: NameKind, name: string, keys: KeyPath): void {
@@ -143,7 +153,7 @@ const own = (settings: Settings, key: string) => (Object.hasOwn(settings, key) ?
 function checkCalled({ context, notes }: DefinitionCheck, type: WorkflowNode, node: Settings, keys: KeyPath): void {
   for (const [setting, by] of Object.entries(type.calledWith ?? {})) {
     const [kind, name] = [type.names?.[by], own(node, by)]
-    if (kind === undefined || kind === 'tools' || typeof name !== 'string' || name.includes('${{')) continue
+    if (kind === undefined || kind === 'tools' || kind === 'signal' || typeof name !== 'string' || name.includes('${{')) continue
     const takes = context.takes?.(kind, name, setting)
     const value = Object.hasOwn(node, setting) ? node[setting] : defaultOf(type, setting)
     // the shape of the node reports values that are not objects

@@ -1,5 +1,12 @@
 import { isTree, type JsonSchema, pathOf } from '@svc/core'
-import type { Graph, NodeDefinition, WorkflowDefinition, WorkflowNode, WorkflowProblem } from '@svc/core/contracts'
+import type {
+  Graph,
+  NodeDefinition,
+  WorkflowDefinition,
+  WorkflowNode,
+  WorkflowProblem,
+  WorkflowSchedule,
+} from '@svc/core/contracts'
 import type { ValueSchema, ValueProblem } from './schemas.ts'
 import type { TextPlace } from './yaml.ts'
 
@@ -20,12 +27,22 @@ export interface DefinitionContext {
   readonly takes?: (kind: NameKind, name: string, setting: string) => JsonSchema | undefined
   /** A workflow that is already in memory, to find workflows that contain themselves. */
   readonly definitionOf?: (name: string) => WorkflowDefinition | undefined
+  /** Why a schedule with valid fields has no ticks, such as a mistake in its cron expression. */
+  readonly scheduleProblem?: (schedule: WorkflowSchedule) => ScheduleProblem | undefined
+}
+
+export interface ScheduleProblem {
+  readonly field: string
+  readonly message: string
+  readonly hint?: string
 }
 
 /** A check of a definition. */
 export interface DefinitionCheck {
   readonly context: DefinitionContext
   readonly notes: Notes
+  /** The events that the definition accepts; undefined if it accepts all. */
+  readonly signals?: readonly string[]
 }
 
 export type KeyPath = readonly string[]

@@ -2,6 +2,8 @@ import type { Body, Graph, NodeDefinition } from '@svc/core/contracts'
 
 /** The target that ends a path. */
 export const END = 'end'
+/** The node type that ends a run and starts the next one. */
+export const CONTINUE = 'continue_as_new'
 /** The name of the node in a body that is a single node. */
 export const ONLY = 'do'
 

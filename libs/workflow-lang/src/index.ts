@@ -1,6 +1,7 @@
 export { type Expression, expression, type ExpressionScope } from './expression.ts'
 export {
   bodiesOf,
+  CONTINUE,
   DURATION_PATTERN,
   durationMs,
   END,

@@ -3,6 +3,8 @@ import { isTree } from '@svc/core'
 import type { WorkflowDefinition, WorkflowProblem } from '@svc/core/contracts'
 import { type DefinitionCheck, graphIn, type DefinitionContext, Notes } from './check.ts'
 import { checkGraph, checkSelf } from './check-graph.ts'
+import { checkSchedule } from './check-schedule.ts'
+import { checkQueries, checkSignals } from './check-signals.ts'
 import { type ValueSchema, schemaProblems, typeOf, valueProblems } from './schemas.ts'
 import { WORKFLOW_NAME, WORKFLOW_SHAPE } from './shape.ts'
 import { type Read, readYaml } from './yaml.ts'
@@ -63,8 +65,12 @@ function check(value: unknown, context: DefinitionContext, notes: Notes): void {
   }
   checkSchemas(value, notes)
   checkSecrets(value.secrets, context, notes)
+  checkSchedule({ context, notes }, value)
   const graph = graphIn({ ...value, nodes: value.nodes ?? {} })
-  const about: DefinitionCheck = { context, notes }
+  const signals = isTree(value.signals) ? { signals: Object.keys(value.signals) } : {}
+  const about: DefinitionCheck = { context, notes, ...signals }
+  checkSignals(about, value)
+  if (graph) checkQueries(about, value, graph, varsOf(value))
   if (graph) checkGraph(about, graph, { keys: [], vars: varsOf(value), depth: 0 })
   if (graph) checkSelf(about, { ...graph, name: typeof value.name === 'string' ? value.name : '' })
 }

@@ -6,6 +6,8 @@ type Properties = Readonly<Record<string, JsonSchema>>
 
 /** Node names that expressions can use after `nodes.`. */
 export const NODE_NAME = '^(?!(?:__proto__|constructor|prototype)$)[A-Za-z_][A-Za-z0-9_]{0,63}$'
+/** Names of events. */
+export const EVENT_NAME = '^[A-Za-z0-9_.:-]{1,100}$'
 export const WORKFLOW_NAME = '^[a-z][a-z0-9_-]{0,63}$'
 
 const duration = (description: string): JsonSchema => ({
@@ -95,6 +97,33 @@ const GRAPH_PROPERTIES: Properties = {
   budget: BUDGET,
 }
 
+const SCHEDULE = closed(
+  {
+    description: { type: 'string', maxLength: 500, description: 'Description shown in lists' },
+    cron: { type: 'string', maxLength: 200, description: 'Cron expression with five or six fields, or `@daily`' },
+    every: duration('Interval, at least 1s, in place of `cron`'),
+    time_zone: text('IANA time zone of `cron`; default: `schedules.time_zone`'),
+    jitter: duration('Each run starts up to this time after its tick'),
+    catch_up: {
+      enum: ['none', 'one', 'all'],
+      description: 'Which missed ticks start a run when a server runs again; default none',
+    },
+    overlap: {
+      enum: ['skip', 'queue', 'cancel', 'allow'],
+      description: 'What to do at a tick while the earlier run has not ended; default skip',
+    },
+    input: { type: 'object', description: 'Input of the runs; default {}' },
+    parameters: { type: 'object', description: 'Parameters of the runs; default {}' },
+    owner: {
+      type: 'string',
+      pattern: '^(?!system$|plugin:)[A-Za-z0-9][A-Za-z0-9_.@:-]{0,127}$',
+      patternHint: 'must be the id of a principal, not of svc or a plugin',
+      description: 'Id of the principal that owns the runs; default `workflow:<name>`',
+    },
+  },
+  { description: 'When svc starts runs: either `cron` or `every`' }
+)
+
 /** Keys of a workflow. */
 const WORKFLOW_PROPERTIES: Properties = {
   name: {
@@ -120,6 +149,23 @@ const WORKFLOW_PROPERTIES: Properties = {
   },
   concurrency: count(1, 'Maximum number of concurrent runs; others wait'),
   timeout: duration('Maximum working time of a run, without waits for people, events and time'),
+  schedule: SCHEDULE,
+  signals: {
+    type: 'object',
+    propertyNames: { pattern: EVENT_NAME },
+    additionalProperties: { type: ['object', 'boolean'] },
+    minProperties: 1,
+    description: 'JSON Schemas of the data of events by name; with it, a run refuses other events',
+  },
+  queries: {
+    type: 'object',
+    additionalProperties: closed(
+      { description: text('Purpose of the query'), value: { description: 'What it returns, with expressions' } },
+      { required: ['value'] }
+    ),
+    minProperties: 1,
+    description: 'What callers can read of a run, by name; expressions have `nodes`, `steps` and `state`',
+  },
 }
 
 export const WORKFLOW_SHAPE = schema(closed(WORKFLOW_PROPERTIES, { required: ['name', 'nodes'] }))

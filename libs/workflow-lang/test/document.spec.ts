@@ -15,7 +15,7 @@ const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFold
 const PLUGINS = ['store-memory', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin)
 const CONFIG = { workflows: { secrets: { WEATHER_KEY: { env: 'PATH' } } } }
 
-async function ran(sample: string, input: Json) {
+async function ran(sample: string, input: Json, event?: { readonly name: string; readonly data: Json }) {
   await using host = await testHost(PLUGINS, { config: CONFIG })
   const types = host.slot(WorkflowNodes)
   const context = {
@@ -29,7 +29,9 @@ async function ran(sample: string, input: Json) {
   expect(problemsOf(definition, context)).to.deep.equal([])
   const service = host.service(Workflows)
   const run = await service.start({ workflow: definition as WorkflowDefinition, input }, testContext())
-  return await service.settled(run.id, 10_000, testContext())
+  if (event) await service.signal(run.id, event, testContext())
+  // the one without an end only rests
+  return await service.settled(run.id, sample === 'watch.yaml' ? 200 : 10_000, testContext())
 }
 
 describe('the pages on writing workflows', () => {
@@ -50,8 +52,22 @@ describe('the pages on writing workflows', () => {
     expect((await ran('secretive.yaml', {})).result).to.equal('Bearer ***')
   })
 
+  it('has one that takes an event, one without an end, and one with a schedule', async () => {
+    const paid = await ran('payment.yaml', {}, { name: 'paid', data: { amount: 12 } })
+    expect([paid.status, paid.result]).to.deep.equal(['completed', { by: 'event', data: { amount: 12 } }])
+    expect((await ran('watch.yaml', {})).waiting.map(({ node }) => node)).to.deep.equal(['rest'])
+    expect((await ran('digest.yaml', {})).result).to.equal('good morning')
+  })
+
   it('has no sample that is not run', () => {
-    expect([...samples.keys()]).to.deep.equal(['greet.yaml', 'careful.yaml', 'secretive.yaml'])
+    expect([...samples.keys()]).to.deep.equal([
+      'greet.yaml',
+      'careful.yaml',
+      'payment.yaml',
+      'watch.yaml',
+      'digest.yaml',
+      'secretive.yaml',
+    ])
     expect(text.match(/^```yaml$/gm)).to.have.lengthOf(samples.size)
   })
 })

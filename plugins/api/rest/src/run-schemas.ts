@@ -58,6 +58,7 @@ export const RUN_REPLY: JsonSchema = {
 const summaryFields = {
   workflow_id: STRING,
   workflow: STRING,
+  definition: { ...(STRING as object), description: 'The digest of the definition that the run keeps.' },
   status: STATUS,
   error: nullable('string'),
   failure_code: nullable('string'),
@@ -70,6 +71,9 @@ const summaryFields = {
   replay_of: { ...(nullable('string') as object), description: 'The run that this one repeats.' },
   replay_from: { ...(nullable('string') as object), description: 'The step of that run from which nodes ran again.' },
   continued_by: { ...(nullable('string') as object), description: 'The latest retry or replay of a failed run.' },
+  next_run: { ...(nullable('string') as object), description: 'The run that continue_as_new started at its end.' },
+  previous_run: { ...(nullable('string') as object), description: 'The run that this one continues as new.' },
+  first_run: { ...(nullable('string') as object), description: 'The first run of the chain.' },
   waiting_for: list(waiting),
 }
 const without = (optional: string, fields: object) => Object.keys(fields).filter(name => name !== optional)
@@ -129,6 +133,22 @@ export const WORKFLOW_INFO: JsonSchema = {
   title: 'Workflow',
 }
 
+/** A version of a workflow. */
+export const WORKFLOW_VERSION: JsonSchema = {
+  ...(object({
+    definition: { ...(STRING as object), description: 'The digest of the definition, as in its runs.' },
+    version: nullable('string'),
+    is_current: { type: 'boolean', description: 'Whether new runs use it.' },
+    open_runs: {
+      ...(INTEGER as object),
+      description: 'Running runs of this version; with the scope admin those of all principals.',
+    },
+    last_used_at: nullableTime,
+    missing_types: { ...(list(STRING) as object), description: 'Node types that no plugin adds any more.' },
+  }) as object),
+  title: 'WorkflowVersion',
+}
+
 type Fields = Parameters<typeof object>[0]
 
 /** The additional fields of each event. All are optional. */
@@ -137,7 +157,7 @@ const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
   run_paused: {},
   run_resumed: {},
   run_compensating: { error },
-  run_completed: { result: nullableResult, result_file: NULLABLE_FILE },
+  run_completed: { result: nullableResult, result_file: NULLABLE_FILE, next_run: STRING },
   run_failed: { error },
   node_started: { node_type: STRING, attempt: INTEGER, input: ANY },
   node_progress: { message: STRING, fraction: NUMBER },

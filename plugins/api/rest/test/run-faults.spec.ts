@@ -36,7 +36,7 @@ describe("another principal's run", () => {
       .entries()
       .map(([, route]) => route)
     const named = routes.filter(({ path }) => path.startsWith(`${PATH}/:id/`))
-    expect(named).to.have.length(11)
+    expect(named).to.have.length(13)
     for (const { method, path } of named)
       for (const id of runs) {
         const ask = async (run: string, headers: Record<string, string>) => {

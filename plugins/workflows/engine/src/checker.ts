@@ -12,6 +12,7 @@ import {
   type WorkflowProblem,
 } from '@svc/core/contracts'
 import { type NameKind, problemsOf, readDefinition } from '@svc/workflow-lang'
+import { scheduleProblem } from './definition-schedule.ts'
 
 /** Checks definitions. */
 export interface Checker {
@@ -39,7 +40,12 @@ export interface NameLookup {
 }
 
 export function createChecker(lookup: NameLookup): Checker {
-  const about = { ...lookup, typeOf: (name: string) => lookup.types.get(name), types: () => lookup.types.names() }
+  const about = {
+    ...lookup,
+    scheduleProblem,
+    typeOf: (name: string) => lookup.types.get(name),
+    types: () => lookup.types.names(),
+  }
   return {
     text: (text, file) => readDefinition(text, file, about),
     definition: definition => problemsOf(definition, about),

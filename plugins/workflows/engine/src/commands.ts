@@ -7,7 +7,16 @@ import {
   WorkflowsRuns,
   WorkflowsStatus,
 } from './commands/runs.ts'
-import { WorkflowsBulk, WorkflowsDeadLetters, WorkflowsDrop, WorkflowsPause, WorkflowsResume } from './commands/run-work.ts'
+import {
+  WorkflowsBulk,
+  WorkflowsDeadLetters,
+  WorkflowsDrop,
+  WorkflowsPause,
+  WorkflowsQuery,
+  WorkflowsResume,
+  WorkflowsSignal,
+  WorkflowsVersions,
+} from './commands/run-work.ts'
 import { WorkflowsGraph, WorkflowsList, WorkflowsShow, WorkflowsValidate } from './commands/definitions.ts'
 
 export const COMMANDS = {
@@ -27,4 +36,7 @@ export const COMMANDS = {
   'workflows:bulk': WorkflowsBulk,
   'workflows:pause': WorkflowsPause,
   'workflows:resume': WorkflowsResume,
+  'workflows:signal': WorkflowsSignal,
+  'workflows:query': WorkflowsQuery,
+  'workflows:versions': WorkflowsVersions,
 }

@@ -120,7 +120,7 @@ export const branchMissing = (node: string, branch: string | undefined, known: r
 
 export const nodeTypeMissing = (node: string, type: string) =>
   svcError('NODE_TYPE_UNKNOWN', `the node "${node}" has the type "${type}", which no loaded plugin provides`, {
-    hint: 'Add the plugin with this node type to "plugins"',
+    hint: 'Add the plugin with this node type to "plugins". A run keeps the version of its workflow: to use the current one, replay the run with it',
   })
 
 export const nodeBroke = (node: string, what: string) =>
@@ -196,3 +196,9 @@ export function toPublicError(error: unknown): PublicError {
   const facts = typeof details === 'object' && details !== null ? (details as Readonly<Record<string, unknown>>) : {}
   return { code: codeOf(error) ?? 'NODE_FAILED', message: messageOf(error), details: facts }
 }
+
+export const continueWithin = (node: string) =>
+  svcError('INVALID_VALUE', `node "${node}" cannot continue the run as new: it is in a subworkflow or a body`, {
+    details: { field: 'type', reason: 'is in a subworkflow or a body', node },
+    hint: 'Use continue_as_new in the outermost graph of a workflow that is started itself',
+  })

@@ -49,6 +49,23 @@ export class StepFailed extends Error {
 /** Stops a run in this process without ending it: it sleeps, another worker has it, or the process exits. Not a failure, so it is not logged. */
 export class Stopped extends Error {}
 
+/** How a run continues as new: the output of the node. */
+export interface Continuation {
+  readonly input: Json
+  /** Null: those of the run. */
+  readonly parameters: Json
+  readonly definition: 'same' | 'current'
+}
+
+/** Ends a run that continues as new. */
+export class Continued extends Error {
+  readonly how: Continuation
+  constructor(how: Continuation) {
+    super('the run continues as new')
+    this.how = how
+  }
+}
+
 /** A child that the fork no longer needs. */
 export class Dropped extends Error {}
 

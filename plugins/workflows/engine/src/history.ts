@@ -96,7 +96,14 @@ export type Entry =
   | { readonly t: 'event'; readonly at: number; readonly id: string; readonly name: string; readonly data: Json }
   /** The run failed and compensation starts. */
   | { readonly t: 'undoing'; readonly at: number; readonly error: PublicError }
-  | { readonly t: 'over'; readonly at: number; readonly status: RunStatus; readonly result?: Json; readonly error?: PublicError }
+  | {
+      readonly t: 'over'
+      readonly at: number
+      readonly status: RunStatus
+      readonly result?: Json
+      readonly error?: PublicError
+      readonly next?: string
+    }
 
 export type EntryOf<T extends Entry['t']> = Extract<Entry, { readonly t: T }>
 

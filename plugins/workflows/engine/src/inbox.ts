@@ -28,6 +28,31 @@ export const answerKey = (run: string, step: string) => `${run}/a/${step}`
 export const cancelKey = (run: string) => `${run}/c`
 export const pauseKey = (run: string) => `${run}/p`
 
+/** Moves the notices of a run that has continued as new to the next one: events, a cancellation and a pause. */
+export async function moveLetters(
+  store: Store,
+  from: string,
+  to: string,
+  letters: readonly Letter[],
+  ctx: CallContext
+): Promise<number> {
+  let count = 0
+  for (const { key, news } of letters) {
+    if (news.kind === 'answer' || news.kind === 'expired') continue
+    const moved = `${to}${key.slice(from.length)}`
+    const remove = { op: 'delete', collection: INBOX, key, ifVersion: 1 } as const
+    const put = { op: 'put', collection: INBOX, key: moved, value: news as unknown as Json, ifVersion: 0 } as const
+    try {
+      await store.batch([remove, put], {}, ctx)
+      count += 1
+    } catch (error) {
+      // another caller has moved it, or has sent the same notice to the next run
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
+    }
+  }
+  return count
+}
+
 const AGAIN_MS = 1_000
 
 /** The inbox of a run. A notice moves from the inbox to the log in one batch, so it is neither lost nor taken twice. */

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import {
   Checks,
+  type DefinedSchedule,
   Http,
   JobKinds,
   Jobs,
@@ -12,6 +13,7 @@ import {
   RunQueue,
   Selection,
   Store,
+  WorkflowSchedules,
   Workflows,
 } from '@svc/core/contracts'
 import { type Publish, publishChange } from '@svc/plugin-kit'
@@ -21,6 +23,7 @@ import { openRoots, protectedPathsOf } from './workflow-files.ts'
 import { createValidateAnswer, VALIDATE } from './validate-here.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
+import { RUN_KIND } from './definition-schedule.ts'
 
 /** Runs are drained before the server, without a time limit, because their nodes can need the server. */
 const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
@@ -39,12 +42,14 @@ export default definePlugin({
     const roots = openRoots(folders, scope.config.code)
     const { worker } = await host.report(lasting)
     const publish: Publish = (change, ctx) => publishChange(given.events, scope.log, change, ctx)
-    const about = { publish, worker, config: scope.config, roots, home, log: scope.log, span: scope.span, lasting }
+    const addSchedule = (name: string, item: DefinedSchedule) => scope.add(WorkflowSchedules, name, item)
+    const about = { publish, worker, config: scope.config, roots, home, addSchedule, log: scope.log, span: scope.span, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)
     scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(scope.config, folders, roots))
     if (given.jobs) scope.add(JobKinds, BULK_KIND, service.bulkKind)
+    if (given.jobs) scope.add(JobKinds, RUN_KIND, service.runKind)
     scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)

@@ -128,6 +128,15 @@ export class Loader {
     return (await this.#definition(digest, ctx)).definition
   }
 
+  /** The same without compiling it, so that node types can be missing. */
+  async text(digest: string, ctx: CallContext): Promise<WorkflowDefinition> {
+    const there = this.#ready.get(digest)
+    if (there) return there.definition
+    const found = await this.#parts.store.get(DEFINITIONS, digest, ctx)
+    if (!found) throw definitionGone()
+    return (found.value as unknown as StoredDefinition).definition
+  }
+
   async #definition(digest: string, ctx: CallContext): Promise<Ready> {
     this.#forget()
     const there = this.#ready.get(digest)

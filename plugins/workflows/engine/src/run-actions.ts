@@ -5,12 +5,13 @@ import type { Publish } from '@svc/plugin-kit'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { invalid, notAllowed } from './errors.ts'
 import { waitingIn } from './history.ts'
-import { answerKey, cancelKey, pauseKey } from './inbox.ts'
+import { answerKey, cancelKey, moveLetters, pauseKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
 import { sizeUpTo } from './redaction.ts'
+import type { RunInterfaces } from './run-interface.ts'
 import type { RunReader } from './run-reader.ts'
 import { isDead } from './run-filter.ts'
-import { INBOX, removalOf, RUNS, type ChangeNotice } from './space.ts'
+import { INBOX, removalOf, RUNS, type ChangeNotice, type RunRecord } from './space.ts'
 import type { RunWorker } from './worker.ts'
 
 export interface RunActionsOptions {
@@ -19,6 +20,7 @@ export interface RunActionsOptions {
   readonly peers: Peers | undefined
   readonly loader: Loader
   readonly reading: RunReader
+  readonly interfaces: RunInterfaces
   readonly worker: RunWorker
   readonly publish: Publish
 }
@@ -71,12 +73,35 @@ export class RunActions {
     return !(past?.woken?.by === 'answer' && isDeepStrictEqual(past.woken.data, value))
   }
 
-  async signal(id: string, { name, data }: { readonly name: string; readonly data: Json }, ctx: CallContext): Promise<void> {
+  /** The id and record of the run, or of the last one that continues it as new. */
+  async #last(id: string, ctx: CallContext): Promise<{ readonly id: string; readonly record: RunRecord }> {
+    for (let last = id; ; ) {
+      const record = await this.#parts.reading.record(last, ctx)
+      if (record.nextRun === undefined) return { id: last, record }
+      last = record.nextRun
+    }
+  }
+
+  /** Hands on a notice that came while the run continued as new. */
+  async #handOn(id: string, ctx: CallContext): Promise<void> {
+    const { store, loader, reading } = this.#parts
+    const { nextRun } = await reading.record(id, ctx)
+    if (nextRun === undefined) return
+    const { id: last } = await this.#last(nextRun, ctx)
+    if ((await moveLetters(store, id, last, await loader.news(id, ctx), ctx)) > 0) await this.#notify(last, ctx)
+  }
+
+  async signal(
+    given: string,
+    { name, data: sent }: { readonly name: string; readonly data: Json },
+    ctx: CallContext
+  ): Promise<void> {
     if (!/^[\w.:-]{1,100}$/.test(name))
       throw invalid('name', 'must be 1 to 100 letters, digits, or _ . : -', { value: name.slice(0, 100) })
-    checkSize('data', data)
-    const record = await this.#parts.reading.record(id, ctx)
+    checkSize('data', sent)
+    const { id, record } = await this.#last(given, ctx)
     if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
+    const data = await this.#parts.interfaces.checked(record, name, sent, ctx)
     const { events } = await this.#parts.loader.history(id, ctx)
     if (events.length >= MOST_EVENTS) throw invalid('name', `is not accepted: ${MOST_EVENTS} events already wait to be consumed`)
     const at = Date.now()
@@ -84,6 +109,7 @@ export class RunActions {
     const turn = `${at.toString(36)}-${String(this.#turn++).padStart(TURN_DIGITS, '0')}`
     await this.#put(`${id}/e/${turn}-${crypto.randomUUID()}`, { kind: 'event', name, data, at }, ctx)
     await this.#notify(id, ctx)
+    await this.#handOn(id, ctx)
   }
 
   async cancel(id: string, ctx: CallContext): Promise<Run> {

@@ -1,11 +1,11 @@
 import { type CallContext, codeOf, type Log, type OpenSpan, type SlotView, type StartSpan } from '@svc/core'
 import type { Fence, Json, NodeStep, PublicError, Store, StoreOp, WorkflowNode } from '@svc/core/contracts'
-import { END } from '@svc/workflow-lang'
+import { CONTINUE, END } from '@svc/workflow-lang'
 import type { CompiledNode } from './compiled.ts'
-import { duesIn, type Entry, metricsOf, UNDO, waitingIn, workedMs } from './history.ts'
-import { branchMissing, REFUSED, runLate, tooManyVisits, tooOld, toPublicError } from './errors.ts'
+import { duesIn, type Entry, type History, metricsOf, UNDO, waitingIn, workedMs } from './history.ts'
+import { branchMissing, continueWithin, REFUSED, runLate, tooManyVisits, tooOld, toPublicError } from './errors.ts'
 import { Execution, type ExecutionLimits } from './execution.ts'
-import { errorOf, type Frame, Ledger, newFrame, Stopped } from './frame.ts'
+import { type Continuation, Continued, errorOf, type Frame, Ledger, newFrame, Stopped } from './frame.ts'
 import { cancelKey, Inbox, type Letter, pauseKey } from './inbox.ts'
 import type { InitialCommit } from './initial-commit.ts'
 import { RunJournal } from './journal.ts'
@@ -25,9 +25,22 @@ export interface RunExecutorOptions {
   readonly letters: () => Promise<readonly Letter[]>
   readonly stored: (entries: readonly Entry[], first: number) => void
   readonly progress: (step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
+  /** Prepares the run that continues this one. */
+  readonly next: (history: History, record: RunRecord, how: Continuation, ctx: CallContext) => Promise<NextRun>
   readonly log: Log
   readonly span: StartSpan
   readonly ctx: CallContext
+}
+
+/** A run that continues another as new. */
+export interface NextRun {
+  readonly id: string
+  /** The operations that create it. */
+  readonly ops: readonly StoreOp[]
+  /** Queues it for later, before it is stored: a worker that dies in between then loses nothing. */
+  queue(): Promise<void>
+  /** Lets it start, and hands it the notices that came meanwhile. */
+  begin(): Promise<void>
 }
 
 /** How the executor left a run. `over` and `gone`: the run had already ended or was deleted. */
@@ -35,6 +48,8 @@ export type RunOutcome =
   | { readonly how: 'ended'; readonly record: RunRecord }
   | { readonly how: 'asleep'; readonly due: number }
   | { readonly how: 'lost' | 'stopped' | 'over' | 'gone' }
+
+type Ending = Pick<RunRecord, 'status' | 'result' | 'error' | 'nextRun'>
 
 /** Shorter waits keep the run in this process. */
 const SHORT_WAIT_MS = 3_000
@@ -178,6 +193,7 @@ export class RunExecutor {
       return await this.#end({ status: 'completed', result: this.#execution.masked(result) })
     } catch (error) {
       if (this.#lost !== undefined || error instanceof Stopped) throw error
+      if (error instanceof Continued && !this.#ending.signal.aborted) return this.#continued(error.how)
       return await this.#undone(this.#execution.masked(errorOf(this.#ending.signal.aborted ? this.#ending.signal.reason : error)))
     }
   }
@@ -201,16 +217,35 @@ export class RunExecutor {
     return this.#end({ status: 'failed', error: notUndone(error, left) })
   }
 
-  async #end(how: Pick<RunRecord, 'status' | 'result' | 'error'>): Promise<RunOutcome> {
-    const record = this.#endedRecord(how)
-    this.#journal.add({ t: 'over', at: record.updatedAt, ...how })
+  /** Ends the run and creates the next one in the same batch, so that exactly one of them goes on. */
+  async #continued(how: Continuation): Promise<RunOutcome> {
+    const { loaded, next: prepare } = this.#parts
+    let next: NextRun
+    try {
+      next = await prepare(loaded.history, loaded.record, how, this.#execution.ctx)
+    } catch (error) {
+      if (codeOf(error)?.startsWith('STORE_') === true) throw error
+      return this.#undone(this.#execution.masked(errorOf(error)))
+    }
+    await next.queue()
+    // it was cancelled, or is too old, meanwhile
+    if (this.#ending.signal.aborted) return this.#undone(this.#execution.masked(errorOf(this.#ending.signal.reason)))
+    for (const op of next.ops) this.#journal.with(op)
+    const outcome = await this.#end({ status: 'completed', result: null, nextRun: next.id })
+    await next.begin()
+    return outcome
+  }
+
+  async #end({ nextRun, ...how }: Ending): Promise<RunOutcome> {
+    const record = this.#endedRecord(nextRun === undefined ? how : { ...how, nextRun })
+    this.#journal.add({ t: 'over', at: record.updatedAt, ...how, ...(nextRun === undefined ? {} : { next: nextRun }) })
     this.#journal.end(this.#put(record))
     if (this.#ending.signal.aborted) this.#journal.with({ op: 'delete', collection: INBOX, key: cancelKey(this.#execution.id) })
     await this.#journal.stored()
     return { how: 'ended', record }
   }
 
-  #endedRecord(how: Pick<RunRecord, 'status' | 'result' | 'error'>): RunRecord {
+  #endedRecord(how: Ending): RunRecord {
     const { record, history } = this.#parts.loaded
     const at = Date.now()
     return {
@@ -349,6 +384,10 @@ async function walkGraph(run: Execution, frame: Frame): Promise<Json> {
       name = node.catch!
     } else {
       scope.nodes[name] = last = outcome.output
+      if (node.type === CONTINUE) {
+        if (path !== '') throw run.failed(continueWithin(name))
+        if (!frame.isPast) throw new Continued(last as unknown as Continuation)
+      }
       name = follow(run, node, outcome.branch)
     }
   }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type CallContext, codeOf } from '@svc/core'
+import { type CallContext, codeOf, type Log } from '@svc/core'
 import type {
   Json,
   ReplayRequest,
@@ -15,11 +15,14 @@ import type {
 import { timelyId } from '@svc/storage-kit'
 import { type Definitions, TOUCH_MS } from './definitions.ts'
 import { invalid } from './errors.ts'
-import { type Entry, historyOf } from './history.ts'
+import type { Continuation } from './frame.ts'
+import { type Entry, type History, historyOf } from './history.ts'
+import { moveLetters } from './inbox.ts'
 import { InitialCommit } from './initial-commit.ts'
 import { digestOf, type WorkflowLibrary } from './library.ts'
 import type { Loader } from './loader.ts'
 import type { WorkflowPauses } from './pauses.ts'
+import type { NextRun } from './run-executor.ts'
 import type { RunReader, StoredRun } from './run-reader.ts'
 import { groupOf, KEYS, LOG, type RunRecord, RUNS } from './space.ts'
 import { checkNode, checkPath, reusedBefore, takenOver } from './taken-over.ts'
@@ -38,6 +41,8 @@ export interface RunStarterOptions {
   readonly reading: RunReader
   readonly worker: RunWorker
   readonly pauses: WorkflowPauses
+  readonly log: Log
+  readonly lasting: CallContext
 }
 
 /** The store key of an idempotency key, the version of its record, and the digest of its request. */
@@ -60,6 +65,10 @@ interface Beginning {
 
 /** How long an idempotency key is valid. */
 const KEY_MS = TOUCH_MS
+/** When the next run starts if the worker dies before it can start it. */
+const NEXT_MS = 5_000
+/** Why a current definition is not used for it. */
+const UNUSABLE: ReadonlySet<string | undefined> = new Set(['WORKFLOW_UNKNOWN', 'WORKFLOW_INVALID'])
 /** How often a start is repeated while others change the record of the run that it continues. */
 const MOST_TRIES = 5
 
@@ -148,6 +157,63 @@ export class RunStarter {
     }
     const entries: Entry[] = [{ t: 'started', at: record.createdAt }, ...reused]
     return { record, definitions: definitions.values(), entries, continues: before }
+  }
+
+  /** Prepares the run that continues another as new. Throws INVALID_VALUE if the input does not match. */
+  async next(id: string, history: History, before: RunRecord, how: Continuation, ctx: CallContext): Promise<NextRun> {
+    const { store, queue, loader, pauses, definitions: stored, lasting } = this.#parts
+    const definitions = await this.#nextDefinitions(before, how, ctx)
+    const outermost = definitions.get(before.workflow)!
+    const input = structuredClone(how.input)
+    await checkInput(outermost, input)
+    const values = await withDefaults(outermost, structuredClone(how.parameters ?? before.parameters))
+    for (const item of definitions.values()) await loader.secretsOf(item)
+    const record: RunRecord = {
+      ...newRecord(outermost, definitions, input, values, ctx),
+      owner: before.owner,
+      scopes: before.scopes,
+      previousRun: id,
+      firstRun: before.firstRun ?? id,
+    }
+    // events that no step has taken go on with it
+    const entries: Entry[] = history.events.length === 0 ? [] : [{ t: 'started', at: record.createdAt }, ...history.events]
+    const isHeld = (await pauses.get(before.workflow, ctx)) !== undefined
+    const beginning = { record, definitions: definitions.values(), entries, isDetached: true }
+    const made = isHeld ? heldBack(beginning) : beginning
+    const nextId = timelyId()
+    const put = (due: number) =>
+      queue.put({ id: nextId, ...(isHeld ? {} : { due }), ...groupOf(record) }, { claim: false }, lasting)
+    const definitionOps = stored.ops(definitions.values())
+    return {
+      id: nextId,
+      ops: [...definitionOps, ...opsOf(nextId, made)],
+      queue: async () => void (await put(Date.now() + NEXT_MS)),
+      begin: async () => {
+        stored.know(definitionOps)
+        this.#parts.started(runOf(nextId, record, historyOf(entries)), ctx)
+        try {
+          await moveLetters(store, id, nextId, await loader.news(id, lasting), lasting)
+          await put(Date.now())
+          if (isHeld) await this.#releaseLate(nextId, record, lasting)
+        } catch (err) {
+          this.#parts.log.warn({ err, run: nextId }, 'the next run of a workflow starts later')
+        }
+      },
+    }
+  }
+
+  /** The current definitions of a workflow that can run, otherwise those of the run: an endless run must not end with a broken file. */
+  async #nextDefinitions(before: RunRecord, { definition }: Continuation, ctx: CallContext) {
+    if (definition === 'current') {
+      try {
+        return await this.#definitionsOf(before, 'current', ctx)
+      } catch (err) {
+        if (!UNUSABLE.has(codeOf(err))) throw err
+        if (codeOf(err) !== 'WORKFLOW_UNKNOWN')
+          this.#parts.log.warn({ err, workflow: before.workflow }, 'a run continues with its own version of the workflow')
+      }
+    }
+    return this.#definitionsOf(before, 'same', ctx)
   }
 
   /** The definitions of a run, as they were or as they are. */
@@ -281,7 +347,7 @@ const ownerOf = ({ owner, scopes }: RunRecord, { principal }: CallContext) => ({
 
 function retryRecord(id: string, before: RunRecord, ctx: CallContext): RunRecord {
   const { result: _r, error: _e, ended: _d, finishedAt: _f, continuedBy: _c, replayOf: _o, replayFrom: _p, ...rest } = before
-  const { pausedAt: _a, held: _h, ...same } = rest
+  const { pausedAt: _a, held: _h, nextRun: _n, ...same } = rest
   const at = Date.now()
   const times = { createdAt: at, updatedAt: at, waiting: [] }
   return { ...same, ...ownerOf(before, ctx), status: 'running', ...times, root: before.root ?? id, retryOf: id }

@@ -1,6 +1,7 @@
 import type { CallContext, Events, Log, SlotView, StartSpan } from '@svc/core'
 import {
   type Check,
+  type DefinedSchedule,
   type JobKind,
   type Jobs,
   type MetricSource,
@@ -26,6 +27,7 @@ import { Definitions } from './definitions.ts'
 import { infoOf, WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
+import { RunInterfaces } from './run-interface.ts'
 import { RunPauses, WorkflowPauses } from './pauses.ts'
 import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
@@ -35,6 +37,8 @@ import type { WorkflowsConfig } from './settings.ts'
 import { type RunRecord, RUNS, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
+import { Versions } from './versions.ts'
+import { createRunKind, ScheduleSync } from './workflow-schedules.ts'
 import { WorkflowTexts } from './workflow-texts.ts'
 
 export interface ServiceDependencies {
@@ -54,6 +58,8 @@ export interface ServiceDependencies {
   readonly roots: WorkflowRoots
   readonly events: Events
   readonly jobs: Jobs | undefined
+  /** Adds a schedule to its slot. Returns what removes it. */
+  readonly addSchedule: (name: string, item: DefinedSchedule) => () => void
   readonly publish: Publish
   readonly log: Log
   readonly span: StartSpan
@@ -67,6 +73,8 @@ export interface WorkflowService {
   readonly metrics: MetricSource
   /** The job kind of bulk changes. */
   readonly bulkKind: JobKind
+  /** The job kind that starts a run. */
+  readonly runKind: JobKind
   /** Starts taking runs from the queue, and maintenance. */
   readonly begin: () => undefined
   /** Handles a message of another worker. */
@@ -86,19 +94,28 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const checker = createChecker({ types, ...names, secrets: Object.keys(config.secrets) })
   const library: WorkflowLibrary = new WorkflowLibrary({ slot: parts.definitions, roots: parts.roots, checker })
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
-  const worker: RunWorker = createWorker(parts, { loader, counts, readers, ended: (id, record) => report.ended(id, record) })
+  const worker: RunWorker = createWorker(parts, {
+    loader,
+    counts,
+    readers,
+    ended: (id, record) => report.ended(id, record),
+    next: (...how) => starting.next(...how),
+  })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
   const pauses = new WorkflowPauses({ store, queue })
-  const runActions = new RunActions({ store, queue, peers, loader, reading, worker, publish })
+  const interfaces = new RunInterfaces({ loader, reading })
+  const runActions = new RunActions({ store, queue, peers, loader, reading, interfaces, worker, publish })
   const definitions = new Definitions({ library, loader, types })
-  const { started } = report
-  const starting = new RunStarter({ started, store, queue, library, definitions, loader, reading, worker, pauses })
+  const shared = { store, queue, library, loader, reading, worker, pauses, definitions }
+  const starting: RunStarter = new RunStarter({ ...shared, started: report.started, log, lasting })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
+  const runKind = createRunKind({ jobs: parts.jobs, starting, reading, runActions, lasting })
+  const scheduleSync = new ScheduleSync({ library, add: parts.addSchedule, log })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
-  const maintenance = createMaintenance(parts, pauses)
   return {
     check: createCheck(worker, store),
     bulkKind: bulk.kind,
+    runKind,
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
       read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
@@ -109,6 +126,8 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       starting,
       reading,
       runActions,
+      interfaces,
+      versions: new Versions({ store, library, types }),
       bulk,
       pauses,
       worker,
@@ -116,32 +135,45 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
-    begin() {
-      if (!isServer) return undefined
-      void worker.take()
-      maintenance.begin()
-      problemLog.begin()
-      return undefined
-    },
-    async onPeerMessage(topic, message) {
-      if (topic === NEWS) await worker.news((message as { run: string }).run)
-    },
-    async drain(limitMs) {
-      maintenance.end()
-      problemLog.end()
-      await worker.drain(limitMs)
-    },
+    ...lifecycleOf(isServer, worker, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
   }
 }
+
+/** What a server does in the background, beside its runs. */
+interface Background {
+  begin(): unknown
+  end(): void
+}
+
+const lifecycleOf = (
+  isServer: boolean,
+  worker: RunWorker,
+  background: readonly Background[]
+): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'drain'> => ({
+  begin() {
+    if (!isServer) return undefined
+    void worker.take()
+    for (const item of background) void item.begin()
+    return undefined
+  },
+  async onPeerMessage(topic, message) {
+    if (topic === NEWS) await worker.news((message as { run: string }).run)
+  },
+  async drain(limitMs) {
+    for (const item of background) item.end()
+    await worker.drain(limitMs)
+  },
+})
 
 interface WorkerParts {
   readonly loader: Loader
   readonly counts: ReturnType<typeof createRunMetrics>
   readonly readers: RunListeners
   readonly ended: (id: string, record: RunRecord) => void
+  readonly next: RunStarter['next']
 }
 
-function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended }: WorkerParts): RunWorker {
+function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended, next }: WorkerParts): RunWorker {
   const { store, queue, types, config, log, span, lasting } = parts
   return new RunWorker({
     store,
@@ -160,6 +192,7 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, end
       readers.notify(id, undefined, record)
       ended(id, record)
     },
+    next,
     log,
     span,
     lasting,
@@ -179,6 +212,8 @@ interface Components {
   readonly starting: RunStarter
   readonly reading: RunReader
   readonly runActions: RunActions
+  readonly interfaces: RunInterfaces
+  readonly versions: Versions
   readonly bulk: BulkRuns
   readonly pauses: WorkflowPauses
   readonly runPauses: RunPauses
@@ -206,6 +241,7 @@ const contractOf = ({
     const known = await library.find(workflow)
     return { info: withPause(infoOf(known), await more.pauses.get(known.name, ctx)), definition: known.definition }
   },
+  versions: (workflow, ctx) => more.versions.of(workflow, ctx),
   async validate({ text, file }) {
     await library.look()
     return checker.text(text, file ?? 'workflow').problems
@@ -220,6 +256,8 @@ const contractOf = ({
   steps: (id, ctx) => reading.steps(id, ctx),
   events: (id, after, ctx) => reading.events(id, after, ctx),
   signal: (id, event, ctx) => runActions.signal(id, event, ctx),
+  interface: (id, ctx) => more.interfaces.of(id, ctx),
+  query: (id, name, ctx) => more.interfaces.query(id, name, ctx),
   answer: (id, answer, ctx) => runActions.answer(id, answer, ctx),
   cancel: (id, ctx) => runActions.cancel(id, ctx),
   retry: (id, how, ctx) => starting.retry(id, how, ctx),

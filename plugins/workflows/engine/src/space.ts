@@ -66,6 +66,10 @@ export interface RunRecord {
   /** Since when it is paused, and whether it is because its workflow was paused when it started. */
   readonly pausedAt?: number
   readonly held?: true
+  /** The run that continues it as new, the run that it continues, and the first of them. */
+  readonly nextRun?: string
+  readonly previousRun?: string
+  readonly firstRun?: string
   /** The latest retry or replay of a failed run. Without one, it is a dead letter. */
   readonly continuedBy?: string
   /** A summary at its end, so that lists do not read the log. */

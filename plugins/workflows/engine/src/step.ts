@@ -156,7 +156,11 @@ async function runNode(
   { attempt, pause, isInterrupted }: Try
 ): Promise<Output> {
   const type = run.types.get(node.type)
-  if (!type) throw nodeTypeMissing(node.name, node.type)
+  if (!type) {
+    // the step is in the log, so that a replay with the current definition can begin there
+    if (!pause) run.journal.add({ t: 'begun', s: step, at: Date.now(), n: attempt, type: node.type, input: {} })
+    throw nodeTypeMissing(node.name, node.type)
+  }
   const call = new Call(run, frame, node, type, step, attempt)
   const begun = pause ? await call.resumed(pause) : await call.begin()
   let back: Back = isInterrupted && run.repeatable(node) === 'itself' ? { ...begun, interrupted: true } : begun

@@ -33,6 +33,14 @@ export async function checkResult({ outputs }: WorkflowDefinition, result: Json)
   return whole
 }
 
+/** The data of an event with the defaults of its schema. Throws INVALID_VALUE. */
+export async function checkData(json: JsonSchema, data: Json): Promise<Json> {
+  if (json === false) throw invalid('data', 'is not accepted')
+  const whole = structuredClone(data)
+  await check(json, whole, 'data')
+  return whole
+}
+
 /** Parameters with their defaults. Throws INVALID_VALUE for an unknown, missing or wrong parameter. */
 export async function withDefaults({ parameters = {} }: WorkflowDefinition, given: Json): Promise<Json> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('parameters', 'must be an object')

@@ -10,6 +10,7 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
   return {
     id,
     workflow,
+    definition: record.definitions[workflow] ?? '',
     status,
     progress: live.progress,
     ...(current === undefined ? {} : { currentNode: current }),
@@ -29,8 +30,9 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
 }
 
 /** Its relations to other runs, and its pause. */
-function linksOf({ status, retryOf, replayOf, replayFrom, continuedBy, pausedAt }: RunRecord) {
-  const links = { retryOf, replayOf, replayFrom, continuedBy, pausedAt: status === 'running' ? pausedAt : undefined }
+function linksOf({ status, retryOf, replayOf, replayFrom, continuedBy, nextRun, previousRun, firstRun, pausedAt }: RunRecord) {
+  const chain = { nextRun, previousRun, firstRun }
+  const links = { retryOf, replayOf, replayFrom, continuedBy, ...chain, pausedAt: status === 'running' ? pausedAt : undefined }
   type Links = { readonly [name in keyof typeof links]?: NonNullable<(typeof links)[name]> }
   return Object.fromEntries(Object.entries(links).filter(([, value]) => value !== undefined)) as Links
 }
@@ -97,9 +99,9 @@ const EVENTS: { readonly [Kind in Entry['t']]?: (entry: EntryOf<Kind>) => EventB
   }),
   dropped: () => ({ type: 'node_cancelled', data: {} }),
   undoing: ({ error }) => ({ type: 'run_compensating', data: { error: error as unknown as Json } }),
-  over: ({ status, result, error }) => ({
+  over: ({ status, result, error, next }) => ({
     type: status === 'completed' ? 'run_completed' : 'run_failed',
-    data: { result, error: error as unknown as Json },
+    data: { result, error: error as unknown as Json, next_run: next },
   }),
 }
 

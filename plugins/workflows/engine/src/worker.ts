@@ -5,6 +5,7 @@ import { durationMs } from '@svc/workflow-lang'
 import { type RunExecutorOptions, type RunOutcome, RunExecutor } from './run-executor.ts'
 import { type Entry, type History, metricsOf } from './history.ts'
 import { engineBroke, toPublicError } from './errors.ts'
+import { moveLetters } from './inbox.ts'
 import { InitialCommit } from './initial-commit.ts'
 import type { Loader } from './loader.ts'
 import { LOG, type RunRecord, RUNS } from './space.ts'
@@ -21,6 +22,8 @@ interface WorkerDependencies {
   readonly stored: (id: string, entries: readonly Entry[], history: History) => void
   readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ended: (id: string, record: RunRecord) => void
+  /** Prepares the run that continues another as new. */
+  readonly next: (id: string, ...how: Parameters<RunExecutorOptions['next']>) => ReturnType<RunExecutorOptions['next']>
   readonly log: Log
   readonly span: StartSpan
   readonly lasting: CallContext
@@ -191,6 +194,9 @@ export class RunWorker {
     const history = made?.history ?? (await loader.history(id, lasting))
     const loaded = await loader.ready(id, record, history, lasting)
     const letters = () => loader.news(id, lasting)
+    const { previousRun } = record
+    // of a worker that died after it had ended the previous run
+    if (previousRun !== undefined) await moveLetters(store, previousRun, id, await loader.news(previousRun, lasting), lasting)
     const executor = new RunExecutor({
       store,
       types,
@@ -201,6 +207,7 @@ export class RunWorker {
       letters,
       stored: entries => this.#parts.stored(id, entries, history),
       progress: (step, node, progress) => this.#parts.progress(id, step, node, progress),
+      next: (...how) => this.#parts.next(id, ...how),
       log,
       span,
       ctx: lasting,

@@ -49,6 +49,7 @@ export class Attempt {
   constructor(options: AttemptOptions) {
     this.#options = options
     const { store, id, lasting, record, version } = options
+    this.isWaiting = options.kinds.get(record.kind)?.waits === true
     const { fence } = options.hold
     const onCancel = () => this.abort('cancelled')
     const onLost = () => this.abort('lost')
@@ -67,6 +68,8 @@ export class Attempt {
   get kind(): string {
     return this.#options.record.kind
   }
+  /** Whether the job only waits for other work. */
+  readonly isWaiting: boolean
   get hold(): LeaseHold {
     return this.#options.hold
   }

@@ -33,6 +33,8 @@ const [POLL_MS, BUSY_MS] = [1_000, 25]
 /** How long a new process checks all running jobs. */
 const SETTLE_MS = 5_000
 const [PAGE, MOST_PAGES] = [100, 20]
+/** Maximum number of jobs that only wait. */
+const MOST_WAITING = 1_000
 const NEVER = Number.MAX_SAFE_INTEGER
 
 /** Takes due jobs and executes them. */
@@ -79,6 +81,7 @@ export class JobWorker {
   /** Takes no further job, waits for the running ones, and puts back those that do not end in time. */
   async drain(limitMs: number): Promise<void> {
     this.#stopping.abort()
+    for (const attempt of this.#active.values()) if (attempt.isWaiting) attempt.abort('draining')
     const limit = setTimeout(() => this.#active.forEach(attempt => attempt.abort('draining')), limitMs)
     try {
       await this.#taking
@@ -125,7 +128,7 @@ export class JobWorker {
   /** Takes due jobs of a kind. One worker at a time does it, so that the limit of the kind holds. Returns when to look again. */
   async #take(kind: string): Promise<number> {
     const { store, holder, lasting } = this.#options
-    if (this.#room <= 0) return POLL_MS
+    if (this.#room(kind) <= 0) return POLL_MS
     const wait = await this.#nextDue(kind)
     if (wait > 0) return wait
     const request = { holder: `${holder}${crypto.randomUUID()}`, ttlMs: TAKE_LEASE_MS }
@@ -141,8 +144,11 @@ export class JobWorker {
     return POLL_MS
   }
 
-  get #room(): number {
-    return this.#options.concurrency - this.#active.size
+  /** How many jobs of a kind this worker can take. */
+  #room(kind: string): number {
+    const { concurrency, kinds } = this.#options
+    const waiting = [...this.#active.values()].filter(attempt => attempt.isWaiting).length
+    return kinds.get(kind)?.waits === true ? MOST_WAITING - waiting : concurrency - (this.#active.size - waiting)
   }
 
   /** Milliseconds until the first job of a kind is due. */
@@ -162,7 +168,7 @@ export class JobWorker {
       const { group } = recordIn(found)
       if (running === undefined && (group !== undefined || concurrency !== Number.POSITIVE_INFINITY))
         running = await this.#countRunning(kind, groups)
-      if (chosen.length >= Math.min(this.#room, concurrency - (running ?? 0))) break
+      if (chosen.length >= Math.min(this.#room(kind), concurrency - (running ?? 0))) break
       if (group !== undefined && groups.has(group)) continue
       if (group !== undefined) groups.add(group)
       chosen.push(found)

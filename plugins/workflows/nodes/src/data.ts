@@ -12,6 +12,27 @@ export const transform: WorkflowNode = {
   },
 }
 
+/** The node type `continue_as_new`. The engine ends the run with its output, and starts the next one. */
+export const continueAsNew: WorkflowNode = {
+  description: 'Ends the run, and starts the next run of the workflow with a new input: for workflows without an end.',
+  settings: objectOf(
+    {
+      input: { type: 'object', description: 'Input of the next run' },
+      parameters: { type: 'object', description: 'Parameters of the next run; default: those of this run' },
+      definition: {
+        enum: ['current', 'same'],
+        default: 'current',
+        description: 'The current version of the workflow, or that of this run',
+      },
+    },
+    ['parameters', 'definition']
+  ),
+  repeatable: true,
+  async *run({ settings: { input = {}, parameters = null, definition = 'current' } }) {
+    yield { type: 'output', output: { input, parameters, definition } }
+  },
+}
+
 /** The node type `condition`: evaluates an expression and takes the branch `true` or `false`. */
 export const condition: WorkflowNode = {
   description: 'Takes the branch `true` or `false`, as an expression decides.',

@@ -2,7 +2,7 @@ import { definePlugin } from '@svc/core'
 import { Chat, ScriptSandbox, Teams, Tools, WorkflowNodes } from '@svc/core/contracts'
 import { createGuardedFetch, fetchOptions } from '@svc/safe-fetch'
 import { createAgent } from './agent.ts'
-import { condition, createCompute, transform } from './data.ts'
+import { condition, continueAsNew, createCompute, transform } from './data.ts'
 import { createHttp } from './http.ts'
 import { human, wait } from './waiting.ts'
 import { createTeam, loop, map, parallel, subworkflow } from './children.ts'
@@ -23,7 +23,22 @@ export default definePlugin({
       createTeam(teams),
       createHttp(web),
     ]
-    const nodes = { agent, tool, compute, condition, parallel, map, loop, transform, human, team, subworkflow, wait, http }
+    const nodes = {
+      agent,
+      tool,
+      compute,
+      condition,
+      parallel,
+      map,
+      loop,
+      transform,
+      human,
+      team,
+      subworkflow,
+      wait,
+      http,
+      continue_as_new: continueAsNew,
+    }
     for (const [name, node] of Object.entries(nodes)) scope.add(WorkflowNodes, name, node)
   },
 })

@@ -130,6 +130,7 @@ export const wait: WorkflowNode = {
   output: objectOf({ by: { enum: ['time', 'event'] }, data: { description: 'Data of the event' } }),
   branches: 'any',
   answers: [{ given: ['event'], branches: ['event'], optional: ['timeout'] }, {}],
+  names: { event: 'signal' },
   repeatable: true,
   async *run(task) {
     const settings = task.settings as unknown as WaitSettings

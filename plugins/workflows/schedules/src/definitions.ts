@@ -1,8 +1,7 @@
 import { asSvcError, codeOf, isTree, type Principal, SYSTEM, type SlotView, type SvcError, svcError } from '@svc/core'
-import type { Json, Schedule, ScheduleSpec } from '@svc/core/contracts'
-import { scheduleInvalid } from './errors.ts'
+import type { DefinedSchedule, Json, Schedule, ScheduleSpec } from '@svc/core/contracts'
+import { checkZone, scheduleInvalid, type Timing, timingOf } from '@svc/plugin-kit/schedule-timing'
 import { CATCH_UPS, OVERLAPS, type SchedulesConfig, specOf } from './settings.ts'
-import { checkZone, type Timing, timingOf } from './timing.ts'
 
 /** A schedule that this process knows, from whatever origin. */
 export interface ScheduleDefinition {
@@ -29,10 +28,14 @@ const MEMBERS: readonly string[] = [
   'job',
 ] satisfies (keyof ScheduleSpec)[]
 
-/** Throws SCHEDULE_INVALID. */
+/** The beginning of the names of schedules in workflow definitions. */
+const OF_WORKFLOW = 'workflow.'
+
+/** Checks the name of an added schedule or of one of a plugin. Throws SCHEDULE_INVALID. */
 export function checkName(name: unknown): asserts name is string {
   if (typeof name !== 'string' || !NAME.test(name))
     throw scheduleInvalid('name', 'must be a-z, 0-9, "_", "." or "-", begin with a letter, and have at most 64 characters')
+  if (name.startsWith(OF_WORKFLOW)) throw scheduleInvalid('name', `must not begin with "${OF_WORKFLOW}"`)
 }
 
 /** Checks a schedule of a caller or of a plugin, which can be any value. Throws SCHEDULE_INVALID. */
@@ -87,6 +90,24 @@ export function contributed(
     } catch (error) {
       if (codeOf(error) === undefined) throw error
       rejected(name, plugin, error)
+      return []
+    }
+  })
+}
+
+/** The schedules of workflow definitions, which the engine has checked. */
+export function ofWorkflows(
+  view: SlotView<DefinedSchedule>,
+  zone: string,
+  rejected: (name: string, plugin: string, error: unknown) => void
+): ScheduleDefinition[] {
+  return view.entries().flatMap(([name, { spec: given, principal }]): ScheduleDefinition[] => {
+    try {
+      const { spec, timing } = checkSpec({ ...given }, zone)
+      return [{ name, origin: 'workflow', spec, timing, principal }]
+    } catch (error) {
+      if (codeOf(error) === undefined) throw error
+      rejected(name, view.owner(name) ?? '', error)
       return []
     }
   })

@@ -2,19 +2,6 @@ import { codeOf, messageOf, nearest, svcError } from '@svc/core'
 import { definedOf } from '@svc/plugin-kit'
 import type { PublicError } from '@svc/core/contracts'
 
-interface Invalid {
-  /** The position in the cron expression, from 1. */
-  readonly position?: number
-  readonly hint?: string
-}
-
-export const scheduleInvalid = (field: string, reason: string, { position, hint }: Invalid = {}) =>
-  svcError('SCHEDULE_INVALID', `${field} ${reason}${position === undefined ? '' : ` (at position ${position})`}`, {
-    // clients of the API get only the details
-    details: { field, reason, ...definedOf({ position, hint }) },
-    ...definedOf({ hint }),
-  })
-
 export const scheduleUnknown = (name: string, known: readonly string[]) => {
   const similar = nearest(name, [...known])
   const hint = similar === undefined ? undefined : `Did you mean "${similar}"?`

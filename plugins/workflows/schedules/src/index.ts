@@ -1,5 +1,5 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
-import { Http, Jobs, Peers, PluginSchedules, Schedules, Store } from '@svc/core/contracts'
+import { Http, Jobs, Peers, PluginSchedules, Schedules, Store, WorkflowSchedules } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { configProblems } from './definitions.ts'
 import { createSchedules } from './service.ts'
@@ -13,18 +13,19 @@ export default definePlugin({
   section: 'schedules',
   config: SCHEDULES_CONFIG,
   check: async config => configProblems(config),
-  requires: { store: Store, jobs: Jobs, view: PluginSchedules },
+  requires: { store: Store, jobs: Jobs, view: PluginSchedules, workflows: WorkflowSchedules },
   optional: { peers: Peers, http: Http },
   provides: Schedules,
-  async setup(scope, { store, jobs, view, peers, http }) {
+  async setup(scope, { store, jobs, view, workflows, peers, http }) {
     const { config, log } = scope
     const lasting = systemContext(scope.signal, 'schedules')
     await openSpace(store, SPACE, {}, lasting)
     const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)
-    const own = createSchedules({ store, jobs, view, config, log, lasting, isExecuting })
+    const own = createSchedules({ store, jobs, view, workflows, config, log, lasting, isExecuting })
     if (!isExecuting) return own.schedules
     scope.tap(Host.hooks.ready, () => own.begin())
     scope.tap(PluginSchedules.changed, () => own.changed())
+    scope.tap(WorkflowSchedules.changed, () => own.changed())
     scope.tap(Host.hooks.closing, () => own.end(), FIRST)
     scope.defer(() => own.end())
     return own.schedules

@@ -73,7 +73,10 @@ export class Registry {
   /** An entry of the configuration replaces an added schedule with the same name. A plugin must not be able to do that. */
   #scheduleOf({ key, value }: StoreRecord, declared: ScheduleDefinition | undefined): ActiveSchedule | undefined {
     const record = value as unknown as ScheduleRecord
-    if (declared && !isGuarded(record, declared)) return { ...declared, record }
+    if (declared && !isGuarded(record, declared)) {
+      const { id: owner, scopes } = declared.principal
+      return { ...declared, record: { ...record, owner, scopes } }
+    }
     if (!record.spec) return undefined
     try {
       const { spec, timing } = checkSpec(record.spec, this.#options.zone)

@@ -1,5 +1,6 @@
 import { type CallContext, codeOf, type Log, type Principal, Wakeup } from '@svc/core'
 import type { Jobs, ScheduleSpec, ScheduleTick, Store, StoreOp, StoreRecord } from '@svc/core/contracts'
+import type { Timing } from '@svc/plugin-kit/schedule-timing'
 import { onlyConflict } from '@svc/storage-kit/records'
 import type { ScheduleDefinition } from './definitions.ts'
 import { toPublicError } from './errors.ts'
@@ -14,7 +15,6 @@ import {
   TICKS,
   ticksBefore,
 } from './space.ts'
-import type { Timing } from './timing.ts'
 
 /** A schedule with its stored state. */
 export interface ActiveSchedule extends ScheduleDefinition {

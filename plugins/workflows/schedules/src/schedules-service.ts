@@ -1,7 +1,8 @@
 import { type CallContext, codeOf } from '@svc/core'
 import type { Job, Jobs, Schedule, Schedules, ScheduleSpec, ScheduleTick, Store } from '@svc/core/contracts'
 import { checkName, checkSpec } from './definitions.ts'
-import { scheduleExists, scheduleFixed, scheduleInvalid, scheduleUnknown, tooMany } from './errors.ts'
+import { scheduleInvalid } from '@svc/plugin-kit/schedule-timing'
+import { scheduleExists, scheduleFixed, scheduleUnknown, tooMany } from './errors.ts'
 import type { Registry } from './registry.ts'
 import { type ActiveSchedule, as } from './scheduler.ts'
 import { END_OF_TIME, PRUNED, putRecord, SCHEDULES, type ScheduleRecord, TICKS, ticksBefore } from './space.ts'
@@ -17,6 +18,10 @@ export interface SchedulesServiceOptions {
 }
 
 const [MOST_TICKS, MOST_OWN, PAGE] = [100, 100, 500]
+/** `workflow.` and the longest name of a workflow. */
+const LONGEST_NAME = 73
+
+const DEFINED_BY = { configuration: 'the configuration', plugin: 'a plugin', workflow: 'a workflow definition' } as const
 
 const seesAll = ({ principal }: CallContext) => principal.scopes.includes('*') || principal.scopes.includes('admin')
 
@@ -73,8 +78,7 @@ export class SchedulesService implements Schedules {
   async remove(name: string, ctx: CallContext): Promise<void> {
     const { store, changed } = this.#options
     const { schedule } = await this.#seen(name, ctx)
-    if (schedule.origin !== 'added')
-      throw scheduleFixed(name, schedule.origin === 'configuration' ? 'the configuration' : 'a plugin')
+    if (schedule.origin !== 'added') throw scheduleFixed(name, DEFINED_BY[schedule.origin])
     await store.batch([{ op: 'delete', collection: SCHEDULES, key: name }], {}, ctx)
     await changed(name)
     for (;;) {
@@ -125,7 +129,8 @@ export class SchedulesService implements Schedules {
   /** Throws SCHEDULE_UNKNOWN, also for schedules of other owners. */
   async #seen(name: string, ctx: CallContext): Promise<{ readonly schedule: ActiveSchedule; readonly version: number }> {
     const { registry } = this.#options
-    const found = typeof name === 'string' && name !== '' && name.length <= 64 ? await registry.get(name, ctx) : undefined
+    const found =
+      typeof name === 'string' && name !== '' && name.length <= LONGEST_NAME ? await registry.get(name, ctx) : undefined
     if (found && (found.schedule.record.owner === ctx.principal.id || seesAll(ctx))) return found
     const known = seesAll(ctx) ? (await registry.all(ctx)).map(schedule => schedule.name) : []
     throw scheduleUnknown(String(name), known)

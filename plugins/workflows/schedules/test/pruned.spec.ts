@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 import { Scheduler } from '../src/scheduler.ts'
 import { fingerprintOf, SPACE, TICKS } from '../src/space.ts'
-import { timingOf } from '../src/timing.ts'
+import { timingOf } from '@svc/plugin-kit/schedule-timing'
 
 const ctx = systemContext(new AbortController().signal, 'test')
 const SPEC: ScheduleSpec = { everyMs: 1_000, overlap: 'allow', job: { kind: 'note' } }

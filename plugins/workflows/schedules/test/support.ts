@@ -1,5 +1,14 @@
 import { definePlugin, Host, type Scope, systemContext } from '@svc/core'
-import { type JobKind, JobKinds, Jobs, PluginSchedules, type ScheduleSpec, Schedules, Store } from '@svc/core/contracts'
+import {
+  type JobKind,
+  JobKinds,
+  Jobs,
+  PluginSchedules,
+  type ScheduleSpec,
+  Schedules,
+  Store,
+  WorkflowSchedules,
+} from '@svc/core/contracts'
 import { type SchedulesSubject, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 import { createSchedules } from '../src/service.ts'
@@ -15,7 +24,7 @@ interface Clock {
 /** The schedules of this package with a clock that can be shifted. */
 const withClock = (clock: Clock) =>
   definePlugin({
-    requires: { store: Store, jobs: Jobs, view: PluginSchedules },
+    requires: { store: Store, jobs: Jobs, view: PluginSchedules, workflows: WorkflowSchedules },
     provides: Schedules,
     async setup(scope, given) {
       const { openSpace } = await import('@svc/storage-kit')

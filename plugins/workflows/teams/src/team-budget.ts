@@ -25,7 +25,7 @@ export interface Clock {
 /** A timer can fire a little early. */
 const EARLY_MS = 20
 
-export const isTimeOver = (budget: TeamBudget, { since, now }: Clock): boolean => now - since >= timeOf(budget) - EARLY_MS
+const isTimeOver = (budget: TeamBudget, { since, now }: Clock): boolean => now - since >= timeOf(budget) - EARLY_MS
 
 /** The budget that stopped a member, by its error. */
 export function limitOf(error: PublicError, budget: TeamBudget, clock: Clock): TeamLimit | undefined {
@@ -40,7 +40,7 @@ const SPENT: Readonly<Record<TeamLimit, string>> = {
   rounds: 'the team has no round left',
 }
 
-export const stopped = (budget: TeamLimit, reason = SPENT[budget]): TeamStop => ({ budget, reason })
+const stopped = (budget: TeamLimit, reason = SPENT[budget]): TeamStop => ({ budget, reason })
 
 /** Why a round cannot begin. `allowance`: the rest of the budget of the team and of the run around it. */
 export function stopBefore(

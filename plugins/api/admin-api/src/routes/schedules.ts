@@ -51,7 +51,10 @@ const SCHEDULE_FIELDS = {
   catch_up: words(...CATCH_UPS),
   overlap: words(...OVERLAPS),
   job: object({ kind: STRING, input: {} }, ['kind']),
-  origin: described(words('configuration', 'plugin', 'added'), 'Where it is defined. Only an added one can be removed.'),
+  origin: described(
+    words('configuration', 'plugin', 'workflow', 'added'),
+    'Where it is defined. Only an added one can be removed.'
+  ),
   owner: described(STRING, 'The id of the principal that its jobs run as.'),
   is_paused: { type: 'boolean' },
   next: described(nullableTime, 'The next tick; null while it is paused.'),

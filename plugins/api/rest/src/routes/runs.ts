@@ -73,6 +73,8 @@ export function createRunRoutes(parts: RunDependencies): Record<string, Route> {
     workflow_steps: stepsRoute(parts),
     workflow_events: eventsRoute(parts),
     workflow_signal: signalRoute(parts),
+    workflow_queries: queriesRoute(parts),
+    workflow_query: queryRoute(parts),
     workflow_answer: answerRoute(parts),
     workflow_cancel: cancelRoute(parts),
     workflow_retry: retryRoute(parts),
@@ -140,6 +142,38 @@ const signalRoute = ({ workflows }: RunDependencies): Route => ({
     const { name, data = null } = body as { readonly name: string; readonly data?: Json }
     await workflows.signal(params.id!, { name, data }, ctx)
     return { body: { success: true } }
+  },
+})
+
+const QUERIES = list(object({ name: STRING, description: nullable('string') }))
+const SIGNALS: JsonSchema = {
+  type: ['object', 'null'],
+  additionalProperties: { type: ['object', 'boolean'] },
+  description: 'JSON Schemas of the data of events by name; null if the run accepts all events.',
+}
+
+const queriesRoute = ({ workflows }: RunDependencies): Route => ({
+  method: 'GET',
+  path: `${PATH}/:id/queries`,
+  summary: 'List the queries and events of the definition of a run',
+  scope: 'workflows',
+  responses: ok('The queries and events.', object({ workflow_id: STRING, queries: QUERIES, signals: SIGNALS })),
+  async handle({ params }, ctx) {
+    const { queries, signals } = await workflows.interface(params.id!, ctx)
+    const named = Object.entries(queries).map(([name, { description = null }]) => ({ name, description }))
+    return { body: { workflow_id: params.id!, queries: named, signals: (signals ?? null) as Json } }
+  },
+})
+
+const queryRoute = ({ workflows }: RunDependencies): Route => ({
+  method: 'GET',
+  path: `${PATH}/:id/queries/:name`,
+  summary: 'Read a query of a run, which changes nothing',
+  scope: 'workflows',
+  responses: ok('The value.', object({ workflow_id: STRING, name: STRING, value: ANY })),
+  async handle({ params }, ctx) {
+    const value = await workflows.query(params.id!, params.name!, ctx)
+    return { body: { workflow_id: params.id!, name: params.name!, value } }
   },
 })
 

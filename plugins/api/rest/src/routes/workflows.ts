@@ -1,7 +1,7 @@
 import type { Json, Route, Workflows } from '@svc/core/contracts'
-import { infoRecord, list, OBJECT, object, ok, text } from '@svc/api-types'
+import { infoRecord, list, OBJECT, object, ok, text, versionRecord } from '@svc/api-types'
 import { replyBody } from '../run-files.ts'
-import { keyOf, RUN_REPLY, settledRun, WORKFLOW_INFO } from '../run-schemas.ts'
+import { keyOf, RUN_REPLY, settledRun, WORKFLOW_INFO, WORKFLOW_VERSION } from '../run-schemas.ts'
 
 const PATH = '/api/v1/workflows'
 
@@ -24,7 +24,12 @@ interface RunBody {
 
 /** Routes that list, show and start workflows. */
 export function createWorkflowRoutes(workflows: Workflows): Record<string, Route> {
-  return { workflows: listRoute(workflows), workflow_definition: showRoute(workflows), workflow_run: runRoute(workflows) }
+  return {
+    workflows: listRoute(workflows),
+    workflow_definition: showRoute(workflows),
+    workflow_versions: versionsRoute(workflows),
+    workflow_run: runRoute(workflows),
+  }
 }
 
 const listRoute = (workflows: Workflows): Route => ({
@@ -50,6 +55,18 @@ const showRoute = (workflows: Workflows): Route => ({
     const { info, definition } = await workflows.show(workflow, ctx)
     return { body: { workflow: infoRecord(info), definition } }
   },
+})
+
+const versionsRoute = (workflows: Workflows): Route => ({
+  method: 'GET',
+  path: `${PATH}/versions`,
+  summary: 'List the versions of a workflow with their open runs',
+  scope: 'workflows',
+  query: named,
+  responses: ok('The versions: the current one, then the last used.', object({ versions: list(WORKFLOW_VERSION) })),
+  handle: async ({ query: { workflow = '' } }, ctx) => ({
+    body: { versions: (await workflows.versions(workflow, ctx)).map(versionRecord) },
+  }),
 })
 
 const runRoute = (workflows: Workflows): Route => ({

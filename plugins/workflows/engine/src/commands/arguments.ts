@@ -8,11 +8,15 @@ const RUN = 'workflows run <workflow> [--input <json>] [--param <name>=<value>].
 
 /** Reads the input of the command line: JSON, or `@` and the path of a JSON file. Throws COMMAND_LINE_INVALID. */
 export async function inputOf(given: string | undefined): Promise<Json> {
-  if (given === undefined) return {}
+  return given === undefined ? {} : jsonOf('input', given, RUN)
+}
+
+/** Reads a flag: JSON, or `@` and the path of a JSON file. Throws COMMAND_LINE_INVALID. */
+export async function jsonOf(flag: string, given: string, call: string): Promise<Json> {
   try {
     return JSON.parse(given.startsWith('@') ? await readFile(given.slice(1), 'utf8') : given) as Json
   } catch (error) {
-    throw lineInvalid(`--input is not valid JSON: ${messageOf(error)}`, RUN)
+    throw lineInvalid(`--${flag} is not valid JSON: ${messageOf(error)}`, call)
   }
 }
 

@@ -1,9 +1,9 @@
-import { runRecord, statusRecord } from '@svc/api-types'
+import { runRecord, statusRecord, versionRecord } from '@svc/api-types'
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { BulkAction, BulkOutcome, RunFilter } from '@svc/core/contracts'
-import { lineInvalid, table } from '@svc/plugin-kit'
+import { lineInvalid, oneLine, table } from '@svc/plugin-kit'
 import { durationMs } from '@svc/workflow-lang'
-import { contextOf, counted, openRuns, RUN_ARG } from './arguments.ts'
+import { contextOf, counted, jsonOf, openRuns, RUN_ARG, WORKFLOW_ARG } from './arguments.ts'
 import { runCells, RUNS_HEAD } from './runs.ts'
 
 // Commands for operators of runs: dead letters, and changes of many runs.
@@ -209,5 +209,84 @@ export class WorkflowsResume extends SvcCommand {
     const run = await workflows.resume(args.run!, ctx)
     if (json) this.print(JSON.stringify(statusRecord(run)))
     else this.print(`${run.id} is resumed`)
+  }
+}
+
+export class WorkflowsSignal extends SvcCommand {
+  static override summary = 'Send an event to a run'
+  static override description =
+    'Steps that wait for the event continue with its data. If the definition of the run has `signals`, the data must match the schema of the event.'
+  static override examples = [`<%= config.bin %> <%= command.id %> 4f0c paid --data '{"amount": 12}'`]
+  static override args = {
+    ...RUN_ARG,
+    event: Args.string({ description: 'Name of the event', required: true, ignoreStdin: true }),
+  }
+  static override flags = {
+    data: Flags.string({ summary: 'Data as JSON, or @ and the path of a JSON file', helpValue: '<json>' }),
+    ...JSON_FLAG,
+  }
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(WorkflowsSignal)
+    const data =
+      flags.data === undefined ? null : await jsonOf('data', flags.data, 'workflows signal <run> <event> [--data <json>]')
+    const ctx = contextOf(this, 'signal')
+    await (await openRuns(this, ctx)).signal(args.run, { name: args.event, data }, ctx)
+    if (flags.json) this.print(JSON.stringify({ success: true }))
+    else
+      this.note(`sent ${args.event}; a server of this home continues the run, or run: svc workflows status ${args.run} --follow`)
+  }
+}
+
+export class WorkflowsQuery extends SvcCommand {
+  static override summary = 'Read a query of a run'
+  static override description =
+    'Prints the value as JSON, and changes nothing. Without a query, lists the queries and events of the run.'
+  static override examples = ['<%= config.bin %> <%= command.id %> 4f0c', '<%= config.bin %> <%= command.id %> 4f0c progress']
+  static override args = { ...RUN_ARG, query: Args.string({ description: 'Name of the query', ignoreStdin: true }) }
+  static override flags = JSON_FLAG
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(WorkflowsQuery)
+    const ctx = contextOf(this, 'query')
+    const workflows = await openRuns(this, ctx)
+    if (args.query !== undefined) {
+      const value = await workflows.query(args.run, args.query, ctx)
+      return this.print(
+        flags.json ? JSON.stringify({ workflow_id: args.run, name: args.query, value }) : JSON.stringify(value, null, 2)
+      )
+    }
+    const { queries, signals } = await workflows.interface(args.run, ctx)
+    const named = Object.entries(queries).map(([name, { description = null }]) => ({ name, description }))
+    if (flags.json) return this.print(JSON.stringify({ workflow_id: args.run, queries: named, signals: signals ?? null }))
+    const rows = [
+      ...named.map(({ name, description }) => [name, 'query', description ?? '']),
+      ...Object.keys(signals ?? {}).map(name => [name, 'event', '']),
+    ]
+    if (rows.length === 0) return this.note('the definition of the run has no queries and no signals')
+    for (const line of table([['NAME', 'KIND', 'DESCRIPTION'], ...rows])) this.print(line)
+  }
+}
+
+const VERSIONS_HEAD = ['DEFINITION', 'VERSION', 'OPEN RUNS', 'LAST USED', '']
+
+export class WorkflowsVersions extends SvcCommand {
+  static override summary = 'List the versions of a workflow with their open runs'
+  static override description = 'A run keeps the version that it began with. New runs use the current one.'
+  static override examples = ['<%= config.bin %> <%= command.id %> release']
+  static override args = WORKFLOW_ARG
+  static override flags = JSON_FLAG
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(WorkflowsVersions)
+    const ctx = contextOf(this, 'versions')
+    const versions = await (await openRuns(this, ctx)).versions(args.workflow, ctx)
+    if (flags.json) return this.print(JSON.stringify({ versions: versions.map(versionRecord) }))
+    const rows = versions.map(({ definition, version = '', isCurrent, open, lastUsed, missing }) => {
+      const notes = [isCurrent ? 'current' : '', missing.length > 0 ? `no plugin adds: ${missing.join(', ')}` : '']
+      const used = lastUsed === undefined ? '' : new Date(lastUsed).toISOString()
+      return [definition.slice(0, 12), oneLine(version, 40), String(open), used, notes.filter(note => note !== '').join('; ')]
+    })
+    for (const line of table([VERSIONS_HEAD, ...rows])) this.print(line)
   }
 }

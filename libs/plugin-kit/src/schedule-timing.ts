@@ -1,7 +1,21 @@
 import { Cron, type CronOptions } from 'croner'
-import { messageOf, nearest } from '@svc/core'
+import { messageOf, nearest, svcError } from '@svc/core'
 import type { ScheduleSpec } from '@svc/core/contracts'
-import { scheduleInvalid } from './errors.ts'
+import { definedOf } from './tools.ts'
+
+interface Invalid {
+  /** The position in the cron expression, from 1. */
+  readonly position?: number
+  readonly hint?: string
+}
+
+/** SCHEDULE_INVALID. */
+export const scheduleInvalid = (field: string, reason: string, { position, hint }: Invalid = {}) =>
+  svcError('SCHEDULE_INVALID', `${field} ${reason}${position === undefined ? '' : ` (at position ${position})`}`, {
+    // clients of the API get only the details
+    details: { field, reason, ...definedOf({ position, hint }) },
+    ...definedOf({ hint }),
+  })
 
 /** The ticks of a schedule, in Unix milliseconds. */
 export interface Timing {
