@@ -18,11 +18,14 @@ export {
   type RunBulkChange,
   type RunOptions,
   type RunPage,
+  type RunQueries,
+  type RunQueryValue,
   type RunReplay,
   type RunRequest,
   type RunsClient,
   type RunSignal,
   type RunSteps,
+  type WorkflowVersions,
 } from './client.ts'
 export {
   ApiError,

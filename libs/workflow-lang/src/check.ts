@@ -31,7 +31,7 @@ export interface DefinitionContext {
   readonly scheduleProblem?: (schedule: WorkflowSchedule) => ScheduleProblem | undefined
 }
 
-export interface ScheduleProblem {
+interface ScheduleProblem {
   readonly field: string
   readonly message: string
   readonly hint?: string

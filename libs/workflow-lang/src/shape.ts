@@ -7,7 +7,7 @@ type Properties = Readonly<Record<string, JsonSchema>>
 /** Node names that expressions can use after `nodes.`. */
 export const NODE_NAME = '^(?!(?:__proto__|constructor|prototype)$)[A-Za-z_][A-Za-z0-9_]{0,63}$'
 /** Names of events. */
-export const EVENT_NAME = '^[A-Za-z0-9_.:-]{1,100}$'
+const EVENT_NAME = '^[A-Za-z0-9_.:-]{1,100}$'
 export const WORKFLOW_NAME = '^[a-z][a-z0-9_-]{0,63}$'
 
 const duration = (description: string): JsonSchema => ({

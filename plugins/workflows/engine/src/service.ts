@@ -110,7 +110,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const starting: RunStarter = new RunStarter({ ...shared, started: report.started, log, lasting })
   const bulk = new BulkRuns({ store, jobs: parts.jobs, runActions, starting, publish })
   const runKind = createRunKind({ jobs: parts.jobs, starting, reading, runActions, lasting })
-  const scheduleSync = new ScheduleSync({ library, add: parts.addSchedule, log })
+  const scheduleSync = new ScheduleSync({ library, add: parts.addSchedule, log, isWritableByTools: config.writable_by_tools })
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   return {
     check: createCheck(worker, store),

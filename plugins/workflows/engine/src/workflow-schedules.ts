@@ -15,6 +15,8 @@ export interface ScheduleSyncOptions {
   /** Adds an item to the slot. Returns what removes it. */
   readonly add: (name: string, item: DefinedSchedule) => () => void
   readonly log: Log
+  /** Tools can write definitions, so that a model could name any owner: none counts. */
+  readonly isWritableByTools: boolean
 }
 
 /** Time between two looks at the definitions. A look reads only files that changed. */
@@ -51,7 +53,8 @@ export class ScheduleSync {
 
   async #look(): Promise<void> {
     try {
-      const found = new Map((await this.#options.library.all()).flatMap(scheduleOf))
+      const { library, isWritableByTools } = this.#options
+      const found = new Map((await library.all()).flatMap(workflow => scheduleOf(workflow, !isWritableByTools)))
       if (this.#hasEnded) return
       for (const [name, { item, remove }] of this.#added) {
         if (isDeepStrictEqual(found.get(name), item)) found.delete(name)
@@ -68,10 +71,14 @@ export class ScheduleSync {
 }
 
 /** A definition with problems cannot run, so its schedule does not exist. */
-function scheduleOf({ name, file, source, definition, problems }: LoadedWorkflow): [string, DefinedSchedule][] {
+function scheduleOf(
+  { name, file, source, definition, problems }: LoadedWorkflow,
+  mayNameOwner: boolean
+): [string, DefinedSchedule][] {
   const { schedule } = definition
   if (!schedule || problems.length > 0) return []
-  const id = file === undefined ? `plugin:${source}` : (schedule.owner ?? `workflow:${name}`)
+  const owner = mayNameOwner ? schedule.owner : undefined
+  const id = file === undefined ? `plugin:${source}` : (owner ?? `workflow:${name}`)
   return [[`workflow.${name}`, { spec: specOf(name, schedule), principal: { id, scopes: ['workflows'] } satisfies Principal }]]
 }
 

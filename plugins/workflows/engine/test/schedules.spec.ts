@@ -124,6 +124,14 @@ describe('the schedule of a workflow definition', () => {
     })
   })
 
+  it('belongs to no owner that it names where tools can write definitions', async () => {
+    await inFolder(async folder => {
+      await writeFile(join(folder, 'ticks.yaml'), ticking('{ every: 1h, owner: alice, input: { n: 1 } }'))
+      await using host = await open(folder, { config: { workflows: { roots: [folder], writable_by_tools: true } } })
+      expect((await shown(host))?.owner).to.equal('workflow:ticks')
+    })
+  })
+
   it('runs as the plugin that adds the definition, whatever owner it names', async function () {
     this.timeout(DAYS)
     const definition = {
