@@ -127,7 +127,11 @@ describe('the schedule of a workflow definition', () => {
   it('belongs to no owner that it names where tools can write definitions', async () => {
     await inFolder(async folder => {
       await writeFile(join(folder, 'ticks.yaml'), ticking('{ every: 1h, owner: alice, input: { n: 1 } }'))
-      await using host = await open(folder, { config: { workflows: { roots: [folder], writable_by_tools: true } } })
+      const workflows = { roots: [folder], writable_by_tools: true }
+      await using host = await open(folder, {
+        config: { workflows, jobs: { execute: true, drain_s: 5 }, schedules: { execute: true } },
+      })
+      await until(async () => (await shown(host)) !== undefined)
       expect((await shown(host))?.owner).to.equal('workflow:ticks')
     })
   })
