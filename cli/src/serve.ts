@@ -2,7 +2,6 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
-import { systemContext } from '@svc/core'
 import {
   type ControlSocket,
   createSupervisor,
@@ -226,7 +225,7 @@ function openControl(
       stop: async () => stop(),
       reload: ({ requestId }) => reloading.reload(reasonIn(requestId)),
       ask: (topic, message, ctx) => supervisor.ask(topic, message, ctx),
-      request: (request, ctx) => supervisor.request(request, systemContext(ctx.signal, ctx.requestId)),
+      request: (request, ctx) => supervisor.request(request, ctx),
       ...createPausing(reloading),
     }
   )

@@ -37,7 +37,8 @@ describe('svc serve with limits', () => {
     expect([status, headers.get('x-ratelimit-limit')]).to.deep.equal([200, '60'])
     const { code, out } = await server.end()
     expect(code).to.equal(0)
-    expect(out.split('\n').filter(line => line.includes('"level":40'))).to.deep.equal([])
+    // how long a tap takes depends on the load of the machine
+    expect(out.split('\n').filter(line => line.includes('"level":40') && !line.includes('a tap is slow'))).to.deep.equal([])
   })
 
   it('warns if the server listens beyond loopback without limits', async () => {

@@ -103,7 +103,7 @@ export interface Supervisor<R> extends AsyncDisposable {
   pause(work: () => Promise<void>, reason?: string): Promise<ReloadOutcome<R>>
   /** Asks a worker of the newest generation that serves; see `Control.ask`. */
   ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
-  /** Sends a request of the operator to such a worker; see `Control.request`. */
+  /** Sends a request of the operator to such a worker, as the principal `system`; see `Control.request`. */
   request(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart>
   /** Drains the workers and kills them at the limit or at the second call. Resolves when the last one has exited. */
   stop(): Promise<void>
@@ -164,7 +164,7 @@ class WorkerPool<R> implements Supervisor<R> {
   }
 
   request(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart> {
-    return this.#hub.operateNewest(request, ctx)
+    return this.#hub.operateNewest(request, systemContext(ctx.signal, ctx.requestId))
   }
 
   start(): Promise<R> {

@@ -206,7 +206,7 @@ export class Texts implements Marks {
       onlyConflict(error)
       for (const id of ids) {
         const again = await this.#update(id)
-        if (again.length > 0) await store.batch(again, {}, lasting).catch(onlyConflict)
+        if (again.length > 0) await store.batch(again, {}, lasting).catch((err: unknown) => this.#again(id, err))
       }
     }
   }
@@ -232,10 +232,15 @@ export class Texts implements Marks {
       if (next !== undefined) this.changed(wholeMark(id))
       return [...rest, ...marks.map(mark => markGone(mark.key, mark === first ? version : mark.version))]
     } catch (error) {
-      // the other process writes the rest
-      onlyConflict(error)
+      this.#again(id, error)
       return []
     }
+  }
+
+  /** Another process was faster with some of the marks. It does not know of those that came since. */
+  #again(id: string, error: unknown): void {
+    onlyConflict(error)
+    this.changed(wholeMark(id))
   }
 
   async #texts(id: string, record: ConversationRecord, marks: readonly Mark[], flush: Flush): Promise<StoreOp[]> {
