@@ -20,7 +20,8 @@ const environment = (home: string) => ({ PATH: process.env.PATH, HOME: process.e
 async function packAll(into: string): Promise<string[]> {
   await build()
   await run('npm', ['pack', '--workspaces', '--ignore-scripts', '--pack-destination', into], { cwd: ROOT })
-  const tarballs = (await readdir(into)).filter(name => name.endsWith('.tgz') && !name.startsWith('svc-example-'))
+  // the page of the console is part of its plugin
+  const tarballs = (await readdir(into)).filter(name => /^svc-(?!example-|console-page-).*\.tgz$/.test(name))
   return tarballs.map(name => join(into, name))
 }
 
