@@ -86,6 +86,15 @@ export class WorkflowLibrary {
     return [...own, ...given].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   }
 
+  /** The workflows with a schedule. Those without are not checked, because the check of all would be a part of each start. */
+  async scheduled(): Promise<readonly LoadedWorkflow[]> {
+    await this.look()
+    const files = await this.#read()
+    const names = new Set(files.map(({ source }) => nameOf(source)))
+    const given = [...this.#parts.slot.entries()].filter(([name, { schedule }]) => schedule !== undefined && !names.has(name))
+    return [...files.filter(canBeScheduled).map(found => this.#ofFile(found)), ...given.map(entry => this.#ofSlot(entry))]
+  }
+
   /** The workflows in files, in a fixed order. */
   async files(): Promise<readonly LoadedWorkflow[]> {
     await this.look()
@@ -233,6 +242,9 @@ export class WorkflowLibrary {
     this.#same = new WeakMap()
   }
 }
+
+const canBeScheduled = ({ text, code }: WorkflowFile): boolean =>
+  code ? 'definition' in code && Object(code.definition).schedule !== undefined : text.includes('schedule')
 
 export const infoOf = ({ name, source, file, definition, problems }: LoadedWorkflow): WorkflowInfo => ({
   name,

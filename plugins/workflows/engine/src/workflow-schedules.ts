@@ -11,7 +11,7 @@ import type { RunStarter } from './run-starter.ts'
 const DAY_MS = 86_400_000
 
 export interface ScheduleSyncOptions {
-  readonly library: Pick<WorkflowLibrary, 'all'>
+  readonly library: Pick<WorkflowLibrary, 'scheduled'>
   /** Adds an item to the slot. Returns what removes it. */
   readonly add: (name: string, item: DefinedSchedule) => () => void
   readonly log: Log
@@ -54,7 +54,7 @@ export class ScheduleSync {
   async #look(): Promise<void> {
     try {
       const { library, isWritableByTools } = this.#options
-      const found = new Map((await library.all()).flatMap(workflow => scheduleOf(workflow, !isWritableByTools)))
+      const found = new Map((await library.scheduled()).flatMap(workflow => scheduleOf(workflow, !isWritableByTools)))
       if (this.#hasEnded) return
       for (const [name, { item, remove }] of this.#added) {
         if (isDeepStrictEqual(found.get(name), item)) found.delete(name)
