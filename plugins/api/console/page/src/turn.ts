@@ -118,6 +118,9 @@ export async function continueTurn(): Promise<void> {
   await follow(key, kept.message, client.chat.resume(kept.turnId))
 }
 
+/** The ids of the open turns that this page reads; undefined until the server has named them. `true`: to be stopped as soon as it has. */
+const reading = new Map<string, string | true | undefined>()
+
 async function follow(key: string, message: string, stream: ChatStream): Promise<void> {
   let waiting: Schemas['ChatEvent'][] = []
   let isPlanned = false
@@ -127,9 +130,14 @@ async function follow(key: string, message: string, stream: ChatStream): Promise
     waiting = []
     change(key, turn => events.reduce(withEvent, turn))
   }
+  reading.set(key, undefined)
   try {
     for await (const event of stream) {
-      if (event.type === 'start') keep({ turnId: event.turn_id, message })
+      if (event.type === 'start') {
+        keep({ turnId: event.turn_id, message })
+        if (reading.get(key) === true) void cancel(event.turn_id)
+        reading.set(key, event.turn_id)
+      }
       waiting.push(event)
       if (isPlanned) continue
       isPlanned = true
@@ -145,15 +153,22 @@ async function follow(key: string, message: string, stream: ChatStream): Promise
       return chat.set({ turns: [] }) // it ended long ago
     change(key, turn => ({ ...turn, state: 'failed', problem: { message: messageOf(error), code, hint } }))
   } finally {
+    reading.delete(key)
     if (keptTurn()?.turnId === stream.turnId) keep(undefined)
   }
 }
 
 /** Ends the open turn. What it has said is stored. */
 export async function stop(): Promise<void> {
-  const turnId = chat.get().turns.at(-1)?.start?.turn_id
-  if (turnId !== undefined) await client.chat.cancel(turnId).catch(() => {})
+  const key = chat.get().turns.at(-1)?.key
+  if (key === undefined || !reading.has(key)) return
+  const turnId = reading.get(key)
+  if (typeof turnId === 'string') await cancel(turnId)
+  else reading.set(key, true)
 }
+
+/** A turn that has ended meanwhile cannot be cancelled. */
+const cancel = (turnId: string): Promise<unknown> => client.chat.cancel(turnId).catch(() => {})
 
 /** Answers a question of a tool. */
 export async function answer(
