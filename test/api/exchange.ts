@@ -369,6 +369,7 @@ const templateOf = (path: string) =>
     .replace('/chat/stream/t', '/chat/stream/{turn_id}')
     .replace('/conversations/c', '/conversations/{id}')
     .replace('/workflows/r/', '/workflows/{id}/')
+    .replace('/queries/q', '/queries/{name}')
     .replace('/dead-letters/d', '/dead-letters/{id}')
     .replace('/webhooks/w', '/webhooks/{id}')
     .replace('/evaluations/e', '/evaluations/{id}')

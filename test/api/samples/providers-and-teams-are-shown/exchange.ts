@@ -1,8 +1,9 @@
-import { any, exact, exchange, get, missing, ok, post, refused } from '../../exchange.ts'
+import { type Answer, any, exact, exchange, get, missing, ok, post, refused } from '../../exchange.ts'
 
 const TEAM =
   'name: pair\nformation: sequential\nmembers:\n  a: { role: Writer, goal: Write, tools: [] }\n  b: { role: Critic, goal: Judge, tools: [] }\n'
 const notFound = (field: string) => refused(404, 'INVALID_VALUE', { field, reason: 'not found' })
+const runIn = (answer: Answer | undefined) => (answer!.body as { runs: { run_id: string }[] }).runs[0]!.run_id
 const member = (name: string, status: string) => ({ event: 'member', data: { member: name, status } })
 
 export default exchange({
@@ -57,6 +58,10 @@ export default exchange({
     {
       request: get('/api/v1/teams/runs?status=partial'),
       expect: ok({ runs: [{ team: 'pair', status: 'partial', rounds: 1, stop: { budget: 'rounds' } }], next_cursor: null }),
+    },
+    {
+      request: answers => get(`/api/v1/teams/runs/${runIn(answers.at(-1))}`),
+      expect: ok({ team: 'pair', status: 'partial' }),
     },
   ],
 })
