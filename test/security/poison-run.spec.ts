@@ -30,7 +30,7 @@ describe('a run whose node stops the event loop', () => {
         join(home, 'workflows', 'poison.json'),
         JSON.stringify({ name: 'poison', nodes: { first: { type: 'transform', value: 1, next: 'go' }, go: { type: 'spin' } } })
       )
-      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [place], server: { hang_timeout_ms: 300 } }))
+      await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [place], server: { hang_timeout_ms: 1_000 } }))
       await using service = await startService({ home, cwd: home })
       await post(`${service.url}/api/v1/workflows/run`, { workflow: 'poison', detached: true }).catch(() => {})
       for (;;) {
