@@ -84,7 +84,7 @@ describe('runs over HTTP', function () {
     it('with the current definition, after a failure', async () => {
       const failed = await begin('steps', { who: 'ann', fails: true })
       expect(failed.status).to.equal('failed')
-      await writeFile(join(home, 'workflows', 'steps.yaml'), FLOWS.steps.replace('${{ input.none.such }}', 'mended'))
+      await writeFile(join(home, 'workflows', 'steps.yaml'), FLOWS.steps.replace('${{ input.none.such }}', 'fixed'))
       const replay = await runner!.send('POST', `${RUNS}/${failed.workflow_id}/replay`, { from: 'broken', definition: 'current' })
       expect((replay.body as Run).result).to.deep.equal({ value: 'hello ann!' })
       expect((await statusOf(failed.workflow_id)).continued_by).to.equal((replay.body as Run).workflow_id)
@@ -207,7 +207,7 @@ describe('runs over HTTP', function () {
       for (let at = 0; at < 3; at++) await begin('ask', {}, other, { prefer: 'respond-async' })
       const mine = { action: 'cancel', workflow: 'ask' }
       expect((await bulk({ ...mine, dry_run: true }, other)).body).to.deep.equal({ count: 3, job_id: null })
-      expect((await bulk({ ...mine, owner: 'nobody-here' }, other)).body).to.deep.include({ count: 0, changed: 0 })
+      expect((await bulk({ ...mine, owner: 'unknown' }, other)).body).to.deep.include({ count: 0, changed: 0 })
       expect((await bulk(mine, other)).body).to.deep.equal({ count: 3, job_id: null, changed: 3, pending: 0, failed: [] })
       expect((await bulk({ action: 'retry', failure_code: 'CANCELLED', workflow: 'ask' }, other)).body).to.deep.include({
         changed: 3,

@@ -67,7 +67,10 @@ describe('schedules of workflow definitions on a server', function () {
   it('are listed with their origin by each worker and on the command line, and cannot be removed there', async () => {
     await writeFile(file(), beat('{ cron: "0 3 1 1 *", time_zone: Europe/Berlin, input: { n: 1 } }'))
     await until('it has changed', async () => (await detail()).cron !== null)
-    await new Promise(resolve => setTimeout(resolve, 6_000))
+    await until('each worker has it', async () => {
+      const answers = await Promise.all(Array.from({ length: 8 }, () => server.admin.send('GET', `${SCHEDULES}/${NAME}`)))
+      return answers.every(({ body }) => (body as Detail).cron !== null)
+    })
     const shown = (await tenTimes(server.admin, `${SCHEDULES}/${NAME}`)) as Detail
     expect(shown).to.include({ origin: 'workflow', owner: 'workflow:beat', cron: '0 3 1 1 *' })
     const listed = await runSvc(['schedules', 'list', '--json'], { home })

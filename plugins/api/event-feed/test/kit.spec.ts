@@ -180,7 +180,7 @@ describe('the feed of events', () => {
       const after = await readTo(two, 7, cursor)
       expect(after.seen).to.deep.equal([6, '7+1'])
       await countTo(two, 8, 8)
-      expect((await readTo(two, 8, after.cursor)).seen, 'told once').to.deep.equal([8])
+      expect((await readTo(two, 8, after.cursor)).seen, 'reported once').to.deep.equal([8])
     } finally {
       await close()
     }

@@ -256,7 +256,7 @@ describe('evaluations of cases', () => {
       return 'nothing was thrown'
     }
     const cases = [{ name: 'a', message: 'b' }]
-    expect(await code({ cases, targets: [{ profile: 'nobody-has-it' }] })).to.equal('INVALID_VALUE profile')
+    expect(await code({ cases, targets: [{ profile: 'unknown-profile' }] })).to.equal('INVALID_VALUE profile')
     expect(await code({ cases: [{ name: 'a' }] })).to.equal('INVALID_VALUE cases[0]')
     expect(await code({ cases, more: 1 })).to.equal('INVALID_VALUE more')
     expect(await code({ replay: { since: '2026-01-01T00:00:00Z', conversation_id: 'none' } })).to.equal(

@@ -19,7 +19,7 @@ const outcomeOf = (store: PostgresStore, ops: readonly StoreOp[]): Promise<strin
     (error: unknown) => codeOf(error) ?? String(error)
   )
 
-/** Writes batches until it is told to stop; each puts a record and appends an entry. */
+/** Writes batches until `end` is called; each puts a record and appends an entry. */
 function writeMany(store: PostgresStore, name: string, writers = 16) {
   const outcomes = new Map<string, string>()
   let isOver = false
@@ -256,7 +256,7 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     proxy.drop()
     await write()
     await sleep(500)
-    proxy.cut() // nobody is told while packets are dropped
+    proxy.cut() // while packets are dropped, no reset arrives
     proxy.heal()
     await until(() => last === value, 15_000)
     // silent, and never reset

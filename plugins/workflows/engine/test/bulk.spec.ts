@@ -20,12 +20,12 @@ async function ran(host: RunningHost, workflow: WorkflowDefinition) {
   return workflows.settled((await workflows.start({ workflow }, ctx)).id, 10_000, ctx)
 }
 
-/** An engine with a node that fails with a code until it is mended. */
+/** An engine with a node that fails with a code until it is fixed. */
 async function openFailing(more: readonly string[] = []) {
   const state = { isMended: false }
   const fail = node(async function* ({ settings }) {
     if (!state.isMended) throw svcError(settings.code as string, 'as configured')
-    yield { type: 'output', output: 'mended' }
+    yield { type: 'output', output: 'fixed' }
   })
   const host = await openEngine({ nodes: { fail }, more })
   const workflows = host.service(Workflows)

@@ -7,7 +7,7 @@ export const team = (
   names: readonly string[],
   more: Partial<TeamDefinition> = {}
 ): TeamDefinition => ({
-  name: 'crew',
+  name: 'builders',
   formation,
   members: members(...names),
   ...more,
