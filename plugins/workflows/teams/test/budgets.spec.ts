@@ -15,9 +15,9 @@ const PRICED = { models: { prices: { 'stage/actor': { input: TOKEN_PRICE * 1e6, 
 function endless(formation: Formation): TeamDefinition {
   const names = formation === 'reflection' ? ['ann', 'bob'] : ['ann', 'bob', 'cy']
   const rounds = ['hierarchical', 'consensus', 'reflection'].includes(formation) ? { rounds: 5 } : {}
-  const builders = team(formation, names, rounds)
-  if (formation !== 'parallel') return builders
-  return { ...builders, members: { ...builders.members, cy: { ...builders.members.cy!, lead: true } } }
+  const crew = team(formation, names, rounds)
+  if (formation !== 'parallel') return crew
+  return { ...crew, members: { ...crew.members, cy: { ...crew.members.cy!, lead: true } } }
 }
 
 /** Plans, votes and verdicts that always lead to another round. */
@@ -36,8 +36,8 @@ async function stoppedRun(definition: TeamDefinition, script: Script, budget?: T
     return script(asked)
   }
   const plugins = ['models']
-  await using host = await openTeamHost({ teams: { builders: definition }, script: counted, plugins, config: PRICED })
-  const order = { team: 'builders', task: 'Build a boat.', ...(budget ? { budget } : {}) }
+  await using host = await openTeamHost({ teams: { crew: definition }, script: counted, plugins, config: PRICED })
+  const order = { team: 'crew', task: 'Build a boat.', ...(budget ? { budget } : {}) }
   const { id } = await host.service(Teams).start(order, ctx)
   const run = await host.service(Workflows).settled(id, 15_000, ctx)
   return { run, calls, result: run.result as unknown as TeamResult, tree: await host.service(Teams).run(id, ctx) }
@@ -52,7 +52,7 @@ function expectPartial({ run, result, tree }: Awaited<ReturnType<typeof stoppedR
   const cut = Object.values(result.members).filter(({ status, stopped_by: by }) => status !== 'completed' && by === budget)
   const ended = Object.values(result.members).filter(({ status }) => status === 'completed')
   expect(cut.length + ended.length).to.equal(Object.keys(result.members).length)
-  expect(tree).to.include({ status: 'partial', run: run.id, team: 'builders' })
+  expect(tree).to.include({ status: 'partial', run: run.id, team: 'crew' })
   expect(tree.stop).to.deep.equal(result.partial)
   expect(tree.spent.tokens).to.equal(result.spent.tokens)
   expect(run.spent.tokens).to.equal(result.spent.tokens)
@@ -115,9 +115,9 @@ describe('a budget of a team', () => {
   })
 
   it('that only stops a member leaves the answer, and the result says what is missing', async () => {
-    const builders = endless('parallel')
-    const bob = { ...builders.members.bob!, budget: { tokens: 4 } }
-    const { result } = await stoppedRun({ ...builders, members: { ...builders.members, bob } }, onward('parallel'))
+    const crew = endless('parallel')
+    const bob = { ...crew.members.bob!, budget: { tokens: 4 } }
+    const { result } = await stoppedRun({ ...crew, members: { ...crew.members, bob } }, onward('parallel'))
     expect(result).to.include({ answer: 'word of cy' })
     expect(result.partial).to.include({ budget: 'tokens' })
     expect(result.partial!.reason).to.match(/^bob: /)
@@ -137,8 +137,8 @@ describe('a budget of a team', () => {
       if (member !== 'ann') return 'Done.'
       return results.length === 0 ? new ToolRequest('look') : new Error('it broke')
     }
-    await using host = await openTeamHost({ teams: { builders: endless('parallel') }, script, give: [look] })
-    const { id } = await host.service(Teams).start({ team: 'builders', task: 'Build.' }, ctx)
+    await using host = await openTeamHost({ teams: { crew: endless('parallel') }, script, give: [look] })
+    const { id } = await host.service(Teams).start({ team: 'crew', task: 'Build.' }, ctx)
     const run = await host.service(Workflows).settled(id, 15_000, ctx)
     expect(run.result).to.have.nested.property('members.ann.status', 'failed')
     expect(run.result).to.not.have.property('partial')
@@ -147,8 +147,8 @@ describe('a budget of a team', () => {
   })
 
   it('of costs refuses a model without a price, by name', async () => {
-    await using host = await openTeamHost({ teams: { builders: endless('sequential') }, plugins: ['models'] })
-    const { id } = await host.service(Teams).start({ team: 'builders', task: 'Build.', budget: { cost: 1 } }, ctx)
+    await using host = await openTeamHost({ teams: { crew: endless('sequential') }, plugins: ['models'] })
+    const { id } = await host.service(Teams).start({ team: 'crew', task: 'Build.', budget: { cost: 1 } }, ctx)
     const { error } = await host.service(Workflows).settled(id, 15_000, ctx)
     expect(error).to.include({ code: 'TEAM_MEMBER_FAILED' })
     expect(error!.details.error).to.include({ code: 'PRICE_UNKNOWN' })
@@ -156,8 +156,8 @@ describe('a budget of a team', () => {
   })
 
   it('of a step of a workflow holds within that of the workflow', async () => {
-    await using host = await openTeamHost({ teams: { builders: endless('sequential') }, script: onward('sequential') })
-    const ask = { type: 'team', team: 'builders', task: 'Build.', budget: { rounds: 2 } }
+    await using host = await openTeamHost({ teams: { crew: endless('sequential') }, script: onward('sequential') })
+    const ask = { type: 'team', team: 'crew', task: 'Build.', budget: { rounds: 2 } }
     const start = (nodes: object, more = {}): Promise<Run> =>
       host.service(Workflows).start({ workflow: { name: 'boats', nodes: nodes as never, ...more } }, ctx)
     const results = await Promise.all(
@@ -185,9 +185,9 @@ describe('a budget of a team', () => {
       [[], 'budget'],
       [7, 'budget'],
     ]
-    await using host = await openTeamHost({ teams: { builders: endless('sequential') } })
+    await using host = await openTeamHost({ teams: { crew: endless('sequential') } })
     for (const [budget, field] of bad) {
-      const order = { team: 'builders', task: 'Build.', budget: budget as TeamBudget }
+      const order = { team: 'crew', task: 'Build.', budget: budget as TeamBudget }
       const error = await host
         .service(Teams)
         .start(order, ctx)
@@ -209,9 +209,9 @@ describe('a budget of a team', () => {
   })
 
   it('is named where a member is wrong: only a team has time and rounds', async () => {
-    const builders = endless('sequential')
+    const crew = endless('sequential')
     const ann = { ...members('ann').ann!, budget: { time: '5s' } as TeamBudget }
-    await using host = await openTeamHost({ teams: { builders: { ...builders, members: { ...builders.members, ann } } } })
+    await using host = await openTeamHost({ teams: { crew: { ...crew, members: { ...crew.members, ann } } } })
     const [info] = await host.service(Teams).list(ctx)
     expect(info!.problems!.map(({ path }) => path)).to.deep.equal(['members.ann.budget.time'])
   })

@@ -10,15 +10,15 @@ import { members, openTeamHost, type Script, sleeping, ctx } from './support/hos
 const { 'teams:list': list, 'teams:show': show, 'teams:run': run, 'teams:runs': runsList } = COMMANDS
 type Command = (typeof COMMANDS)[keyof typeof COMMANDS]
 
-const BUILDERS: TeamDefinition = {
-  name: 'builders',
+const CREW: TeamDefinition = {
+  name: 'crew',
   description: 'Builds boats',
   formation: 'parallel',
   members: members('ann', 'bob'),
   budget: { tokens: 90 },
 }
-const open = (script: Script = ({ member }) => `word of ${member}`, builders: Partial<TeamDefinition> = {}) =>
-  openTeamHost({ teams: { builders: { ...BUILDERS, ...builders } }, script })
+const open = (script: Script = ({ member }) => `word of ${member}`, crew: Partial<TeamDefinition> = {}) =>
+  openTeamHost({ teams: { crew: { ...CREW, ...crew } }, script })
 
 async function called(host: RunningHost, command: Command, args: readonly string[], signal: AbortSignal = ctx.signal) {
   const { code, out, err } = await runCommand(command, args, { signal, host: async () => host })
@@ -29,7 +29,7 @@ describe('svc teams', () => {
   it('lists the teams', async () => {
     await using host = await open()
     const { printed } = await called(host, list, [])
-    expect(printed[1]).to.match(/^builders {2}parallel {3}ann bob {2}test:teams\/builders {2}Builds boats$/)
+    expect(printed[1]).to.match(/^crew {2}parallel {3}ann bob {2}test:teams\/crew {2}Builds boats$/)
     const { teams } = JSON.parse((await called(host, list, ['--json'])).printed[0]!) as { teams: unknown[] }
     expect(teams).to.have.length(1)
   })
@@ -38,14 +38,14 @@ describe('svc teams', () => {
     await using host = await open(undefined, { rounds: 3 })
     const { printed, noted } = await called(host, list, [])
     expect(printed[1]).to.include('invalid, see below')
-    expect(noted).to.deep.equal(['test:teams/builders: rounds has no effect in the formation parallel'])
+    expect(noted).to.deep.equal(['test:teams/crew: rounds has no effect in the formation parallel'])
   })
 
   it('shows a team with its members', async () => {
     await using host = await open()
-    const { printed } = await called(host, show, ['builders'])
+    const { printed } = await called(host, show, ['crew'])
     expect(printed).to.include.members([
-      'builders: parallel (test:teams/builders)',
+      'crew: parallel (test:teams/crew)',
       'Builds boats',
       'budget: {"tokens":90}',
       'ann: the ann',
@@ -55,7 +55,7 @@ describe('svc teams', () => {
 
   it('runs a team: the answer on the standard output, who works on the other', async () => {
     await using host = await open()
-    const { code, printed, noted } = await called(host, run, ['builders', 'Build', 'a boat.'])
+    const { code, printed, noted } = await called(host, run, ['crew', 'Build', 'a boat.'])
     expect(code).to.equal(0)
     expect(printed).to.deep.equal(['## ann (the ann)\n\nword of ann\n\n## bob (the bob)\n\nword of bob'])
     expect(noted).to.include.members([
@@ -70,33 +70,33 @@ describe('svc teams', () => {
 
   it('says what failed and how it ended, with exit code 1 where the team failed', async () => {
     await using host = await open(() => new Error('all are\nill'))
-    const { code, printed, noted } = await called(host, run, ['builders', 'Build.'])
+    const { code, printed, noted } = await called(host, run, ['crew', 'Build.'])
     expect([code, printed]).to.deep.equal([1, []])
     expect(noted.at(-1)).to.include('failed: TEAM_MEMBER_FAILED').and.include('all are ill')
   })
 
   it('stops a team at the budget of the flags: what its members said, with exit code 1', async () => {
-    const builders = { formation: 'sequential', budget: { tokens: 1_000 } } as const
-    await using host = await open(undefined, builders)
-    const { code, printed, noted } = await called(host, run, ['builders', 'Build.', '--tokens', '13', '--time', '5m'])
+    const crew = { formation: 'sequential', budget: { tokens: 1_000 } } as const
+    await using host = await open(undefined, crew)
+    const { code, printed, noted } = await called(host, run, ['crew', 'Build.', '--tokens', '13', '--time', '5m'])
     expect(code).to.equal(1)
     expect(printed).to.deep.equal(['## ann\nword of ann\n'])
     expect(noted.find(line => line.startsWith('partial: '))).to.include('bob: the turn has a budget of 3 tokens')
     expect(noted).to.include.members(['ann: completed', 'tokens: 10, tool calls: 0'])
     expect(noted.find(line => line.startsWith('bob: '))).to.match(/^bob: stopped \(budget: tokens\)/)
-    const whole = await called(host, run, ['builders', 'Build.', '--rounds', '1', '--json'])
+    const whole = await called(host, run, ['crew', 'Build.', '--rounds', '1', '--json'])
     expect(whole.code).to.equal(1)
     expect(JSON.parse(whole.printed[0]!)).to.have.nested.property('result.partial.budget', 'rounds')
     const parallel = await open(({ member }) => `word of ${member}`)
     await using other = parallel
-    expect((await called(other, run, ['builders', 'Build.', '--rounds', '1'])).code).to.equal(0)
-    expect((await called(other, run, ['builders', 'Build.', '--cost', '1'])).noted.at(-1)).to.include('has no price')
+    expect((await called(other, run, ['crew', 'Build.', '--rounds', '1'])).code).to.equal(0)
+    expect((await called(other, run, ['crew', 'Build.', '--cost', '1'])).noted.at(-1)).to.include('has no price')
     for (const args of [
       ['--cost', 'much'],
       ['--time', 'soon'],
       ['--cost', '-1'],
     ]) {
-      const refused = await called(other, run, ['builders', 'Build.', ...args]).catch(codeOf)
+      const refused = await called(other, run, ['crew', 'Build.', ...args]).catch(codeOf)
       expect(refused, args.join(' ')).to.equal('INVALID_VALUE')
     }
   })
@@ -104,16 +104,16 @@ describe('svc teams', () => {
   it('lists runs, and shows one as a tree', async () => {
     await using host = await open(undefined, { formation: 'sequential', budget: { tokens: 13 } })
     expect((await called(host, runsList, [])).noted).to.deep.equal(['no runs found'])
-    await called(host, run, ['builders', 'Build', 'a boat.'])
-    const { printed } = await called(host, runsList, ['--team', 'builders', '--status', 'partial'])
+    await called(host, run, ['crew', 'Build', 'a boat.'])
+    const { printed } = await called(host, runsList, ['--team', 'crew', '--status', 'partial'])
     expect(printed[0]).to.match(/^RUN +TEAM +STATUS +STARTED +ROUNDS +TOKENS +COST +TASK/)
-    expect(printed[1]).to.match(/ builders +partial +\S+ +2 +10 +- +Build a boat\./)
+    expect(printed[1]).to.match(/ crew +partial +\S+ +2 +10 +- +Build a boat\./)
     const { runs } = JSON.parse((await called(host, runsList, ['--json'])).printed[0]!) as { runs: { id: string }[] }
     expect(runs).to.have.length(1)
     const { id } = runs[0]!
     const lines = (await called(host, show, [id])).printed
     expect(lines).to.include.members([
-      `${id}: builders (sequential), partial`,
+      `${id}: crew (sequential), partial`,
       'task: Build a boat.',
       'budget: {"tokens":13}',
       'ann: completed, tokens: 10, tool calls: 0',
@@ -131,7 +131,7 @@ describe('svc teams', () => {
 
   it('takes out of an answer what would steer a terminal', async () => {
     await using host = await open(() => 'a\u001b[2Jb')
-    expect((await called(host, run, ['builders', 'Build.'])).printed[0])
+    expect((await called(host, run, ['crew', 'Build.'])).printed[0])
       .to.include('a[2Jb')
       .and.not.include('\u001b')
   })
@@ -143,7 +143,7 @@ describe('svc teams', () => {
       working.resolve()
       return sleeping(asked)
     })
-    const ended = called(host, run, ['builders', 'Build.'], leaving.signal).catch(() => undefined)
+    const ended = called(host, run, ['crew', 'Build.'], leaving.signal).catch(() => undefined)
     await working.promise
     leaving.abort()
     await ended
@@ -154,12 +154,12 @@ describe('svc teams', () => {
   it('says what is wrong with a command line', async () => {
     await using host = await open()
     for (const [command, args] of [
-      [run, ['builders']],
+      [run, ['crew']],
       [show, []],
-      [list, ['builders']],
-      [run, ['builders', 'Build.', '--fast']],
-      [run, ['builders', 'Build.', '--tokens', '-1']],
-      [run, ['builders', 'Build.', '--rounds', '0']],
+      [list, ['crew']],
+      [run, ['crew', 'Build.', '--fast']],
+      [run, ['crew', 'Build.', '--tokens', '-1']],
+      [run, ['crew', 'Build.', '--rounds', '0']],
       [runsList, ['--status', 'lost']],
       [runsList, ['--limit', '0']],
     ] as const) {

@@ -2,22 +2,22 @@ import { Chat, type TeamDefinition, Teams, Workflows } from '@svc/core/contracts
 import { expect } from 'chai'
 import { type HostOptions, members, openTeamHost, type Script, sleeping, ToolRequest, ctx } from './support/host.ts'
 
-const BUILDERS: TeamDefinition = {
-  name: 'builders',
+const CREW: TeamDefinition = {
+  name: 'crew',
   description: 'Builds boats',
   formation: 'sequential',
   members: members('ann', 'bob'),
 }
-const WISH = new ToolRequest('delegate', { team: 'builders', task: 'Build a boat.' })
+const WISH = new ToolRequest('delegate', { team: 'crew', task: 'Build a boat.' })
 
 /** Whoever is no member delegates, and tells what came of it. */
 const delegating =
-  (builders: Script, wish = WISH): Script =>
+  (crew: Script, wish = WISH): Script =>
   asked => {
-    if (asked.member !== '') return builders(asked)
+    if (asked.member !== '') return crew(asked)
     return asked.results.length === 0 ? wish : asked.results.join('\n')
   }
-const open = (script: Script, more: HostOptions = {}) => openTeamHost({ teams: { builders: BUILDERS }, script, ...more })
+const open = (script: Script, more: HostOptions = {}) => openTeamHost({ teams: { crew: CREW }, script, ...more })
 
 describe('the tool delegate', () => {
   it('gives a task to a team, and the model what the team made of it', async () => {
@@ -50,21 +50,21 @@ describe('the tool delegate', () => {
   })
 
   it('tells the model what the members said of a team that its budget stopped, and keeps its run', async () => {
-    const builders: TeamDefinition = { ...BUILDERS, formation: 'sequential', budget: { rounds: 1 } }
-    await using host = await openTeamHost({ teams: { builders }, script: delegating(({ member }) => `word of ${member}`) })
+    const crew: TeamDefinition = { ...CREW, formation: 'sequential', budget: { rounds: 1 } }
+    await using host = await openTeamHost({ teams: { crew }, script: delegating(({ member }) => `word of ${member}`) })
     const { response } = await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
     expect(response).to.include('stopped before its end (the team has no round left)').and.include('word of ann')
     const { runs } = await host.service(Teams).runs({ limit: 10 }, ctx)
-    expect(runs.map(({ team, status }) => [team, status])).to.deep.equal([['builders', 'partial']])
+    expect(runs.map(({ team, status }) => [team, status])).to.deep.equal([['crew', 'partial']])
   })
 
   it('tells the model of a team that failed, of one that is not there, and of members that did not agree', async () => {
     const reported = async (script: Script, formation: TeamDefinition['formation'] = 'sequential', wish = WISH) => {
-      await using host = await openTeamHost({ teams: { builders: { ...BUILDERS, formation } }, script: delegating(script, wish) })
+      await using host = await openTeamHost({ teams: { crew: { ...CREW, formation } }, script: delegating(script, wish) })
       return (await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)).response
     }
     expect(await reported(() => new Error('all are ill')))
-      .to.include('the team \\"builders\\" failed')
+      .to.include('the team \\"crew\\" failed')
       .and.include('all are ill')
     expect(await reported(() => 'So.', 'sequential', new ToolRequest('delegate', { team: 'boat', task: 'Build.' }))).to.include(
       'team \\"boat\\" does not exist'
@@ -77,7 +77,7 @@ describe('the tool delegate', () => {
   })
 
   it('is refused to those whom a task was delegated to: work does not go round in circles', async () => {
-    const ann = { ...BUILDERS.members.ann!, mode: 'delegate' }
+    const ann = { ...CREW.members.ann!, mode: 'delegate' }
     const script: Script = ({ member, results }) => {
       if (member === 'bob') return 'Built.'
       return results.length === 0 ? WISH : results.join('\n')
@@ -88,7 +88,7 @@ describe('the tool delegate', () => {
         if (asked.member === 'bob') given.push(asked.prompt)
         return script(asked)
       },
-      { teams: { builders: { ...BUILDERS, members: { ...BUILDERS.members, ann } } } }
+      { teams: { crew: { ...CREW, members: { ...CREW.members, ann } } } }
     )
     await host.service(Chat).reply({ message: 'A boat, please.', mode: 'delegate' }, ctx)
     expect(given).to.have.length(1)
@@ -130,11 +130,11 @@ describe('the tool delegate', () => {
   })
 
   it('may be used once by members of a team that a person runs', async () => {
-    const ann = { ...BUILDERS.members.ann!, mode: 'delegate' }
+    const ann = { ...CREW.members.ann!, mode: 'delegate' }
     await using host = await open(
       ({ member, results }) => (member === 'ann' && results.length === 0 ? WISH : `word of ${member}`),
       {
-        teams: { builders: BUILDERS, heads: { ...BUILDERS, name: 'heads', members: { ...BUILDERS.members, ann } } },
+        teams: { crew: CREW, heads: { ...CREW, name: 'heads', members: { ...CREW.members, ann } } },
       }
     )
     const { id } = await host.service(Teams).start({ team: 'heads', task: 'Build a boat.' }, ctx)

@@ -9,7 +9,7 @@ describe('a sequential team', () => {
     expect(asked.every(({ prompt }) => prompt.includes('Build a boat.'))).to.equal(true)
     expect(asked[0]!.prompt).to.not.include('word of')
     expect(asked[2]!.prompt).to.include('word of ann').and.include('word of bob')
-    expect(result).to.deep.include({ team: 'builders', formation: 'sequential', answer: 'word of cy' })
+    expect(result).to.deep.include({ team: 'crew', formation: 'sequential', answer: 'word of cy' })
     expect(result.members).to.deep.equal({
       ann: { status: 'completed' },
       bob: { status: 'completed' },
@@ -28,7 +28,7 @@ describe('a sequential team', () => {
     expect(names(asked)).to.deep.equal(['ann', 'bob'])
     expect(run).to.include({ status: 'failed' })
     expect(run.error).to.deep.include({ code: 'TEAM_MEMBER_FAILED' })
-    expect(run.error!.details).to.deep.include({ team: 'builders', member: 'bob' })
+    expect(run.error!.details).to.deep.include({ team: 'crew', member: 'bob' })
     expect(run.error!.message).to.include('bob is ill')
   })
 })
@@ -66,8 +66,8 @@ describe('a parallel team', () => {
   })
 
   it('has its lead make one answer of what the others bring', async () => {
-    const builders = team('parallel', ['ann', 'bob', 'cy'])
-    const led = { ...builders, members: { ...builders.members, ann: { ...builders.members.ann!, lead: true } } }
+    const crew = team('parallel', ['ann', 'bob', 'cy'])
+    const led = { ...crew, members: { ...crew.members, ann: { ...crew.members.ann!, lead: true } } }
     const { result, asked } = await worked(led, ECHO)
     expect(names(asked).at(-1)).to.equal('ann')
     expect(names(asked).toSorted()).to.deep.equal(['ann', 'bob', 'cy'])
@@ -86,8 +86,8 @@ describe('a parallel team', () => {
   it('fails when no member is left, and when its lead fails', async () => {
     const { run } = await worked(team('parallel', ['ann', 'bob']), () => new Error('all are ill'))
     expect(run.error).to.deep.include({ code: 'TEAM_MEMBER_FAILED' })
-    const builders = team('parallel', ['ann', 'bob'])
-    const led = { ...builders, members: { ...builders.members, ann: { ...builders.members.ann!, lead: true } } }
+    const crew = team('parallel', ['ann', 'bob'])
+    const led = { ...crew, members: { ...crew.members, ann: { ...crew.members.ann!, lead: true } } }
     const other = await worked(led, failing('ann', ECHO))
     expect(other.run.error!.details).to.deep.include({ member: 'ann' })
   })
@@ -117,8 +117,8 @@ describe('a hierarchical team', () => {
   })
 
   it('is led by the member that is named its lead', async () => {
-    const builders = team('hierarchical', ['ann', 'bob'])
-    const led = { ...builders, members: { ...builders.members, bob: { ...builders.members.bob!, lead: true } } }
+    const crew = team('hierarchical', ['ann', 'bob'])
+    const led = { ...crew, members: { ...crew.members, bob: { ...crew.members.bob!, lead: true } } }
     const { asked, result } = await worked(led, () => done('So it is.'))
     expect(names(asked)).to.deep.equal(['bob'])
     expect(result.members).to.deep.equal({ ann: { status: 'idle' }, bob: { status: 'completed' } })

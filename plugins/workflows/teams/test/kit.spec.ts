@@ -28,7 +28,7 @@ describe('the node team_work', () => {
     })),
     bad: [
       { settings: { team: json(team('pipeline', ['ann', 'bob'])) } },
-      { settings: { team: 'builders', task: 'a boat' } },
+      { settings: { team: 'crew', task: 'a boat' } },
       { settings: { team: json(team('reflection', ['ann', 'bob', 'cy'])), task: 'a boat' }, code: 'TEAM_INVALID' },
     ],
   }
@@ -38,15 +38,15 @@ describe('the node team_work', () => {
 describe('delegate, as any tool', () => {
   const open = async () => {
     const host = await openTeamHost({
-      teams: { builders: team('pipeline', ['ann', 'bob']) },
+      teams: { crew: team('pipeline', ['ann', 'bob']) },
       script: asked => (asked.prompt === 'sleep' ? sleeping(asked) : 'Done.'),
     })
     return { tool: host.slot(Tools).get('delegate')!, name: 'delegate', close: () => host.close() }
   }
   const samples = {
-    good: [{ args: { team: 'builders', task: 'a boat' } }],
-    bad: [{ args: { team: 'builders' } }, { args: { team: 'boat', task: 'a boat' }, message: /team "boat" does not exist/ }],
-    slow: { args: { team: 'builders', task: 'sleep' } },
+    good: [{ args: { team: 'crew', task: 'a boat' } }],
+    bad: [{ args: { team: 'crew' } }, { args: { team: 'boat', task: 'a boat' }, message: /team "boat" does not exist/ }],
+    slow: { args: { team: 'crew', task: 'sleep' } },
     concurrent: 10,
   }
   for (const testCase of toolKit(open, samples)) it(testCase.title, testCase.run)

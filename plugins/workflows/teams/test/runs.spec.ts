@@ -7,12 +7,12 @@ import { expect } from 'chai'
 import type { TeamResult } from '../src/team-node.ts'
 import { members, openTeamHost, ran, type Script, sleeping, ToolRequest, ctx, worked } from './support/host.ts'
 
-const builders = (
+const crew = (
   formation: TeamDefinition['formation'],
   names: readonly string[],
   more: Partial<TeamDefinition> = {}
 ): Record<string, TeamDefinition> => ({
-  builders: { name: 'builders', formation, members: members(...names), ...more },
+  crew: { name: 'crew', formation, members: members(...names), ...more },
 })
 
 /** A tool that counts its calls. */
@@ -34,18 +34,16 @@ const PER_WORD = 10
 
 describe('the budget of a team', () => {
   it('is shared by members that work at once, and spent to the last token and no further', async () => {
-    await using host = await openTeamHost({
-      teams: builders('parallel', ['ann', 'bob', 'cy', 'dee'], { budget: { tokens: 35 } }),
-    })
-    const run = await ran(host, 'builders')
+    await using host = await openTeamHost({ teams: crew('parallel', ['ann', 'bob', 'cy', 'dee'], { budget: { tokens: 35 } }) })
+    const run = await ran(host, 'crew')
     expect(run.status).to.equal('completed')
     expect(run.spent.tokens).to.equal(35)
     expect(run.result).to.have.nested.property('spent.tokens', 35)
   })
 
   it('that no member can work with stops the team before a model is called, and reports each member', async () => {
-    await using host = await openTeamHost({ teams: builders('parallel', ['ann', 'bob', 'cy'], { budget: { tokens: 11 } }) })
-    const run = await ran(host, 'builders')
+    await using host = await openTeamHost({ teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tokens: 11 } }) })
+    const run = await ran(host, 'crew')
     const { answer, partial, members: reported } = run.result as unknown as TeamResult
     expect(run.status).to.equal('completed')
     expect(answer).to.equal(null)
@@ -61,11 +59,11 @@ describe('the budget of a team', () => {
     const { counted, gift } = counter()
     const script: Script = ({ tools }) => (tools.includes('count') ? new ToolRequest('count') : 'Counted.')
     await using host = await openTeamHost({
-      teams: builders('parallel', ['ann', 'bob', 'cy'], { budget: { tool_calls: 7 } }),
+      teams: crew('parallel', ['ann', 'bob', 'cy'], { budget: { tool_calls: 7 } }),
       script,
       give: [gift],
     })
-    const run = await ran(host, 'builders')
+    const run = await ran(host, 'crew')
     expect(run.status).to.equal('completed')
     expect(counted.calls).to.equal(7)
     expect(run.spent.toolCalls).to.equal(7)
@@ -73,14 +71,14 @@ describe('the budget of a team', () => {
   })
 
   it('of a member holds over all that it is asked', async () => {
-    const teams = builders('reflection', ['ann', 'bob'], { rounds: 5 })
-    const writer = { ...teams.builders!.members.ann!, budget: { tokens: 25 } }
+    const teams = crew('reflection', ['ann', 'bob'], { rounds: 5 })
+    const writer = { ...teams.crew!.members.ann!, budget: { tokens: 25 } }
     const verdict = { approved: false, reasons: ['more'] }
     await using host = await openTeamHost({
-      teams: { builders: { ...teams.builders!, members: { ...teams.builders!.members, ann: writer } } },
+      teams: { crew: { ...teams.crew!, members: { ...teams.crew!.members, ann: writer } } },
       script: ({ member }) => (member === 'ann' ? 'A draft.' : verdict),
     })
-    const run = await ran(host, 'builders')
+    const run = await ran(host, 'crew')
     const { answer, positions, partial, members: reported } = run.result as unknown as TeamResult
     expect({ answer, positions }).to.deep.equal({ answer: null, positions: { ann: 'A draft.', bob: JSON.stringify(verdict) } })
     expect(partial!.reason).to.match(/^ann: the turn has a budget of/)
@@ -109,7 +107,7 @@ describe('the budget of a team', () => {
 
 /** A lead with one other, who has this budget; two rounds. */
 function led(budget: Budget): TeamDefinition {
-  const { builders: found } = builders('hierarchical', ['boss', 'ann'], { rounds: 2 })
+  const { crew: found } = crew('hierarchical', ['boss', 'ann'], { rounds: 2 })
   return { ...found!, members: { ...found!.members, ann: { ...found!.members.ann!, budget } } }
 }
 
@@ -130,12 +128,12 @@ describe('the run of a team', () => {
 
   it('goes on in another process where it was: who answered is not asked again', async () => {
     const config = { store: { path: join(folder, 'store.db') } }
-    const teams = builders('sequential', ['ann', 'bob', 'cy'])
+    const teams = crew('sequential', ['ann', 'bob', 'cy'])
     const quiet = {
-      builders: {
-        ...teams.builders!,
+      crew: {
+        ...teams.crew!,
         members: Object.fromEntries(
-          Object.entries(teams.builders!.members).map(([name, member]) => [name, { ...member, tools: [] }])
+          Object.entries(teams.crew!.members).map(([name, member]) => [name, { ...member, tools: [] }])
         ),
       },
     }
@@ -152,7 +150,7 @@ describe('the run of a team', () => {
         return sleeping(entry)
       },
     })
-    const { id } = await first.service(Teams).start({ team: 'builders', task: 'Build a boat.' }, ctx)
+    const { id } = await first.service(Teams).start({ team: 'crew', task: 'Build a boat.' }, ctx)
     await hangs.promise
     await first.close({ limitMs: 0 })
     await using second = await openTeamHost({
@@ -176,7 +174,7 @@ describe('the run of a team', () => {
     const working = Promise.withResolvers<void>()
     const aborted = Promise.withResolvers<void>()
     await using host = await openTeamHost({
-      teams: builders('parallel', ['ann', 'bob']),
+      teams: crew('parallel', ['ann', 'bob']),
       script: ({ signal }) => {
         working.resolve()
         return new Promise((_, reject) =>
@@ -191,7 +189,7 @@ describe('the run of a team', () => {
         )
       },
     })
-    const { id } = await host.service(Teams).start({ team: 'builders', task: 'Build a boat.' }, ctx)
+    const { id } = await host.service(Teams).start({ team: 'crew', task: 'Build a boat.' }, ctx)
     await working.promise
     expect(await host.service(Workflows).cancel(id, ctx)).to.deep.include({ status: 'failed' })
     await aborted.promise
@@ -201,13 +199,13 @@ describe('the run of a team', () => {
     let isIll = true
     const asked: string[] = []
     await using host = await openTeamHost({
-      teams: builders('pipeline', ['ann', 'bob']),
+      teams: crew('pipeline', ['ann', 'bob']),
       script: ({ member, prompt }) => {
         asked.push(member)
         return member === 'bob' && isIll ? new Error('bob is ill') : `${prompt}>${member}`
       },
     })
-    const failed = await ran(host, 'builders', 'raw')
+    const failed = await ran(host, 'crew', 'raw')
     expect(failed.status).to.equal('failed')
     isIll = false
     const { id } = await host.service(Workflows).retry(failed.id, {}, ctx)
@@ -221,12 +219,12 @@ describe('teams with the local provider', () => {
   for (const formation of ['sequential', 'parallel', 'hierarchical', 'pipeline', 'consensus', 'reflection'] as const)
     it(`work as ${formation}`, async () => {
       const host = await openTeamHost({
-        teams: builders(formation, ['ann', 'bob']),
+        teams: crew(formation, ['ann', 'bob']),
         plugins: ['provider-local'],
         config: { providers: { local: {} } },
       })
       await using _closing = host
-      const run = await ran(host, 'builders', 'Which boat?')
+      const run = await ran(host, 'crew', 'Which boat?')
       expect(run.error).to.equal(undefined)
       const result = run.result as { answer: string; agreed?: boolean; approved?: boolean; members: object }
       expect(result.answer).to.be.a('string').with.length.greaterThan(0)

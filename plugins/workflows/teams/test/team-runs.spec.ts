@@ -8,7 +8,7 @@ import { expect } from 'chai'
 import { ctx, openTeamHost, ran, type Script, sleeping, ToolRequest } from './support/host.ts'
 import { ECHO, team } from './support/team.ts'
 
-const BUILDERS = team('sequential', ['ann', 'bob', 'cy'])
+const CREW = team('sequential', ['ann', 'bob', 'cy'])
 const PRICED = { models: { prices: { 'stage/actor': { input: 1_000_000, output: 1_000_000 } } } }
 const as = (id: string, ...scopes: readonly string[]): CallContext => ({ ...ctx, principal: { id, scopes } })
 const LOOK = item(Tools, 'look', {
@@ -22,7 +22,7 @@ const LOOK = item(Tools, 'look', {
 const treeOf = (host: RunningHost, id: string, by = ctx) => host.service(Teams).run(id, by)
 const idsOf = async (host: RunningHost, by = ctx) => (await host.service(Teams).runs({ limit: 100 }, by)).runs.map(({ id }) => id)
 const begun = async (host: RunningHost, by: CallContext) => {
-  const { id } = await host.service(Teams).start({ team: 'builders', task: 'Build.' }, by)
+  const { id } = await host.service(Teams).start({ team: 'crew', task: 'Build.' }, by)
   await host.service(Workflows).settled(id, 15_000, by)
   return id
 }
@@ -32,18 +32,18 @@ describe('runs of teams', () => {
     const script: Script = ({ member, results }) =>
       member === 'bob' && results.length === 0 ? new ToolRequest('look') : `word of ${member}`
     await using host = await openTeamHost({
-      teams: { builders: BUILDERS },
+      teams: { crew: CREW },
       script,
       give: [LOOK],
       plugins: ['models'],
       config: PRICED,
     })
-    const run = await ran(host, 'builders', 'Build a boat.')
+    const run = await ran(host, 'crew', 'Build a boat.')
     const found = await treeOf(host, run.id)
     expect(found).to.deep.include({
       id: run.id,
       run: run.id,
-      team: 'builders',
+      team: 'crew',
       formation: 'sequential',
       owner: ctx.principal.id,
       status: 'completed',
@@ -79,10 +79,10 @@ describe('runs of teams', () => {
 
   it('show a member that failed, and those that were not asked', async () => {
     await using host = await openTeamHost({
-      teams: { builders: BUILDERS },
+      teams: { crew: CREW },
       script: ({ member }) => (member === 'bob' ? new Error('bob is ill') : 'Done.'),
     })
-    const run = await ran(host, 'builders')
+    const run = await ran(host, 'crew')
     const found = await treeOf(host, run.id)
     expect(found).to.include({ status: 'failed' })
     expect(found.error).to.include({ code: 'TEAM_MEMBER_FAILED' })
@@ -94,14 +94,14 @@ describe('runs of teams', () => {
   it('are shown while they run, and when they are cancelled', async () => {
     const asked = Promise.withResolvers<void>()
     await using host = await openTeamHost({
-      teams: { builders: BUILDERS },
+      teams: { crew: CREW },
       script: entry => {
         if (entry.member === 'ann') return 'Done.'
         asked.resolve()
         return sleeping(entry)
       },
     })
-    const { id } = await host.service(Teams).start({ team: 'builders', task: 'Build.' }, ctx)
+    const { id } = await host.service(Teams).start({ team: 'crew', task: 'Build.' }, ctx)
     await asked.promise
     const live = await treeOf(host, id)
     expect(live).to.include({ status: 'running', rounds: 2 })
@@ -117,8 +117,8 @@ describe('runs of teams', () => {
   })
 
   it('are kept for steps of workflows too, each with an id of its own', async () => {
-    await using host = await openTeamHost({ teams: { builders: BUILDERS }, script: ECHO })
-    const ask = { type: 'team', team: 'builders', task: 'Build.' }
+    await using host = await openTeamHost({ teams: { crew: CREW }, script: ECHO })
+    const ask = { type: 'team', team: 'crew', task: 'Build.' }
     const nodes = { one: { ...ask, next: 'two' }, two: ask }
     const { id } = await host.service(Workflows).start({ workflow: { name: 'boats', nodes } }, ctx)
     await host.service(Workflows).settled(id, 15_000, ctx)
@@ -136,7 +136,7 @@ describe('runs of teams', () => {
   })
 
   it('are seen by their owner and by the scope admin only', async () => {
-    await using host = await openTeamHost({ teams: { builders: BUILDERS }, script: ECHO })
+    await using host = await openTeamHost({ teams: { crew: CREW }, script: ECHO })
     const [ann, bob, boss] = [as('ann', 'workflows'), as('bob', 'workflows', 'read'), as('boss', 'admin')]
     const id = await begun(host, ann)
     expect(await idsOf(host, ann)).to.deep.equal([id])
@@ -156,7 +156,7 @@ describe('runs of teams', () => {
 
   it('are kept up to the number for each principal', async () => {
     const config = { teams: { runs: { keep: 2 } } }
-    await using host = await openTeamHost({ teams: { builders: BUILDERS }, script: ECHO, config })
+    await using host = await openTeamHost({ teams: { crew: CREW }, script: ECHO, config })
     const [ann, bob] = [as('ann', 'workflows'), as('bob', 'workflows')]
     const other = await begun(host, bob)
     const ids = []
@@ -169,7 +169,7 @@ describe('runs of teams', () => {
 
   it('are kept up to their age', async () => {
     const config = { teams: { runs: { keep_for: '1s' } } }
-    await using host = await openTeamHost({ teams: { builders: BUILDERS }, script: ECHO, config })
+    await using host = await openTeamHost({ teams: { crew: CREW }, script: ECHO, config })
     const id = await begun(host, ctx)
     for (const until = Date.now() + 10_000; Date.now() < until && (await idsOf(host)).length > 0; )
       await new Promise(resolve => setTimeout(resolve, 50))
@@ -179,17 +179,17 @@ describe('runs of teams', () => {
 
   it('are not kept with a number of 0, and the team works', async () => {
     const config = { teams: { runs: { keep: 0 } } }
-    await using host = await openTeamHost({ teams: { builders: BUILDERS }, script: ECHO, config })
-    const run = await ran(host, 'builders')
+    await using host = await openTeamHost({ teams: { crew: CREW }, script: ECHO, config })
+    const run = await ran(host, 'crew')
     expect(run).to.include({ status: 'completed' })
     expect(await idsOf(host)).to.deep.equal([])
   })
 
   it('are listed in pages, by team and status', async () => {
-    const other = { ...BUILDERS, name: 'other' }
-    await using host = await openTeamHost({ teams: { builders: BUILDERS, other }, script: ECHO })
+    const other = { ...CREW, name: 'other' }
+    await using host = await openTeamHost({ teams: { crew: CREW, other }, script: ECHO })
     const ids: string[] = []
-    for (const name of ['builders', 'other', 'builders', 'other', 'builders']) ids.unshift((await ran(host, name)).id)
+    for (const name of ['crew', 'other', 'crew', 'other', 'crew']) ids.unshift((await ran(host, name)).id)
     const seen: string[] = []
     for (let cursor: string | undefined; ; ) {
       const page = await host.service(Teams).runs({ limit: 2, ...(cursor === undefined ? {} : { cursor }) }, ctx)
@@ -204,11 +204,8 @@ describe('runs of teams', () => {
 
   it('cut long texts, and say so', async () => {
     const long = 'x'.repeat(100_000)
-    await using host = await openTeamHost({
-      teams: { builders: BUILDERS },
-      script: ({ member }) => (member === 'bob' ? long : 'Done.'),
-    })
-    const { id } = await ran(host, 'builders')
+    await using host = await openTeamHost({ teams: { crew: CREW }, script: ({ member }) => (member === 'bob' ? long : 'Done.') })
+    const { id } = await ran(host, 'crew')
     const messages = (await treeOf(host, id)).tree!.flatMap(round => round.messages)
     expect(messages.map(({ reply, shortened = false }) => [reply!.length, shortened])).to.deep.equal([
       [5, false],
@@ -228,11 +225,11 @@ describe('a run of a team whose process ends', () => {
   it('is shown as running until another process continues it, then whole', async () => {
     const config = { store: { path: join(folder, 'store.db') } }
     const quiet = {
-      ...BUILDERS,
-      members: Object.fromEntries(Object.entries(BUILDERS.members).map(([name, one]) => [name, { ...one, tools: [] }])),
+      ...CREW,
+      members: Object.fromEntries(Object.entries(CREW.members).map(([name, one]) => [name, { ...one, tools: [] }])),
     }
     const hangs = Promise.withResolvers<void>()
-    const options = { store: 'store-sqlite', config, teams: { builders: quiet } }
+    const options = { store: 'store-sqlite', config, teams: { crew: quiet } }
     const first = await openTeamHost({
       ...options,
       script: entry => {
@@ -241,7 +238,7 @@ describe('a run of a team whose process ends', () => {
         return sleeping(entry)
       },
     })
-    const { id } = await first.service(Teams).start({ team: 'builders', task: 'Build.' }, ctx)
+    const { id } = await first.service(Teams).start({ team: 'crew', task: 'Build.' }, ctx)
     await hangs.promise
     await first.close({ limitMs: 0 })
     await using second = await openTeamHost({ ...options, script: ECHO })

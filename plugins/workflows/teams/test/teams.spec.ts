@@ -14,7 +14,7 @@ members:
   ann: { role: Carpenter, goal: Saw the planks }
   bob: { role: Painter, goal: Paint the boat }
 `
-const BUILDERS: TeamDefinition = { name: 'builders', formation: 'sequential', members: members('ann', 'bob') }
+const CREW: TeamDefinition = { name: 'crew', formation: 'sequential', members: members('ann', 'bob') }
 
 const failure = (work: Promise<unknown>): Promise<SvcError> =>
   work.then(
@@ -37,11 +37,11 @@ describe('teams', () => {
 
   it('are those of plugins and of the files below the roots', async () => {
     await file('boat.yaml', BOAT)
-    await using host = await open({ builders: BUILDERS })
+    await using host = await open({ crew: CREW })
     const teams = await host.service(Teams).list(ctx)
     expect(teams).to.deep.equal([
       { name: 'boat', description: 'Builds boats', formation: 'pipeline', source: 'boat.yaml', members: ['ann', 'bob'] },
-      { name: 'builders', formation: 'sequential', source: 'test:teams/builders', members: ['ann', 'bob'] },
+      { name: 'crew', formation: 'sequential', source: 'test:teams/crew', members: ['ann', 'bob'] },
     ])
     const { definition } = await host.service(Teams).show('boat', ctx)
     expect(definition).to.deep.include({ name: 'boat', formation: 'pipeline' })
@@ -120,12 +120,12 @@ members:
       { members: { ...members('ann'), bob: { role: 'b', goal: 'b', mode: 'biuld' } } },
       /mode is the mode "biuld"/,
     ],
-    ['another name than its plugin gives it', { name: 'other' }, /name must be "builders"/],
+    ['another name than its plugin gives it', { name: 'other' }, /name must be "crew"/],
   ]
   for (const [title, change, message] of found)
     it(`of plugins do not work with ${title}`, async () => {
-      await using host = await open({ builders: { ...BUILDERS, ...change } as TeamDefinition })
-      const error = await failure(host.service(Teams).start({ team: 'builders', task: 'Build.' }, ctx))
+      await using host = await open({ crew: { ...CREW, ...change } as TeamDefinition })
+      const error = await failure(host.service(Teams).start({ team: 'crew', task: 'Build.' }, ctx))
       expect(error).to.include({ code: 'TEAM_INVALID' })
       expect(error.message).to.match(message)
       const [listed] = await host.service(Teams).list(ctx)
@@ -133,14 +133,14 @@ members:
     })
 
   it('of a file do not take the name of one of a plugin', async () => {
-    await file('builders.yaml', BOAT)
-    await using host = await open({ builders: BUILDERS })
+    await file('crew.yaml', BOAT)
+    await using host = await open({ crew: CREW })
     const all = await host.service(Teams).list(ctx)
     expect(all.map(({ source, problems = [] }) => [source, problems.length])).to.have.deep.members([
-      ['test:teams/builders', 0],
-      ['builders.yaml', 1],
+      ['test:teams/crew', 0],
+      ['crew.yaml', 1],
     ])
-    expect((await host.service(Teams).show('builders', ctx)).definition.formation).to.equal('sequential')
+    expect((await host.service(Teams).show('crew', ctx)).definition.formation).to.equal('sequential')
   })
 
   it('are not read through a link that leads out of the roots', async () => {
@@ -162,16 +162,16 @@ members:
   })
 
   it('take no task that says nothing', async () => {
-    await using host = await open({ builders: BUILDERS })
+    await using host = await open({ crew: CREW })
     for (const task of ['  ', null]) {
-      expect(codeOf(await failure(host.service(Teams).start({ team: 'builders', task: task }, ctx)))).to.equal('INVALID_VALUE')
-      expect(codeOf(await failure(host.service(Teams).body({ team: 'builders', task }, ctx)))).to.equal('INVALID_VALUE')
+      expect(codeOf(await failure(host.service(Teams).start({ team: 'crew', task: task }, ctx)))).to.equal('INVALID_VALUE')
+      expect(codeOf(await failure(host.service(Teams).body({ team: 'crew', task }, ctx)))).to.equal('INVALID_VALUE')
     }
   })
 
   it('run as the same stored workflow for each task', async () => {
-    await using host = await open({ builders: BUILDERS })
-    const run = await ran(host, 'builders', { build: ['a boat', 1] })
+    await using host = await open({ crew: CREW })
+    const run = await ran(host, 'crew', { build: ['a boat', 1] })
     expect(run).to.include({ workflow: 'team_crew', status: 'completed' })
     expect(run.input).to.deep.equal({ task: { build: ['a boat', 1] } })
     const steps = await host.service(Workflows).steps(run.id, ctx)
@@ -200,9 +200,9 @@ describe('a team in a workflow', () => {
   it('is given its task and its goals as they are, whatever they look like', async () => {
     for (const text of TEXTS) {
       const seen: string[] = []
-      const builders: TeamDefinition = { ...BUILDERS, members: { ...members('bob'), ann: { role: 'Reader', goal: text } } }
+      const crew: TeamDefinition = { ...CREW, members: { ...members('bob'), ann: { role: 'Reader', goal: text } } }
       await using host = await openTeamHost({
-        teams: { builders },
+        teams: { crew },
         script: ({ system, prompt }) => {
           seen.push(`${system}\n${prompt}`)
           return 'Read.'
@@ -210,7 +210,7 @@ describe('a team in a workflow', () => {
       })
       const workflow = {
         name: 'around',
-        nodes: { ask: { type: 'team', team: 'builders', task: '${{ input.text }}' } },
+        nodes: { ask: { type: 'team', team: 'crew', task: '${{ input.text }}' } },
         result: '${{ nodes.ask.answer }}',
       }
       const { id } = await host.service(Workflows).start({ workflow, input: { text } }, ctx)
@@ -223,9 +223,9 @@ describe('a team in a workflow', () => {
   })
 
   it('fails the node where the team fails, so that the workflow can catch it', async () => {
-    await using host = await openTeamHost({ teams: { builders: BUILDERS }, script: () => new Error('all are ill') })
+    await using host = await openTeamHost({ teams: { crew: CREW }, script: () => new Error('all are ill') })
     const nodes = {
-      ask: { type: 'team', team: 'builders', task: 'Build.', catch: 'sorry' },
+      ask: { type: 'team', team: 'crew', task: 'Build.', catch: 'sorry' },
       sorry: { type: 'transform', value: '${{ error.code }}' },
     }
     const { id } = await host.service(Workflows).start({ workflow: { name: 'around', nodes }, input: {} }, ctx)

@@ -63,8 +63,8 @@ describe('a consensus team', () => {
 
   it('counts a member that failed among those who do not agree, and asks it no more', async () => {
     const votes = { ann: ['ann', 'ann'], bob: ['ann', 'ann'], cy: ['cy'] }
-    const builders = team('consensus', ['ann', 'bob', 'cy'], { agreement: 0.7 })
-    const { result, asked } = await worked(builders, failing('cy', voting(votes)))
+    const crew = team('consensus', ['ann', 'bob', 'cy'], { agreement: 0.7 })
+    const { result, asked } = await worked(crew, failing('cy', voting(votes)))
     expect(names(asked).filter(name => name === 'cy')).to.deep.equal(['cy'])
     expect(result).to.deep.include({ agreed: false, rounds: 1 })
     expect(result.members.cy).to.deep.include({ status: 'failed' })

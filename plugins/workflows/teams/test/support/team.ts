@@ -7,7 +7,7 @@ export const team = (
   names: readonly string[],
   more: Partial<TeamDefinition> = {}
 ): TeamDefinition => ({
-  name: 'builders',
+  name: 'crew',
   formation,
   members: members(...names),
   ...more,
