@@ -28,7 +28,7 @@ export {
 } from './failures.ts'
 export { createLineWriter, type LineReader, readLines, readMessage } from './lines.ts'
 export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
-export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param-headers.ts'
+export { decodeHeader, encodeHeader, headersOf, headerText, type ParamHeader, paramHeaders } from './param-headers.ts'
 export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'
 export { assessTools, isWanted, listHash, type Pins, pinTools, type ToolRules, withNewPins } from './pins.ts'
 export { readToolList, readToolPage, type ToolList, type ToolListBounds, type ToolPage } from './tool-list.ts'

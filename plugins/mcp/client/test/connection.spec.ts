@@ -165,11 +165,15 @@ describe('a connection to a program', () => {
       await client.connect()
       const states: string[] = []
       client.onChange(change => change.type === 'state' && states.push(change.status.state))
-      const stopped = Promise.withResolvers<void>()
+      const [stopped, problems] = [Promise.withResolvers<void>(), [] as unknown[]]
+      const note = (error: unknown) => void problems.push(error)
+      process.on('unhandledRejection', note)
       client.onDisconnect(() => stopped.resolve(stop(client)))
       await client.callTool('die', {})
       await stopped.promise
       await pause(50)
+      process.off('unhandledRejection', note)
+      expect(problems, 'would end a process').to.deep.equal([])
       expect(states).to.deep.equal([last])
     })
 

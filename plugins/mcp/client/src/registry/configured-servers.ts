@@ -46,7 +46,7 @@ export async function readServers(
 /** Why no person can log in to a server. */
 export function loginProblem({ entry: { name, url, api_key_env } }: McpServerSettings): string | undefined {
   if (url === undefined) return `${name} is a local program and has no login`
-  return api_key_env === undefined ? undefined : `${name} uses an API key and has no login`
+  return api_key_env === undefined ? undefined : `${name} uses the key of ${api_key_env} and has no login`
 }
 
 /** Whether the server is in mcp.yaml. */
