@@ -1,4 +1,4 @@
-import { svcError, type CallContext, type OpenSpan } from '@svc/core'
+import { codeOf, messageOf, type SvcError, svcError, type CallContext, type OpenSpan } from '@svc/core'
 import {
   type Chat,
   type ModelCallEnd,
@@ -103,6 +103,7 @@ async function* runTurn(
         if (token) yield token
       }
       const calls = run.endStep()
+      if (run.isSpent(calls)) break
       if (calls.length > 0) yield* runTools(services, turn, calls, isShown, span.ctx)
       if (isAnswered(turn, calls)) break
     }
@@ -111,7 +112,9 @@ async function* runTurn(
     if (isShown) yield end
     return replyOf(turn, end)
   } catch (error) {
-    const { end, events } = await run.fail(error)
+    const { end, events } = run.stopsAt(error)
+      ? await run.stopped().catch((thrown: unknown) => run.fail(thrown))
+      : await run.fail(error)
     for (const event of events) yield event
     return replyOf(turn, end)
   } finally {
@@ -239,6 +242,30 @@ class TurnRun {
     return calls.filter(({ tool }) => !clientTools.has(tool))
   }
 
+  /** Whether the budget of the turn is used up after a step: the calls of the step do not run, or its answer was cut. */
+  isSpent(calls: readonly ToolCallPart[]): boolean {
+    const { asked, usage, cost = 0 } = this.#turn
+    if (!asked.partial) return false
+    const { tokenBudget = Infinity, costBudget = Infinity } = asked
+    const budget = this.#stepEnd?.cutBy ?? (calls.length === 0 ? undefined : spentOf({ tokenBudget, costBudget }, usage, cost))
+    if (budget) this.#turn.stop = { budget, reason: SPENT[budget] }
+    return budget !== undefined
+  }
+
+  /** Whether this error of a step ends the turn with a partial reply. */
+  stopsAt(error: unknown): boolean {
+    const isPartial = this.#turn.asked.partial === true && this.#turn.made.length > 1
+    if (!isPartial || codeOf(error) !== 'BUDGET_EXHAUSTED' || this.#ctx.signal.aborted) return false
+    const { unit } = (error as SvcError).details
+    this.#turn.stop = { budget: unit === 'cost' ? 'cost' : 'tokens', reason: messageOf(error) }
+    return true
+  }
+
+  async stopped(): Promise<{ readonly end: TurnEnd; readonly events: readonly TurnEvent[] }> {
+    const end = await this.complete()
+    return { end, events: this.#isShown ? [end] : [] }
+  }
+
   async complete(): Promise<TurnEnd> {
     await keepTurn(this.#services, this.#turn, 'completed', this.#ctx)
     return (this.#end = endEvent(this.#turn, 'completed', this.#ctx))
@@ -265,6 +292,7 @@ class TurnRun {
     const end = (this.#end ??= await this.#endIncomplete())
     this.#ctx.signal.removeEventListener('abort', this.#onAbort)
     await leaveTurn(this.#services, this.#turn)
+    this.#services.titles?.offer(this.#turn, this.#ctx)
     const { id, kept, made } = this.#turn
     void this.#services.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
     this.#publishEnd(end)
@@ -314,6 +342,21 @@ class TurnRun {
     }
     return endEvent(this.#turn, this.#status, this.#ctx)
   }
+}
+
+const SPENT = {
+  tokens: 'the budget of tokens is used up',
+  cost: 'the budget of costs is used up',
+} as const
+
+/** The budget that is used up. A budget of 0 allows models that are free. */
+function spentOf(
+  { tokenBudget, costBudget }: { readonly tokenBudget: number; readonly costBudget: number },
+  { input, output }: Turn['usage'],
+  cost: number
+): 'tokens' | 'cost' | undefined {
+  if (input + output >= tokenBudget) return 'tokens'
+  return cost >= costBudget && cost > 0 ? 'cost' : undefined
 }
 
 const eventData = ({ id, open, who }: Turn) => ({ turn: id, conversation_id: open.conversationId, ...who })
