@@ -34,7 +34,7 @@ const TURN_DIGITS = 12
 const LARGEST = 1_048_576
 /** Bytes of JSON of the events that wait in an inbox: each further event reads them. */
 const MOST_WAITING = 8 * 1_048_576
-const INBOX_PAGE = 200
+const INBOX_PAGE = 1_000
 
 /** Sends notices to runs. A notice goes to the inbox of the run, and the worker that executes the run takes it from there. */
 export class RunActions {

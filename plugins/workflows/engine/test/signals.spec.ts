@@ -67,7 +67,17 @@ describe('signals of a definition', () => {
     }
     const send = (id: string, data: Json, name = 'go') => workflows.signal(id, { name, data }, ctx)
     const many = await paused()
-    for (let from = 0; from < 1_000; from += 50) await Promise.all(Array.from({ length: 50 }, (_, at) => send(many, from + at)))
+    const letter = (at: number) => ({ kind: 'event', name: 'go', data: at, at: Date.now() })
+    const key = (at: number) => `${many}/e/0-${String(at).padStart(12, '0')}-0`
+    const puts = Array.from({ length: 998 }, (_, at) => ({
+      op: 'put' as const,
+      collection: 'workflow_inbox',
+      key: key(at),
+      value: letter(at),
+    }))
+    await host.service(Store).batch(puts, {}, ctx)
+    await send(many, 'last but one')
+    await send(many, 'last')
     const refused = await send(many, 'more').then(
       () => undefined,
       (error: unknown) => error
