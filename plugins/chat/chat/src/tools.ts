@@ -138,6 +138,11 @@ async function* runAsking(
     questions.push(event)
     questionAdded.resolve()
   }
+  // also a running tool stops: its error would become the result of the call
+  const leaveIfTaken = (error: unknown): never => {
+    if (codeOf(error) === 'STORE_FENCED') stop.abort(error)
+    throw error
+  }
   const ask: Ask = async (call, args, question, form) => {
     const waitMs = Math.max(0, Math.min(services.config.ask_timeout_ms, turn.until - performance.now()))
     const event = {
@@ -149,7 +154,7 @@ async function* runAsking(
       ...(form && { form: form.shown }),
     } as const
     const asked = { event, waitMs, show, ...(form && { form }) }
-    if (stored) return askStored(services, turn, { ...asked, stored }, callContext)
+    if (stored) return askStored(services, turn, { ...asked, stored }, callContext).catch(leaveIfTaken)
     const answer = askHere(services, turn, asked, callContext, {})
     show(event)
     return answer
