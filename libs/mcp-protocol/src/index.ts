@@ -18,6 +18,7 @@ export {
   callFailed,
   type FailureFacts,
   failureOf,
+  StepQueue,
   type StepsEnd,
   watchedSteps,
 } from './call.ts'
@@ -26,7 +27,6 @@ export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-too
 export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param-headers.ts'
 export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'
 export { assessTools, isWanted, listHash, type Pins, pinTools, type ToolRules, withNewPins } from './pins.ts'
-export { StepQueue } from './step-queue.ts'
 export { readToolList, readToolPage, type ToolList, type ToolListBounds, type ToolPage } from './tool-list.ts'
 export { bridgedName, fromMcpSchema, type McpToolSchema, toMcpSchema, toolMatcher, type ToolSchema } from './tool-schema.ts'
 export { HIDDEN_KEY, isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './answers.ts'

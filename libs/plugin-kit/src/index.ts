@@ -7,8 +7,7 @@ export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts
 export { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWithin, weightOf } from './content.ts'
 
 // For settings
-export { bytesOf } from './tools.ts'
-export { type Typed, typed, type ValueOf } from './typed-schema.ts'
+export { bytesOf, type Typed, typed, type ValueOf } from './settings.ts'
 
 // For authentication
 export { credentialIn, credentialsIn } from './credentials.ts'

@@ -1,7 +1,7 @@
-import type { Addresses } from './listener.ts'
-import type { CorsConfig } from './config.ts'
+import type { CorsConfig, ServerConfig } from './config.ts'
 import type { Context, Middleware } from './context.ts'
-import { corsCredentials, originForbidden } from './errors.ts'
+import { corsCredentials, hostForbidden, invalidValue, originForbidden } from './errors.ts'
+import { type Addresses, isLoopback } from './listener.ts'
 
 /** Answer headers that web pages of other origins can read. */
 const EXPOSED = [
@@ -24,6 +24,7 @@ const EXPOSED = [
   'Mcp-Session-Id',
 ].join(', ')
 const LOOPBACK = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
+/** Limit of cached valid names, so that a client cannot fill the memory with variants. */
 const REMEMBERED = 256
 
 export interface Cors {
@@ -96,5 +97,53 @@ function createOrigins({ enabled, origins }: CorsConfig, isAuthenticated: boolea
     const fits = LOOPBACK.test(origin)
     if (fits && good.size < REMEMBERED) good.add(origin)
     return fits
+  }
+}
+
+// --- the Host header ---
+
+const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
+
+/** A request line with an absolute URL, as sent to a proxy. Its host overrides the Host header (RFC 9112, 3.2.2). */
+const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
+const authorityOf = (url: string) => (url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1])
+
+/** Checks the Host header. */
+interface HostGuard {
+  /** False if the server accepts every name. */
+  readonly isChecked: boolean
+  /** Refuses other names, which protects from DNS rebinding. Throws INVALID_VALUE, FORBIDDEN. */
+  readonly middleware: Middleware
+}
+
+export function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'host' | 'allowed_hosts'>): HostGuard {
+  const isChecked = isLoopback(host) || allowed_hosts.length > 0
+  const names = new Set([host, ...allowed_hosts].map(name => name.toLowerCase().replace(/^\[(.*)\]$/, '$1')))
+  const good = new Set<string>()
+  const isOurs = (given: string) => {
+    const match = HOST.exec(given)
+    const name = (match?.[1] ?? match?.[2] ?? '').replace(/\.$/, '')
+    return isLoopback(name) || names.has(name) || names.has(given)
+  }
+  const check = ({ req, originalUrl }: Context) => {
+    const sent = req.headers.host
+    // HTTP/1.0 allows a request without Host, but the server cannot check such a request
+    if (sent === undefined) throw invalidValue('host', 'is missing')
+    const authority = authorityOf(originalUrl)
+    const given = authority ?? sent
+    // the CORS check and mounts read the Host header too
+    if (authority !== undefined) req.headers.host = authority
+    if (good.has(given)) return
+    if (given.includes(',')) throw invalidValue('host', 'is given more than once')
+    if (isChecked && !isOurs(given.toLowerCase())) throw hostForbidden(given)
+    if (given === '') throw invalidValue('host', 'is empty')
+    if (good.size < REMEMBERED) good.add(given)
+  }
+  return {
+    isChecked,
+    middleware(ctx, next) {
+      check(ctx)
+      return next()
+    },
   }
 }

@@ -1,9 +1,12 @@
 import { type CallContext, withTimeout } from '@svc/core'
-import type { Peers } from '@svc/core/contracts'
+import type { Allowance, Limits, Peers } from '@svc/core/contracts'
 import { networkOf } from '@svc/plugin-kit'
+import type { Next } from 'koa'
+import ratelimit from 'koa-ratelimit'
 import type { ServerConfig } from './config.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
-import { tooManyOpen } from './errors.ts'
+import { tooMany, tooManyOpen } from './errors.ts'
+import { isLoopback } from './listener.ts'
 
 /** Limits the open requests and open streams of one principal, across all workers. Anonymous requests count by address. */
 export interface ConcurrencyLimit {
@@ -227,5 +230,82 @@ export class WorkerSemaphore {
     if (stock.open + stock.requested > 0 || this.#stocks.size <= REMEMBERED) return
     this.#stocks.delete(key)
     void this.#empty(key, stock)
+  }
+}
+
+// --- the documented limits, and protection from floods ---
+
+/** The documented limits, counted by the provider of `Limits`. */
+interface AllowanceCheck {
+  /** Asks once, before the server opens, whether limits are enabled. Returns the answer. */
+  prepare(callContext: CallContext): Promise<boolean>
+  /** Throws RATE_LIMITED, UNAVAILABLE. */
+  readonly middleware: Middleware
+}
+
+export function createAllowance(limits: Limits | undefined): AllowanceCheck {
+  let active: Limits | undefined
+  return {
+    async prepare(callContext) {
+      active = (await limits?.isActive(callContext)) ? limits : undefined
+      return active !== undefined
+    },
+    middleware(ctx, next) {
+      if (!active || ctx.state.isOperator || ctx.state.route?.route.uncounted) return next()
+      return take(active, ctx, next)
+    },
+  }
+}
+
+async function take(limits: Limits, ctx: Context, next: Next) {
+  applyAllowance(ctx, await limits.take(ctx.state.callContext))
+  return next()
+}
+
+function applyAllowance(ctx: Context, allowance: Allowance) {
+  const { limit, remaining, reset } = allowance.shown ?? allowance
+  ctx.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining), 'X-RateLimit-Reset': String(reset) })
+  if (!allowance.allowed) throw tooMany(allowance.limit, allowance.window, allowance.retryAfter)
+}
+
+const ADDRESSES = 10_000
+const SECOND = 1_000
+
+/**
+ * Cheap flood protection before authentication: koa-ratelimit counts requests per second and network, in this process only. The documented limits come after
+ * authentication and are exact across workers. Loopback addresses are not limited, and `limit` 0 means no limit.
+ */
+export function createFlood(limit: number): Middleware {
+  const isFree = limit === 0 ? () => true : isLoopback
+  const options: ratelimit.MiddlewareOptions & { onLimited(): never } = {
+    driver: 'memory',
+    db: new BoundedMap(ADDRESSES),
+    max: limit,
+    duration: SECOND,
+    disableHeader: true,
+    id(ctx) {
+      const { address } = ctx.state as RequestState
+      return isFree(address) ? false : networkOf(address)
+    },
+    onLimited() {
+      throw tooMany(limit, SECOND / 1_000, SECOND / 1_000) // the rest of a window of one second, rounded up
+    },
+  }
+  return ratelimit(options) as Middleware
+}
+
+/** A Map that drops its oldest entry when full: koa-ratelimit never deletes an entry, and accepts only a Map, not an LRU cache. */
+class BoundedMap<K, V> extends Map<K, V> {
+  readonly #most: number
+
+  constructor(most: number) {
+    super()
+    this.#most = most
+  }
+
+  override set(key: K, value: V): this {
+    this.delete(key) // moves a restarted window to the end of the map
+    if (this.size >= this.#most) this.delete(this.keys().next().value!)
+    return super.set(key, value)
   }
 }

@@ -2,7 +2,7 @@ import { existsSync, type FSWatcher, readdirSync, realpathSync, type Stats, stat
 import { registerHooks } from 'node:module'
 import { basename, dirname, extname, join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createdFiles } from '@svc/runtime'
+import { createdFiles } from '../processes/control.ts'
 
 /** Watches files and folders, which can be different after each reload. */
 export interface Watching extends Disposable {

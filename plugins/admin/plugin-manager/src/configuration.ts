@@ -12,6 +12,7 @@ import {
   get,
   isTree,
   type JsonSchema,
+  type KnownSections,
   type Layer,
   leaves,
   maskedValue,
@@ -34,39 +35,39 @@ import type {
   Json,
 } from '@svc/core/contracts'
 import { changeYaml, patchedText, readVersioned, type VersionedText } from '@svc/runtime/home-files'
-import { toolNameProblems, uncheckedWords } from './config-problems.ts'
-import { DEFAULTS } from './curated.ts'
-import { configLocked, draftInvalid, keyLocal, keyReserved, tooManyKeys } from './errors.ts'
-import { localReason, ownersIn, secretReason } from './local-keys.ts'
-import { LOCK_LAYER } from './plugin-places.ts'
-import { RESERVED, SERVED } from './reserved.ts'
+import { configLocked, draftInvalid, keyLocal, keyReserved, tooManyKeys } from './configuration/errors.ts'
+import { localReason, ownersIn, secretReason } from './configuration/local-keys.ts'
+import { toolNameProblems, uncheckedWords } from './configuration/problems.ts'
+import { LOCK_NAME } from './set/lock.ts'
 
 export interface ConfigurationOptions {
   readonly home: string
   /** The plan of the running host. */
   readonly plan: () => Plan
+  /** Names of the plugins that come with svc. */
+  readonly ours: ReadonlySet<string>
+  readonly known: KnownSections
 }
 
 type Values = Extract<ConfigDraft, { readonly values: unknown }>['values']
 
 const FILE = 'svc.config.yaml'
-const KNOWN = { reserved: RESERVED, served: SERVED }
 const NEW_FILE = '# The configuration of svc in its home. See docs/reference/configuration.md.\n'
 
 /** The service `Configuration` of a worker. Its plan and the file of the home are the same for all workers of a generation. */
-export function createConfiguration({ home, plan }: ConfigurationOptions): Configuration {
+export function createConfiguration({ home, plan, ours, known }: ConfigurationOptions): Configuration {
   const file = join(resolve(home), FILE)
   const hide = (text: string) => withoutPaths(text, home)
   const checked = async (before: ConfigTree, text: string): Promise<ConfigCheck> => {
-    const { problems, unchecked } = await checkDraft({ plan: plan(), file, before }, text)
+    const { problems, unchecked } = await checkDraft({ plan: plan(), file, before, ours, reserved: known.reserved }, text)
     return { problems: problems.map(problem => publicProblem(problem, hide)), unchecked: unchecked.map(hide) }
   }
   return {
     async read() {
       const { value, version } = await readFile(file)
-      return stateOf({ plan: plan(), home, file, locked: lockedReason(home) }, value, version)
+      return stateOf({ plan: plan(), home, file, ours, known, locked: lockedReason(home) }, value, version)
     },
-    schema: async () => (await configSchema({ loaded: await loadedFor(plan()) }, RESERVED)) as JsonSchema,
+    schema: async () => (await configSchema({ loaded: await loadedFor(plan(), ours) }, known.reserved)) as JsonSchema,
     async check(draft) {
       const { value, text } = await readFile(file)
       try {
@@ -171,7 +172,7 @@ function reservedName(value: unknown, keys: readonly string[] = []): readonly st
   return undefined
 }
 
-interface Draft {
+interface Draft extends Pick<ConfigurationOptions, 'ours'>, Pick<KnownSections, 'reserved'> {
   readonly plan: Plan
   readonly file: string
   /** The present values of the file. */
@@ -192,7 +193,7 @@ const ALL_UNCHECKED = ['everything else: the first problems prevent a further lo
 const only = (...problems: readonly SvcError[]): CheckedDraft => ({ problems, unchecked: ALL_UNCHECKED })
 
 /** Checks a text in place of the file of the home. Keys that clients cannot change come first. */
-async function checkDraft({ plan, file, before }: Draft, text: string): Promise<CheckedDraft> {
+async function checkDraft({ plan, file, before, ours, reserved }: Draft, text: string): Promise<CheckedDraft> {
   let read: Layer
   try {
     read = await readConfigText(FILE, text)
@@ -200,25 +201,25 @@ async function checkDraft({ plan, file, before }: Draft, text: string): Promise<
     return only(asSvcError(error, 'CONFIG_UNREADABLE'))
   }
   const tree = read.value
-  const reserved = reservedName(tree)
-  if (reserved) return only(keyReserved(reserved))
+  const name = reservedName(tree)
+  if (name) return only(keyReserved(name))
   if (isLarge(tree)) return only(tooManyKeys(MOST_KEYS))
   const layer: Layer = { ...read, file }
   const config = mergeConfig(layersWith(plan.config, layer))
-  const owners = ownersIn(plan, DEFAULTS)
+  const owners = ownersIn(plan, ours)
   const refused = changedKeys(before, tree).flatMap(keys => {
     const reason = localReason(keys, [config.value, plan.config.value], owners) ?? secretReason(get(tree, keys))
     return reason === undefined ? [] : [keyLocal(keys, reason, config.where(keys))]
   })
   // a draft with such keys is not checked further: what they name must not be looked at
   if (refused.length > 0) return only(...refused.slice(0, MOST_PROBLEMS))
-  const loaded = await loadedFor(plan)
-  const { problems, plannedPlugins } = await checkLoaded(config, loaded, RESERVED)
+  const loaded = await loadedFor(plan, ours)
+  const { problems, plannedPlugins } = await checkLoaded(config, loaded, reserved)
   const isConfigured = ({ name }: { readonly name: string }) => !ADDED.has(name)
   const configured = { plannedPlugins: plannedPlugins.filter(isConfigured), loaded: loaded.filter(isConfigured) }
   const found = [...problems, ...toolNameProblems(config, configured)]
   // other sources can hide a wrong value, which would then fail a start without them
-  const alone = checkSections(mergeConfig(layersBelow(plan.config, layer)), loaded, RESERVED)
+  const alone = checkSections(mergeConfig(layersBelow(plan.config, layer)), loaded, reserved)
   const known = new Set(found.map(({ message }) => message))
   const hidden = alone.filter(({ message }) => !known.has(message) && !message.endsWith(' is required'))
   return {
@@ -231,7 +232,7 @@ async function checkDraft({ plan, file, before }: Draft, text: string): Promise<
 function layersWith({ layers }: Config, layer: Layer): Layer[] {
   const at = layers.findIndex(({ file }) => file !== undefined && resolve(file) === layer.file)
   if (at >= 0) return layers.with(at, layer)
-  const low = layers.findLastIndex(({ name }) => name === 'defaults' || name === LOCK_LAYER)
+  const low = layers.findLastIndex(({ name }) => name === 'defaults' || name === LOCK_NAME)
   return layers.toSpliced(low + 1, 0, layer)
 }
 
@@ -242,8 +243,7 @@ const layersBelow = (config: Config, layer: Layer): Layer[] => {
 }
 
 /** Plugins of svc that no entry uses yet are imported for their schema. No plugin of others is. */
-async function loadedFor({ loaded }: Plan): Promise<Plan['loaded']> {
-  const ours = new Set(DEFAULTS.plugins as readonly string[])
+async function loadedFor({ loaded }: Plan, ours: ReadonlySet<string>): Promise<Plan['loaded']> {
   return Promise.all(loaded.map(async item => (ours.has(item.name) ? { ...item, plugin: await wholeOf(item) } : item)))
 }
 
@@ -262,19 +262,18 @@ function changesBetween(before: ConfigTree, after: ConfigTree, home: string): Co
   return changedKeys(before, after).map(keys => ({ key: keys.join('.'), before: shown(before, keys), after: shown(after, keys) }))
 }
 
-interface Shown {
+interface Shown extends Pick<ConfigurationOptions, 'home' | 'ours' | 'known'> {
   readonly plan: Plan
-  readonly home: string
   readonly file: string
   readonly locked: string | undefined
 }
 
-function stateOf({ plan, home, file, locked }: Shown, value: ConfigTree, version: string): ConfigState {
+function stateOf({ plan, home, file, ours, known, locked }: Shown, value: ConfigTree, version: string): ConfigState {
   const source = (keys: readonly string[], layer: Layer | undefined): ConfigSource => sourceOf(keys, layer, file)
-  const owners = ownersIn(plan, DEFAULTS)
+  const owners = ownersIn(plan, ours)
   const running = plan.config.layers.find(layer => layer.file !== undefined && resolve(layer.file) === file)?.value ?? {}
   return {
-    values: configEntries(plan, KNOWN).map(({ keys, value: shown, layer, unused }) => {
+    values: configEntries(plan, known).map(({ keys, value: shown, layer, unused }) => {
       const local = localReason(keys, [plan.config.value], owners)
       return {
         keys: [...keys],
@@ -294,7 +293,7 @@ const shortName = (name: string) => (/^(\/|\.|file:|[A-Za-z]:\\)/.test(name) ? b
 
 function sourceOf(keys: readonly string[], layer: Layer | undefined, home: string): ConfigSource {
   if (layer === undefined) return { kind: 'default' }
-  if (layer.name === LOCK_LAYER) return { kind: 'installed' }
+  if (layer.name === LOCK_NAME) return { kind: 'installed' }
   if (layer.file !== undefined) return { kind: resolve(layer.file) === home ? 'home' : 'file', name: basename(layer.file) }
   if (layer.name === 'flags') return { kind: 'flags' }
   // later workers get the values of the environment without its variables

@@ -98,8 +98,7 @@ function isForeign(keys: readonly string[], configs: readonly ConfigTree[], { se
 }
 
 /** The owners of all sections of a plan. */
-export function ownersIn({ loaded }: Pick<Plan, 'loaded'>, { plugins }: ConfigTree): SectionOwners {
-  const ours = new Set(plugins as readonly string[])
+export function ownersIn({ loaded }: Pick<Plan, 'loaded'>, ours: ReadonlySet<string>): SectionOwners {
   const single = loaded.flatMap(({ name, plugin }) =>
     plugin.section === undefined ? [] : [{ keys: plugin.section.split('.'), isOurs: ours.has(name) }]
   )

@@ -46,3 +46,11 @@ export const typed = {
     description,
   }),
 }
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }
+
+/** Returns the bytes of a size like `512M`, 0 if it is not a size. */
+export function bytesOf(size: string): number {
+  const [, digits = '', unit = ''] = /^(\d+)([KMG]?)$/.exec(size) ?? []
+  return Number(digits) * UNITS[unit]!
+}
