@@ -52,7 +52,7 @@ export class WorkflowPauses {
       for (let before = -1; before !== this.#changes && !ctx.signal.aborted; ) {
         before = this.#changes
         const all = await this.all(ctx)
-        if (before === this.#changes) this.#known = new Map(all)
+        if (before === this.#changes && !ctx.signal.aborted) this.#known = new Map(all)
       }
     }
     void follow({ what: 'paused workflows', watch, read }, lasting, log)

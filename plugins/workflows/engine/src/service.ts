@@ -147,7 +147,7 @@ interface Background {
 
 const lifecycleOf = (
   { isServer, log, lasting }: ServiceDependencies,
-  { worker, pauses }: Pick<Components, 'worker' | 'pauses'>,
+  { worker, pauses }: { readonly worker: RunWorker; readonly pauses: WorkflowPauses },
   background: readonly Background[]
 ): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'drain'> => ({
   begin() {
