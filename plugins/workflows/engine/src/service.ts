@@ -28,7 +28,7 @@ import { WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
 import { RunInterfaces } from './run-interface.ts'
-import { RunPauses, WorkflowPauses } from './pauses.ts'
+import { PAUSED, RunPauses, WorkflowPauses } from './pauses.ts'
 import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
 import type { WorkflowRoots } from './workflow-files.ts'
@@ -85,7 +85,7 @@ export interface WorkflowService {
 const SECOND = 1_000
 
 export async function createWorkflows(parts: ServiceDependencies): Promise<WorkflowService> {
-  const { store, queue, peers, isServer, types, config, publish, log, lasting } = parts
+  const { store, queue, peers, types, config, publish, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const report = createReporter(parts)
   const readers = new RunListeners()
@@ -102,7 +102,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     next: (...how) => starting.next(...how),
   })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
-  const pauses = new WorkflowPauses({ store, queue })
+  const pauses = new WorkflowPauses({ store, queue, peers })
   const interfaces = new RunInterfaces({ loader, reading })
   const runActions = new RunActions({ store, queue, peers, loader, reading, interfaces, worker, publish })
   const definitions = new Definitions({ library, loader, types })
@@ -135,7 +135,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
-    ...lifecycleOf(isServer, worker, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
+    ...lifecycleOf(parts, { worker, pauses }, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
   }
 }
 
@@ -146,18 +146,20 @@ interface Background {
 }
 
 const lifecycleOf = (
-  isServer: boolean,
-  worker: RunWorker,
+  { isServer, log, lasting }: ServiceDependencies,
+  { worker, pauses }: { readonly worker: RunWorker; readonly pauses: WorkflowPauses },
   background: readonly Background[]
 ): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'drain'> => ({
   begin() {
     if (!isServer) return undefined
+    pauses.follow(log, lasting)
     void worker.take()
     for (const item of background) void item.begin()
     return undefined
   },
   async onPeerMessage(topic, message) {
     if (topic === NEWS) await worker.news((message as { run: string }).run)
+    if (topic === PAUSED) pauses.onPeerMessage(message)
   },
   async drain(limitMs) {
     for (const item of background) item.end()
