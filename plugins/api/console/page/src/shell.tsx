@@ -1,20 +1,12 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import { lazy, Suspense, useEffect, useState } from 'react'
-import { allows, connection, type Me, signOut } from './api.ts'
+import { useEffect, useMemo, useState } from 'react'
+import { connection, type Me, signOut } from './api.ts'
 import { followEvents } from './feed.ts'
+import { groupsFor, type PageEntry } from './pages.ts'
+import { Panel } from './parts.tsx'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
-
-const Panel = lazy(() => import('./dialog.tsx').then(({ Panel }) => ({ default: Panel })))
-
-/** The pages, the key after `g` that opens each, and the scope that it needs. */
-const PAGES = [
-  { to: '/overview', name: 'Overview', key: 'o', scope: 'read', icon: 'M3 12h4l3-8 4 16 3-8h4' },
-  { to: '/playground', name: 'Playground', key: 'p', scope: 'chat', icon: 'M5 4l14 8-14 8z' },
-  { to: '/conversations', name: 'Conversations', key: 'c', scope: 'chat', icon: 'M4 5h16v11H9l-5 4z' },
-  { to: '/traces', name: 'Traces', key: 't', scope: 'read', icon: 'M4 6h10M8 12h12M6 18h7' },
-] as const
 
 /** Half a disc, a sun, a moon. */
 const THEMES: Readonly<Record<string, string>> = {
@@ -23,8 +15,8 @@ const THEMES: Readonly<Record<string, string>> = {
   dark: 'M20 14.5A8.5 8.5 0 119.500 4 7 7 0 0020 14.500z',
 }
 
-const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
-  ...PAGES.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
+const keysOf = (pages: readonly PageEntry[]): readonly (readonly [keys: string, meaning: string])[] => [
+  ...pages.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
   ['/', 'Search on this page'],
   ['t', 'Change the theme'],
   ['?', 'Show this list'],
@@ -32,7 +24,8 @@ const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
 ]
 
 export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean }) {
-  const pages = PAGES.filter(({ scope }) => allows(me, scope))
+  const groups = useMemo(() => groupsFor(me), [me])
+  const pages = useMemo(() => groups.flatMap(group => group.pages), [groups])
   const [areKeysShown, showKeys] = useState(false)
   useKeys(pages, () => showKeys(true))
   useFeed(isOut)
@@ -50,13 +43,17 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           <span>svc</span>
         </Link>
         <nav aria-label="Pages" className="nav-pages">
-          {pages.map(({ to, name, icon, key }) => (
-            <Link key={to} to={to} className="nav-page" title={`${name} (g ${key})`} activeProps={{ 'aria-current': 'page' }}>
-              <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
-                <path d={icon} />
-              </svg>
-              <span>{name}</span>
-            </Link>
+          {groups.map(({ name, pages: members }) => (
+            <div key={name ?? ''} className="nav-group" role="group" aria-label={name ?? 'Main'}>
+              {name && (
+                <p className="nav-title" aria-hidden="true">
+                  {name}
+                </p>
+              )}
+              {members.map(page => (
+                <PageLink key={page.to} page={page} />
+              ))}
+            </div>
           ))}
         </nav>
         <Account me={me} onKeys={() => showKeys(true)} />
@@ -68,26 +65,33 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
         </main>
       </div>
       {areKeysShown && (
-        <Suspense>
-          <Panel title="Keys" isOpen onClose={() => showKeys(false)}>
-            <dl className="keys">
-              {KEYS.map(([keys, meaning]) => (
-                <div key={keys}>
-                  <dt>
-                    {keys.split(' ').map(part => (
-                      <kbd key={part}>{part}</kbd>
-                    ))}
-                  </dt>
-                  <dd>{meaning}</dd>
-                </div>
-              ))}
-            </dl>
-          </Panel>
-        </Suspense>
+        <Panel title="Keys" onClose={() => showKeys(false)}>
+          <dl className="keys">
+            {keysOf(pages).map(([keys, meaning]) => (
+              <div key={keys}>
+                <dt>
+                  {keys.split(' ').map(part => (
+                    <kbd key={part}>{part}</kbd>
+                  ))}
+                </dt>
+                <dd>{meaning}</dd>
+              </div>
+            ))}
+          </dl>
+        </Panel>
       )}
     </div>
   )
 }
+
+const PageLink = ({ page: { to, name, icon, key } }: { readonly page: PageEntry }) => (
+  <Link to={to} className="nav-page" title={`${name} (g ${key})`} activeProps={{ 'aria-current': 'page' }}>
+    <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
+      <path d={icon} />
+    </svg>
+    <span>{name}</span>
+  </Link>
+)
 
 function Account({ me, onKeys }: { readonly me: Me; readonly onKeys: () => void }) {
   const chosen = useValue(theme)
@@ -155,7 +159,7 @@ const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
 /** `g` and a letter go to a page. Single letters do nothing while the reader types. */
-function useKeys(pages: readonly (typeof PAGES)[number][], onHelp: () => void) {
+function useKeys(pages: readonly PageEntry[], onHelp: () => void) {
   const navigate = useNavigate()
   useEffect(() => {
     let begun = 0
