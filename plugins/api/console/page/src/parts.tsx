@@ -1,6 +1,8 @@
 import { useMutation } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
+import { type Me, session } from './api.ts'
 import { Failure } from './states.tsx'
+import { useValue } from './value.ts'
 
 const LazyPanel = lazy(() => import('./dialog.tsx').then(({ Panel }) => ({ default: Panel })))
 
@@ -103,3 +105,11 @@ export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: str
       ))}
   </dl>
 )
+
+const NONE: Me = { principal: '', scopes: [], scheme: null, expires: null }
+
+/** Who uses the page. */
+export function useMe(): Me {
+  const current = useValue(session)
+  return 'me' in current && current.me ? current.me : NONE
+}

@@ -1,12 +1,16 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import { useEffect, useMemo, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { connection, type Me, signOut } from './api.ts'
 import { followEvents } from './feed.ts'
 import { groupsFor, type PageEntry } from './pages.ts'
 import { Panel } from './parts.tsx'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
+
+const Palette = lazy(() => import('./palette.tsx'))
+
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform)
 
 /** Half a disc, a sun, a moon. */
 const THEMES: Readonly<Record<string, string>> = {
@@ -17,6 +21,7 @@ const THEMES: Readonly<Record<string, string>> = {
 
 const keysOf = (pages: readonly PageEntry[]): readonly (readonly [keys: string, meaning: string])[] => [
   ...pages.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
+  ['Ctrl K', 'Open the list of commands'],
   ['/', 'Search on this page'],
   ['t', 'Change the theme'],
   ['?', 'Show this list'],
@@ -27,7 +32,8 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
   const groups = useMemo(() => groupsFor(me), [me])
   const pages = useMemo(() => groups.flatMap(group => group.pages), [groups])
   const [areKeysShown, showKeys] = useState(false)
-  useKeys(pages, () => showKeys(true))
+  const [isPaletteOpen, openPalette] = useState(false)
+  useKeys(pages, { keys: () => showKeys(true), palette: () => openPalette(true) })
   useFeed(isOut)
   return (
     <div className="shell">
@@ -42,6 +48,11 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           </svg>
           <span>svc</span>
         </Link>
+        <button type="button" className="command-button" onClick={() => openPalette(true)}>
+          <span className="grow">Commands</span>
+          <kbd>{isMac ? '⌘' : 'Ctrl'}</kbd>
+          <kbd>K</kbd>
+        </button>
         <nav aria-label="Pages" className="nav-pages">
           {groups.map(({ name, pages: members }) => (
             <div key={name ?? ''} className="nav-group" role="group" aria-label={name ?? 'Main'}>
@@ -64,6 +75,11 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           <Outlet />
         </main>
       </div>
+      {isPaletteOpen && (
+        <Suspense>
+          <Palette me={me} pages={pages} onClose={() => openPalette(false)} onKeys={() => showKeys(true)} />
+        </Suspense>
+      )}
       {areKeysShown && (
         <Panel title="Keys" onClose={() => showKeys(false)}>
           <dl className="keys">
@@ -155,21 +171,29 @@ function useFeed(isOut: boolean) {
 }
 
 const SEQUENCE_MS = 1_000
-const isTyping = (target: EventTarget | null) =>
+/** Also in a shadow root, such as that of the editor. */
+const isTyping = (target: EventTarget | undefined) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
 /** `g` and a letter go to a page. Single letters do nothing while the reader types. */
-function useKeys(pages: readonly PageEntry[], onHelp: () => void) {
+function useKeys(pages: readonly PageEntry[], opens: { readonly keys: () => void; readonly palette: () => void }) {
   const navigate = useNavigate()
+  const opened = useRef(opens)
+  opened.current = opens
   useEffect(() => {
     let begun = 0
     const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k' && !event.shiftKey && !event.altKey) {
+        event.preventDefault()
+        if (!document.querySelector('[role="dialog"]')) opened.current.palette()
+        return
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.composedPath()[0])) return
       if (document.querySelector('[role="dialog"]')) return
       const page = Date.now() - begun < SEQUENCE_MS ? pages.find(({ key }) => key === event.key) : undefined
       begun = event.key === 'g' ? Date.now() : 0
       if (page) void navigate({ to: page.to })
-      else if (event.key === '?') onHelp()
+      else if (event.key === '?') opened.current.keys()
       else if (event.key === 't') nextTheme()
       else if (event.key === '/') document.querySelector<HTMLElement>('[data-search]')?.focus()
       else return
@@ -177,5 +201,5 @@ function useKeys(pages: readonly PageEntry[], onHelp: () => void) {
     }
     document.addEventListener('keydown', onKey)
     return () => document.removeEventListener('keydown', onKey)
-  }, [pages, navigate, onHelp])
+  }, [pages, navigate])
 }

@@ -1,0 +1,110 @@
+import workerUrl from './layout-worker.ts?worker&url'
+
+/** A node as the server draws it. */
+export interface DrawnNode {
+  readonly id: string
+  readonly name: string
+  readonly type: string
+  readonly edges: readonly { readonly to: string; readonly label: string | null; readonly kind: 'next' | 'catch' }[]
+  readonly bodies: readonly { readonly name: string; readonly nodes: readonly DrawnNode[] }[]
+}
+
+export interface Box {
+  readonly id: string
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
+/** What the worker lays out: boxes with their sizes, frames around the nodes of a body, and edges. */
+export interface LayoutRequest {
+  readonly boxes: readonly { readonly id: string; readonly width: number; readonly height: number; readonly frame?: string }[]
+  readonly frames: readonly { readonly id: string; readonly frame?: string }[]
+  readonly edges: readonly { readonly from: string; readonly to: string }[]
+}
+
+export const END = 'end'
+const [WIDEST, NARROWEST, HEIGHT, LETTER, PADDING] = [240, 112, 48, 7.4, 52]
+
+export const frameIdOf = (node: string, body: string): string => `${node}/${body}/`
+
+export const flat = (nodes: readonly DrawnNode[]): readonly DrawnNode[] =>
+  nodes.flatMap(node => [node, ...node.bodies.flatMap(body => flat(body.nodes))])
+
+/** The end of a body is not drawn: it is the end of its frame. */
+export const isDrawn = (from: string, to: string): boolean => to !== END || !from.includes('/')
+
+const frameOf = (id: string) => {
+  const frame = id.slice(0, id.lastIndexOf('/') + 1)
+  return frame === '' ? {} : { frame }
+}
+
+export function layoutRequestOf(nodes: readonly DrawnNode[]): LayoutRequest {
+  const all = flat(nodes)
+  const isEnding = all.some(({ id, edges }) => edges.some(({ to }) => to === END && isDrawn(id, to)))
+  return {
+    boxes: [
+      ...all.map(({ id, name, type }) => ({
+        id,
+        width: Math.min(WIDEST, Math.max(NARROWEST, Math.max(name.length, type.length) * LETTER + PADDING)),
+        height: HEIGHT,
+        ...frameOf(id),
+      })),
+      ...(isEnding ? [{ id: END, width: 56, height: 28 }] : []),
+    ],
+    frames: all.flatMap(({ id, bodies }) => bodies.map(({ name }) => ({ id: frameIdOf(id, name), ...frameOf(id) }))),
+    edges: all.flatMap(({ id, edges, bodies }) => [
+      ...edges.filter(({ to }) => isDrawn(id, to)).map(({ to }) => ({ from: id, to })),
+      ...bodies.flatMap(({ nodes: [first] }) => (first ? [{ from: id, to: first.id }] : [])),
+    ]),
+  }
+}
+
+interface ScriptPolicy {
+  createScriptURL(url: string): unknown
+}
+
+declare global {
+  interface Window {
+    readonly trustedTypes?: { createPolicy(name: string, rules: ScriptPolicy): ScriptPolicy }
+  }
+}
+
+// The policy of the page lets scripts be loaded only by this name, and this name gives out one address only.
+const policy = window.trustedTypes?.createPolicy('svc-worker', {
+  createScriptURL(url: string) {
+    if (url !== workerUrl) throw new TypeError('not the worker of this page')
+    return url
+  },
+})
+
+let worker: Worker | undefined
+let asked = 0
+const waiting = new Map<number, { resolve(boxes: readonly Box[]): void; reject(error: Error): void }>()
+
+function started(): Worker {
+  if (worker) return worker
+  const made = new Worker((policy?.createScriptURL(workerUrl) ?? workerUrl) as string, { type: 'module' })
+  made.addEventListener('message', ({ data }: MessageEvent<{ readonly id: number; readonly boxes?: readonly Box[]; readonly error?: string }>) => {
+    const { id, boxes, error } = data
+    if (boxes) waiting.get(id)?.resolve(boxes)
+    else waiting.get(id)?.reject(new Error(error))
+    waiting.delete(id)
+  })
+  made.addEventListener('error', () => {
+    for (const { reject } of waiting.values()) reject(new Error('The layout of the graph could not be computed.'))
+    waiting.clear()
+    worker = undefined
+  })
+  return (worker = made)
+}
+
+/** Lays out a graph outside of the page's thread: a large one takes longer than a frame. */
+export function layoutOf(nodes: readonly DrawnNode[]): Promise<readonly Box[]> {
+  const id = ++asked
+  const { promise, resolve, reject } = Promise.withResolvers<readonly Box[]>()
+  waiting.set(id, { resolve, reject })
+  started().postMessage({ id, request: layoutRequestOf(nodes) })
+  return promise
+}
