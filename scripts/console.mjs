@@ -40,7 +40,8 @@ const LIMITS = { first: 160, css: 20, page: 100, editor: 150 }
 
 /** The sizes of the files in KiB of gzip: of the first load, and of what each lazy part adds to it. */
 function sizesOf(manifest, files) {
-  const kib = names => Math.round([...names].reduce((sum, name) => sum + statSync(join(files, '..', `${name}.gz`)).size, 0) / 102.4) / 10
+  const kib = names =>
+    Math.round([...names].reduce((sum, name) => sum + statSync(join(files, '..', `${name}.gz`)).size, 0) / 102.4) / 10
   const closure = (key, found = new Set()) => {
     if (found.has(key)) return found
     found.add(key)
@@ -54,7 +55,9 @@ function sizesOf(manifest, files) {
     src.replace(/^src\//, ''),
     kib(filesOf([...closure(key)].filter(other => !first.has(other)))),
   ])
-  const css = [...new Set(Object.values(manifest).flatMap(({ css = [], file }) => (file.endsWith('.css') ? [...css, file] : css)))]
+  const css = [
+    ...new Set(Object.values(manifest).flatMap(({ css = [], file }) => (file.endsWith('.css') ? [...css, file] : css))),
+  ]
   return { limits: LIMITS, first: kib(filesOf(first)), css: kib(css), parts: Object.fromEntries(parts) }
 }
 

@@ -108,7 +108,10 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
     await page.getByRole('link', { name: 'steps' }).first().click()
     await page.getByRole('heading', { name: 'broken', level: 2 }).waitFor()
     await page.getByRole('button', { name: 'Retry' }).click()
-    await until(async () => page.url(), url => url.includes('/console/runs?id='))
+    await until(
+      async () => page.url(),
+      url => url.includes('/console/runs?id=')
+    )
     await page.locator('.bar').getByText('failed').waitFor()
     await page.goto(at('dead-letters?workflow=steps'))
     await page.getByRole('button', { name: 'Drop all' }).click()
@@ -135,7 +138,10 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
     expect(await page.locator('.member').count()).to.equal(2)
     expect(await page.locator('.saying img').count()).to.equal(0)
     await page.locator('.member', { hasText: 'first' }).click()
-    await until(() => page.locator('.saying').count(), count => count === 1)
+    await until(
+      () => page.locator('.saying').count(),
+      count => count === 1
+    )
     expect(page.url()).to.contain('member=first')
     await page.goto(at('teams?tab=teams'))
     await page.getByRole('link', { name: 'pair' }).click()
@@ -253,10 +259,16 @@ async function fill(url: string): Promise<void> {
   await run('steps', { who: 'Ada', fails: false })
   await run('ask', {})
   await post(`${url}/api/v1/jobs`, { kind: 'manual.echo', input: { say: 'hello' } })
-  await post(`${url}/api/v1/schedules`, { name: 'nightly', cron: '0 3 * * *', job: { kind: 'manual.echo', input: { say: 'hi' } } })
-  await (await fetch(`${url}/api/v1/teams/pair/run`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ task: 'Say hello' }),
-  })).text()
+  await post(`${url}/api/v1/schedules`, {
+    name: 'nightly',
+    cron: '0 3 * * *',
+    job: { kind: 'manual.echo', input: { say: 'hi' } },
+  })
+  await (
+    await fetch(`${url}/api/v1/teams/pair/run`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ task: 'Say hello' }),
+    })
+  ).text()
 }

@@ -61,7 +61,13 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     const { limits, first, css, parts } = JSON.parse(await readFile('plugins/api/console/assets/sizes.json', 'utf8')) as Sizes
     expect(first, 'KiB of the first load').to.be.at.most(limits.first)
     expect(css, 'KiB of CSS').to.be.at.most(limits.css)
-    expect(Object.keys(parts)).to.include.members(['pages/runs.tsx', 'pages/workflows.tsx', 'editor.tsx', 'graph.tsx', 'palette.tsx'])
+    expect(Object.keys(parts)).to.include.members([
+      'pages/runs.tsx',
+      'pages/workflows.tsx',
+      'editor.tsx',
+      'graph.tsx',
+      'palette.tsx',
+    ])
     for (const [name, size] of Object.entries(parts))
       expect(size, `KiB of ${name}`).to.be.at.most(name === 'editor.tsx' ? limits.editor : limits.page)
   })
@@ -75,12 +81,15 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     const inbox = await context.newPage()
     await inbox.goto(at('inbox'))
     await inbox.locator('.list-item', { hasText: 'May the release go out?' }).first().click()
-    await until(() => inbox.title(), title => /^\(\d+\) Inbox/.test(title))
+    await until(
+      () => inbox.title(),
+      title => /^\(\d+\) Inbox/.test(title)
+    )
     for (const pid of await workersOf(home)) process.kill(pid, 'SIGKILL')
     await inbox.getByRole('button', { name: 'Approve' }).click()
     await until(
       () => statusOf(id).catch(() => ({ status: 'away' })),
-      ({ status }) => status === 'completed',
+      ({ status }) => status === 'completed'
     )
     await page.locator('.bar').getByText('completed').waitFor()
     await nodeOf(page, 'publish').and(page.locator('[data-state="completed"]')).waitFor()
@@ -109,7 +118,10 @@ describeWith('chromium', 'workflows and runs in the console', function () {
       }
       await expectAccessible(page, 'a question')
       await form.getByRole('button', { name: 'Send' }).click()
-      await until(() => statusOf(id), ({ status }) => status === 'completed')
+      await until(
+        () => statusOf(id),
+        ({ status }) => status === 'completed'
+      )
       expect((await statusOf(id)).result).to.deep.equal({ value: 'Ada' })
     }
     expect(problems).to.deep.equal([])
@@ -172,7 +184,10 @@ describeWith('chromium', 'workflows and runs in the console', function () {
   })
 
   it('marks a problem of a text in the text and in the drawing, refuses to save it, and saves what is right', async () => {
-    await writeFlows(home, { edited: 'name: edited # kept\nnodes:\n  one: { type: transform, value: 1, next: two }\n  two: { type: transform, value: 2 }\n' })
+    await writeFlows(home, {
+      edited:
+        'name: edited # kept\nnodes:\n  one: { type: transform, value: 1, next: two }\n  two: { type: transform, value: 2 }\n',
+    })
     await using view = await openConsole(browser, at('workflows?id=edited'))
     const { page, problems } = view
     const editor = page.getByRole('textbox', { name: 'Text of edited' })
@@ -247,18 +262,27 @@ describeWith('chromium', 'workflows and runs in the console', function () {
 
   it('shows a run of thousands of steps with few rows in the page, and finds the failed one', async () => {
     const doing = 'do: { type: transform, value: "${{ item > 0 ? item : input.none.such }}" }'
-    await writeFlows(home, { many: `name: many\nnodes:\n  each: { type: map, items: "\${{ input.items }}", ${doing} }\n` })
+    await writeFlows(home, { many: `name: many\nnodes:\n  each: { type: map, over: "\${{ input.items }}", ${doing} }\n` })
     const items = Array.from({ length: STEPS }, (_, index) => (index === STEPS - 1 ? 0 : index + 1))
     const { workflow_id: id } = await begin('many', { items })
-    await until(() => statusOf(id), ({ status }) => status !== 'running')
+    await until(
+      () => statusOf(id),
+      ({ status }) => status !== 'running'
+    )
     await using view = await openConsole(browser, at(`runs?id=${id}`))
     const { page, problems } = view
     const steps = page.getByRole('region', { name: 'Steps of the run' })
     await steps.getByRole('row').nth(5).waitFor()
-    await page.locator('.bar').getByText(/steps$/).waitFor()
+    await page
+      .locator('.bar')
+      .getByText(/steps$/)
+      .waitFor()
     expect(await steps.getByRole('row').count()).to.be.lessThan(80)
     await page.getByRole('link', { name: 'Failed' }).click()
-    await until(() => steps.getByRole('row').count(), count => count > 1 && count < 6)
+    await until(
+      () => steps.getByRole('row').count(),
+      count => count > 1 && count < 6
+    )
     await page.getByRole('link', { name: 'All', exact: true }).click()
     await page.getByRole('link', { name: 'Newest first' }).click()
     await steps.getByText(new RegExp(`^each/${STEPS - 1}/`)).waitFor()

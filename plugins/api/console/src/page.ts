@@ -36,7 +36,7 @@ const POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  "trusted-types svc-worker",
+  'trusted-types svc-worker',
 ].join('; ')
 
 const HEADERS: Readonly<Record<string, string>> = {

@@ -70,7 +70,9 @@ function whole(root: Node, schema: unknown, values: Readonly<Record<string, stri
   if (typeof schema.$ref === 'string') return whole(root, refIn(root, schema.$ref), values, depth + 1)
   const more = [schema.allOf, schema.anyOf, schema.oneOf].flatMap(list => (Array.isArray(list) ? list : []))
   const isMet = isNode(schema.if) && holds(schema.if, values)
-  return [schema, ...more, ...(isMet ? [schema.then] : [])].flatMap(part => (part === schema ? [schema] : whole(root, part, values, depth + 1)))
+  return [schema, ...more, ...(isMet ? [schema.then] : [])].flatMap(part =>
+    part === schema ? [schema] : whole(root, part, values, depth + 1)
+  )
 }
 
 /** Whether a condition on constants is met: `{properties: {type: {const: 'tool'}}}`. */
@@ -113,7 +115,9 @@ const keyCompletions = (schemas: readonly Node[], used: Readonly<Record<string, 
       })
   })
 
-const distinct = (options: readonly Completion[]): Completion[] => [...new Map(options.map(option => [option.label, option])).values()]
+const distinct = (options: readonly Completion[]): Completion[] => [
+  ...new Map(options.map(option => [option.label, option])).values(),
+]
 
 /** The keys and values that a schema allows at the cursor, in YAML. */
 export function completionsOf(schema: unknown, language: 'yaml' | 'json', context: CompletionContext): CompletionResult | null {
@@ -134,14 +138,21 @@ export function completionsOf(schema: unknown, language: 'yaml' | 'json', contex
   let found: readonly Node[] = whole(schema, schema, path.length === 0 ? values : {})
   for (const [depth, step] of steps.entries()) {
     const isLast = depth === path.length - 1
-    found = memberOf(found, step).flatMap(member => whole(schema, member, isLast ? values : siblingsAtDepth(lines, at, path, depth)))
+    found = memberOf(found, step).flatMap(member =>
+      whole(schema, member, isLast ? values : siblingsAtDepth(lines, at, path, depth))
+    )
   }
   const options = distinct(key === undefined ? keyCompletions(found, values) : valueCompletions(found))
   return options.length === 0 ? null : { from: pos - word.length, options, validFor: /^[\w.-]*$/ }
 }
 
 /** The values of an outer place on the way to the cursor, such as the type of the node that has a body. */
-function siblingsAtDepth(lines: readonly string[], at: number, path: readonly string[], depth: number): Readonly<Record<string, string>> {
+function siblingsAtDepth(
+  lines: readonly string[],
+  at: number,
+  path: readonly string[],
+  depth: number
+): Readonly<Record<string, string>> {
   let left = path.length - 1 - depth
   let inside = INDENT.exec(lines[at] ?? '')![0].length
   for (let row = at - 1; row >= 0; row--) {

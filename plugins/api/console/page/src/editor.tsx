@@ -115,7 +115,10 @@ export default function Editor(props: EditorProps) {
       extensions: extensionsOf(
         latest.current,
         given.of([
-          autocompletion({ override: [context => completionsOf(latest.current.schema, latest.current.language, context)], icons: false }),
+          autocompletion({
+            override: [context => completionsOf(latest.current.schema, latest.current.language, context)],
+            icons: false,
+          }),
           EditorView.updateListener.of(({ docChanged, state }) => {
             if (docChanged) latest.current.onChange?.(state.doc.toString())
           }),

@@ -1,8 +1,10 @@
 import '@xyflow/react/dist/base.css'
 import {
   Background,
+  BaseEdge,
   Controls,
   type Edge,
+  type EdgeProps,
   Handle,
   MarkerType,
   type Node,
@@ -12,7 +14,7 @@ import {
 } from '@xyflow/react'
 import { STATES } from '@svc/workflow-lang/states'
 import { memo, useEffect, useMemo, useState } from 'react'
-import { type Box, type DrawnNode, END, flat, frameIdOf, isDrawn, layoutOf } from './graph-layout.ts'
+import { type Box, type DrawnNode, edgesOf, END, flat, frameIdOf, type Layout, layoutOf, type Route } from './graph-layout.ts'
 import type { Step } from './run-steps.ts'
 import { Failure, Loading } from './states.tsx'
 
@@ -37,7 +39,13 @@ type GraphNode = Node<NodeData, 'step' | 'frame' | 'end'>
 
 const NodeBox = memo(function NodeBox({ data: { name, type, state, problem }, selected }: NodeProps<GraphNode>) {
   return (
-    <div className="node" data-state={state} data-problem={problem !== undefined || undefined} data-selected={selected || undefined} title={problem}>
+    <div
+      className="node"
+      data-state={state}
+      data-problem={problem !== undefined || undefined}
+      data-selected={selected || undefined}
+      title={problem}
+    >
       <Handle type="target" position={Position.Top} isConnectable={false} />
       <span className="node-sign" aria-hidden="true">
         {problem === undefined ? state && STATES[state].sign : '!'}
@@ -68,41 +76,80 @@ const End = () => (
   </div>
 )
 
+type RoutedEdge = Edge<{ readonly route: Route | undefined }, 'routed'>
+
+/** A smooth path through the middles of the lines between the points. */
+function pathOf([first, ...rest]: Route['points']): string {
+  if (!first) return ''
+  const bends = rest.slice(0, -1).map(({ x, y }, at) => `Q${x},${y} ${(x + rest[at + 1]!.x) / 2},${(y + rest[at + 1]!.y) / 2}`)
+  const last = rest.at(-1)
+  return [`M${first.x},${first.y}`, ...bends, ...(last ? [`L${last.x},${last.y}`] : [])].join(' ')
+}
+
+/** An edge on the way that the layout has found around the nodes. */
+const Routed = ({ id, data, label, markerEnd }: EdgeProps<RoutedEdge>) =>
+  data?.route && (
+    <BaseEdge
+      id={id}
+      path={pathOf(data.route.points)}
+      label={label}
+      labelX={data.route.x}
+      labelY={data.route.y}
+      labelBgPadding={[4, 2]}
+      labelBgBorderRadius={4}
+      {...(markerEnd === undefined ? {} : { markerEnd })}
+    />
+  )
+
 const TYPES = { step: NodeBox, frame: Frame, end: End }
+const EDGE_TYPES = { routed: Routed }
 const ARROW = { type: MarkerType.ArrowClosed, width: 16, height: 16, color: 'var(--border-strong)' }
 
-function edgesOf(nodes: readonly DrawnNode[]): Edge[] {
-  return flat(nodes).flatMap(({ id, edges, bodies }) => [
-    ...edges
-      .filter(({ to }) => isDrawn(id, to))
-      .map(({ to, label, kind }, at) => ({
-        id: `${id} ${at}`,
-        source: id,
-        target: to,
-        ...(kind === 'catch' ? { label: 'failure' } : label === null ? {} : { label }),
-        className: kind === 'catch' ? 'edge-catch' : 'edge',
-        markerEnd: ARROW,
-        focusable: false,
-      })),
-    ...bodies.flatMap(({ name, nodes: [first] }) =>
-      first ? [{ id: `${id} ${name}`, source: id, target: first.id, className: 'edge-body', focusable: false }] : []
-    ),
-  ])
-}
+const routedEdges = (nodes: readonly DrawnNode[], routes: Layout['routes']): RoutedEdge[] =>
+  edgesOf(nodes).map(({ from, to, kind, label }, at) => ({
+    id: `${from} ${at}`,
+    source: from,
+    target: to,
+    type: 'routed',
+    className: `edge-${kind}`,
+    data: { route: routes[at] },
+    focusable: false,
+    ...(label === '' ? {} : { label }),
+    ...(kind === 'body' ? {} : { markerEnd: ARROW }),
+  }))
 
 type Kept = Pick<GraphProps, 'states' | 'problems' | 'selected'>
 
-function nodesOf(nodes: readonly DrawnNode[], boxes: ReadonlyMap<string, Box>, { states, problems, selected }: Kept): GraphNode[] {
+function nodesOf(
+  nodes: readonly DrawnNode[],
+  boxes: ReadonlyMap<string, Box>,
+  { states, problems, selected }: Kept
+): GraphNode[] {
   const placed = (id: string) => {
     const { x, y, width, height } = boxes.get(id)!
-    return { id, position: { x, y }, width, height, draggable: false, connectable: false }
+    // all is known: the library measures nothing, and edges stay when states change
+    const size = { width, height }
+    const handles = [
+      { type: 'target' as const, position: Position.Top, x: width / 2, y: 0 },
+      { type: 'source' as const, position: Position.Bottom, x: width / 2, y: height },
+    ]
+    return { id, position: { x, y }, ...size, measured: size, handles, draggable: false, connectable: false }
   }
   const all = flat(nodes).filter(({ id }) => boxes.has(id))
   const frames = all.flatMap(({ id, bodies }) => bodies.map(body => [frameIdOf(id, body.name), body.name] as const))
   return [
     ...frames
       .filter(([id]) => boxes.has(id))
-      .map(([id, name]): GraphNode => ({ ...placed(id), type: 'frame', data: { name, type: '' }, selectable: false, focusable: false, zIndex: -1 })),
+      .map(
+        ([id, name]): GraphNode => ({
+          ...placed(id),
+          type: 'frame',
+          data: { name, type: '' },
+          selectable: false,
+          focusable: false,
+          zIndex: -1,
+        })
+      ),
     ...all.map(
       ({ id, name, type }): GraphNode => ({
         ...placed(id),
@@ -112,8 +159,15 @@ function nodesOf(nodes: readonly DrawnNode[], boxes: ReadonlyMap<string, Box>, {
         ariaLabel: `${name}, ${type}${states?.has(id) ? `, ${STATES[states.get(id)!].word}` : ''}`,
       })
     ),
-    ...(boxes.has(END) ? [{ ...placed(END), type: 'end' as const, data: { name: END, type: '' }, selectable: false, focusable: false }] : []),
+    ...(boxes.has(END)
+      ? [{ ...placed(END), type: 'end' as const, data: { name: END, type: '' }, selectable: false, focusable: false }]
+      : []),
   ]
+}
+
+interface Laid extends Pick<Layout, 'routes'> {
+  readonly boxes: ReadonlyMap<string, Box>
+  readonly nodes: readonly DrawnNode[]
 }
 
 /** Unequal only if nodes or edges differ: a state changes no place. */
@@ -123,12 +177,12 @@ const shapeOf = (nodes: readonly DrawnNode[]) =>
 /** A workflow as a graph. Its places are computed beside the page. */
 export default function Graph({ label, nodes, states, problems, selected, onSelect }: GraphProps) {
   const shape = shapeOf(nodes)
-  const [laid, setLaid] = useState<{ readonly boxes: ReadonlyMap<string, Box>; readonly nodes: readonly DrawnNode[] }>()
+  const [laid, setLaid] = useState<Laid>()
   const [error, setError] = useState<unknown>()
   useEffect(() => {
     let isOld = false
     layoutOf(nodes).then(
-      boxes => isOld || setLaid({ boxes: new Map(boxes.map(box => [box.id, box])), nodes }),
+      ({ boxes, routes }) => isOld || setLaid({ boxes: new Map(boxes.map(box => [box.id, box])), routes, nodes }),
       failed => isOld || setError(failed)
     )
     return () => {
@@ -140,7 +194,7 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
     () => laid && nodesOf(laid.nodes, laid.boxes, { states, problems, selected }),
     [laid, states, problems, selected]
   )
-  const edges = useMemo(() => (laid ? edgesOf(laid.nodes) : []), [laid])
+  const edges = useMemo(() => (laid ? routedEdges(laid.nodes, laid.routes) : []), [laid])
   if (error) return <Failure error={error} />
   if (!shown) return <Loading rows={4} />
   return (
@@ -149,6 +203,7 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
         nodes={shown}
         edges={edges}
         nodeTypes={TYPES}
+        edgeTypes={EDGE_TYPES}
         fitView
         fitViewOptions={{ maxZoom: 1, padding: 0.1 }}
         minZoom={0.1}
@@ -161,7 +216,8 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
         onNodeClick={(_, node) => node.type === 'step' && onSelect?.(node.id)}
         onNodesChange={changes => {
           // by keyboard: Enter selects the focused node
-          for (const change of changes) if (change.type === 'select' && change.selected && change.id !== selected) onSelect?.(change.id)
+          for (const change of changes)
+            if (change.type === 'select' && change.selected && change.id !== selected) onSelect?.(change.id)
         }}
       >
         <Background gap={20} size={1} />

@@ -125,7 +125,10 @@ export default function Palette({ me, pages, onClose, onKeys }: PaletteProps) {
                   </Command.Item>
                 )}
                 {has('/runs') && (
-                  <Command.Item className="palette-item" onSelect={go(() => navigate({ to: '/runs', search: { status: 'failed' } }))}>
+                  <Command.Item
+                    className="palette-item"
+                    onSelect={go(() => navigate({ to: '/runs', search: { status: 'failed' } }))}
+                  >
                     Show failed runs
                   </Command.Item>
                 )}

@@ -94,7 +94,7 @@ export const Card = ({ title, actions, children }: CardProps) => (
 
 /** Names and values, one under the other. Values that are not there are left out. */
 export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }) => (
-  <dl className="facts">
+  <dl className="fact-grid">
     {facts
       .filter(([, value]) => value !== null && value !== undefined && value !== false)
       .map(([name, value]) => (

@@ -1,6 +1,6 @@
 import { type ReplyOf, type Schemas } from '@svc/client'
 import { useEffect, useState } from 'react'
-import { client, messageOf } from './api.ts'
+import { client, connection } from './api.ts'
 import { whileVisible } from './feed.ts'
 import { createValue, useValue, type Value } from './value.ts'
 
@@ -26,11 +26,21 @@ export function useRunSteps(id: string): RunSteps {
   const [value] = useState(() => createValue<RunSteps>(NONE))
   useEffect(() => {
     const ending = new AbortController()
-    value.set(NONE)
-    whileVisible(signal => follow(id, value, signal), ending.signal).catch((error: unknown) =>
-      value.set({ ...value.get(), state: 'failed', error: error instanceof Error ? error : new Error(messageOf(error)) })
-    )
-    return () => ending.abort()
+    const begin = () => {
+      value.set(NONE)
+      whileVisible(signal => follow(id, value, signal), ending.signal).catch((error: unknown) =>
+        value.set({ ...value.get(), state: 'failed', error })
+      )
+    }
+    begin()
+    // what failed while the server was away is read again
+    const stop = connection.subscribe(() => {
+      if (connection.get() === 'ok' && value.get().state === 'failed') begin()
+    })
+    return () => {
+      stop()
+      ending.abort()
+    }
   }, [id, value])
   return useValue(value)
 }

@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Link, Outlet, useNavigate } from '@tanstack/react-router'
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { connection, type Me, signOut } from './api.ts'
 import { followEvents } from './feed.ts'
@@ -33,6 +33,7 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
   const pages = useMemo(() => groups.flatMap(group => group.pages), [groups])
   const [areKeysShown, showKeys] = useState(false)
   const [isPaletteOpen, openPalette] = useState(false)
+  const [isMenuOpen, openMenu] = useMenu()
   useKeys(pages, { keys: () => showKeys(true), palette: () => openPalette(true) })
   useFeed(isOut)
   return (
@@ -40,7 +41,7 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
       <a className="skip" href="#content">
         Skip to the content
       </a>
-      <header className="nav">
+      <header className="nav" data-open={isMenuOpen || undefined} onKeyDown={event => event.key === 'Escape' && openMenu(false)}>
         <Link to="/overview" className="brand" aria-label="svc console, overview">
           <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
             <rect width="32" height="32" rx="8" className="brand-back" />
@@ -53,7 +54,16 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           <kbd>{isMac ? '⌘' : 'Ctrl'}</kbd>
           <kbd>K</kbd>
         </button>
-        <nav aria-label="Pages" className="nav-pages">
+        <button
+          type="button"
+          className="button menu-button"
+          aria-expanded={isMenuOpen}
+          aria-controls="pages"
+          onClick={() => openMenu(!isMenuOpen)}
+        >
+          Menu
+        </button>
+        <nav aria-label="Pages" className="nav-pages" id="pages">
           {groups.map(({ name, pages: members }) => (
             <div key={name ?? ''} className="nav-group" role="group" aria-label={name ?? 'Main'}>
               {name && (
@@ -98,6 +108,14 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
       )}
     </div>
   )
+}
+
+/** The pages in a narrow window: closed again when one is chosen. */
+function useMenu(): readonly [boolean, (isOpen: boolean) => void] {
+  const [isOpen, open] = useState(false)
+  const path = useLocation({ select: ({ pathname }) => pathname })
+  useEffect(() => open(false), [path])
+  return [isOpen, open]
 }
 
 const PageLink = ({ page: { to, name, icon, key } }: { readonly page: PageEntry }) => (

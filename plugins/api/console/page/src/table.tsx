@@ -25,7 +25,7 @@ interface TableProps<Item> {
   readonly more?: ReactNode
 }
 
-const ROW = 40
+const ROW = 36
 
 const classOf = ({ isNumber, isWide }: Column<never>) => `cell${isNumber ? ' number' : ''}${isWide ? ' only-wide' : ''}`
 const templateOf = (columns: readonly Column<never>[]) => columns.map(({ width }) => width).join(' ')

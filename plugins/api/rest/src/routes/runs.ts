@@ -1,6 +1,19 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, ReplayRequest, Route, Workflows } from '@svc/core/contracts'
-import { fieldInvalid, runRecord, BOOLEAN, INTEGER, list, nullable, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
+import {
+  fieldInvalid,
+  runRecord,
+  BOOLEAN,
+  INTEGER,
+  list,
+  nullable,
+  OBJECT,
+  object,
+  ok,
+  STRING,
+  text,
+  words,
+} from '@svc/api-types'
 import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, settledRun } from '../run-schemas.ts'
 import { briefStep, replyBody, statusBody, stepBody } from '../run-files.ts'
 import type { RunStreams } from '../frames.ts'

@@ -34,7 +34,15 @@ export function DeadLetters() {
   return tab === 'jobs' ? <DeadJobs /> : <DeadRuns />
 }
 
-const Frame = ({ actions, filters, children }: { readonly actions: ReactNode; readonly filters?: ReactNode; readonly children: ReactNode }) => (
+const Frame = ({
+  actions,
+  filters,
+  children,
+}: {
+  readonly actions: ReactNode
+  readonly filters?: ReactNode
+  readonly children: ReactNode
+}) => (
   <div className="reader whole">
     <ListHead title="Dead letters" actions={actions} filters={filters} />
     <Tabs label="Kinds of dead letters" values={TABS} />

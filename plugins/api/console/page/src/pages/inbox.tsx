@@ -165,7 +165,11 @@ function Detail({ item, next }: DetailProps) {
       </div>
       <div className="reader-scroll pad">
         <div className="stack narrow">
-          {item.kind === 'run' ? <OfRun question={item.question} onAnswered={answered} /> : <OfChat question={item.question} onAnswered={answered} />}
+          {item.kind === 'run' ? (
+            <OfRun question={item.question} onAnswered={answered} />
+          ) : (
+            <OfChat question={item.question} onAnswered={answered} />
+          )}
         </div>
       </div>
     </>
@@ -205,9 +209,7 @@ function OfChat({ question, onAnswered }: { readonly question: OfChat; readonly 
           {question.question} Only <code>{owner}</code> can answer.
         </p>
       )}
-      {interrupted && (
-        <p className="note">The worker of this turn has ended. The answer continues the turn at another worker.</p>
-      )}
+      {interrupted && <p className="note">The worker of this turn has ended. The answer continues the turn at another worker.</p>}
       <Facts
         facts={[
           ['Tool', <code key="tool">{tool}</code>],

@@ -75,7 +75,8 @@ const STATES = [
 ] as const
 
 const depthOf = ({ step }: Step) => Math.min(6, Math.floor(step.split('/').length / 2))
-const durationIn = ({ started_at: from, finished_at: to }: Step) => (to === null ? '–' : durationOf(Date.parse(to) - Date.parse(from)))
+const durationIn = ({ started_at: from, finished_at: to }: Step) =>
+  to === null ? '–' : durationOf(Date.parse(to) - Date.parse(from))
 
 const COLUMNS: readonly Column<Step>[] = [
   {
@@ -88,6 +89,9 @@ const COLUMNS: readonly Column<Step>[] = [
   { name: 'Attempts', width: '4.5rem', isNumber: true, isWide: true, cell: step => step.attempts },
   { name: 'Duration', width: '5rem', isNumber: true, cell: durationIn },
 ]
+
+/** Beside the selected step. */
+const NARROW_COLUMNS = COLUMNS.filter(({ isWide }) => !isWide)
 
 function StepList({ steps: { steps, state, error } }: { readonly steps: RunSteps }) {
   const { state: wanted, order, step: selected } = runs.useSearch()
@@ -114,7 +118,7 @@ function StepList({ steps: { steps, state, error } }: { readonly steps: RunSteps
       {shown.length > 0 && (
         <Table
           name="Steps of the run"
-          columns={COLUMNS}
+          columns={selected === undefined ? COLUMNS : NARROW_COLUMNS}
           items={shown}
           keyOf={step => step.step}
           select={step => ({ step: step.step })}

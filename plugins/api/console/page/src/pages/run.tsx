@@ -30,7 +30,11 @@ export function RunDetail({ id }: { readonly id: string }) {
   const { tab } = runs.useSearch()
   const steps = useRunSteps(id)
   const queries = useQueryClient()
-  const { data: run, error, refetch } = useQuery({
+  const {
+    data: run,
+    error,
+    refetch,
+  } = useQuery({
     queryKey: ['run', id],
     queryFn: ({ signal }) => client.runs.get(id, { signal }),
   })

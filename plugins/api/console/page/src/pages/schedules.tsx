@@ -25,7 +25,8 @@ const STATES = [
 const isOfSchedules = ({ type }: { readonly type: string }) => /^svc\.(schedule_|job_)/.test(type)
 
 /** When it ticks, as people say it. */
-const rhythmOf = ({ cron, every_ms: every }: Schedule) => cron ?? (every === null ? '' : `every ${durationOf(every)}`)
+const rhythmOf = ({ cron, every_ms: every }: Schedule) =>
+  cron ?? (every === null ? '' : `every ${durationOf(every).replace('.0 ', ' ')}`)
 
 export function Schedules() {
   const { id, q = '', state } = schedules.useSearch()
@@ -40,8 +41,7 @@ export function Schedules() {
   })
   const items = all.items.filter(
     ({ name, job, is_paused: isPaused }) =>
-      `${name} ${job.kind}`.toLowerCase().includes(q.toLowerCase()) &&
-      (state === undefined || (state === 'paused') === isPaused)
+      `${name} ${job.kind}`.toLowerCase().includes(q.toLowerCase()) && (state === undefined || (state === 'paused') === isPaused)
   )
   return (
     <>
@@ -195,7 +195,11 @@ function Changes({ schedule: { name, is_paused: isPaused, origin } }: { readonly
   return (
     <div className="row">
       <Action label="Run now" act={change('run')} />
-      {isPaused ? <Action label="Resume" act={change('resume')} kind="primary" /> : <Action label="Pause" act={change('pause')} />}
+      {isPaused ? (
+        <Action label="Resume" act={change('resume')} kind="primary" />
+      ) : (
+        <Action label="Pause" act={change('pause')} />
+      )}
       {origin === 'added' && (
         <Action
           label="Remove"
@@ -308,7 +312,15 @@ function AddSchedule({ onClose }: { readonly onClose: () => void }) {
   )
 }
 
-const Choice = ({ name, label, values }: { readonly name: string; readonly label: string; readonly values: readonly string[] }) => (
+const Choice = ({
+  name,
+  label,
+  values,
+}: {
+  readonly name: string
+  readonly label: string
+  readonly values: readonly string[]
+}) => (
   <label className="field">
     <span>{label}</span>
     <select className="select" name={name}>

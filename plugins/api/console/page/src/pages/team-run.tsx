@@ -174,7 +174,11 @@ function Rounds({ run: { tree, status }, member }: { readonly run: Tree; readonl
     .map(({ round, messages }) => ({ round, messages: messages.filter(one => member === undefined || one.member === member) }))
     .filter(({ messages }) => messages.length > 0)
   if (rounds.length === 0)
-    return <Empty title={member === undefined ? 'No member has begun' : `${member} has said nothing`}>{status === 'running' && 'Messages appear here as they are written.'}</Empty>
+    return (
+      <Empty title={member === undefined ? 'No member has begun' : `${member} has said nothing`}>
+        {status === 'running' && 'Messages appear here as they are written.'}
+      </Empty>
+    )
   return rounds.map(({ round, messages }) => (
     <section key={round} aria-label={`Round ${round}`} className="stack round">
       <h2 className="section-title">Round {round}</h2>
@@ -204,14 +208,20 @@ function MessageView({ message }: { readonly message: Message }) {
       </div>
       <details className="tool">
         <summary>
-          <span className="muted grow clip">{prompt.split('\n', 1)[0]}</span>
+          <span className="muted grow">Prompt</span>
         </summary>
         <div className="tool-body">
           <Text text={prompt} />
         </div>
       </details>
       {tools.map((tool, at) => (
-        <Tool key={at} name={tool.tool} state={tool.success ? 'done' : 'failed'} input={{}} {...(tool.error === null ? {} : { output: tool.error })} />
+        <Tool
+          key={at}
+          name={tool.tool}
+          state={tool.success ? 'done' : 'failed'}
+          input={{}}
+          {...(tool.error === null ? {} : { output: tool.error })}
+        />
       ))}
       {reply !== null && <Text text={reply} />}
       {message.data !== null && reply === null && <Json value={message.data} label={`Data of ${member}`} />}

@@ -45,14 +45,17 @@ const TEAM_COLUMNS: readonly Column<Team>[] = [
   {
     name: 'Problems',
     width: '5rem',
-    cell: team => (team.problems.length > 0 ? <Badge tone="bad">{team.problems.length}</Badge> : <span className="muted">none</span>),
+    cell: team =>
+      team.problems.length > 0 ? <Badge tone="bad">{team.problems.length}</Badge> : <span className="muted">none</span>,
   },
 ]
 
 export function Teams() {
   const { id, tab } = teams.useSearch()
   if (id !== undefined)
-    return <div className="reader whole">{tab === 'teams' ? <TeamView key={id} name={id} /> : <TeamRunView key={id} id={id} />}</div>
+    return (
+      <div className="reader whole">{tab === 'teams' ? <TeamView key={id} name={id} /> : <TeamRunView key={id} id={id} />}</div>
+    )
   return tab === 'teams' ? <TeamList /> : <RunList />
 }
 
@@ -213,7 +216,6 @@ function RunTeam({ team }: { readonly team?: string }) {
     </>
   )
 }
-
 
 interface TeamOrder {
   readonly team: string

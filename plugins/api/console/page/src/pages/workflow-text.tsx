@@ -307,7 +307,7 @@ function Problems({ problems, onSelect }: { readonly problems: readonly Problem[
           <button type="button" className="problem" disabled={line === null} onClick={() => line !== null && onSelect(line)}>
             <span className="problem-line number">{line === null ? '' : `${line}:${column ?? 1}`}</span>
             <span>
-              {message}
+              {path !== '' && <code className="muted">{path}</code>} {message}
               {hint !== null && <span className="muted"> {hint}</span>}
             </span>
           </button>
