@@ -52,7 +52,35 @@ async function build() {
   for (const name of kept) if (!made.includes(name) && !last.has(name)) rmSync(join(ASSETS, 'files', name))
   writeFileSync(join(ASSETS, 'last.json'), JSON.stringify(made))
   renameSync(join(next, 'index.html'), join(ASSETS, 'index.html'))
+  report(sizesOf(JSON.parse(readFileSync(join(next, 'manifest.json'), 'utf8'))))
   rmSync(next, { recursive: true, force: true })
+}
+
+/** Compressed bytes: of the first load, and of what each page and each other part adds when it is first used. */
+function sizesOf(manifest) {
+  const loadedWith = key => [key, ...(manifest[key].imports ?? []).flatMap(loadedWith)]
+  const sizeOf = keys => {
+    const files = new Set(keys.flatMap(key => [manifest[key].file, ...(manifest[key].css ?? [])]))
+    const sizes = { js: 0, css: 0 }
+    for (const file of files) sizes[file.endsWith('.css') ? 'css' : 'js'] += statSync(join(ASSETS, `${file}.gz`)).size
+    return sizes
+  }
+  const entry = Object.keys(manifest).find(key => manifest[key].isEntry)
+  const first = loadedWith(entry)
+  const styles = Object.values(manifest).flatMap(({ file }) => (file.endsWith('.css') ? [file] : []))
+  const css = styles.reduce((sum, file) => sum + statSync(join(ASSETS, `${file}.gz`)).size, 0)
+  const parts = Object.keys(manifest)
+    .filter(key => manifest[key].isDynamicEntry)
+    .map(key => [key.replace(/^.*node_modules\/|^src\//g, ''), sizeOf(loadedWith(key).filter(one => !first.includes(one))).js])
+    .sort((a, b) => b[1] - a[1])
+  return { first: { js: sizeOf(first).js, css: Math.max(css, sizeOf(first).css) }, parts: Object.fromEntries(parts) }
+}
+
+function report(sizes) {
+  writeFileSync(join(ASSETS, 'sizes.json'), JSON.stringify(sizes, null, 2))
+  const kib = bytes => `${(bytes / 1024).toFixed(1)} KiB`
+  say(`first load: ${kib(sizes.first.js)} of scripts and ${kib(sizes.first.css)} of styles, compressed`)
+  for (const [name, size] of Object.entries(sizes.parts)) say(`  ${name}: ${kib(size)} more`)
 }
 
 async function main() {

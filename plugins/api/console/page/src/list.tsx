@@ -71,9 +71,9 @@ export function useWhole({ hasMore, isFetching, error, readMore }: CursorList<un
 }
 
 /** The filters of a request: those of the search that are set. */
-export const filtersOf = <K extends string>(search: { readonly [name in K]?: string | undefined }, ...names: readonly K[]) =>
+export const filtersOf = <S extends object, K extends keyof S & string>(search: S, ...names: readonly K[]) =>
   Object.fromEntries(names.flatMap(name => (search[name] === undefined ? [] : [[name, search[name]]]))) as {
-    [name in K]?: string
+    [name in K]?: Exclude<S[name], undefined>
   }
 
 interface ListPageProps<Item> {
