@@ -31,7 +31,12 @@ function assess(tool: ListedTool, pins: Pins, rules: ToolRules): McpTool {
   if (pinned === undefined && isFull(sizeOf(pins))) return { ...plain, status: 'changed', difference: [NOT_PINNED] }
   if (pinned === undefined || pinned.hash === hash) return { ...plain, status: 'good' }
   const { name: _name, ...approved } = pinnedOf(pinned)
-  return { ...plain, status: 'changed', difference: differenceOf(pinned, tool), approved }
+  return {
+    ...plain,
+    status: 'changed',
+    difference: differenceOf(pinned, tool),
+    approved: approved as NonNullable<McpTool['approved']>,
+  }
 }
 
 const pinOf = (pins: Pins, name: string) => (Object.hasOwn(pins, name) ? pins[name] : undefined)
