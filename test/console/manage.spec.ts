@@ -34,7 +34,7 @@ async function tabTo(page: Page, name: string | RegExp, most = 120): Promise<voi
 }
 
 describeWith('chromium', 'the pages of the console for administrators', function () {
-  this.timeout(90_000)
+  this.timeout(240_000)
   let browser: Browser
   let home: string
   let service: Service
@@ -57,7 +57,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
       await using view = await openConsole(browser, at('tools?q=order'))
       const { page, problems } = view
       await heading(page, 'Tools')
-      await page.locator('.list-item', { hasText: 'order' }).click()
+      await page.getByRole('link', { name: /^order/ }).click()
       await until(
         async () => page.url(),
         url => url.includes('id=order')
@@ -148,11 +148,13 @@ describeWith('chromium', 'the pages of the console for administrators', function
       await using view = await openConsole(browser, at('mcp?id=fixed'))
       const { page, problems } = view
       const server = () => read(`${service.url}/api/v1/mcp/servers/fixed`)
-      await until(server, ({ state }) => state === 'connected')
-      await page.getByRole('button', { name: 'Disable' }).click()
-      await page.getByRole('button', { name: 'Enable', exact: true }).click()
-      // its new process describes a tool otherwise
-      await until(server, ({ changed }) => (changed as string[]).includes('echo'))
+      await until(server, ({ state }) => state === 'connected' || state === 'degraded')
+      // each of its processes describes a tool otherwise; a reload of the server before has started another, too
+      if (((await server()).changed as string[]).length === 0) {
+        await page.getByRole('button', { name: 'Disable' }).click()
+        await page.getByRole('button', { name: 'Enable', exact: true }).click()
+        await until(server, ({ changed }) => (changed as string[]).includes('echo'))
+      }
       await page.getByRole('link', { name: 'See the changes' }).click()
       const changes = page.getByRole('region', { name: 'Changes of echo' })
       const [before, after] = [changes.getByLabel('Description, approved'), changes.getByLabel('Description, now')]
@@ -172,18 +174,18 @@ describeWith('chromium', 'the pages of the console for administrators', function
       await page.getByText('List the tools').waitFor()
       await page.getByText('works', { exact: true }).waitFor()
       await page.getByRole('link', { name: 'Log', exact: true }).click()
-      await page.getByRole('log').waitFor()
+      await page.getByText(/^live \d+ lines?$/).waitFor()
     })
 
     it('are added with a dialog, which says what the server refuses, and removed', async () => {
       await using view = await openConsole(browser, at('mcp'))
       const { page } = view
       await page.getByRole('button', { name: 'Add a server' }).click()
-      await page.getByLabel('Name', { exact: false }).fill('bad name')
+      await page.getByRole('textbox', { name: /^Name/ }).fill('bad name')
       await page.getByLabel('URL').fill('http://127.0.0.1:9/mcp')
       await page.keyboard.press('Enter')
       await page.getByRole('dialog').getByRole('alert').getByText('INVALID_VALUE').waitFor()
-      await page.getByLabel('Name', { exact: false }).fill('nowhere')
+      await page.getByRole('textbox', { name: /^Name/ }).fill('nowhere')
       await page.keyboard.press('Enter')
       await page.getByRole('dialog').waitFor({ state: 'hidden' })
       await page.getByRole('heading', { name: 'nowhere', level: 2 }).waitFor()
@@ -303,7 +305,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
         .getByText(/delivered|in \d/)
         .first()
         .waitFor()
-      await page.getByRole('button', { name: 'Change' }).click()
+      await page.getByRole('button', { name: 'Change', exact: true }).click()
       await page.getByLabel('Deliver events').uncheck()
       await page.getByRole('button', { name: 'Save' }).click()
       await page.locator('.list-item', { hasText: 'disabled' }).waitFor()
@@ -328,12 +330,13 @@ describeWith('chromium', 'the pages of the console for administrators', function
     const { page, problems } = view
     await page.locator('.list-item').first().click()
     await page.getByText('in the process of the server').waitFor()
+    const views = page.getByRole('navigation', { name: 'Views of the plugin' })
     for (const [tab, text] of [
       ['Costs', 'Calls of its hooks and contributions'],
       ['Refused', 'Nothing is refused'],
       ['What it adds', 'Provides'],
     ] as const) {
-      await page.getByRole('link', { name: tab, exact: true }).click()
+      await views.getByRole('link', { name: tab, exact: true }).click()
       await page.getByText(text).first().waitFor()
     }
     await page.reload()

@@ -16,8 +16,6 @@ export default defineConfig({
     cssCodeSplit: false,
     emptyOutDir: true,
     modulePreload: { polyfill: false },
-    // which file needs which: scripts/console.mjs adds up their sizes
-    manifest: 'manifest.json',
     target: 'es2024',
     reportCompressedSize: false,
   },

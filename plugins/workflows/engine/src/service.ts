@@ -7,6 +7,8 @@ import {
   type MetricSource,
   type Peers,
   type Run,
+  RunAnswered,
+  RunAsked,
   RunEnded,
   type RunEvent,
   type RunQueue,
@@ -24,6 +26,7 @@ import { BulkRuns } from './bulk.ts'
 import { type Checker, createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
 import { createRunMetrics } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
+import { type Entry, nodeOf } from './history.ts'
 import { infoOf, WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
@@ -98,6 +101,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     loader,
     counts,
     readers,
+    asked: (id, entries) => report.asked(id, entries, worker.recordOf(id)),
     ended: (id, record) => report.ended(id, record),
     next: (...how) => starting.next(...how),
   })
@@ -169,11 +173,13 @@ interface WorkerParts {
   readonly loader: Loader
   readonly counts: ReturnType<typeof createRunMetrics>
   readonly readers: RunListeners
+  /** Entries of a run that can contain questions and answers. */
+  readonly asked: (id: string, entries: readonly Entry[]) => void
   readonly ended: (id: string, record: RunRecord) => void
   readonly next: RunStarter['next']
 }
 
-function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended, next }: WorkerParts): RunWorker {
+function createWorker(parts: ServiceDependencies, { loader, counts, readers, asked, ended, next }: WorkerParts): RunWorker {
   const { store, queue, types, config, log, span, lasting } = parts
   return new RunWorker({
     store,
@@ -185,6 +191,7 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, end
     stored(id, entries, history) {
       counts.stored(entries, history)
       readers.notify(id)
+      asked(id, entries)
     },
     progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
     ended(id, record) {
@@ -254,6 +261,8 @@ const contractOf = ({
   get: (id, ctx) => reading.get(id, ctx),
   runs: (query, ctx) => reading.runs(query, ctx),
   steps: (id, ctx) => reading.steps(id, ctx),
+  stepsAt: (id, ctx) => reading.stepsAt(id, ctx),
+  definitionOf: (id, ctx) => reading.definitionOf(id, ctx),
   events: (id, after, ctx) => reading.events(id, after, ctx),
   signal: (id, event, ctx) => runActions.signal(id, event, ctx),
   interface: (id, ctx) => more.interfaces.of(id, ctx),
@@ -280,11 +289,25 @@ const withPause = (info: WorkflowInfo, pausedAt: number | undefined): WorkflowIn
 /** Publishes the runs of this worker. The principal of the end is the owner of the run. */
 const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({
   started: ({ id: run, workflow }: Run, ctx: CallContext) => void events.publish(RunStarted, { run, workflow }, ctx),
+  asked(run: string, entries: readonly Entry[], record: RunRecord | undefined) {
+    if (!record) return
+    const ctx = { ...lasting, principal: { id: record.owner, scopes: [] } }
+    for (const entry of entries) {
+      const topic = topicOf(entry)
+      if (topic && 's' in entry)
+        void events.publish(topic, { run, workflow: record.workflow, step: entry.s, node: nodeOf(entry.s) }, ctx)
+    }
+  },
   ended(id: string, record: RunRecord) {
     const principal = { id: record.owner, scopes: [] }
     void events.publish(RunEnded, endedOf(id, record), { ...lasting, principal })
   },
 })
+
+function topicOf(entry: Entry): typeof RunAsked | undefined {
+  if (entry.t === 'asleep' && entry.ask) return RunAsked
+  return entry.t === 'woken' && entry.by === 'answer' ? RunAnswered : undefined
+}
 
 const endedOf = (run: string, { workflow, status, error, createdAt, updatedAt }: RunRecord) => ({
   run,

@@ -16,4 +16,4 @@ export function applyDensity(): void {
 }
 
 /** The height of a row of a list, in pixels: `--row` in `tokens.css`. */
-export const useRowHeight = (): number => (useValue(density) === 'compact' ? 32 : 40)
+export const useRowHeight = (): number => (useValue(density) === 'compact' ? 30 : 36)

@@ -62,7 +62,8 @@ const stepsOf = (pointer: string): string[] =>
 /** Keywords that only say that something inside of them is wrong. */
 const OUTER = new Set(['properties', 'items', 'prefixItems', '$ref', 'allOf', 'if', 'then', 'else', 'additionalProperties'])
 
-function problemsOf(data: unknown, schema: RJSFSchema): { errors: RJSFValidationError[]; errorSchema: ErrorSchema } {
+/** What is wrong with a value, for each of its members. */
+export function problemsOf(data: unknown, schema: RJSFSchema): { errors: RJSFValidationError[]; errorSchema: ErrorSchema } {
   const builder = new ErrorSchemaBuilder()
   const errors: RJSFValidationError[] = []
   try {

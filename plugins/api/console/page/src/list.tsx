@@ -70,10 +70,10 @@ export function useWhole({ hasMore, isFetching, error, readMore }: CursorList<un
   }, [isNext])
 }
 
-/** The filters of a request: those of the search that are set. */
-export const filtersOf = <S extends object, K extends keyof S & string>(search: S, ...names: readonly K[]) =>
+/** The filters of a request: those that are set. */
+export const filtersOf = <S extends object, K extends keyof S>(search: S, ...names: readonly K[]) =>
   Object.fromEntries(names.flatMap(name => (search[name] === undefined ? [] : [[name, search[name]]]))) as {
-    [name in K]?: Exclude<S[name], undefined>
+    [N in K]?: Exclude<S[N], undefined>
   }
 
 interface ListPageProps<Item> {
@@ -186,8 +186,8 @@ export const Back = ({
 
 const SEARCH_MS = 250
 
-/** The search of a list, in a member of the address. `/` leads to it. */
-export function Search({ label, name = 'q' }: { readonly label: string; readonly name?: string }) {
+/** A text in a member of the address, which follows the typing after a pause. */
+function useTyped(name: string): readonly [string, (text: string) => void] {
   const [search, change] = useAddress()
   const value = search[name] ?? ''
   const [text, setText] = useState(value)
@@ -206,6 +206,18 @@ export function Search({ label, name = 'q' }: { readonly label: string; readonly
     }, SEARCH_MS)
     return () => clearTimeout(timer)
   }, [text, name, change])
+  return [text, setText]
+}
+
+interface SearchProps {
+  readonly label: string
+  /** The member of the address. */
+  readonly name?: string
+}
+
+/** The search of a list. `/` leads to it. */
+export function Search({ label, name = 'q' }: SearchProps) {
+  const [text, setText] = useTyped(name)
   return (
     <label>
       <span className="visually-hidden">{label}</span>
@@ -215,6 +227,23 @@ export function Search({ label, name = 'q' }: { readonly label: string; readonly
         data-search
         placeholder="Search  /"
         value={text}
+        onChange={event => setText(event.target.value)}
+      />
+    </label>
+  )
+}
+
+/** A further filter of a list: exactly this text. */
+export function TextFilter({ label, name }: Required<SearchProps>) {
+  const [text, setText] = useTyped(name)
+  return (
+    <label>
+      <span className="visually-hidden">{label}</span>
+      <input
+        className="input filter"
+        placeholder={label}
+        value={text}
+        spellCheck={false}
         onChange={event => setText(event.target.value)}
       />
     </label>

@@ -24,6 +24,36 @@ export const GROUPS = [
       { to: '/playground', name: 'Playground', key: 'p', scope: 'chat', icon: 'M5 4l14 8-14 8z' },
       { to: '/conversations', name: 'Conversations', key: 'c', scope: 'chat', icon: 'M4 5h16v11H9l-5 4z' },
       { to: '/traces', name: 'Traces', key: 't', scope: 'read', icon: 'M4 6h10M8 12h12M6 18h7' },
+      { to: '/inbox', name: 'Inbox', key: 'i', scope: 'read', icon: 'M4 13l3-8h10l3 8v6H4zM4 13h5l1 2h4l1-2h5' },
+    ],
+  },
+  {
+    name: 'Work',
+    pages: [
+      {
+        to: '/workflows',
+        name: 'Workflows',
+        key: 'w',
+        scope: 'workflows',
+        icon: 'M4 4h6v6H4zM14 14h6v6h-6zM7 10v4a3 3 0 003 3h4',
+      },
+      {
+        to: '/runs',
+        name: 'Runs',
+        key: 'r',
+        scope: 'workflows',
+        icon: 'M12 3a9 9 0 100 18 9 9 0 000-18zM10 8.500l6 3.500-6 3.500z',
+      },
+      {
+        to: '/teams',
+        name: 'Teams',
+        key: 'e',
+        scope: 'read',
+        icon: 'M9 11a3 3 0 100-6 3 3 0 000 6zM3 19a6 6 0 0112 0M16 5.500a3 3 0 010 5.500M21 19a6 6 0 00-4-5.600',
+      },
+      { to: '/schedules', name: 'Schedules', key: 's', scope: 'read', icon: 'M12 3a9 9 0 100 18 9 9 0 000-18zM12 7v5l3.500 2' },
+      { to: '/jobs', name: 'Jobs', key: 'j', scope: 'read', icon: 'M4 8h16v11H4zM9 8V5h6v3M4 13h16' },
+      { to: '/dead-letters', name: 'Dead letters', key: 'd', scope: 'workflows', icon: 'M4 6h16v12H4zM4 7l8 6 8-6M9 3h6' },
     ],
   },
   {
@@ -57,11 +87,11 @@ export const GROUPS = [
       {
         to: '/configuration',
         name: 'Configuration',
-        key: 'e',
+        key: 'n',
         scope: 'read',
         icon: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4',
       },
-      { to: '/doctor', name: 'Doctor', key: 'd', scope: 'admin', icon: 'M12 4v16M4 12h16' },
+      { to: '/doctor', name: 'Doctor', key: 'b', scope: 'admin', icon: 'M12 4v16M4 12h16' },
     ],
   },
 ] as const satisfies readonly Group<Page>[]

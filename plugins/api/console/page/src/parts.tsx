@@ -1,6 +1,8 @@
 import { useMutation } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
+import { type Me, session } from './api.ts'
 import { Failure } from './states.tsx'
+import { useValue } from './value.ts'
 
 const LazyPanel = lazy(() => import('./dialog.tsx').then(({ Panel }) => ({ default: Panel })))
 
@@ -92,7 +94,7 @@ export const Card = ({ title, actions, children }: CardProps) => (
 
 /** Names and values, one under the other. Values that are not there are left out. */
 export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }) => (
-  <dl className="facts">
+  <dl className="fact-grid">
     {facts
       .filter(([, value]) => value !== null && value !== undefined && value !== false)
       .map(([name, value]) => (
@@ -103,3 +105,11 @@ export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: str
       ))}
   </dl>
 )
+
+const NONE: Me = { principal: '', scopes: [], scheme: null, expires: null }
+
+/** Who uses the page. */
+export function useMe(): Me {
+  const current = useValue(session)
+  return 'me' in current && current.me ? current.me : NONE
+}

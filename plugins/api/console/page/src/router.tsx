@@ -69,6 +69,58 @@ export const traces = createRoute({
   component: lazyRouteComponent(() => import('./pages/traces.tsx'), 'Traces'),
 })
 
+export const inbox = createRoute({
+  getParentRoute: () => root,
+  path: 'inbox',
+  validateSearch: search => textsOf(search, ['q', 'kind', 'id']),
+  component: lazyRouteComponent(() => import('./pages/inbox.tsx'), 'Inbox'),
+})
+
+export const workflows = createRoute({
+  getParentRoute: () => root,
+  path: 'workflows',
+  validateSearch: search => textsOf(search, ['q', 'state', 'id', 'tab', 'draft']),
+  component: lazyRouteComponent(() => import('./pages/workflows.tsx'), 'Workflows'),
+})
+
+export const runs = createRoute({
+  getParentRoute: () => root,
+  path: 'runs',
+  validateSearch: search =>
+    textsOf(search, ['workflow', 'failure_code', 'owner', 'status', 'paused', 'id', 'tab', 'step', 'state', 'order']),
+  component: lazyRouteComponent(() => import('./pages/runs.tsx'), 'Runs'),
+})
+
+export const teams = createRoute({
+  getParentRoute: () => root,
+  path: 'teams',
+  validateSearch: search => textsOf(search, ['team', 'status', 'tab', 'id', 'member']),
+  component: lazyRouteComponent(() => import('./pages/teams.tsx'), 'Teams'),
+})
+
+export const schedules = createRoute({
+  getParentRoute: () => root,
+  path: 'schedules',
+  validateSearch: search => textsOf(search, ['q', 'state', 'id']),
+  component: lazyRouteComponent(() => import('./pages/schedules.tsx'), 'Schedules'),
+})
+
+export const jobs = createRoute({
+  getParentRoute: () => root,
+  path: 'jobs',
+  validateSearch: search => textsOf(search, ['kind', 'state', 'group', 'id']),
+  component: lazyRouteComponent(() => import('./pages/jobs.tsx'), 'Jobs'),
+})
+
+export const deadLetters = createRoute({
+  getParentRoute: () => root,
+  path: 'dead-letters',
+  validateSearch: search => textsOf(search, ['tab', 'workflow', 'failure_code', 'kind', 'id']),
+  component: lazyRouteComponent(() => import('./pages/dead-letters.tsx'), 'DeadLetters'),
+})
+
+const work = [inbox, workflows, runs, teams, schedules, jobs, deadLetters] as const
+
 const page = <P extends string, K extends string>(
   path: P,
   names: readonly K[],
@@ -99,11 +151,11 @@ export const logs = page('logs', ['q', 'level', 'request', 'tab'], () => import(
 export const webhooks = page('webhooks', ['q', 'id', 'tab', 'state'], () => import('./pages/webhooks.tsx'), 'Webhooks')
 export const doctor = page('doctor', [], () => import('./pages/doctor.tsx'), 'Doctor')
 
-const ADMIN = [tools, mcp, plugins, providers, tokens, usage, configuration, logs, webhooks, doctor] as const
+const manage = [tools, mcp, plugins, providers, tokens, usage, configuration, logs, webhooks, doctor] as const
 
 export function createPageRouter(queries: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([start, overview, playground, conversations, traces, ...ADMIN]),
+    routeTree: root.addChildren([start, overview, playground, conversations, traces, ...work, ...manage]),
     basepath: '/console',
     context: { queries },
     defaultPreload: 'intent',

@@ -17,7 +17,7 @@ import {
   type WrapIfAdditionalTemplateProps,
 } from '@rjsf/utils'
 import { Component, type ReactNode, useMemo } from 'react'
-import { formSchema, validator } from './form-validator.ts'
+import { formSchema, problemsOf, validator } from './form-validator.ts'
 
 // A form for any JSON Schema, in the looks of the console. Its texts come from tool servers: they are only text.
 
@@ -29,6 +29,7 @@ interface SchemaFormProps {
 
 export default function SchemaForm({ schema, value, onChange }: SchemaFormProps) {
   const own = useMemo(() => formSchema(schema), [schema])
+  const problems = useMemo(() => (own ? problemsOf(value, own).errorSchema : {}), [own, value])
   if (!own) return <NoForm />
   return (
     <Boundary key={JSON.stringify(schema).length}>
@@ -36,8 +37,9 @@ export default function SchemaForm({ schema, value, onChange }: SchemaFormProps)
         schema={own}
         formData={value}
         validator={validator}
-        liveValidate
+        noValidate
         noHtml5Validate
+        extraErrors={problems}
         showErrorList={false}
         templates={TEMPLATES}
         widgets={WIDGETS}

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import { useEffect, useMemo, useState } from 'react'
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { connection, type Me, signOut } from './api.ts'
 import { density, nextDensity } from './density.ts'
 import { followEvents } from './feed.ts'
@@ -8,6 +8,10 @@ import { groupsFor, type PageEntry } from './pages.ts'
 import { Panel } from './parts.tsx'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
+
+const Palette = lazy(() => import('./palette.tsx'))
+
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform)
 
 /** Half a disc, a sun, a moon. */
 const THEMES: Readonly<Record<string, string>> = {
@@ -18,6 +22,7 @@ const THEMES: Readonly<Record<string, string>> = {
 
 const keysOf = (pages: readonly PageEntry[]): readonly (readonly [keys: string, meaning: string])[] => [
   ...pages.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
+  ['Ctrl K', 'Open the list of commands'],
   ['/', 'Search on this page'],
   ['t', 'Change the theme'],
   ['?', 'Show this list'],
@@ -28,14 +33,16 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
   const groups = useMemo(() => groupsFor(me), [me])
   const pages = useMemo(() => groups.flatMap(group => group.pages), [groups])
   const [areKeysShown, showKeys] = useState(false)
-  useKeys(pages, () => showKeys(true))
+  const [isPaletteOpen, openPalette] = useState(false)
+  const [isMenuOpen, openMenu] = useMenu()
+  useKeys(pages, { keys: () => showKeys(true), palette: () => openPalette(true) })
   useFeed(isOut)
   return (
     <div className="shell">
       <a className="skip" href="#content">
         Skip to the content
       </a>
-      <header className="nav">
+      <header className="nav" data-open={isMenuOpen || undefined} onKeyDown={event => event.key === 'Escape' && openMenu(false)}>
         <Link to="/overview" className="brand" aria-label="svc console, overview">
           <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
             <rect width="32" height="32" rx="8" className="brand-back" />
@@ -43,7 +50,21 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           </svg>
           <span>svc</span>
         </Link>
-        <nav aria-label="Pages" className="nav-pages">
+        <button type="button" className="command-button" onClick={() => openPalette(true)}>
+          <span className="grow">Commands</span>
+          <kbd>{isMac ? '⌘' : 'Ctrl'}</kbd>
+          <kbd>K</kbd>
+        </button>
+        <button
+          type="button"
+          className="button menu-button"
+          aria-expanded={isMenuOpen}
+          aria-controls="pages"
+          onClick={() => openMenu(!isMenuOpen)}
+        >
+          Menu
+        </button>
+        <nav aria-label="Pages" className="nav-pages" id="pages">
           {groups.map(({ name, pages: members }) => (
             <div key={name ?? ''} className="nav-group" role="group" aria-label={name ?? 'Main'}>
               {name && (
@@ -65,6 +86,11 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           <Outlet />
         </main>
       </div>
+      {isPaletteOpen && (
+        <Suspense>
+          <Palette me={me} pages={pages} onClose={() => openPalette(false)} onKeys={() => showKeys(true)} />
+        </Suspense>
+      )}
       {areKeysShown && (
         <Panel title="Keys" onClose={() => showKeys(false)}>
           <dl className="keys">
@@ -83,6 +109,14 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
       )}
     </div>
   )
+}
+
+/** The pages in a narrow window: closed again when one is chosen. */
+function useMenu(): readonly [boolean, (isOpen: boolean) => void] {
+  const [isOpen, open] = useState(false)
+  const path = useLocation({ select: ({ pathname }) => pathname })
+  useEffect(() => open(false), [path])
+  return [isOpen, open]
 }
 
 const PageLink = ({ page: { to, name, icon, key } }: { readonly page: PageEntry }) => (
@@ -168,21 +202,29 @@ function useFeed(isOut: boolean) {
 }
 
 const SEQUENCE_MS = 1_000
-const isTyping = (target: EventTarget | null) =>
+/** Also in a shadow root, such as that of the editor. */
+const isTyping = (target: EventTarget | undefined) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
 /** `g` and a letter go to a page. Single letters do nothing while the reader types. */
-function useKeys(pages: readonly PageEntry[], onHelp: () => void) {
+function useKeys(pages: readonly PageEntry[], opens: { readonly keys: () => void; readonly palette: () => void }) {
   const navigate = useNavigate()
+  const opened = useRef(opens)
+  opened.current = opens
   useEffect(() => {
     let begun = 0
     const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k' && !event.shiftKey && !event.altKey) {
+        event.preventDefault()
+        if (!document.querySelector('[role="dialog"]')) opened.current.palette()
+        return
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.composedPath()[0])) return
       if (document.querySelector('[role="dialog"]')) return
       const page = Date.now() - begun < SEQUENCE_MS ? pages.find(({ key }) => key === event.key) : undefined
       begun = event.key === 'g' ? Date.now() : 0
       if (page) void navigate({ to: page.to })
-      else if (event.key === '?') onHelp()
+      else if (event.key === '?') opened.current.keys()
       else if (event.key === 't') nextTheme()
       else if (event.key === '/') document.querySelector<HTMLElement>('[data-search]')?.focus()
       else return
@@ -190,5 +232,5 @@ function useKeys(pages: readonly PageEntry[], onHelp: () => void) {
     }
     document.addEventListener('keydown', onKey)
     return () => document.removeEventListener('keydown', onKey)
-  }, [pages, navigate, onHelp])
+  }, [pages, navigate])
 }

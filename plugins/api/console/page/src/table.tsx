@@ -90,24 +90,34 @@ export function Table<Item>({ name, columns, items, keyOf, select, isSelected, m
   )
 }
 
-interface TablePageProps<Item> extends Omit<TableProps<Item>, 'name' | 'items' | 'more'> {
+interface ListTableProps<Item> extends Omit<TableProps<Item>, 'items' | 'more'> {
+  readonly list: CursorList<Item>
+  readonly empty: ReactNode
+}
+
+/** A list as a table, with the states of the list. */
+export const ListTable = <Item,>({ list, empty, ...table }: ListTableProps<Item>) => (
+  <>
+    <ListStates list={list} empty={empty} />
+    {list.items.length > 0 && <Table items={list.items} {...table} more={list.hasMore && <More list={list} />} />}
+  </>
+)
+
+interface TablePageProps<Item> extends Omit<ListTableProps<Item>, 'name'> {
   readonly title: string
   readonly actions?: ReactNode
   readonly filters?: ReactNode
-  readonly list: CursorList<Item>
-  readonly empty: ReactNode
   /** The selected item, which takes the place of the table. */
   readonly detail?: ReactNode
 }
 
 /** A list as a table over the whole page. The selected item takes its place. Filters and selection are in the address. */
-export function TablePage<Item>({ title, actions, filters, list, empty, detail, ...table }: TablePageProps<Item>) {
+export function TablePage<Item>({ title, actions, filters, detail, ...table }: TablePageProps<Item>) {
   if (detail) return <div className="reader whole">{detail}</div>
   return (
     <div className="reader whole">
       <ListHead title={title} actions={actions} filters={filters} />
-      <ListStates list={list} empty={empty} />
-      {list.items.length > 0 && <Table name={title} items={list.items} {...table} more={list.hasMore && <More list={list} />} />}
+      <ListTable name={title} {...table} />
     </div>
   )
 }

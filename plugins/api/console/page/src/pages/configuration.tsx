@@ -182,9 +182,19 @@ function ValueView({ value, config, etag, mayChange }: ValueViewProps) {
   )
 }
 
+const CLOSED_MS = 1_000
+
 /** Starts new workers from the current files. Says why if they cannot start: the old ones go on. */
 function Reload() {
-  const reload = useChange(() => client.post('/api/v1/reload', { timeoutMs: 120_000, retry: false }), { keys: [[]] })
+  const reload = useChange(
+    async () => {
+      const done = await client.post('/api/v1/reload', { timeoutMs: 120_000, retry: false })
+      // until the worker that has answered closes its connections: it still has the former configuration
+      await new Promise(resolve => setTimeout(resolve, CLOSED_MS))
+      return done
+    },
+    { keys: [[]] }
+  )
   return (
     <div className="reload">
       <button type="button" className="button" disabled={reload.isRunning} onClick={() => reload.run()}>
