@@ -56,6 +56,44 @@ export const GROUPS = [
       { to: '/dead-letters', name: 'Dead letters', key: 'd', scope: 'workflows', icon: 'M4 6h16v12H4zM4 7l8 6 8-6M9 3h6' },
     ],
   },
+  {
+    name: 'Connected',
+    pages: [
+      { to: '/tools', name: 'Tools', key: 'f', scope: 'read', icon: 'M14 7l3 3-9 9H5v-3zM13 4h7v7' },
+      { to: '/mcp', name: 'MCP servers', key: 'm', scope: 'read', icon: 'M5 4h14v6H5zM5 14h14v6H5zM8 7h1M8 17h1' },
+      {
+        to: '/providers',
+        name: 'Providers',
+        key: 'v',
+        scope: 'read',
+        icon: 'M7 18a4 4 0 010-8 5 5 0 019.500-1.500A4.500 4.500 0 0117 18z',
+      },
+      { to: '/plugins', name: 'Plugins', key: 'x', scope: 'read', icon: 'M9 3v5M15 3v5M6 8h12v4a6 6 0 01-12 0zM12 18v3' },
+      { to: '/webhooks', name: 'Webhooks', key: 'h', scope: 'admin', icon: 'M4 12h12M12 7l5 5-5 5M20 5v14' },
+    ],
+  },
+  {
+    name: 'Server',
+    pages: [
+      { to: '/usage', name: 'Usage and limits', key: 'u', scope: 'read', icon: 'M4 20V10M10 20V4M16 20v-8M22 20H2' },
+      { to: '/logs', name: 'Logs and events', key: 'l', scope: 'read', icon: 'M4 6h16M4 10h10M4 14h16M4 18h8' },
+      {
+        to: '/tokens',
+        name: 'Tokens',
+        key: 'k',
+        scope: 'read',
+        icon: 'M15 4a5 5 0 11-4.500 7.200L4 17.700V20h3v-2h2v-2h2l1.500-1.500',
+      },
+      {
+        to: '/configuration',
+        name: 'Configuration',
+        key: 'n',
+        scope: 'read',
+        icon: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4',
+      },
+      { to: '/doctor', name: 'Doctor', key: 'b', scope: 'admin', icon: 'M12 4v16M4 12h16' },
+    ],
+  },
 ] as const satisfies readonly Group<Page>[]
 
 export type PageEntry = (typeof GROUPS)[number]['pages'][number]

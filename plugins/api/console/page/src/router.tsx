@@ -1,5 +1,6 @@
 import type { QueryClient } from '@tanstack/react-query'
 import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import { Gate } from './gate.tsx'
 import { Loading, NotFound, PageError } from './states.tsx'
 
@@ -120,9 +121,41 @@ export const deadLetters = createRoute({
 
 const work = [inbox, workflows, runs, teams, schedules, jobs, deadLetters] as const
 
+const page = <P extends string, K extends string>(
+  path: P,
+  names: readonly K[],
+  load: () => Promise<Readonly<Record<string, unknown>>>,
+  component: string
+) =>
+  createRoute({
+    getParentRoute: () => root,
+    path,
+    validateSearch: search => textsOf(search, names),
+    component: lazyRouteComponent(load as () => Promise<Record<string, () => ReactNode>>, component),
+  })
+
+// the pages of administrators
+export const tools = page('tools', ['q', 'category', 'id', 'tab'], () => import('./pages/tools.tsx'), 'Tools')
+export const mcp = page('mcp', ['q', 'state', 'id', 'tab', 'request'], () => import('./pages/mcp.tsx'), 'McpServers')
+export const plugins = page('plugins', ['q', 'filter', 'id', 'tab', 'change'], () => import('./pages/plugins.tsx'), 'Plugins')
+export const providers = page('providers', ['q', 'id'], () => import('./pages/providers.tsx'), 'Providers')
+export const tokens = page('tokens', ['q'], () => import('./pages/tokens.tsx'), 'Tokens')
+export const usage = page('usage', ['range', 'metric', 'by', 'client'], () => import('./pages/usage.tsx'), 'Usage')
+export const configuration = page(
+  'configuration',
+  ['q', 'source', 'section', 'id'],
+  () => import('./pages/configuration.tsx'),
+  'Configuration'
+)
+export const logs = page('logs', ['q', 'level', 'request', 'tab'], () => import('./pages/logs.tsx'), 'Logs')
+export const webhooks = page('webhooks', ['q', 'id', 'tab', 'state'], () => import('./pages/webhooks.tsx'), 'Webhooks')
+export const doctor = page('doctor', [], () => import('./pages/doctor.tsx'), 'Doctor')
+
+const manage = [tools, mcp, plugins, providers, tokens, usage, configuration, logs, webhooks, doctor] as const
+
 export function createPageRouter(queries: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([start, overview, playground, conversations, traces, ...work]),
+    routeTree: root.addChildren([start, overview, playground, conversations, traces, ...work, ...manage]),
     basepath: '/console',
     context: { queries },
     defaultPreload: 'intent',

@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { connection, type Me, signOut } from './api.ts'
+import { density, nextDensity } from './density.ts'
 import { followEvents } from './feed.ts'
 import { groupsFor, type PageEntry } from './pages.ts'
 import { Panel } from './parts.tsx'
@@ -129,6 +130,7 @@ const PageLink = ({ page: { to, name, icon, key } }: { readonly page: PageEntry 
 
 function Account({ me, onKeys }: { readonly me: Me; readonly onKeys: () => void }) {
   const chosen = useValue(theme)
+  const rows = useValue(density)
   return (
     <div className="account">
       <div className="account-name" title={me.scopes.join(' ')}>
@@ -137,6 +139,17 @@ function Account({ me, onKeys }: { readonly me: Me; readonly onKeys: () => void 
       <button type="button" className="button button-quiet" onClick={nextTheme} aria-label={`Theme: ${chosen}. Change it`}>
         <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
           <path d={THEMES[chosen] ?? THEMES.auto} />
+        </svg>
+      </button>
+      <button
+        type="button"
+        className="button button-quiet"
+        onClick={nextDensity}
+        aria-label="Compact rows"
+        aria-pressed={rows === 'compact'}
+      >
+        <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
+          <path d={rows === 'compact' ? 'M4 5h16M4 9.500h16M4 14h16M4 18.500h16' : 'M4 6h16M4 12h16M4 18h16'} />
         </svg>
       </button>
       <button type="button" className="button button-quiet keys-button" onClick={onKeys} aria-label="Keys">

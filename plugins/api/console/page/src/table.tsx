@@ -1,6 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type CSSProperties, type ReactNode, useRef } from 'react'
+import { type CSSProperties, type ReactNode, useEffect, useRef } from 'react'
 import { type Change, SearchLink } from './address.tsx'
+import { useRowHeight } from './density.ts'
 import { type CursorList, ListHead, ListStates, More, moveFocus } from './list.tsx'
 
 export interface Column<Item> {
@@ -25,21 +26,21 @@ interface TableProps<Item> {
   readonly more?: ReactNode
 }
 
-const ROW = 36
-
 const classOf = ({ isNumber, isWide }: Column<never>) => `cell${isNumber ? ' number' : ''}${isWide ? ' only-wide' : ''}`
 const templateOf = (columns: readonly Column<never>[]) => columns.map(({ width }) => width).join(' ')
 
 /** Rows of equal height. Only those near the window are in the page, however many there are. Arrow keys move through them. */
 export function Table<Item>({ name, columns, items, keyOf, select, isSelected, more }: TableProps<Item>) {
   const box = useRef<HTMLDivElement>(null)
+  const height = useRowHeight()
   const rows = useVirtualizer({
     count: items.length,
     getScrollElement: () => box.current,
-    estimateSize: () => ROW,
+    estimateSize: () => height,
     overscan: 12,
     getItemKey: at => keyOf(items[at]!),
   })
+  useEffect(() => rows.measure(), [rows, height])
   const style = {
     '--columns': templateOf(columns),
     '--columns-narrow': templateOf(columns.filter(({ isWide }) => !isWide)),

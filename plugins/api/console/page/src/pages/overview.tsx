@@ -1,8 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useRef } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import { Chips } from '../address.tsx'
 import { allows, client, type Me, session } from '../api.ts'
+import { useRowHeight } from '../density.ts'
 import { feed, type ServerEvent } from '../feed.ts'
 import { useFreshening } from '../fresh.ts'
 import { Card } from '../parts.tsx'
@@ -217,17 +219,17 @@ const NoEvents = ({ category }: { readonly category: string | undefined }) => (
   </div>
 )
 
-const ROW = 40
-
 function Events({ events }: { readonly events: readonly ServerEvent[] }) {
   const box = useRef<HTMLDivElement>(null)
+  const height = useRowHeight()
   const rows = useVirtualizer({
     count: events.length,
     getScrollElement: () => box.current,
-    estimateSize: () => ROW,
+    estimateSize: () => height,
     overscan: 8,
     getItemKey: at => events[at]!.id,
   })
+  useEffect(() => rows.measure(), [rows, height])
   return (
     <div className="events" ref={box} tabIndex={0} role="region" aria-label="Events, newest first">
       <ul className="events-list" style={{ height: rows.getTotalSize() }}>
@@ -252,7 +254,19 @@ function EventRow({ event, top }: { readonly event: ServerEvent; readonly top: n
         {clock.format(Date.parse(event.time))}
       </time>
       <span className="event-what">
-        <span>{sentence(type)}</span>
+        {event.requestid === '' ? (
+          <span>{sentence(type)}</span>
+        ) : (
+          <Link
+            to="/logs"
+            search={{ request: event.requestid }}
+            className="quiet-link"
+            title="The log of its request"
+            preload={false}
+          >
+            {sentence(type)}
+          </Link>
+        )}
         <span className="event-about clip">{aboutOf(event)}</span>
       </span>
       <Badge tone={tone}>{event.category.toLowerCase()}</Badge>

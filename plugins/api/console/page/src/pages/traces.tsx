@@ -138,6 +138,9 @@ function TraceHead({ roots: [root] }: { readonly roots: readonly Listed[] }) {
         </p>
       </div>
       <Badge tone={TONES[root.status]}>{root.error_code ?? root.status}</Badge>
+      <Link className="button" to="/logs" search={{ request: root.request_id }}>
+        Log
+      </Link>
       {root.conversation_id && (
         <Link className="button" to="/conversations" search={{ id: root.conversation_id }}>
           Conversation
