@@ -2082,6 +2082,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workflows/schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the JSON Schema of definitions, with all types of nodes, for editors */
+        get: operations["workflow_schema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workflows/source": {
         parameters: {
             query?: never;
@@ -2897,6 +2914,14 @@ export interface components {
             status: "good" | "changed" | "hidden";
             /** @description Differences of a changed tool, one per line. */
             difference: string[];
+            /** @description A changed tool as it was approved or first seen. null: it is not changed, or too many tools are remembered. */
+            approved: {
+                title: string | null;
+                description: string;
+                input_schema: Record<string, unknown>;
+                output_schema: Record<string, unknown> | null;
+                annotations: Record<string, unknown> | null;
+            } | null;
             /** @description Removed hidden characters by place. */
             stripped: string[];
             /** @description A digest of this description, for the approval. */
@@ -6608,10 +6633,12 @@ export interface operations {
                 "application/json": {
                     /** @enum {string} */
                     action: "install" | "update" | "uninstall" | "enable" | "disable";
-                    /** @description The name of a package. */
-                    name: string;
+                    /** @description The name of a package. With `archive` it can be left out. */
+                    name?: string;
                     /** @description For `install`: a version or range. Default: the newest. */
                     version?: string;
+                    /** @description For `install`: a packed package (npm pack) of at most 16 MiB, in Base64, instead of one of the registry. */
+                    archive?: string;
                 };
             };
         };
@@ -9049,7 +9076,12 @@ export interface operations {
     };
     workflow_steps: {
         parameters: {
-            query?: never;
+            query?: {
+                step?: string;
+                detail?: "full" | "brief";
+                limit?: number;
+                cursor?: string;
+            };
             header?: never;
             path: {
                 id: string;
@@ -9088,6 +9120,9 @@ export interface operations {
                             /** @description By models.prices, in their currency; null if no model had a price. */
                             cost: number | null;
                         }[];
+                        next_cursor: string | null;
+                        /** @description The id of the last event that the steps contain: the events after it continue them. */
+                        last_event: number;
                     };
                 };
             };
@@ -9321,8 +9356,8 @@ export interface operations {
     };
     workflow_drawing: {
         parameters: {
-            query: {
-                workflow: string;
+            query?: {
+                workflow?: string;
                 run?: string;
             };
             header?: never;
@@ -9346,7 +9381,6 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
-            404: components["responses"]["404"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
             503: components["responses"]["503"];
@@ -9675,6 +9709,32 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    workflow_schema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schema. It does not check names, edges and expressions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, unknown>;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
     workflow_source: {
         parameters: {
             query: {
@@ -9763,8 +9823,8 @@ export interface operations {
     };
     workflow_svg: {
         parameters: {
-            query: {
-                workflow: string;
+            query?: {
+                workflow?: string;
                 run?: string;
             };
             header?: never;
@@ -9785,7 +9845,6 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
-            404: components["responses"]["404"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
             503: components["responses"]["503"];
