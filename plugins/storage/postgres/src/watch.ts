@@ -3,6 +3,7 @@ import { codeOf } from '@svc/core'
 import type { Json, StoreChange } from '@svc/core/contracts'
 import { fellBehind } from './errors.ts'
 import type { Line, Row, Statement } from './line.ts'
+import type { Listener } from './listener.ts'
 import type { Reader } from './reader.ts'
 import { quoted } from './schema.ts'
 
@@ -16,8 +17,9 @@ export interface Watches {
 
 export interface WatchesOptions {
   readonly reader: Reader
-  /** A connection to PostgreSQL itself, for LISTEN and NOTIFY. */
-  readonly listener: Line
+  readonly listener: Listener
+  /** The connection of the listener, for NOTIFY. */
+  readonly line: Line
   readonly schema: string
 }
 
@@ -29,10 +31,8 @@ interface Watcher {
 
 /** Notifications of commits are sent at most so often. */
 const NOTIFY_MS = 5
-/** How often the feed is read while notifications arrive, for those that were lost. */
-const LISTENING_MS = 2_000
-/** How often it is read without notifications: more seldom while nothing happens. */
-const [POLL_MS, LONGEST_POLL_MS] = [50, 1_000]
+/** How often the feed is read without a notification: a process can end between a commit and its notification. */
+const UNNOTIFIED_MS = 2_000
 /** A change can be visible before the feed may be read up to it, because an older transaction is still open. */
 const PENDING_MS = 3
 const PAGE = 64
@@ -45,8 +45,8 @@ class FeedWatches implements Watches {
   readonly #channel: string
   readonly #watchers = new Set<Watcher>()
   readonly #ending = new AbortController()
-  readonly #heard = () => this.#stirAll()
-  #loop: Promise<void> | undefined
+  #stopListening: (() => void) | undefined
+  #timer: NodeJS.Timeout | undefined
   #announcing: Promise<void> | undefined
   #trimmed = Number.NEGATIVE_INFINITY
 
@@ -83,8 +83,6 @@ class FeedWatches implements Watches {
     for (const watcher of this.#watchers) this.#leave(watcher)
     this.#ending.abort()
     await this.#announcing
-    await this.#options.listener.close()
-    await this.#loop
   }
 
   #stirAll(): void {
@@ -93,63 +91,27 @@ class FeedWatches implements Watches {
 
   #join(watcher: Watcher): void {
     this.#watchers.add(watcher)
-    this.#loop ??= this.#follow()
+    if (this.#stopListening) return
+    this.#stopListening = this.#options.listener.listen(this.#channel, () => this.#stirAll())
+    this.#timer = setInterval(() => this.#stirAll(), UNNOTIFIED_MS).unref()
   }
 
   #leave(watcher: Watcher): void {
     watcher.ended = true
     this.#watchers.delete(watcher)
     stir(watcher)
-  }
-
-  async #pause(ms: number): Promise<void> {
-    await sleep(ms, undefined, { signal: this.#ending.signal, ref: false }).catch(() => {})
-  }
-
-  get #goesOn(): boolean {
-    return this.#watchers.size > 0 && !this.#ending.signal.aborted
-  }
-
-  /** Wakes the watchers: by notifications while it listens, else by time. */
-  async #follow(): Promise<void> {
-    for (let ms = POLL_MS; this.#goesOn; ms = Math.min(ms * 1.5, LONGEST_POLL_MS)) {
-      const didListen = await this.#listen().catch(() => {
-        this.#options.listener.drop()
-        return false
-      })
-      if (didListen) ms = POLL_MS
-      this.#stirAll()
-      await this.#pause(ms)
-    }
-    this.#loop = undefined
-    if (this.#goesOn) this.#loop = this.#follow()
-  }
-
-  /** Listens on the open connection until it breaks. Returns false where a pooler hides notifications. */
-  async #listen(): Promise<boolean> {
-    const { listener } = this.#options
-    const session = await listener.session()
-    if (session.pooled || session.standby) return false
-    session.client.on('notification', this.#heard)
-    await listener.one({ text: `LISTEN ${quoted(this.#channel)}` })
-    this.#stirAll() // what was committed before the connection
-    while (!session.lost && this.#goesOn) {
-      await this.#pause(LISTENING_MS)
-      this.#stirAll()
-      // a connection that is half open is silent: only a statement shows it
-      if (this.#goesOn) await listener.one({ text: 'SELECT 1' })
-    }
-    session.client.off('notification', this.#heard)
-    if (!session.lost && !listener.closed) await listener.one({ text: `UNLISTEN ${quoted(this.#channel)}` })
-    return true
+    if (this.#watchers.size > 0) return
+    clearInterval(this.#timer)
+    this.#stopListening?.()
+    this.#stopListening = undefined
   }
 
   async #announce(): Promise<void> {
-    const { listener } = this.#options
-    await this.#pause(NOTIFY_MS)
+    const { line } = this.#options
+    await sleep(NOTIFY_MS, undefined, { signal: this.#ending.signal, ref: false }).catch(() => {})
     this.#announcing = undefined
-    const session = await listener.session()
-    if (!session.pooled) await listener.one({ name: 'notify', text: 'SELECT pg_notify($1, $2)' }, [this.#channel, ''])
+    const session = await line.session()
+    if (!session.pooled) await line.one({ name: 'notify', text: 'SELECT pg_notify($1, $2)' }, [this.#channel, ''])
   }
 }
 
