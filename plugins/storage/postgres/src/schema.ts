@@ -36,7 +36,7 @@ INSERT INTO ${s}.meta VALUES ('catalog', 0), ('forgotten', 0), ('probe', 0), ('f
 // The bus between workers (`@svc/plugin-bus-postgres`). Its tables are not logged: a crash or a failover empties them, and the
 // workers join again. `bus_epoch` shows that it has happened.
 const BUS_TABLES = (s: string) => `
-CREATE UNLOGGED TABLE ${s}.bus_epoch(only boolean PRIMARY KEY DEFAULT true CHECK (only), id text NOT NULL);
+CREATE UNLOGGED TABLE ${s}.bus_epoch(single boolean PRIMARY KEY DEFAULT true CHECK (single), id text NOT NULL);
 CREATE UNLOGGED TABLE ${s}.bus_members(worker text COLLATE "C" PRIMARY KEY, cluster text COLLATE "C" NOT NULL, node text NOT NULL, facts text NOT NULL, seen bigint NOT NULL, claimed bigint NOT NULL) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 CREATE UNLOGGED TABLE ${s}.bus_posts(receiver text COLLATE "C" NOT NULL, sender text COLLATE "C" NOT NULL, n bigint NOT NULL, body text NOT NULL, at bigint NOT NULL, PRIMARY KEY(receiver, sender, n)) WITH (autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX bus_posts_at ON ${s}.bus_posts(at);
