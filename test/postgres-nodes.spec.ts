@@ -139,7 +139,9 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
       const path = '/api/v1/events?types=turn_completed'
       const say = async (client: Client, id: string) => {
         const headers = { 'x-request-id': id, 'content-type': 'application/json' }
-        expect((await client.send({ method: 'POST', path: '/api/v1/chat', headers, body: { message: 'hello' } })).status).to.equal(200)
+        expect(
+          (await client.send({ method: 'POST', path: '/api/v1/chat', headers, body: { message: 'hello' } })).status
+        ).to.equal(200)
       }
       const openEvents = (client: Client, headers: Record<string, string> = {}) => client.stream({ method: 'GET', path, headers })
       /** Reads until all these turns have come; returns the last event. */
@@ -179,7 +181,12 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
       const accept = { accept: 'application/json, text/event-stream' }
       const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1.0.0' } }
       const message = (id: number, method: string, more = {}) => ({ jsonrpc: '2.0', id, method, ...more })
-      const begun = await first.send({ method: 'POST', path: '/mcp', headers: accept, body: message(0, 'initialize', { params }) })
+      const begun = await first.send({
+        method: 'POST',
+        path: '/mcp',
+        headers: accept,
+        body: message(0, 'initialize', { params }),
+      })
       const own = { ...accept, 'mcp-session-id': String(begun.headers['mcp-session-id']), 'mcp-protocol-version': '2025-11-25' }
       for (const client of [second, first, second]) {
         const listed = await client.send({ method: 'POST', path: '/mcp', headers: own, body: message(1, 'tools/list') })
@@ -188,7 +195,9 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
       const ended = await second.send({ method: 'DELETE', path: '/mcp', headers: own })
       expect(ended.status, ended.text).to.be.below(300)
       for (const client of [first, second])
-        expect((await client.send({ method: 'POST', path: '/mcp', headers: own, body: message(2, 'tools/list') })).status).to.equal(404)
+        expect(
+          (await client.send({ method: 'POST', path: '/mcp', headers: own, body: message(2, 'tools/list') })).status
+        ).to.equal(404)
     })
   })
 
@@ -198,30 +207,46 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
     const { out, err } = await runSvc(['tokens', 'create', '--name', 'anna', '--scope', 'read'], { home: nodes.one.home, env })
     const headers = { authorization: `Bearer ${out.trim()}` }
     const statuses = () =>
-      Promise.all(nodes.clients.map(async client => (await client.send({ method: 'GET', path: '/api/v1/status', headers })).status))
+      Promise.all(
+        nodes.clients.map(async client => (await client.send({ method: 'GET', path: '/api/v1/status', headers })).status)
+      )
     expect(await statuses(), err).to.deep.equal([200, 200])
     const streams = await Promise.all(
       nodes.clients.map(client => client.stream({ method: 'GET', path: '/api/v1/events', headers }))
     )
-    const cut = Promise.all(streams.map(stream => stream.rest().then(() => 'ended', () => 'cut')))
+    const cut = Promise.all(
+      streams.map(stream =>
+        stream.rest().then(
+          () => 'ended',
+          () => 'cut'
+        )
+      )
+    )
     const revoked = await runSvc(['tokens', 'revoke', 'anna'], { home: nodes.one.home, env })
     expect(revoked.code, revoked.err).to.equal(0)
     expect(await statuses()).to.deep.equal([401, 401])
     expect(await cut).to.have.length(2)
-  }).timeout(90_000)
+  }).timeout(300_000)
 
   it('allow exactly the maximum of open streams of a principal over both', async () => {
     for (const limit of [3, 32]) {
       const env = { SVC_CHAT__START_AFTER_MS: '0' }
-      await using nodes = await startTwoNodes({ env, config: { server: { max_streams_per_principal: limit, max_requests_per_second: 0 } } })
+      await using nodes = await startTwoNodes({
+        env,
+        config: { server: { max_streams_per_principal: limit, max_requests_per_second: 0 } },
+      })
       const body = { message: `/delay 60000\nlong` }
       const open = () =>
-        Promise.all(Array.from({ length: 5 * limit }, (_, at) => nodes.clients[at % 2]!.stream({ method: 'POST', path: STREAM, body })))
+        Promise.all(
+          Array.from({ length: 5 * limit }, (_, at) => nodes.clients[at % 2]!.stream({ method: 'POST', path: STREAM, body }))
+        )
       const streams = await open()
       const opened = streams.filter(({ status }) => status === 200)
       expect([opened.length, streams.length - opened.length]).to.deep.equal([limit, 4 * limit])
       const refused = await Promise.all(streams.filter(({ status }) => status !== 200).map(stream => stream.rest()))
-      expect(new Set(refused.map(answer => `${answer.status} ${String(codeOf(answer))}`))).to.deep.equal(new Set(['429 RATE_LIMITED']))
+      expect(new Set(refused.map(answer => `${answer.status} ${String(codeOf(answer))}`))).to.deep.equal(
+        new Set(['429 RATE_LIMITED'])
+      )
       // what has ended makes room on either node
       for (const stream of opened) await stream.leave()
       await until(
@@ -233,7 +258,7 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
         status => status === 200
       )
     }
-  }).timeout(120_000)
+  }).timeout(300_000)
 
   it('free what a killed node has held, and keep serving', async () => {
     const schema = `nodes_${++schemas}`
@@ -256,17 +281,19 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
       ({ status }) => status === 200
     )
     await again.rest()
-  }).timeout(90_000)
+  }).timeout(300_000)
 
   it('send few statements while nothing happens', async () => {
     await using nodes = await startTwoNodes({ args: ['--workers', '2'] })
     for (const node of [nodes.one, nodes.two]) await node.seen(/"event":"worker_ready"/)
     const count = async () =>
-      Number((await postgres.query(`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = 'postgres'`))[0]!.n)
+      Number(
+        (await postgres.query(`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = 'postgres'`))[0]!.n
+      )
     await sleep(5_000) // the start
     const [before, began] = [await count(), performance.now()]
     await sleep(20_000)
     const each = (await count()) - before
     expect(each / 2 / ((performance.now() - began) / 1_000), 'statements of a node in a second').to.be.below(20)
-  }).timeout(90_000)
+  }).timeout(300_000)
 })

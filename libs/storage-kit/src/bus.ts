@@ -1,5 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { asSvcError, type CallContext, type HookCallers, type Log, type SlotView, svcError, type SvcError, systemContext } from '@svc/core'
+import {
+  asSvcError,
+  type CallContext,
+  type HookCallers,
+  type Log,
+  type SlotView,
+  svcError,
+  type SvcError,
+  systemContext,
+} from '@svc/core'
 import type { BusMember, BusMessage, Json, NodeBus, NodeBusHooks, PeerAnswer } from '@svc/core/contracts'
 
 // What every bus between the workers of a cluster (`NodeBus`) does in the same way.
@@ -272,7 +281,10 @@ export interface OpenBus extends NodeBus {
 }
 
 /** The service of a bus that opens when the worker joins: a server outside of a cluster needs none. */
-export function busOnJoin(self: string, open: () => Promise<OpenBus>): { readonly service: NodeBus; readonly exited: OpenBus['exited'] } {
+export function busOnJoin(
+  self: string,
+  open: () => Promise<OpenBus>
+): { readonly service: NodeBus; readonly exited: OpenBus['exited'] } {
   let opened: Promise<OpenBus> | undefined
   const bus = async () => opened ?? Promise.reject(notJoined(self))
   const service: NodeBus = {

@@ -233,10 +233,7 @@ class PostgresBus implements OpenBus {
     }
     this.#epoch = epoch
     const members: Members = new Map(
-      rows.map(({ worker, node, facts }) => [
-        String(worker),
-        { node: String(node), facts: JSON.parse(String(facts)) as Json },
-      ])
+      rows.map(({ worker, node, facts }) => [String(worker), { node: String(node), facts: JSON.parse(String(facts)) as Json }])
     )
     await this.#keepFormer(members)
     this.#members = members

@@ -97,7 +97,10 @@ export class WorkerPermits {
           RETURNING coalesce((held->>$2::text)::int, 0) AS held`,
         values: [key, this.#self, least, wanted, limit],
       },
-      { text: `DELETE FROM ${this.#sql.s}.bus_permits WHERE name = $1 AND held IN ('{}', jsonb_build_object($2::text, 0))`, values: [key, this.#self] },
+      {
+        text: `DELETE FROM ${this.#sql.s}.bus_permits WHERE name = $1 AND held IN ('{}', jsonb_build_object($2::text, 0))`,
+        values: [key, this.#self],
+      },
     ]
   }
 }

@@ -6,8 +6,7 @@ import { newSchema, openMember } from './support.ts'
 async function openThree(urls: readonly string[], more: object = {}): Promise<NodeBusSubject> {
   const schema = newSchema()
   const stack = new AsyncDisposableStack()
-  const open = async (at: number) =>
-    stack.use(await openMember(at, { store: { url: urls[at % urls.length], schema, ...more } }))
+  const open = async (at: number) => stack.use(await openMember(at, { store: { url: urls[at % urls.length], schema, ...more } }))
   return { members: [await open(1), await open(2), await open(3)], close: () => stack.disposeAsync() }
 }
 
