@@ -13,6 +13,8 @@ import { until } from './support/wait.ts'
 
 const support = (name: string) => fileURLToPath(new URL(`./support/${name}`, import.meta.url))
 const STREAM = '/api/v1/chat/stream'
+/** Statements of an idle node in a second. */
+const MOST_IDLE = 10
 const WORDS = Array.from({ length: 40 }, (_, at) => `word${at}`).join(' ')
 
 const dataOf = (event: SentEvent | undefined) => event!.data as Record<string, unknown>
@@ -68,6 +70,18 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
       nodes = stack.use(await startTwoNodes({ config, env: { SVC_CHAT__START_AFTER_MS: '0' } }))
     })
 
+    it('send few statements while nothing happens', async () => {
+      const count = async () =>
+        Number(
+          (await postgres.query(`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = 'postgres'`))[0]!.n
+        )
+      await sleep(6_000) // the start
+      const [before, began] = [await count(), performance.now()]
+      await sleep(20_000)
+      const each = ((await count()) - before) / 2 / ((performance.now() - began) / 1_000)
+      expect(each, 'statements of a node in a second').to.be.below(MOST_IDLE)
+    }).timeout(120_000)
+
     it('are one cluster without a configuration: a switch of the mode holds on both when it is answered', async () => {
       const [first, second] = nodes.clients
       for (const [asked, other, mode] of [
@@ -78,6 +92,16 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
         for (const client of [other, asked, other])
           expect((await client.get('/api/v1/config/effective')).body).to.include({ mode })
       }
+    })
+
+    it('list the nodes of the cluster with their workers, the same on both', async () => {
+      type Nodes = { readonly cluster: string; readonly nodes: { id: string; is_self: boolean; workers: { name: string }[] }[] }
+      const [one, two] = await Promise.all(nodes.clients.map(async client => (await client.get('/api/v1/nodes')).body as Nodes))
+      expect([one!.cluster, one!.nodes.length]).to.deep.equal(['svc', 2])
+      expect(one!.nodes.map(node => node.workers.length)).to.deep.equal([1, 1])
+      const withoutSelf = ({ nodes: all }: Nodes) => all.map(({ is_self: _, ...node }) => node)
+      expect(withoutSelf(two!)).to.deep.equal(withoutSelf(one!))
+      expect(one!.nodes.map(node => node.is_self)).to.deep.equal(two!.nodes.map(node => !node.is_self))
     })
 
     it('answer a question about a tool through the other node, once', async () => {
@@ -201,99 +225,85 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
     })
   })
 
-  it('revoke a token on both nodes before the command ends, and cut its streams', async () => {
-    const env = { SVC_API_KEY: 'the-key', SVC_SERVER__AUTH__ENABLED: 'true' }
-    await using nodes = await startTwoNodes({ env })
-    const { out, err } = await runSvc(['tokens', 'create', '--name', 'anna', '--scope', 'read'], { home: nodes.one.home, env })
-    const headers = { authorization: `Bearer ${out.trim()}` }
-    const statuses = () =>
-      Promise.all(
-        nodes.clients.map(async client => (await client.send({ method: 'GET', path: '/api/v1/status', headers })).status)
+  describe('that check credentials', () => {
+    const KEY = 'the-key'
+    const LIMIT = 4
+    const env = { SVC_API_KEY: KEY, SVC_SERVER__AUTH__ENABLED: 'true', SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__RESUME_S: '0' }
+    let nodes: Awaited<ReturnType<typeof startTwoNodes>>
+    before(async () => {
+      const config = {
+        server: { max_streams_per_principal: LIMIT, max_requests_per_second: 0 },
+        chat: { queue_timeout_ms: 60_000 },
+      }
+      nodes = stack.use(await startTwoNodes({ env, config }))
+    })
+    const headers = { authorization: `Bearer ${KEY}` }
+    const long = (client: Client, more: object = {}) =>
+      client.stream({ method: 'POST', path: STREAM, headers, body: { message: '/delay 120000\nlong', ...more } })
+    const isFree = (client: Client) =>
+      until(
+        async () => {
+          const stream = await client.stream({ method: 'POST', path: STREAM, headers, body: { message: 'x' } })
+          await stream.rest()
+          return stream.status
+        },
+        status => status === 200
       )
-    expect(await statuses(), err).to.deep.equal([200, 200])
-    const streams = await Promise.all(
-      nodes.clients.map(client => client.stream({ method: 'GET', path: '/api/v1/events', headers }))
-    )
-    const cut = Promise.all(
-      streams.map(stream =>
-        stream.rest().then(
-          () => 'ended',
-          () => 'cut'
-        )
-      )
-    )
-    const revoked = await runSvc(['tokens', 'revoke', 'anna'], { home: nodes.one.home, env })
-    expect(revoked.code, revoked.err).to.equal(0)
-    expect(await statuses()).to.deep.equal([401, 401])
-    expect(await cut).to.have.length(2)
-  }).timeout(300_000)
 
-  it('allow exactly the maximum of open streams of a principal over both', async () => {
-    for (const limit of [3, 32]) {
-      const env = { SVC_CHAT__START_AFTER_MS: '0' }
-      await using nodes = await startTwoNodes({
-        env,
-        config: { server: { max_streams_per_principal: limit, max_requests_per_second: 0 } },
-      })
-      const body = { message: `/delay 60000\nlong` }
-      const open = () =>
+    it('revoke a token on both nodes before the command ends, and end its streams', async () => {
+      const { home } = nodes.one
+      const { out, err } = await runSvc(['tokens', 'create', '--name', 'anna', '--scope', 'read'], { home, env })
+      const own = { authorization: `Bearer ${out.trim()}` }
+      const statuses = () =>
         Promise.all(
-          Array.from({ length: 5 * limit }, (_, at) => nodes.clients[at % 2]!.stream({ method: 'POST', path: STREAM, body }))
+          nodes.clients.map(async client => (await client.send({ method: 'GET', path: '/api/v1/status', headers: own })).status)
         )
-      const streams = await open()
+      expect(await statuses(), err).to.deep.equal([200, 200])
+      const streams = await Promise.all(
+        nodes.clients.map(client => client.stream({ method: 'GET', path: '/api/v1/events', headers: own }))
+      )
+      const ended = Promise.all(
+        streams.map(stream =>
+          stream.rest().then(
+            () => 'ended',
+            () => 'ended'
+          )
+        )
+      )
+      const revoked = await runSvc(['tokens', 'revoke', 'anna'], { home, env })
+      expect(revoked.code, revoked.err).to.equal(0)
+      expect(await statuses()).to.deep.equal([401, 401])
+      expect(await ended).to.deep.equal(['ended', 'ended'])
+    }).timeout(300_000)
+
+    it('allow exactly the maximum of open streams of a principal over both', async () => {
+      const streams = await Promise.all(Array.from({ length: 10 * LIMIT }, (_, at) => long(nodes.clients[at % 2]!)))
       const opened = streams.filter(({ status }) => status === 200)
-      expect([opened.length, streams.length - opened.length]).to.deep.equal([limit, 4 * limit])
+      expect([opened.length, streams.length - opened.length]).to.deep.equal([LIMIT, 9 * LIMIT])
       const refused = await Promise.all(streams.filter(({ status }) => status !== 200).map(stream => stream.rest()))
       expect(new Set(refused.map(answer => `${answer.status} ${String(codeOf(answer))}`))).to.deep.equal(
         new Set(['429 RATE_LIMITED'])
       )
       // what has ended makes room on either node
       for (const stream of opened) await stream.leave()
-      await until(
-        async () => {
-          const again = await nodes.clients[1].stream({ method: 'POST', path: STREAM, body })
-          if (again.status === 200) await again.leave()
-          return again.status
-        },
-        status => status === 200
-      )
-    }
-  }).timeout(300_000)
+      for (const client of nodes.clients) await isFree(client)
+    }).timeout(300_000)
 
-  it('free what a killed node has held, and keep serving', async () => {
-    const schema = `nodes_${++schemas}`
-    const env = { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__QUEUE_TIMEOUT_MS: '60000' }
-    const config = { server: { max_streams_per_principal: 1 } }
-    await using one = await startNode({ schema, env, config })
-    await using two = await startNode({ schema, env, config })
-    const [first, second] = [one, two].map(({ url }) => createClient(url, { keepAlive: false })) as [Client, Client]
-    const { conversation_id } = (await first.post('/api/v1/chat', { message: 'one' })).body as { conversation_id: string }
-    const held = await first.stream({ method: 'POST', path: STREAM, body: { message: '/delay 60000\ntwo', conversation_id } })
-    await held.until('start')
-    expect((await second.stream({ method: 'POST', path: STREAM, body: { message: 'x' } })).status).to.equal(429)
-    await one.kill()
-    const began = performance.now()
-    const next = await second.post('/api/v1/chat', { message: 'three', conversation_id })
-    expect(next.body, next.text).to.include({ response: 'You said: three (turn 2)' })
-    expect(performance.now() - began, 'a lease of the store lasts longer').to.be.below(20_000)
-    const again = await until(
-      () => second.stream({ method: 'POST', path: STREAM, body: { message: 'y' } }),
-      ({ status }) => status === 200
-    )
-    await again.rest()
-  }).timeout(300_000)
-
-  it('send few statements while nothing happens', async () => {
-    await using nodes = await startTwoNodes({ args: ['--workers', '2'] })
-    for (const node of [nodes.one, nodes.two]) await node.seen(/"event":"worker_ready"/)
-    const count = async () =>
-      Number(
-        (await postgres.query(`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = 'postgres'`))[0]!.n
-      )
-    await sleep(5_000) // the start
-    const [before, began] = [await count(), performance.now()]
-    await sleep(20_000)
-    const each = (await count()) - before
-    expect(each / 2 / ((performance.now() - began) / 1_000), 'statements of a node in a second').to.be.below(20)
-  }).timeout(300_000)
+    it('free what a killed node has held: its conversations and its permits', async () => {
+      const [first, second] = nodes.clients
+      const begun = await first.send({ method: 'POST', path: '/api/v1/chat', headers, body: { message: 'one' } })
+      const { conversation_id } = begun.body as { conversation_id: string }
+      for (let at = 0; at < LIMIT; at++) await (await long(first, at === 0 ? { conversation_id } : {})).until('start')
+      expect((await long(second)).status).to.equal(429)
+      await nodes.one.kill()
+      const began = performance.now()
+      const body = { message: 'three', conversation_id }
+      const next = await second.send({ method: 'POST', path: '/api/v1/chat', headers, body })
+      expect(next.body, next.text).to.include({ response: 'You said: three (turn 2)' })
+      expect(performance.now() - began, 'its lease lasts longer').to.be.below(25_000)
+      await isFree(second)
+      const left = await second.send({ method: 'GET', path: '/api/v1/nodes', headers })
+      expect((left.body as { nodes: unknown[] }).nodes).to.have.length(1)
+    }).timeout(300_000)
+  })
 })

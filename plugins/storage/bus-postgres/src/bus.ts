@@ -202,38 +202,43 @@ class PostgresBus implements OpenBus {
 
   /** Reads the members; reads that have not begun are one. */
   #refresh(): Promise<Members> {
-    this.#next ??= this.#reading
-      .catch(() => {})
-      .then(async () => {
-        this.#next = undefined
-        const [epoch, rows] = await this.#sql.run(this.#reads(), RETRY_MS)
-        return this.#apply(epoch!, rows!)
-      })
-    this.#reading = this.#next
+    this.#next ??= this.#inTurn(async () => {
+      this.#next = undefined
+      const [found] = await this.#sql.run([this.#read()], RETRY_MS)
+      return this.#apply(found!)
+    })
     return this.#next
   }
 
-  #reads(): SqlStatement[] {
+  /** Reads take effect in their order. */
+  #inTurn<T>(read: () => Promise<T>): Promise<T> {
+    const turn = this.#reading.catch(() => {}).then(read)
+    this.#reading = turn
+    return turn
+  }
+
+  /** All members, and a row with the epoch if there are none. */
+  #read(): SqlStatement {
     const { s } = this.#sql
-    return [
-      { text: `SELECT id FROM ${s}.bus_epoch` },
-      {
-        text: `SELECT worker, node, facts, seen < ${NOW} - $2::bigint AS late FROM ${s}.bus_members WHERE cluster = $1`,
-        values: [this.#options.cluster, this.#lostMs],
-      },
-    ]
+    return {
+      text: `SELECT e.id AS epoch, m.worker, m.node, m.facts, m.seen < ${NOW} - $2::bigint AS late
+        FROM (SELECT) AS x LEFT JOIN ${s}.bus_epoch e ON true LEFT JOIN ${s}.bus_members m ON m.cluster = $1`,
+      values: [this.#options.cluster, this.#lostMs],
+    }
   }
 
   /** Takes the state of the tables, and reports what differs. */
-  async #apply(epochs: SqlResult, { rows }: SqlResult): Promise<Members> {
-    const epoch = epochs.rows[0] === undefined ? undefined : String(epochs.rows[0].id)
+  async #apply({ rows }: SqlResult): Promise<Members> {
+    const epoch = epochIn(rows)
     if (this.#epoch !== undefined && this.#epoch !== epoch) {
       this.#former = { members: new Map(this.#members), until: performance.now() + this.#lostMs }
       this.#calls.reset()
     }
     this.#epoch = epoch
     const members: Members = new Map(
-      rows.map(({ worker, node, facts }) => [String(worker), { node: String(node), facts: JSON.parse(String(facts)) as Json }])
+      rows
+        .filter(({ worker }) => worker !== null)
+        .map(({ worker, node, facts }) => [String(worker), { node: String(node), facts: JSON.parse(String(facts)) as Json }])
     )
     await this.#keepFormer(members)
     this.#members = members
@@ -279,19 +284,23 @@ class PostgresBus implements OpenBus {
       text: `UPDATE ${s}.bus_members SET seen = ${NOW} WHERE worker = $1 AND claimed = 0`,
       values: [self],
     }
-    const [renewed, epoch, rows] = await this.#sql.run([renewal, ...this.#reads()])
+    const { isRenewed, isEmptied, late } = await this.#inTurn(async () => {
+      const [renewed, found] = await this.#sql.run([renewal, this.#read()])
+      await this.#apply(found!)
+      const others = found!.rows.filter(row => row.late === true && row.worker !== self)
+      return {
+        isRenewed: renewed!.count > 0,
+        isEmptied: this.#former !== undefined,
+        late: others.map(({ worker }) => String(worker)),
+      }
+    })
     if (this.#ending.signal.aborted) return
-    if (renewed!.count === 0) {
-      const isEmptied = epoch!.rows[0]?.id !== this.#epoch
+    if (!isRenewed) {
       log.warn({}, isEmptied ? REJOINS : 'other workers considered this worker lost; it joins the bus again')
       this.#calls.reset()
       await this.#enter()
       await this.#permits.restore(true)
-      return
-    }
-    const late = rows!.rows.filter(row => row.late === true && row.worker !== self).map(row => String(row.worker))
-    if (late.length > 0) await this.#removeLate(late)
-    await this.#refresh()
+    } else if (late.length > 0) await this.#removeLate(late)
   }
 
   /** Removes lost members. One of those that notice it does so. */
@@ -331,6 +340,8 @@ class PostgresBus implements OpenBus {
     if (isFirst) await this.#sql.run([pruneIn(s), { text: `DELETE FROM ${s}.bus_permits WHERE held = '{}'` }])
   }
 }
+
+const epochIn = ([row]: SqlResult['rows']) => (typeof row?.epoch === 'string' ? row.epoch : undefined)
 
 const REJOINS = 'a restart of PostgreSQL has ended the membership of this worker; it joins the bus again'
 

@@ -17,8 +17,8 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
   it('delivers what was sent while the connection of a member was cut, in order and once', async () => {
     const schema = newSchema()
     await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
-    await using a = await openMember('a', { store: { url: postgres.url, schema } })
-    await using b = await openMember('b', { store: { url: proxy.url, schema } })
+    await using a = await openMember('a', { store: { url: postgres.url, schema }, lostMs: 60_000 })
+    await using b = await openMember('b', { store: { url: proxy.url, schema }, lostMs: 60_000 })
     for (const { bus } of [a, b]) await bus.join(null, ctx)
     const text = 'x'.repeat(3_000) // some messages need the table, others come with the notification
     for (let at = 0; at < 60; at++) {

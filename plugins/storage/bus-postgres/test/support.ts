@@ -16,6 +16,7 @@ interface MemberOptions {
   /** The section `store`. */
   readonly store: object
   readonly cluster?: string
+  readonly lostMs?: number
 }
 
 export interface TestMember extends BusMemberUnderTest, AsyncDisposable {
@@ -24,7 +25,7 @@ export interface TestMember extends BusMemberUnderTest, AsyncDisposable {
 }
 
 /** A host with a store in PostgreSQL and the bus. `vanish` aborts all that it does, without a last word. */
-export async function openMember(at: number | string, { store: section, cluster = 'test' }: MemberOptions): Promise<TestMember> {
+export async function openMember(at: number | string, { store: section, cluster = 'test', lostMs = LOST_MS }: MemberOptions): Promise<TestMember> {
   const [worker, node] = [`node${at}.boot.1`, `node${at}`]
   const seen = newNodeBusSeen()
   const probe = nodeBusProbe(seen)
@@ -39,7 +40,7 @@ export async function openMember(at: number | string, { store: section, cluster 
     requires: { answers: PeerAnswers },
     provides: NodeBus,
     setup: ({ hooks, log }, { answers }) =>
-      openBus({ postgres, store, self: worker, node, cluster, answers, hooks, lostMs: LOST_MS, log, lasting }),
+      openBus({ postgres, store, self: worker, node, cluster, answers, hooks, lostMs, log, lasting }),
   })
   const taps = definePlugin({
     requires: { bus: NodeBus },
