@@ -104,6 +104,22 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
       expect(one!.nodes.map(node => node.is_self)).to.deep.equal(two!.nodes.map(node => !node.is_self))
     })
 
+    it('are listed by svc nodes', async () => {
+      const { home } = nodes.two
+      const shown = await runSvc(['nodes', '--json'], { home })
+      expect(shown.code, shown.err).to.equal(0)
+      const listed = JSON.parse(shown.out) as { cluster: string; nodes: { id: string; workers: { name: string }[] }[] }
+      expect([listed.cluster, listed.nodes.length]).to.deep.equal(['svc', 2])
+      const text = await runSvc(['nodes'], { home })
+      for (const { id, workers } of listed.nodes) expect(text.out).to.include(id).and.include(workers[0]!.name)
+      expect(text.out.match(/this node/g)).to.have.length(1)
+      expect((await runSvc(['nodes', '--nonsense'], { home })).code).to.equal(2)
+      const alone = await runSvc(['nodes', '--json'], { home: join(home, 'another') })
+      expect([alone.code, alone.out + alone.err]).to.satisfy(
+        ([code, said]: [number, string]) => code === 1 && said.includes('SERVER_NONE')
+      )
+    }).timeout(300_000)
+
     it('answer a question about a tool through the other node, once', async () => {
       const [first, second] = nodes.clients
       const body = { message: '/tool whereabouts {}', interactive: true }

@@ -87,6 +87,7 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-conversations',
   '@svc/plugin-evaluations',
   '@svc/plugin-webhooks',
+  '@svc/plugin-admin-api',
   '@svc/plugin-store-sqlite',
   '@svc/plugin-store-postgres',
   '@svc/plugin-secrets',
