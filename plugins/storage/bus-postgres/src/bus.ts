@@ -78,7 +78,7 @@ class PostgresBus implements OpenBus {
       self,
       receivers: [this.#everyone, self],
       deliver: (from, to, body) => this.#deliver(from, to, JSON.parse(body) as Body),
-      missed: (from, _, count) => {
+      missed: (from, count) => {
         log.warn({ from, count }, 'this worker has missed messages of another one')
         this.#calls.gone(from)
       },
@@ -232,7 +232,7 @@ class PostgresBus implements OpenBus {
     const epoch = epochIn(rows)
     if (this.#epoch !== undefined && this.#epoch !== epoch) {
       this.#former = { members: new Map(this.#members), until: performance.now() + this.#lostMs }
-      this.#calls.reset()
+      this.#reset()
     }
     this.#epoch = epoch
     const members: Members = new Map(
@@ -244,6 +244,12 @@ class PostgresBus implements OpenBus {
     this.#members = members
     this.#known.set(members)
     return members
+  }
+
+  /** Messages are lost: ends open calls, so that gaps from before concern none that begins now. */
+  #reset(): void {
+    this.#calls.reset()
+    this.#receiver.reset()
   }
 
   async #keepFormer(members: Members): Promise<void> {
@@ -297,7 +303,7 @@ class PostgresBus implements OpenBus {
     if (this.#ending.signal.aborted) return
     if (!isRenewed) {
       log.warn({}, isEmptied ? REJOINS : 'other workers considered this worker lost; it joins the bus again')
-      this.#calls.reset()
+      this.#reset()
       await this.#enter()
       await this.#permits.restore(true)
     } else if (late.length > 0) await this.#removeLate(late)

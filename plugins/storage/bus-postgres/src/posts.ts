@@ -120,7 +120,7 @@ export interface PostReceiverOptions {
   readonly receivers: readonly string[]
   deliver(sender: string, receiver: string, body: string): void
   /** Posts that this worker will never get. */
-  missed(sender: string, receiver: string, count: number): void
+  missed(sender: string, count: number): void
   failed(error: unknown): void
 }
 
@@ -129,8 +129,8 @@ const PAGE = 200
 /** Receives posts in the order of each sender: from notifications, and from the table what they do not contain. */
 export class PostReceiver {
   readonly #options: PostReceiverOptions
-  /** The number of the last post, by receiver and sender, and when it came. */
-  readonly #places = new Map<string, { readonly n: number; readonly at: number }>()
+  /** The number of the last post, by receiver and sender, when it came, and whether a gap after it is known already. */
+  readonly #places = new Map<string, { readonly n: number; readonly at: number; readonly isBroken?: boolean }>()
   #turn: Promise<void> = Promise.resolve()
 
   constructor(options: PostReceiverOptions) {
@@ -160,6 +160,11 @@ export class PostReceiver {
     this.#inOrder(() => this.#readAll())
   }
 
+  /** The tables were emptied: gaps so far are known, and posts from now on are after them. */
+  reset(): void {
+    for (const [key, place] of this.#places) this.#places.set(key, { ...place, isBroken: true })
+  }
+
   /** Forgets senders that no longer send. */
   tidy(isMember: (sender: string) => boolean): void {
     const before = performance.now() - 2 * KEPT_MS
@@ -181,7 +186,7 @@ export class PostReceiver {
   #accept(receiver: string, sender: string, n: number, body: string): void {
     const place = this.#place(receiver, sender)
     if (n <= place) return
-    if (place > 0 && n > place + 1) this.#options.missed(sender, receiver, n - place - 1)
+    if (place > 0 && n > place + 1) this.#missed(receiver, sender, n - place - 1)
     this.#setPlace(receiver, sender, n)
     this.#options.deliver(sender, receiver, body)
   }
@@ -198,8 +203,13 @@ export class PostReceiver {
     // the table was emptied
     bodies.forEach((body, at) => this.#accept(receiver, sender, first + at, body))
     if (this.#place(receiver, sender) >= last) return
-    this.#options.missed(sender, receiver, last - reached)
+    this.#missed(receiver, sender, last - reached)
     this.#setPlace(receiver, sender, last)
+  }
+
+  #missed(receiver: string, sender: string, count: number): void {
+    const isKnown = this.#places.get(`${receiver}\n${sender}`)?.isBroken === true
+    if (!isKnown) this.#options.missed(sender, count)
   }
 
   /** Reads the posts of one sender up to `last`. */

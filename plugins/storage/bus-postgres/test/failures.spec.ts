@@ -77,7 +77,7 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
     expect((await a.bus.members(ctx)).map(({ worker }) => worker)).to.deep.equal([a.worker, b.worker])
     for (const member of [a, b]) {
       await member.bus.publish('news', { at: 0 }, ctx)
-      expect(member.seen.gone, 'nobody was lost').to.deep.equal([])
+      expect(member.seen.gone, 'no member was lost').to.deep.equal([])
     }
     await becomes('the messages', () => [a, b].every(({ seen }) => seen.messages.length === 1))
     await becomes('the permits', async () => !(await a.bus.acquire('permits', 2, ctx)))
@@ -100,6 +100,27 @@ describeWith('postgres', 'the bus in PostgreSQL when something fails', () => {
     expect(a.seen.gone).to.deep.equal([{ worker: b.worker, node: b.node, holder: `${b.worker}/` }])
     await a.store.acquire('lease', { holder: `${a.worker}/run`, ttlMs: 1_000, waitMs: 0 }, ctx)
     expect((await a.bus.members(ctx)).map(({ worker }) => worker)).to.deep.equal([a.worker])
+  })
+
+  it('ends the calls to a member whose messages are lost, and continues with its next ones', async () => {
+    const schema = newSchema()
+    await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
+    await using a = await openMember('a', { store: { url: postgres.url, schema }, lostMs: 60_000 })
+    await using b = await openMember('b', { store: { url: proxy.url, schema }, lostMs: 60_000 })
+    for (const { bus } of [a, b]) await bus.join(null, ctx)
+    await a.bus.publish('news', { at: 0 }, ctx)
+    await becomes('the first message', () => b.seen.messages.length === 1)
+    const open = readAll(b.bus.call(a.worker, 'endless', 1, ctx)).catch(codeOf)
+    await sleep(50)
+    proxy.refuse()
+    for (const at of [1, 2]) await a.bus.publish('news', { at }, ctx)
+    await postgres.query(`DELETE FROM ${schema}.bus_posts WHERE receiver = '@test' AND sender = $1 AND n = 2`, [a.worker])
+    proxy.heal()
+    expect(await open).to.equal('PEER_GONE')
+    await becomes('the last message', () => b.seen.messages.length === 2)
+    expect(numbersOf(b)).to.deep.equal([0, 2])
+    await becomes('the end of the answer', () => a.seen.stopped === 1)
+    expect(await readAll(b.bus.call(a.worker, 'echo', 1, ctx))).to.have.length(2)
   })
 
   it('frees the leases of a lost member before the others hear of it', async () => {

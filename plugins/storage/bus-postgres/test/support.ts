@@ -25,7 +25,10 @@ export interface TestMember extends BusMemberUnderTest, AsyncDisposable {
 }
 
 /** A host with a store in PostgreSQL and the bus. `vanish` aborts all that it does, without a last word. */
-export async function openMember(at: number | string, { store: section, cluster = 'test', lostMs = LOST_MS }: MemberOptions): Promise<TestMember> {
+export async function openMember(
+  at: number | string,
+  { store: section, cluster = 'test', lostMs = LOST_MS }: MemberOptions
+): Promise<TestMember> {
   const [worker, node] = [`node${at}.boot.1`, `node${at}`]
   const seen = newNodeBusSeen()
   const probe = nodeBusProbe(seen)

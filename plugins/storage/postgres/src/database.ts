@@ -54,7 +54,7 @@ export const createDatabase = ({ line, listener, schema, enter }: DatabaseOption
   },
 })
 
-/** Notices that nobody has read yet. */
+/** Notices that the reader has not taken yet. */
 function createNotices() {
   let notices: SqlNotice[] = []
   let wake = () => {}

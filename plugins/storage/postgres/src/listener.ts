@@ -16,7 +16,7 @@ export interface Listener {
 /** How often an idle connection is tried: one that is half open is silent, so only a statement shows it. */
 const TRIED_MS = 5_000
 const ANSWER_MS = 5_000
-/** How often waiting callers are told to read while nothing listens: more seldom while that lasts. */
+/** How often callers must read while nothing listens: more seldom while that lasts. */
 const [POLL_MS, LONGEST_POLL_MS] = [50, 1_000]
 
 /** Creates a listener; the line connects with the first channel. */

@@ -57,7 +57,7 @@ const WAIT_MS = 5000
 export function createPostgresStore(options: PostgresOptions): PostgresStore {
   const { target, direct = target, schema = SCHEMA, waitMs = WAIT_MS, mayMake = true } = options
   const catalog = createCatalog()
-  const { reader, writer, watches, counter, listener, line } = createParts(options)
+  const { reader, writer, watches, counter, listener, line, close } = createParts(options)
   let started: Promise<Session> | undefined
   let closed = false
 
@@ -110,11 +110,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
       if (closed) return
       closed = true
       leases.close()
-      await watches.close()
-      await listener.close()
-      await counter.close()
-      await writer.close()
-      await reader.close()
+      await close()
     },
   }
 }
@@ -131,7 +127,11 @@ function createParts({ target, direct = target, schema = SCHEMA, readers = READE
   const watches = createWatches({ reader, listener, line, schema })
   const limits = { schema, waitMs, statementMs: target.statementMs }
   const writer = createWriter({ ...limits, line: lineTo(target, 'write'), committed: () => watches.committed() })
-  return { reader, watches, writer, listener, line, counter: createCounter({ ...limits, line: lineTo(target, 'count') }) }
+  const counter = createCounter({ ...limits, line: lineTo(target, 'count') })
+  const close = async () => {
+    for (const part of [watches, listener, counter, writer, reader]) await part.close()
+  }
+  return { reader, watches, writer, listener, line, counter, close }
 }
 
 /** Creates or checks the tables through a connection of its own. */
