@@ -66,7 +66,7 @@ export function createRoutes({ events, log, ...parts }: RouteOptions): Record<st
     tokens,
   } = parts
   const routes = {
-    ...(parts.host && parts.bus ? createClusterRoutes(parts.host, parts.bus) : {}),
+    ...createClusterRoutes(parts),
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
     ...(pluginSet ? createPluginRoutes(pluginSet, publish) : {}),
     ...(profiles ? createProfileRoutes(profiles, publish) : {}),

@@ -18,7 +18,8 @@ export async function createSql(postgres: Postgres, lasting: CallContext): Promi
   return {
     s: await postgres.schema(lasting),
     async run(statements, retryMs = 0) {
-      for (let [ms, until] = [FIRST_MS, performance.now() + retryMs]; ; ms = Math.min(ms * 2, LONGEST_MS)) {
+      const until = performance.now() + retryMs
+      for (let ms = FIRST_MS; ; ms = Math.min(ms * 2, LONGEST_MS)) {
         try {
           return await postgres.run(statements, lasting)
         } catch (error) {

@@ -76,10 +76,10 @@ export async function openMember(
   }
 }
 
-/** Waits until a condition holds; fails after 20 s. */
+/** Waits until a condition holds; fails after 40 s. */
 export async function becomes(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 20_000; !(await holds()); await new Promise(resolve => setTimeout(resolve, 10)))
-    if (Date.now() > end) throw new Error(`${what} did not happen within 20 s`)
+  for (const end = Date.now() + 40_000; !(await holds()); await new Promise(resolve => setTimeout(resolve, 10)))
+    if (Date.now() > end) throw new Error(`${what} did not happen within 40 s`)
 }
 
 export async function readAll(answer: AsyncIterable<unknown>): Promise<unknown[]> {
