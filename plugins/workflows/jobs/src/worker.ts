@@ -1,6 +1,6 @@
 import { codeOf, messageOf, Wakeup } from '@svc/core'
 import type { Fence, JobState, StoreRecord } from '@svc/core/contracts'
-import { LeaseHold } from '@svc/storage-kit'
+import { type LeaseHold, tryHold } from '@svc/storage-kit'
 import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
 import { afterFailure, Attempt, type AttemptOptions } from './attempt.ts'
 import { interrupted, toPublicError } from './errors.ts'
@@ -203,11 +203,9 @@ export class JobWorker {
     const { store, holder, lasting } = this.#options
     const id = found.key
     const own = `${holder}${crypto.randomUUID()}`
-    const [asked, ttlMs] = [performance.now(), this.#leaseMs]
-    const lease = await tryAcquire(store, leaseOf(id), { holder: own, ttlMs }, lasting)
+    const hold = await tryHold(store, leaseOf(id), { holder: own, ttlMs: this.#leaseMs }, lasting)
     // code that ignored its abort signal still runs
-    if (!lease) return this.#postpone(found)
-    const hold = new LeaseHold(store, lease, { asked, ttlMs })
+    if (!hold) return this.#postpone(found)
     const now = Date.now()
     const { progress: _, ...before } = recordIn(found)
     const record: JobRecord = {

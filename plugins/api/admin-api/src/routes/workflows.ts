@@ -94,6 +94,11 @@ const CHAT_QUESTION: JsonSchema = {
     tool: STRING,
     arguments: OBJECT,
     question: STRING,
+    form: {
+      type: ['object', 'null'],
+      description:
+        'What a tool of a turn wants to know: schema is the JSON Schema of the content of the answer, url a page to open.',
+    },
     requests: { type: ['object', 'null'] },
     since: TIME,
     until: TIME,
@@ -373,6 +378,7 @@ const chatRecord = ({ conversationId, requests, ...question }: ChatQuestion, { p
   tool: question.tool,
   arguments: question.arguments,
   question: question.question,
+  form: question.form ?? null,
   requests: requests ?? null,
   since: timeRecord(question.since),
   until: timeRecord(question.until),
