@@ -162,6 +162,7 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/config/effective',
   '/api/v1/profiles',
   '/api/v1/modes',
+  '/api/v1/nodes',
   '/api/v1/conversations',
   '/api/v1/providers',
   '/api/v1/tools',
@@ -220,6 +221,7 @@ const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
 
 /** GET routes of the management API with the scope `read`. */
 const MANAGED_READ = [
+  '/api/v1/nodes',
   '/api/v1/jobs',
   '/api/v1/jobs/kinds',
   '/api/v1/jobs/j',
