@@ -328,7 +328,9 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/api/v1/workflows/r/answer', { step: 's', value: true }),
     post('/api/v1/workflows/r/events', { name: 'e' }),
     ...['r/queries', 'r/queries/q', 'versions?workflow=w'].map(path => get(`/api/v1/workflows/${path}`)),
-    ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes', 'schema'].map(what => get(`/api/v1/workflows/${what}`)),
+    ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes', 'schema'].map(what =>
+      get(`/api/v1/workflows/${what}`)
+    ),
     post('/api/v1/workflows/validate', { text: 'name: w' }),
     post('/api/v1/teams/t/run', { task: 'hi' }),
   ],
