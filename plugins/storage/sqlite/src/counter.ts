@@ -62,7 +62,7 @@ export function createCounter(options: CounterOptions): Counter {
       group.forEach(({ settle }, at) => settle.resolve(answers[at]))
       return []
     } catch (error) {
-      const goesOn = ({ until }: Waiting) => isBusy(error) && !closing && Date.now() < until
+      const goesOn = ({ until }: Waiting) => isBusy(error) && !closing && performance.now() < until
       const failure = isBusy(error) && group.every(goesOn) ? undefined : failed(readError(error, keeper.file()))
       for (const item of group) if (!goesOn(item)) item.settle.reject(failure)
       return group.filter(goesOn)
@@ -80,7 +80,7 @@ export function createCounter(options: CounterOptions): Counter {
   const ask = <T>(act: Act<T>, signal: AbortSignal): Promise<T> => {
     if (waiting.length >= MAX_WAITING) throw tooManyWrites()
     const settle = Promise.withResolvers<unknown>()
-    if (waiting.push({ act, signal, until: Date.now() + busyMs, settle }) === 1) setImmediate(flush)
+    if (waiting.push({ act, signal, until: performance.now() + busyMs, settle }) === 1) setImmediate(flush)
     return settle.promise as Promise<T>
   }
   return {

@@ -46,12 +46,12 @@ export function createReader({ path, busyMs, tails, failed }: ReaderOptions): Re
   const keeper = createKeeper(path, tails)
 
   const attempt = async <T>(work: () => T, signal?: AbortSignal): Promise<T> => {
-    for (const until = Date.now() + busyMs; ; ) {
+    for (const until = performance.now() + busyMs; ; ) {
       try {
         return work()
       } catch (error) {
         if (isFileError(error) && !isBusy(error)) keeper.reset()
-        if (!isBusy(error) || Date.now() >= until) throw failed(readError(error, path))
+        if (!isBusy(error) || performance.now() >= until) throw failed(readError(error, path))
       }
       await setTimeout(RETRY_MS, undefined, signal ? { signal } : {})
     }

@@ -24,14 +24,14 @@ export function writeProbe(path: string): readonly [written: number, synced: num
  * Throws STORE_UNAVAILABLE, STORE_NEWER.
  */
 export async function tryOut(path: string, busyMs: number, signal: AbortSignal): Promise<void> {
-  for (const until = Date.now() + Math.min(busyMs, LONGEST_MS); ; ) {
+  for (const until = performance.now() + Math.min(busyMs, LONGEST_MS); ; ) {
     try {
       using db = openForWriting(path, { mayMake: true })
       db.exec(`BEGIN IMMEDIATE; ${PROBE}; COMMIT`)
       moveCounts(db, path)
       return
     } catch (error) {
-      if (!isBusy(error) || Date.now() >= until) throw readError(error, path, 'start')
+      if (!isBusy(error) || performance.now() >= until) throw readError(error, path, 'start')
     }
     await setTimeout(RETRY_MS, undefined, { signal })
   }

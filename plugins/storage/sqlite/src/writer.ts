@@ -64,7 +64,7 @@ const rowsChars = (rows: readonly StoredRow[]) => rows.reduce((sum, [, text]) =>
 
 /** While another process has the file, new jobs join the group: fewer commits wait less for each other. */
 async function commit(): Promise<{ readonly group: NumberedTask[]; readonly done: GroupDone }> {
-  const until = Date.now() + busyMs
+  const until = performance.now() + busyMs
   for (;;) {
     const group = cut()
     try {
@@ -72,7 +72,7 @@ async function commit(): Promise<{ readonly group: NumberedTask[]; readonly done
     } catch (error) {
       if (!isBusy(error)) throw error
       // During the close, no caller waits for an answer.
-      if (closing || Date.now() >= until)
+      if (closing || performance.now() >= until)
         return { group, done: { answers: group.map(() => busy(error)), watched: false, generation: 0 } }
       queue.unshift(...group)
     }

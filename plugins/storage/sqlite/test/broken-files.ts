@@ -52,11 +52,17 @@ const child = (name: string, args: readonly string[]) => fork(new URL(name, CHIL
 /** Another process that holds the file: `alone`: no other process can even open it. */
 export async function lock(path: string, mode: 'shared' | 'alone' = 'shared'): Promise<{ free(): Promise<void> } & Disposable> {
   const locker = child('locker.ts', [path, mode])
-  await once(locker, 'message')
+  const ended = once(locker, 'exit').then(([code, signal]) => {
+    throw new Error(`the process that holds the file ended with ${code ?? signal}`)
+  })
+  ended.catch(() => {})
+  const answered = () => Promise.race([once(locker, 'message'), ended])
+  await answered()
   return {
     async free() {
+      const freed = answered()
       locker.send('free')
-      await once(locker, 'message')
+      await freed
     },
     [Symbol.dispose]: () => void locker.kill('SIGKILL'),
   }
