@@ -1,6 +1,6 @@
 import type { Plugin } from '../src/plugin.ts'
 import type { ConfigTree, PluginRef } from './config.ts'
-import { schema } from './schema.ts'
+import { type Schema, schema } from './schema.ts'
 
 /** The sections of the configuration that the kernel owns. */
 export interface KernelConfig {
@@ -15,7 +15,7 @@ export interface KernelConfig {
   log: { level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
 }
 const ms = (value: number, description: string) => ({ type: 'integer', minimum: 1, default: value, description })
-export const KERNEL_SCHEMA = schema<KernelConfig>({
+export const KERNEL_SCHEMA: Schema<KernelConfig> = schema<KernelConfig>({
   type: 'object',
   properties: {
     host: {

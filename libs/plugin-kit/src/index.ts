@@ -16,7 +16,18 @@ export { credentialIn, credentialsIn } from './credentials.ts'
 export { type Defined, definedOf } from './tools.ts'
 
 // For commands
-export { lineInvalid, managedServer, nameHint, oneLine, shortList, storeNotShared, table, timeText } from './commands.ts'
+export {
+  fromRecord,
+  lineInvalid,
+  managedServer,
+  nameHint,
+  oneLine,
+  shortList,
+  snakeCase,
+  storeNotShared,
+  table,
+  timeText,
+} from './commands.ts'
 
 // For metrics, and for labels of metrics and counters
 export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'

@@ -41,7 +41,7 @@ export default definePlugin({
     const { config, hooks, log, span } = scope
     const lasting = systemContext(scope.signal, 'chat')
     const { worker } = await host.report(lasting)
-    const questions = createQuestions(peers)
+    const questions = createQuestions(peers, given.events)
     scope.tap(Peers.hooks.message, questions.onPeerMessage)
 
     // a host that runs alone has no other worker that could continue its turns

@@ -7,6 +7,8 @@ import {
   type MetricSource,
   type Peers,
   type Run,
+  RunAnswered,
+  RunAsked,
   RunEnded,
   type RunEvent,
   type RunQueue,
@@ -24,6 +26,7 @@ import { createChecker, type createNameLookup, withWorkflowNames } from './check
 import { contractOf } from './contract.ts'
 import { createCheck, createRunMetrics, openRuns } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
+import { type Entry, nodeOf } from './history.ts'
 import { WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
@@ -98,6 +101,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     loader,
     counts,
     readers,
+    asked: (id, entries) => report.asked(id, entries, worker.recordOf(id)),
     ended: (id, record) => report.ended(id, record),
     next: (...how) => starting.next(...how),
   })
@@ -171,11 +175,13 @@ interface WorkerParts {
   readonly loader: Loader
   readonly counts: ReturnType<typeof createRunMetrics>
   readonly readers: RunListeners
+  /** Entries of a run that can contain questions and answers. */
+  readonly asked: (id: string, entries: readonly Entry[]) => void
   readonly ended: (id: string, record: RunRecord) => void
   readonly next: RunStarter['next']
 }
 
-function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended, next }: WorkerParts): RunWorker {
+function createWorker(parts: ServiceDependencies, { loader, counts, readers, asked, ended, next }: WorkerParts): RunWorker {
   const { store, queue, types, config, log, span, lasting } = parts
   return new RunWorker({
     store,
@@ -187,6 +193,7 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, end
     stored(id, entries, history) {
       counts.stored(entries, history)
       readers.notify(id)
+      asked(id, entries)
     },
     progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
     ended(id, record) {
@@ -210,11 +217,25 @@ function createMaintenance(parts: ServiceDependencies, pauses: WorkflowPauses): 
 /** Publishes the runs of this worker. The principal of the end is the owner of the run. */
 const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({
   started: ({ id: run, workflow }: Run, ctx: CallContext) => void events.publish(RunStarted, { run, workflow }, ctx),
+  asked(run: string, entries: readonly Entry[], record: RunRecord | undefined) {
+    if (!record) return
+    const ctx = { ...lasting, principal: { id: record.owner, scopes: [] } }
+    for (const entry of entries) {
+      const topic = topicOf(entry)
+      if (topic && 's' in entry)
+        void events.publish(topic, { run, workflow: record.workflow, step: entry.s, node: nodeOf(entry.s) }, ctx)
+    }
+  },
   ended(id: string, record: RunRecord) {
     const principal = { id: record.owner, scopes: [] }
     void events.publish(RunEnded, endedOf(id, record), { ...lasting, principal })
   },
 })
+
+function topicOf(entry: Entry): typeof RunAsked | undefined {
+  if (entry.t === 'asleep' && entry.ask) return RunAsked
+  return entry.t === 'woken' && entry.by === 'answer' ? RunAnswered : undefined
+}
 
 const endedOf = (run: string, { workflow, status, error, createdAt, updatedAt }: RunRecord) => ({
   run,

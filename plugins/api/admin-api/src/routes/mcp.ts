@@ -48,16 +48,23 @@ const SERVER: JsonSchema = {
   }) as object),
   title: 'McpServer',
 }
+const WORDS = {
+  title: nullable('string'),
+  description: STRING,
+  input_schema: OBJECT,
+  output_schema: { type: ['object', 'null'] },
+  annotations: { type: ['object', 'null'] },
+} as const satisfies Record<string, JsonSchema>
 const TOOL: JsonSchema = {
   ...(object({
     name: STRING,
-    title: nullable('string'),
-    description: STRING,
-    input_schema: OBJECT,
-    output_schema: { type: ['object', 'null'] },
-    annotations: { type: ['object', 'null'] },
+    ...WORDS,
     status: words('good', 'changed', 'hidden'),
     difference: { ...(list(STRING) as object), description: 'Differences of a changed tool, one per line.' },
+    approved: {
+      oneOf: [object(WORDS), { type: 'null' }],
+      description: 'A changed tool as it was approved or first seen. null: it is not changed, or too many tools are remembered.',
+    },
     stripped: { ...(list(STRING) as object), description: 'Removed hidden characters by place.' },
     version: { ...(STRING as object), description: 'A digest of this description, for the approval.' },
   }) as object),
@@ -284,15 +291,20 @@ function serverRecord(info: McpServerInfo, ctx: CallContext) {
   }
 }
 
-const toolRecord = ({ name, title, description, status, ...tool }: McpTool) => ({
-  name,
+const wordsOf = ({ title, description, inputSchema, outputSchema, annotations }: NonNullable<McpTool['approved']>) => ({
   title: title ?? null,
   description,
-  input_schema: tool.inputSchema,
-  output_schema: tool.outputSchema ?? null,
-  annotations: tool.annotations ?? null,
+  input_schema: inputSchema,
+  output_schema: outputSchema ?? null,
+  annotations: annotations ?? null,
+})
+
+const toolRecord = ({ name, status, ...tool }: McpTool) => ({
+  name,
+  ...wordsOf(tool),
   status,
   difference: [...(tool.difference ?? [])],
+  approved: tool.approved ? wordsOf(tool.approved) : null,
   stripped: [...(tool.stripped ?? [])],
   version: tool.version ?? '',
 })

@@ -3,6 +3,8 @@ import { abortable, codeOf, pause, type SvcError, traceHeaders } from '@svc/core
 import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
 import {
   callFailed,
+  type CallRequest,
+  failed,
   failureOf,
   protocolError,
   readOutcome,
@@ -10,17 +12,19 @@ import {
   META,
   paramHeaders,
   RPC,
+  RunningCall,
+  statusOf,
+  type StepOptions,
   type StepsEnd,
   watchedSteps,
 } from '@svc/mcp-protocol'
 import { createSemaphore, definedOf, type Semaphore } from '@svc/plugin-kit'
-import type { Arguments, RunningCallContext, StepOptions } from '../client-types.ts'
-import type { ConnectionManager } from '../connection-manager.ts'
-import type { RpcAnswer, McpConnection } from '../connection.ts'
-import { failed, questionClosed, statusOf } from '../failures.ts'
-import { positive, type ResolvedOptions } from '../resolved-options.ts'
-import type { CheckedTools } from '../tool-list.ts'
-import { type CallRequest, RunningCall } from './running-call.ts'
+import { questionClosed } from '../errors.ts'
+import type { Arguments, RunningCallContext } from './client-types.ts'
+import type { ConnectionManager } from './connection-manager.ts'
+import type { RpcAnswer, McpConnection } from './connection.ts'
+import { positive, type ResolvedOptions } from './resolved-options.ts'
+import type { CheckedTools } from './tools-list.ts'
 
 const MAX_WAITING = 1_000
 /** How often a call is sent again that did not reach its server. */
@@ -89,12 +93,13 @@ export class ConnectionCalls {
   #start(request: CallRequest): RunningCall {
     const { tool, dialog } = request
     this.#catalogue.check(tool)
+    const { name, maxTotalMs: totalMs } = this.#options
     const timeoutMs = positive('timeout', request.timeoutMs ?? this.#options.timeoutMs)
     if (dialog?.state?.startsWith(PARKED)) return this.#resume(request, dialog, dialog.state.slice(PARKED.length))
-    const call = new RunningCall(this.#options, request, timeoutMs, () => this.#park(call))
+    const call = new RunningCall(name, request, { timeoutMs, totalMs }, () => this.#park(call))
     this.#send(call).then(
       step => call.push(step),
-      (error: unknown) => call.stop(failed(this.#options.name, error))
+      (error: unknown) => call.stop(failed(name, error))
     )
     return call
   }

@@ -1,6 +1,62 @@
-import { codeOf, messageOf, type SvcError } from '@svc/core'
-import type { McpErrorClass } from '@svc/core/contracts'
-import { callFailed, type FailureFacts, failureOf } from '@svc/mcp-protocol'
+import { codeOf, messageOf, type SvcError, svcError } from '@svc/core'
+import type { McpErrorClass, McpFailure } from '@svc/core/contracts'
+import { stripResult } from '@svc/plugin-kit'
+
+/** Details of a failed call besides its class. */
+export interface FailureFacts {
+  /** Whether the server received the call. `no` is certain. */
+  readonly delivered?: 'no' | 'maybe' | 'yes'
+  /** Code of the JSON-RPC error that the server returned. */
+  readonly rpcCode?: number
+  readonly cause?: unknown
+}
+
+const HINTS: Readonly<Record<McpErrorClass, string>> = {
+  connection_refused: 'Check that the server runs: svc mcp test <name>',
+  authentication_failed: 'Check the key, or log in: svc mcp login <name>',
+  tool_not_found: 'List its tools: svc mcp tools <name>',
+  timeout: 'Set a longer timeout, or request less',
+  tool_error: 'Fix what the message of the tool names, and call it again',
+  protocol_error: 'Check the server for protocol errors: svc mcp test <name>',
+  cancelled: 'Call it again',
+}
+const RETRYABLE: ReadonlySet<McpErrorClass> = new Set(['connection_refused', 'timeout'])
+
+/**
+ * Creates the error MCP_CALL_FAILED. `text` must not contain credentials or local paths. The function removes hidden characters from it.
+ */
+export function callFailed(server: string, kind: McpErrorClass, text: string, facts: FailureFacts = {}): SvcError {
+  const { delivered = 'maybe', rpcCode, cause } = facts
+  const { text: message } = stripResult(text)
+  return svcError('MCP_CALL_FAILED', `${server}: ${message}`, {
+    details: {
+      server,
+      class: kind,
+      message,
+      // a repeated call could run twice if the server has received it
+      retryable: delivered === 'no' && RETRYABLE.has(kind),
+      delivered,
+      ...(rpcCode !== undefined && { rpcCode }),
+    },
+    hint: HINTS[kind].replace('<name>', server),
+    cause,
+  })
+}
+
+/** Returns class and message of an error from `callFailed`. Any other error has the class `protocol_error`. */
+export function failureOf(error: unknown): McpFailure {
+  const details = (error as { details?: { class?: McpErrorClass; message?: string } } | undefined)?.details
+  if (details?.class !== undefined && details.message !== undefined) return { class: details.class, message: details.message }
+  return { class: 'protocol_error', message: error instanceof Error ? error.message : String(error) }
+}
+
+/** The failure for a tool that the server does not have. */
+export const toolNotFound = (server: string, tool: string, facts: FailureFacts = {}): SvcError =>
+  callFailed(server, 'tool_not_found', `it has no tool "${tool.slice(0, 128)}"`, facts)
+
+/** The failure for an answer that the protocol does not allow. */
+export const protocolError = (server: string, what: string): SvcError =>
+  callFailed(server, 'protocol_error', what, { delivered: 'yes' })
 
 type Delivered = NonNullable<FailureFacts['delivered']>
 
@@ -52,7 +108,7 @@ function knownFailure(server: string, error: unknown): SvcError | undefined {
   if (code === 'MCP_CALL_FAILED') return error as SvcError
   const http = httpFailure(server, error)
   if (http !== undefined) return http
-  if (name === 'UnauthorizedError') return undelivered('authentication_failed', LOGIN_REQUIRED)
+  if (name === 'UnauthorizedError') return needsAuth(server, error)
   if (LOGIN_FAILED.test(name)) return undelivered('authentication_failed', cut(messageOf(error)))
   if (OF_SANDBOX.test(code))
     return undelivered(
@@ -86,8 +142,7 @@ function httpFailure(server: string, error: unknown): SvcError | undefined {
 export const statusOf = (error: unknown): number | undefined =>
   (error as { cause?: { data?: { status?: number } } }).cause?.data?.status
 
-const LOGIN_REQUIRED = 'a user has to log in'
-
+/** The failure of a call that was not answered in `ms`. */
 export const tooSlow = (server: string, ms: number, delivered: Delivered): SvcError =>
   callFailed(server, 'timeout', `it did not answer within ${ms / 1_000} s`, { delivered })
 
@@ -97,16 +152,6 @@ export function aborted(server: string, reason: unknown, ms: number, delivered: 
   return isLate ? tooSlow(server, ms, delivered) : callFailed(server, 'cancelled', 'the call was cancelled')
 }
 
-export const tooLarge = (server: string, bytes: number): SvcError =>
-  callFailed(server, 'protocol_error', `it answers with more than ${bytes} bytes`, { delivered: 'yes' })
-export const notConnected = (server: string, why: string, delivered: Delivered = 'no'): SvcError =>
-  callFailed(server, 'connection_refused', why, { delivered })
-export const needsAuth = (server: string): SvcError =>
-  callFailed(server, 'authentication_failed', LOGIN_REQUIRED, { delivered: 'no' })
-export const noResult = (server: string): SvcError => callFailed(server, 'cancelled', 'the call ended without an answer')
-export const questionClosed = (server: string): SvcError =>
-  callFailed(server, 'cancelled', 'its question is no longer open', { delivered: 'no' })
-export const serverDisabled = (server: string): SvcError =>
-  callFailed(server, 'connection_refused', `it is disabled; run svc mcp enable ${server}`, { delivered: 'no' })
-export const noOwner = (server: string): SvcError =>
-  callFailed(server, 'connection_refused', 'no worker of this service owns its connection', { delivered: 'no' })
+/** The failure for a server that a user has to log in to. */
+export const needsAuth = (server: string, cause?: unknown): SvcError =>
+  callFailed(server, 'authentication_failed', 'a user has to log in', { delivered: 'no', cause })
