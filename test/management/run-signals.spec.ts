@@ -119,8 +119,10 @@ describe('signals, queries, chains and versions of runs over HTTP', function () 
       'the inbox of the run is full',
     ])
     expect(details.hint).to.match(/^Resume the run/)
-    const told = await svc('signal', id, 'paid', '--data', '{"amount": 3}')
-    expect([told.code, told.err]).to.satisfy(([exit, err]: [number, string]) => exit === 1 && /Resume the run/.test(err))
+    const byCommand = await svc('signal', id, 'paid', '--data', '{"amount": 3}')
+    expect([byCommand.code, byCommand.err]).to.satisfy(
+      ([exit, err]: [number, string]) => exit === 1 && /Resume the run/.test(err)
+    )
     expect((await runner!.send('POST', `${RUNS}/${id}/resume`)).status).to.equal(200)
     while ((await statusOf(id)).status === 'running') await new Promise(resolve => setTimeout(resolve, 20))
     expect((await statusOf(id)).status).to.equal('completed')

@@ -108,7 +108,7 @@ export class WorkflowPauses {
     }
     const news: PauseNews = { workflow, at: isPaused ? value.at : null }
     this.#learn(workflow, news.at)
-    // no worker of this server starts a run from now on that misses it; others hear of it from the store
+    // no worker of this server starts a run from now on that misses it; other servers read it from the store
     await peers?.broadcast(PAUSED, { ...news }, ctx).catch(() => {})
     return hasChanged
   }
