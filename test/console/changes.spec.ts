@@ -60,7 +60,7 @@ describeWith('chromium', 'tokens in the console', function () {
     expect(await visitor.page.getByRole('button', { name: /New token|Revoke/ }).count()).to.equal(0)
     await visitor.page.getByRole('link', { name: 'Plugins' }).click()
     await visitor.page.getByRole('heading', { name: 'Plugins', level: 1 }).waitFor()
-    expect(await visitor.page.getByRole('link', { name: 'Install' }).count()).to.equal(0)
+    expect(await visitor.page.getByRole('link', { name: 'Install', exact: true }).count()).to.equal(0)
     await visitor.page.getByRole('link', { name: 'Overview', exact: true }).click()
     await visitor.page.getByText('live').first().waitFor()
 
@@ -107,7 +107,7 @@ describeWith('chromium', 'tokens in the console', function () {
 })
 
 describeWith('bubblewrap', 'plugins in the console', function () {
-  this.timeout(240_000)
+  this.timeout(600_000)
   describeWith('chromium', 'in a browser', () => {
     let browser: Browser
     let folder: string
@@ -149,15 +149,15 @@ describeWith('bubblewrap', 'plugins in the console', function () {
     it('are installed from an archive: what they may do is shown before, nothing runs without consent', async () => {
       await using view = await openConsole(browser, `${service.url}/console/plugins`)
       const { page, problems } = view
-      await page.getByRole('link', { name: 'Install' }).click()
+      await page.getByRole('link', { name: 'Install', exact: true }).click()
       await choose(page, { version: '1.0.0', svc: { permissions: { network: ['tides.example'], env: ['TIDES_KEY'] } } })
       const plan = page.getByRole('region', { name: 'The plan' })
-      await plan.getByText('network tides.example').waitFor({ timeout: 60_000 })
+      await plan.getByText('network tides.example').waitFor({ timeout: 120_000 })
       await plan.getByText('env TIDES_KEY').waitFor()
       await plan.getByText('in a process of its own').waitFor()
       expect(await installed()).to.deep.equal([])
       await plan.getByRole('button', { name: 'Allow this and install' }).click()
-      await page.getByText(`applying the plan: install ${TIDES}`).waitFor({ timeout: 60_000 })
+      await page.getByText(`applying the plan: install ${TIDES}`).waitFor({ timeout: 120_000 })
       await ended(page, 'done')
       expect(await installed()).to.deep.equal([`${TIDES} 1.0.0`])
       await page.getByRole('link', { name: 'Show the plugins' }).click()
@@ -172,7 +172,7 @@ describeWith('bubblewrap', 'plugins in the console', function () {
       const { page } = view
       await choose(page, { version: '1.1.0', svc: { permissions: { network: ['tides.example', 'moon.example'] } } })
       const plan = page.getByRole('region', { name: 'The plan' })
-      await plan.getByText('1.0.0 → 1.1.0').waitFor({ timeout: 60_000 })
+      await plan.getByText('1.0.0 → 1.1.0').waitFor({ timeout: 120_000 })
       await plan.getByText('New permissions').waitFor()
       await plan.getByText('network moon.example').waitFor()
       await plan.getByText('No longer').waitFor()
@@ -186,7 +186,7 @@ describeWith('bubblewrap', 'plugins in the console', function () {
       const { page } = view
       await choose(page, { version: '1.2.0', setup: "throw new Error('no tides today')" })
       const plan = page.getByRole('region', { name: 'The plan' })
-      await plan.getByRole('button', { name: 'Allow this and install' }).click({ timeout: 60_000 })
+      await plan.getByRole('button', { name: 'Allow this and install' }).click({ timeout: 120_000 })
       await ended(page, 'rolled back')
       await page.getByText('svc has restored the former plugins').waitFor()
       await page.getByRole('alert').getByText('PLUGIN_CHANGE_ROLLED_BACK').waitFor()
@@ -204,11 +204,11 @@ describeWith('bubblewrap', 'plugins in the console', function () {
       const { page } = view
       await page.getByLabel('Name of the package').fill('svc-plugin-store')
       await page.keyboard.press('Enter')
-      await page.getByRole('alert').getByText('INVALID_VALUE').waitFor({ timeout: 60_000 })
+      await page.getByRole('alert').getByText('INVALID_VALUE').waitFor({ timeout: 120_000 })
       await page.goto(`${service.url}/console/plugins?id=${TIDES}`)
       await page.getByRole('button', { name: 'Uninstall' }).click()
       const dialog = page.getByRole('dialog')
-      await dialog.getByText('will be removed').waitFor({ timeout: 60_000 })
+      await dialog.getByText('will be removed').waitFor({ timeout: 120_000 })
       await dialog.getByRole('button', { name: 'Uninstall' }).click()
       await ended(page, 'done')
       expect(await installed()).to.deep.equal([])

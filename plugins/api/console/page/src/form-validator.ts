@@ -47,8 +47,10 @@ function without(value: unknown, depth: number, isNames = false): unknown {
 const NAMES = new Set(['properties', 'definitions', '$defs', 'dependentSchemas'])
 
 function check(schema: RJSFSchema, data: unknown, root: RJSFSchema | undefined, isShort: boolean) {
-  const validator = new Validator((root ? withIdRefPrefix(schema) : schema) as Schema, '2020-12', isShort)
-  if (root) validator.addSchema(root as Schema, ROOT_SCHEMA_PREFIX)
+  // it writes addresses into the schemas, which hold for one of its two roles only
+  const own = structuredClone(root ? withIdRefPrefix(schema) : schema) as Schema
+  const validator = new Validator(own, '2020-12', isShort)
+  if (root) validator.addSchema(structuredClone(root) as Schema, ROOT_SCHEMA_PREFIX)
   return validator.validate(data)
 }
 

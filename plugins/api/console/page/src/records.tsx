@@ -2,7 +2,7 @@ import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-quer
 import { type ReactNode, useState } from 'react'
 import { messageOf } from './api.ts'
 import { type CursorList, useCursorList } from './list.tsx'
-import { Failure } from './states.tsx'
+import { Failure, Time } from './states.tsx'
 
 // What the pages of administrators share: lists that the server sends whole, changes with their problems, steps, secrets.
 
@@ -108,6 +108,18 @@ export function useChange<Input = void, Result = unknown>(
 
 /** Why a change failed. */
 export const Problem = ({ error }: { readonly error: unknown }) => (error ? <Failure error={error} /> : null)
+
+interface StaleProps {
+  readonly query: { readonly error: unknown; readonly data: unknown; readonly dataUpdatedAt: number }
+}
+
+/** Says that what is shown is old: the server has answered before, but not to the last question. */
+export const Stale = ({ query: { error, data, dataUpdatedAt } }: StaleProps) =>
+  error && data ? (
+    <p className="note note-warn note-flat" role="status">
+      This is what the server said <Time at={new Date(dataUpdatedAt).toISOString()} />. Since then: {messageOf(error)}
+    </p>
+  ) : null
 
 /** A secret that the server sends only once. */
 export function Secret({ name, value }: { readonly name: string; readonly value: string }) {

@@ -7,7 +7,7 @@ import { useFreshening } from '../fresh.ts'
 import { Back, ListHead, moveFocus, Search } from '../list.tsx'
 import { Json } from '../message.tsx'
 import { Facts } from '../parts.tsx'
-import { ItemHead, Problem, useChange } from '../records.tsx'
+import { ItemHead, Problem, Stale, useChange } from '../records.tsx'
 import { configuration } from '../router.tsx'
 import { Badge, Empty, Failure, Loading, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -49,7 +49,8 @@ export function Configuration() {
   const search = configuration.useSearch()
   const { id } = search
   useFreshening({ key: ['config'], isAbout: ({ type }) => /config_|reload|profile_/.test(type) })
-  const { data, error, refetch } = useQuery({ queryKey: ['config'], queryFn: ({ signal }) => readConfig(signal) })
+  const query = useQuery({ queryKey: ['config'], queryFn: ({ signal }) => readConfig(signal) })
+  const { data, error, refetch } = query
   const current = useValue(session)
   const mayChange = current.state === 'in' && allows(current.me, 'admin')
   const values = data?.config.values ?? []
@@ -71,7 +72,8 @@ export function Configuration() {
         {data?.config.file.is_pending && (
           <p className="note note-warn note-flat">The file has changes that are not in force. Reload the server to load them.</p>
         )}
-        {error && <Failure error={error} onRetry={() => void refetch()} />}
+        <Stale query={query} />
+        {error && !data && <Failure error={error} onRetry={() => void refetch()} />}
         {!data && !error && <Loading rows={8} />}
         {data && shown.length === 0 && <Empty title="Nothing found">No key is like that.</Empty>}
         <Keys values={shown} current={id} />

@@ -6,7 +6,7 @@ import { allows, client, session } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Card, Facts } from '../parts.tsx'
-import { ItemHead, RUNS, shortName, useItems, withWords } from '../records.tsx'
+import { ItemHead, RUNS, shortName, Stale, useItems, withWords } from '../records.tsx'
 import { plugins } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -120,10 +120,11 @@ const Entry = ({ plugin }: { readonly plugin: Listed }) => {
 
 function PluginView({ name, mayChange }: { readonly name: string; readonly mayChange: boolean }) {
   const { tab } = plugins.useSearch()
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['plugins', name],
     queryFn: ({ signal }) => client.get('/api/v1/plugins/{name}', { path: { name }, signal }),
   })
+  const { data, error, refetch } = query
   if (error && !data) return <Failure error={error} onRetry={() => void refetch()} />
   if (!data) return <Loading rows={6} />
   return (
@@ -136,6 +137,7 @@ function PluginView({ name, mayChange }: { readonly name: string; readonly mayCh
       >
         {mayChange && data.installed && <PluginButtons plugin={data} />}
       </ItemHead>
+      <Stale query={query} />
       <Tabs
         label="Views of the plugin"
         values={[

@@ -4,7 +4,7 @@ import { allows, client, session } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Facts } from '../parts.tsx'
-import { ItemHead, Problem, useChange, useItems, withWords } from '../records.tsx'
+import { ItemHead, Problem, Stale, useChange, useItems, withWords } from '../records.tsx'
 import { providers } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -68,10 +68,11 @@ const stateOf = ({ healthy }: Detail): readonly [Tone, string] =>
   healthy === null ? ['plain', 'not asked yet'] : healthy ? ['ok', 'answers'] : ['bad', 'failing']
 
 function Provider({ name }: { readonly name: string }) {
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['providers', name],
     queryFn: ({ signal }) => client.get('/api/v1/providers/{name}', { path: { name }, signal }),
   })
+  const { data, error, refetch } = query
   const current = useValue(session)
   if (error && !data) return <Failure error={error} onRetry={() => void refetch()} />
   if (!data) return <Loading rows={6} />
@@ -84,6 +85,7 @@ function Provider({ name }: { readonly name: string }) {
         facts={data.requests === null ? undefined : `${data.requests} calls`}
         badge={<Badge tone={tone}>{word}</Badge>}
       />
+      <Stale query={query} />
       <div className="reader-scroll">
         <div className="pane">
           {data.error !== null && <Failure error={new Error(data.error)} />}

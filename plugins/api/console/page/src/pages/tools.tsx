@@ -7,7 +7,7 @@ import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Json } from '../message.tsx'
 import { Facts } from '../parts.tsx'
-import { ItemHead, shortName, useItems, withWords } from '../records.tsx'
+import { ItemHead, shortName, Stale, useItems, withWords } from '../records.tsx'
 import { tools } from '../router.tsx'
 import { Badge, Empty, Failure, Loading, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -87,10 +87,11 @@ const EFFECTS: Readonly<Record<Detail['effects'][number], Tone>> = {
 
 function Tool({ name }: { readonly name: string }) {
   const { tab } = tools.useSearch()
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['tools', name],
     queryFn: ({ signal }) => client.get('/api/v1/tools/{name}', { path: { name }, signal }),
   })
+  const { data, error, refetch } = query
   const current = useValue(session)
   if (error && !data) return <Failure error={error} onRetry={() => void refetch()} />
   if (!data) return <Loading rows={6} />
@@ -111,6 +112,7 @@ function Tool({ name }: { readonly name: string }) {
           </span>
         }
       />
+      <Stale query={query} />
       <Tabs
         label="Views of the tool"
         values={[

@@ -6,7 +6,7 @@ import { client, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, filtersOf, ListPage, ListStates, Search, useCursorList } from '../list.tsx'
 import { Action, Buttons, Facts, Panel } from '../parts.tsx'
-import { ItemHead, Problem, Secret, useAgain, useChange, useItems, withWords } from '../records.tsx'
+import { ItemHead, Problem, Secret, Stale, useAgain, useChange, useItems, withWords } from '../records.tsx'
 import { webhooks } from '../router.tsx'
 import { Badge, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
 import { Table } from '../table.tsx'
@@ -155,10 +155,11 @@ function Edit({ webhook, onClose }: { readonly webhook?: Webhook; readonly onClo
 
 function WebhookView({ id }: { readonly id: string }) {
   const { tab } = webhooks.useSearch()
-  const { data, error, refetch } = useQuery({
+  const query = useQuery({
     queryKey: ['webhooks', id],
     queryFn: ({ signal }) => client.get('/api/v1/webhooks/{id}', { path: { id }, signal }),
   })
+  const { data, error, refetch } = query
   if (error && !data) return <Failure error={error} onRetry={() => void refetch()} />
   if (!data) return <Loading rows={6} />
   return (
@@ -166,6 +167,7 @@ function WebhookView({ id }: { readonly id: string }) {
       <ItemHead title={nameOf(data)} back={<Back />} facts={data.url} badge={<StateBadge {...data} />}>
         <Changes webhook={data} />
       </ItemHead>
+      <Stale query={query} />
       <Tabs
         label="Views of the webhook"
         values={[
