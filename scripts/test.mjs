@@ -54,8 +54,9 @@ const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 /** Files with their own script: `npm test` skips them, `.ci/run` runs all but the clients, which are 1.9 GB. */
 const PARTS = {
   client: /^test\/client\//,
-  // the store in PostgreSQL; `plugins/storage/postgres/test/{config,plugin}.spec.ts` stay in `npm test`
-  cluster: /^(plugins\/storage\/postgres\/test\/(failures|kits|pooler)|test\/postgres)\.spec/,
+  // the store and the bus in PostgreSQL; `plugins/storage/postgres/test/{config,plugin}.spec.ts` stay in `npm test`
+  cluster:
+    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|bus-postgres\/test\/(failures|kit))|test\/postgres(-nodes)?)\.spec/,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:
@@ -66,12 +67,13 @@ const PARTS = {
   conformance: /^test\/(api|conformance)\//,
   endpoints:
     /^(plugins\/api\/(acp|agui|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
-  management: /^(plugins\/api\/(admin-api|event-feed|traces|usage|webhooks)\/test|test\/management)\//,
+  management:
+    /^(plugins\/api\/(admin-api|event-feed|traces|usage|webhooks)\/test|test\/management)\/|^(plugins\/workflows\/engine\/test\/schedules|test\/docs-page)\.spec/,
   plugins:
     /^test\/plugins\/|^plugins\/admin\/plugin-manager\/test\/(set\/|(ask|author|isolated-kit|list)\.spec)|^cli\/test\/(isolated-server|plugin-commands)\.spec/,
   // several workers, crashes and reloads; `test/crash.spec.ts` and `test/cluster.spec.ts` stay in `npm test`
   processes:
-    /^(test\/(cluster-ends|mcp-owner|mcp-workers|reload|workflows-(crash|many|takeover|workers))|cli\/test\/reload|plugins\/sandbox\/isolation\/test\/deaths)\.spec/,
+    /^(test\/(cluster-ends|mcp-owner|mcp-workers|reload|workflow-files|workflows-(crash|many|takeover|workers))|cli\/test\/reload|plugins\/sandbox\/isolation\/test\/deaths)\.spec/,
   security: /^(test\/security\/|plugins\/tools\/git\/test\/hostile\.spec)/,
   services:
     /^(core\/testing\/test\/engines|plugins\/workflows\/(jobs|schedules)\/test|plugins\/storage\/(bus-store|cache|secrets|settings)\/test)\/|^test\/(isolated\/(jobs|services)|jobs|jobs-commands|servers)\.spec/,

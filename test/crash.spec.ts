@@ -42,7 +42,8 @@ describe('a service that is killed', () => {
 
   it('does not count requests of a killed worker as running', async home => {
     const args = ['--workers', '2']
-    await using service = await startService({ home, args, env: { SVC_CHAT__START_AFTER_MS: '0' } })
+    const env = { SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__RESUME_S: '0' }
+    await using service = await startService({ home, args, env })
     await service.seen(/"event":"worker_ready"/)
     const connect = () => createClient(service.url, { keepAlive: false })
     // connections are dealt out in turn: each worker has one of the streams

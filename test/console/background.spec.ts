@@ -29,7 +29,7 @@ async function configured(): Promise<string> {
 }
 
 describeWith('chromium', 'schedules, jobs, dead letters and teams in the console', function () {
-  this.timeout(90_000)
+  this.timeout(240_000)
   let browser: Browser
   let home: string
   let service: Service
@@ -154,7 +154,7 @@ const PAGES = ['Inbox', 'Workflows', 'Runs', 'Teams', 'Schedules', 'Jobs', 'Dead
 const pathOf = (name: string) => name.toLowerCase().replace(' ', '-')
 
 describeWith('chromium', 'the pages for work are accessible', function () {
-  this.timeout(120_000)
+  this.timeout(600_000)
   let browser: Browser
   let home: string
   let full: Service

@@ -36,8 +36,8 @@ export async function openScene(
     const own = { type, ...key, models: modelsOf(wire) }
     return [`my-${type}`, { ...own, ...wire.entry(upstreams.get(type)!.url) }] as const
   })
-  // what a provider says goes out at once: retries have tests of their own
-  const chat = { policy: { attempts: 1, breaker_failures: 0 }, ...limits }
+  // what a provider says goes out at once, and who leaves does not come back: retries and resumed streams have tests of their own
+  const chat = { policy: { attempts: 1, breaker_failures: 0 }, resume_s: 0, ...limits }
   const config = { plugins: [WEATHER], providers: Object.fromEntries(entries), chat }
   await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
   if (keyInFile !== undefined) await writeFile(join(home, 'key'), `${WIRES[keyInFile]!.key}\n`)

@@ -68,7 +68,7 @@ describe('an upstream, streaming', () => {
     await becomes(() => {
       quiet = written === before ? quiet + 1 : 0
       before = written
-      return quiet > 1000
+      return quiet > 100
     })
     expect(written).to.be.below(3000)
     const { all } = await readAll(events)

@@ -39,8 +39,8 @@ import { createBatches, type StoreContents } from './batch.ts'
 import { createChanges } from './changes.ts'
 import { createLeases, type MemoryLeases } from './leases.ts'
 import { createCapacity, type CapacityLimits } from './capacity.ts'
-import { createTable } from './table.ts'
-import { compareKeys } from './text-search.ts'
+import { createTable, type Table } from './table.ts'
+import { compareKeys, type MemoryText } from './text-search.ts'
 
 /** A store that lives as long as its process. Its disposal ends watches and waits. */
 export type MemoryStore = Store & Counts & TextIndex & AsyncDisposable
@@ -150,7 +150,13 @@ function createReads(
     },
     async search(collection, query, ctx) {
       enter(ctx.signal)
-      return search(collection, query, catalog, held)
+      const checked = checkSearch(collection, query, catalog)
+      const table = held.tables.get(collection)!
+      for (let text: MemoryText | undefined; text !== table.text(query.index); ) {
+        text = table.text(query.index)
+        await text.catchUp(ctx.signal)
+      }
+      return search(table, query, checked)
     },
     async read(log, id, query, ctx) {
       enter(ctx.signal)
@@ -186,9 +192,8 @@ function range(collection: string, query: RangeQuery, catalog: Catalog, held: St
   return places.length > query.limit ? { records, next: cursorOf(places[query.limit - 1]!.position) } : { records }
 }
 
-function search(collection: string, query: TextQuery, catalog: Catalog, held: StoreContents): TextPage {
-  const { fields, parsed, filter, after, cursorOf: cursorBehind } = checkSearch(collection, query, catalog)
-  const table = held.tables.get(collection)!
+function search(table: Table, query: TextQuery, checked: ReturnType<typeof checkSearch>): TextPage {
+  const { fields, parsed, filter, after, cursorOf: cursorBehind } = checked
   const isBehind = ({ score, key }: HitPlace) =>
     !after || score < after.score || (score === after.score && compareKeys(key, after.key) > 0)
   const found = table.text(query.index).search(parsed, filter).filter(isBehind)

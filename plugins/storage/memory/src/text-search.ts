@@ -1,3 +1,4 @@
+import { createYielder } from '@svc/core'
 import type { Json, TextFields } from '@svc/core/contracts'
 import { type HitPlace, matchAt, type ParsedQuery, type Term, type TextEntry, textEntry } from '@svc/storage-kit'
 
@@ -6,7 +7,9 @@ export interface MemoryText {
   readonly fields: TextFields
   put(key: string, value: Json): void
   remove(key: string): void
-  /** All records that match, best first. */
+  /** Reads the words of all records that were put since the last search. Rejects when the signal aborts. */
+  catchUp(signal: AbortSignal): Promise<void>
+  /** All records that match, best first, among those that it has caught up with. */
   search(query: ParsedQuery, filter: string | undefined): HitPlace[]
 }
 
@@ -26,34 +29,53 @@ interface Held {
   words: number
 }
 
-/** Creates an empty index. */
+/**
+ * Creates an empty index. A search reads the words of the records that were put before it, not the put: most servers search
+ * seldom, and indexing each turn of a conversation would be an eighth of the cost of a chat.
+ */
 export function createMemoryText(fields: TextFields): MemoryText {
   const held: Held = { entries: new Map(), keysOfWord: new Map(), words: 0 }
-  const { entries, keysOfWord } = held
-  const remove = (key: string) => {
-    const entry = entries.get(key)
-    if (!entry) return
-    entries.delete(key)
-    held.words -= entry.words
-    for (const word of new Set(entry.fields.flat())) {
-      const keys = keysOfWord.get(word)!
-      keys.delete(key)
-      if (keys.size === 0) keysOfWord.delete(word)
-    }
-  }
+  const unread = new Map<string, Json>()
   return {
     fields,
-    put(key, value) {
-      remove(key)
-      const entry = textEntry(fields, value)
-      if (!entry) return
-      const all = entry.fields.flat()
-      entries.set(key, { ...entry, words: all.length })
-      held.words += all.length
-      for (const word of all) (keysOfWord.get(word) ?? keysOfWord.set(word, new Set()).get(word)!).add(key)
+    put: (key, value) => void unread.set(key, value),
+    remove(key) {
+      unread.delete(key)
+      forget(held, key)
     },
-    remove,
+    async catchUp(signal) {
+      const yielder = createYielder(signal)
+      // a record that is put meanwhile is added at the end of the map, so this loop reaches it
+      for (const [key, value] of unread) {
+        unread.delete(key)
+        forget(held, key)
+        readWords(held, key, textEntry(fields, value))
+        if (yielder.isDue()) await yielder.take()
+      }
+    },
     search: (query, filter) => search(held, query, filter),
+  }
+}
+
+function readWords(held: Held, key: string, entry: TextEntry | undefined): void {
+  if (!entry) return
+  const { entries, keysOfWord } = held
+  const all = entry.fields.flat()
+  entries.set(key, { ...entry, words: all.length })
+  held.words += all.length
+  for (const word of all) (keysOfWord.get(word) ?? keysOfWord.set(word, new Set()).get(word)!).add(key)
+}
+
+function forget(held: Held, key: string): void {
+  const { entries, keysOfWord } = held
+  const entry = entries.get(key)
+  if (!entry) return
+  entries.delete(key)
+  held.words -= entry.words
+  for (const word of new Set(entry.fields.flat())) {
+    const keys = keysOfWord.get(word)!
+    keys.delete(key)
+    if (keys.size === 0) keysOfWord.delete(word)
   }
 }
 

@@ -15,7 +15,6 @@ import {
   RunStarted,
   type Store,
   type WorkflowDefinition,
-  type WorkflowInfo,
   type WorkflowNode,
   type Workflows,
 } from '@svc/core/contracts'
@@ -23,21 +22,22 @@ import type { Publish } from '@svc/plugin-kit'
 import { openSpace } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
 import { BulkRuns } from './bulk.ts'
-import { type Checker, createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
-import { createRunMetrics } from './run-metrics.ts'
+import { createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
+import { contractOf } from './contract.ts'
+import { createCheck, createRunMetrics, openRuns } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
 import { type Entry, nodeOf } from './history.ts'
-import { infoOf, WorkflowLibrary } from './library.ts'
+import { WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
 import { RunInterfaces } from './run-interface.ts'
-import { RunPauses, WorkflowPauses } from './pauses.ts'
+import { PAUSED, RunPauses, WorkflowPauses } from './pauses.ts'
 import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
 import type { WorkflowRoots } from './workflow-files.ts'
 import { NEWS, RunActions } from './run-actions.ts'
 import type { WorkflowsConfig } from './settings.ts'
-import { type RunRecord, RUNS, SPACE } from './space.ts'
+import { type RunRecord, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
 import { Versions } from './versions.ts'
@@ -88,7 +88,7 @@ export interface WorkflowService {
 const SECOND = 1_000
 
 export async function createWorkflows(parts: ServiceDependencies): Promise<WorkflowService> {
-  const { store, queue, peers, isServer, types, config, publish, log, lasting } = parts
+  const { store, queue, peers, types, config, publish, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const report = createReporter(parts)
   const readers = new RunListeners()
@@ -106,7 +106,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     next: (...how) => starting.next(...how),
   })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
-  const pauses = new WorkflowPauses({ store, queue })
+  const pauses = new WorkflowPauses({ store, queue, peers })
   const interfaces = new RunInterfaces({ loader, reading })
   const runActions = new RunActions({ store, queue, peers, loader, reading, interfaces, worker, publish })
   const definitions = new Definitions({ library, loader, types })
@@ -139,7 +139,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
-    ...lifecycleOf(isServer, worker, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
+    ...lifecycleOf(parts, { worker, pauses }, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
   }
 }
 
@@ -150,18 +150,20 @@ interface Background {
 }
 
 const lifecycleOf = (
-  isServer: boolean,
-  worker: RunWorker,
+  { isServer, log, lasting }: ServiceDependencies,
+  { worker, pauses }: { readonly worker: RunWorker; readonly pauses: WorkflowPauses },
   background: readonly Background[]
 ): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'drain'> => ({
   begin() {
     if (!isServer) return undefined
+    pauses.follow(log, lasting)
     void worker.take()
     for (const item of background) void item.begin()
     return undefined
   },
   async onPeerMessage(topic, message) {
     if (topic === NEWS) await worker.news((message as { run: string }).run)
+    if (topic === PAUSED) pauses.onPeerMessage(message)
   },
   async drain(limitMs) {
     for (const item of background) item.end()
@@ -212,80 +214,6 @@ function createMaintenance(parts: ServiceDependencies, pauses: WorkflowPauses): 
   return new RunMaintenance({ store, queue, pauses, worker, retentionMs, maxAgeMs, log, lasting })
 }
 
-interface Components {
-  readonly library: WorkflowLibrary
-  readonly checker: Checker
-  readonly texts: WorkflowTexts
-  readonly starting: RunStarter
-  readonly reading: RunReader
-  readonly runActions: RunActions
-  readonly interfaces: RunInterfaces
-  readonly versions: Versions
-  readonly bulk: BulkRuns
-  readonly pauses: WorkflowPauses
-  readonly runPauses: RunPauses
-  readonly worker: RunWorker
-  readonly syncWaitMs: number
-}
-
-/** The public service: each method delegates to a component. */
-const contractOf = ({
-  library,
-  checker,
-  texts,
-  starting,
-  reading,
-  runActions,
-  bulk,
-  worker,
-  ...more
-}: Components): Workflows => ({
-  async list(ctx) {
-    const [all, paused] = await Promise.all([library.all(), more.pauses.all(ctx)])
-    return all.map(known => withPause(infoOf(known), paused.get(known.name)))
-  },
-  async show(workflow, ctx) {
-    const known = await library.find(workflow)
-    return { info: withPause(infoOf(known), await more.pauses.get(known.name, ctx)), definition: known.definition }
-  },
-  versions: (workflow, ctx) => more.versions.of(workflow, ctx),
-  async validate({ text, file }) {
-    await library.look()
-    return checker.text(text, file ?? 'workflow').problems
-  },
-  source: workflow => texts.source(workflow),
-  save: change => texts.save(change),
-  questions: (query, ctx) => reading.questions(query, ctx),
-  start: (request, ctx) => starting.start(request, ctx),
-  settled: (id, waitMs = more.syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
-  get: (id, ctx) => reading.get(id, ctx),
-  runs: (query, ctx) => reading.runs(query, ctx),
-  steps: (id, ctx) => reading.steps(id, ctx),
-  stepsAt: (id, ctx) => reading.stepsAt(id, ctx),
-  definitionOf: (id, ctx) => reading.definitionOf(id, ctx),
-  events: (id, after, ctx) => reading.events(id, after, ctx),
-  signal: (id, event, ctx) => runActions.signal(id, event, ctx),
-  interface: (id, ctx) => more.interfaces.of(id, ctx),
-  query: (id, name, ctx) => more.interfaces.query(id, name, ctx),
-  answer: (id, answer, ctx) => runActions.answer(id, answer, ctx),
-  cancel: (id, ctx) => runActions.cancel(id, ctx),
-  retry: (id, how, ctx) => starting.retry(id, how, ctx),
-  replay: (id, request, ctx) => starting.replay(id, request, ctx),
-  drop: (id, ctx) => runActions.drop(id, ctx),
-  pause: (id, ctx) => more.runPauses.pause(id, ctx),
-  resume: (id, ctx) => more.runPauses.resume(id, ctx),
-  pauseWorkflow: (workflow, ctx) => more.runPauses.pauseWorkflow(workflow, ctx),
-  resumeWorkflow: (workflow, ctx) => more.runPauses.resumeWorkflow(workflow, ctx),
-  bulk: (request, ctx) => bulk.bulk(request, ctx),
-  async work(id, ctx) {
-    await reading.record(id, ctx)
-    await worker.only(id, ctx)
-  },
-})
-
-const withPause = (info: WorkflowInfo, pausedAt: number | undefined): WorkflowInfo =>
-  pausedAt === undefined ? info : { ...info, pausedAt }
-
 /** Publishes the runs of this worker. The principal of the end is the owner of the run. */
 const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({
   started: ({ id: run, workflow }: Run, ctx: CallContext) => void events.publish(RunStarted, { run, workflow }, ctx),
@@ -334,37 +262,3 @@ const progressEvent = (step: string, node: string, message: string | undefined, 
   node,
   data: { message, fraction },
 })
-
-/** Reports whether this worker takes runs from the queue, and how many runs are open. */
-function createCheck(worker: Pick<RunWorker, 'problem' | 'size'>, store: Store): Check {
-  const probe: Check['probe'] = async () =>
-    worker.problem === undefined
-      ? { status: 'healthy' }
-      : { status: 'degraded', reason: `cannot take runs from the queue: ${worker.problem}` }
-  return {
-    probe,
-    async status(ctx) {
-      const { open, waiting, andMore } = await openRuns(store, ctx)
-      const detail = { runs_here: worker.size, runs_open: open, runs_waiting: waiting, ...(andMore ? { and_more: true } : {}) }
-      return { ...(await probe(ctx)), detail }
-    },
-  }
-}
-
-/** Open runs of all workers. */
-interface OpenRuns {
-  readonly open: number
-  /** Runs among them that slept at their last write: for a person, an event or a time. */
-  readonly waiting: number
-  /** Whether there are more runs than were read. */
-  readonly andMore: boolean
-}
-
-/** Maximum number of runs to read, because metrics are read often. */
-const LOOKED = 1_000
-
-async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {
-  const { records, next } = await store.range(RUNS, { index: 'by_status', equals: ['running'], limit: LOOKED }, ctx)
-  const waiting = records.filter(({ value }) => (value as unknown as RunRecord).waiting.length > 0).length
-  return { open: records.length, waiting, andMore: next !== undefined }
-}

@@ -94,7 +94,11 @@ const CHAT_QUESTION: JsonSchema = {
     tool: STRING,
     arguments: OBJECT,
     question: STRING,
-    form: { type: ['object', 'null'], description: 'What the tool wants to know, as in the ask event of the turn.' },
+    form: {
+      type: ['object', 'null'],
+      description:
+        'What a tool of a turn wants to know: schema is the JSON Schema of the content of the answer, url a page to open.',
+    },
     requests: { type: ['object', 'null'], description: 'Input requests of MCP by key, of a call of a tool outside of a turn.' },
     since: TIME,
     until: TIME,
