@@ -304,8 +304,8 @@ function Problems({ problems, onSelect }: { readonly problems: readonly Problem[
     <ul className="problems" aria-label="Problems">
       {problems.map(({ message, line, column, path, hint }) => (
         <li key={`${path} ${line} ${column} ${message}`}>
-          <button type="button" className="problem" disabled={line === null} onClick={() => line !== null && onSelect(line)}>
-            <span className="problem-line number">{line === null ? '' : `${line}:${column ?? 1}`}</span>
+          <button type="button" className="text-problem" disabled={line === null} onClick={() => line !== null && onSelect(line)}>
+            <span className="text-problem-line number">{line === null ? '' : `${line}:${column ?? 1}`}</span>
             <span>
               {path !== '' && <code className="muted">{path}</code>} {message}
               {hint !== null && <span className="muted"> {hint}</span>}
