@@ -144,7 +144,7 @@ describeWith('bubblewrap', 'plugins in the console', function () {
       await page.getByRole('button', { name: 'Inspect' }).click()
     }
     const ended = (page: Page, word: string) =>
-      page.locator('.bar').getByText(word, { exact: true }).waitFor({ timeout: 120_000 })
+      page.locator('.bar').getByText(word, { exact: true }).waitFor({ timeout: 300_000 })
 
     it('are installed from an archive: what they may do is shown before, nothing runs without consent', async () => {
       await using view = await openConsole(browser, `${service.url}/console/plugins`)
@@ -152,12 +152,12 @@ describeWith('bubblewrap', 'plugins in the console', function () {
       await page.getByRole('link', { name: 'Install', exact: true }).click()
       await choose(page, { version: '1.0.0', svc: { permissions: { network: ['tides.example'], env: ['TIDES_KEY'] } } })
       const plan = page.getByRole('region', { name: 'The plan' })
-      await plan.getByText('network tides.example').waitFor({ timeout: 120_000 })
+      await plan.getByText('network tides.example').waitFor({ timeout: 300_000 })
       await plan.getByText('env TIDES_KEY').waitFor()
       await plan.getByText('in a process of its own').waitFor()
       expect(await installed()).to.deep.equal([])
       await plan.getByRole('button', { name: 'Allow this and install' }).click()
-      await page.getByText(`applying the plan: install ${TIDES}`).waitFor({ timeout: 120_000 })
+      await page.getByText(`applying the plan: install ${TIDES}`).waitFor({ timeout: 300_000 })
       await ended(page, 'done')
       expect(await installed()).to.deep.equal([`${TIDES} 1.0.0`])
       await page.getByRole('link', { name: 'Show the plugins' }).click()
@@ -172,7 +172,7 @@ describeWith('bubblewrap', 'plugins in the console', function () {
       const { page } = view
       await choose(page, { version: '1.1.0', svc: { permissions: { network: ['tides.example', 'moon.example'] } } })
       const plan = page.getByRole('region', { name: 'The plan' })
-      await plan.getByText('1.0.0 → 1.1.0').waitFor({ timeout: 120_000 })
+      await plan.getByText('1.0.0 → 1.1.0').waitFor({ timeout: 300_000 })
       await plan.getByText('New permissions').waitFor()
       await plan.getByText('network moon.example').waitFor()
       await plan.getByText('No longer').waitFor()
@@ -204,11 +204,11 @@ describeWith('bubblewrap', 'plugins in the console', function () {
       const { page } = view
       await page.getByLabel('Name of the package').fill('svc-plugin-store')
       await page.keyboard.press('Enter')
-      await page.getByRole('alert').getByText('INVALID_VALUE').waitFor({ timeout: 120_000 })
+      await page.getByRole('alert').getByText('INVALID_VALUE').waitFor({ timeout: 300_000 })
       await page.goto(`${service.url}/console/plugins?id=${TIDES}`)
       await page.getByRole('button', { name: 'Uninstall' }).click()
       const dialog = page.getByRole('dialog')
-      await dialog.getByText('will be removed').waitFor({ timeout: 120_000 })
+      await dialog.getByText('will be removed').waitFor({ timeout: 300_000 })
       await dialog.getByRole('button', { name: 'Uninstall' }).click()
       await ended(page, 'done')
       expect(await installed()).to.deep.equal([])
