@@ -1,7 +1,7 @@
 // Writes docs/reference/configuration.md from the schemas that check the configuration: `npm run docs`.
 import { createRequire } from 'node:module'
 import type { JsonSchema, Plugin } from '@svc/core'
-import { KERNEL_SCHEMA } from '../core/kernel/config/sections.ts'
+import { KERNEL_SCHEMA } from '../core/kernel/config/kernel-config.ts'
 import { DEFAULTS, IN_POSTGRES } from '../cli/src/curated.ts'
 import { RESERVED } from '../cli/src/reserved.ts'
 

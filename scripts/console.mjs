@@ -16,7 +16,7 @@ const STAMP = join(ASSETS, 'built.txt')
 const FAILED = join(ASSETS, 'failed.txt')
 
 /** What the page is made of. */
-const SOURCES = ['plugins/api/console/page', 'client/src', 'scripts/console.mjs']
+const SOURCES = ['plugins/api/console/page', 'client/src', 'libs/workflow-lang/src/states.ts', 'scripts/console.mjs']
 
 const say = text => process.stderr.write(`svc: ${text}\n`)
 
@@ -35,15 +35,50 @@ function filesIn(path) {
 
 const isCurrent = print => existsSync(STAMP) && readFileSync(STAMP, 'utf8') === print
 
+/** What a page may need beyond the first load, in KiB of gzip. */
+const LIMITS = { first: 160, css: 20, page: 100, editor: 150 }
+
+/** The sizes of the files in KiB of gzip: of the first load, and of what each lazy part adds to it. */
+function sizesOf(manifest, files) {
+  const kib = names =>
+    Math.round([...names].reduce((sum, name) => sum + statSync(join(files, '..', `${name}.gz`)).size, 0) / 102.4) / 10
+  const closure = (key, found = new Set()) => {
+    if (found.has(key)) return found
+    found.add(key)
+    for (const other of manifest[key].imports ?? []) closure(other, found)
+    return found
+  }
+  const first = closure('index.html')
+  const filesOf = keys => [...keys].map(key => manifest[key].file)
+  const lazy = Object.entries(manifest).filter(([, { isDynamicEntry }]) => isDynamicEntry)
+  const parts = lazy.map(([key, { src = key }]) => [
+    src.replace(/^src\//, ''),
+    kib(filesOf([...closure(key)].filter(other => !first.has(other)))),
+  ])
+  const css = [
+    ...new Set(Object.values(manifest).flatMap(({ css = [], file }) => (file.endsWith('.css') ? [...css, file] : css))),
+  ]
+  return { limits: LIMITS, first: kib(filesOf(first)), css: kib(css), parts: Object.fromEntries(parts) }
+}
+
 async function build() {
   const { build } = await import('vite')
   const next = join(ASSETS, 'next')
   rmSync(next, { recursive: true, force: true })
-  await build({ root: PAGE, configFile: join(PAGE, 'vite.config.js'), logLevel: 'error', build: { outDir: next } })
+  await build({
+    root: PAGE,
+    configFile: join(PAGE, 'vite.config.js'),
+    logLevel: 'error',
+    build: { outDir: next, manifest: 'manifest.json' },
+  })
   const files = join(next, 'files')
   for (const name of readdirSync(files))
     if (/\.(js|css|svg)$/.test(name))
       writeFileSync(join(files, `${name}.gz`), gzipSync(readFileSync(join(files, name)), { level: 9 }))
+  const sizes = sizesOf(JSON.parse(readFileSync(join(next, 'manifest.json'), 'utf8')), files)
+  writeFileSync(join(ASSETS, 'sizes.json'), JSON.stringify(sizes, undefined, 2))
+  say(`first load ${sizes.first} KiB of JavaScript and ${sizes.css} KiB of CSS, gzipped; beyond it:`)
+  for (const [name, size] of Object.entries(sizes.parts)) say(`  ${name} ${size} KiB`)
   // Files of the last build stay until the next one, for pages that are open.
   const kept = existsSync(STAMP) ? new Set(readdirSync(join(ASSETS, 'files'))) : new Set()
   const last = existsSync(join(ASSETS, 'last.json')) ? new Set(JSON.parse(readFileSync(join(ASSETS, 'last.json'), 'utf8'))) : kept

@@ -6,7 +6,7 @@ import { startHost } from '@svc/core'
 import { Http } from '@svc/core/contracts'
 import { testContext } from '@svc/testing'
 import { DEFAULTS } from '../cli/src/curated.ts'
-import { serverPlugin } from '../cli/src/server-plugin.ts'
+import { serverPlugin } from '../cli/src/work.ts'
 
 interface Schema {
   readonly $ref?: string

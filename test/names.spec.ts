@@ -7,7 +7,7 @@ const NAMES = /openai|anthropic|claude|\bgpt-|gemini|ai-sdk|azure|ollama|lmstudi
  * examples of a command, and in the names of headers that clients of these protocols send.
  */
 const OWN =
-  /^plugins\/providers\/|^plugins\/api\/((openai|anthropic|gemini)-api|connect)\/|^plugins\/api\/acp\/src\/commands\/|^core\/kernel\/contracts\/http\.ts:|^plugins\/api\/http\/src\/config\.ts:|^cli\/src\/curated\.ts:|^plugins\/chat\/chat\/src\/commands\/providers(-test)?\.ts:/
+  /^plugins\/providers\/|^plugins\/api\/((openai|anthropic|gemini)-api|connect)\/|^plugins\/api\/acp\/src\/commands\.ts:|^core\/kernel\/contracts\/http\.ts:|^plugins\/api\/http\/src\/config\.ts:|^cli\/src\/curated\.ts:|^plugins\/chat\/chat\/src\/commands\/providers(-test)?\.ts:/
 
 /** Code and texts that name a provider; comments may. */
 const naming = ['core', 'libs', 'plugins', 'cli']

@@ -177,7 +177,7 @@ describe('the store of a running server on a small disk', () => {
         if (status === 200) acknowledged.push(said.conversation)
       }
       expect(acknowledged).to.have.length.above(0)
-      await expectProblem(service, /full/, 'x'.repeat(20_000))
+      await expectProblem(service, /full/, { message: 'x'.repeat(20_000), mayStillFit: 100 })
       for (const item of acknowledged) expect((await fetch(item)).status).to.equal(200)
       await rm(filler)
       await expectWell(service)
@@ -211,9 +211,13 @@ async function talk({ url }: Service, message: string) {
   return { status, body, conversation: `${url}/api/v1/conversations/${String(body.conversation_id)}` }
 }
 
-/** That a chat and `/health` are both 503, the log says why, and neither answer tells a path. */
-async function expectProblem(service: Service, reason: RegExp, message = 'two'): Promise<void> {
-  const { status, body } = await talk(service, message)
+/**
+ * That a chat and `/health` are both 503, the log says why, and neither answer tells a path. On a full disk some chats may still
+ * fit: SQLite uses the pages of its log again when a checkpoint comes.
+ */
+async function expectProblem(service: Service, reason: RegExp, { message = 'two', mayStillFit = 0 } = {}): Promise<void> {
+  let { status, body } = await talk(service, message)
+  for (let left = mayStillFit; status === 200 && left > 0; left--) ({ status, body } = await talk(service, message))
   expect([status, body.error_code]).to.deep.equal([503, 'UNAVAILABLE'])
   const health = await fetch(`${service.url}/health`)
   const healthText = await health.text()

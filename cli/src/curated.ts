@@ -87,6 +87,7 @@ export const WITH_COMMANDS: readonly string[] = [
   '@svc/plugin-conversations',
   '@svc/plugin-evaluations',
   '@svc/plugin-webhooks',
+  '@svc/plugin-admin-api',
   '@svc/plugin-store-sqlite',
   '@svc/plugin-store-postgres',
   '@svc/plugin-secrets',
@@ -156,8 +157,15 @@ export type CuratedModules = [
 /** The default configuration: the curated plugins, and a provider that needs no key. */
 export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local: {} } }
 
-/** The same with the store in PostgreSQL, for a configuration with `store.url`. */
+/** What takes the place of others when the store is in PostgreSQL. */
+const FOR_POSTGRES: Readonly<Record<string, string>> = {
+  '@svc/plugin-store-sqlite': '@svc/plugin-store-postgres',
+  '@svc/plugin-bus-store': '@svc/plugin-bus-postgres',
+}
+
+/** The same with the store in PostgreSQL, for a configuration with `store.url`. Its servers are one cluster. */
 export const IN_POSTGRES: ConfigTree = {
   ...DEFAULTS,
-  plugins: CURATED.map(name => (name === '@svc/plugin-store-sqlite' ? '@svc/plugin-store-postgres' : name)),
+  plugins: CURATED.map(name => FOR_POSTGRES[name] ?? name),
+  cluster: { name: 'svc' },
 }

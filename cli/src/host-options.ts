@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { type AnySlot, type Config, get, type HostOptions, type PluginEntry } from '@svc/core'
 import { usePrecompiled } from '@svc/core/config'
 import * as contracts from '@svc/core/contracts'
 import type { IsolatedName } from '@svc/core/contracts'
+import type { Program } from '@svc/runtime/plugin-paths'
+import { setHome } from './command-place.ts'
 import { isolateWith } from './isolate-with.ts'
 import { RESERVED } from './reserved.ts'
-import { LOCK_LAYER, OURS, placed } from './plugin-places.ts'
+import { LOCK_LAYER, OURS, PACKAGE_FOLDER, placed } from './plugin-places.ts'
 import { RESERVED_WORDS } from './summaries.ts'
 
 // the build writes it; a checkout has none
@@ -34,6 +36,16 @@ export const hostOptions = (
   isolate: isolateWith(config, excluded),
   ...(config.plugins.some(plugin => plugin.files !== undefined) ? { watchFiles: () => watchedFiles(config) } : {}),
   without: plugin => (isInstalled(config, plugin) ? `disable it: svc plugins disable ${plugin}` : undefined),
+})
+
+/** svc with a configuration, for what concerns its files. */
+export const programOf = (config: Config, home: string): Program => ({
+  folder: resolve(PACKAGE_FOLDER),
+  from: OURS,
+  config: { ...config, plugins: placed(config.plugins, home) },
+  home,
+  setHome: setHome({ home, env: process.env }),
+  cwd: process.cwd(),
 })
 
 /** Reports only plugins whose files were intact at the start. */

@@ -1,6 +1,6 @@
 import { type Config, type HostOptions, type Plan, planHost, type RunningHost, StartFailed, startHost } from '@svc/core'
-import { hostOptions } from './host-options.ts'
-import { protectedPathsOf } from './plugin-paths.ts'
+import { protectedPathsOf } from '@svc/runtime/plugin-paths'
+import { hostOptions, programOf } from './host-options.ts'
 import { redactOutput } from './redact-output.ts'
 
 type Loaded = Plan['loaded'][number]
@@ -41,7 +41,7 @@ export async function startInnerHost(
   const { slots: _slots, commands: _commands, ...same } = options
   const host = await startHost({
     ...same,
-    plugins: [...plugins, protectedPathsOf(config, home)],
+    plugins: [...plugins, protectedPathsOf(programOf(config, home))],
     reserved: openSections(config, plan.loaded, out),
     ...(log ? { log } : {}),
   })

@@ -37,7 +37,8 @@ export const SERVED = [
   {
     keys: ['cluster', 'name'],
     usual: undefined,
-    description: 'Servers with one store and one name share mode, model and profile. Default: each server has its own.',
+    description:
+      'Servers with one store and one name act as one. Default: each server for itself; with a store in PostgreSQL, svc.',
   },
 ] as const
 

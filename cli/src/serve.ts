@@ -250,7 +250,7 @@ const SOON_MS = 30
 
 /** Reloads when the sources of the workers change. */
 async function watchSources({ linked }: ServeOptions, reloading: Reloading, report: WorkerReport): Promise<Disposable> {
-  const { createWatching } = await import('./watching.ts')
+  const { createWatching } = await import('@svc/runtime/watching')
   const reload = async (files: readonly string[]) => {
     const began = performance.now()
     const { problems } = await reloading.reload(files.join(', '))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Config, ConfigTree, PluginEntry } from '@svc/core'
 import { findConfig, get } from '@svc/core/config'
 import { type CommandPlace, here, setHome } from './command-place.ts'
-import { LOCK_LAYER } from './plugin-places.ts'
+import { LOCK_LAYER, OURS, placed } from './plugin-places.ts'
 import { DEFAULTS, IN_POSTGRES } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 
@@ -31,8 +31,8 @@ export async function findSettings(
   const config = await withFlagProblems(options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own, options)
   // a file that the user names needs no check of its owner
   if (typeof options.config === 'string' || !config.plugins.some(plugin => isLocal(plugin))) return config
-  const { foreignPlugins } = await import('./foreign-plugins.ts')
-  return { ...config, problems: [...config.problems, ...foreignPlugins(config, home)] }
+  const { foreignPlugins } = await import('@svc/runtime/plugin-paths')
+  return { ...config, problems: [...config.problems, ...foreignPlugins(placed(config.plugins, home), OURS)] }
 }
 
 /** The address of a database selects the plugin of the store. */

@@ -40,6 +40,7 @@ export const RESERVED_WORDS: Readonly<Record<string, string>> = {
   console: '@svc/plugin-console',
   conversations: '@svc/plugin-conversations',
   eval: '@svc/plugin-evaluations',
+  nodes: '@svc/plugin-admin-api',
   providers: '@svc/plugin-chat',
   tools: '@svc/plugin-chat',
 }

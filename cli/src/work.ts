@@ -2,11 +2,13 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type Config,
+  definePlugin,
   Events,
   get,
   type HostReport,
   type Layer,
   mergeConfig,
+  type PluginEntry,
   type RunningHost,
   startHost,
   systemContext,
@@ -14,19 +16,29 @@ import {
   type SvcError,
   redactError,
 } from '@svc/core'
-import { Http, Reloaded, Store } from '@svc/core/contracts'
-import { findNonPlain, type WorkerLink, workerLink, deadServers, findServers, workersPlugin } from '@svc/runtime'
-import { type Begun, begunHere, type Imports, noteImports } from './watching.ts'
+import { Configuration, Http, Reloaded, ServerControl, Store } from '@svc/core/contracts'
+import {
+  deadServers,
+  findNonPlain,
+  findServers,
+  fromWire,
+  reachServer,
+  type WorkerLink,
+  workerLink,
+  workersPlugin,
+} from '@svc/runtime'
+import { protectedPathsOf, watchedPaths } from '@svc/runtime/plugin-paths'
+import type { Begun, Imports } from '@svc/runtime/watching'
 import { type LogOutput, openLog } from './log-output.ts'
 import { redactOutput } from './redact-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
-import { hostOptions, workersIn } from './host-options.ts'
-import { placesOf, protectedPathsOf } from './plugin-paths.ts'
+import { hostOptions, programOf, workersIn } from './host-options.ts'
 import { SERVED_FILE, setHome } from './command-place.ts'
-import { serverPlugin } from './server-plugin.ts'
+import { DEFAULTS } from './curated.ts'
+import { RESERVED, SERVED } from './reserved.ts'
 import { findSettings, sourcesOf } from './settings.ts'
 import { collectAfterStart } from './small-heap.ts'
-import { portOurs } from './errors.ts'
+import { notStartedYet, portOurs } from './errors.ts'
 import { problemsOf } from './command/errors.ts'
 
 /** The task that the supervisor gives to each worker. */
@@ -72,7 +84,7 @@ export async function work(text: string): Promise<void> {
   process.once('exit', log.endNow)
   redactOutput()
   try {
-    const imports = task.options.watch === true ? noteImports() : undefined
+    const imports = task.options.watch === true ? (await import('@svc/runtime/watching')).noteImports() : undefined
     const layers = (await link.inherited) as WorkerReport['layers']
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
     const host = await startWorker(config, task, link, log)
@@ -135,7 +147,7 @@ async function startWorker(config: Config, task: WorkerTask, link: WorkerLink, l
   const control = serverPlugin(home)
   const host = await startHost({
     ...options,
-    plugins: [...options.config.plugins, protectedPathsOf(config, home), workers, control.entry],
+    plugins: [...options.config.plugins, protectedPathsOf(programOf(config, home)), workers, control.entry],
     serverId,
     nodeId,
     ...(typeof clusterId === 'string' ? { clusterId } : {}),
@@ -147,6 +159,44 @@ async function startWorker(config: Config, task: WorkerTask, link: WorkerLink, l
   })
   control.started(host)
   return host
+}
+
+/** The reason of a reload, as its log shows it. */
+const RELOAD = 'svc reload over HTTP'
+
+/** The services `ServerControl` and `Configuration` of a worker. `started` gives them the host that they describe. */
+export function serverPlugin(home: string): { readonly entry: PluginEntry; started(host: RunningHost): void } {
+  const late: { host?: RunningHost } = {}
+  const ours = new Set(DEFAULTS.plugins as readonly string[])
+  const known = { reserved: RESERVED, served: SERVED }
+  const plan = () => {
+    if (!late.host) throw notStartedYet()
+    return late.host.plan()
+  }
+  // most workers never need it
+  const configuration = async () =>
+    (await import('@svc/plugin-manager/configuration')).createConfiguration({ home, plan, ours, known })
+  const services: ServerControl & Configuration = {
+    async reload(ctx) {
+      const [{ publicProblems }, server] = await Promise.all([
+        import('@svc/plugin-manager/configuration'),
+        reachServer(home, { fits: ({ pid }) => pid === process.ppid }),
+      ])
+      using _server = server
+      // the reload goes on when the client leaves
+      const { problems, workers } = await server.control.reload(systemContext(ctx.signal, RELOAD))
+      return {
+        problems: publicProblems(problems.map(fromWire), home),
+        workers: workers.map(({ name, state, generation }) => ({ name, state, generation })),
+      }
+    },
+    read: async ctx => (await configuration()).read(ctx),
+    schema: async ctx => (await configuration()).schema(ctx),
+    check: async (draft, ctx) => (await configuration()).check(draft, ctx),
+    change: async (values, ifVersion, ctx) => (await configuration()).change(values, ifVersion, ctx),
+  }
+  const use = definePlugin({ provides: ServerControl, alsoProvides: [Configuration], setup: () => services })
+  return { entry: { name: 'server-control', use }, started: host => void (late.host = host) }
 }
 
 async function serveUntilDrained(
@@ -184,9 +234,9 @@ async function reportOf(
     swapLimitMs: Math.max(turnMs, number('chat', 'tool_timeout_ms', 60_000)),
     hangLimitMs: number('server', 'hang_timeout_ms', 10_000),
     sources: sourcesOf(config),
-    watch: imports ? await watched(config, home, imports) : [],
+    watch: imports?.withImports(watchedPaths(programOf(config, home))) ?? [],
     readAt: performance.timeOrigin,
-    begun: begunHere(),
+    begun: imports ? (await import('@svc/runtime/watching')).begunHere() : {},
     layers: plainLayers(config),
     host: host.report(),
   }
@@ -206,10 +256,6 @@ function logStart({ start }: WorkerLink, host: RunningHost, { address, sources }
 function plainLayers(config: Config): Layer[] | undefined {
   const layers = config.layers.map(({ name, file, value }) => ({ name, ...(file === undefined ? {} : { file }), value }))
   return findNonPlain(layers, 'layers') === undefined ? layers : undefined
-}
-
-async function watched(config: Config, home: string, imports: Imports): Promise<string[]> {
-  return imports.withImports(placesOf(config, home))
 }
 
 /** Time for a host to close after its requests are answered. */

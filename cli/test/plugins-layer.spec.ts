@@ -5,10 +5,10 @@ import { pathToFileURL } from 'node:url'
 import { planHost } from '@svc/core'
 import { expect } from 'chai'
 import type { Lock, LockedPlugin } from '@svc/plugin-manager/set'
+import { watchedPaths } from '@svc/runtime/plugin-paths'
 import { commandSources } from '../src/contributed.ts'
-import { hostOptions } from '../src/host-options.ts'
+import { hostOptions, programOf } from '../src/host-options.ts'
 import { findSettings } from '../src/settings.ts'
-import { placesOf } from '../src/plugin-paths.ts'
 import { writeFiles } from '../../test/support/registry.ts'
 import { COMMAND, TIDES, tidesFolder } from '../../test/support/tides.ts'
 
@@ -93,7 +93,7 @@ describe('what is installed, as configuration', () => {
 
   it('watches linked plugins, and adds their commands in-process and isolated', async () => {
     const place = placeWith({ isolation: 'in-process', trusted: true })
-    expect(placesOf(await findSettings({}, place), home, home)).to.include(folder)
+    expect(watchedPaths({ ...programOf(await findSettings({}, place), home), cwd: home })).to.include(folder)
     expect((await commandSources(undefined, place)).flatMap(commandSource => commandSource.ids)).to.include('tides:now')
     const walled = await commandSources(undefined, placeWith({}))
     expect(walled.find(commandSource => commandSource.ids.includes('tides:now'))?.permissions).to.be.an('object')

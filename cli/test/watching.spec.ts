@@ -6,7 +6,7 @@ import { createdFiles } from '@svc/runtime'
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { until } from '../../test/support/wait.ts'
-import { begunHere, createWatching } from '../src/watching.ts'
+import { begunHere, createWatching } from '@svc/runtime/watching'
 import { makeWorkspace } from './support/svc.ts'
 
 /** Rounds as they come. */

@@ -5,8 +5,8 @@ import type { BodyOf, ReplyOf, Schemas } from './paths.ts'
 
 type ChatEvent = Schemas['ChatEvent']
 
-/** An answer to a tool call that asks for approval. */
-export type Approval = boolean | { readonly allow: boolean; readonly reason?: string }
+/** An answer to a tool call that asks for approval, or for the `content` of a form. */
+export type Approval = boolean | { readonly allow: boolean; readonly reason?: string; readonly content?: ChatAnswer['content'] }
 
 export interface ChatStreamOptions extends RequestOptions {
   /** Answers tool calls that ask, one after the other. Makes the turn interactive. Without it, call `chat.answer`. */
@@ -22,6 +22,8 @@ export type ChatRequest = BodyOf<'post', '/api/v1/chat'>
 export type ChatStreamRequest = BodyOf<'post', '/api/v1/chat/stream'>
 export type ChatReply = ReplyOf<'post', '/api/v1/chat'>
 export type ChatAnswer = BodyOf<'post', '/api/v1/chat/answer'>
+/** An open question of a turn. `interrupted`: the worker of the turn has exited; the turn continues with the answer. */
+export type ChatQuestion = ReplyOf<'get', '/api/v1/workflows/questions'>['chats'][number]
 export interface ChatResumeOptions extends ChatStreamOptions, ResumeOptions {}
 
 /** Events of a turn. */
@@ -50,11 +52,19 @@ export interface ChatClient {
   resume(turnId: string, options?: ChatResumeOptions): ChatStream
   /** Ends a turn. What it has said so far is stored. Without effect on a turn that has ended. Throws TURN_LOST. */
   cancel(turnId: string, options?: RequestOptions): Promise<void>
-  /** Allows or denies a tool call of a stream with `interactive: true`. */
+  /** Allows or denies a tool call of a stream with `interactive: true`, or answers its form. */
   answer(answer: ChatAnswer, options?: RequestOptions): Promise<void>
+  /** The open questions of turns, with the scope `admin` those of all principals. Only the owner can answer (`answerable`). */
+  questions(options?: RequestOptions): Promise<readonly ChatQuestion[]>
+  /**
+   * Answers a question, and streams the events of its turn: all of them, or those after `after`. Also for an `interrupted` question,
+   * whose turn has no stream before the answer. Throws INVALID_VALUE (404) if the question is not open any more.
+   */
+  proceed(question: ChatQuestion, approval: Approval, options?: ChatResumeOptions): ChatStream
 }
 
 const TURN = '/api/v1/chat/stream/{turn_id}'
+const QUESTIONS = '/api/v1/workflows/questions'
 /** Longest time that a loop that was left waits for its turn to be cancelled. Otherwise the server does it after `chat.resume_s`. */
 const CANCEL_MS = 5_000
 
@@ -79,8 +89,17 @@ export function createChatClient(json: JsonSender, stream: Streamer): ChatClient
         return turn.id
       },
       [Symbol.asyncIterator]: () =>
-        onAsk ? answered(read(), onAsk, answer => chat.answer(answer, { ...options, ...(signal ? { signal } : {}) })) : read(),
+        onAsk
+          ? answered(read(), { onAsk, request_id: begin.request_id ?? '' }, answer =>
+              chat.answer(answer, { ...options, ...(signal ? { signal } : {}) })
+            )
+          : read(),
     }
+  }
+  const resumed = ({ id, request_id }: Resumed, options: ChatResumeOptions) => {
+    const { onAsk: _, whenLeft: __, ...input } = options
+    const begin: Begin['open'] = source => stream('get', TURN, { ...ofTurn(id), ...input }, source)
+    return open({ turnId: id, request_id, whenLeft: 'close', open: begin }, options)
   }
   const chat = {
     reply: (body: ChatRequest, options: RequestOptions = {}) => json('post', '/api/v1/chat', { body, ...options }),
@@ -90,11 +109,7 @@ export function createChatClient(json: JsonSender, stream: Streamer): ChatClient
       const begin: Begin['open'] = source => stream('post', '/api/v1/chat/stream', { body, ...input }, source)
       return open({ turnId: undefined, whenLeft: request.detach === true ? 'close' : 'cancel', open: begin }, options)
     },
-    resume(turnId: string, options: ChatResumeOptions = {}) {
-      const { onAsk: _, whenLeft: __, ...input } = options
-      const begin: Begin['open'] = source => stream('get', TURN, { ...ofTurn(turnId), ...input }, source)
-      return open({ turnId, whenLeft: 'close', open: begin }, options)
-    },
+    resume: (id: string, options: ChatResumeOptions = {}) => resumed({ id }, options),
     async cancel(turnId: string, options: RequestOptions = {}) {
       await json('post', `${TURN}/cancel`, { ...ofTurn(turnId), ...options }).catch((error: unknown) => {
         throw turnError(turnId, error)
@@ -103,13 +118,41 @@ export function createChatClient(json: JsonSender, stream: Streamer): ChatClient
     async answer(body: ChatAnswer, options: RequestOptions = {}) {
       await json('post', '/api/v1/chat/answer', { body, ...options })
     },
+    async questions(options: RequestOptions = {}) {
+      const page = (await json('get', QUESTIONS, { query: { limit: 1 }, ...options })) as {
+        readonly chats: readonly ChatQuestion[]
+      }
+      return page.chats
+    },
+    proceed({ request_id, call_id, turn_id }: ChatQuestion, approval: Approval, options: ChatResumeOptions = {}) {
+      if (turn_id === null) throw notStreamed()
+      const { onAsk: _, whenLeft: __, after: ___, ...request } = options
+      const events = resumed({ id: turn_id, request_id }, options)
+      const read = async function* () {
+        await chat.answer({ request_id, call_id, ...answerOf(approval) }, request)
+        yield* events
+      }
+      return {
+        get lastEventId() {
+          return events.lastEventId
+        },
+        get turnId() {
+          return events.turnId
+        },
+        [Symbol.asyncIterator]: read,
+      }
+    },
   }
   return chat as ChatClient
 }
 
+const answerOf = (approval: Approval) => (typeof approval === 'boolean' ? { allow: approval } : approval)
+
 /** How a stream begins. */
 interface Begin {
   readonly turnId: string | undefined
+  /** Known before the event `start`, which a resumed stream may leave out. */
+  readonly request_id?: string | undefined
   readonly whenLeft: 'cancel' | 'close'
   open(source: Parameters<Streamer>[3]): EventStream<unknown>
 }
@@ -117,6 +160,8 @@ interface Begin {
 interface Turn {
   id: string | undefined
 }
+
+type Resumed = { readonly id: string; readonly request_id?: string }
 
 const ofTurn = (turn_id: string) => ({ path: { turn_id } })
 
@@ -143,6 +188,12 @@ async function* eventsOf(
   }
 }
 
+const notStreamed = () =>
+  new ApiError('the question belongs to no stream of a turn', {
+    code: 'REQUEST_INVALID',
+    hint: 'Answer it with chat.answer, or at its answer_url',
+  })
+
 /** Names the loss of a turn. Returns other errors as they are. */
 function turnError(turnId: string | undefined, error: unknown): unknown {
   if (turnId === undefined || !isApiError(error, 'INVALID_VALUE')) return error
@@ -161,17 +212,16 @@ function turnError(turnId: string | undefined, error: unknown): unknown {
 
 async function* answered(
   events: AsyncIterable<ChatEvent>,
-  onAsk: NonNullable<ChatStreamOptions['onAsk']>,
+  { onAsk, request_id: known }: { readonly onAsk: NonNullable<ChatStreamOptions['onAsk']>; readonly request_id: string },
   answer: (answer: ChatAnswer) => Promise<void>
 ): AsyncGenerator<ChatEvent, void> {
-  let request_id = ''
+  let request_id = known
   for await (const event of events) {
     if (event.type === 'start') request_id = event.request_id
     yield event
     if (event.type !== 'ask') continue
     const approval = await onAsk(event)
-    const given = typeof approval === 'boolean' ? { allow: approval } : approval
-    await answer({ request_id, call_id: event.call_id, ...given }).catch((error: unknown) => {
+    await answer({ request_id, call_id: event.call_id, ...answerOf(approval) }).catch((error: unknown) => {
       // the question has timed out meanwhile: tool_result says so
       if (!isApiError(error, 'INVALID_VALUE') || error.status !== 404) throw error
     })

@@ -2,6 +2,7 @@ export type {
   Approval,
   ChatAnswer,
   ChatClient,
+  ChatQuestion,
   ChatReply,
   ChatRequest,
   ChatResumeOptions,

@@ -162,6 +162,7 @@ export const READ_ROUTES: readonly string[] = [
   '/api/v1/config/effective',
   '/api/v1/profiles',
   '/api/v1/modes',
+  '/api/v1/nodes',
   '/api/v1/conversations',
   '/api/v1/providers',
   '/api/v1/tools',
@@ -220,6 +221,7 @@ const good = (path: string) => post(path, BODY_ROUTES[path]!.good)
 
 /** GET routes of the management API with the scope `read`. */
 const MANAGED_READ = [
+  '/api/v1/nodes',
   '/api/v1/jobs',
   '/api/v1/jobs/kinds',
   '/api/v1/jobs/j',
@@ -326,7 +328,9 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     post('/api/v1/workflows/r/answer', { step: 's', value: true }),
     post('/api/v1/workflows/r/events', { name: 'e' }),
     ...['r/queries', 'r/queries/q', 'versions?workflow=w'].map(path => get(`/api/v1/workflows/${path}`)),
-    ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes'].map(what => get(`/api/v1/workflows/${what}`)),
+    ...['source?workflow=w', 'drawing?workflow=w', 'svg?workflow=w', 'nodes', 'schema'].map(what =>
+      get(`/api/v1/workflows/${what}`)
+    ),
     post('/api/v1/workflows/validate', { text: 'name: w' }),
     post('/api/v1/teams/t/run', { task: 'hi' }),
   ],

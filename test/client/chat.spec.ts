@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Client, createClient, isApiError, type Schemas } from '@svc/client'
 import { reachServer } from '@svc/runtime'
 import { testContext } from '@svc/testing'
@@ -11,6 +12,7 @@ import { openCuttingProxy } from './support/cutting-proxy.ts'
 
 type ChatEvent = Schemas['ChatEvent']
 
+const GATES = fileURLToPath(new URL('../support/gates.ts', import.meta.url))
 const reconnect = { minDelayMs: 1, retries: 5 }
 const WORDS = Array.from({ length: 60 }, (_, at) => `word${at}`).join(' ')
 
@@ -143,6 +145,52 @@ describe('a chat of the client', function () {
       let last: ChatEvent | undefined
       for (let step = await first.next(); !step.done; step = await first.next()) last = step.value
       expect(last).to.include({ type: 'end', status: 'completed' })
+    }))
+
+  it('lists open questions and answers them, also after kill -9 of the worker of their turn', () =>
+    withServer({ plugins: [GATES] }, async (svc, { url }) => {
+      const pid = async () => Number(await (await fetch(`${url}/pid`)).text())
+      const ask = async (message: string) => {
+        const stream = svc.chat.stream({ message, interactive: true, forms: true, detach: true })
+        const events: ChatEvent[] = []
+        for await (const event of stream) {
+          events.push(event)
+          if (event.type === 'ask') break
+        }
+        return { events, turn: stream.turnId!, after: stream.lastEventId }
+      }
+      const offered = (isInterrupted: boolean) =>
+        until(
+          () => svc.chat.questions(),
+          ([question]) => question?.interrupted === isInterrupted
+        )
+      expect(await svc.chat.questions()).to.deep.equal([])
+      const live = await ask('/tool gate {"n":1}')
+      const [first] = await offered(false)
+      const { tool, turn_id, answerable } = first!
+      expect({ tool, turn_id, answerable }).to.deep.equal({ tool: 'gate', turn_id: live.turn, answerable: true })
+      const whole = await Array.fromAsync(svc.chat.proceed(first!, true))
+      expect(whole.slice(0, live.events.length)).to.deep.equal(live.events)
+      expect(whole.at(-1)).to.include({ type: 'end', status: 'completed' })
+      expect(await codeOf(Array.fromAsync(svc.chat.proceed(first!, true)))).to.equal('404 INVALID_VALUE')
+
+      const lost = await ask('/tool fill {}')
+      process.kill(await pid(), 'SIGKILL')
+      const [question] = await offered(true)
+      expect(question!.form).to.have.nested.property('schema.required').that.deep.equals(['name'])
+      const wrong = { allow: true, content: { name: 5 } }
+      expect(await codeOf(Array.fromAsync(svc.chat.proceed(question!, wrong)))).to.equal('400 INVALID_VALUE')
+      const asked: string[] = []
+      const onAsk = (ask: Schemas['AskEvent']) => {
+        asked.push(ask.question)
+        return { allow: true, content: { city: 'London' } }
+      }
+      const stream = svc.chat.proceed(question!, { allow: true, content: { name: 'Ada' } }, { after: lost.after, onAsk })
+      const rest = await Array.fromAsync(stream)
+      expect([asked, stream.turnId]).to.deep.equal([['City?'], lost.turn])
+      expect(rest.at(-1)).to.include({ type: 'end', status: 'completed' })
+      expect(rest.find(({ type }) => type === 'tool_result')).to.include({ success: true, result: 'filled' })
+      expect(() => svc.chat.proceed({ ...question!, turn_id: null }, true)).to.throw(/no stream/)
     }))
 
   it('takes a mode, a system prompt, parts and budgets', () =>

@@ -385,7 +385,7 @@ describe('the files of the console', function () {
     expect(policy)
       .to.contain("default-src 'none'")
       .and.contain("require-trusted-types-for 'script'")
-      .and.contain("trusted-types 'none'")
+      .and.contain('trusted-types svc-worker')
     expect(policy).not.to.contain('unsafe').and.not.contain('http').and.not.contain('*')
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { type Answer, createClient } from '../support/client.ts'
 import type { SentEvent } from '../support/events.ts'
-import { inNewHome, type Service } from '../support/service.ts'
+import { inNewHome, type Service, startService } from '../support/service.ts'
 import { startTwo } from '../support/two-workers.ts'
 import { until } from '../support/wait.ts'
 
@@ -14,7 +14,7 @@ const MESSAGE = '/tool everything__trigger-elicitation-request {}'
 /** Each request over a connection of its own, so that both workers have their turns. */
 const fresh = ({ url }: Service) => createClient(url, { keepAlive: false })
 
-async function withServer(run: (service: Service) => Promise<void>) {
+async function withServer(run: (service: Service, home: string) => Promise<void>) {
   await inNewHome(async home => {
     const clients = [{ name: 'everything', command: process.execPath, args: [EVERYTHING] }]
     await writeFile(join(home, 'svc.config.json'), JSON.stringify({ mcp: { clients } }))
@@ -27,7 +27,7 @@ async function withServer(run: (service: Service) => Promise<void>) {
       () => fresh(service).get('/api/v1/tools'),
       ({ text }) => text.includes('trigger-elicitation-request')
     )
-    await run(service)
+    await run(service, home)
   })
 }
 
@@ -65,6 +65,35 @@ describe('a form that a tool server asks a person to fill in', () => {
       expect(resultIn(all)).to.include({ success: true })
       expect(resultText(all)).to.contain('Ada').and.contain('7')
       expect((await answer(service, events, { allow: true, content: { name: 'Eve' } })).status).to.equal(404)
+    }))
+
+  it('is offered again after kill -9 of the server; if the tool server cannot go on, the caller gets the reason', () =>
+    withServer(async (service, home) => {
+      const open = await begin(service, { forms: true })
+      const events = await open.until('ask')
+      await service.kill()
+      await using next = await startService({ home })
+      type Chats = { chats: { interrupted: boolean; form: unknown; turn_id: string }[] }
+      const [question] = await until(
+        async () => ((await fresh(next).get('/api/v1/workflows/questions')).body as Chats).chats,
+        ([one]) => one?.interrupted === true
+      )
+      expect(question!.form).to.deep.equal(events.at(-1)!.data.form)
+      await until(
+        () => fresh(next).get('/api/v1/tools'),
+        ({ text }) => text.includes('trigger-elicitation-request')
+      )
+      expect((await answer(next, events, { allow: true, content: { integer: 'many' } })).status).to.equal(400)
+      expect((await answer(next, events, { allow: true, content: { name: 'Ada', integer: 7 } })).status).to.equal(200)
+      const rest = await fresh(next).send({
+        method: 'GET',
+        path: `/api/v1/chat/stream/${question!.turn_id}`,
+        headers: { 'last-event-id': '0' },
+      })
+      expect(rest.events.slice(0, events.length)).to.deep.equal(events)
+      expect(resultIn(rest.events)).to.include({ success: false })
+      expect(resultIn(rest.events).error).to.match(/its question is no longer open/)
+      expect(rest.events.at(-1)!.data).to.include({ type: 'end', status: 'completed' })
     }))
 
   it('is declined where the person does not want to answer, and not shown to a client without forms', () =>

@@ -35,8 +35,8 @@ interface Page {
 /** Each request over a connection of its own, so that every worker has its turn. */
 function caller({ url }: Pick<Service, 'url'>, scopes = ADMIN) {
   const client = createClient(url, { keepAlive: false })
-  const send = (method: string, path: string, body?: unknown) =>
-    client.send({ method, path, headers: { 'x-scopes': scopes! }, ...(body === undefined ? {} : { body }) })
+  const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    client.send({ method, path, headers: { 'x-scopes': scopes!, ...headers }, ...(body === undefined ? {} : { body }) })
   const fine = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const { status, text, body: answer } = await send(method, path, body)
     expect(status, text).to.be.within(200, 204)
@@ -181,6 +181,37 @@ describe('conversations over the API, with two workers', function () {
     if (answer.status === 200) expect((answer.body as Page).conversations.filter(one => one.owner === ANN)).to.deep.equal([])
     else expect(answer.status).to.equal(400)
     expect(await ann.fine('GET', `${PATH}/${id}`)).to.include({ message_count: 2 })
+  })
+
+  it('are renamed only in the version that was read, with If-Match', async () => {
+    const ann = caller(service, ANN)
+    const id = await ann.say('about versions')
+    const path = `${PATH}/${id}`
+    const patch = (title: string, match: string, as = ann) => as.send('PATCH', path, { title }, { 'if-match': match })
+    const versionOf = async (query = '') => String((await ann.send('GET', `${path}${query}`)).headers.etag)
+    const read = await versionOf()
+    expect(read).to.match(/^"[1-9]\d*"$/)
+    expect(await versionOf('?detail=full')).to.equal(read)
+    const first = await patch('One', read)
+    expect([first.status, first.headers.etag], first.text).to.deep.equal([200, await versionOf()])
+    for (const stale of [read, '"0"', '"x"', '"-1"', `W/${await versionOf()}`]) {
+      const refused = await patch('Two', stale)
+      const { error_code: code, details } = refused.body as { error_code: string; details: { field: string; hint: string } }
+      expect([refused.status, code, details.field], stale).to.deep.equal([412, 'PRECONDITION_FAILED', 'If-Match'])
+      expect(details.hint).to.be.a('string')
+    }
+    for (const bad of ['x', '"a", "b"']) expect((await patch('Two', bad)).status, bad).to.equal(400)
+    expect((await patch('Two', read, caller(service, BEN))).status).to.equal(404)
+    // a turn is a new version, too
+    const before = await versionOf()
+    await ann.say('more', { conversation_id: id })
+    expect((await patch('Two', before)).status).to.equal(412)
+    expect((await patch('Three', '*')).status).to.equal(200)
+    expect((await ann.fine<Shown>('PATCH', path, { title: 'Four' })).title).to.equal('Four')
+    // of several changes of one version, one counts
+    const now = await versionOf()
+    const all = await Promise.all(['a', 'b', 'c', 'd'].map(title => patch(title, now)))
+    expect(all.map(({ status }) => status).toSorted((a, b) => a - b)).to.deep.equal([200, 412, 412, 412])
   })
 
   it('change hands, with events that name the admin', async () => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -108,6 +108,25 @@ describe('GET /api/v1/events', () => {
         await back.leave()
       }
       for (const stream of streams) await stream.leave()
+    }))
+
+  it('tells when a run asks a person, and when the answer has reached it', () =>
+    inNewHome(async home => {
+      await mkdir(join(home, 'workflows'))
+      await writeFile(join(home, 'workflows/ask.yaml'), 'name: ask\nnodes:\n  may: { type: human, message: "May it?" }\n')
+      await using service = await startService({ home })
+      const { url } = service
+      const stream = await openEvents(url, '?types=run_asked,run_answered')
+      const send = async (path: string, body: object) =>
+        (await fresh(url).send({ method: 'POST', path: `/api/v1/workflows/${path}`, body })).body as { workflow_id: string }
+      const { workflow_id: run } = await send('run', { workflow: 'ask' })
+      const asked = recordOf(await nextOf(stream))
+      const about = { run, workflow: 'ask', step: 'may', node: 'may' }
+      expect([asked.type, asked.data]).to.deep.equal(['svc.run_asked', about])
+      await send(`${run}/answer`, { step: 'may', value: true })
+      const answered = recordOf(await nextOf(stream))
+      expect([answered.type, answered.data]).to.deep.equal(['svc.run_answered', about])
+      await stream.leave()
     }))
 
   it('begins with its position, so that a client misses nothing if its connection breaks before the first event', () =>

@@ -25,7 +25,9 @@ interface ShownTools {
     readonly name: string
     readonly status: string
     readonly version: string
+    readonly description: string
     readonly difference: string[]
+    readonly approved: { readonly description: string } | null
   }[]
 }
 
@@ -172,6 +174,9 @@ describe('MCP servers over HTTP', function () {
     const changedTool = async () => (await listing()).tools.find(({ status }) => status === 'changed')
     const first = (await until(changedTool, tool => tool !== undefined))!
     expect(first.difference.join(' ')).to.include('→')
+    // the words that were approved, beside those of now
+    expect(first.approved?.description).to.be.a('string').and.not.equal(first.description)
+    expect((await listing()).tools.find(({ status }) => status === 'good')?.approved).to.equal(null)
     await untilState(reader, 'one', ({ changed }) => changed.includes('echo'))
     const stale = { tools: [{ name: 'echo', version: first.version }] }
     await until(changedTool, tool => tool !== undefined && tool.version !== first.version)

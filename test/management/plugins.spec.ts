@@ -1,4 +1,4 @@
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { existsSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { runSvc } from '../support/command.ts'
 import { describeWith } from '../support/needs.ts'
 import { type PackageJson, type Registry, startRegistry, writeFiles } from '../support/registry.ts'
 import { type Service, startService } from '../support/service.ts'
-import { configureFew, TIDES, type Tides, tidesTarball } from '../support/tides.ts'
+import { configureFew, TIDES, type Tides, tidesFile, tidesTarball } from '../support/tides.ts'
 import { workersOf } from '../support/two-workers.ts'
 
 const PLUGINS = '/api/v1/plugins'
@@ -316,6 +316,38 @@ describeWith('bubblewrap', 'plugins over HTTP', function () {
     for (const reply of await tides()) expect(reply).to.not.contain('the tides of')
     expect((await send('GET', `${PLUGINS}/${TIDES}`)).status).to.equal(404)
     expect(await refused({ action: 'uninstall', name: TIDES })).to.equal('404 INVALID_VALUE PLUGIN_NOT_INSTALLED')
+  })
+
+  it('are installed from an archive in the same way', async () => {
+    const archive = (await readFile(await tidesFile(folder, { version: '2.0.0' }))).toString('base64')
+    const made = await plan({ action: 'install', archive })
+    expect(made).to.deep.nested.include({ name: TIDES, 'plugins[0].version': '2.0.0', 'plugins[0].from_version': null })
+    expect((await readLock(home)).plugins).to.deep.equal([])
+    expect((await apply(made)).state).to.equal('completed')
+    for (const reply of await tides()) expect(reply).to.contain('the tides of 2.0.0')
+    expect((await shown(TIDES)).origin).to.deep.equal({ kind: 'tarball' })
+    expect((await plan({ action: 'install', name: TIDES, archive })).is_empty).to.equal(true)
+    // the registry has no such package
+    expect(await refused({ action: 'update', name: TIDES })).to.equal('400 INVALID_VALUE was installed from a tarball')
+    await applied({ action: 'uninstall', name: TIDES })
+  })
+
+  it('refuse archives that are none, that are others than they say, and where they do not belong', async () => {
+    const archive = (await readFile(await tidesFile(folder, { version: '2.0.0' }))).toString('base64')
+    const text = Buffer.from('no archive').toString('base64')
+    expect(await refused({ action: 'install', archive: text })).to.equal('400 INVALID_VALUE PLUGIN_TARBALL_UNSAFE')
+    expect(await refused({ action: 'install', name: 'svc-plugin-moon', archive })).to.match(
+      /^400 INVALID_VALUE the archive contains/
+    )
+    expect(await refused({ action: 'install', version: '2.0.0', archive })).to.match(/^400 INVALID_VALUE cannot be used/)
+    expect(await refused({ action: 'update', name: TIDES, archive })).to.match(/^400 INVALID_VALUE is only for install/)
+    for (const given of ['', 'not base64!', '../../etc/passwd', 7, null, [archive]])
+      expect(await refused({ action: 'install', archive: given }), String(given)).to.match(/^400 /)
+    const large = await send('POST', `${PLUGINS}/plans`, { body: { action: 'install', archive: 'A'.repeat(23 * 1_048_576) } })
+    expect(large.status).to.be.oneOf([400, 413])
+    const unsafe = await send('POST', `${PLUGINS}/plans`, { body: { action: 'install', archive: text } })
+    expect(unsafe.text).to.not.contain(home)
+    expect((await readLock(home)).plugins).to.deep.equal([])
   })
 
   it('refuse hostile packages when they plan', async () => {

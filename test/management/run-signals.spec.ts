@@ -102,6 +102,30 @@ describe('signals, queries, chains and versions of runs over HTTP', function () 
     expect((await statusOf(id)).status).to.equal('completed')
   })
 
+  it('are refused with a hint while a paused run takes none, and accepted when it goes on', async () => {
+    const id = await begin(0)
+    expect((await runner!.send('POST', `${RUNS}/${id}/pause`)).status).to.equal(200)
+    const send = () =>
+      runner!.send('POST', `${RUNS}/${id}/events`, { name: 'paid', data: { amount: 1, note: 'x'.repeat(1_000_000) } })
+    const statuses: number[] = []
+    let last = await send()
+    for (; last.status === 200 && statuses.length < 20; last = await send()) statuses.push(last.status)
+    expect(statuses).to.have.length(9)
+    const { error_code: code, details } = last.body as { error_code: string; details: Record<string, string> }
+    expect([last.status, code, details.field, details.reason]).to.deep.equal([
+      400,
+      'INVALID_VALUE',
+      'name',
+      'the inbox of the run is full',
+    ])
+    expect(details.hint).to.match(/^Resume the run/)
+    const told = await svc('signal', id, 'paid', '--data', '{"amount": 3}')
+    expect([told.code, told.err]).to.satisfy(([exit, err]: [number, string]) => exit === 1 && /Resume the run/.test(err))
+    expect((await runner!.send('POST', `${RUNS}/${id}/resume`)).status).to.equal(200)
+    while ((await statusOf(id)).status === 'running') await new Promise(resolve => setTimeout(resolve, 20))
+    expect((await statusOf(id)).status).to.equal('completed')
+  })
+
   it('follows a chain, and lists versions with their open runs', async () => {
     const first = await begin(1)
     await writeFile(join(home, 'workflows', 'pays.yaml'), PAYS('2'))

@@ -323,6 +323,36 @@ describe('runs over HTTP', function () {
     })
   })
 
+  describe('with many steps', () => {
+    const steps = async (id: string, query = '', by = runner!) =>
+      (await by.get(`${RUNS}/${id}/steps${query}`)).body as {
+        steps: { step: string; input: unknown; output: unknown; error: { code: string } | null }[]
+        next_cursor: string | null
+        last_event: number
+      }
+
+    it('list them page by page, briefly, and one by one, with the event from which their events go on', async () => {
+      const { workflow_id: id } = await begin('steps', { who: 'ann', fails: true })
+      const all = await steps(id)
+      expect(all.next_cursor).to.equal(null)
+      const names = all.steps.map(({ step }) => step)
+      expect(names.length).to.be.above(2)
+      const first = await steps(id, '?limit=2&detail=brief')
+      const rest = await steps(id, `?limit=200&detail=brief&cursor=${first.next_cursor}`)
+      expect([...first.steps, ...rest.steps].map(({ step }) => step)).to.deep.equal(names)
+      expect(rest.next_cursor).to.equal(null)
+      expect([...first.steps, ...rest.steps].every(({ input, output }) => input === null && output === null)).to.equal(true)
+      const one = await steps(id, '?step=greet')
+      expect(one.steps.map(({ step, output }) => [step, output])).to.deep.equal([['greet', 'hello ann']])
+      // nothing happened after it: the stream ends at once, without an event
+      const events = await runner!.get(`${RUNS}/${id}/events?after=${all.last_event}`)
+      expect(events.text).not.to.include('event: node_')
+      for (const query of ['?limit=0', '?limit=10001', '?detail=short', '?cursor=x', '?cursor=-1', '?page=2'])
+        expect(outcomeOf(await runner!.get(`${RUNS}/${id}/steps${query}`)).status, query).to.equal(400)
+      expect(outcomeOf(await other!.get(`${RUNS}/${id}/steps`)).status).to.equal(404)
+    })
+  })
+
   describe('with a large result', () => {
     const text = 'grüße '.repeat(20_000)
     const whole = Buffer.from(JSON.stringify({ all: text }))

@@ -23,6 +23,7 @@ interface Question {
   readonly turn_id: string
   readonly interrupted: boolean
   readonly arguments: { readonly n?: number }
+  readonly form: { readonly schema: { readonly required: readonly string[] } } | null
   readonly tool: string
   readonly since: string
   readonly until: string
@@ -120,7 +121,7 @@ async function finished(service: Service, { turn, events, conversation }: Waitin
   return all.events
 }
 
-describe('a turn that waits for a permission', function () {
+describe('a turn that waits for a person', function () {
   this.timeout(180_000)
 
   it('is offered again after kill -9 of one of two workers, and goes on at the worker that gets the answer', () =>
@@ -319,19 +320,88 @@ describe('a turn that waits for a permission', function () {
       expect(await questionsOf(last)).to.deep.equal([])
     }))
 
-  it('does not ask again for a form of a tool, and says that the call may have run', () =>
+  it('is offered again with the form of a tool as its only question, whose answer is checked before the turn goes on', () =>
+    inNewHome(async home => {
+      await configured(home)
+      await using service = await startTwo({ home })
+      const waiting = await wait(service, { message: '/tool fill {}', forms: true })
+      const [live] = await questionsOf(service)
+      expect(live!.form!.schema.required).to.deep.equal(['name'])
+      process.kill(waiting.pid, 'SIGKILL')
+      const [question] = await offered(service)
+      const { since, until: end } = question!
+      expect(question).to.deep.include({ ...live!, interrupted: true, since, until: end })
+      for (const content of [{}, { name: '' }, { name: 5 }]) {
+        const refused = await answer(service, question!, { allow: true, content })
+        expect(outcomeOf(refused), refused.text).to.deep.equal([400, 'INVALID_VALUE'])
+        expect((await offered(service))[0]).to.deep.include({ call_id: question!.call_id, interrupted: true })
+      }
+      expect((await answer(service, question!, { allow: true, content: { name: 'Ada' } })).status).to.equal(200)
+      const [next] = await until(
+        () => questionsOf(service),
+        ([one]) => one?.interrupted === false
+      )
+      expect(next!.form!.schema.required).to.deep.equal(['city'])
+      expect((await answer(service, next!, { allow: false })).status).to.equal(200)
+      const events = await finished(service, waiting)
+      expect(resultsIn(events).fill).to.include({ success: true, result: 'filled' })
+      const accepted = '"a":{"action":"accept","content":{"name":"Ada"}}'
+      expect(await runsIn(home)).to.deep.equal(['fill begins', `fill first {${accepted},"b":{"action":"decline"}}`])
+    }))
+
+  it('keeps the answers to earlier forms over kill -9 of the whole server, and the permission of the tool', () =>
+    inNewHome(async home => {
+      await configured(home)
+      const killed = await startTwo({ home })
+      const waiting = await wait(killed, { message: '/tool guarded {"n":2}', forms: true })
+      const events = [...waiting.events]
+      const shown = async () => events.push((await waiting.stream.next())!)
+      const said = async (body: object) => {
+        const [question] = await questionsOf(killed)
+        expect((await answer(killed, question!, body)).status).to.equal(200)
+        await shown()
+      }
+      await said({ allow: true })
+      await said({ allow: true, content: { name: 'Ada' } })
+      await said({ allow: true, content: { city: 'London' } })
+      expect(events.filter(({ event }) => event === 'ask')).to.have.length(4)
+      await killed.kill()
+      await using service = await startTwo({ home })
+      const [question] = await offered(service)
+      expect(question!.form!.schema.required).to.deep.equal(['street'])
+      expect((await answer(service, question!, { allow: true, content: { street: 'Fleet' } })).status).to.equal(200)
+      const all = await finished(service, { ...waiting, events })
+      expect(resultsIn(all).guarded).to.include({ success: true, result: 'filled' })
+      const runs = await runsIn(home)
+      expect(runs).to.have.length(3)
+      expect(runs[2]).to.equal('fill second {"c":{"action":"accept","content":{"street":"Fleet"}}}')
+    }))
+
+  it('asks again for the forms and the permissions of one step', () =>
     inNewHome(async home => {
       await configured(home)
       await using service = await startTwo({ home })
       const waiting = await wait(service, { message: '/tool fill {}\n/tool gate {"n":1}', forms: true }, 2)
       expect(await questionsOf(service)).to.have.length(2)
       process.kill(waiting.pid, 'SIGKILL')
-      const questions = await offered(service)
-      expect(questions.map(({ tool }) => tool)).to.deep.equal(['gate'])
-      expect((await answer(service, questions[0]!)).status).to.equal(200)
-      const { events } = await resume(service, waiting.turn)
-      expect(resultsIn(events).fill!.error).to.match(/unknown whether this call ran.*does not ask again/)
+      const questions = await offered(service, 2)
+      const gate = questions.find(({ tool }) => tool === 'gate')!
+      expect((await answer(service, gate)).status).to.equal(200)
+      for (const content of [{ name: 'Ada' }, { city: 'London' }]) {
+        const open = await until(
+          () => questionsOf(service),
+          ([one]) => one?.interrupted === false && one.form!.schema.required[0] === Object.keys(content)[0]
+        )
+        expect((await answer(service, open[0]!, { allow: true, content })).status).to.equal(200)
+      }
+      const events = await finished(service, waiting)
       expect(resultsIn(events).gate).to.include({ success: true })
+      expect(resultsIn(events).fill).to.include({ success: true })
+      expect((await runsIn(home)).toSorted()).to.deep.equal([
+        'fill begins',
+        'fill first {"a":{"action":"accept","content":{"name":"Ada"}},"b":{"action":"accept","content":{"city":"London"}}}',
+        'gate 1',
+      ])
     }))
 
   it('belongs to its principal: others see nothing, and cannot answer, read or cancel it', () =>

@@ -224,14 +224,18 @@ describe('workflows over HTTP', function () {
 
     it('need the scope, and every field is checked', async () => {
       expect(outcomeOf(await save('greet', GREET, { 'if-none-match': '*' }, runner)).status).to.equal(403)
-      for (const path of [`${SOURCE}?workflow=greet`, '/api/v1/workflows/drawing?workflow=greet', '/api/v1/workflows/nodes'])
+      expect(outcomeOf(await reader!.get('/api/v1/workflows/drawing?workflow=greet')).status).to.equal(403)
+      for (const path of [`${SOURCE}?workflow=greet`, '/api/v1/workflows/schema', '/api/v1/workflows/nodes'])
         expect(outcomeOf(await reader!.get(path)).status, path).to.equal(403)
       expect(outcomeOf(await reader!.send('POST', VALIDATE, { text: 'x' })).status).to.equal(403)
       for (const [path, status] of [
         [SOURCE, 400],
         [`${SOURCE}?workflow=none`, 404],
         [`${SOURCE}?workflow=greet&x=1`, 400],
+        ['/api/v1/workflows/drawing', 400],
         ['/api/v1/workflows/drawing?workflow=none', 404],
+        ['/api/v1/workflows/drawing?run=none', 404],
+        ['/api/v1/workflows/schema?x=1', 400],
         ['/api/v1/workflows/svg?workflow=greet&format=png', 400],
         ['/api/v1/workflows/svg?workflow=none', 404],
         ['/api/v1/workflows/drawing?workflow=greet&run=none', 404],
@@ -303,6 +307,28 @@ describe('workflows over HTTP', function () {
     }
     expect(nodes.map(({ type }) => type)).to.include.members(['agent', 'human', 'parallel', 'tool', 'transform'])
     expect(nodes.every(({ settings }) => settings.type === 'object')).to.equal(true)
+    const { required, $defs } = (await runner!.get('/api/v1/workflows/schema')).body as {
+      required: string[]
+      $defs: { node: { properties: { type: { enum: string[] } } } }
+    }
+    expect(required).to.deep.equal(['name', 'nodes'])
+    expect($defs.node.properties.type.enum).to.deep.equal(nodes.map(({ type }) => type))
+  })
+
+  it('are drawn for a run as it is, also when the text has changed since', async () => {
+    expect((await save('drawn', flow('drawn'))).status).to.equal(200)
+    const { body } = await runner!.send('POST', '/api/v1/workflows/run', { workflow: 'drawn' })
+    const { workflow_id: run } = body as { workflow_id: string }
+    const added = 'added: { type: transform, value: 2 }'
+    const changed = `name: drawn\nnodes: { a: { type: transform, value: 1, next: added }, ${added} }\n`
+    expect((await save('drawn', changed, { 'if-match': '*' })).status).to.equal(200)
+    const drawn = async (query: string) =>
+      ((await runner!.get(`/api/v1/workflows/drawing?${query}`)).body as { nodes: { id: string; status: string | null }[] }).nodes
+    const [before, now] = [await drawn(`run=${run}`), await drawn('workflow=drawn')]
+    expect(now.map(({ id }) => id)).to.include('added')
+    expect(before.map(({ id }) => id)).not.to.include('added')
+    expect(before.map(({ status }) => status)).to.include('completed')
+    expect(outcomeOf(await other!.get(`/api/v1/workflows/drawing?run=${run}`)).status).to.equal(404)
   })
 
   it('ask in one list: own questions, for an administrator all, and those of chats', async () => {

@@ -1,9 +1,9 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { definePlugin, svcHome } from '@svc/core'
-import { Routes, type Tool, Tools } from '@svc/core/contracts'
+import { Routes, type Tool, type ToolStep, Tools } from '@svc/core/contracts'
 
-/** Each run of `gate` is a line of this file in the home. */
+/** Each run of a tool is a line of this file in the home. */
 export const RUNS = 'runs.log'
 
 const tool = (more: Partial<Tool>): Tool => ({
@@ -15,7 +15,7 @@ const tool = (more: Partial<Tool>): Tool => ({
   ...more,
 })
 
-/** Tools that wait for a person, for the signal, or for the content of a form; and a route that tells the worker. */
+/** Tools that wait for a person, for the signal, or for the content of forms; and a route that tells the worker. */
 export default definePlugin({
   setup(scope) {
     const gate = tool({
@@ -38,18 +38,21 @@ export default definePlugin({
         },
       })
     )
-    scope.add(
-      Tools,
-      'fill',
-      tool({
-        async *run(_args, { answers }) {
-          const requestedSchema = { type: 'object', properties: { name: { type: 'string' } } }
-          const name = { method: 'elicitation/create' as const, params: { message: 'Name?', requestedSchema } }
-          if (answers) yield { type: 'result', result: { content: [{ type: 'text', text: 'filled' }] } }
-          else yield { type: 'input', requests: { name } }
-        },
-      })
-    )
+    const form = (message: string, field: string) => {
+      const requestedSchema = { type: 'object', properties: { [field]: { type: 'string', minLength: 1 } }, required: [field] }
+      return { method: 'elicitation/create' as const, params: { message, requestedSchema } }
+    }
+    const fill = tool({
+      async *run({ n = 0 }, { answers, state }): AsyncGenerator<ToolStep> {
+        appendFileSync(join(svcHome(), RUNS), `fill ${answers ? `${state} ${JSON.stringify(answers)}` : 'begins'}\n`)
+        if (!answers) yield { type: 'input', requests: { a: form('Name?', 'name'), b: form('City?', 'city') }, state: 'first' }
+        else if (n === 2 && state === 'first')
+          yield { type: 'input', requests: { c: form('Street?', 'street') }, state: 'second' }
+        else yield { type: 'result', result: { content: [{ type: 'text', text: 'filled' }] } }
+      },
+    })
+    scope.add(Tools, 'fill', fill)
+    scope.add(Tools, 'guarded', { ...fill, asks: true })
     scope.add(Routes, 'pid', {
       method: 'GET',
       path: '/pid',

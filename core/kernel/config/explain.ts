@@ -2,7 +2,8 @@ import type { Plan } from '../loading/plan.ts'
 import { get, isTree, type Layer } from './config.ts'
 import { maskArguments } from './redaction.ts'
 import { SECRET } from './schema.ts'
-import { KERNEL_SCHEMA, type ReservedSection } from './sections.ts'
+import { KERNEL_SCHEMA } from './kernel-config.ts'
+import type { ReservedSection } from './sections.ts'
 import type { JsonSchema } from './validator.ts'
 
 // Shows the configuration of a plan to people: its keys, the values in effect without secrets, and their sources.

@@ -1,6 +1,7 @@
 import type { Plan } from '../loading/plan.ts'
 import type { Plugin } from '../src/plugin.ts'
-import { KERNEL_SCHEMA, type ReservedSection } from './sections.ts'
+import { KERNEL_SCHEMA } from './kernel-config.ts'
+import type { ReservedSection } from './sections.ts'
 
 const closed = (properties: Readonly<Record<string, SchemaTree>>): SchemaTree => ({
   type: 'object',

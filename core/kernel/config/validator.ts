@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { channel, hasSubscribers } from 'node:diagnostics_channel'
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -103,7 +102,9 @@ export function precompiledOf(json: JsonSchema, { regExp }: SchemaOptions): Fits
   return table[digestOf(json)]
 }
 
-const digestOf = (json: JsonSchema): string => hash('sha256', JSON.stringify(json), 'base64url')
+/** `node:crypto` is loaded on first use: help needs this module, but no digest. */
+const digestOf = (json: JsonSchema): string =>
+  process.getBuiltinModule('node:crypto').hash('sha256', JSON.stringify(json), 'base64url')
 
 /** Generates the file that `usePrecompiled` reads. Without error messages, ajv's code of a schema is a third as long. */
 export function precompile(schemas: readonly JsonSchema[]): string {

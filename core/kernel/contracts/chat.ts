@@ -73,7 +73,7 @@ export interface TurnRequest {
   readonly toolBudget?: number
   /**
    * Maximum number of input and output tokens of all steps together, as the provider counts them. A step that does not fit into
-   * the rest is not started: the turn fails with BUDGET_EXHAUSTED.
+   * the rest is not started: the turn fails with BUDGET_EXHAUSTED, see `partial`.
    */
   readonly tokenBudget?: number
   /**
@@ -81,6 +81,11 @@ export interface TurnRequest {
    * BUDGET_EXHAUSTED; with PRICE_UNKNOWN for a model without a price.
    */
   readonly costBudget?: number
+  /**
+   * A turn that `tokenBudget` or `costBudget` stops after its first answer completes with what it has, and `TurnEnd.partial`. Tool
+   * calls of an answer that used up the budget do not run.
+   */
+  readonly partial?: boolean
   /**
    * JSON Schema of the reply, which `TurnEnd.data` then contains. The model gets one chance to correct an answer that does not
    * match; then the turn fails with ANSWER_INVALID. The text of such a turn is sent in one piece.
@@ -169,6 +174,12 @@ export type TurnEvent =
   | { readonly type: 'error'; readonly error: PublicError }
   | TurnEnd
 
+/** Which budget stopped a turn, and why. */
+export interface TurnStop {
+  readonly budget: 'tokens' | 'cost'
+  readonly reason: string
+}
+
 export interface TurnEnd {
   readonly type: 'end'
   readonly requestId: string
@@ -182,6 +193,8 @@ export interface TurnEnd {
   readonly cost?: number
   readonly durationMs: number
   readonly toolsUsed: readonly ToolUse[]
+  /** A budget stopped the turn: the reply is not whole. */
+  readonly partial?: TurnStop
   /** The reply as data, when `responseSchema` was set and the turn has completed. */
   readonly data?: Json
   /** Why the model ended its last answer. `tool_calls` without `calls`: the turn had no step left to run them. */

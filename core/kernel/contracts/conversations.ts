@@ -13,6 +13,8 @@ export interface StoredMessage extends ModelMessage {
 export interface ConversationSummary {
   readonly id: string
   readonly owner: string
+  /** Changes with each turn and each change of names. For `update`. */
+  readonly version: number
   readonly createdAt: string
   readonly updatedAt: string
   /** Number of messages that callers see. */
@@ -45,6 +47,14 @@ export interface NewConversation {
   readonly title?: string
   /** At most 32, each of 1 to 64 characters without control characters and commas. */
   readonly labels?: readonly string[]
+}
+
+/** Changes title and labels. */
+export interface ConversationChange extends NewConversation {
+  /** Only if the conversation has this version. Otherwise it throws PRECONDITION_FAILED. */
+  readonly ifVersion?: number
+  /** Only if no title was given. Otherwise nothing changes. */
+  readonly ifUntitled?: boolean
 }
 
 /** A model step of a turn: the model that answered, and its tokens. */
@@ -169,7 +179,7 @@ export interface Conversations {
     ctx: CallContext
   ): Promise<{ readonly found: readonly FoundConversation[]; readonly next?: string }>
   /** Sets title or labels; an empty list removes all labels. A running turn goes on. */
-  update(conversationId: string, change: NewConversation, ctx: CallContext): Promise<ConversationSummary>
+  update(conversationId: string, change: ConversationChange, ctx: CallContext): Promise<ConversationSummary>
   /**
    * Copies a conversation to a new one of the caller. At a message of a user, the copy ends before that turn; at another
    * message, with its turn. Without `messageId`, it has all turns. `text` is the text of the message of a user.

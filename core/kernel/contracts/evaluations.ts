@@ -103,6 +103,11 @@ export interface EvaluationRequest {
   readonly concurrency?: number
 }
 
+export interface EvaluationTokens {
+  readonly input: number
+  readonly output: number
+}
+
 export interface EvaluationCheckResult {
   /** The member of the check, such as `contains`. */
   readonly check: string
@@ -113,6 +118,9 @@ export interface EvaluationCheckResult {
   readonly reason?: string
   /** The check could not run, such as a failed model call. */
   readonly error?: boolean
+  /** Tokens and cost of the judge or of the embeddings. Absent for other checks; the cost also without a price of the model. */
+  readonly tokens?: EvaluationTokens
+  readonly cost?: number
 }
 
 /** One turn of a case. */
@@ -129,7 +137,7 @@ export interface EvaluationResult {
   readonly error?: PublicError
   readonly provider?: string
   readonly model?: string
-  readonly tokens: { readonly input: number; readonly output: number }
+  readonly tokens: EvaluationTokens
   /** Absent without a price of the model. */
   readonly cost?: number
   /** Absent for a stored turn. */
@@ -149,8 +157,11 @@ export interface EvaluationTotals {
   readonly errors: number
   /** `passed` / `samples`. */
   readonly pass_rate: number
-  readonly tokens: { readonly input: number; readonly output: number }
+  readonly tokens: EvaluationTokens
   readonly cost?: number
+  /** What the checks used: judges and embeddings. Absent if no check calls a model. */
+  readonly check_tokens?: EvaluationTokens
+  readonly check_cost?: number
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
   readonly unrecorded: number
 }

@@ -137,8 +137,9 @@ export interface Route {
   /**
    * The route changes a version of a thing: the client names it in `If-Match`, and the route answers PRECONDITION_FAILED for another
    * one. The OpenAPI document then has the header and the status 412. `or-new`: it also makes new things, with `If-None-Match: *`.
+   * `optional`: a client can leave the header out.
    */
-  readonly conditional?: boolean | 'or-new'
+  readonly conditional?: boolean | 'or-new' | 'optional'
   readonly query?: JsonSchema
   readonly body?: JsonSchema
   /**

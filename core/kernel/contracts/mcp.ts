@@ -79,6 +79,8 @@ export interface McpTool {
   readonly status: 'good' | 'changed' | 'hidden'
   /** The differences of a changed tool, one per line (`description: "…" → "…"`). */
   readonly difference?: readonly string[]
+  /** A changed tool as it was approved or first seen. */
+  readonly approved?: Pick<McpTool, 'title' | 'description' | 'inputSchema' | 'outputSchema' | 'annotations'>
   /** Removed hidden characters by place and code point (`description U+200B × 3`). */
   readonly stripped?: readonly string[]
   /** A digest of this description, to approve what was shown. */

@@ -100,6 +100,8 @@ export interface ModelCallEnd extends ModelRef {
   readonly message?: StoredMessage
   readonly finish?: FinishReason
   readonly stopText?: string
+  /** The budget that has cut the answer (`finish` is `length`). */
+  readonly cutBy?: 'tokens' | 'cost'
   /** The tokens of all attempts together. Of an attempt that ended early, the received text is counted. */
   readonly usage: Usage
   /** The cost of all attempts at models with a price. Absent without one. */
@@ -112,7 +114,10 @@ export interface ModelCallEnd extends ModelRef {
 }
 
 /** Embeddings of a call, and the model that made them. */
-export interface EmbedResult extends EmbedReply, ModelRef {}
+export interface EmbedResult extends EmbedReply, ModelRef {
+  /** As in `ModelCallEnd`. */
+  readonly cost?: number
+}
 
 /** What to embed, with which model. */
 export interface EmbedOrder {

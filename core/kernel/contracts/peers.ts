@@ -34,8 +34,8 @@ export interface PeersHooks {
 }
 
 /**
- * The workers of one server: plugins send messages to all of them, add up their metrics and share limits. A host that runs alone has no such service, so
- * declare it as `optional`. Messages are not stored: write lasting changes to the store first, then announce them here.
+ * The workers of one server, or of all servers of a cluster: plugins send messages to all of them and share limits. Metrics are those of one server. A host that
+ * runs alone has no such service, so declare it as `optional`. Messages are not stored: write lasting changes to the store first, then announce them here.
  */
 export interface Peers {
   /**
@@ -50,8 +50,7 @@ export interface Peers {
    * in the `reclaim` hook. The permit is free again when this worker releases it or exits. Pass a context that outlives the request: a permit that was
    * acquired after the caller stopped waiting must be released too.
    *
-   * The supervisor counts in memory. Across machines, Redis can count: one sorted set per name, with one member per permit, scored by the time until which its
-   * worker is known to run. Each worker extends its own scores. One script removes expired members, counts, and adds. `reclaim` is published.
+   * The supervisor counts in memory; in a cluster `NodeBus` counts for all servers.
    */
   acquire(name: string, limit: number, ctx: CallContext): Promise<boolean>
   /** Releases one permit of this name. Calls take effect in order. */

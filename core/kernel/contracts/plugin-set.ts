@@ -67,10 +67,12 @@ export type PluginAction = 'install' | 'update' | 'uninstall' | 'enable' | 'disa
 /** A requested change. */
 export interface PluginChange {
   readonly action: PluginAction
-  /** The name of a package in the registry. Paths, addresses and links are refused. */
+  /** The name of a package in the registry. Paths, addresses and links are refused. With `archive`: its name, or empty. */
   readonly name: string
   /** For `install`: a version or range. Default: the newest. */
   readonly version?: string
+  /** For `install`: a packed package (`npm pack`) in Base64, instead of one of the registry. */
+  readonly archive?: string
 }
 
 /** A plugin after the change. */

@@ -28,6 +28,17 @@ export const TurnFailed = defineTopic<TurnEndData & { readonly error_code: strin
 /** The client left, or the server stopped, before the end of the turn. */
 export const TurnCancelled = defineTopic<TurnEndData>('CHAT', 'turn_cancelled')
 
+export interface QuestionEventData {
+  /** Empty for a call of a tool outside of a turn. */
+  readonly conversation_id: string
+  readonly tool: string
+  readonly call_id: string
+}
+/** A tool of a turn, or a call of a tool, asks a person. */
+export const QuestionAsked = defineTopic<QuestionEventData>('CHAT', 'question_asked')
+/** The question is answered, or its time is over. */
+export const QuestionClosed = defineTopic<QuestionEventData>('CHAT', 'question_closed')
+
 /** A call of a tool in a turn. */
 export interface ToolEventData {
   readonly turn: string

@@ -318,6 +318,10 @@ export interface Workflows {
   /** Newest first. A page can have fewer runs than `limit`, or none; only an absent `next` marks the end. */
   runs(query: RunQuery, ctx: CallContext): Promise<{ readonly runs: readonly Run[]; readonly next?: string }>
   steps(id: string, ctx: CallContext): Promise<readonly RunStep[]>
+  /** The steps, and the id of the last event that they contain: `events` after it continues them. */
+  stepsAt(id: string, ctx: CallContext): Promise<{ readonly steps: readonly RunStep[]; readonly event: number }>
+  /** The definition of a run. The current one of its workflow can be another. */
+  definitionOf(id: string, ctx: CallContext): Promise<WorkflowDefinition>
   /** Streams the events after the event `after` (0: from the beginning), up to the end of the run. */
   events(id: string, after: number, ctx: CallContext): AsyncIterable<RunEvent>
   /**
@@ -382,6 +386,8 @@ export const Workflows = defineService<Workflows>('workflows', {
     get: 'call',
     runs: 'call',
     steps: 'call',
+    stepsAt: 'call',
+    definitionOf: 'call',
     events: 'stream',
     signal: 'call',
     interface: 'call',
@@ -410,6 +416,16 @@ export interface RunEnd {
 }
 /** A run starts. */
 export const RunStarted = defineTopic<{ readonly run: string; readonly workflow: string }>('WORKFLOW', 'run_started')
+export interface RunQuestionData {
+  readonly run: string
+  readonly workflow: string
+  readonly step: string
+  readonly node: string
+}
+/** A step of a run asks a person. */
+export const RunAsked = defineTopic<RunQuestionData>('WORKFLOW', 'run_asked')
+/** A person has answered, and the run goes on. */
+export const RunAnswered = defineTopic<RunQuestionData>('WORKFLOW', 'run_answered')
 /** A run has ended, on this worker. */
 export const RunEnded = defineTopic<RunEnd>('WORKFLOW', 'run_ended')
 

@@ -1,4 +1,5 @@
-import { differenceOf, type HostOptions, type Plan, planHost, runCheck } from '../loading/plan.ts'
+import { differenceOf } from '../loading/order.ts'
+import { type HostOptions, type Plan, planHost, runCheck } from '../loading/plan.ts'
 import { type CallCounter, createCallCounter, createSlot, grantedView, type Slot } from './slot.ts'
 import {
   asSvcError,
@@ -13,11 +14,10 @@ import {
   StartFailed,
   type SvcError,
   svcError,
-  itemNotPermitted,
 } from './errors.ts'
 import { createEvents, Events, eventsOfIsolated } from './events.ts'
-import { grantedItems, type Manifest, matchesPattern } from '../loading/manifest.ts'
-import { injectDependencies, type InjectedDependencies, waitedFor } from './dependencies.ts'
+import { grantedItems } from '../loading/manifest.ts'
+import { grantedService, injectDependencies, type InjectedDependencies, waitedFor } from './dependencies.ts'
 import { referenceUnresolved } from '../config/errors.ts'
 import { createHooks, type Hooks } from './hooks.ts'
 import { redactError } from '../config/redaction.ts'
@@ -377,44 +377,3 @@ function leftovers(slots: Map<string, Slot>, hooks: Hooks): SvcError[] {
   const taps = hooks.tapped().map(id => ({ plugin: 'svc', what: `${id} is still tapped` }))
   return [...items, ...taps].map(item => closeFailed(item.plugin, 'left over', new Error(item.what)))
 }
-
-type Method = (...args: unknown[]) => unknown
-
-/** The plugin that uses a service. */
-interface ServiceUser {
-  readonly plugin: string
-  readonly permissions: NonNullable<Manifest['permissions']>
-  /** The plugin that added an item to a slot. */
-  readonly ownerOf: (slot: string, item: string) => string | undefined
-}
-
-/** A service of which a plugin uses only its own items, by the token of the provider. */
-function grantedService(token: AnyService, service: Readonly<Record<string, Method>>, user: ServiceUser): Record<string, Method> {
-  const { items } = token
-  const methods = Object.entries(token.methods).map(([method, kind]): [string, Method] => {
-    const isOfItem = items?.methods.includes(method) === true
-    const isAllowed = isOfItem ? (item: unknown) => canUseItem(token, item, user) : () => canUseWhole(token, user)
-    const call: Method = (...args) => {
-      if (isAllowed(args[0])) return service[method]!(...args)
-      const error = itemNotPermitted(user.plugin, token, isOfItem ? args[0] : undefined)
-      return kind === 'call' ? Promise.reject(error) : failing(error)
-    }
-    return [method, call]
-  })
-  return Object.fromEntries(methods)
-}
-
-const canUseWhole = ({ name }: AnyService, { permissions }: ServiceUser) =>
-  (permissions.services ?? []).some(word => matchesPattern(word, name))
-
-function canUseItem(token: AnyService, item: unknown, user: ServiceUser): boolean {
-  const { items } = token
-  if (typeof item !== 'string' || items === undefined) return false
-  if ('slot' in items) return canUseWhole(token, user) || user.ownerOf(items.slot, item) === user.plugin
-  return (user.permissions[items.permission] ?? []).includes(item)
-}
-
-/** A stream that fails when it is read. */
-const failing = (error: Error): AsyncIterable<never> => ({
-  [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }),
-})

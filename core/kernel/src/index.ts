@@ -68,7 +68,7 @@ export { Host, type HostHooks, type HostReport, type HostState, type PluginRepor
 // For embedders
 export { type CloseOptions, type RunningHost, startHost } from './host.ts'
 export { checkLoaded, type HostOptions, type Plan, planHost } from '../loading/plan.ts'
-export { type ConfigFor, defineConfig } from '../config/sections.ts'
+export { type ConfigFor, defineConfig } from '../config/kernel-config.ts'
 export {
   type Config,
   type ConfigTree,
@@ -105,7 +105,8 @@ export type { LogOptions } from './log.ts'
 export type { CallStats } from './slot.ts'
 export type { HookStats } from './hooks.ts'
 export type { PluginBoundary } from './scope.ts'
-export { checkSections, KERNEL_SCHEMA } from '../config/sections.ts'
+export { KERNEL_SCHEMA } from '../config/kernel-config.ts'
+export { checkSections } from '../config/sections.ts'
 export {
   configEntries,
   type ConfigRow,

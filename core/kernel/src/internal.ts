@@ -6,6 +6,6 @@ export { importModule, importPlugin, type PluginOrigin, urlFrom } from '../loadi
 export { withSyntaxErrorPlace, placeInStack } from '../loading/syntax.ts'
 export { noSpan } from './spans.ts'
 export { contractMismatch, scopeClosed, whereOf } from './errors.ts'
-export { differenceOf } from '../loading/plan.ts'
+export { differenceOf } from '../loading/order.ts'
 export { grantedItems, matchesHost } from '../loading/manifest.ts'
 export { isWithinSize } from '../loading/runtime.ts'

@@ -1,4 +1,3 @@
-import { randomFillSync } from 'node:crypto'
 import type { CallContext } from './token.ts'
 
 /** The value of an attribute. */
@@ -294,7 +293,7 @@ let used = POOL.length
 /** Random bytes in hexadecimal, from a pool: asking the system for each id costs more than the rest of a span. */
 function randomHex(bytes: number): string {
   if (used + bytes > POOL.length) {
-    randomFillSync(POOL)
+    process.getBuiltinModule('node:crypto').randomFillSync(POOL)
     used = 0
   }
   const text = POOL.toString('hex', used, used + bytes)

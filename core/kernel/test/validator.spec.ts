@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type JsonSchema, schema } from '@svc/core'
 import { Ajv } from 'ajv'
 import { expect } from 'chai'
-import { KERNEL_SCHEMA } from '../config/sections.ts'
+import { KERNEL_SCHEMA } from '../config/kernel-config.ts'
 import { precompile, precompiledOf, usePrecompiled } from '../config/validator.ts'
 
 const closed = (properties: object, required: string[] = []) => ({

@@ -257,6 +257,16 @@ export async function findServers(home: string): Promise<FoundServer[]> {
   return found.filter(server => server !== undefined)
 }
 
+/** Reloads the servers of this home, one after the other. */
+export async function* reloadServers(
+  home: string,
+  ctx: CallContext
+): AsyncGenerator<ReloadResult & Pick<ServerInfo, 'url'>, void> {
+  using stack = new DisposableStack()
+  for (const { control, info } of (await findServers(home)).map(server => stack.use(server)))
+    yield { ...(await control.reload(ctx)), url: info.url }
+}
+
 async function find(place: SocketLocation): Promise<FoundServer | undefined> {
   const socket = await connect(place)
   if (typeof socket === 'string') return undefined

@@ -13,6 +13,8 @@ const LOOK_MS = 15
 /**
  * Locks a file against other processes, and other holders in this one, through SQLite, because Node has no lock of the operating
  * system. The lock ends with its process. `waitMs` limits the wait for another holder. Throws the error of SQLite, with `errcode`.
+ * Lock an empty file that nothing else opens, because closing it elsewhere in this process ends the lock. Never delete it: two
+ * processes could then lock two files of this name.
  */
 export async function holdFile(file: string, waitMs: number): Promise<Disposable> {
   // SQLite waits without returning to the event loop: a holder in this process could never release its lock

@@ -32,5 +32,6 @@ export {
   reachServer,
   reachServerIfAny,
   type ReloadResult,
+  reloadServers,
   type ServerInfo,
 } from './control.ts'

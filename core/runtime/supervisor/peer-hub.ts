@@ -1,30 +1,30 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { codeOf, systemContext, type CallContext, withTimeout } from '@svc/core'
 import type { OperatorAnswerPart, OperatorRequest, PeerMessage } from '@svc/core/contracts'
 import type { Channel } from '../processes/channel.ts'
 import { broadcastTimeout, peerGone } from './errors.ts'
 import { type FinalMetrics, PeerEnd, type PeerMetrics, PeerHub, type Snapshot } from './peer-contract.ts'
+import { ReclaimRounds } from './reclaim-rounds.ts'
 
 /** Pause between two rounds of reclaim requests, so that a thousand refusals do not cost a thousand rounds. */
 const PAUSE_MS = 5
 
 /** Permits that workers share, by name. `reclaim` asks a worker to release permits that it does not need; it settles in limited time. */
 class SharedSemaphore<W> {
-  readonly #reclaim: (worker: W, name: string) => Promise<unknown>
   readonly #held = new Map<string, Map<W, number>>()
-  #last: Promise<unknown> = Promise.resolve()
-  #next: Promise<unknown> | undefined
-  #wanted = new Set<string>()
+  readonly #rounds: ReclaimRounds
 
   constructor(reclaim: (worker: W, name: string) => Promise<unknown>) {
-    this.#reclaim = reclaim
+    const holdersOf = (name: string) => [...(this.#held.get(name)?.keys() ?? [])]
+    this.#rounds = new ReclaimRounds(
+      names => Promise.all(names.flatMap(name => holdersOf(name).map(worker => reclaim(worker, name)))),
+      PAUSE_MS
+    )
   }
 
   /** Acquires one of `limit` permits. Before it refuses, all holders get the chance to release permits that they do not need. */
   async acquire(worker: W, name: string, limit: number): Promise<boolean> {
     if (this.#take(worker, name, limit)) return true
-    this.#wanted.add(name)
-    await (this.#next ??= this.#last.then(() => this.#round()))
+    await this.#rounds.ask(name)
     return this.#take(worker, name, limit)
   }
 
@@ -47,17 +47,6 @@ class SharedSemaphore<W> {
     if (sum >= limit) return false
     this.#held.set(name, holders.set(worker, (holders.get(worker) ?? 0) + 1))
     return true
-  }
-
-  /** One round of reclaim requests for all names that are wanted now. */
-  #round(): Promise<unknown> {
-    const names = [...this.#wanted]
-    this.#wanted.clear()
-    this.#next = undefined
-    const asked = names.flatMap(name => [...(this.#held.get(name)?.keys() ?? [])].map(worker => this.#reclaim(worker, name)))
-    const round = Promise.all(asked)
-    this.#last = round.then(() => pause(PAUSE_MS))
-    return round
   }
 }
 

@@ -1,6 +1,7 @@
 import {
   codeOf,
   definePlugin,
+  type HookCallers,
   Host,
   type Scope,
   type SlotView,
@@ -27,6 +28,7 @@ import {
   Store,
 } from '@svc/core/contracts'
 import { broadcastTimeout } from './errors.ts'
+import { ReclaimRounds } from './reclaim-rounds.ts'
 import type { WorkerLink } from './worker-link.ts'
 
 /** Before the http plugin listens: a serving worker has received all messages. */
@@ -47,7 +49,7 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
       const { peers: line } = link
       const lasting = systemContext(scope.signal, 'workers')
       const { nodeId: node } = await host.report(lasting)
-      const cluster = bus && (await clusterOf(host, bus, lasting))
+      const cluster = bus && (await clusterOf({ host, bus, hooks, lasting }))
       const release = (holder: string, ctx: CallContext) =>
         store
           ?.releaseHolder(holder, ctx)
@@ -85,8 +87,8 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
           await Promise.all([line.broadcast({ topic, message }, ctx), cluster?.broadcast({ topic, message }, ctx)])
         },
         metrics: async ctx => (await line.metrics(ctx)) as readonly WorkerMetrics[],
-        acquire: (name, limit, ctx) => line.acquire(name, limit, ctx),
-        release: (name, ctx) => line.release(name, ctx),
+        acquire: (name, limit, ctx) => (cluster ?? line).acquire(name, limit, ctx),
+        release: (name, ctx) => (cluster ?? line).release(name, ctx),
         self: () => line.self(),
         ask: (worker, topic, message, ctx) =>
           cluster?.isOther(worker)
@@ -101,8 +103,15 @@ const MESSAGE = 'peers.message'
 /** As for workers of the same server. */
 const NOTIFY_MS = 15_000
 
-/** The workers of the other servers of the cluster. */
-interface OtherServers {
+/** The topic of a request to release permits that a worker does not need. */
+const RECLAIM = 'peers.reclaim'
+/** A worker that does not answer in time keeps its permits. */
+const RECLAIM_MS = 1_000
+/** Between two rounds of these requests. */
+const RECLAIM_PAUSE_MS = 100
+
+/** The workers of the other servers of the cluster, and the limits that all share. */
+interface OtherServers extends Pick<Peers, 'acquire' | 'release'> {
   join(ctx: CallContext): Promise<void>
   isOther(worker: string): boolean
   /** Resolves when all have handled the message. Throws UNAVAILABLE, which names the others. */
@@ -110,29 +119,48 @@ interface OtherServers {
   ask(worker: string, topic: string, message: Json, ctx: CallContext): AsyncIterable<Json>
 }
 
+interface ClusterDependencies {
+  readonly host: Host
+  readonly bus: NodeBus
+  readonly hooks: HookCallers<PeersHooks>
+  readonly lasting: CallContext
+}
+
 /** Undefined for a server outside of a cluster. */
-async function clusterOf(host: Host, bus: NodeBus, lasting: CallContext): Promise<OtherServers | undefined> {
-  const { clusterId, serverId, version } = await host.report(lasting)
+async function clusterOf({ host, bus, hooks, lasting }: ClusterDependencies): Promise<OtherServers | undefined> {
+  const { clusterId, serverId, version, worker: self } = await host.report(lasting)
   if (clusterId === serverId) return undefined
   const isOther = (worker: string) => !worker.startsWith(`${serverId}.`)
   /** Whether the worker has handled the message. One that has ended does not count. */
-  const send = async (worker: string, message: PeerMessage, ctx: CallContext): Promise<boolean> => {
-    const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(NOTIFY_MS)])
+  const send = async (worker: string, topic: string, message: Json, ctx: CallContext, ms: number): Promise<boolean> => {
+    const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(ms)])
     try {
-      for await (const _ of bus.call(worker, MESSAGE, { ...message }, { ...ctx, signal })) break
+      for await (const _ of bus.call(worker, topic, message, { ...ctx, signal })) break
       return true
     } catch (error) {
       ctx.signal.throwIfAborted()
       return codeOf(error) === 'PEER_GONE'
     }
   }
+  const reclaim = async (names: readonly string[]) => {
+    const others = (await bus.members(lasting)).filter(({ worker }) => worker !== self)
+    const asked = others.map(({ worker }) => send(worker, RECLAIM, names, lasting, RECLAIM_MS))
+    await Promise.all([...asked, ...names.map(name => hooks.reclaim({ name }, lasting))])
+  }
+  const rounds = new ReclaimRounds(reclaim, RECLAIM_PAUSE_MS)
   return {
     isOther,
     join: ctx => bus.join({ version }, ctx),
     ask: (worker, topic, message, ctx) => bus.call(worker, topic, message, ctx),
+    async acquire(name, limit, ctx) {
+      if (await bus.acquire(name, limit, ctx)) return true
+      await rounds.ask(name)
+      return bus.acquire(name, limit, ctx)
+    },
+    release: (name, ctx) => bus.release(name, ctx),
     async broadcast(message, ctx) {
       const others = (await bus.members(ctx)).filter(({ worker }) => isOther(worker))
-      const done = await Promise.all(others.map(({ worker }) => send(worker, message, ctx)))
+      const done = await Promise.all(others.map(({ worker }) => send(worker, MESSAGE, { ...message }, ctx, NOTIFY_MS)))
       const silent = others.filter((_, at) => !done[at]).map(({ worker }) => worker)
       if (silent.length > 0) throw broadcastTimeout(silent, message.topic, NOTIFY_MS)
     },
@@ -144,6 +172,8 @@ function joinOthers(scope: Scope<unknown, PeersHooks>, cluster: OtherServers): v
   const { hooks } = scope
   const answer = (message: Json, ctx: CallContext) => handled(hooks.message(message as unknown as PeerMessage, ctx))
   scope.add(PeerAnswers, MESSAGE, { answer })
+  const reclaim = (names: readonly string[], ctx: CallContext) => Promise.all(names.map(name => hooks.reclaim({ name }, ctx)))
+  scope.add(PeerAnswers, RECLAIM, { answer: (message, ctx) => handled(reclaim(message as readonly string[], ctx)) })
   scope.tap(NodeBus.hooks.gone, (gone, ctx) => (cluster.isOther(gone.worker) ? hooks.workerExit(gone, ctx) : undefined))
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { type CallContext, type JsonSchema, systemContext, withTimeout } from '@svc/core'
+import { type CallContext, codeOf, type JsonSchema, systemContext, withTimeout } from '@svc/core'
 import { copyPlain, findNonPlain } from '@svc/runtime'
 import { handleText, type OpenHandle } from '@svc/runtime/isolation'
 import { Ajv, type ValidateFunction } from 'ajv'
@@ -202,3 +202,14 @@ function countDescriptors(): number {
     return 0
   }
 }
+
+/** The code of the error that work ends with. */
+export const errorCodeOf = async (work: Promise<unknown>) => codeOf((await outcome(work)).error)
+
+/** Rejects when the signal aborts. */
+export const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((_, reject) => {
+    const onAbort = () => reject(signal.reason as Error)
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  })

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf } from '@svc/core'
 import type { JobKind, JobTask, Jobs, JobStep, Json, Schedules, ScheduleSpec, ScheduleTick } from '@svc/core/contracts'
-import { abortable, becomes, caseMaker, type KitCase, outcome } from './kit-case.ts'
+import { abortable, becomes, caseMaker, errorCodeOf, type KitCase, outcome, untilAborted } from './kit-case.ts'
 
 /** The schedules of one process. */
 interface SchedulesProcess {
@@ -39,7 +38,6 @@ export function schedulesKit(open: () => SchedulesSubject | Promise<SchedulesSub
 type Opened = ReturnType<typeof caseMaker<SchedulesSubject>>
 const { ctx } = abortable('schedules kit')
 const as = (id: string, ...scopes: string[]): typeof ctx => ({ ...ctx, principal: { id, scopes } })
-const errorOf = async (work: Promise<unknown>) => codeOf((await outcome(work)).error)
 const [SECOND, MINUTE, HOUR, YEAR] = [1_000, 60_000, 3_600_000, 365 * 86_400_000]
 
 const kind = (work: (task: JobTask, signal: AbortSignal) => Promise<unknown>, more: Partial<JobKind> = {}): JobKind => ({
@@ -56,9 +54,6 @@ const spec = (parts: Partial<ScheduleSpec> = {}): ScheduleSpec => ({
   job: { kind: 'note' },
   ...parts,
 })
-
-const until = (signal: AbortSignal) =>
-  new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }))
 
 /** Milliseconds for a few ticks of a second, even on a slow machine. */
 const TICKING_MS = 30_000
@@ -154,12 +149,12 @@ const managing = (opened: Opened): KitCase[] => [
     )
     const [one, two] = subject.processes()
     await one.schedules.add('gone', spec(), ctx)
-    assert.equal(await errorOf(two.schedules.add('gone', spec(), ctx)), 'SCHEDULE_EXISTS')
+    assert.equal(await errorCodeOf(two.schedules.add('gone', spec(), ctx)), 'SCHEDULE_EXISTS')
     await hasTicks(subject, 'gone', 1)
     const [{ job }] = (await ticksOf(subject, 'gone')) as [ScheduleTick]
     await two.schedules.remove('gone', ctx)
     for (const method of ['get', 'pause', 'resume', 'remove', 'run'] as const)
-      assert.equal(await errorOf(one.schedules[method]('gone', ctx)), 'SCHEDULE_UNKNOWN')
+      assert.equal(await errorCodeOf(one.schedules[method]('gone', ctx)), 'SCHEDULE_UNKNOWN')
     assert.equal((await one.jobs.get(job!, ctx)).id, job)
     assert.deepEqual(await one.schedules.list(ctx), [])
     await one.schedules.add('gone', spec({ everyMs: HOUR }), ctx)
@@ -189,13 +184,13 @@ const managing = (opened: Opened): KitCase[] => [
     const [{ schedules, jobs }] = subject.processes()
     const [anna, ben, admin] = [as('anna', 'chat'), as('ben', 'chat'), as('root', 'admin')]
     await schedules.add('of-anna', spec({ everyMs: HOUR }), anna)
-    assert.equal(await errorOf(schedules.add('of-ben', spec({ job: { kind: 'guarded' } }), ben)), 'FORBIDDEN')
-    assert.equal(await errorOf(schedules.add('of-ben', spec({ job: { kind: 'typo' } }), ben)), 'JOB_KIND_UNKNOWN')
-    assert.equal(await errorOf(schedules.add('of-anna', spec(), ben)), 'SCHEDULE_EXISTS')
+    assert.equal(await errorCodeOf(schedules.add('of-ben', spec({ job: { kind: 'guarded' } }), ben)), 'FORBIDDEN')
+    assert.equal(await errorCodeOf(schedules.add('of-ben', spec({ job: { kind: 'typo' } }), ben)), 'JOB_KIND_UNKNOWN')
+    assert.equal(await errorCodeOf(schedules.add('of-anna', spec(), ben)), 'SCHEDULE_EXISTS')
     assert.deepEqual(await schedules.list(ben), [])
-    assert.equal(await errorOf(schedules.ticks('of-anna', 1, ben)), 'SCHEDULE_UNKNOWN')
+    assert.equal(await errorCodeOf(schedules.ticks('of-anna', 1, ben)), 'SCHEDULE_UNKNOWN')
     for (const method of ['get', 'pause', 'resume', 'remove', 'run'] as const)
-      assert.equal(await errorOf(schedules[method]('of-anna', ben)), 'SCHEDULE_UNKNOWN')
+      assert.equal(await errorCodeOf(schedules[method]('of-anna', ben)), 'SCHEDULE_UNKNOWN')
     for (const caller of [anna, admin])
       assert.deepEqual(
         (await schedules.list(caller)).map(({ name }) => name),
@@ -217,8 +212,8 @@ const plugins = (opened: Opened): KitCase[] => [
     const [one, two] = subject.processes()
     const shown = await two.schedules.get('own', ctx)
     assert.deepEqual([shown.origin, shown.owner], ['plugin', `plugin:${subject.plugin}`])
-    assert.equal(await errorOf(one.schedules.remove('own', ctx)), 'SCHEDULE_FIXED')
-    assert.equal(await errorOf(one.schedules.add('own', spec(), ctx)), 'SCHEDULE_EXISTS')
+    assert.equal(await errorCodeOf(one.schedules.remove('own', ctx)), 'SCHEDULE_FIXED')
+    assert.equal(await errorCodeOf(one.schedules.add('own', spec(), ctx)), 'SCHEDULE_EXISTS')
     assert.equal((await one.schedules.pause('own', ctx)).isPaused, true)
     assert.equal((await two.schedules.resume('own', ctx)).isPaused, false)
     undo()
@@ -266,7 +261,7 @@ async function overlapping(subject: SchedulesSubject, overlap: ScheduleSpec['ove
     kind(async (_, signal) => {
       started += 1
       most = Math.max(most, ++now)
-      await until(signal).finally(() => (now -= 1))
+      await untilAborted(signal).finally(() => (now -= 1))
     })
   )
   const [one] = subject.processes()
@@ -424,7 +419,7 @@ const checking = (opened: Opened): KitCase[] => [
       assert.deepEqual([code, details?.field, details?.position], ['SCHEDULE_INVALID', field, position], JSON.stringify(parts))
     }
     for (const name of ['', 'A', 'a b', 'a/b', 'x'.repeat(65), '../a'])
-      assert.equal(await errorOf(schedules.add(name, spec(), ctx)), 'SCHEDULE_INVALID', name)
+      assert.equal(await errorCodeOf(schedules.add(name, spec(), ctx)), 'SCHEDULE_INVALID', name)
   }),
   opened('follows the clocks of time zones over daylight saving', async subject => {
     const [{ schedules }] = subject.processes()

@@ -49,6 +49,7 @@ const RETRY_SECONDS = 1
 /** Translates internal error codes to errors of the API. A code that is missing here becomes INTERNAL_ERROR. */
 const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = {
   CONVERSATION_UNKNOWN: ({ details }) => notFound('conversation_id', details.conversationId),
+  RUN_INBOX_FULL: error => asItIs('INVALID_VALUE', error),
   RUN_UNKNOWN: ({ details }) => notFound('workflow_id', details.value),
   WORKFLOW_UNKNOWN: ({ details }) => notFound('workflow', details.value),
   JOB_UNKNOWN: ({ details }) => notFound('job_id', details.value),
@@ -82,7 +83,7 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   GRAPH_TOO_LARGE: error => asItIs('INVALID_VALUE', error),
   WORKFLOW_INVALID: error => asItIs('INVALID_VALUE', error),
   QUESTION_UNKNOWN: ({ details }) => notFound('call_id', details.callId),
-  TURN_UNKNOWN: ({ details }) => notFound('turn_id', details.turnId),
+  TURN_UNKNOWN: ({ details }) => notFound('turn_id', details.turnId, details.hint),
   TURN_EVENTS_LOST: ({ message, details }) =>
     explained('INVALID_VALUE', message, { field: 'after', reason: message, ...details }),
   CONVERSATION_FULL: ({ message, details }) =>
@@ -98,6 +99,16 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   HOST_CLOSED: unavailable,
   UNAVAILABLE: unavailable,
   MODEL_FAILED: modelFailed,
+  ANSWER_INVALID: ({ message, details: { provider, reason, hint } }) =>
+    explained('PROVIDER_ERROR', message, { provider, reason, retryable: false, ...(hint === undefined ? {} : { hint }) }),
+  BUDGET_EXHAUSTED: ({ message, details }) =>
+    explained('INVALID_VALUE', message, {
+      field: details.unit === 'cost' ? 'cost_budget' : 'token_budget',
+      reason: 'the budget is used up',
+      ...details,
+    }),
+  PRICE_UNKNOWN: ({ message, details }) =>
+    explained('INVALID_VALUE', message, { field: 'cost_budget', reason: 'the model has no price', ...details }),
   RATE_LIMITED: error => ({ ...asItIs('RATE_LIMITED', error), retryAfter: Number(error.details.retry_after ?? RETRY_SECONDS) }),
 }
 

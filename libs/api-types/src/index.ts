@@ -57,4 +57,5 @@ export {
   withClosedQuery,
   words,
 } from './schemas.ts'
+export { etag, IF_MATCH_HINT, ifMatchOf } from './conditional.ts'
 export { BASE64, IMAGE_TYPES, isImageData } from './images.ts'

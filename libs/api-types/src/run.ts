@@ -95,6 +95,7 @@ export const runRecord = (run: Run) => ({
   previous_run: run.previousRun ?? null,
   first_run: run.firstRun ?? null,
   paused_at: isoOrNull(run.pausedAt),
+  cost: run.spent.cost ?? null,
   ...waitingFor(run),
 })
 
@@ -122,6 +123,7 @@ export const stepRecord = ({ startedAt, finishedAt, spent, output, branch, error
   finished_at: isoOrNull(finishedAt),
   tool_calls: spent?.toolCalls ?? 0,
   tokens: spent?.tokens ?? 0,
+  cost: spent?.cost ?? null,
 })
 
 /** The data of an event of a run. Further fields depend on the type. */

@@ -41,6 +41,7 @@ export interface ChatBody {
   readonly parts?: readonly ChatPart[]
   readonly tool_budget?: number
   readonly token_budget?: number
+  readonly cost_budget?: number
   /** Only for streams: the client answers `ask` events. */
   readonly interactive?: boolean
   /** With `interactive`: the client also answers forms. */
@@ -62,6 +63,8 @@ export function turnOf(body: ChatBody): TurnRequest {
     tools,
     toolBudget: body.tool_budget,
     tokenBudget: body.token_budget,
+    costBudget: body.cost_budget,
+    partial: body.token_budget !== undefined || body.cost_budget !== undefined || undefined,
     responseSchema: body.response_schema,
     parts: parts?.map(partOf),
     interactive: body.interactive || undefined,
@@ -107,7 +110,14 @@ export const replyOf = (reply: TurnReply) => ({
   tokens_used: tokensOf(reply.usage),
   duration_ms: Math.round(reply.durationMs),
   tools_used: reply.toolsUsed.map(toolUseOf),
+  ...stopOf(reply),
   ...(reply.data === undefined ? {} : { data: reply.data }),
+})
+
+/** What a turn cost, and the budget that stopped it. */
+const stopOf = ({ cost, partial }: Pick<TurnEnd, 'cost' | 'partial'>) => ({
+  ...(cost === undefined ? {} : { cost }),
+  ...(partial === undefined ? {} : { partial }),
 })
 
 const toolUseOf = ({ tool, callId, arguments: given, success, durationMs, error }: ToolUse) => ({
@@ -159,6 +169,10 @@ export type ChatEvent =
       readonly model: string
       readonly tokens_used: TurnUsage
       readonly duration_ms: number
+      /** By `models.prices`; absent if no model had a price. */
+      readonly cost?: number
+      /** The budget that stopped the turn: the reply is not whole. */
+      readonly partial?: NonNullable<TurnEnd['partial']>
       /** The reply as data, of a turn with `response_schema`. */
       readonly data?: Json
     }
@@ -195,7 +209,7 @@ export function eventOf(event: PlainEvent): ChatEvent {
 export function endEvent(end: Omit<TurnEnd, 'type' | 'conversationId' | 'toolsUsed'>): ChatEvent {
   const { requestId, timestamp, status, provider, model, usage, durationMs, data } = end
   const common = { type: 'end', request_id: requestId, timestamp, status, provider, model } as const
-  const ended = { ...common, tokens_used: tokensOf(usage), duration_ms: Math.round(durationMs) }
+  const ended = { ...common, tokens_used: tokensOf(usage), duration_ms: Math.round(durationMs), ...stopOf(end) }
   return data === undefined ? ended : { ...ended, data }
 }
 

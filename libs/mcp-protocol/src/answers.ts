@@ -1,7 +1,7 @@
 import { isTree, type SvcError } from '@svc/core'
 import type { InputRequest, Json, ToolResult, ToolStep } from '@svc/core/contracts'
 import { stripped, stripResult } from '@svc/plugin-kit'
-import { callFailed, type FailureFacts } from './call.ts'
+import { callFailed, protocolError, toolNotFound } from './failures.ts'
 import { deeper } from './listed-tool.ts'
 
 type JsonObject = { readonly [key: string]: unknown }
@@ -167,14 +167,6 @@ const isUnknownTool = (message: unknown) => UNKNOWN_TOOL.test(String(message).sl
 
 /** Whether the text of a failed result means an unknown tool: servers of the SDK's version 1 report it so. */
 const saysUnknownTool = (text: string): boolean => V1_ERROR.test(text) && isUnknownTool(text)
-
-/** The failure for a tool that the server does not have. */
-export const toolNotFound = (server: string, tool: string, facts: FailureFacts = {}): SvcError =>
-  callFailed(server, 'tool_not_found', `it has no tool "${tool.slice(0, 128)}"`, facts)
-
-/** The failure for an answer that the protocol does not allow. */
-export const protocolError = (server: string, what: string): SvcError =>
-  callFailed(server, 'protocol_error', what, { delivered: 'yes' })
 
 /** The newest version of the protocol. It is stateless: each request carries version, client and capabilities. */
 export const MODERN_VERSION = '2026-07-28'

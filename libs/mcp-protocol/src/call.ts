@@ -1,54 +1,8 @@
-import { type SvcError, svcError } from '@svc/core'
-import type { McpErrorClass, McpFailure, ToolStep } from '@svc/core/contracts'
-import { stripResult } from '@svc/plugin-kit'
-
-/** Details of a failed call besides its class. */
-export interface FailureFacts {
-  /** Whether the server received the call. `no` is certain. */
-  readonly delivered?: 'no' | 'maybe' | 'yes'
-  /** Code of the JSON-RPC error that the server returned. */
-  readonly rpcCode?: number
-  readonly cause?: unknown
-}
-
-const HINTS: Readonly<Record<McpErrorClass, string>> = {
-  connection_refused: 'Check that the server runs: svc mcp test <name>',
-  authentication_failed: 'Check the key, or log in: svc mcp login <name>',
-  tool_not_found: 'List its tools: svc mcp tools <name>',
-  timeout: 'Set a longer timeout, or request less',
-  tool_error: 'Fix what the message of the tool names, and call it again',
-  protocol_error: 'Check the server for protocol errors: svc mcp test <name>',
-  cancelled: 'Call it again',
-}
-const RETRYABLE: ReadonlySet<McpErrorClass> = new Set(['connection_refused', 'timeout'])
-
-/**
- * Creates the error MCP_CALL_FAILED. `text` must not contain credentials or local paths. The function removes hidden characters from it.
- */
-export function callFailed(server: string, kind: McpErrorClass, text: string, facts: FailureFacts = {}): SvcError {
-  const { delivered = 'maybe', rpcCode, cause } = facts
-  const { text: message } = stripResult(text)
-  return svcError('MCP_CALL_FAILED', `${server}: ${message}`, {
-    details: {
-      server,
-      class: kind,
-      message,
-      // a repeated call could run twice if the server has received it
-      retryable: delivered === 'no' && RETRYABLE.has(kind),
-      delivered,
-      ...(rpcCode !== undefined && { rpcCode }),
-    },
-    hint: HINTS[kind].replace('<name>', server),
-    cause,
-  })
-}
-
-/** Returns class and message of an error from `callFailed`. Any other error has the class `protocol_error`. */
-export function failureOf(error: unknown): McpFailure {
-  const details = (error as { details?: { class?: McpErrorClass; message?: string } } | undefined)?.details
-  if (details?.class !== undefined && details.message !== undefined) return { class: details.class, message: details.message }
-  return { class: 'protocol_error', message: error instanceof Error ? error.message : String(error) }
-}
+import type { InputRequest, Json, McpCallOptions, ToolDialog, ToolStep } from '@svc/core/contracts'
+import { definedOf, stripped } from '@svc/plugin-kit'
+import { MAX_DEPTH, responseTo } from './answers.ts'
+import { aborted, tooSlow } from './failures.ts'
+import { deeper } from './listed-tool.ts'
 
 /** How the steps of a call ended: with a final step, with an error, without a final step, or because the reader stopped early. */
 export type StepsEnd = { readonly last: ToolStep } | { readonly thrown: unknown } | 'incomplete' | 'abandoned'
@@ -103,3 +57,195 @@ function readingOf(open: () => Steps | Promise<Steps>, ended: (end: StepsEnd) =>
 }
 
 const isLast = ({ type }: ToolStep) => type === 'result' || type === 'input'
+
+/** Above this many unread steps, the oldest progress is dropped. */
+const MAX_STEPS = 256
+
+/** The steps of a call that its reader has not read yet. It ends with a result, a question or a failure. */
+export class StepQueue implements AsyncIterable<ToolStep>, AsyncIterator<ToolStep> {
+  readonly #steps: ToolStep[] = []
+  #failure: Error | undefined
+  /** The reader has read the last step. */
+  #isOver = false
+  #reader: PromiseWithResolvers<IteratorResult<ToolStep>> | undefined;
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Returns the next step; throws the failure. Only one reader waits at a time. */
+  next(): Promise<IteratorResult<ToolStep>> {
+    if (this.#isOver) return Promise.resolve({ done: true, value: undefined })
+    const value = this.#steps.shift()
+    if (value !== undefined) return Promise.resolve(this.#read(value))
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    this.#reader = Promise.withResolvers()
+    return this.#reader.promise
+  }
+
+  push(step: ToolStep): void {
+    if (this.#reader !== undefined) {
+      this.#reader.resolve(this.#read(step))
+      this.#reader = undefined
+      return
+    }
+    if (this.#steps.length === MAX_STEPS) {
+      const oldest = this.#steps.findIndex(one => one.type === 'progress' || one.type === 'log')
+      this.#steps.splice(Math.max(0, oldest), 1)
+    }
+    this.#steps.push(step)
+  }
+
+  /** Ends the steps with a failure, if there is none yet. */
+  fail(failure: Error): void {
+    this.#failure ??= failure
+    this.#reader?.reject(this.#failure)
+    this.#reader = undefined
+  }
+
+  /** Goes on after a question. */
+  reopen(): void {
+    this.#isOver = false
+  }
+
+  #read(value: ToolStep): IteratorResult<ToolStep> {
+    this.#isOver = value.type === 'result' || value.type === 'input'
+    return { done: false, value }
+  }
+}
+
+/** A request of the server for input. */
+interface Question {
+  readonly id: string | number
+  readonly method: InputRequest['method']
+  readonly params: unknown
+}
+
+export interface StepOptions extends McpCallOptions {
+  /** The caller. Only the same caller can answer a question of the server. */
+  readonly owner?: string
+  /** Called before the call is sent again over another connection, whose server can have other tools. Its error ends the call. */
+  readonly beforeResend?: (signal: AbortSignal) => Promise<void>
+}
+
+/** What a caller asks for. */
+export interface CallRequest extends StepOptions {
+  readonly tool: string
+  readonly args: { readonly [name: string]: Json | undefined }
+  /** Also the keys of the trace in `_meta` (SEP-414). */
+  readonly trace: Readonly<Record<string, string>>
+}
+
+/** Milliseconds of a call without progress, and in all. */
+export interface CallTimes {
+  readonly timeoutMs: number
+  readonly totalMs: number
+}
+
+/** A call from its start to its last step: a result, a question or a failure. It can wait for the answer of a user. */
+export class RunningCall extends StepQueue {
+  /** The questions that the caller supports now. */
+  can: ToolDialog['can']
+  /** Whether the server can have received it. */
+  isSent = false
+  /** Leaves the concurrency limit. */
+  leave: () => void = () => {}
+  readonly request: CallRequest
+  readonly #server: string
+  readonly #timeoutMs: number
+  readonly #totalMs: number
+  /** Ends the call, and notifies the server. */
+  readonly #abort = new AbortController()
+  /** Open questions of the server, each with a function that answers it. */
+  readonly #questions = new Map<string, (answer: Json | undefined) => void>()
+  /** Returns the state with which the caller answers a question. Throws MCP_CALL_FAILED. */
+  readonly #park: () => string
+  #timer: NodeJS.Timeout | undefined
+  #endsAt: number
+  #pausedAt: number | undefined
+
+  constructor(server: string, request: CallRequest, { timeoutMs, totalMs }: CallTimes, park: () => string) {
+    super()
+    this.#server = server
+    this.request = request
+    this.can = request.dialog?.can ?? []
+    this.#park = park
+    this.#timeoutMs = timeoutMs
+    this.#totalMs = Math.max(timeoutMs, totalMs)
+    this.#endsAt = performance.now() + this.#totalMs
+    this.extend()
+  }
+
+  get #delivered() {
+    return this.isSent ? 'maybe' : 'no'
+  }
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** Starts its time limit again, but never past the total; also ends a pause. */
+  extend(): void {
+    clearTimeout(this.#timer)
+    const now = performance.now()
+    if (this.#pausedAt !== undefined) this.#endsAt += now - this.#pausedAt
+    this.#pausedAt = undefined
+    const left = Math.min(this.#timeoutMs, Math.max(0, this.#endsAt - now))
+    const limitMs = left < this.#timeoutMs ? this.#totalMs : this.#timeoutMs
+    this.#timer = setTimeout(() => this.stop(tooSlow(this.#server, limitMs, this.#delivered)), left)
+  }
+
+  /** Stops its time limit until `extend`. */
+  pause(): void {
+    this.#pausedAt ??= performance.now()
+    clearTimeout(this.#timer)
+  }
+
+  /** Ends the call with this failure, if it has not ended yet. */
+  stop(failure: Error): void {
+    this.pause()
+    this.fail(failure)
+    this.#abort.abort(failure)
+  }
+
+  /** Ends the call, because its caller does not wait any longer. */
+  abandon(reason?: unknown): void {
+    this.stop(aborted(this.#server, reason, this.#timeoutMs, this.#delivered))
+  }
+
+  /** Ends the call when its caller aborts. Returns a function that stops this. */
+  watch(signal: AbortSignal): () => void {
+    const onAbort = () => this.abandon(signal.reason)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    return () => signal.removeEventListener('abort', onAbort)
+  }
+
+  /** The server reports progress, or a log message. */
+  step(step: ToolStep): void {
+    if (step.type === 'progress') this.extend()
+    this.push(stripped(step, () => {}))
+  }
+
+  /** The server asks for input (protocols before 2026). */
+  ask(question: Question, respond: (answer: object) => void): void {
+    const { id, method, params } = question
+    if (!this.can.includes(method) || deeper(params, MAX_DEPTH)) return respond(responseTo(question, undefined))
+    const key = String(id)
+    this.#questions.set(key, answer => respond(responseTo(question, answer)))
+    const request = { method, ...definedOf({ params: stripped(params, () => {}) }) } as InputRequest
+    try {
+      this.push({ type: 'input', requests: { [key]: request }, state: this.#park() })
+    } catch (error) {
+      this.stop(error as Error)
+    }
+  }
+
+  /** Goes on with the answers to all open questions. */
+  resume({ can, answers = {} }: ToolDialog): void {
+    this.can = can
+    this.reopen()
+    this.extend()
+    for (const [key, answer] of this.#questions) answer(Object.hasOwn(answers, key) ? answers[key] : undefined)
+    this.#questions.clear()
+  }
+}

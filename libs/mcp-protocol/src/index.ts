@@ -4,7 +4,6 @@ export {
   isInputMethod,
   isSafePage,
   MAX_DEPTH,
-  protocolError,
   readLog,
   readOutcome,
   readProgress,
@@ -12,21 +11,26 @@ export {
   responseTo,
   type RpcError,
   textOfResult,
-  toolNotFound,
 } from './answers.ts'
+export { type CallRequest, RunningCall, type StepOptions, StepQueue, type StepsEnd, watchedSteps } from './call.ts'
 export {
+  aborted,
   callFailed,
   type FailureFacts,
+  failed,
   failureOf,
-  type StepsEnd,
-  watchedSteps,
-} from './call.ts'
+  needsAuth,
+  protocolError,
+  statusOf,
+  toolNotFound,
+  tooSlow,
+  undelivered,
+} from './failures.ts'
 export { createLineWriter, type LineReader, readLines, readMessage } from './lines.ts'
 export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
-export { encodeHeader, headersOf, type ParamHeader, paramHeaders } from './param-headers.ts'
+export { decodeHeader, encodeHeader, headersOf, headerText, type ParamHeader, paramHeaders } from './param-headers.ts'
 export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'
 export { assessTools, isWanted, listHash, type Pins, pinTools, type ToolRules, withNewPins } from './pins.ts'
-export { StepQueue } from './step-queue.ts'
 export { readToolList, readToolPage, type ToolList, type ToolListBounds, type ToolPage } from './tool-list.ts'
 export { bridgedName, fromMcpSchema, type McpToolSchema, toMcpSchema, toolMatcher, type ToolSchema } from './tool-schema.ts'
 export { HIDDEN_KEY, isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './answers.ts'

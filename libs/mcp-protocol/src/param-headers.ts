@@ -70,20 +70,17 @@ function firstProblem<T>(items: Iterable<T>, check: (item: T) => string | undefi
 export function paramHeaders(declared: readonly ParamHeader[], args: Schema): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { path, name } of declared) {
-    const text = textOf(at(args, path))
+    const text = headerText(args, path)
     if (text !== undefined) headers[`Mcp-Param-${name}`] = encodeHeader(text)
   }
   return headers
 }
 
-const at = (args: Schema, path: readonly string[]) =>
-  path.reduce<unknown>(
-    (value, key) =>
-      typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? (value as Schema)[key] : undefined,
-    args
-  )
-
-function textOf(value: unknown): string | undefined {
+/** Returns the text of an argument for its header, before it is encoded. */
+export function headerText(args: unknown, path: readonly string[]): string | undefined {
+  const own = (value: unknown, key: string) =>
+    typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? (value as Schema)[key] : undefined
+  const value = path.reduce<unknown>(own, args)
   if (typeof value === 'number')
     return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value)) ? String(value) : undefined
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
@@ -96,3 +93,17 @@ export const encodeHeader = (text: string): string =>
   PLAIN.test(text) && text === text.trim() && !(text.startsWith('=?base64?') && text.endsWith('?='))
     ? text
     : `=?base64?${Buffer.from(text).toString('base64')}?=`
+
+const ENCODED = /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\?=$/
+
+/** Decodes a header that can be encoded as `=?base64?…?=`. Returns `undefined` if the encoding is invalid. */
+export function decodeHeader(value: string): string | undefined {
+  if (!value.startsWith('=?base64?') || !value.endsWith('?=')) return value
+  const match = ENCODED.exec(value)
+  if (!match) return undefined
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(match[1]!, 'base64'))
+  } catch {
+    return undefined
+  }
+}

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { McpTool } from '@svc/core/contracts'
-import { differenceOf, type ListedTool } from './listed-tool.ts'
+import { differenceOf, type ListedTool, pinnedOf } from './listed-tool.ts'
 import { toolMatcher } from './tool-schema.ts'
 
 /** The tools as they were approved or first seen, by name. */
@@ -30,7 +30,13 @@ function assess(tool: ListedTool, pins: Pins, rules: ToolRules): McpTool {
   if (!isWanted(tool.name, rules)) return { ...plain, status: 'hidden' }
   if (pinned === undefined && isFull(sizeOf(pins))) return { ...plain, status: 'changed', difference: [NOT_PINNED] }
   if (pinned === undefined || pinned.hash === hash) return { ...plain, status: 'good' }
-  return { ...plain, status: 'changed', difference: differenceOf(pinned, tool) }
+  const { name: _name, ...approved } = pinnedOf(pinned)
+  return {
+    ...plain,
+    status: 'changed',
+    difference: differenceOf(pinned, tool),
+    approved: approved as NonNullable<McpTool['approved']>,
+  }
 }
 
 const pinOf = (pins: Pins, name: string) => (Object.hasOwn(pins, name) ? pins[name] : undefined)

@@ -1,4 +1,4 @@
-import { protocolError } from './answers.ts'
+import { protocolError } from './failures.ts'
 import { type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
 
 /** The tools of a server. */

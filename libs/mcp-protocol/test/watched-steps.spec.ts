@@ -1,5 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ToolStep } from '@svc/core/contracts'
-import { type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
+import { RunningCall, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import { expect } from 'chai'
 
 const STEP: ToolStep = { type: 'progress', progress: 1 }
@@ -77,5 +78,27 @@ describe('the steps of a call that somebody watches', () => {
     })
     await reader.return?.()
     expect([ends, (await reader.next()).done]).to.deep.equal([[], true])
+  })
+})
+
+describe('the time of a call', () => {
+  it('grows with each progress, up to the maximum, and the time stops while it waits for an answer', async () => {
+    const times = { timeoutMs: 200, totalMs: 500 }
+    const call = new RunningCall('x', { tool: 'ask', args: {}, trace: {} }, times, () => '')
+    const late = call.next().catch((error: Error) => error.message)
+    const begun = performance.now()
+    const progress = { type: 'progress', progress: 1 } as const
+    call.pause()
+    await pause(600)
+    call.extend()
+    for (let times = 0; times < 3; times++) {
+      await pause(120)
+      call.step(progress)
+    }
+    expect((await call.next()).value).to.deep.equal(progress)
+    await call.next()
+    expect(await late).to.deep.equal({ done: false, value: progress })
+    expect(await call.next().catch((error: Error) => error.message)).to.equal('x: it did not answer within 0.5 s')
+    expect(performance.now() - begun).to.be.within(1_050, 1_600)
   })
 })

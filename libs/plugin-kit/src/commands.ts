@@ -17,6 +17,17 @@ export function oneLine(text: string, most = 100): string {
   return line.length <= most ? line : `${line.slice(0, most - 1)}…`
 }
 
+/** A name of code as JSON of svc has it: `lastError` is `last_error`. */
+export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+
+/** A record of the API as code has it: names in camelCase, and no null. Names inside of values stay: they can be data of others. */
+export const fromRecord = <T extends object>(record: object): T =>
+  Object.fromEntries(
+    Object.entries(record).flatMap(([name, value]) =>
+      value === null ? [] : [[name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), value]]
+    )
+  ) as T
+
 /** Formats a time of Unix milliseconds: `2026-11-24 02:31:07Z`. Returns an empty text without a time. */
 export const timeText = (ms: number | undefined): string =>
   ms === undefined

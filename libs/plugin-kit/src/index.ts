@@ -7,8 +7,7 @@ export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts
 export { boundedJson, CONTENT_PARTS, contentNote, contentText, cutContent, isWithin, weightOf } from './content.ts'
 
 // For settings
-export { bytesOf } from './tools.ts'
-export { type Typed, typed, type ValueOf } from './typed-schema.ts'
+export { bytesOf, type Typed, typed, type ValueOf } from './settings.ts'
 
 // For authentication
 export { credentialIn, credentialsIn } from './credentials.ts'
@@ -17,7 +16,18 @@ export { credentialIn, credentialsIn } from './credentials.ts'
 export { type Defined, definedOf } from './tools.ts'
 
 // For commands
-export { lineInvalid, managedServer, nameHint, oneLine, shortList, storeNotShared, table, timeText } from './commands.ts'
+export {
+  fromRecord,
+  lineInvalid,
+  managedServer,
+  nameHint,
+  oneLine,
+  shortList,
+  snakeCase,
+  storeNotShared,
+  table,
+  timeText,
+} from './commands.ts'
 
 // For metrics, and for labels of metrics and counters
 export { counter, createDistribution, type Distribution, histogram, metricFamily } from './metrics.ts'

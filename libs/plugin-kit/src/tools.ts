@@ -131,14 +131,6 @@ function strip(text: string, pattern: RegExp): Stripped {
 
 const codeOf = (char: string) => `U+${char.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
 
-const UNITS: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }
-
-/** Returns the bytes of a size like `512M`, 0 if it is not a size. */
-export function bytesOf(size: string): number {
-  const [, digits = '', unit = ''] = /^(\d+)([KMG]?)$/.exec(size) ?? []
-  return Number(digits) * UNITS[unit]!
-}
-
 /** The properties of `T` without the value `undefined`. */
 export type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 

@@ -3,7 +3,7 @@ import type { ModelEvent } from '@svc/core/contracts'
 import { createEventDecoder, createLineDecoder } from '@svc/provider-http/sse'
 import { RequestBody, type UpstreamConnection, type Controller, type Handler, headerOf, type WireRequest } from './connection.ts'
 import type { EventSource, EventStream } from './event-stream.ts'
-import { hasError, jsonLate, socketFailure } from './failure.ts'
+import { hasError, jsonLate, modelFailure, socketFailure } from './failure.ts'
 
 type Headers = Parameters<NonNullable<Handler['onResponseStart']>>[2]
 
@@ -316,3 +316,18 @@ function numberOf(value: HeaderRecord[string]): number | undefined {
   const text = textOf(value).trim()
   return /^\d{1,12}(\.\d+)?$/.test(text) ? Number(text) : undefined
 }
+
+/** Emits events as those of answer number `choice`, from 1, of a request with `n`. */
+export const ofChoice =
+  (choice: number, emit: (event: ModelEvent) => void): ((event: ModelEvent) => void) =>
+  event =>
+    emit({ ...event, choice } as ModelEvent)
+
+/** The upstream returned fewer answers than `n`. */
+export const tooFewAnswers = (provider: string, n: number) =>
+  modelFailure(
+    provider,
+    { kind: 'bad_request' },
+    `the upstream gave fewer answers than the ${n} that were requested`,
+    'Request one answer, and repeat the call for more'
+  )

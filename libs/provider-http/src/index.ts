@@ -5,17 +5,17 @@ export {
   checkBaseUrl,
   createUpstream,
   type JsonLimits,
+  nativeHeaders,
+  nativeOf,
   type Upstream,
   type UpstreamLimits,
   type UpstreamOptions,
 } from './upstream.ts'
-export type { FrameReader } from './answers.ts'
-export { ofChoice, tooFewAnswers } from './choices.ts'
+export { type FrameReader, ofChoice, tooFewAnswers } from './answers.ts'
 export { cutShort, type FailureDetails, isMistake, malformed, modelFailure, type ReadFailure } from './failure.ts'
 export { parseArguments, type ToolCallPiece, ToolCalls } from './tool-calls.ts'
 export { estimateTokens } from './tokens.ts'
 export { EMBED_LIMITS, embedReply, textsOf } from './embeddings.ts'
-export { nativeHeaders, nativeOf } from './native.ts'
 
 // For writing and reading JSON
 export { countIn, isTree, perTools, textIn, type Tree, treeIn } from './json.ts'

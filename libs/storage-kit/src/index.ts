@@ -1,7 +1,7 @@
 // For plugins that store data.
 export { type Migration, type MigrationContext, type Migrations, openSpace } from './open-space.ts'
 export { timelyId } from './sort-key.ts'
-export { acquireHold, type KeptLease, keepLease, LeaseHold } from './lease-hold.ts'
+export { acquireHold, type KeptLease, keepLease, LeaseHold, tryHold } from './lease-hold.ts'
 // For stores: shared checks and errors.
 export {
   canExist,

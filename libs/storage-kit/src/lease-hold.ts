@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, codeOf, withTimeout } from '@svc/core'
 import type { Fence, Lease, LeaseRequest, Store } from '@svc/core/contracts'
 import { storeFenced } from './errors.ts'
+import { tryAcquire } from './records.ts'
 
 type LeaseStore = Pick<Store, 'acquire' | 'renew' | 'release'>
 
@@ -63,6 +64,18 @@ const untilOf = (asked: number, { validMs }: Lease, ttlMs: number) =>
 export async function acquireHold(store: LeaseStore, lease: string, request: LeaseRequest, ctx: CallContext): Promise<LeaseHold> {
   const asked = performance.now()
   return new LeaseHold(store, await store.acquire(lease, request, ctx), { asked, ttlMs: request.ttlMs })
+}
+
+/** As `acquireHold`, but returns `undefined` if the lease is taken. Use a new holder for each claim: a holder gets back a lease that it already has. */
+export async function tryHold(
+  store: LeaseStore,
+  lease: string,
+  request: Omit<LeaseRequest, 'waitMs'>,
+  ctx: CallContext
+): Promise<LeaseHold | undefined> {
+  const asked = performance.now()
+  const taken = await tryAcquire(store, lease, request, ctx)
+  return taken && new LeaseHold(store, taken, { asked, ttlMs: request.ttlMs })
 }
 
 /** A lease that renews itself. Disposing releases it. */

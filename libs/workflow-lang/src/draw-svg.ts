@@ -1,9 +1,10 @@
 import type { Edge, Graph } from '@dagrejs/dagre'
 import { svcError } from '@svc/core'
 import type { StepStatus, WorkflowDefinition } from '@svc/core/contracts'
-import { type DrawnNode, drawnNodes, type GraphState, STATES } from './drawing.ts'
+import { type DrawnNode, drawnNodes, type GraphState } from './drawing.ts'
 import { END } from './graph.ts'
 import { dagre } from './late.ts'
+import { STATES } from './states.ts'
 
 /** Maximum number of nodes, because the layout of larger graphs takes too long. */
 const MAX_NODES = 150

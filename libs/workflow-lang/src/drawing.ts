@@ -2,6 +2,7 @@ import { isTree } from '@svc/core'
 import type { Graph, NodeDefinition, RunStep, StepStatus, WorkflowDefinition } from '@svc/core/contracts'
 import { graphIn } from './check.ts'
 import { END, startOf } from './graph.ts'
+import { drawnIdOf, STATES } from './states.ts'
 
 /** States of steps, by the ids of drawn nodes. */
 export type GraphState = ReadonlyMap<string, StepStatus>
@@ -98,33 +99,12 @@ function bodiesOf(node: NodeDefinition): (readonly [string, Graph])[] {
 export function stateOf(graph: Graph, steps: readonly Pick<RunStep, 'step' | 'status'>[]): GraphState {
   const ids = new Set(idsOf(drawnNodes(graph)))
   return new Map(
-    steps.flatMap(({ step, status }) => [idOf(step, ids)].flatMap(id => (id === undefined ? [] : [[id, status] as const])))
+    steps.flatMap(({ step, status }) => [drawnIdOf(step, ids)].flatMap(id => (id === undefined ? [] : [[id, status] as const])))
   )
 }
 
 const idsOf = (nodes: readonly DrawnNode[]): string[] =>
   nodes.flatMap(({ id, bodies }) => [id, ...bodies.flatMap(body => idsOf(body.nodes))])
-
-/** The node id of a step: `each/3/fetch#2` is drawn as `each/do/fetch`. A child with the name of a body belongs to that body. */
-function idOf(step: string, ids: ReadonlySet<string>): string | undefined {
-  const [first = '', ...rest] = step.split('/').map(part => part.replace(/#\d+$/, ''))
-  let id = first
-  for (let at = 0; at + 1 < rest.length; at += 2) {
-    const found = [`${id}/${rest[at]}/${rest[at + 1]}`, `${id}/do/${rest[at + 1]}`].find(item => ids.has(item))
-    if (found === undefined) return undefined
-    id = found
-  }
-  return ids.has(id) ? id : undefined
-}
-
-/** Name and sign of each state, so that states differ by more than a colour. */
-export const STATES: Readonly<Record<StepStatus, { readonly sign: string; readonly word: string }>> = {
-  completed: { sign: '✓', word: 'done' },
-  running: { sign: '▶', word: 'running' },
-  waiting: { sign: '…', word: 'waiting' },
-  failed: { sign: '✗', word: 'failed' },
-  cancelled: { sign: '–', word: 'cancelled' },
-}
 
 interface TerminalOptions {
   readonly state?: GraphState

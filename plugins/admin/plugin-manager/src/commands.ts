@@ -12,8 +12,7 @@ import {
 } from './commands/change.ts'
 import { ConfigCheck, ConfigSchema, ConfigShow } from './commands/config.ts'
 import { Plugins, PluginsDoctor, PluginsInfo, PluginsList } from './commands/report.ts'
-import { PluginsTop, Status } from './commands/server.ts'
-import { Build, Doctor } from './commands/setup.ts'
+import { Build, Doctor, PluginsTop, Status } from './commands/server.ts'
 
 export const COMMANDS = {
   build: Build,

@@ -1,4 +1,5 @@
 import { codeOf, messageOf, type SvcError, svcError } from '@svc/core'
+import type { PluginChange } from '@svc/core/contracts'
 import { plainWords } from './set/errors.ts'
 
 /** No path of this machine and no credential, for answers of the server. */
@@ -40,6 +41,12 @@ export const sourceLocal = (name: string, kind: string): SvcError =>
     }
   )
 
+export const archiveDiffers = (name: string, found: string): SvcError =>
+  svcError('INVALID_VALUE', `the archive contains ${found}, not ${name}`, {
+    details: { field: 'name', value: name, reason: `the archive contains ${found}` },
+    hint: 'Leave out name, or give that of the package in the archive',
+  })
+
 export const rolledBack = (problems: readonly SvcError[]): SvcError =>
   svcError(
     'PLUGIN_CHANGE_ROLLED_BACK',
@@ -65,7 +72,7 @@ const TRY_LATER: ReadonlySet<string> = new Set(['PLUGIN_SET_BUSY', 'NPM_FAILED',
 const OWN: ReadonlySet<string> = new Set(['CONFLICT', 'INVALID_VALUE', 'UNAVAILABLE'])
 
 /** The error of a plan as clients get it: the reason stays, with its code in `details.code`. */
-export function forClients(error: unknown, name: string): unknown {
+export function forClients(error: unknown, { name, archive }: Pick<PluginChange, 'name' | 'archive'>): unknown {
   const code = codeOf(error)
   if (code === undefined || OWN.has(code)) return error
   const { plugin } = error as Partial<SvcError>
@@ -73,7 +80,8 @@ export function forClients(error: unknown, name: string): unknown {
   const message = plugin === undefined || text.startsWith(plugin) ? text : `${plugin} ${text}`
   if (TRY_LATER.has(code)) return svcError('UNAVAILABLE', message, { cause: error, details: { code } })
   const reason = UNKNOWN.has(code) ? 'not found' : message
-  return svcError('INVALID_VALUE', message, { cause: error, details: { field: 'name', value: name, reason, code } })
+  const given = archive === undefined ? { field: 'name', value: name } : { field: 'archive' }
+  return svcError('INVALID_VALUE', message, { cause: error, details: { ...given, reason, code } })
 }
 
 /** Whether another attempt can succeed. */

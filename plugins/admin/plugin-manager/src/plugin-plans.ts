@@ -22,8 +22,10 @@ type ChangeOnServer = typeof import('./commands/change/on-server.ts')
 
 type Report = (message: string) => void
 
+type KeptChange = Parameters<ChangeOnServer['planOnServer']>[0]
+
 interface PlanRecord {
-  readonly change: PluginChange
+  readonly change: KeptChange
   readonly plan: PluginPlan
   /** Unix milliseconds. */
   readonly expiresAt: number
@@ -75,12 +77,12 @@ function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
     if (!stored || !record || record.expiresAt <= Date.now()) throw planUnknown(hash)
     return { record, version: stored.version }
   }
-  const planned = async (change: PluginChange, ctx: CallContext): Promise<PluginPlan> => {
+  const planned = async (change: KeptChange, ctx: CallContext): Promise<PluginPlan> => {
     const { planOnServer } = await onServer()
     try {
       return await planOnServer(change, { signal: ctx.signal, lastsMs: LASTS_MS })
     } catch (error) {
-      throw forClients(error, change.name)
+      throw forClients(error, change)
     }
   }
   /** Plans again, and compares. */
@@ -90,9 +92,10 @@ function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
   }
   return {
     async plan(change, ctx) {
-      const plan = await planned(change, ctx)
+      const kept = await (await onServer()).keepArchive(change)
+      const plan = await planned(kept, ctx)
       await makeRoom(store, ctx)
-      const record: PlanRecord = { change, plan, expiresAt: Date.parse(plan.expires_at) }
+      const record: PlanRecord = { change: { ...kept, name: plan.name }, plan, expiresAt: Date.parse(plan.expires_at) }
       await store.batch([{ op: 'put', collection: COLLECTION, key: plan.hash, value: record as unknown as Json }], {}, ctx)
       return plan
     },

@@ -33,7 +33,7 @@ describe('changes of plugins over HTTP', () => {
 
   it('fail with errors that clients can tell apart, without paths of the machine', () => {
     const shown = (thrown: unknown) => {
-      const { code, message, details } = forClients(thrown, 'a') as {
+      const { code, message, details } = forClients(thrown, { name: 'a' }) as {
         code: string
         message: string
         details: { reason?: string }
@@ -49,7 +49,7 @@ describe('changes of plugins over HTTP', () => {
     expect(shown(setBusy('install b', 7, 'now'))[0]).to.equal('UNAVAILABLE')
     const unsafe = 'a its tarball has a link (…/passwd)'
     expect(shown(tarballUnsafe('a', 'has a link (/etc/x/passwd)'))).to.deep.equal(['INVALID_VALUE', unsafe, unsafe])
-    for (const own of [planChanged(['x']), sourceLocal('a', 'folder')]) expect(forClients(own, 'a')).to.equal(own)
-    expect(forClients('thrown', 'a')).to.equal('thrown')
+    for (const own of [planChanged(['x']), sourceLocal('a', 'folder')]) expect(forClients(own, { name: 'a' })).to.equal(own)
+    expect(forClients('thrown', { name: 'a' })).to.equal('thrown')
   })
 })

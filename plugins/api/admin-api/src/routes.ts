@@ -1,9 +1,10 @@
 import { withClosedQuery } from '@svc/api-types'
-import type { Events, Log } from '@svc/core'
+import type { Events, Host, Log } from '@svc/core'
 import type {
   Configuration,
   Jobs,
   McpClients,
+  NodeBus,
   PluginSet,
   ProfileFile,
   Route,
@@ -15,6 +16,7 @@ import type {
   Tokens,
 } from '@svc/core/contracts'
 import { type Publish, publishChange } from '@svc/plugin-kit'
+import { createClusterRoutes } from './routes/cluster.ts'
 import { createJobRoutes } from './routes/jobs.ts'
 import { createMcpRoutes } from './routes/mcp.ts'
 import { createPluginRoutes } from './routes/plugins.ts'
@@ -32,6 +34,8 @@ import { createWorkflowRoutes, type WorkflowServices } from './routes/workflows.
 export interface RouteOptions extends Partial<ToolServices & ProviderServices & TeamServices & WorkflowServices> {
   readonly events: Events
   readonly log: Log
+  readonly host?: Host | undefined
+  readonly bus?: NodeBus | undefined
   readonly configuration?: Configuration | undefined
   readonly control?: ServerControl | undefined
   readonly jobs?: Jobs | undefined
@@ -62,6 +66,7 @@ export function createRoutes({ events, log, ...parts }: RouteOptions): Record<st
     tokens,
   } = parts
   const routes = {
+    ...createClusterRoutes(parts),
     ...(jobs ? createJobRoutes(jobs, publish) : {}),
     ...(pluginSet ? createPluginRoutes(pluginSet, publish) : {}),
     ...(profiles ? createProfileRoutes(profiles, publish) : {}),

@@ -1,4 +1,4 @@
-import { Events } from '@svc/core'
+import { Events, Host } from '@svc/core'
 import {
   Chat,
   Checks,
@@ -9,6 +9,7 @@ import {
   ModelCalls,
   ModelHealth,
   Modes,
+  NodeBus,
   PluginSet,
   Prices,
   ProfileFile,
@@ -29,6 +30,7 @@ import {
 /** What every server has. */
 export const REQUIRED = {
   events: Events,
+  host: Host,
   tools: Tools,
   modes: Modes,
   providers: Providers,
@@ -39,6 +41,7 @@ export const REQUIRED = {
 
 /** The routes of such a service are missing without it. */
 export const OPTIONAL = {
+  bus: NodeBus,
   chat: Chat,
   clients: McpClients,
   configuration: Configuration,

@@ -4,7 +4,7 @@ import { type AuthScheme, CREDENTIAL_HEADERS, type CredentialHolder } from '@svc
 import { credentialIn } from '@svc/plugin-kit'
 import { follow } from '@svc/storage-kit/follow'
 import type { Next } from 'koa'
-import { isEndless } from './concurrency-limit.ts'
+import { isEndless } from './limits.ts'
 import type { DigestBody } from './body-digest.ts'
 import type { Context, Middleware, RequestState } from './context.ts'
 import {

@@ -2,13 +2,12 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import { parse as parseForm } from 'node:querystring'
-import { createStepBatcher, isTree, type SchemaProblem, type JsonSchema, messageOf, nearest, schema } from '@svc/core'
+import { getHeapStatistics } from 'node:v8'
+import { createStepBatcher, messageOf } from '@svc/core'
 import type { Route } from '@svc/core/contracts'
-import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import type bodyParser from 'koa-bodyparser'
-import type { Bound, SchemaCheck, Checks, Context, Fields, Middleware } from './context.ts'
-import type { BodyMemory, Separators, TakeChunk } from './body-memory.ts'
-import { invalidValue, missingField, payloadTooLarge, unsupportedMediaType } from './errors.ts'
+import type { Bound, Context, Middleware, RequestState } from './context.ts'
+import { invalidValue, payloadTooLarge, tooManyBodies, tooManyValues, unsupportedMediaType } from './errors.ts'
 
 // loaded at the first body, because it takes as long to load as all other dependencies of this plugin together
 const loadParser = () => createRequire(import.meta.url)('koa-bodyparser') as typeof bodyParser
@@ -260,155 +259,131 @@ const NAMES: Readonly<Record<Parsed, string>> = { json: 'JSON', form: 'a form', 
 
 const wrongType = (kind: Parsed) => unsupportedMediaType(`the body is not declared as ${NAMES[kind]} in UTF-8`, MEDIA_TYPES[kind])
 
-/** `isIsolated`: the schemas are untrusted, so their patterns run in an engine that cannot hang. */
-export const createChecks = (route: Route, isIsolated: boolean): Checks => ({
-  body: route.accepts === 'bytes' ? undefined : checkOf(route.body, isIsolated),
-  query: checkOf(route.query, isIsolated),
-})
-
-/** Keywords that, without `required` and defaults, leave an empty object as it is. */
-const PLAIN: ReadonlySet<string> = new Set(['type', 'properties', 'required', 'additionalProperties', 'title', 'description'])
-
-function checkOf(json: JsonSchema | undefined, isIsolated: boolean): SchemaCheck | undefined {
-  if (json === undefined) return undefined
-  const { required = [], properties = {} } = (typeof json === 'object' ? json : {}) as {
-    required?: string[]
-    properties?: Record<string, { type?: string }>
-  }
-  const typed = Object.entries(properties).filter(([, { type }]) => type === 'integer' || type === 'number' || type === 'boolean')
-  return {
-    problems: isIsolated ? isolatedProblems(json) : ownProblems(json),
-    required,
-    acceptsNothing: acceptsNothing(json),
-    isOpen: isOpen(json),
-    typed: new Map(typed.map(([name, { type }]) => [name, type!])),
-    known: new Set(Object.keys(properties)),
-  }
-}
-
-/** Whether an object may have properties that the schema does not name, and none of them has a meaning. */
-function isOpen(json: JsonSchema): boolean {
-  if (typeof json !== 'object' || !isTree(json.properties)) return false
-  return !OTHER_NAMES.some(word => Object.hasOwn(json, word))
-}
-
-/** Keywords that give a meaning to, or refuse, properties beside `properties`. */
-const OTHER_NAMES = [
-  '$ref',
-  'additionalProperties',
-  'allOf',
-  'anyOf',
-  'oneOf',
-  'if',
-  'patternProperties',
-  'unevaluatedProperties',
-] as const
-
-function ownProblems(json: JsonSchema): SchemaCheck['problems'] {
-  const own = schema(json, { problems: 'first' })
-  return fields => own.check(fields)
-}
-
-/** Whether a schema certainly accepts an empty object, and adds nothing to it. */
-function acceptsNothing(json: JsonSchema): boolean {
-  if (typeof json !== 'object' || !Object.keys(json).every(key => PLAIN.has(key))) return false
-  const { type, required, properties } = json as { readonly [key: string]: unknown }
-  const isObject = type === 'object' || type === undefined
-  const isEmpty = required === undefined || (Array.isArray(required) && required.length === 0)
-  return isObject && isEmpty && Object.values(Object(properties)).every(one => Object(one).default === undefined)
-}
-
-function isolatedProblems(json: JsonSchema): SchemaCheck['problems'] {
-  let made: Promise<ParametersCheck> | undefined
-  return async fields => (await (made ??= toolSchema(json))).check(fields, 'first')
-}
-
-/** Checks query and body against the schemas of the route. Throws MISSING_FIELD, INVALID_VALUE. */
-export const validation: Middleware = async (ctx, next) => {
-  const { query, body } = ctx.state.route?.checks ?? {}
-  if (ctx.state.route && ctx.querystring !== '') ctx.state.query = parseQuery(ctx.querystring, query?.known)
-  // most requests have no query, and the first check of a schema compiles it
-  const isChecked = query && !(query.acceptsNothing && ctx.querystring === '')
-  const queryCheck = isChecked ? validate(query, typedQuery(query, ctx.state.query)) : undefined
-  if (queryCheck) await queryCheck // a promise only for isolated plugins
-  const bodyCheck = body && validate(body, ctx.request.body as Fields)
-  if (bodyCheck) await bodyCheck
-  if (body?.isOpen && ctx.path.startsWith(OWN_API)) reportIgnored(ctx, body.known)
-  return next()
-}
-
-/** Below it, clients write bodies for svc. Bodies of `/v1` are those of other APIs, whose further fields are no mistakes. */
-const OWN_API = '/api/v1/'
-const [IGNORED, MOST_IGNORED, LONGEST_FIELD] = ['X-Ignored-Fields', 20, 100]
+// --- the memory of all bodies ---
 
 /**
- * Lists the fields of the body that the route does not know: they are ignored, so that clients of a later version work here. Each
- * is percent-encoded, with the nearest known one: `temprature;nearest=temperature`.
+ * Limits the memory of the bodies of all open requests together. It is estimated from bytes and values: a list of empty lists takes ten times as much memory as
+ * its text.
  */
-function reportIgnored(ctx: Context, known: ReadonlySet<string>): void {
-  const ignored: string[] = []
-  for (const name in ctx.request.body as Fields) {
-    if (known.has(name)) continue
-    ignored.push(name.slice(0, LONGEST_FIELD).toWellFormed())
-    if (ignored.length === MOST_IGNORED) break
+interface BodyMemory {
+  /**
+   * Counts the body of a request, until the request ends. `declared`: the `Content-Length`. Throws PAYLOAD_TOO_LARGE for a body that never fits, and UNAVAILABLE
+   * while other bodies take the memory.
+   */
+  open(state: RequestState, declared: number | undefined, separators: Separators): TakeChunk
+}
+
+/** Counts a chunk before it is kept. Throws PAYLOAD_TOO_LARGE, UNAVAILABLE. */
+type TakeChunk = (chunk: Uint8Array) => void
+
+/** What separates the values of a body. */
+export type Separators = 'json' | 'form' | 'none'
+
+/** Estimated bytes of memory for each byte of a body, which exists as text too while it is parsed. */
+const PER_BYTE = 2
+/** The same for each value. */
+const PER_VALUE = 64
+/** Limit of the values in one body. */
+const MOST_VALUES = 2_000_000
+/** Bodies up to this size are always accepted, so that large bodies do not block all others. */
+const SMALL = 16_384
+/** The part of the heap that bodies can take by default. */
+const HEAP_PART = 3
+
+/** `most`: estimated bytes. Default: a third of the largest possible heap. */
+export function createBodyMemory(most: number = Math.floor(getHeapStatistics().heap_size_limit / HEAP_PART)): BodyMemory {
+  let held = 0
+  return {
+    open(state, declared, separators) {
+      const expected = (declared ?? 0) * PER_BYTE
+      if (expected > most) throw payloadTooLarge(Math.floor(most / PER_BYTE))
+      if (declared !== undefined && declared > SMALL && held + expected > most) throw tooManyBodies()
+      const valuesIn = createValueCounter(separators)
+      let mine = 0
+      let values = 0
+      state.freeBody = () => {
+        held -= mine
+        mine = 0
+      }
+      return chunk => {
+        if (state.gone) return
+        const more = valuesIn(chunk)
+        values += more
+        if (values > MOST_VALUES) throw tooManyValues(MOST_VALUES)
+        const size = chunk.length * PER_BYTE + more * PER_VALUE
+        mine += size
+        held += size
+        if (mine > most) throw payloadTooLarge(Math.floor(most / PER_BYTE))
+        if (mine > SMALL * PER_BYTE && held > most) throw tooManyBodies()
+      }
+    },
   }
-  if (ignored.length === 0) return
-  const names = [...known]
-  const shown = ignored.map(name => {
-    const near = nearest(name, names)
-    return `${encodeURIComponent(name)}${near === undefined ? '' : `;nearest=${near}`}`
-  })
-  ctx.set(IGNORED, shown.join(', '))
 }
 
-function validate(check: SchemaCheck, fields: Fields): void | Promise<void> {
-  const missing = check.required.filter(name => !Object.hasOwn(fields, name))
-  if (missing.length > 0) throw missingField(missing, check.required, Object.keys(fields).slice(0, 100))
-  const problems = check.problems(fields)
-  return problems instanceof Promise ? problems.then(refuseFirst) : refuseFirst(problems)
+const [QUOTE, BACKSLASH, COMMA, LIST, OBJECT, AND] = [...Buffer.from('"\\,[{&')] as [
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+]
+
+/** Counts the values of a body, chunk by chunk: not exactly, but never far too few. */
+function createValueCounter(separators: Separators): (chunk: Uint8Array) => number {
+  if (separators === 'json') return createJsonCounter()
+  return separators === 'form' ? chunk => chunk.reduce((count, byte) => (byte === AND ? count + 1 : count), 0) : () => 0
 }
 
-function refuseFirst([problem]: readonly SchemaProblem[]): void {
-  if (problem) throw problem.keyword === 'unknown' ? unknownName(problem) : invalid(problem)
+/** Characters of a string without a quote or backslash after which a native search for the next quote is faster. */
+const PLAIN = 64
+
+/** Whether an odd number of backslashes is before this index. */
+function isOddRun(chunk: Uint8Array, end: number): boolean {
+  let first = end
+  while (first > 0 && chunk[first - 1] === BACKSLASH) first--
+  return (end - first) % 2 === 1
 }
 
-/** A name that a closed schema does not know: a query parameter, or a field of the body. */
-function unknownName({ path, allowed = [], nearest }: SchemaProblem) {
-  const reason = nearest === undefined ? 'is not known here' : `is not known here; did you mean "${nearest}"?`
-  return invalidValue(path.slice(0, 100), reason, { allowed })
-}
+/** Counts commas and opening brackets outside of strings. */
+function createJsonCounter(): (chunk: Uint8Array) => number {
+  let isInString = false
+  /** The next character is escaped. */
+  let isEscaped = false
 
-function invalid(problem: SchemaProblem) {
-  const value = isShort(problem.value) ? { value: problem.value } : {}
-  return invalidValue(problem.path || 'body', problem.message, {
-    ...value,
-    ...(problem.allowed ? { allowed: problem.allowed } : {}),
-  })
-}
-
-const isShort = (value: unknown) =>
-  (typeof value === 'string' ? value.length <= 200 : value !== undefined && typeof value !== 'object') || value === null
-
-/** Parses the query. A parameter of the schema must not appear twice; of another repeated parameter the first value counts. */
-function parseQuery(search: string, known: ReadonlySet<string> | undefined): Readonly<Record<string, string>> {
-  const query: Record<string, string> = {}
-  for (const [name, value] of new URLSearchParams(search)) {
-    if (Object.hasOwn(query, name)) {
-      if (known?.has(name)) throw invalidValue(name, 'is given more than once')
-      continue
+  /** Returns the index after the string, or the length of the chunk. Local variables are several times faster than those of the closure. */
+  const skipString = (chunk: Uint8Array, start: number): number => {
+    const { length } = chunk
+    let escaped = isEscaped
+    let plain = 0
+    let at = start
+    for (; isInString && at < length; at++) {
+      const byte = chunk[at]
+      if (escaped) escaped = false
+      else if (byte === BACKSLASH) escaped = true
+      else if (byte === QUOTE) isInString = false
+      else if (++plain === PLAIN) {
+        plain = 0
+        const quote = chunk.indexOf(QUOTE, at)
+        const end = quote < 0 ? length : quote
+        escaped = isOddRun(chunk, end)
+        at = end - 1
+      }
     }
-    Object.defineProperty(query, name, { value, enumerable: true })
+    isEscaped = escaped
+    return at
   }
-  return query
-}
-
-/** Converts query values to numbers and booleans where the schema requires them. */
-function typedQuery({ typed }: SchemaCheck, query: Readonly<Record<string, string>>): Fields {
-  if (typed.size === 0) return { ...query }
-  return Object.fromEntries(Object.entries(query).map(([name, text]) => [name, typedValue(typed.get(name), text)]))
-}
-
-function typedValue(type: string | undefined, text: string): unknown {
-  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
-  return type !== undefined && /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text
+  return chunk => {
+    let count = 0
+    for (let at = 0; at < chunk.length; ) {
+      if (isInString) {
+        at = skipString(chunk, at)
+        continue
+      }
+      const byte = chunk[at++]
+      if (byte === QUOTE) isInString = true
+      else if (byte === COMMA || byte === LIST || byte === OBJECT) count++
+    }
+    return count
+  }
 }

@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
-import { type Log, type SlotView, show } from '@svc/core'
+import { isTree, type JsonSchema, type Log, nearest, schema, type SchemaProblem, show, type SlotView } from '@svc/core'
 import type { HttpMethod, Mount, Route } from '@svc/core/contracts'
-import type { Bound, Context, Middleware, RequestState } from './context.ts'
-import { methodNotAllowed, routeInvalid, routeUnknown } from './errors.ts'
-import { createChecks } from './body.ts'
+import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
+import type { Bound, Checks, Context, Fields, Middleware, RequestState, SchemaCheck } from './context.ts'
+import { invalidValue, methodNotAllowed, missingField, routeInvalid, routeUnknown } from './errors.ts'
 
 // `require`, because the ES module of @koa/router reads all exports of node:http: see listener.ts.
 const { Router } = createRequire(import.meta.url)('@koa/router') as typeof import('@koa/router')
@@ -181,4 +181,159 @@ function withoutTwins(all: readonly Bound[], log: Log): Bound[] {
     else seen.set(pattern, name)
     return first === undefined && !isLost
   })
+}
+
+// --- the checks of a request by the schemas of its route ---
+
+/** `isIsolated`: the schemas are untrusted, so their patterns run in an engine that cannot hang. */
+const createChecks = (route: Route, isIsolated: boolean): Checks => ({
+  body: route.accepts === 'bytes' ? undefined : checkOf(route.body, isIsolated),
+  query: checkOf(route.query, isIsolated),
+})
+
+/** Keywords that, without `required` and defaults, leave an empty object as it is. */
+const PLAIN: ReadonlySet<string> = new Set(['type', 'properties', 'required', 'additionalProperties', 'title', 'description'])
+
+function checkOf(json: JsonSchema | undefined, isIsolated: boolean): SchemaCheck | undefined {
+  if (json === undefined) return undefined
+  const { required = [], properties = {} } = (typeof json === 'object' ? json : {}) as {
+    required?: string[]
+    properties?: Record<string, { type?: string }>
+  }
+  const typed = Object.entries(properties).filter(([, { type }]) => type === 'integer' || type === 'number' || type === 'boolean')
+  return {
+    problems: isIsolated ? isolatedProblems(json) : ownProblems(json),
+    required,
+    acceptsNothing: acceptsNothing(json),
+    isOpen: isOpen(json),
+    typed: new Map(typed.map(([name, { type }]) => [name, type!])),
+    known: new Set(Object.keys(properties)),
+  }
+}
+
+/** Whether an object may have properties that the schema does not name, and none of them has a meaning. */
+function isOpen(json: JsonSchema): boolean {
+  if (typeof json !== 'object' || !isTree(json.properties)) return false
+  return !OTHER_NAMES.some(word => Object.hasOwn(json, word))
+}
+
+/** Keywords that give a meaning to, or refuse, properties beside `properties`. */
+const OTHER_NAMES = [
+  '$ref',
+  'additionalProperties',
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'if',
+  'patternProperties',
+  'unevaluatedProperties',
+] as const
+
+function ownProblems(json: JsonSchema): SchemaCheck['problems'] {
+  const own = schema(json, { problems: 'first' })
+  return fields => own.check(fields)
+}
+
+/** Whether a schema certainly accepts an empty object, and adds nothing to it. */
+function acceptsNothing(json: JsonSchema): boolean {
+  if (typeof json !== 'object' || !Object.keys(json).every(key => PLAIN.has(key))) return false
+  const { type, required, properties } = json as { readonly [key: string]: unknown }
+  const isObject = type === 'object' || type === undefined
+  const isEmpty = required === undefined || (Array.isArray(required) && required.length === 0)
+  return isObject && isEmpty && Object.values(Object(properties)).every(one => Object(one).default === undefined)
+}
+
+function isolatedProblems(json: JsonSchema): SchemaCheck['problems'] {
+  let made: Promise<ParametersCheck> | undefined
+  return async fields => (await (made ??= toolSchema(json))).check(fields, 'first')
+}
+
+/** Checks query and body against the schemas of the route. Throws MISSING_FIELD, INVALID_VALUE. */
+export const validation: Middleware = async (ctx, next) => {
+  const { query, body } = ctx.state.route?.checks ?? {}
+  if (ctx.state.route && ctx.querystring !== '') ctx.state.query = parseQuery(ctx.querystring, query?.known)
+  // most requests have no query, and the first check of a schema compiles it
+  const isChecked = query && !(query.acceptsNothing && ctx.querystring === '')
+  const queryCheck = isChecked ? validate(query, typedQuery(query, ctx.state.query)) : undefined
+  if (queryCheck) await queryCheck // a promise only for isolated plugins
+  const bodyCheck = body && validate(body, ctx.request.body as Fields)
+  if (bodyCheck) await bodyCheck
+  if (body?.isOpen && ctx.path.startsWith(OWN_API)) reportIgnored(ctx, body.known)
+  return next()
+}
+
+/** Below it, clients write bodies for svc. Bodies of `/v1` are those of other APIs, whose further fields are no mistakes. */
+const OWN_API = '/api/v1/'
+const [IGNORED, MOST_IGNORED, LONGEST_FIELD] = ['X-Ignored-Fields', 20, 100]
+
+/**
+ * Lists the fields of the body that the route does not know: they are ignored, so that clients of a later version work here. Each
+ * is percent-encoded, with the nearest known one: `temprature;nearest=temperature`.
+ */
+function reportIgnored(ctx: Context, known: ReadonlySet<string>): void {
+  const ignored: string[] = []
+  for (const name in ctx.request.body as Fields) {
+    if (known.has(name)) continue
+    ignored.push(name.slice(0, LONGEST_FIELD).toWellFormed())
+    if (ignored.length === MOST_IGNORED) break
+  }
+  if (ignored.length === 0) return
+  const names = [...known]
+  const shown = ignored.map(name => {
+    const near = nearest(name, names)
+    return `${encodeURIComponent(name)}${near === undefined ? '' : `;nearest=${near}`}`
+  })
+  ctx.set(IGNORED, shown.join(', '))
+}
+
+function validate(check: SchemaCheck, fields: Fields): void | Promise<void> {
+  const missing = check.required.filter(name => !Object.hasOwn(fields, name))
+  if (missing.length > 0) throw missingField(missing, check.required, Object.keys(fields).slice(0, 100))
+  const problems = check.problems(fields)
+  return problems instanceof Promise ? problems.then(refuseFirst) : refuseFirst(problems)
+}
+
+function refuseFirst([problem]: readonly SchemaProblem[]): void {
+  if (problem) throw problem.keyword === 'unknown' ? unknownName(problem) : invalid(problem)
+}
+
+/** A name that a closed schema does not know: a query parameter, or a field of the body. */
+function unknownName({ path, allowed = [], nearest }: SchemaProblem) {
+  const reason = nearest === undefined ? 'is not known here' : `is not known here; did you mean "${nearest}"?`
+  return invalidValue(path.slice(0, 100), reason, { allowed })
+}
+
+function invalid(problem: SchemaProblem) {
+  const value = isShort(problem.value) ? { value: problem.value } : {}
+  return invalidValue(problem.path || 'body', problem.message, {
+    ...value,
+    ...(problem.allowed ? { allowed: problem.allowed } : {}),
+  })
+}
+
+const isShort = (value: unknown) =>
+  (typeof value === 'string' ? value.length <= 200 : value !== undefined && typeof value !== 'object') || value === null
+
+/** Parses the query. A parameter of the schema must not appear twice; of another repeated parameter the first value counts. */
+function parseQuery(search: string, known: ReadonlySet<string> | undefined): Readonly<Record<string, string>> {
+  const query: Record<string, string> = {}
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (Object.hasOwn(query, name)) {
+      if (known?.has(name)) throw invalidValue(name, 'is given more than once')
+      continue
+    }
+    Object.defineProperty(query, name, { value, enumerable: true })
+  }
+  return query
+}
+
+/** Converts query values to numbers and booleans where the schema requires them. */
+function typedQuery({ typed }: SchemaCheck, query: Readonly<Record<string, string>>): Fields {
+  if (typed.size === 0) return { ...query }
+  return Object.fromEntries(Object.entries(query).map(([name, text]) => [name, typedValue(typed.get(name), text)]))
+}
+
+function typedValue(type: string | undefined, text: string): unknown {
+  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
+  return type !== undefined && /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text
 }

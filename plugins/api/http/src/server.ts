@@ -1,4 +1,7 @@
+import { once } from 'node:events'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { type Duplex, duplexPair } from 'node:stream'
 import {
   asSvcError,
   type CallContext,
@@ -6,13 +9,13 @@ import {
   type HookCallers,
   type Host,
   type Log,
+  type Principal,
   type SlotView,
   type SvcError,
   type StartSpan,
 } from '@svc/core'
 import type {
   Counts,
-  Allowance,
   AuthScheme,
   ErrorFormat,
   Http,
@@ -20,36 +23,25 @@ import type {
   Limits,
   Listener as PortListener,
   Mount,
+  OperatorAnswers,
+  OperatorRequest,
   Peers,
   Route,
   Store,
 } from '@svc/core/contracts'
-import { createActiveItems, networkOf } from '@svc/plugin-kit'
+import { createActiveItems } from '@svc/plugin-kit'
 import Koa from 'koa'
-import type { Next } from 'koa'
-import ratelimit from 'koa-ratelimit'
 import { createAnswer } from './answer.ts'
 import { createAuthentication, createCredentialRevalidation } from './authentication.ts'
 import { createDigestBody } from './body-digest.ts'
-import { createBodyMemory } from './body-memory.ts'
-import { createBody, validation } from './body.ts'
+import { createBody, createBodyMemory } from './body.ts'
 import { readCertificate } from './certificate.ts'
-import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
 import type { ServerConfig } from './config.ts'
-import type { Context, Life, Middleware, RequestState } from './context.ts'
-import { createCors, refuseLentCredentials } from './cors.ts'
+import type { Life, Middleware, RequestState } from './context.ts'
 import { createErrorFormatting } from './error-formats.ts'
-import {
-  errorCodes,
-  explain,
-  explainMalformed,
-  explainThrown,
-  hostForbidden,
-  invalidValue,
-  methodNotAllowed,
-  tooMany,
-} from './errors.ts'
+import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
 import { createGuesses, createSeenGood, type Guesses } from './guesses.ts'
+import { createCors, createHostGuard, refuseLentCredentials } from './host-and-origin.ts'
 import {
   address,
   begin,
@@ -63,10 +55,10 @@ import {
   startSpan,
   trace,
 } from './journal.ts'
-import { createAddresses, createListener, createPlainSocket, createSocket, isLoopback, type HttpListener } from './listener.ts'
+import { type ConcurrencyLimit, createAllowance, createConcurrencyLimit, createFlood } from './limits.ts'
+import { createAddresses, createListener, createPlainSocket, createSocket, type HttpListener } from './listener.ts'
 import { answersFirst, createMalformed, createRefusal, isAnswering, type Refusal } from './refusal.ts'
-import { createOperatorRequests, type OperatorRequests } from './operator.ts'
-import { createRouting } from './routing.ts'
+import { createRouting, validation } from './routing.ts'
 import { createCredentialHeaders } from './schemes.ts'
 
 /** The services, slots and configuration that the server uses. */
@@ -153,7 +145,7 @@ interface AppOptions extends ServerDependencies, ReturnType<typeof createAccess>
   readonly journal: RequestJournal
   readonly refusal: Refusal
   readonly concurrency: ConcurrencyLimit
-  readonly allowance: AllowanceCheck
+  readonly allowance: ReturnType<typeof createAllowance>
   /** Headers of every answer. */
   readonly common: Readonly<Record<string, string>>
   readonly isIsolated: (plugin: string | undefined) => boolean
@@ -244,129 +236,6 @@ function attend(listener: HttpListener, handle: ReturnType<Koa['callback']>, mal
   server.on('connect', (_req, socket) => void malformed(explainThrown(methodNotAllowed('CONNECT', []), ''), socket as Socket))
 }
 
-/** The documented limits, counted by the provider of `Limits`. */
-interface AllowanceCheck {
-  /** Asks once, before the server opens, whether limits are enabled. Returns the answer. */
-  prepare(callContext: CallContext): Promise<boolean>
-  /** Throws RATE_LIMITED, UNAVAILABLE. */
-  readonly middleware: Middleware
-}
-
-function createAllowance(limits: Limits | undefined): AllowanceCheck {
-  let active: Limits | undefined
-  return {
-    async prepare(callContext) {
-      active = (await limits?.isActive(callContext)) ? limits : undefined
-      return active !== undefined
-    },
-    middleware(ctx, next) {
-      if (!active || ctx.state.isOperator || ctx.state.route?.route.uncounted) return next()
-      return take(active, ctx, next)
-    },
-  }
-}
-
-async function take(limits: Limits, ctx: Context, next: Next) {
-  applyAllowance(ctx, await limits.take(ctx.state.callContext))
-  return next()
-}
-
-function applyAllowance(ctx: Context, allowance: Allowance) {
-  const { limit, remaining, reset } = allowance.shown ?? allowance
-  ctx.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining), 'X-RateLimit-Reset': String(reset) })
-  if (!allowance.allowed) throw tooMany(allowance.limit, allowance.window, allowance.retryAfter)
-}
-
-const ADDRESSES = 10_000
-const SECOND = 1_000
-
-/**
- * Cheap flood protection before authentication: koa-ratelimit counts requests per second and network, in this process only. The documented limits come after
- * authentication and are exact across workers. Loopback addresses are not limited, and `limit` 0 means no limit.
- */
-function createFlood(limit: number): Middleware {
-  const isFree = limit === 0 ? () => true : isLoopback
-  const options: ratelimit.MiddlewareOptions & { onLimited(): never } = {
-    driver: 'memory',
-    db: new BoundedMap(ADDRESSES),
-    max: limit,
-    duration: SECOND,
-    disableHeader: true,
-    id(ctx) {
-      const { address } = ctx.state as RequestState
-      return isFree(address) ? false : networkOf(address)
-    },
-    onLimited() {
-      throw tooMany(limit, SECOND / 1_000, SECOND / 1_000) // the rest of a window of one second, rounded up
-    },
-  }
-  return ratelimit(options) as Middleware
-}
-
-/** A Map that drops its oldest entry when full: koa-ratelimit never deletes an entry, and accepts only a Map, not an LRU cache. */
-class BoundedMap<K, V> extends Map<K, V> {
-  readonly #most: number
-
-  constructor(most: number) {
-    super()
-    this.#most = most
-  }
-
-  override set(key: K, value: V): this {
-    this.delete(key) // moves a restarted window to the end of the map
-    if (this.size >= this.#most) this.delete(this.keys().next().value!)
-    return super.set(key, value)
-  }
-}
-
-/** Limit of cached valid names, so that a client cannot fill the memory with variants. */
-const REMEMBERED = 256
-const HOST = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\]@/]+))(?::\d{1,5})?$/
-
-/** A request line with an absolute URL, as sent to a proxy. Its host overrides the Host header (RFC 9112, 3.2.2). */
-const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
-const authorityOf = (url: string) => (url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1])
-
-/** Checks the Host header. */
-interface HostGuard {
-  /** False if the server accepts every name. */
-  readonly isChecked: boolean
-  /** Refuses other names, which protects from DNS rebinding. Throws INVALID_VALUE, FORBIDDEN. */
-  readonly middleware: Middleware
-}
-
-function createHostGuard({ host, allowed_hosts }: Pick<ServerConfig, 'host' | 'allowed_hosts'>): HostGuard {
-  const isChecked = isLoopback(host) || allowed_hosts.length > 0
-  const names = new Set([host, ...allowed_hosts].map(name => name.toLowerCase().replace(/^\[(.*)\]$/, '$1')))
-  const good = new Set<string>()
-  const isOurs = (given: string) => {
-    const match = HOST.exec(given)
-    const name = (match?.[1] ?? match?.[2] ?? '').replace(/\.$/, '')
-    return isLoopback(name) || names.has(name) || names.has(given)
-  }
-  const check = ({ req, originalUrl }: Context) => {
-    const sent = req.headers.host
-    // HTTP/1.0 allows a request without Host, but the server cannot check such a request
-    if (sent === undefined) throw invalidValue('host', 'is missing')
-    const authority = authorityOf(originalUrl)
-    const given = authority ?? sent
-    // the CORS check and mounts read the Host header too
-    if (authority !== undefined) req.headers.host = authority
-    if (good.has(given)) return
-    if (given.includes(',')) throw invalidValue('host', 'is given more than once')
-    if (isChecked && !isOurs(given.toLowerCase())) throw hostForbidden(given)
-    if (given === '') throw invalidValue('host', 'is empty')
-    if (good.size < REMEMBERED) good.add(given)
-  }
-  return {
-    isChecked,
-    middleware(ctx, next) {
-      check(ctx)
-      return next()
-    },
-  }
-}
-
 /**
  * Security headers with the values that helmet documents. Answers are data, so headers that only matter to web pages are missing. A route that sends a page sets
  * its own policy.
@@ -412,3 +281,60 @@ async function problemOf(check: () => unknown): Promise<SvcError | undefined> {
     return asSvcError(error, 'CONFIG_INVALID')
   }
 }
+
+// --- requests of the operator ---
+
+/** Serves requests of the operator of this machine, which arrive over the control socket of the supervisor, not over the port. */
+interface OperatorRequests {
+  readonly answer: OperatorAnswers
+  /** The principal of such a request. */
+  readonly principalOf: (req: IncomingMessage) => Principal | undefined
+}
+
+type NodeServer = Pick<HttpListener['server'], 'emit'>
+
+const nodeHttp = process.getBuiltinModule('node:http')
+const HTTP_JSON = 'application/json'
+
+/**
+ * Each request is an HTTP message on a connection in memory, so it passes through the same middleware as all others. Only this
+ * function creates such connections: a client of the port cannot claim to be the operator, whatever it sends. `server` is a plain
+ * server of its own, because that of the port can demand TLS.
+ */
+function createOperatorRequests(): OperatorRequests & { attach(server: NodeServer): void } {
+  const principals = new WeakMap<Duplex, Principal>()
+  let server: NodeServer | undefined
+  return {
+    attach: given => void (server = given),
+    principalOf: ({ socket }) => principals.get(socket),
+    async *answer(request, { signal, principal }) {
+      const [near, far] = duplexPair()
+      principals.set(far, principal)
+      // the parts of a network connection that the server uses; the command's own signal ends a stalled one
+      server!.emit('connection', Object.assign(far, { remoteAddress: '127.0.0.1', setTimeout: () => far }))
+      try {
+        const [answer] = (await once(send(request, near, signal), 'response', { signal })) as [IncomingMessage]
+        yield { status: answer.statusCode ?? 0, headers: textHeaders(answer) }
+        answer.setEncoding('utf8')
+        for await (const text of answer) yield String(text)
+      } finally {
+        near.destroy()
+        far.destroy()
+      }
+    },
+  }
+}
+
+function send({ method, path, accept, body }: OperatorRequest, connection: Duplex, signal: AbortSignal): ClientRequest {
+  const headers = {
+    host: 'localhost',
+    connection: 'close',
+    ...(accept === undefined ? {} : { accept }),
+    ...(body === undefined ? {} : { 'content-type': HTTP_JSON, 'content-length': Buffer.byteLength(body) }),
+  }
+  const request = nodeHttp.request({ method, path, headers, signal, createConnection: () => connection })
+  return request.end(body)
+}
+
+const textHeaders = ({ headers }: IncomingMessage): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])))

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { Route } from '@svc/core/contracts'
 import { createState } from '../src/context.ts'
-import { createBodyMemory, type Separators } from '../src/body-memory.ts'
+import { createBodyMemory, type Separators } from '../src/body.ts'
 import { call, open, post, raw, serve, signalOf } from './support/client.ts'
 
 const MIB = 1024 * 1024

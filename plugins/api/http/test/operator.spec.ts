@@ -77,14 +77,14 @@ async function serveOperator() {
 
 describe('requests of the operator', () => {
   let server: Awaited<ReturnType<typeof serveOperator>>
-  const faults: unknown[] = []
-  const fault = (error: unknown) => void faults.push(error)
+  const errors: unknown[] = []
+  const noted = (error: unknown) => void errors.push(error)
   before(async () => {
     server = await serveOperator()
-    process.on('uncaughtExceptionMonitor', fault)
+    process.on('uncaughtExceptionMonitor', noted)
   })
   after(async () => {
-    process.off('uncaughtExceptionMonitor', fault)
+    process.off('uncaughtExceptionMonitor', noted)
     await server[Symbol.asyncDispose]()
   })
   const statusOf = async (request: OperatorRequest) => {
@@ -128,7 +128,7 @@ describe('requests of the operator', () => {
         const stop = new AbortController()
         await leave(server.ask(request, stop.signal), stop)
         await sleep(100)
-        expect(faults, name).to.deep.equal([])
+        expect(errors, name).to.deep.equal([])
       }
     while (server.ended() < 2) await sleep(10)
     expect(await statusOf({ method: 'GET', path: '/who' })).to.equal(200)

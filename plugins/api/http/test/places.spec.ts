@@ -3,7 +3,7 @@ import { Peers } from '@svc/core/contracts'
 import { type item, service } from '@svc/testing'
 import { expect } from 'chai'
 import { setTimeout as wait } from 'node:timers/promises'
-import { WorkerSemaphore } from '../src/concurrency-limit.ts'
+import { WorkerSemaphore } from '../src/limits.ts'
 import { call, open, serve } from './support/client.ts'
 import { who } from './support/who.ts'
 

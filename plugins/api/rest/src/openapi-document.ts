@@ -104,7 +104,8 @@ function queryParameters(query: JsonSchema | undefined, publish: Publish): Tree[
 
 const conditions = ({ conditional = false }: Route): Tree[] => {
   if (conditional === false) return []
-  return conditional === true ? [IF_MATCH] : [{ ...IF_MATCH, required: false }, IF_NONE_MATCH]
+  if (conditional === true) return [IF_MATCH]
+  return [{ ...IF_MATCH, required: false }, ...(conditional === 'or-new' ? [IF_NONE_MATCH] : [])]
 }
 
 const IF_NONE_MATCH: Tree = {

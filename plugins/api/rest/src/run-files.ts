@@ -54,6 +54,12 @@ export function stepBody(run: string, step: RunStep) {
   return { ...stepRecord(file ? { ...step, output: null } : step), output_file: file }
 }
 
+/** A step of a run in a long list. */
+export function briefStep({ error, ...step }: RunStep) {
+  const shown = error ? { error: { code: error.code, message: error.message, details: {} } } : {}
+  return { ...stepRecord({ ...step, ...shown, input: null, output: null }), output_file: null }
+}
+
 /** An event of a run. */
 export function eventBody(run: string, event: RunEvent) {
   if (event.type === 'run_completed') {

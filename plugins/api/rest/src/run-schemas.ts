@@ -49,6 +49,13 @@ const replyFields = {
   failure_code: STRING,
   waiting_for: list(waiting),
 }
+/** What models cost. */
+const COST: JsonSchema = {
+  ...(nullable('number') as object),
+  description: 'By models.prices, in their currency; null if no model had a price.',
+}
+const SPENT = object({ tool_calls: INTEGER, tokens: INTEGER, cost: NUMBER }, ['tool_calls', 'tokens'])
+
 /** The reply to a request that starts a run. */
 export const RUN_REPLY: JsonSchema = {
   ...(object(replyFields, ['success', 'workflow_id', 'status']) as object),
@@ -67,6 +74,10 @@ const summaryFields = {
   finished_at: nullableTime,
   paused_at: { ...(nullableTime as object), description: 'Since when a running run is paused.' },
   execution_time_ms: INTEGER,
+  cost: {
+    ...(COST as object),
+    description: 'By models.prices, in their currency; null if no model had a price, and in lists while the run is running.',
+  },
   retry_of: nullable('string'),
   replay_of: { ...(nullable('string') as object), description: 'The run that this one repeats.' },
   replay_from: { ...(nullable('string') as object), description: 'The step of that run from which nodes ran again.' },
@@ -115,6 +126,7 @@ export const RUN_STEP = object({
   finished_at: nullableTime,
   tool_calls: INTEGER,
   tokens: INTEGER,
+  cost: COST,
 })
 
 const problem = object({ message: STRING, path: STRING, line: nullable('integer'), hint: nullable('string') })
@@ -169,9 +181,9 @@ const FIELDS: { readonly [K in RunEvent['type']]: Fields } = {
     output: ANY,
     output_file: NULLABLE_FILE,
     branch: STRING,
-    spent: object({ tool_calls: INTEGER, tokens: INTEGER }),
+    spent: SPENT,
   },
-  node_failed: { error },
+  node_failed: { error, spent: SPENT },
   node_cancelled: {},
 }
 

@@ -6,6 +6,7 @@ import { serveRest } from './support/rest-server.ts'
 const summary: ConversationSummary = {
   id: 'c1',
   owner: 'anonymous',
+  version: 3,
   createdAt: '2026-01-01T00:00:00.000Z',
   updatedAt: '2026-01-02T00:00:00.000Z',
   messageCount: 2,

@@ -1,12 +1,8 @@
-import { svcError, type CallContext, type OpenSpan } from '@svc/core'
+import { codeOf, messageOf, type SvcError, svcError, type CallContext, type OpenSpan } from '@svc/core'
 import {
   type Chat,
   type ModelCallEnd,
   type ModelCallEvent,
-  type ModelCallOrder,
-  type ModelMessage,
-  type OpenRequest,
-  type RequestField,
   type StoredMessage,
   type ToolCallPart,
   TurnCancelled,
@@ -31,8 +27,9 @@ import {
   startEvent,
   type Turn,
 } from './turn.ts'
+import { ModelStep } from './model-step.ts'
 import { callsIn, type PreparedTurn, prepareTurn, type RestoreOptions, restoreTurn, type SavedTurn } from './saved-turn.ts'
-import { createToolLists, offeredTools } from './tool-list.ts'
+import { createToolLists } from './tool-list.ts'
 import { callTool } from './tool-call.ts'
 import { mayUseTools, runTools } from './tools.ts'
 import type { TurnJournal } from './waiting-turns.ts'
@@ -103,6 +100,7 @@ async function* runTurn(
         if (token) yield token
       }
       const calls = run.endStep()
+      if (run.isSpent(calls)) break
       if (calls.length > 0) yield* runTools(services, turn, calls, isShown, span.ctx)
       if (isAnswered(turn, calls)) break
     }
@@ -111,7 +109,9 @@ async function* runTurn(
     if (isShown) yield end
     return replyOf(turn, end)
   } catch (error) {
-    const { end, events } = await run.fail(error)
+    const { end, events } = run.stopsAt(error)
+      ? await run.stopped().catch((thrown: unknown) => run.fail(thrown))
+      : await run.fail(error)
     for (const event of events) yield event
     return replyOf(turn, end)
   } finally {
@@ -239,6 +239,30 @@ class TurnRun {
     return calls.filter(({ tool }) => !clientTools.has(tool))
   }
 
+  /** Whether the budget of the turn is used up after a step: the calls of the step do not run, or its answer was cut. */
+  isSpent(calls: readonly ToolCallPart[]): boolean {
+    const { asked, usage, cost = 0 } = this.#turn
+    if (!asked.partial) return false
+    const { tokenBudget = Infinity, costBudget = Infinity } = asked
+    const budget = this.#stepEnd?.cutBy ?? (calls.length === 0 ? undefined : spentOf({ tokenBudget, costBudget }, usage, cost))
+    if (budget) this.#turn.stop = { budget, reason: SPENT[budget] }
+    return budget !== undefined
+  }
+
+  /** Whether this error of a step ends the turn with a partial reply. */
+  stopsAt(error: unknown): boolean {
+    const isPartial = this.#turn.asked.partial === true && this.#turn.made.length > 1
+    if (!isPartial || codeOf(error) !== 'BUDGET_EXHAUSTED' || this.#ctx.signal.aborted) return false
+    const { unit } = (error as SvcError).details
+    this.#turn.stop = { budget: unit === 'cost' ? 'cost' : 'tokens', reason: messageOf(error) }
+    return true
+  }
+
+  async stopped(): Promise<{ readonly end: TurnEnd; readonly events: readonly TurnEvent[] }> {
+    const end = await this.complete()
+    return { end, events: this.#isShown ? [end] : [] }
+  }
+
   async complete(): Promise<TurnEnd> {
     await keepTurn(this.#services, this.#turn, 'completed', this.#ctx)
     return (this.#end = endEvent(this.#turn, 'completed', this.#ctx))
@@ -265,6 +289,7 @@ class TurnRun {
     const end = (this.#end ??= await this.#endIncomplete())
     this.#ctx.signal.removeEventListener('abort', this.#onAbort)
     await leaveTurn(this.#services, this.#turn)
+    this.#services.titles?.offer(this.#turn, this.#ctx)
     const { id, kept, made } = this.#turn
     void this.#services.hooks.end({ turn: id, end, kept: kept ? made : [] }, this.#ctx)
     this.#publishEnd(end)
@@ -316,6 +341,21 @@ class TurnRun {
   }
 }
 
+const SPENT = {
+  tokens: 'the budget of tokens is used up',
+  cost: 'the budget of costs is used up',
+} as const
+
+/** The budget that is used up. A budget of 0 allows models that are free. */
+function spentOf(
+  { tokenBudget, costBudget }: { readonly tokenBudget: number; readonly costBudget: number },
+  { input, output }: Turn['usage'],
+  cost: number
+): 'tokens' | 'cost' | undefined {
+  if (input + output >= tokenBudget) return 'tokens'
+  return cost >= costBudget && cost > 0 ? 'cost' : undefined
+}
+
 const eventData = ({ id, open, who }: Turn) => ({ turn: id, conversation_id: open.conversationId, ...who })
 /** By the conventions of OpenTelemetry for generative AI. */
 const attributesOf = ({ id, open, selected }: Turn) => ({
@@ -349,104 +389,4 @@ async function gather(events: AsyncGenerator<TurnEvent, TurnReply>): Promise<Tur
 
 function replyOf({ said }: Turn, { type: _type, ...end }: TurnEnd): TurnReply {
   return { response: said, ...end }
-}
-
-/** One model step of a turn: a call of the service `ModelCalls`. */
-class ModelStep {
-  readonly #events: AsyncIterator<ModelCallEvent>
-  readonly #stop: AbortController
-
-  /** `ctx.signal` is that of `stop`. The first `next` calls the model. */
-  constructor(services: ChatServices, turn: Turn, number: number, withTools: boolean, stop: AbortController, ctx: CallContext) {
-    this.#events = services.modelCalls.stream(orderOf(services, turn, number, withTools), ctx)[Symbol.asyncIterator]()
-    this.#stop = stop
-  }
-
-  /** The next event. Throws the errors of the call, after its `end` event. */
-  next(): Promise<IteratorResult<ModelCallEvent>> {
-    return this.#events.next()
-  }
-
-  /** Aborts the call and returns its end, with the partial answer. */
-  async abandon(): Promise<ModelCallEnd | undefined> {
-    this.#stop.abort()
-    try {
-      for (;;) {
-        const { done, value } = await this.#events.next()
-        if (done) return undefined
-        if (value.type === 'end') return value
-      }
-    } catch {
-      // the error of the call is that of the turn, which handles it
-      return undefined
-    } finally {
-      await this.#events.return?.()
-    }
-  }
-}
-
-/** The call of a model step. Past turns are its history, which `ModelCalls` shortens. */
-function orderOf(services: ChatServices, turn: Turn, round: number, withTools: boolean): ModelCallOrder {
-  const { asked, gathered, selected, who, tried, open, usage, cost } = turn
-  const { config } = services
-  return {
-    request: requestOf(services, turn, withTools),
-    selected,
-    defaults: defaultsOf(turn),
-    history: open.turns,
-    step: { turn: turn.id, round, model: who, tried },
-    ...(asked.tokenBudget === undefined ? {} : { budget: { total: asked.tokenBudget, spent: usage.input + usage.output } }),
-    ...(asked.costBudget === undefined ? {} : { costBudget: { total: asked.costBudget, spent: cost ?? 0 } }),
-    limits: {
-      firstMs: (gathered ? config.whole_timeout_ms : undefined) ?? config.first_token_timeout_ms,
-      betweenMs: config.token_timeout_ms,
-      timeoutMs: turn.limitMs,
-      leftMs: turn.until - performance.now(),
-      answerLimit: config.answer_limit,
-      argumentsLimit: config.tool_arguments_limit,
-    },
-  }
-}
-
-/** Fields that the profile, the mode or a tool has set, and not the caller. */
-function defaultsOf({ asked }: Turn): readonly RequestField[] {
-  // of images in past turns, the model gets a note; those of this turn are what the caller asks about
-  const fields: RequestField[] = [...(asked.parts ? [] : (['images'] as const)), ...(asked.defaults ?? [])]
-  if (!asked.tools && !asked.clientTools) fields.push('tools')
-  if (asked.temperature === undefined && asked.parameters?.temperature === undefined) fields.push('temperature')
-  if (asked.maxTokens === undefined) fields.push('maxTokens')
-  return fields
-}
-
-/** The tools of svc and those of the client, whose names take precedence. */
-function toolsOf({ asked: { clientTools = [] }, clientTools: names, list, added }: Turn): Pick<OpenRequest, 'tools' | 'indexed'> {
-  const offered = offeredTools(list, added)
-  if (clientTools.length === 0) return offered
-  return { ...offered, tools: [...(offered.tools ?? []).filter(({ name }) => !names.has(name)), ...clientTools] }
-}
-
-/** The request of a model step, without past turns. */
-function requestOf(services: ChatServices, turn: Turn, withTools: boolean): OpenRequest {
-  const { asked, gathered, selected, open, made, aside } = turn
-  const temperature = asked.temperature ?? asked.parameters?.temperature ?? selected.profile.temperature
-  const maxTokens = asked.maxTokens ?? selected.profile.maxTokens
-  const system = systemMessages(asked.system ?? selected.profile.systemPrompt, services.modes.get(selected.mode)?.prompt)
-  const own = aside ? made.toSpliced(aside.at, 0, ...aside.messages) : made
-  const messages: ModelMessage[] = [...system, ...turn.system, ...turn.prior, ...own]
-  return {
-    ...asked.parameters,
-    messages,
-    ...(withTools ? toolsOf(turn) : {}),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(asked.responseSchema === undefined ? {} : { responseSchema: asked.responseSchema }),
-    ...(open.conversationId === '' ? {} : { cacheKey: open.conversationId }),
-    ...(gathered ? { gathered } : {}),
-  }
-}
-
-/** The system message: the prompt of the turn or profile, then the prompt of the mode. */
-function systemMessages(prompt: string | undefined, modePrompt: string | undefined): ModelMessage[] {
-  const text = [prompt, modePrompt].filter(Boolean).join('\n\n')
-  return text === '' ? [] : [{ role: 'system', parts: [{ type: 'text', text }] }]
 }

@@ -41,11 +41,11 @@ export const questionUnknown = ({ requestId, callId }: { requestId: string; call
   })
 
 /** The text is the same for an unknown turn and for a turn of another principal. */
-export const turnUnknown = (turnId: string) =>
-  svcError('TURN_UNKNOWN', `there is no open turn "${clip(turnId)}"`, {
-    details: { turnId: clip(turnId) },
-    hint: 'Read the conversation: it contains the turn if the turn has ended',
-  })
+export function turnUnknown(turnId: string) {
+  const hint =
+    'Read the conversation: it contains the turn if the turn has ended. If not, answer the open question of the turn, or send the message again'
+  return svcError('TURN_UNKNOWN', `there is no open turn "${clip(turnId)}"`, { details: { turnId: clip(turnId), hint }, hint })
+}
 
 export const tooManyUnread = (limit: number) =>
   svcError('UNAVAILABLE', `${limit} turns continue without a reader; no other can begin`, {
@@ -71,11 +71,14 @@ export const afterInvalid = (after: number, last: number) => {
 /** The reason with which a turn is cancelled. */
 export const turnCancelled = (why: string) => new DOMException(why, 'AbortError')
 
-export const answerInvalid = ({ provider, model }: ModelRef, reason: string) =>
-  svcError('ANSWER_INVALID', `the model ${model} returned two replies that do not match the schema: ${reason}`, {
-    details: { provider, model, reason },
-    hint: 'Simplify the response schema, or use another model',
+export function answerInvalid({ provider, model }: ModelRef, reason: string) {
+  const hint = 'Simplify the response schema, or use another model'
+  const details = { provider, model, reason, hint }
+  return svcError('ANSWER_INVALID', `the model ${model} returned two replies that do not match the schema: ${reason}`, {
+    details,
+    hint,
   })
+}
 
 /** The turn reached its own limit, outside of a model call. */
 export const turnTimeout = (provider: string, ms: number) =>

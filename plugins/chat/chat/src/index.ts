@@ -15,6 +15,7 @@ import { createTurnRunner } from './chat.ts'
 import { createChat } from './interrupted-turns.ts'
 import { createQuestions } from './questions.ts'
 import { CHAT_CONFIG } from './settings.ts'
+import { createTitles } from './titles.ts'
 import { createTurnStreams, TOPIC } from './turn-streams.ts'
 import { openWaitingTurns } from './waiting-turns.ts'
 
@@ -40,7 +41,7 @@ export default definePlugin({
     const { config, hooks, log, span } = scope
     const lasting = systemContext(scope.signal, 'chat')
     const { worker } = await host.report(lasting)
-    const questions = createQuestions(peers)
+    const questions = createQuestions(peers, given.events)
     scope.tap(Peers.hooks.message, questions.onPeerMessage)
 
     // a host that runs alone has no other worker that could continue its turns
@@ -49,7 +50,8 @@ export default definePlugin({
     const waiting = store && keepMs > 0 ? scope.use(await openWaitingTurns({ store, holder, keepMs, log, lasting })) : undefined
     if (waiting) scope.tap(Conversations.hooks.deleted, waiting.onDeleted)
 
-    const runner = createTurnRunner({ ...given, config, hooks, log, span, questions, waiting, lasting })
+    const titles = createTitles({ ...given, config: config.titles, log, lasting })
+    const runner = createTurnRunner({ ...given, config, hooks, log, span, questions, waiting, titles, lasting })
     const turns = createTurnStreams({ chat: runner, peers, worker, resumeMs: config.resume_s * 1000 })
     scope.tap(Peers.hooks.message, turns.onPeerMessage)
     scope.add(PeerAnswers, TOPIC, turns.answer)

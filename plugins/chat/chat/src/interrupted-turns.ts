@@ -2,11 +2,12 @@ import { type CallContext, codeOf } from '@svc/core'
 import type { Chat, ChatQuestion, Conversations, Json, TurnStreams } from '@svc/core/contracts'
 import { definedOf } from '@svc/plugin-kit'
 import type { TurnRunner } from './chat.ts'
-import { questionUnknown, turnCancelled } from './errors.ts'
+import { invalid, questionUnknown, turnCancelled } from './errors.ts'
 import { type PersonAnswer, type Questions, saidIn, shownArguments } from './questions.ts'
 import { type SavedTurn, savedOf } from './saved-turn.ts'
 import { type InterruptedStreams, isTurnId } from './turn-streams.ts'
-import type { WaitingTurns } from './waiting-turns.ts'
+import { formProblems } from './tool-dialog.ts'
+import type { WaitingQuestion, WaitingTurns } from './waiting-turns.ts'
 
 /** The leases of a server that was killed expire after ten seconds. */
 const WAIT_MS = 12_000
@@ -69,15 +70,17 @@ async function proceed(
   ctx: CallContext
 ): Promise<boolean> {
   const { principal, trace, traceState } = ctx
-  const prepare = async (state: Json) => {
+  const prepare = async (state: Json, asked: WaitingQuestion | undefined) => {
     const turn = savedOf(state)
+    const problems = asked?.dialog && answer ? await formProblems(asked.dialog, answer.said) : []
+    if (problems.length > 0) throw invalid('content', problems.join('; '))
     interrupted.check(principal.id)
     return (await isThere(conversations, turn, ctx)) ? await runner.prepare(turn, ctx) : undefined
   }
   const taken = await waiting?.take(id, { owner: principal.id, callId: answer?.callId, prepare }, ctx).catch(onlyBusy)
   if (!taken) return false
   const { prepared, answered, questions, requestId } = taken
-  const answers = new Map(answer && answered ? [[answer.callId, { said: answer.said, arguments: answered.arguments }]] : [])
+  const answers = new Map(answer && answered ? [[answer.callId, { said: answer.said, asked: answered }]] : [])
   const stop = new AbortController()
   // a turn is stored only when it has its conversation
   const cancel = () => answer ?? stop.abort(turnCancelled('the client cancelled the turn'))

@@ -1,5 +1,13 @@
-import { type CallContext, withTimeout } from '@svc/core'
-import type { ChatQuestion, Json, PeerMessage, Peers, ToolAnswer } from '@svc/core/contracts'
+import { type CallContext, type Events, withTimeout } from '@svc/core'
+import {
+  type ChatQuestion,
+  type Json,
+  type PeerMessage,
+  type Peers,
+  QuestionAsked,
+  QuestionClosed,
+  type ToolAnswer,
+} from '@svc/core/contracts'
 import { boundedJson, definedOf } from '@svc/plugin-kit'
 import { invalid } from './errors.ts'
 
@@ -79,7 +87,7 @@ export const saidIn = ({ allow, reason, content, answers }: ToolAnswer): PersonA
 })
 
 /** A broadcast returns no result. So the worker that takes the answer broadcasts TAKEN before its handler returns. */
-export function createQuestions(peers: Peers | undefined): Questions {
+export function createQuestions(peers: Peers | undefined, events: Pick<Events, 'publish'>): Questions {
   const open = new Map<string, OpenQuestion>()
   const lists = createLists(peers, () => [...open.values()].slice(0, MAX_LISTED).map(({ shown }) => shown))
   const posts = createPosts(peers)
@@ -108,6 +116,8 @@ export function createQuestions(peers: Peers | undefined): Questions {
       const times = { since, until: since + waitMs }
       const shown = { ...about, arguments: shownArguments(about.arguments), requestId: ctx.requestId, callId, owner, ...times }
       open.set(key, { settle: resolve, fail: reject, options, shown })
+      const named = { conversation_id: about.conversationId, tool: about.tool, call_id: callId }
+      void events.publish(QuestionAsked, named, ctx)
       try {
         return await withTimeout(waitMs, () => promise, { signal: ctx.signal, late: () => NO_ANSWER })
       } catch (error) {
@@ -116,6 +126,7 @@ export function createQuestions(peers: Peers | undefined): Questions {
         return open.get(key)?.settle === resolve ? undefined : await promise
       } finally {
         if (open.get(key)?.settle === resolve) open.delete(key)
+        void events.publish(QuestionClosed, named, ctx)
       }
     },
     async answer(answer, ctx) {

@@ -103,6 +103,7 @@ export async function restoreTurn(
     steps: [...saved.steps],
     usage: { ...saved.usage },
     cost: saved.cost,
+    stop: undefined,
     toolsUsed: [...saved.toolsUsed],
     asked: {
       ...asked,

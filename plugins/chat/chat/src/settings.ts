@@ -20,6 +20,13 @@ export interface ChatConfig {
   interrupted_keep_s: number
   max_rounds: number
   history_turns: number
+  titles: {
+    by: 'message' | 'model'
+    provider?: string
+    model?: string
+    profile?: string
+    timeout_ms: number
+  }
 }
 
 const count = (value: number, description: string, minimum = 1) => ({ type: 'integer', minimum, default: value, description })
@@ -59,9 +66,27 @@ export const CHAT_CONFIG = schema<ChatConfig>({
       maximum: 31_536_000,
       default: 86_400,
       description:
-        'Seconds for which a turn that waits for a permission can be answered after its worker has exited; 0: it ends with its worker',
+        'Seconds for which a turn that waits for a person can be answered after its worker has exited; 0: it ends with its worker',
     },
     max_rounds: count(16, 'Maximum model steps of a turn'),
     history_turns: count(100, 'Maximum past turns of a conversation that the model receives', 0),
+    titles: {
+      type: 'object',
+      additionalProperties: false,
+      default: {},
+      description: 'Titles of new conversations without a title',
+      properties: {
+        by: {
+          enum: ['message', 'model'],
+          default: 'message',
+          description:
+            '`message`: the first words of the first message. `model`: a model writes the title after the first turn, in a call that counts for the principal of the turn',
+        },
+        provider: { type: 'string', minLength: 1, description: 'Provider of that model. Default: the current selection' },
+        model: { type: 'string', minLength: 1, description: 'The model. Default: the current selection' },
+        profile: { type: 'string', minLength: 1, description: 'A profile, in place of `provider` and `model`' },
+        timeout_ms: count(30_000, 'Time limit of the call, in milliseconds'),
+      },
+    },
   },
 })

@@ -13,11 +13,11 @@ import {
 } from '@svc/core/contracts'
 import { logToolFailure, modeAllows } from '@svc/plugin-kit'
 import { callDenied, invalid, toolForbidden, toolLate, toolMissing, toPublicError } from './errors.ts'
-import { runDialog } from './tool-dialog.ts'
-import { type Arguments, argumentProblem, boundedResult, errorText, questionOf, verdictOn } from './tools.ts'
+import { type OpenDialog, runDialog } from './tool-dialog.ts'
+import { type Arguments, argumentProblem, boundedResult, errorText, questionOf, verdictOn } from './tool-use.ts'
 import type { ChatServices } from './turn.ts'
 
-type Requests = Extract<ToolStep, { readonly type: 'input' }>['requests']
+type Requests = OpenDialog['requests']
 
 /** A call of a tool outside of a turn: a person or a program is the caller, and reads the events. */
 export async function* callTool(
@@ -132,7 +132,7 @@ class DirectCall {
     const can: ToolDialog['can'] = this.#request.interactive ? ['elicitation/create'] : []
     const { timeoutMs } = this.#request
     const call = { tool: this.#tool, args: this.#args, can, timeoutMs, limited: () => this.#limited() }
-    const answer = (requests: Requests) => this.#input(requests)
+    const answer = ({ requests }: OpenDialog) => this.#input(requests)
     return yield* this.#end(yield* runDialog({ ...call, answer, progress: progressOf }, this.#ctx))
   }
 

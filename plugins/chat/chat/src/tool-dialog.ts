@@ -6,10 +6,18 @@ import type { AnswerCheck, PersonAnswer } from './questions.ts'
 type Arguments = Parameters<Tool['call']>[0]
 type Progress = Extract<ToolStep, { readonly type: 'progress' }>
 type Requests = Extract<ToolStep, { readonly type: 'input' }>['requests']
+type Answers = NonNullable<ToolDialog['answers']>
 type LastStep = Extract<ToolStep, { readonly type: 'input' | 'result' }>
 
 /** Input requests of one call. A tool that asks for ever is stopped. */
 const MOST_INPUTS = 10
+
+/** The input that a tool waits for, with the answers so far. Its call has ended: it continues in another with all answers. */
+export interface OpenDialog {
+  readonly requests: Requests
+  readonly answers: Answers
+  readonly state?: string
+}
 
 interface DialogOptions<E> {
   readonly tool: Tool
@@ -19,8 +27,10 @@ interface DialogOptions<E> {
   readonly timeoutMs?: number | undefined
   /** Starts the time limit of one call of the tool. The time in which it waits for input does not count. */
   readonly limited: () => <T>(work: () => Promise<T>) => Promise<T>
+  /** Where the dialog continues. Absent: with the first call of the tool. */
+  readonly waiting?: OpenDialog | undefined
   /** Gets the input that the tool requests. A refusal is an answer, too. */
-  readonly answer: (requests: Requests) => AsyncGenerator<E, NonNullable<ToolDialog['answers']>>
+  readonly answer: (open: OpenDialog) => AsyncGenerator<E, Answers>
   readonly progress?: (step: Progress) => E
 }
 
@@ -28,11 +38,16 @@ interface DialogOptions<E> {
 export async function* runDialog<E>(options: DialogOptions<E>, ctx: CallContext): AsyncGenerator<E, ToolResult> {
   const { can, answer } = options
   let dialog: ToolDialog = { can }
+  let open = options.waiting
   for (let inputs = 0; inputs <= MOST_INPUTS; inputs++) {
-    const last = yield* callOnce(options, dialog, ctx)
-    if (last.type === 'result') return last.result
-    const { requests, state } = last
-    dialog = { can, answers: yield* answer(requests), ...(state === undefined ? {} : { state }) }
+    if (!open) {
+      const last = yield* callOnce(options, dialog, ctx)
+      if (last.type === 'result') return last.result
+      open = { requests: last.requests, answers: {}, ...(last.state === undefined ? {} : { state: last.state }) }
+    }
+    const { state } = open
+    dialog = { can, answers: yield* answer(open), ...(state === undefined ? {} : { state }) }
+    open = undefined
   }
   throw new TypeError(`the tool asked for input more than ${MOST_INPUTS} times`)
 }
@@ -63,13 +78,31 @@ async function* callOnce<E>(
 }
 
 /** Asks a person; returns `undefined` without an answer in time. */
-export type AskPerson = (args: Arguments, question: string, form?: QuestionForm) => Promise<PersonAnswer | undefined>
+export type AskPerson = (args: Arguments, question: string, form?: FormQuestion) => Promise<PersonAnswer | undefined>
 
-/** The answer to one request, as a form that a person fills in. */
-export async function answerByForm({ method, params = {} }: InputRequest, args: Arguments, ask: AskPerson): Promise<Json> {
+/** Gets the answers to the requests that have none, one after the other, each as a form that a person fills in. */
+export async function answerByForms({ answers: before, ...open }: OpenDialog, args: Arguments, ask: AskPerson): Promise<Answers> {
+  const answers: Record<string, Json | undefined> = { ...before }
+  for (const [key, request] of Object.entries(open.requests))
+    if (!Object.hasOwn(answers, key)) answers[key] = await answerByForm(request, args, { ...open, answers: { ...answers } }, ask)
+  return answers
+}
+
+/** What is wrong with the answer to the form for which a dialog waits. */
+export async function formProblems({ requests, answers }: OpenDialog, said: PersonAnswer): Promise<readonly string[]> {
+  const asked = Object.entries(requests).find(([key]) => !Object.hasOwn(answers, key))
+  return asked ? (await questionForm(asked[1].params ?? {})).check(said) : []
+}
+
+async function answerByForm(
+  { method, params = {} }: InputRequest,
+  args: Arguments,
+  dialog: OpenDialog,
+  ask: AskPerson
+): Promise<Json> {
   if (method !== 'elicitation/create') throw new TypeError('the tool asks for something that svc does not offer')
   const { message } = params
-  const form = await questionForm(params)
+  const form = { ...(await questionForm(params)), dialog }
   const answer = await ask(args, typeof message === 'string' ? message.slice(0, LONGEST_QUESTION) : '', form)
   if (!answer) return { action: 'cancel' }
   return answer.allow ? { action: 'accept', content: (answer.content ?? {}) as Json } : { action: 'decline' }
@@ -86,6 +119,11 @@ const MOST_PROBLEMS = 10
 interface QuestionForm {
   readonly shown: NonNullable<Extract<TurnEvent, { type: 'ask' }>['form']>
   readonly check: AnswerCheck
+}
+
+/** A form with the dialog that waits for it. */
+interface FormQuestion extends QuestionForm {
+  readonly dialog: OpenDialog
 }
 
 /** The form of an elicitation of MCP, whose parameters are untrusted. Throws TypeError for one that cannot be shown. */

@@ -35,13 +35,15 @@ import type {
   TurnRequest,
   TurnStatus,
   TurnStep,
+  TurnStop,
 } from '@svc/core/contracts'
 import { type ParametersCheck, toolSchema } from '@svc/plugin-kit/tool-schema'
 import { answerInvalid, invalid } from './errors.ts'
 import type { PersonAnswer, Questions } from './questions.ts'
 import type { ChatConfig } from './settings.ts'
+import type { Titles } from './titles.ts'
 import { addCalled, type TurnTools } from './tool-list.ts'
-import type { OpenTurnQuestions, TurnJournal, WaitingTurns } from './waiting-turns.ts'
+import type { OpenTurnQuestions, TurnJournal, WaitingQuestion, WaitingTurns } from './waiting-turns.ts'
 
 /** The services and settings that chat requires. */
 export interface ChatDependencies {
@@ -56,6 +58,8 @@ export interface ChatDependencies {
   readonly questions: Pick<Questions, 'ask'>
   /** Stores turns that wait for a person. Absent where no other worker could continue them. */
   readonly waiting: Pick<WaitingTurns, 'open'> | undefined
+  /** Absent where titles are the first words of the message. */
+  readonly titles: Titles | undefined
   readonly log: Log
   readonly span: StartSpan
   /** For work that must finish after the caller aborts. */
@@ -79,8 +83,8 @@ export interface TurnHow {
 export interface InterruptedStep {
   /** The questions that are still open. */
   readonly questions: OpenTurnQuestions
-  /** The answers to the others by call id, with the arguments that the person has seen. */
-  readonly answers: ReadonlyMap<string, { readonly said: PersonAnswer; readonly arguments: ToolCallPart['arguments'] }>
+  /** The answers to the others by call id, with their questions. The call takes its answer out. */
+  readonly answers: Map<string, { readonly said: PersonAnswer; readonly asked: WaitingQuestion }>
 }
 
 /** The state of a running turn. */
@@ -126,6 +130,8 @@ export interface Turn {
   readonly usage: { input: number; output: number; cached: number; cacheWrite: number; reasoning: number }
   /** The cost of its steps by models with a price. */
   cost: number | undefined
+  /** The budget that has stopped the turn. */
+  stop: TurnStop | undefined
   readonly toolsUsed: ToolUse[]
   /** Start and latest end as `performance.now()`, and the time limit in milliseconds. */
   readonly begun: number
@@ -186,6 +192,7 @@ export async function beginTurn(
     aside: undefined,
     usage: { input: 0, output: 0, cached: 0, cacheWrite: 0, reasoning: 0 },
     cost: undefined,
+    stop: undefined,
     toolsUsed: [],
     begun,
     until: performance.now() + limitMs,
@@ -347,6 +354,7 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
     ...(turn.cost === undefined ? {} : { cost: turn.cost }),
     durationMs: Math.round(performance.now() - turn.begun),
     toolsUsed: turn.toolsUsed,
+    ...(turn.stop && status === 'completed' ? { partial: turn.stop } : {}),
     ...(turn.data === undefined || status !== 'completed' ? {} : { data: turn.data }),
     ...(turn.asked.messages ? { made: turn.made } : {}),
     ...(turn.finish === undefined ? {} : { finish: turn.finish }),
@@ -354,11 +362,12 @@ export function endEvent(turn: Turn, status: TurnStatus, ctx: CallContext): Turn
   }
 }
 
-/** Stores the turn once, also after the caller aborts. A turn without output is not stored. */
+/** Stores the turn once, also after the caller aborts. A turn without output is not stored. Of a partial reply, the message is marked. */
 export async function keepTurn(services: ChatServices, turn: Turn, status: TurnStatus, ctx: CallContext): Promise<void> {
   if (turn.handed || turn.made.length < 2 || turn.asked.keep === false) return
   turn.handed = true
-  const messages = status === 'completed' ? turn.made : marked(turn.made, status)
+  const mark = status === 'completed' ? turn.stop && 'failed' : status
+  const messages = mark ? marked(turn.made, mark) : turn.made
   await inSpan(services, 'store turn', ctx, inner =>
     services.conversations.append(turn.open.ticket, messages, turn.steps, { ...inner, signal: services.lasting.signal })
   )

@@ -11,8 +11,9 @@ import type {
   TurnEvent,
 } from '@svc/core/contracts'
 import { type KeptLease, keepLease, openSpace } from '@svc/storage-kit'
+import type { OpenDialog } from './tool-dialog.ts'
 
-/** One record for each turn that waits for permissions: its questions, and apart from them its state. */
+/** One record for each turn that waits for a person: its questions, and apart from them its state. */
 const QUESTIONS = 'chat_waiting_turns'
 const STATES = 'chat_waiting_states'
 
@@ -46,7 +47,7 @@ export interface TurnJournal {
   events(to: number, limit: number): { readonly first: number; readonly events: readonly TurnEvent[] }
 }
 
-/** A question whether a tool call may run. */
+/** A question whether a tool call may run, or for the content of a form. */
 export interface WaitingQuestion {
   readonly callId: string
   readonly tool: string
@@ -54,6 +55,9 @@ export interface WaitingQuestion {
   readonly question: string
   readonly since: number
   readonly until: number
+  /** A form, and the dialog with the tool that asks for it. */
+  readonly form?: NonNullable<ChatQuestion['form']>
+  readonly dialog?: OpenDialog
 }
 interface StoredQuestion extends WaitingQuestion {
   readonly isOpen: boolean
@@ -100,7 +104,7 @@ interface WaitingOptions {
 }
 
 /**
- * The turns that wait for permissions, in the store. The lease of a turn is held by the worker that runs it: each change of the
+ * The turns that wait for a person, in the store. The lease of a turn is held by the worker that runs it: each change of the
  * record has its fence, so of several answers only one counts, wherever they arrive.
  */
 export interface WaitingTurns {
@@ -124,7 +128,7 @@ interface WantedTurn<T> {
   readonly owner: string
   /** The question that is answered. */
   readonly callId: string | undefined
-  readonly prepare: (turn: Json) => Promise<T | undefined>
+  readonly prepare: (turn: Json, asked: WaitingQuestion | undefined) => Promise<T | undefined>
 }
 
 type TurnAbout = Pick<WaitingTurn, 'owner' | 'requestId' | 'conversationId'>
@@ -210,12 +214,12 @@ async function takeHeld<T>(
   const record = waitingOf(found)
   const state = stored.value as unknown as StoredState
   if (record.value.owner !== owner || !isWaiting(record.value, callId)) return undefined
-  const prepared = await prepare(state.turn)
+  const answered = callId === undefined ? undefined : openIn(record.value.questions, callId)
+  const prepared = await prepare(state.turn, answered)
   if (prepared === undefined) return undefined
   const journal = { id, count: 0, events: () => state }
   const questions = new OpenTurnQuestions(options, journal, record.value, () => state.turn, { lease, record })
   await (callId === undefined ? questions.end() : questions.close(callId))
-  const answered = record.value.questions.find(question => question.callId === callId)
   const { requestId } = record.value
   return { id, requestId, prepared, first: state.first, events: eventsOf(state, record.value), answered, questions }
 }
@@ -239,24 +243,36 @@ const removal = (id: string, version?: number): StoreOp[] => [
   { op: 'delete', collection: STATES, key: id },
 ]
 
+/** The open question of a call. A call has at most one; it can have asked others before. */
+const openIn = (questions: readonly StoredQuestion[], callId: string) =>
+  questions.find(question => question.callId === callId && question.isOpen)
+
 /** Whether this question of the turn, or any, can be answered. */
 const isWaiting = ({ questions, expires }: WaitingTurn, callId: string | undefined) =>
-  expires > Date.now() && questions.some(question => question.isOpen && (callId === undefined || question.callId === callId))
+  expires > Date.now() &&
+  (callId === undefined ? questions.some(({ isOpen }) => isOpen) : openIn(questions, callId) !== undefined)
 
 const shownQuestions = ({ key, value: { expires, questions, ...about } }: WaitingRecord): ChatQuestion[] =>
   questions
     .filter(({ isOpen }) => isOpen)
-    .map(({ isOpen: _isOpen, ...question }) => ({ ...about, ...question, until: expires, turnId: key, interrupted: true }))
+    .map(({ isOpen: _isOpen, dialog: _dialog, ...question }) => ({
+      ...about,
+      ...question,
+      until: expires,
+      turnId: key,
+      interrupted: true,
+    }))
 
 /** The events that the reader of the turn can have seen. */
 const eventsOf = ({ events }: StoredState, { questions }: WaitingTurn): readonly TurnEvent[] => [
   ...events,
-  ...questions.map(({ callId, tool, arguments: args, question }) => ({
+  ...questions.map(({ callId, tool, arguments: args, question, form }) => ({
     type: 'ask' as const,
     tool,
     callId,
     arguments: args,
     question,
+    ...(form && { form }),
   })),
 ]
 
@@ -290,27 +306,21 @@ export class OpenTurnQuestions {
     this.#isStored = taken !== undefined
   }
 
-  /** Whether this question can still be answered. */
-  isOpen(callId: string): boolean {
-    return this.#questions.some(question => question.callId === callId && question.isOpen)
-  }
-
-  /** Whether this question is in the events of the turn. */
-  has(callId: string): boolean {
-    return this.#questions.some(question => question.callId === callId)
+  /** The question of this call that can still be answered. It is in the events of the turn. */
+  open(callId: string): WaitingQuestion | undefined {
+    return openIn(this.#questions, callId)
   }
 
   /**
-   * Stores a question before it is shown. Returns a signal that aborts with STORE_FENCED when another worker can take the turn;
+   * Stores a question before it is shown. It replaces the open question of its call. Returns a signal that aborts with STORE_FENCED when another worker can take the turn;
    * undefined if the turn is too large to be stored.
    */
   add(question: WaitingQuestion): Promise<AbortSignal | undefined> {
     return this.#inOrder(async () => {
       const { store, holder, lasting, log } = this.#options
       const open = { ...question, isOpen: true }
-      const questions = this.has(question.callId)
-        ? this.#questions.map(one => (one.callId === question.callId ? open : one))
-        : [...this.#questions, open]
+      const again = openIn(this.#questions, question.callId)
+      const questions = again ? this.#questions.map(one => (one === again ? open : one)) : [...this.#questions, open]
       const request = { holder: `${holder}turn`, ttlMs: LEASE_MS, waitMs: CLAIM_MS }
       this.#lease ??= await keepLease(store, leaseOf(this.#journal.id), request, lasting)
       try {
@@ -327,7 +337,7 @@ export class OpenTurnQuestions {
   /** A question is answered or late. Throws STORE_FENCED if another worker has taken the turn. */
   close(callId: string): Promise<void> {
     return this.#inOrder(async () => {
-      if (!this.isOpen(callId)) return
+      if (!this.open(callId)) return
       await this.#write(this.#questions.map(one => (one.callId === callId ? { ...one, isOpen: false } : one)))
     })
   }

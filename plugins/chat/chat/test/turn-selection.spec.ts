@@ -83,6 +83,60 @@ describe('the selection that a turn requests', () => {
     expect([code, details.spent, a.requests.length]).to.deep.equal(['BUDGET_EXHAUSTED', 9_500, 1])
   })
 
+  it('ends a turn with what it has and says so, where a partial reply is wanted', async () => {
+    const dear = (input: number, ...wanted: Parameters<typeof calls>) => [
+      { type: 'text', text: 'first ' } as const,
+      { type: 'usage', usage: { input, output: 500 } } as const,
+      ...calls(...wanted),
+    ]
+    const ran: string[] = []
+    const t: Partial<Tool> = {
+      async call() {
+        ran.push('t')
+        return { content: [{ type: 'text', text: 'x' }] }
+      },
+    }
+    // the next step does not fit into the rest
+    await using later = await startWith(scripted([dear(9_000, ['t']), says('so')]), t)
+    const reply = await later.chat.reply({ message: 'hi', provider: 'a', tokenBudget: 9_600, partial: true }, ctx)
+    expect(reply).to.deep.include({ response: 'first ', status: 'completed' })
+    expect(reply.partial!.budget).to.equal('tokens')
+    expect(reply.partial!.reason).to.include('9600 tokens and has used 9500')
+    const conversations = later.host.service(Conversations)
+    expect((await conversations.get(reply.conversationId, ctx)).messages.at(-1)).to.include({
+      content: 'first ',
+      status: 'failed',
+    })
+    expect(ran).to.deep.equal(['t'])
+    // the budget is used up: the calls of the answer do not run
+    await using over = await startWith(scripted([dear(9_600, ['t']), says('so')]), t)
+    const events = await over.stream({ message: 'hi', provider: 'a', tokenBudget: 9_600, partial: true })
+    expect(events.map(({ type }) => type)).to.deep.equal(['start', 'token', 'end'])
+    expect(events.at(-1)).to.deep.include({
+      status: 'completed',
+      partial: { budget: 'tokens', reason: 'the budget of tokens is used up' },
+    })
+    expect(ran).to.deep.equal(['t'])
+    // the answer itself is cut
+    const cut = scripted([
+      [
+        { type: 'text', text: 'half' },
+        { type: 'finish', reason: 'length' },
+      ],
+    ])
+    await using short = await startWith(cut)
+    const needed = { message: 'hi', provider: 'a', tools: [], partial: true }
+    expect((await short.chat.reply({ ...needed, tokenBudget: 10_000 }, ctx)).partial).to.include({ budget: 'tokens' })
+    // a limit of the caller is no budget
+    expect(await short.chat.reply({ ...needed, tokenBudget: 10_000, maxTokens: 5 }, ctx)).to.not.have.property('partial')
+    // nothing was said yet
+    const none = await codeThrown(short.chat.reply({ ...needed, tokenBudget: 1 }, ctx))
+    expect(none.code).to.equal('BUDGET_EXHAUSTED')
+    // an answer without calls is whole, even if it used up the budget
+    await using whole = await startWith(scripted([says('all')]))
+    expect(await whole.chat.reply({ ...needed, tokenBudget: 10_000 }, ctx)).to.not.have.property('partial')
+  })
+
   it('holds with the tokens that the local provider counts', async () => {
     await using chatHost = await startChatHost()
     const turn = { message: 'word '.repeat(50), tools: [] }

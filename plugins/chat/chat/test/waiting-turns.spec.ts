@@ -9,6 +9,7 @@ import {
   Peers,
   Providers,
   Store,
+  type Tool,
   Tools,
   type TurnEvent,
   TurnStreams,
@@ -39,17 +40,23 @@ const alone = definePlugin({
 })
 
 /** Two workers with one store, neither of which reaches the other. */
-async function startPair(message: string) {
+async function startPair(message: string, asksFor: 'a permission' | 'a form' = 'a permission') {
   const folder = await mkdtemp(join(tmpdir(), 'svc-waiting-'))
   const runs: string[] = []
   const start = (name: string) => {
     const model = scripted([request => (request.messages.at(-1)?.role === 'tool' ? says('so') : calls(['t', { message }]))])
-    const run = async () => {
+    const call = async () => {
       runs.push(name)
       return { content: [{ type: 'text' as const, text: 'done' }] }
     }
+    const run: Tool['run'] = async function* (_args, { answers }) {
+      const request = { method: 'elicitation/create', params: { message: '?', requestedSchema: { type: 'object' } } } as const
+      if (answers) yield { type: 'result', result: await call() }
+      else yield { type: 'input', requests: { request }, state: 'open' }
+    }
+    const asking = asksFor === 'a form' ? tool({ run, call }) : tool({ asks: true, call })
     return testHost(BASE, {
-      give: [{ name: 'peers', use: alone }, item(Providers, 'a', model), item(Tools, 't', tool({ asks: true, call: run }))],
+      give: [{ name: 'peers', use: alone }, item(Providers, 'a', model), item(Tools, 't', asking)],
       config: { store: { path: join(folder, 'svc.db') } },
     })
   }
@@ -76,7 +83,7 @@ async function waitingIn({ streams }: { readonly streams: TurnStreams }, message
   const events: TurnEvent[] = []
   const asked = Promise.withResolvers<void>()
   const read = async () => {
-    for await (const event of streams.begin({ message, provider: 'a', interactive: true }, {}, testContext())) {
+    for await (const event of streams.begin({ message, provider: 'a', interactive: true, forms: true }, {}, testContext())) {
       events.push(event)
       if (event.type === 'ask') asked.resolve()
     }
@@ -88,9 +95,9 @@ async function waitingIn({ streams }: { readonly streams: TurnStreams }, message
 
 const answerTo = ({ requestId, callId }: ChatQuestion) => ({ requestId, callId, allow: true })
 
-describe('a stored turn that waits for a permission', () => {
-  it('goes on at one worker only, when the worker of the turn was only thought to have exited', async () => {
-    await using pair = await startPair('hi')
+describe('a stored turn that waits for a person', () => {
+  const at = (asksFor: 'a permission' | 'a form') => async () => {
+    await using pair = await startPair('hi', asksFor)
     const { first, second } = pair
     const { events, over } = await waitingIn(first, 'hi')
     const [question] = await first.chat.questions(testContext())
@@ -115,7 +122,10 @@ describe('a stored turn that waits for a permission', () => {
       ['hi', undefined],
       ['so', undefined],
     ])
-  })
+  }
+  const ONE = 'goes on at one worker only, when the worker of the turn was only thought to have exited'
+  it(`${ONE}, for a permission`, at('a permission'))
+  it(`${ONE}, for a form`, at('a form'))
 
   it('is gone from the store when it is answered, denied or cancelled; a turn without a question is never there', async () => {
     await using pair = await startPair('hi')

@@ -1,6 +1,7 @@
 import { type CallContext, codeOf, timestamp } from '@svc/core'
 import type {
   Conversation,
+  ConversationChange,
   ConversationFilter,
   Conversations,
   ConversationSummary,
@@ -22,6 +23,7 @@ import {
   invalid,
   jobsUnavailable,
   messageUnknown,
+  versionStale,
 } from './errors.ts'
 import type { Drops, Makers } from './other-workers.ts'
 import {
@@ -93,19 +95,19 @@ export function createConversations(parts: ConversationsOptions): Conversations 
     },
 
     async get(id, ctx): Promise<Conversation> {
-      const { value } = await readRecord(store, id, ctx)
+      const { value, version } = await readRecord(store, id, ctx)
       const messages: StoredMessage[][] = []
       for await (const { entry } of readTurns(store, id, { to: value.turns }, ctx)) messages.push([...entry.messages])
-      return { ...summaryOf(id, value), messages: messages.flatMap(shownTurn) }
+      return { ...summaryOf(id, value, version), messages: messages.flatMap(shownTurn) }
     },
 
     async turns(id, { from, limit }, ctx) {
       if (!Number.isSafeInteger(from) || from < 1) throw cursorInvalid()
-      const { value } = await readRecord(store, id, ctx)
+      const { value, version } = await readRecord(store, id, ctx)
       const to = Math.min(value.turns, from + limit - 1)
       const entries = await Array.fromAsync(readTurns(store, id, { from, to }, ctx))
       const details = entries.map(({ number, entry }) => detailOf(number, entry))
-      return { conversation: summaryOf(id, value), turns: details, ...(to < value.turns ? { next: to + 1 } : {}) }
+      return { conversation: summaryOf(id, value, version), turns: details, ...(to < value.turns ? { next: to + 1 } : {}) }
     },
 
     list: (query, ctx) => listPage(store, query, ctx),
@@ -114,11 +116,11 @@ export function createConversations(parts: ConversationsOptions): Conversations 
     fork: (id, options, ctx) => fork(parts, id, options, ctx),
 
     async *export(id, format, ctx) {
-      const { value } = await readRecord(store, id, ctx)
+      const { value, version } = await readRecord(store, id, ctx)
       const details = async function* () {
         for await (const { number, entry } of readTurns(store, id, { to: value.turns }, ctx)) yield detailOf(number, entry)
       }
-      yield* exported(format, summaryOf(id, value), details())
+      yield* exported(format, summaryOf(id, value, version), details())
     },
 
     import: (input, ctx) => importAll(parts, input, ctx),
@@ -152,9 +154,9 @@ async function listPage(
       ...(next === undefined ? {} : { cursor: next }),
     }
     const found = await pageOf(store, { ...range, reverse: true, ...more }, ctx)
-    for (const { key, value } of found.records) {
+    for (const { key, version, value } of found.records) {
       const record = recordOf(value)
-      if (label === undefined || record.labels?.includes(label)) conversations.push(summaryOf(key, record))
+      if (label === undefined || record.labels?.includes(label)) conversations.push(summaryOf(key, record, version))
     }
     next = found.next
     if (next === undefined || label === undefined || conversations.length > 0) break
@@ -177,18 +179,19 @@ async function changeRecord(
   { store, texts }: Parts,
   id: string,
   mark: Mark,
-  change: (before: ConversationRecord) => ConversationRecord,
+  change: (before: ConversationRecord, version: number) => ConversationRecord,
   ctx: CallContext
-): Promise<{ readonly before: ConversationRecord; readonly after: ConversationRecord }> {
+): Promise<{ readonly before: ConversationRecord; readonly after: ConversationRecord; readonly version: number }> {
   for (;;) {
     ctx.signal.throwIfAborted()
     const { value: before, version } = await readRecord(store, id, ctx)
-    const after = change(before)
+    const after = change(before, version)
+    if (after === before) return { before, after, version }
     try {
       const put = { op: 'put', collection: COLLECTION, key: id, value: asJson(after), ifVersion: version } as const
-      await store.batch([put, ...texts.ops(mark)], {}, ctx)
+      const { results } = await store.batch([put, ...texts.ops(mark)], {}, ctx)
       texts.changed(mark)
-      return { before, after }
+      return { before, after, version: results[0]! }
     } catch (error) {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
     }
@@ -198,35 +201,37 @@ async function changeRecord(
 async function updateNames(
   parts: ConversationsOptions,
   id: string,
-  change: NewConversation,
+  { ifVersion, ifUntitled = false, ...change }: ConversationChange,
   ctx: CallContext
 ): Promise<ConversationSummary> {
   const names = checkedNames(change)
-  const { before, after } = await changeRecord(
-    parts,
-    id,
-    titleMark(id),
-    record => ({ ...record, ...names, ...(names.title === undefined ? {} : { named: true }) }),
-    ctx
-  )
+  const changed = (record: ConversationRecord, read: number): ConversationRecord => {
+    if (ifVersion !== undefined && ifVersion !== read) throw versionStale(id)
+    if (ifUntitled && record.named) return record
+    return { ...record, ...names, ...(names.title === undefined ? {} : { named: true }) }
+  }
+  const { before, after, version } = await changeRecord(parts, id, titleMark(id), changed, ctx)
+  if (after === before) return summaryOf(id, after, version)
   const subject = subjectOf(id)
   // a title can be words of a message, which belong neither into events nor into the log
   const shown = { labels: after.labels ?? [], ...(before.title === after.title ? {} : { renamed: true }) }
   parts.publish({ type: 'conversation_changed', subject, before: { labels: before.labels ?? [] }, after: shown }, ctx)
-  return summaryOf(id, after)
+  return summaryOf(id, after, version)
 }
 
 async function handOver(parts: ConversationsOptions, id: string, owner: string, ctx: CallContext): Promise<ConversationSummary> {
   if (!seesAll(ctx)) throw adminOnly('handing a conversation over')
   const name = checkedName('owner', owner, LONGEST_OWNER)
   if (name === '*') throw invalid('owner', 'must be the id of one principal')
-  const { before, after } = await changeRecord(parts, id, wholeMark(id), record => ({ ...record, owner: name }), ctx)
+  const { before, after, version } = await changeRecord(parts, id, wholeMark(id), record => ({ ...record, owner: name }), ctx)
   const change = { before: { owner: before.owner }, after: { owner: name } }
   parts.publish({ type: 'conversation_handed_over', subject: subjectOf(id), ...change }, ctx)
-  return summaryOf(id, after)
+  return summaryOf(id, after, version)
 }
 
 const LONGEST_OWNER = 200
+/** The version of a record that was just made. */
+const NEW = 1
 
 async function fork(
   parts: ConversationsOptions,
@@ -256,7 +261,7 @@ async function fork(
   })
   texts.changed(mark)
   parts.publish({ type: 'conversation_forked', subject: subjectOf(copy), after: { from: id, message_id: messageId } }, ctx)
-  return { conversation: summaryOf(copy, record), ...(place.text === undefined ? {} : { text: place.text }) }
+  return { conversation: summaryOf(copy, record, NEW), ...(place.text === undefined ? {} : { text: place.text }) }
 }
 
 const MESSAGE_ID = /^([1-9]\d{0,8})-(0|[1-9]\d{0,5})$/
@@ -302,7 +307,7 @@ async function importAll(
   for (const { mark } of made) parts.texts.changed(mark)
   for (const { id, record } of made)
     parts.publish({ type: 'conversation_imported', subject: subjectOf(id), after: { message_count: record.count } }, ctx)
-  return made.map(({ id, record }) => summaryOf(id, record))
+  return made.map(({ id, record }) => summaryOf(id, record, NEW))
 }
 
 /** An imported conversation is new: it belongs to the caller and begins now. */

@@ -18,6 +18,14 @@ export const conversationFull = (limit: number, unit: 'messages' | 'bytes') =>
     hint: 'Start a new conversation',
   })
 
+export function versionStale(conversationId: string) {
+  const hint = 'Read the conversation again, and repeat the change with its ETag'
+  return svcError('PRECONDITION_FAILED', 'the conversation has another version now', {
+    details: { field: 'If-Match', conversation_id: conversationId, hint },
+    hint,
+  })
+}
+
 export const ticketUnknown = () =>
   svcError('TICKET_UNKNOWN', 'this turn has ended already', { hint: 'Begin a new turn, then append to it' })
 

@@ -104,11 +104,12 @@ export const recordOf = (value: Json): ConversationRecord => value as unknown as
 export const entryOf = (value: Json): TurnEntry =>
   Array.isArray(value) ? { messages: value as unknown as StoredMessage[] } : (value as unknown as TurnEntry)
 
-export function summaryOf(id: string, record: ConversationRecord): ConversationSummary {
+export function summaryOf(id: string, record: ConversationRecord, version: number): ConversationSummary {
   const { title, labels = [], provider, model, input, output, forked } = record
   return {
     id,
     owner: record.owner,
+    version,
     createdAt: record.created,
     updatedAt: record.updated,
     messageCount: record.count,

@@ -130,7 +130,7 @@ export class Texts implements Marks {
         const value = await store.get(COLLECTION, id, ctx)
         const record = value && recordOf(value.value)
         if (!record || !maySee(record.owner, ctx) || !(label === undefined || record.labels?.includes(label))) return undefined
-        return { conversation: summaryOf(id, record), matches: texts.flatMap(matchesOf) }
+        return { conversation: summaryOf(id, record, value.version), matches: texts.flatMap(matchesOf) }
       })
     )
     return { found: found.filter(item => item !== undefined), ...(page.next === undefined ? {} : { next: page.next }) }

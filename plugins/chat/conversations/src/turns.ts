@@ -117,11 +117,11 @@ export class Turns {
     const entry = { at: timestamp(), messages, ...(steps.length === 0 ? {} : { steps }) }
     const writing = this.#write(turn, entry, ctx)
     if (young) young.keeping = writing
-    const record = await writing
+    const { record, version } = await writing
     // a given title is indexed with the first turn
     const isPlain = record.turns > 1 || !record.named
     this.#parts.marks.changed(turnMark(turn.id, record.turns), isPlain ? { owner: record.owner, entry } : undefined)
-    return summaryOf(turn.id, record)
+    return summaryOf(turn.id, record, version)
   }
 
   /** Deletes a conversation before it is stored, so that its turn does not store it. Returns false if it is not being created here: look in the store. */
@@ -192,7 +192,11 @@ export class Turns {
     if (made) await withTimeout(waitMs, () => made, { signal, late: () => conversationBusy(id, waitMs) })
   }
 
-  async #write(turn: TicketedTurn, entry: TurnEntry, ctx: CallContext): Promise<ConversationRecord> {
+  async #write(
+    turn: TicketedTurn,
+    entry: TurnEntry,
+    ctx: CallContext
+  ): Promise<{ readonly record: ConversationRecord; readonly version: number }> {
     const { store, marks } = this.#parts
     let { record: before, version } = turn
     for (;;) {
@@ -204,8 +208,8 @@ export class Turns {
         ...marks.ops(turnMark(turn.id, record.turns)),
       ]
       try {
-        await store.batch(ops, turn.lease ? { fence: turn.lease } : {}, ctx)
-        return record
+        const { results } = await store.batch(ops, turn.lease ? { fence: turn.lease } : {}, ctx)
+        return { record, version: results[0]! }
       } catch (error) {
         if (codeOf(error) !== 'STORE_CONFLICT') throw error
         // while a turn holds the lease, others only delete the conversation, or change its names or owner

@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { type CallContext, codeOf, type JsonSchema, messageOf, schema } from '@svc/core'
-import type { EvaluationCheck, EvaluationCheckResult, EvaluationModel, ModelCalls, StoredMessage } from '@svc/core/contracts'
+import type {
+  EvaluationCheck,
+  EvaluationCheckResult,
+  EvaluationModel,
+  ModelCallEnd,
+  ModelCalls,
+  StoredMessage,
+} from '@svc/core/contracts'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
 import { verdictInvalid } from './errors.ts'
 
@@ -26,11 +33,14 @@ export interface CheckServices {
 }
 
 type Outcome = Omit<EvaluationCheckResult, 'check'>
+/** What a model call of a check used. */
+type Spent = Pick<EvaluationCheckResult, 'tokens' | 'cost'>
+type Services = CheckServices & { readonly spend: (call: Pick<ModelCallEnd, 'usage' | 'cost'>) => void }
 type Value<K extends keyof EvaluationCheck> = NonNullable<EvaluationCheck[K]>
 type Check<K extends keyof EvaluationCheck> = (
   value: Value<K>,
   subject: CheckSubject,
-  services: CheckServices,
+  services: Services,
   ctx: CallContext
 ) => Outcome | Promise<Outcome>
 
@@ -83,13 +93,18 @@ export async function runCheck(
   ctx: CallContext
 ): Promise<EvaluationCheckResult> {
   const [[name, value]] = Object.entries(check) as [[keyof EvaluationCheck, never]]
+  // a call is paid for, also if its answer cannot be used
+  let spent: Spent = {}
+  const spend: Services['spend'] = ({ usage: { input, output }, cost }) => {
+    spent = { tokens: { input, output }, ...(cost === undefined ? {} : { cost }) }
+  }
   try {
-    return { check: name, ...(await CHECKS[name](value, subject, services, ctx)) }
+    return { check: name, ...(await CHECKS[name](value, subject, { ...services, spend }, ctx)), ...spent }
   } catch (error) {
     ctx.signal.throwIfAborted()
     const code = codeOf(error)
     const reason = code === undefined ? 'the check failed' : `${code}: ${messageOf(error)}`
-    return { check: name, passed: false, reason: cut(reason), error: true }
+    return { check: name, passed: false, reason: cut(reason), error: true, ...spent }
   }
 }
 
@@ -131,12 +146,14 @@ const LONGEST = 100_000
 
 async function compared(
   { to, threshold, reply }: { readonly to: string; readonly threshold: number; readonly reply: string },
-  { modelCalls, embedding }: CheckServices,
+  { modelCalls, embedding, spend }: Services,
   ctx: CallContext
 ): Promise<Outcome> {
   if (reply.trim() === '') return { ...failed('the reply is empty'), score: 0 }
   const input = [to, reply].map(text => text.slice(0, LONGEST))
-  const { vectors } = await modelCalls.embed({ request: { input }, ...(embedding ? { select: embedding } : {}) }, ctx)
+  const made = await modelCalls.embed({ request: { input }, ...(embedding ? { select: embedding } : {}) }, ctx)
+  spend(made)
+  const { vectors } = made
   const score = rounded(cosine(vectors[0] ?? [], vectors[1] ?? []))
   return score >= threshold ? { passed: true, score } : { ...failed(`the similarity is ${score}, less than ${threshold}`), score }
 }
@@ -204,13 +221,14 @@ export function judgeMessages(
 async function graded(
   { rubric, threshold = 0.5, ...own }: Value<'judge'>,
   subject: CheckSubject,
-  { modelCalls, judge = {} }: CheckServices,
+  { modelCalls, judge = {}, spend }: Services,
   ctx: CallContext
 ): Promise<Outcome> {
   const select = Object.keys(own).length > 0 ? own : judge
   const request = { messages: judgeMessages(rubric, subject), responseSchema: VERDICT, temperature: 0, gathered: true }
-  const { message } = await modelCalls.reply({ request, select, defaults: ['temperature'] }, ctx)
-  const answer = (message?.parts ?? []).map(part => (part.type === 'text' ? part.text : '')).join('')
+  const end = await modelCalls.reply({ request, select, defaults: ['temperature'] }, ctx)
+  spend(end)
+  const answer = (end.message?.parts ?? []).map(part => (part.type === 'text' ? part.text : '')).join('')
   const { reason, score } = verdictOf(answer)
   const outcome = { passed: score >= threshold, score: rounded(score), reason: cut(reason) }
   return outcome.passed ? outcome : { ...outcome, reason: cut(`score ${rounded(score)}, less than ${threshold}: ${reason}`) }

@@ -13,8 +13,7 @@ export default definePlugin({
   optional: { prices: Prices, jobs: Jobs },
   provides: Evaluations,
   setup(scope, { chat, conversations, modelCalls, selection, prices, jobs }) {
-    const records = new ToolRecords()
-    scope.tap(Chat.hooks.toolCall, records.verdict, { stage: FIRST })
+    const records = new ToolRecords(verdict => scope.tap(Chat.hooks.toolCall, verdict, { stage: FIRST }))
     const services = { chat, conversations, modelCalls, selection, prices, records, log: scope.log }
     const evaluations = createEvaluations(services, jobs)
     if (jobs) scope.add(JobKinds, KIND, createEvaluationKind(services))

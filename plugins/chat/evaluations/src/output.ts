@@ -78,14 +78,18 @@ const reasonsOf = ({ error, checks }: EvaluationResult): string[] => [
 ]
 
 function totalLines({ complete, done, total, targets, better }: EvaluationReport): string[] {
-  const head = ['TARGET', 'PASSED', 'FAILED', 'ERRORS', 'RATE', 'TOKENS', 'COST', 'P50', 'P95', 'UNRECORDED']
+  // judges and embeddings
+  const isChecked = targets.some(({ check_tokens: used }) => used !== undefined)
+  const checkHead = isChecked ? ['CHECK TOKENS', 'CHECK COST'] : []
+  const head = ['TARGET', 'PASSED', 'FAILED', 'ERRORS', 'RATE', 'TOKENS', 'COST', ...checkHead, 'P50', 'P95', 'UNRECORDED']
   const rows = targets.map(
-    ({ target, passed, failed, errors, pass_rate: rate, tokens, cost, latency_ms: latency, unrecorded }) => [
+    ({ target, passed, failed, errors, pass_rate: rate, tokens, cost, latency_ms: latency, unrecorded, ...checks }) => [
       oneLine(target, NAME),
       ...[passed, failed, errors].map(String),
       percent(rate),
       `${tokens.input}+${tokens.output}`,
       cost === undefined ? '-' : String(cost),
+      ...(isChecked ? checkCells(checks) : []),
       ...(latency === undefined ? ['-', '-'] : [ms(latency.p50), ms(latency.p95)]),
       String(unrecorded),
     ]
@@ -97,6 +101,11 @@ function totalLines({ complete, done, total, targets, better }: EvaluationReport
     ...(complete ? [] : [`incomplete: ${done} of ${total} turns`]),
   ]
 }
+
+const checkCells = ({ check_tokens: used, check_cost: cost }: Pick<EvaluationTotals, 'check_tokens' | 'check_cost'>) => [
+  used === undefined ? '-' : `${used.input}+${used.output}`,
+  cost === undefined ? '-' : String(cost),
+]
 
 /** Characters that XML 1.0 does not allow, also as references, and further control characters: people print such files. */
 const NOT_XML = /[^\t\n\r\u0020-\u007E\u00A0-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu
@@ -116,13 +125,22 @@ const xml = (text: string) => text.replaceAll(NOT_XML, '\uFFFD').replaceAll(/[&<
 
 /** The report in the JUnit format: a suite for each target, a test case for each turn. */
 export function junitOf({ targets, results }: EvaluationReport): string {
-  const suites = targets.map(({ target, samples, failed, errors }) => {
+  const suites = targets.map(({ target, samples, failed, errors, cost, check_cost: checkCost }) => {
     const own = results.filter(result => result.target === target)
     const time = seconds(own.reduce((sum, { duration_ms: spent = 0 }) => sum + spent, 0))
     const counts = `tests="${samples}" failures="${failed}" errors="${errors}" time="${time}"`
-    return `  <testsuite name="${xml(target)}" ${counts}>\n${own.map(testCase).join('')}  </testsuite>\n`
+    const costs = properties({ cost, check_cost: checkCost }, '    ')
+    return `  <testsuite name="${xml(target)}" ${counts}>\n${costs}${own.map(testCase).join('')}  </testsuite>\n`
   })
   return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n${suites.join('')}</testsuites>\n`
+}
+
+/** What a turn cost, and what its judges and embeddings cost. */
+function properties(costs: { readonly [name: string]: number | undefined }, indent: string): string {
+  const known = Object.entries(costs).filter(([, value]) => value !== undefined)
+  if (known.length === 0) return ''
+  const lines = known.map(([name, value]) => `${indent}  <property name="${name}" value="${value}"/>\n`)
+  return `${indent}<properties>\n${lines.join('')}${indent}</properties>\n`
 }
 
 const seconds = (value: number) => (value / 1000).toFixed(3)
@@ -130,9 +148,12 @@ const seconds = (value: number) => (value / 1000).toFixed(3)
 function testCase(result: EvaluationResult): string {
   const name = result.repeat > 1 ? `${result.case} (${result.repeat})` : result.case
   const open = `    <testcase classname="${xml(result.target)}" name="${xml(name)}" time="${seconds(result.duration_ms ?? 0)}"`
-  if (result.status === 'passed') return `${open}/>\n`
+  const priced = result.checks.flatMap(({ cost }) => cost ?? [])
+  const checkCost = priced.length === 0 ? undefined : Number(priced.reduce((sum, cost) => sum + cost, 0).toFixed(6))
+  const costs = properties({ cost: result.cost, check_cost: checkCost }, '      ')
+  if (result.status === 'passed') return costs === '' ? `${open}/>\n` : `${open}>\n${costs}    </testcase>\n`
   const reasons = reasonsOf(result)
   const kind = result.status === 'error' ? 'error' : 'failure'
   const text = [...reasons, ...(result.reply === '' ? [] : [`reply: ${result.reply}`])].join('\n')
-  return `${open}>\n      <${kind} message="${xml(reasons[0] ?? '')}">${xml(text)}</${kind}>\n    </testcase>\n`
+  return `${open}>\n${costs}      <${kind} message="${xml(reasons[0] ?? '')}">${xml(text)}</${kind}>\n    </testcase>\n`
 }

@@ -57,8 +57,20 @@ function totalsOf(target: string, all: readonly EvaluationResult[]): EvaluationT
     pass_rate: results.length === 0 ? 0 : rounded(count('passed') / results.length, 4),
     tokens: { input: sum(results.map(({ tokens }) => tokens.input)), output: sum(results.map(({ tokens }) => tokens.output)) },
     ...(costs.length === 0 ? {} : { cost: rounded(sum(costs), 6) }),
+    ...checkTotals(results.flatMap(({ checks }) => checks)),
     ...(times.length === 0 ? {} : { latency_ms: { p50: percentile(times, 0.5), p95: percentile(times, 0.95) } }),
     unrecorded: sum(results.map(({ unrecorded }) => unrecorded)),
+  }
+}
+
+/** What the checks used. */
+function checkTotals(checks: readonly EvaluationCheckResult[]): Pick<EvaluationTotals, 'check_tokens' | 'check_cost'> {
+  const tokens = checks.flatMap(check => check.tokens ?? [])
+  const costs = checks.flatMap(({ cost }) => cost ?? [])
+  if (tokens.length === 0) return {}
+  return {
+    check_tokens: { input: sum(tokens.map(({ input }) => input)), output: sum(tokens.map(({ output }) => output)) },
+    ...(costs.length === 0 ? {} : { check_cost: rounded(sum(costs), 6) }),
   }
 }
 

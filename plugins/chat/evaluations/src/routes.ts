@@ -21,16 +21,26 @@ const totals: JsonSchema = {
       pass_rate: NUMBER,
       tokens,
       cost: NUMBER,
+      check_tokens: { ...(tokens as object), description: 'Tokens of judges and embeddings.' },
+      check_cost: { ...(NUMBER as object), description: 'Cost of judges and embeddings, by models.prices.' },
       latency_ms: object({ p50: NUMBER, p95: NUMBER }),
       unrecorded: { ...(INTEGER as object), description: 'Tool calls that were not in the record.' },
     },
     ['target', 'samples', 'passed', 'failed', 'errors', 'pass_rate', 'tokens', 'unrecorded']
   ) as object),
 }
-const check = object({ check: STRING, passed: { type: 'boolean' }, score: NUMBER, reason: STRING, error: { type: 'boolean' } }, [
-  'check',
-  'passed',
-])
+const check = object(
+  {
+    check: STRING,
+    passed: { type: 'boolean' },
+    score: NUMBER,
+    reason: STRING,
+    error: { type: 'boolean' },
+    tokens,
+    cost: { ...(NUMBER as object), description: 'Cost of the judge or of the embeddings.' },
+  },
+  ['check', 'passed']
+)
 const result: JsonSchema = {
   title: 'EvaluationResult',
   ...(object(

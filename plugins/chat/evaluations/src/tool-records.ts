@@ -41,16 +41,31 @@ export const recordedCalls = (record: readonly EvaluationToolRecord[]): Recorded
  */
 export class ToolRecords {
   readonly #turns = new Map<string, OpenTurn>()
+  readonly #tap: (verdict: ToolRecords['verdict']) => () => void
+  #untap: (() => void) | undefined
+
+  /** `tap` adds the tap and returns its removal. It is there only while such a turn runs: it costs each tool call of other turns, too. */
+  constructor(tap: (verdict: ToolRecords['verdict']) => () => void) {
+    this.#tap = tap
+  }
 
   begin(requestId: string, owner: string, calls: readonly RecordedCall[]): RecordedTurn {
     const turn: OpenTurn = { owner, calls, used: new Set(), unrecorded: 0 }
     this.#turns.set(requestId, turn)
+    this.#untap ??= this.#tap(this.verdict)
     return {
       get unrecorded() {
         return turn.unrecorded
       },
-      [Symbol.dispose]: () => void this.#turns.delete(requestId),
+      [Symbol.dispose]: () => this.#end(requestId),
     }
+  }
+
+  #end(requestId: string): void {
+    this.#turns.delete(requestId)
+    if (this.#turns.size > 0) return
+    this.#untap?.()
+    this.#untap = undefined
   }
 
   readonly verdict = async (call: ToolCall, { requestId, principal }: CallContext): Promise<ToolVerdict | undefined> => {

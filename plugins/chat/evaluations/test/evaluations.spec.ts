@@ -2,6 +2,7 @@ import { codeOf } from '@svc/core'
 import type { EvaluationCheck, EvaluationResult } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { judgeMessages } from '../src/checks.ts'
+import { junitOf, reportLines } from '../src/output.ts'
 import { ANN, as, type EvaluationHost, openHost, says } from './support.ts'
 
 /** `passed`, or the name of each check that did not pass. */
@@ -82,7 +83,8 @@ describe('judges of evaluations', () => {
 
   it('grade with a score and a reason, by a response schema', async () => {
     const { result, requests } = await judged(verdict(0.9))
-    expect(result.checks).to.deep.equal([{ check: 'judge', passed: true, score: 0.9, reason: 'because' }])
+    const tokens = { input: 3, output: 2 }
+    expect(result.checks).to.deep.equal([{ check: 'judge', passed: true, score: 0.9, reason: 'because', tokens }])
     expect(requests[0]!.responseSchema).to.have.property('additionalProperties', false)
     expect(requests[0]!.temperature).to.equal(0)
     expect((await judged(verdict(0.4))).result.checks[0]).to.deep.include({ passed: false, score: 0.4 })
@@ -101,6 +103,34 @@ describe('judges of evaluations', () => {
       expect(result.status).to.equal('error')
       expect(result.checks[0]).to.deep.include({ check: 'judge', passed: false, error: true })
     })
+
+  it('have their tokens and their cost in the report, also of a verdict that cannot be used', async () => {
+    const config = {
+      models: { prices: { 'scripted/m': { input: 1_000_000, output: 0 }, 'local/local-1': { input: 0, output: 0 } } },
+    }
+    const verdicts = [verdict(0.9), says('no verdict')]
+    await using host = await openHost({ config, answers: () => verdicts.shift()! })
+    const checks = [{ judge: { rubric: 'Is it polite?' } }, { exact: 'You said: Hello' }, { similarity: { to: 'Hello' } }]
+    const cases = ['good', 'bad'].map(name => ({ name, message: 'Hello', checks }))
+    const report = await host.run({ cases, judge: { profile: 'scripted' }, concurrency: 1 })
+    for (const { checks: found } of report.results) {
+      expect(found[0]).to.deep.include({ tokens: { input: 3, output: 2 }, cost: 3 })
+      expect(found[1]).to.not.have.any.keys('tokens', 'cost')
+      expect(found[2]!.tokens!.input).to.be.above(0)
+    }
+    const [totals] = report.targets
+    expect(totals).to.include({ cost: 0, check_cost: 6 })
+    const used = report.results.map(({ checks: found }) => found[2]!.tokens!.input)
+    expect(totals!.check_tokens).to.deep.equal({ input: 6 + used[0]! + used[1]!, output: 4 })
+    expect(report.cases[0]!.targets[0]).to.include({ check_cost: 3 })
+    const table = reportLines(report)
+    const head = table.find(line => line.includes('CHECK COST'))!
+    expect(table[table.indexOf(head) + 1]).to.match(/ {2}6 {2}/)
+    const xml = junitOf(report)
+    expect(xml.match(/<property name="check_cost" value="6"\/>/g)).to.have.length(1)
+    expect(xml.match(/<property name="check_cost" value="3"\/>/g)).to.have.length(2)
+    expect(xml.match(/<property name="cost" value="0"\/>/g)).to.have.length(3)
+  })
 
   it('get a hostile reply only as quoted data', async () => {
     const hostile = [
@@ -226,6 +256,22 @@ describe('evaluations of cases', () => {
     expect(host.ran).to.deep.equal([])
   })
 
+  it('look at tool calls only while a recorded turn runs', async () => {
+    await using host = await openHost()
+    const message = '/tool weather {}'
+    await host.say(message)
+    await host.one({ message })
+    expect(host.looks()).to.equal(0)
+    await host.one({ message, record: [] })
+    expect(host.looks()).to.equal(1)
+    await host.say(message)
+    expect([host.looks(), host.ran.length]).to.deep.equal([1, 3])
+    const cases = ['a', 'b', 'c', 'd'].map(name => ({ name, message, record: [{ tool: 'weather', result: name }] }))
+    const { results } = await host.run({ cases, concurrency: 4 })
+    expect(results.map(({ reply }) => reply.includes('real'))).to.deep.equal([false, false, false, false])
+    expect([host.looks(), host.ran.length]).to.deep.equal([5, 3])
+  })
+
   it('run no tool of a record that another plugin allows', async () => {
     await using host = await openHost({ allows: true })
     const result = await host.one({ message: '/tool send {}\n/tool weather {}', record: [{ tool: 'send', result: { sent: 1 } }] })
@@ -323,7 +369,8 @@ describe('replays of stored turns', () => {
     await host.say('Hello')
     const request = { replay: { since: SINCE, judge: true }, targets: [{ profile: 'short' }], judge: { profile: 'scripted' } }
     const [, result] = (await host.run(request)).results
-    expect(result!.checks).to.deep.equal([{ check: 'judge', passed: true, score: 0.8, reason: 'same' }])
+    const tokens = { input: 3, output: 2 }
+    expect(result!.checks).to.deep.equal([{ check: 'judge', passed: true, score: 0.8, reason: 'same', tokens }])
     const asked = (host.requests[0]!.messages[1]!.parts[0] as { text: string }).text
     expect(asked).to.include('"reference":"You said: Hello"').and.to.include('"reply":"You said"')
   })

@@ -53,6 +53,8 @@ export interface EvaluationHost extends AsyncDisposable {
   readonly requests: readonly ModelRequest[]
   /** The arguments of the calls that have really run, by tool. */
   readonly ran: readonly string[]
+  /** How often evaluations have looked at a tool call. */
+  looks(): number
   say(message: string, ctx?: CallContext): Promise<TurnReply>
   run(request: EvaluationRequest, ctx?: CallContext): Promise<EvaluationReport>
   /** Runs one case and returns its result. */
@@ -122,6 +124,8 @@ export async function openHost({
     conversations: host.service(Conversations),
     requests,
     ran,
+    looks: () =>
+      host.report().hooks.find(({ plugin, hook }) => plugin.includes('evaluations') && hook === 'chat.toolCall')?.calls ?? 0,
     say: (message, ctx = ANN) => host.service(Chat).reply({ message }, ctx),
     run,
     one: async (entry, more = {}) => (await run({ cases: [{ name: 'one', ...entry }], ...more })).results[0]!,

@@ -115,6 +115,8 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
   #who: ModelRef
   #known: ModelCandidate | undefined
   #dropped: readonly RequestField[] = []
+  /** The budget that limits the output. */
+  #limitedBy: ModelCallEnd['cutBy']
   #request: ModelRequest | undefined
   #reading: Reading | undefined
   /** The running call. An error while it is set is a failure of the model. */
@@ -276,9 +278,17 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
       this.#dropped = fitted.dropped
       request = await fitContextWindow(fitted.request, history, at, this.#ctx)
       const { input, output } = this.#spent
-      if (budget) request = await fitTokenBudget(request, withAttempts(budget, input + output), at, this.#ctx)
-      if (costBudget)
-        request = await fitCostBudget(request, withAttempts(costBudget, this.#cost ?? 0), at, this.#services.prices, this.#ctx)
+      this.#limitedBy = undefined
+      if (budget) {
+        const whole = request
+        request = await fitTokenBudget(whole, withAttempts(budget, input + output), at, this.#ctx)
+        if (isLess(request, whole, at)) this.#limitedBy = 'tokens'
+      }
+      if (costBudget) {
+        const whole = request
+        request = await fitCostBudget(whole, withAttempts(costBudget, this.#cost ?? 0), at, this.#services.prices, this.#ctx)
+        if (isLess(request, whole, at)) this.#limitedBy = 'cost'
+      }
       return { at, call: this.#callOf(request) }
     } catch (error) {
       // a request that the model cannot serve is not a failure of the model
@@ -381,6 +391,7 @@ export class ModelCallRun implements AsyncIterableIterator<ModelCallEvent, undef
       ...(hasMessage ? { message: answer.message(provider) } : {}),
       ...(answer.finish === undefined ? {} : { finish: answer.finish }),
       ...(answer.stopText === undefined ? {} : { stopText: answer.stopText }),
+      ...(this.#limitedBy !== undefined && answer.finish === 'length' ? { cutBy: this.#limitedBy } : {}),
       usage: sumOf(this.#spent, answer.usage),
       ...(cost === undefined ? {} : { cost }),
       tried: this.#tried,
@@ -516,6 +527,10 @@ async function fitTokenBudget(
   if (left < 1) throw budgetExhausted(total, spent, needed)
   return { ...request, maxTokens: Math.min(left, request.maxTokens ?? at.info?.output ?? left) }
 }
+
+/** Whether the output of a request has a lower limit than before. */
+const isLess = ({ maxTokens }: ModelRequest, before: ModelRequest, at: ModelCandidate) =>
+  maxTokens !== undefined && maxTokens < (before.maxTokens ?? at.info?.output ?? Number.POSITIVE_INFINITY)
 
 type SpentBudget = NonNullable<ModelCallOrder['budget']>
 

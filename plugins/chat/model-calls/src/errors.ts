@@ -30,33 +30,25 @@ export const modelSilent = (provider: string, ms: number, first: boolean) =>
 export const modelsLate = (provider: string, ms: number) =>
   modelFailed(provider, { kind: 'timeout', retryable: true }, `provider "${provider}" did not list its models within ${ms} ms`)
 
-export const budgetExhausted = (budget: number, spent: number, needed: number) =>
-  svcError(
-    'BUDGET_EXHAUSTED',
-    `the turn has a budget of ${budget} tokens and has used ${spent}; its next request alone needs ${needed}`,
-    {
-      details: { budget, spent, needed },
-      hint: 'Raise the token budget, or send a shorter request',
-    }
-  )
+export function budgetExhausted(budget: number, spent: number, needed: number) {
+  const hint = 'Raise the token budget, or send a shorter request'
+  const message = `the turn has a budget of ${budget} tokens and has used ${spent}; its next request alone needs ${needed}`
+  return svcError('BUDGET_EXHAUSTED', message, { details: { budget, spent, needed, hint }, hint })
+}
 
-export const costExhausted = (budget: number, spent: number, needed: number) =>
-  svcError(
-    'BUDGET_EXHAUSTED',
-    `the turn has a budget of ${money(budget)} and has cost ${money(spent)}; its next request alone costs ${money(needed)}`,
-    {
-      details: { budget, spent, needed, unit: 'cost' },
-      hint: 'Raise the budget of costs, or send a shorter request',
-    }
-  )
+export function costExhausted(budget: number, spent: number, needed: number) {
+  const hint = 'Raise the budget of costs, or send a shorter request'
+  const message = `the turn has a budget of ${money(budget)} and has cost ${money(spent)}; its next request alone costs ${money(needed)}`
+  return svcError('BUDGET_EXHAUSTED', message, { details: { budget, spent, needed, unit: 'cost', hint }, hint })
+}
 
 const money = (amount: number) => String(Number(amount.toPrecision(6)))
 
-export const priceUnknown = (provider: string, model: string) =>
-  svcError('PRICE_UNKNOWN', `the model "${provider}/${model}" has no price, so its call cannot be limited by a budget of costs`, {
-    details: { provider, model },
-    hint: `Add "${provider}/${model}" to models.prices, with prices of 0 if it is free`,
-  })
+export function priceUnknown(provider: string, model: string) {
+  const hint = `Add "${provider}/${model}" to models.prices, with prices of 0 if it is free`
+  const message = `the model "${provider}/${model}" has no price, so its call cannot be limited by a budget of costs`
+  return svcError('PRICE_UNKNOWN', message, { details: { provider, model, hint }, hint })
+}
 
 /** The call reached the time limit of its turn. That counts as a failure of the model only if the model was silent for half of it. */
 export const callTimeout = (provider: string, ms: number, whose: 'turn' | 'model' = 'turn') =>

@@ -77,7 +77,8 @@ async function embed(services: CallServices, order: EmbedOrder, selected: Select
   const job: ModelCallOrder = { request: { messages: request.input.map(asMessage) }, ...(limits ? { limits } : {}) }
   const end = await endOf(new ModelCallRun(services, { order: job, selected, open }, ctx))
   if (!reply) throw modelBroke(end.provider, 'returned no vectors')
-  return { ...reply, usage: end.usage, provider: end.provider, model: end.model }
+  const { usage, provider, model, cost } = end
+  return { ...reply, usage, provider, model, ...(cost === undefined ? {} : { cost }) }
 }
 
 const asMessage = (input: string | readonly number[]): ModelMessage => ({

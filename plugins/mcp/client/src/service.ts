@@ -1,22 +1,20 @@
 import { type CallContext, type HostReport, systemContext, withTimeout } from '@svc/core'
 import type { Check, McpClients, MetricFamily, PeerAnswer, Peers } from '@svc/core/contracts'
 import type { McpContext } from './ownership/context.ts'
-import { createClients, type ServerClients } from './ownership/mcp-clients.ts'
-import { createPeerWorkers } from './ownership/peer-workers.ts'
-import { createLogins, type Logins } from './ownership/logins.ts'
-import { createAnswer, readTools, testServer } from './ownership/questions.ts'
+import { createLogins } from './ownership/logins.ts'
+import { createClients } from './ownership/mcp-clients.ts'
+import { createAnswer, createPeerWorkers } from './ownership/questions.ts'
 import { ServerOwner } from './ownership/server-owner.ts'
 import { ServerRegistry } from './registry/server-registry.ts'
-import { serverNamed } from './registry/configured-servers.ts'
 import { createEditor } from './registry/edit.ts'
 import type { EditContext } from './registry/settings.ts'
 import { createHealth, McpServerMetrics, serverInfoOf } from './registry/server-status.ts'
 
-export { TOPIC } from './ownership/peer-workers.ts'
+export { TOPIC } from './ownership/questions.ts'
 
 export interface McpServiceOptions extends Omit<McpContext, 'workers' | 'self' | 'serverId' | 'holder' | 'registry' | 'metrics'> {
   readonly host: Pick<HostReport, 'serverId' | 'worker'>
-  readonly peers: Peers | undefined
+  readonly peers: Pick<Peers, 'self' | 'ask'> | undefined
   readonly config: EditContext['config']
   /** Called for each change of a server. */
   readonly changed: (server: string) => void
@@ -71,9 +69,8 @@ export async function createMcpService({ peers, changed, host, config, ...given 
   await registry.open(lasting)
   const timer = setInterval(() => void each(owner => owner.maintain()), MAINTAIN_MS).unref()
   const over = Promise.withResolvers<void>()
-  const own = createClients(context, owners)
   const logins = createLogins(context)
-  const clients = withTools(context, own, logins, createEditor({ ...options, config }))
+  const clients = { ...createClients(context, owners, logins), ...createEditor({ ...options, config }) }
   return {
     clients,
     health: createHealth(clients),
@@ -102,34 +99,5 @@ export async function createMcpService({ peers, changed, host, config, ...given 
       const ctx = systemContext(AbortSignal.timeout(CLOSE_MS), 'mcp-client')
       await Promise.all(owners.map(owner => owner.close(ctx)))
     },
-  }
-}
-
-/** The whole service. */
-function withTools(
-  context: McpContext,
-  own: ServerClients,
-  logins: Logins,
-  editor: Pick<McpClients, 'add' | 'remove'>
-): McpClients {
-  const { servers, registry } = context
-  const named = (name: string) => serverNamed(servers, name)
-  return {
-    ...own,
-    ...editor,
-    async inspect(name, fresh, ctx) {
-      const server = named(name)
-      const known = fresh ? undefined : registry.tools(server)
-      if (known) return { tools: known, problems: registry.catalogue(server)?.problems ?? [] }
-      const { listed: _listed, ...inspection } = await readTools(context, own, server, ctx)
-      return inspection
-    },
-    async *test(name, call, ctx) {
-      yield* testServer(context, named(name), call, ctx)
-    },
-    async *login(name, port, ctx) {
-      yield* logins.login(named(name), port, ctx)
-    },
-    answerLogin: (id, address, ctx) => logins.answer(id, address, ctx),
   }
 }

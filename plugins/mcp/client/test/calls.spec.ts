@@ -1,10 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { SvcError } from '@svc/core'
 import type { ToolStep } from '@svc/core/contracts'
 import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
-import { RunningCall } from '../src/connection/calls/running-call.ts'
-import { resolveOptions } from '../src/connection/resolved-options.ts'
 import { forever, hostile, steps, replyOf } from './support/client.ts'
 
 describe('a call', () => {
@@ -109,24 +106,12 @@ describe('a call', () => {
     expect(all.at(-1)).to.deep.include({ type: 'result' })
   })
 
-  it('gets more time with each progress, up to the maximum, and the time stops while it waits for an answer', async () => {
-    const options = resolveOptions({ command: 'x', timeout: 0.2, maxTimeout: 0.5 })
-    const call = new RunningCall(options, { tool: 'ask', args: {}, trace: {} }, 200, () => '')
-    const late = call.next().catch((error: Error) => error.message)
-    const begun = performance.now()
-    const progress = { type: 'progress', progress: 1 } as const
-    call.pause()
-    await pause(600)
-    call.extend()
-    for (let times = 0; times < 3; times++) {
-      await pause(120)
-      call.step(progress)
-    }
-    expect((await call.next()).value).to.deep.equal(progress)
-    await call.next()
-    expect(await late).to.deep.equal({ done: false, value: progress })
-    expect(await call.next().catch((error: Error) => error.message)).to.equal('x: it did not answer within 0.5 s')
-    expect(performance.now() - begun).to.be.within(1_050, 1_600)
+  it('with arguments that JSON cannot hold fails, and other calls get their questions', async () => {
+    await using fresh = hostile()
+    const { error } = await fresh.callTool('echo', { text: 1n as unknown as string })
+    expect(error).to.deep.include({ class: 'protocol_error' }).and.have.property('message').that.includes('BigInt')
+    const [step] = await steps(fresh.call('ask', {}, { dialog: { can: ['elicitation/create'] } }, forever()))
+    expect(step).to.include({ type: 'input' })
   })
 
   it('waits for a place, of its tool and of all', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { McpClient } from '@svc/plugin-mcp-client/client'
 import { expect } from 'chai'
 import { processesWith } from '../../../../test/support/mcp-crashes.ts'
 import { changeOf, hostile, isAlive, reached, replyOf } from './support/client.ts'
@@ -155,6 +156,41 @@ describe('a connection to a program', () => {
     expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
   })
 
+  for (const [how, stop, last] of [
+    ['closes', (client: McpClient) => client.close(), 'disconnected'],
+    ['disables', (client: McpClient) => client.setEnabled(false), 'disabled'],
+  ] as const)
+    it(`stays away when a listener ${how} it as it is lost`, async () => {
+      await using client = hostile()
+      await client.connect()
+      const states: string[] = []
+      client.onChange(change => change.type === 'state' && states.push(change.status.state))
+      const [stopped, problems] = [Promise.withResolvers<void>(), [] as unknown[]]
+      const note = (error: unknown) => void problems.push(error)
+      process.on('unhandledRejection', note)
+      client.onDisconnect(() => stopped.resolve(stop(client)))
+      await client.callTool('die', {})
+      await stopped.promise
+      await pause(50)
+      process.off('unhandledRejection', note)
+      expect(problems, 'would end a process').to.deep.equal([])
+      expect(states).to.deep.equal([last])
+    })
+
+  it('is not made when a listener disconnects it at the first attempt', async () => {
+    await using client = hostile()
+    const states: string[] = []
+    client.onChange(change => {
+      if (change.type !== 'state') return
+      states.push(change.status.state)
+      if (change.status.state === 'connecting') void client.disconnect('a listener did not want it')
+    })
+    const error = await client.connect().catch((item: unknown) => item)
+    expect(error).to.be.an('error').with.property('message').that.includes('a listener did not want it')
+    expect(states).to.deep.equal(['connecting', 'disconnected'])
+    expect(client.status().stderr).to.equal(undefined)
+  })
+
   it('is not made while it is switched off', async () => {
     await using client = hostile()
     const { pid } = (await replyOf(client, 'pid')) as Pids
@@ -223,6 +259,16 @@ describe('a connection to a program', () => {
     expect((await client.callTool('die', {})).error?.message).to.equal('the connection was lost: the sandbox ended it')
     await client.close()
     expect(events[0]).to.equal('released')
+  })
+
+  it('goes on when what started its program cannot be released', async () => {
+    const release = () => Promise.reject(new Error('the sandbox is gone'))
+    await using client = hostile({}, { wrap: async launch => ({ ...launch, release }) })
+    await client.connect()
+    const again = changeOf(client, 'connected')
+    expect((await client.callTool('die', {})).error?.class).to.equal('connection_refused')
+    await again
+    expect((await client.callTool('echo', { text: 'x' })).error).to.equal(null)
   })
 
   it('fails its calls when it is closed, and makes no other', async () => {

@@ -1,6 +1,6 @@
 import type { McpHttpHandler } from '@modelcontextprotocol/server'
 import { type CallContext, isTree, messageOf } from '@svc/core'
-import type { ParamHeader } from '@svc/mcp-protocol'
+import { decodeHeader, headerText, type ParamHeader } from '@svc/mcp-protocol'
 import { parameterMismatch } from './errors.ts'
 import { answerPlain, modernFrame, plainModern } from './fast.ts'
 import { headerMismatch, type HttpAnswer, type HttpMessage, idOf, resourceUnknown, type MessageHeaders } from './messages.ts'
@@ -78,7 +78,7 @@ async function mayListen(body: unknown, published: Published, ctx: CallContext):
 /** Throws MCP_HEADER_MISMATCH for a header that is missing or differs from its argument. An absent argument needs no header. */
 function checkParameterHeaders(declared: readonly ParamHeader[], args: unknown, headers: MessageHeaders): void {
   for (const { path, name } of declared) {
-    const expected = textOf(path.reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), args))
+    const expected = headerText(args, path)
     if (expected === undefined) continue
     const header = `Mcp-Param-${name}`
     const given = headers[header.toLowerCase()]
@@ -90,24 +90,5 @@ function checkParameterHeaders(declared: readonly ParamHeader[], args: unknown, 
   }
 }
 
-function textOf(value: unknown): string | undefined {
-  if (typeof value === 'string' || typeof value === 'boolean') return String(value)
-  return typeof value === 'number' && (!Number.isInteger(value) || Number.isSafeInteger(value)) ? String(value) : undefined
-}
-
 const NUMBER = /^-?\d+(\.\d+)?$/
 const isSameNumber = (a: string, b: string) => NUMBER.test(a) && NUMBER.test(b) && Number(a) === Number(b)
-
-const ENCODED = /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\?=$/
-
-/** Decodes a header that can be encoded as `=?base64?…?=`. Returns `undefined` if the encoding is invalid. */
-function decodeHeader(value: string): string | undefined {
-  if (!value.startsWith('=?base64?') || !value.endsWith('?=')) return value
-  const match = ENCODED.exec(value)
-  if (!match) return undefined
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(match[1]!, 'base64'))
-  } catch {
-    return undefined
-  }
-}

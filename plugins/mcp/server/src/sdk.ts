@@ -65,12 +65,20 @@ export async function answerOf(response: Response, signal: AbortSignal): Promise
 
 export const isEvents = (headers: HttpAnswer['headers']) => headers['content-type']?.startsWith(EVENTS) === true
 
-async function* textsOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
+/** The body ends with the signal, even if its reading never begins, because its client has left. */
+function textsOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
   const reader = body.getReader()
-  const decoder = new TextDecoder()
-  const leave = () => void reader.cancel().catch(() => {})
-  if (signal.aborted) leave()
+  const leave = () => {
+    signal.removeEventListener('abort', leave)
+    reader.cancel().catch(() => {})
+  }
   signal.addEventListener('abort', leave, { once: true })
+  if (signal.aborted) leave()
+  return readTexts(reader, leave)
+}
+
+async function* readTexts(reader: ReadableStreamDefaultReader<Uint8Array>, end: () => void): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -78,8 +86,7 @@ async function* textsOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): 
       yield decoder.decode(value, { stream: true })
     }
   } finally {
-    signal.removeEventListener('abort', leave)
-    leave()
+    end()
   }
 }
 

@@ -66,7 +66,7 @@ export async function openSession({ id, published, own, onclose }: SessionOption
       const done = open.begin(requestId)
       try {
         const answer = await work(message, body, ctx)
-        if (typeof answer.body !== 'string') return { ...answer, body: withEnd(answer.body, done) }
+        if (typeof answer.body !== 'string') return { ...answer, body: withEnd(answer.body, done, ctx.signal) }
         done()
         return answer
       } catch (error) {
@@ -82,11 +82,14 @@ export async function openSession({ id, published, own, onclose }: SessionOption
 function createOpen() {
   const open = { count: 0, ids: new Set<RpcId>(), touched: performance.now() }
   return Object.assign(open, {
-    /** Returns a function that ends the request. */
+    /** Returns a function that ends the request, once. */
     begin(id: RpcId | null): () => void {
+      let isOver = false
       open.count++
       if (id !== null) open.ids.add(id)
       return () => {
+        if (isOver) return
+        isOver = true
         open.count--
         if (id !== null) open.ids.delete(id)
         open.touched = performance.now()
@@ -95,11 +98,22 @@ function createOpen() {
   })
 }
 
-async function* withEnd(items: AsyncIterable<string>, done: () => void): AsyncGenerator<string> {
+/** Calls `done` after the last item, or when the signal aborts: the reading never begins if the client has left by then. */
+function withEnd(items: AsyncIterable<string>, done: () => void, signal: AbortSignal): AsyncIterable<string> {
+  const end = () => {
+    signal.removeEventListener('abort', end)
+    done()
+  }
+  signal.addEventListener('abort', end, { once: true })
+  if (signal.aborted) end()
+  return endingWith(items, end)
+}
+
+async function* endingWith(items: AsyncIterable<string>, end: () => void): AsyncGenerator<string> {
   try {
     yield* items
   } finally {
-    done()
+    end()
   }
 }
 

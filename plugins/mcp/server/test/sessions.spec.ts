@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { AuthSchemes, type Resource, Resources } from '@svc/core/contracts'
 import { item } from '@svc/testing'
 import { expect } from 'chai'
@@ -127,6 +128,33 @@ describe('a session', () => {
     await begin(node.url, as('eve'))
     await bob.end()
     expect([(await stream.next()).done, (await second.next()).done]).to.deep.equal([false, false])
+  })
+
+  it('gives way though a client left before its answer began', async () => {
+    const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const asking = toolOf(async () => ({ content: [] }), {
+      async *run() {
+        begun.resolve()
+        await go.promise
+        const params = { mode: 'form', message: 'Who?', requestedSchema: { type: 'object', properties: {} } }
+        yield { type: 'input', requests: { who: { method: 'elicitation/create', params } } }
+      },
+    })
+    await using node = await startMcpHost({ tools: { asking }, mcp: { sessions: { max_per_principal: 1 } } })
+    const session = await begin(node.url, { capabilities: { elicitation: {} } })
+    const leaving = new AbortController()
+    const call = { id: 7, method: 'tools/call', params: { name: 'asking', arguments: {} } }
+    const left = session.send(call, { signal: leaving.signal }).catch((error: Error) => error.name)
+    await begun.promise
+    leaving.abort()
+    expect(await left).to.equal('AbortError')
+    // the server has seen that the client has left
+    await pause(200)
+    go.resolve()
+    await pause(200)
+    expect((await session.request('ping', {}, 7)).status).to.equal(200)
+    await begin(node.url)
+    expect(await isAlive(session)).to.equal(false)
   })
 
   it('that is idle ends, and so do its subscriptions', async () => {

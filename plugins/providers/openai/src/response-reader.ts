@@ -12,7 +12,7 @@ import {
   treeIn,
   type Upstream,
 } from '@svc/provider-http'
-import { cite, tokenOf } from './chunk-reader.ts'
+import { cite, tokenOf } from './chunk.ts'
 import { StopTexts } from './stop-texts.ts'
 
 type Emit = (event: ModelEvent) => void

@@ -1,15 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type CallContext, type HookCallers, type Log, type SlotView } from '@svc/core'
-import type { BusMember, Fence, Json, NodeBus, NodeBusHooks, PeerAnswer, Store, StoreChange } from '@svc/core/contracts'
+import type { BusMember, Fence, Json, NodeBus, NodeBusHooks, PeerAnswer, Store } from '@svc/core/contracts'
+import { BusCalls, type CallPart, checkSize, KnownMembers, MOST_FACTS, notJoined } from '@svc/storage-kit/bus'
 import { follow } from '@svc/storage-kit/follow'
-import { BusCalls } from './calls.ts'
-import { notJoined } from './errors.ts'
-import { checkSize, createPosts, type Posts } from './posts.ts'
+import { createPosts, type Posts } from './posts.ts'
 import { type MemberRecord, MEMBERS, type Post, POSTS, PERMITS } from './space.ts'
 
 /** A member that renews its lease no more is lost after this time. */
 const LOST_MS = 15_000
-const MOST_FACTS = 4 * 1024
 const PAGE = 1_000
 const PRUNE_MS = 30_000
 
@@ -34,23 +32,24 @@ export class StoreBus implements NodeBus {
   readonly #posts: Posts
   readonly #permits: Permits
   readonly #calls: BusCalls
+  readonly #known: KnownMembers
   readonly #lostMs: number
-  #members = new Map<string, MemberRecord>()
   #lease: Fence | undefined
   #facts: Json = null
   #following: Promise<void> | undefined
-  #turn: Promise<unknown> = Promise.resolve()
   readonly #ending = new AbortController()
 
   constructor(options: BusOptions) {
-    const { store, self, answers, lasting, lostMs = LOST_MS } = options
+    const { store, self, answers, hooks, log, lasting, lostMs = LOST_MS } = options
     this.#options = options
     this.#lostMs = lostMs
     this.#posts = createPosts(store, self, lasting)
     this.#permits = createPermits(store, self)
     const isMember = async (worker: string) =>
-      this.#members.has(worker) || (await store.get(MEMBERS, worker, lasting)) !== undefined
-    this.#calls = new BusCalls({ self, posts: this.#posts, answers, isMember, lasting })
+      this.#known.has(worker) || (await store.get(MEMBERS, worker, lasting)) !== undefined
+    const send = (to: string, call: CallPart) => this.#posts.send({ to, call }, lasting)
+    this.#calls = new BusCalls({ self, send, answers, isMember, lasting })
+    this.#known = new KnownMembers({ self, hooks, lasting, log, gone: worker => this.#calls.gone(worker) })
   }
 
   async join(facts: Json, ctx: CallContext): Promise<void> {
@@ -102,7 +101,7 @@ export class StoreBus implements NodeBus {
 
   /** Removes a member of this server that has exited. */
   async exited(worker: string, ctx: CallContext): Promise<void> {
-    if (this.#lease && this.#members.has(worker)) await this.#remove(worker, ctx)
+    if (this.#lease && this.#known.has(worker)) await this.#remove(worker, ctx)
   }
 
   #mustBeMember(): void {
@@ -200,11 +199,12 @@ export class StoreBus implements NodeBus {
     const { store, log, lasting } = this.#options
     const members = Promise.withResolvers<void>()
     const watchMembers = async (ctx: CallContext) => {
-      for await (const change of store.watch(MEMBERS, ctx)) this.#inOrder(() => this.#onMember(change))
+      for await (const { key, value } of store.watch(MEMBERS, ctx))
+        this.#known.change(key, value as unknown as MemberRecord | undefined)
     }
     const readMembers = async (ctx: CallContext) => {
       const now = await this.#read(ctx)
-      this.#inOrder(() => this.#compare(now))
+      this.#known.set(now)
       members.resolve()
     }
     const posts = Promise.withResolvers<void>()
@@ -217,41 +217,12 @@ export class StoreBus implements NodeBus {
     await Promise.all([members.promise, posts.promise])
   }
 
-  /** Runs the hooks one after the other. */
-  #inOrder(work: () => Promise<unknown>): void {
-    this.#turn = this.#turn.then(work).catch((err: unknown) => this.#options.log.warn({ err }, 'a tap of the bus failed'))
-  }
-
   #onPost(post: Post): void {
-    const { self, hooks, lasting } = this.#options
+    const { self } = this.#options
     if (post.from === self || !this.#lease) return
-    if (post.to === self) return this.#calls.take(post)
-    const { from, topic, message = null } = post
-    if (post.to === undefined && topic !== undefined) this.#inOrder(() => hooks.message({ from, topic, message }, lasting))
-  }
-
-  async #onMember({ key, value }: StoreChange): Promise<void> {
-    const next = new Map(this.#members)
-    if (value === undefined) next.delete(key)
-    else next.set(key, value as unknown as MemberRecord)
-    await this.#compare(next)
-  }
-
-  /** Reports the differences between two states of the members. */
-  async #compare(next: ReadonlyMap<string, MemberRecord>): Promise<void> {
-    const before = this.#members
-    this.#members = new Map(next)
-    const { self, hooks, lasting } = this.#options
-    for (const [worker, { node, facts }] of next) {
-      const known = before.get(worker)
-      const isSame = known !== undefined && JSON.stringify(known.facts) === JSON.stringify(facts)
-      if (worker !== self && !isSame) await hooks.joined({ worker, node, facts }, lasting)
-    }
-    for (const [worker, { node }] of before) {
-      if (next.has(worker) || worker === self) continue
-      this.#calls.gone(worker)
-      await hooks.gone({ worker, node, holder: `${worker}/` }, lasting)
-    }
+    const { from, to, topic, message = null, call } = post
+    if (to === self && call) this.#calls.take(from, call)
+    else if (to === undefined && topic !== undefined) this.#known.message({ from, topic, message })
   }
 }
 

@@ -1,7 +1,6 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
 import { NodeBus, PeerAnswers, Peers, Store } from '@svc/core/contracts'
-import type { StoreBus } from './bus.ts'
-import { notJoined } from './errors.ts'
+import { busOnJoin } from '@svc/storage-kit/bus'
 
 /** After the http plugin has drained. */
 const AFTER_SERVING = 900
@@ -14,8 +13,7 @@ export default definePlugin({
     const { hooks, log } = scope
     const lasting = systemContext(scope.signal, 'bus-store')
     const { worker, nodeId } = await host.report(lasting)
-    let opened: Promise<StoreBus> | undefined
-    const open = async () => {
+    const { service, exited } = busOnJoin(worker, async () => {
       // Loaded only on servers of a cluster.
       const [{ StoreBus }, { SPACE }, { openSpace }] = await Promise.all([
         import('./bus.ts'),
@@ -24,21 +22,11 @@ export default definePlugin({
       ])
       await openSpace(store, SPACE, {}, lasting)
       return new StoreBus({ store, self: worker, node: nodeId, answers, hooks, log, lasting })
-    }
-    const bus = async () => opened ?? Promise.reject(notJoined(worker))
-    const leave = async (ctx = systemContext(AbortSignal.timeout(LEAVE_MS), 'bus-store')) => (await opened)?.leave(ctx)
-    scope.tap(Peers.hooks.workerExit, async ({ worker: exited }, ctx) => (await opened)?.exited(exited, ctx))
-    scope.tap(Host.hooks.closing, () => leave(), { stage: AFTER_SERVING })
-    return {
-      join: async (facts, ctx) => (await (opened ??= open())).join(facts, ctx),
-      leave,
-      members: async ctx => (await bus()).members(ctx),
-      publish: async (topic, message, ctx) => (await bus()).publish(topic, message, ctx),
-      async *call(to, topic, message, ctx) {
-        yield* (await bus()).call(to, topic, message, ctx)
-      },
-      acquire: async (name, limit, ctx) => (await bus()).acquire(name, limit, ctx),
-      release: async (name, ctx) => (await bus()).release(name, ctx),
-    }
+    })
+    scope.tap(Peers.hooks.workerExit, ({ worker: other }, ctx) => exited(other, ctx))
+    scope.tap(Host.hooks.closing, () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus-store')), {
+      stage: AFTER_SERVING,
+    })
+    return service
   },
 })

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { CallContext } from '@svc/core'
 import type { Json, RangeQuery, Store } from '@svc/core/contracts'
-import { busTooLarge } from './errors.ts'
 import { type Post, POSTS } from './space.ts'
 
 /** A post is for workers that are there now. Watches deliver it within seconds. */
@@ -9,21 +8,12 @@ const KEPT_MS = 60_000
 /** Posts of a sender that no longer runs: long, because its clock can differ. */
 const ABANDONED_MS = 3_600_000
 const PAGE = 1_000
-const LARGEST = 64 * 1024
 
 export interface Posts {
-  /** Sends a post. Posts of this worker take effect in the order of the calls. Throws BUS_TOO_LARGE. */
+  /** Sends a post. Posts of this worker take effect in the order of the calls. */
   send(post: Omit<Post, 'from' | 'at'>, ctx: CallContext): Promise<void>
   /** Deletes old posts of this worker, and those that another one has left. */
   prune(now?: number): Promise<void>
-}
-
-const jsonBytes = (value: Json): number => Buffer.byteLength(JSON.stringify(value) ?? '')
-
-/** Throws BUS_TOO_LARGE. */
-export function checkSize(what: string, value: Json, limit = LARGEST): void {
-  const bytes = jsonBytes(value)
-  if (bytes > limit) throw busTooLarge(what, bytes, limit)
 }
 
 export function createPosts(store: Store, from: string, lasting: CallContext): Posts {

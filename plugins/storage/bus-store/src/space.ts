@@ -1,4 +1,5 @@
 import type { Json, Space } from '@svc/core/contracts'
+import type { CallPart } from '@svc/storage-kit/bus'
 
 export const MEMBERS = 'bus_members'
 export const POSTS = 'bus_posts'
@@ -30,26 +31,4 @@ export interface Post {
   readonly topic?: string
   readonly message?: Json
   readonly call?: CallPart
-}
-
-/** A part of a call, by its id: the question, a part of the answer by its number, its end, or that the caller reads no further. */
-export type CallPart = { readonly id: string } & (
-  | { readonly kind: 'ask'; readonly topic: string; readonly message: Json; readonly by: Asker }
-  | { readonly kind: 'part'; readonly seq: number; readonly value: Json }
-  | { readonly kind: 'end'; readonly seq: number; readonly error?: CallError }
-  | { readonly kind: 'stop' }
-)
-
-/** Who asks, for the context of the answer. */
-interface Asker {
-  readonly principal: { readonly id: string; readonly scopes: readonly string[] }
-  readonly requestId: string
-}
-
-/** An error as data. */
-export interface CallError {
-  readonly code: string
-  readonly message: string
-  readonly hint?: string
-  readonly details: { readonly [key: string]: Json | undefined }
 }

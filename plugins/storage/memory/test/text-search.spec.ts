@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { systemContext } from '@svc/core'
 import { expect } from 'chai'
 import { createMemoryStore } from '../src/store.ts'
 
@@ -11,11 +12,11 @@ const SPACE = {
 describe('a search in the store in memory', () => {
   it('reads words between the turns of the event loop, and sees what is changed meanwhile', async () => {
     await using store = createMemoryStore({ maxRecords: 1_000_000, maxBytes: 1 << 30, evict: true })
-    const ctx = { signal: new AbortController().signal }
+    const ctx = systemContext(new AbortController().signal)
     await store.open(SPACE, ctx)
     const put = (key: string, text: string) => store.batch([{ op: 'put', collection: 'notes', key, value: { text } }], {}, ctx)
     const find = async (query: string, signal = ctx.signal) => {
-      const { hits } = await store.search('notes', { index: 'words', query, limit: 10 }, { signal })
+      const { hits } = await store.search('notes', { index: 'words', query, limit: 10 }, systemContext(signal))
       return hits.map(({ record }) => record.key)
     }
     const words = Array.from({ length: 40 }, (_, at) => `word${at}`).join(' ')

@@ -1,32 +1,25 @@
-import type { IndexPaths, Json, Space, TextFields } from '@svc/core/contracts'
+import type { Json, Space, TextFields } from '@svc/core/contracts'
 import { storeInvalid, storeNewer } from '@svc/storage-kit'
+import {
+  indexesToDrop,
+  isDeclared,
+  type StoredCatalog as Catalog,
+  type StoredCollection as Collection,
+  textSpec,
+} from '@svc/storage-kit/stored-catalog'
 import type { Line, Statement, Step } from './line.ts'
 import { type PlaceRow, placeOf } from './places.ts'
 import { quoted } from './schema.ts'
-import { type StoredText, type TextRow, textRow, textSpec } from './text.ts'
+import { type TextRow, textRow } from './text.ts'
 
-/** An index in the database. Its paths identify it, so processes of two releases can have different ones. */
-interface StoredIndex {
-  readonly id: number
-  readonly paths: IndexPaths
-}
-export interface StoredCollection {
-  readonly id: number
+export interface StoredCollection extends Collection {
   readonly name: string
-  readonly space: string
-  readonly watched: boolean
-  readonly lasting: boolean
-  readonly indexes: readonly StoredIndex[]
-  readonly texts: readonly StoredText[]
 }
 
 /** The declarations of all processes in the database. */
-export interface StoredCatalog {
+export interface StoredCatalog extends Catalog<StoredCollection> {
   /** Increases with each change. */
   readonly version: number
-  readonly spaces: ReadonlyMap<string, number>
-  readonly collections: ReadonlyMap<string, StoredCollection>
-  readonly logs: ReadonlyMap<string, { readonly id: number; readonly space: string }>
 }
 
 const ORDER = 'order'
@@ -61,37 +54,6 @@ export async function loadCatalog(line: Pick<Line, 'one'>, schema: string): Prom
     collections: new Map(collections),
     logs: new Map((row.logs as [string, number, string][]).map(([name, id, space]) => [name, { id, space }])),
   }
-}
-
-/** A full-text index by its declaration. */
-export const textOf = (collection: StoredCollection | undefined, fields: TextFields): StoredText | undefined => {
-  const wanted = textSpec(fields)
-  return collection?.texts.find(text => textSpec(text.fields) === wanted)
-}
-
-/** The id of an index by its paths. */
-export const indexOf = (collection: StoredCollection | undefined, paths: IndexPaths): number | undefined => {
-  const wanted = JSON.stringify(paths)
-  return collection?.indexes.find(index => JSON.stringify(index.paths) === wanted)?.id
-}
-
-/** Whether the database has all of a space as declared, so that opening it writes nothing. */
-export function isDeclared(catalog: StoredCatalog, space: Space): boolean {
-  const collections = Object.entries(space.collections ?? {})
-  return (
-    catalog.spaces.has(space.name) &&
-    (space.logs ?? []).every(log => catalog.logs.get(log)?.space === space.name) &&
-    collections.every(([name, { indexes = {}, text = {}, watched = false, lasting = false }]) => {
-      const stored = catalog.collections.get(name)
-      return (
-        stored?.space === space.name &&
-        stored.watched === watched &&
-        stored.lasting === lasting &&
-        Object.values(indexes).every(paths => indexOf(stored, paths) !== undefined) &&
-        Object.values(text).every(fields => textOf(stored, fields) !== undefined)
-      )
-    })
-  )
 }
 
 /** The version of a space's data; 0 for a new space. Throws STORE_NEWER. */
@@ -212,15 +174,8 @@ export function migratedSteps(schema: string, catalog: StoredCatalog, space: Spa
     [nextVersion(s)],
   ]
   if (version !== space.version) return steps
-  const dropped = Object.entries(space.collections ?? {}).flatMap(([name, { indexes = {}, text = {} }]) => {
-    const named = new Set(Object.values(indexes).map(paths => JSON.stringify(paths)))
-    const texts = new Set(Object.values(text).map(textSpec))
-    const stored = catalog.collections.get(name)
-    return [
-      ...(stored?.indexes ?? []).filter(({ paths }) => !named.has(JSON.stringify(paths))),
-      ...(stored?.texts ?? []).filter(({ fields }) => !texts.has(textSpec(fields))),
-    ].map(({ id }) => id)
-  })
+  const { indexes, texts } = indexesToDrop(catalog, space)
+  const dropped = [...indexes, ...texts]
   if (dropped.length > 0)
     for (const [table, key] of [
       ['places', 'idx'],

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { asSvcError, definePlugin, filesOfCommand, type Log, type SvcError } from '@svc/core'
-import { Checks, Counts, ProtectedPaths, Store, StoreAdmin, TextIndex } from '@svc/core/contracts'
+import { Checks, Counts, Postgres, ProtectedPaths, Store, StoreAdmin, TextIndex } from '@svc/core/contracts'
 import { createCheck } from './check.ts'
 import { config, connectionOf, type PostgresConfig } from './config.ts'
 import { checkConnections } from './connections.ts'
@@ -11,7 +11,7 @@ export default definePlugin({
   section: 'store',
   config,
   provides: Store,
-  alsoProvides: [Counts, TextIndex, StoreAdmin],
+  alsoProvides: [Counts, TextIndex, StoreAdmin, Postgres],
   check: async settings => problemsOf(settings),
   async setup(scope) {
     const options = connectionOf(scope.config)

@@ -30,14 +30,20 @@ export interface Target {
   readonly statementMs: number
 }
 
+interface Notification {
+  readonly channel: string
+  readonly payload?: string
+}
+
 /** The members of `pg.Client` in use; its types are a package of their own. */
 interface Client {
   readonly processID: number | null
   connect(): Promise<unknown>
   query(config: { name?: string; text: string; values?: unknown[] }): Promise<Result>
   on(event: 'error' | 'end', heard: () => void): void
-  on(event: 'notification', heard: () => void): void
-  off(event: 'notification', heard: () => void): void
+  on(event: 'notification', heard: (message: Notification) => void): void
+  off(event: 'error' | 'end', heard: () => void): void
+  off(event: 'notification', heard: (message: Notification) => void): void
   end(): Promise<void>
   readonly connection: { readonly stream: { destroy(): void } }
 }

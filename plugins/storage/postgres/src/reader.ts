@@ -1,6 +1,7 @@
 import type { IndexPaths, Json, LogEntry, LogQuery, RangePage, StoreRecord, TextHit, TextPage } from '@svc/core/contracts'
 import { canExist, type CheckedSearch, createSnippets, cursorOf, type Span, TEXT_LIMITS } from '@svc/storage-kit'
-import { indexOf, loadCatalog, type StoredCatalog, textOf } from './catalog.ts'
+import { indexOf, textOf } from '@svc/storage-kit/stored-catalog'
+import { loadCatalog, type StoredCatalog } from './catalog.ts'
 import { isLost, storeError } from './errors.ts'
 import type { Line, Result, Row, Statement } from './line.ts'
 import { cutPosition, withoutNul } from './places.ts'

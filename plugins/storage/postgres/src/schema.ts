@@ -3,7 +3,7 @@ import type { Line, Statement } from './line.ts'
 import { schemaMissing, schemaNewer } from './errors.ts'
 
 /** The format of the tables that this program writes. */
-export const FORMAT = 1
+export const FORMAT = 2
 
 // Text of keys and positions has the collation "C": its order is that of the bytes of UTF-8. A position can be longer than an entry
 // of a B-tree, so it has a head, which is indexed, and a tail (`places.ts`). Records and streams get their ids in blocks from one
@@ -30,8 +30,22 @@ CREATE INDEX feed_gone ON ${s}.feed(at) WHERE gone;
 CREATE TABLE ${s}.writers(id uuid PRIMARY KEY, n bigint NOT NULL, at timestamptz NOT NULL) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 CREATE TABLE ${s}.counts(key text COLLATE "C" PRIMARY KEY, ends bigint NOT NULL, windows text NOT NULL) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX counts_ends ON ${s}.counts(ends);
-INSERT INTO ${s}.meta VALUES ('catalog', 0), ('forgotten', 0), ('probe', 0), ('format', ${FORMAT});
+INSERT INTO ${s}.meta VALUES ('catalog', 0), ('forgotten', 0), ('probe', 0), ('format', 1);
 `
+
+// The bus between workers (`@svc/plugin-bus-postgres`). Its tables are not logged: a crash or a failover empties them, and the
+// workers join again. `bus_epoch` shows that it has happened.
+const BUS_TABLES = (s: string) => `
+CREATE UNLOGGED TABLE ${s}.bus_epoch(single boolean PRIMARY KEY DEFAULT true CHECK (single), id text NOT NULL);
+CREATE UNLOGGED TABLE ${s}.bus_members(worker text COLLATE "C" PRIMARY KEY, cluster text COLLATE "C" NOT NULL, node text NOT NULL, facts text NOT NULL, seen bigint NOT NULL, claimed bigint NOT NULL) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+CREATE UNLOGGED TABLE ${s}.bus_posts(receiver text COLLATE "C" NOT NULL, sender text COLLATE "C" NOT NULL, n bigint NOT NULL, body text NOT NULL, at bigint NOT NULL, PRIMARY KEY(receiver, sender, n)) WITH (autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX bus_posts_at ON ${s}.bus_posts(at);
+CREATE UNLOGGED TABLE ${s}.bus_permits(name text COLLATE "C" PRIMARY KEY, held jsonb NOT NULL) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+UPDATE ${s}.meta SET value = 2 WHERE name = 'format';
+`
+
+/** What leads from each format to the next. */
+const STEPS = [(s: string) => `CREATE SCHEMA IF NOT EXISTS ${s}; ${TABLES(s)}`, BUS_TABLES]
 
 /** The name of the schema as a part of a statement. */
 export const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
@@ -47,7 +61,7 @@ export async function formatIn(line: Line, schema: string): Promise<number> {
   return Number(rows[0]?.value ?? 0)
 }
 
-/** Creates the tables, once: concurrent callers wait for each other. Returns whether this call did it. Throws STORE_NEWER. */
+/** Creates the tables, or those that a former version lacks, once: concurrent callers wait for each other. Returns whether this call did it. Throws STORE_NEWER. */
 export async function prepareSchema(line: Line, schema: string): Promise<boolean> {
   const s = quoted(schema)
   if (isPresent(await formatIn(line, schema))) return false
@@ -56,9 +70,10 @@ export async function prepareSchema(line: Line, schema: string): Promise<boolean
     await line.one({ text: `SELECT pg_advisory_xact_lock(${lockOf(schema, 'schema')})` })
     // another server can have done it meanwhile
     const format = await formatIn(line, schema)
-    if (!isPresent(format)) await line.one({ text: `CREATE SCHEMA IF NOT EXISTS ${s}; ${TABLES(s)}` })
+    const steps = STEPS.slice(format)
+    for (const step of steps) await line.one({ text: step(s) })
     await line.one({ text: 'COMMIT' })
-    return !isPresent(format)
+    return steps.length > 0
   } catch (error) {
     await line.one({ text: 'ROLLBACK' }).catch(() => {})
     // inside a transaction, PostgreSQL can remember that the tables were missing before it waited for the lock
@@ -75,7 +90,8 @@ export async function requireSchema(line: Line, schema: string): Promise<void> {
   if (!isPresent(await formatIn(line, schema))) throw schemaMissing(schema)
 }
 
+/** Whether all tables are there. Throws STORE_NEWER. */
 function isPresent(format: number): boolean {
   if (format > FORMAT) throw schemaNewer(format, FORMAT)
-  return format > 0
+  return format === FORMAT
 }

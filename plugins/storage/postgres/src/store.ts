@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { Counts, Fence, Store, StoreAdmin, StoreOp, TextIndex } from '@svc/core/contracts'
+import type { Counts, Fence, Postgres, Store, StoreAdmin, StoreOp, TextIndex } from '@svc/core/contracts'
 import {
   type Catalog,
   checkCount,
@@ -19,7 +19,9 @@ import {
 import { createCounter } from './counter.ts'
 import { storeError } from './errors.ts'
 import type { WireOp } from './group.ts'
+import { createDatabase } from './database.ts'
 import { createLine, type Session, type Target } from './line.ts'
+import { createListener } from './listener.ts'
 import { createReader, type Reader } from './reader.ts'
 import { prepareSchema, quoted, requireSchema } from './schema.ts'
 import { createWatches } from './watch.ts'
@@ -40,7 +42,7 @@ export interface PostgresOptions {
 }
 
 /** A store in PostgreSQL. Its disposal settles all writes and closes the connections. */
-export interface PostgresStore extends Store, Counts, TextIndex, StoreAdmin, AsyncDisposable {
+export interface PostgresStore extends Store, Counts, TextIndex, StoreAdmin, Postgres, AsyncDisposable {
   /** Connects, and creates or checks the tables. */
   start(): Promise<Session>
 }
@@ -55,7 +57,7 @@ const WAIT_MS = 5000
 export function createPostgresStore(options: PostgresOptions): PostgresStore {
   const { target, direct = target, schema = SCHEMA, waitMs = WAIT_MS, mayMake = true } = options
   const catalog = createCatalog()
-  const { reader, writer, watches, counter } = createParts(options)
+  const { reader, writer, watches, counter, listener, line, close } = createParts(options)
   let started: Promise<Session> | undefined
   let closed = false
 
@@ -78,6 +80,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     start,
     ...createData({ catalog, reader, writer, enter }),
     ...leases.contract,
+    ...createDatabase({ line, listener, schema, enter }),
     async open(space, ctx) {
       await enter(ctx)
       catalog.check(space)
@@ -107,10 +110,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
       if (closed) return
       closed = true
       leases.close()
-      await watches.close()
-      await counter.close()
-      await writer.close()
-      await reader.close()
+      await close()
     },
   }
 }
@@ -122,10 +122,16 @@ function createParts({ target, direct = target, schema = SCHEMA, readers = READE
     schema,
     waitMs
   )
-  const watches = createWatches({ reader, listener: lineTo(direct, 'listen'), schema })
+  const line = lineTo(direct, 'listen')
+  const listener = createListener(line)
+  const watches = createWatches({ reader, listener, line, schema })
   const limits = { schema, waitMs, statementMs: target.statementMs }
   const writer = createWriter({ ...limits, line: lineTo(target, 'write'), committed: () => watches.committed() })
-  return { reader, watches, writer, counter: createCounter({ ...limits, line: lineTo(target, 'count') }) }
+  const counter = createCounter({ ...limits, line: lineTo(target, 'count') })
+  const close = async () => {
+    for (const part of [watches, listener, counter, writer, reader]) await part.close()
+  }
+  return { reader, watches, writer, listener, line, counter, close }
 }
 
 /** Creates or checks the tables through a connection of its own. */

@@ -1,21 +1,14 @@
-import type { Json, TextFields } from '@svc/core/contracts'
+import type { Json } from '@svc/core/contracts'
 import { type CheckedSearch, type ParsedQuery, type Term, textEntry } from '@svc/storage-kit'
+import type { StoredTextIndex } from '@svc/storage-kit/stored-catalog'
 import type { Statement } from './line.ts'
 
 // svc analyzes texts and queries itself, as in the other stores: PostgreSQL gets lexemes only, without its dictionaries. A GIN index
 // finds the candidates. Phrases and scores (BM25) need the places of words, of which a tsvector holds too few, so they come from
 // the words in `body`: each is between two spaces, and fields are separated by a line break.
 
-/** A full-text index in the database. */
-export interface StoredText {
-  readonly id: number
-  readonly fields: TextFields
-}
 /** A row of `texts`. */
 export type TextRow = readonly [idx: number, record: number, words: number, body: string, lexemes: string]
-
-/** What identifies an index: processes of two releases can have different ones. */
-export const textSpec = ({ fields, filters = [] }: TextFields): string => JSON.stringify({ fields, filters })
 
 /** Bytes of lexemes in a row; a tsvector holds a MiB. Further different words of one record are not found. */
 const MOST_BYTES = 900_000
@@ -26,7 +19,7 @@ const filterLexeme = (idx: number, token: string) => `${idx}/${token}`
 const quote = (lexeme: string) => `'${lexeme}'`
 
 /** A record in a full-text index; undefined if it has no words. */
-export function textRow({ id, fields }: StoredText, record: number, value: Json): TextRow | undefined {
+export function textRow({ id, fields }: StoredTextIndex, record: number, value: Json): TextRow | undefined {
   const entry = textEntry(fields, value)
   if (!entry) return undefined
   const all = entry.fields.flat()
@@ -78,7 +71,7 @@ export const statsOf = (s: string): Statement => ({
 /** A statement that finds a page of hits, with its values; undefined if nothing is found. */
 export function searchStep(
   s: string,
-  { id }: StoredText,
+  { id }: StoredTextIndex,
   { parsed, filter, after }: CheckedSearch,
   { limit, matches, stats }: { readonly limit: number; readonly matches: number; readonly stats: TextStats }
 ): readonly [Statement, unknown[]] | undefined {

@@ -3,6 +3,7 @@ import { codeOf } from '@svc/core'
 import type { Json, StoreChange } from '@svc/core/contracts'
 import { fellBehind } from './errors.ts'
 import type { Line, Row, Statement } from './line.ts'
+import type { Listener } from './listener.ts'
 import type { Reader } from './reader.ts'
 import { quoted } from './schema.ts'
 
@@ -16,8 +17,9 @@ export interface Watches {
 
 export interface WatchesOptions {
   readonly reader: Reader
-  /** A connection to PostgreSQL itself, for LISTEN and NOTIFY. */
-  readonly listener: Line
+  readonly listener: Listener
+  /** The connection of the listener, for NOTIFY. */
+  readonly line: Line
   readonly schema: string
 }
 
@@ -25,14 +27,16 @@ interface Watcher {
   stirred: boolean
   ended: boolean
   wake?: () => void
+  /** Where it waits for changes of a collection. */
+  waiting?: { readonly collection: number; place: FeedPlace }
 }
 
 /** Notifications of commits are sent at most so often. */
 const NOTIFY_MS = 5
-/** How often the feed is read while notifications arrive, for those that were lost. */
-const LISTENING_MS = 2_000
-/** How often it is read without notifications: more seldom while nothing happens. */
-const [POLL_MS, LONGEST_POLL_MS] = [50, 1_000]
+/** How often the feed is read without a notification: a process can end between a commit and its notification. */
+const UNNOTIFIED_MS = 2_000
+/** Between two attempts to read while PostgreSQL does not answer. */
+const FAILED_MS = 200
 /** A change can be visible before the feed may be read up to it, because an older transaction is still open. */
 const PENDING_MS = 3
 const PAGE = 64
@@ -45,9 +49,11 @@ class FeedWatches implements Watches {
   readonly #channel: string
   readonly #watchers = new Set<Watcher>()
   readonly #ending = new AbortController()
-  readonly #heard = () => this.#stirAll()
-  #loop: Promise<void> | undefined
+  #stopListening: (() => void) | undefined
+  #timer: NodeJS.Timeout | undefined
   #announcing: Promise<void> | undefined
+  #looking: Promise<void> | undefined
+  #looksAgain = false
   #trimmed = Number.NEGATIVE_INFINITY
 
   constructor(options: WatchesOptions) {
@@ -71,7 +77,7 @@ class FeedWatches implements Watches {
   }
 
   committed(): void {
-    this.#stirAll()
+    this.#look()
     this.#announcing ??= this.#announce().catch(() => {}) // others read the feed soon anyway
     if (performance.now() - this.#trimmed < TRIM_MS) return
     this.#trimmed = performance.now()
@@ -83,73 +89,61 @@ class FeedWatches implements Watches {
     for (const watcher of this.#watchers) this.#leave(watcher)
     this.#ending.abort()
     await this.#announcing
-    await this.#options.listener.close()
-    await this.#loop
+    await this.#looking
   }
 
-  #stirAll(): void {
-    this.#watchers.forEach(stir)
+  /** Stirs the watchers for which there are changes, with one statement for all. Looks that are asked for meanwhile are one. */
+  #look(): void {
+    this.#looksAgain = true
+    this.#looking ??= this.#lookUntilDone()
+      .catch(() => {}) // the next look repeats it
+      .finally(() => (this.#looking = undefined))
+  }
+
+  async #lookUntilDone(): Promise<void> {
+    const { reader, schema } = this.#options
+    while (this.#looksAgain) {
+      this.#looksAgain = false
+      const waiting = [...this.#watchers].flatMap(watcher => (watcher.waiting ? [{ watcher, at: watcher.waiting }] : []))
+      for (const watcher of this.#watchers) if (!watcher.waiting) stir(watcher)
+      if (waiting.length === 0) continue
+      const values = [
+        waiting.map(({ at }) => at.collection),
+        waiting.map(({ at }) => at.place.xid),
+        waiting.map(({ at }) => at.place.key),
+      ]
+      const rows = await rowsOf(reader, newsIn(quoted(schema)), values)
+      for (const { n, news, timeline, horizon } of rows ?? []) {
+        const { watcher, at } = waiting[Number(n) - 1]!
+        if (news === true || timeline !== at.place.timeline) stir(watcher)
+        else at.place = { ...at.place, xid: String(horizon), key: '' }
+      }
+    }
   }
 
   #join(watcher: Watcher): void {
     this.#watchers.add(watcher)
-    this.#loop ??= this.#follow()
+    if (this.#stopListening) return
+    this.#stopListening = this.#options.listener.listen(this.#channel, () => this.#look())
+    this.#timer = setInterval(() => this.#look(), UNNOTIFIED_MS).unref()
   }
 
   #leave(watcher: Watcher): void {
     watcher.ended = true
     this.#watchers.delete(watcher)
     stir(watcher)
-  }
-
-  async #pause(ms: number): Promise<void> {
-    await sleep(ms, undefined, { signal: this.#ending.signal, ref: false }).catch(() => {})
-  }
-
-  get #goesOn(): boolean {
-    return this.#watchers.size > 0 && !this.#ending.signal.aborted
-  }
-
-  /** Wakes the watchers: by notifications while it listens, else by time. */
-  async #follow(): Promise<void> {
-    for (let ms = POLL_MS; this.#goesOn; ms = Math.min(ms * 1.5, LONGEST_POLL_MS)) {
-      const didListen = await this.#listen().catch(() => {
-        this.#options.listener.drop()
-        return false
-      })
-      if (didListen) ms = POLL_MS
-      this.#stirAll()
-      await this.#pause(ms)
-    }
-    this.#loop = undefined
-    if (this.#goesOn) this.#loop = this.#follow()
-  }
-
-  /** Listens on the open connection until it breaks. Returns false where a pooler hides notifications. */
-  async #listen(): Promise<boolean> {
-    const { listener } = this.#options
-    const session = await listener.session()
-    if (session.pooled || session.standby) return false
-    session.client.on('notification', this.#heard)
-    await listener.one({ text: `LISTEN ${quoted(this.#channel)}` })
-    this.#stirAll() // what was committed before the connection
-    while (!session.lost && this.#goesOn) {
-      await this.#pause(LISTENING_MS)
-      this.#stirAll()
-      // a connection that is half open is silent: only a statement shows it
-      if (this.#goesOn) await listener.one({ text: 'SELECT 1' })
-    }
-    session.client.off('notification', this.#heard)
-    if (!session.lost && !listener.closed) await listener.one({ text: `UNLISTEN ${quoted(this.#channel)}` })
-    return true
+    if (this.#watchers.size > 0) return
+    clearInterval(this.#timer)
+    this.#stopListening?.()
+    this.#stopListening = undefined
   }
 
   async #announce(): Promise<void> {
-    const { listener } = this.#options
-    await this.#pause(NOTIFY_MS)
+    const { line } = this.#options
+    await sleep(NOTIFY_MS, undefined, { signal: this.#ending.signal, ref: false }).catch(() => {})
     this.#announcing = undefined
-    const session = await listener.session()
-    if (!session.pooled) await listener.one({ name: 'notify', text: 'SELECT pg_notify($1, $2)' }, [this.#channel, ''])
+    const session = await line.session()
+    if (!session.pooled) await line.one({ name: 'notify', text: 'SELECT pg_notify($1, $2)' }, [this.#channel, ''])
   }
 }
 
@@ -192,6 +186,14 @@ const feedIn = (s: string): Statement => ({
     WHERE m.name = 'forgotten' ORDER BY f.xid, f.key`,
 })
 
+/** For each of the places: whether there is anything behind it. */
+const newsIn = (s: string): Statement => ({
+  name: 'feed_news',
+  text: `SELECT w.n, ${HORIZON}::text AS horizon, ${TIMELINE},
+      EXISTS (SELECT FROM ${s}.feed f WHERE f.collection = w.collection AND (f.xid, f.key) > (w.xid::xid8, w.key)) AS news
+    FROM unnest($1::integer[], $2::text[], $3::text[]) WITH ORDINALITY AS w(collection, xid, key, n)`,
+})
+
 /** How often deletions are removed from the feed. Each watcher has had an hour to read them. */
 const TRIM_MS = 60 * 60_000
 const trimIn = (s: string): Statement => ({
@@ -219,7 +221,7 @@ async function* changes(
       watcher.stirred = false
       const rows = await rowsOf(reader, feedIn(quoted(schema)), [id, place.xid, place.key])
       if (!rows) {
-        await stirred(watcher)
+        await sleep(FAILED_MS, undefined, { ref: false })
         continue
       }
       const facts = rows[0]!
@@ -233,7 +235,7 @@ async function* changes(
       if (found.length < PAGE) {
         place = { ...place, xid: String(facts.horizon), key: '' }
         if (facts.pending === true) await Promise.race([stirred(watcher), sleep(PENDING_MS)])
-        else if (found.length === 0) await stirred(watcher)
+        else if (found.length === 0) place = await placeAfter(watcher, id, place)
       }
     }
   } finally {
@@ -257,6 +259,15 @@ const changeOf = (collection: string, { key, version, value }: Row): StoreChange
   version: Number(version ?? 0),
   ...(version !== null && { value: JSON.parse(value as string) as Json }),
 })
+
+/** Waits for changes. Returns from where to read. */
+async function placeAfter(watcher: Watcher, collection: number, place: FeedPlace): Promise<FeedPlace> {
+  watcher.waiting = { collection, place }
+  await stirred(watcher)
+  const { place: next } = watcher.waiting
+  delete watcher.waiting
+  return next
+}
 
 async function stirred(watcher: Watcher): Promise<void> {
   if (watcher.stirred || watcher.ended) return

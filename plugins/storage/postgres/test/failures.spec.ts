@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf } from '@svc/core'
-import type { Lease, StoreOp } from '@svc/core/contracts'
+import { codeOf, systemContext } from '@svc/core'
+import type { Lease, SqlNotice, StoreOp } from '@svc/core/contracts'
 import { type Postgres, postgresAnswer, startPostgres, startTcpProxy } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
@@ -265,5 +265,47 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
     await sleep(6000)
     proxy.heal()
     await until(() => last === value, 15_000)
+  }).timeout(60_000)
+
+  it('runs statements for other plugins, and tells their listeners when notifications can be lost', async () => {
+    await using proxy = await startTcpProxy(postgres, { protocol: 'postgres' })
+    await using store = storeWith({ url: proxy.url, schema: newSchema() })
+    const ending = new AbortController()
+    const notices: SqlNotice[] = []
+    const reading = (async () => {
+      for await (const notice of store.listen(['svc_a', 'svc_b'], systemContext(ending.signal))) notices.push(notice)
+    })()
+    const send = (channel: string, payload: string) =>
+      store.run([{ text: 'SELECT pg_notify($1, $2)', values: [channel, payload] }], ctx)
+    const has = (payload: string) => until(() => notices.some(notice => notice.payload === payload))
+    await until(() => notices.length > 0)
+    expect(notices[0]).to.deep.equal({})
+    await until(async () => {
+      await send('svc_b', 'warm')
+      return notices.some(notice => notice.payload === 'warm')
+    })
+    await send('svc_a', 'one')
+    await has('one')
+    const [numbers, pair] = await store.run(
+      [{ text: 'SELECT n FROM unnest($1::bigint[]) AS u(n)', values: [[1, 2]] }, { text: `SELECT '{"a": 1}'::jsonb AS value` }],
+      ctx
+    )
+    expect([numbers!.rows, numbers!.count, pair!.rows]).to.deep.equal([[{ n: 1 }, { n: 2 }], 2, [{ value: { a: 1 } }]])
+    expect(codeOf(await store.run([{ text: 'SELECT nonsense' }], ctx).catch((error: unknown) => error))).to.equal(
+      'STORE_UNAVAILABLE'
+    )
+
+    const before = notices.filter(notice => notice.channel === undefined).length
+    const cut = store.run([{ text: 'SELECT pg_sleep(5)' }], ctx).catch((error: unknown) => codeOf(error))
+    await sleep(200)
+    proxy.cut()
+    expect(await cut).to.equal('STORE_UNSURE')
+    await until(() => notices.filter(notice => notice.channel === undefined).length > before)
+    await until(async () => {
+      await send('svc_a', 'two').catch(() => {})
+      return notices.some(notice => notice.payload === 'two')
+    })
+    ending.abort()
+    await reading
   }).timeout(60_000)
 })

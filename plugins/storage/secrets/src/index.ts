@@ -1,11 +1,11 @@
 import { definePlugin, registerSecret, systemContext } from '@svc/core'
 import { Checks, Secrets, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
-import { createCheck } from './check.ts'
 import { CONFIG } from './config.ts'
 import { KEY_VARIABLE, readKeys } from './key.ts'
 import { SPACE } from './records.ts'
 import { createSecrets, redactAll } from './secrets.ts'
+import { createCheck } from './sources.ts'
 
 /** Keeps secrets: from variables and files that the configuration names, and sealed in the store. */
 export default definePlugin({

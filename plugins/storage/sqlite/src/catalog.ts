@@ -1,32 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Collection, IndexPaths, Json, Space, TextFields } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit/sort-key'
+import { indexesToDrop, isDeclared, type StoredCatalog, type StoredTextIndex, textSpec } from '@svc/storage-kit/stored-catalog'
 import { FileRefusal } from './file-errors.ts'
 import { markTexts } from './file.ts'
-import { createTextTable, createTextTables, dropTextTable, type StoredText, textSpec } from './text-tables.ts'
-
-/** An index in the file. Its paths identify it, so processes of two releases can have different ones. */
-interface StoredIndex {
-  readonly id: number
-  readonly paths: IndexPaths
-}
-export interface StoredCollection {
-  readonly id: number
-  readonly space: string
-  readonly watched: boolean
-  /** Whether a restore keeps its present records. */
-  readonly lasting: boolean
-  readonly indexes: readonly StoredIndex[]
-  /** Full-text indexes. */
-  readonly texts: readonly StoredText[]
-}
-
-/** The declarations of all processes in the file. */
-export interface StoredCatalog {
-  readonly spaces: ReadonlyMap<string, number>
-  readonly collections: ReadonlyMap<string, StoredCollection>
-  readonly logs: ReadonlyMap<string, { readonly id: number; readonly space: string }>
-}
+import { createTextTable, createTextTables, dropTextTable } from './text-tables.ts'
 
 /** The values of the column `watched`; files without lasting collections have only 0 and 1. */
 const WATCHED = 1
@@ -57,42 +35,11 @@ export function loadCatalog(db: DatabaseSync): StoredCatalog {
 }
 
 /** The full-text indexes by collection. Most files have none. */
-function loadTexts(db: DatabaseSync): (collection: number) => readonly StoredText[] {
+function loadTexts(db: DatabaseSync): (collection: number) => readonly StoredTextIndex[] {
   if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'texts'").get()) return () => []
   const rows = Map.groupBy(all(db, 'SELECT id, collection, fields FROM texts'), row => Number(row.collection))
   return collection =>
     (rows.get(collection) ?? []).map(({ id, fields }) => ({ id: Number(id), fields: JSON.parse(String(fields)) as TextFields }))
-}
-
-/** A full-text index by its declaration. */
-export const textOf = (collection: StoredCollection | undefined, fields: TextFields): StoredText | undefined => {
-  const wanted = textSpec(fields)
-  return collection?.texts.find(text => textSpec(text.fields) === wanted)
-}
-
-/** The id of an index by its paths. */
-export const indexOf = (collection: StoredCollection | undefined, paths: IndexPaths): number | undefined => {
-  const wanted = JSON.stringify(paths)
-  return collection?.indexes.find(index => JSON.stringify(index.paths) === wanted)?.id
-}
-
-/** Whether the file has all of a space as declared, so that opening it writes nothing. */
-export function isDeclared(catalog: StoredCatalog, space: Space): boolean {
-  const collections = Object.entries(space.collections ?? {})
-  return (
-    catalog.spaces.has(space.name) &&
-    (space.logs ?? []).every(log => catalog.logs.get(log)?.space === space.name) &&
-    collections.every(([name, { indexes = {}, text = {}, watched = false, lasting = false }]) => {
-      const stored = catalog.collections.get(name)
-      return (
-        stored?.space === space.name &&
-        stored.watched === watched &&
-        stored.lasting === lasting &&
-        Object.values(indexes).every(paths => indexOf(stored, paths) !== undefined) &&
-        Object.values(text).every(fields => textOf(stored, fields) !== undefined)
-      )
-    })
-  )
 }
 
 /**
@@ -162,15 +109,9 @@ export function noteMigrated(db: DatabaseSync, space: Space, version: number): v
   db.prepare('UPDATE spaces SET version = ? WHERE name = ?').run(version, space.name)
   db.exec("UPDATE counters SET value = value + 1 WHERE name = 'catalog'")
   if (version !== space.version) return
-  const catalog = loadCatalog(db)
-  for (const [name, { indexes = {}, text = {} }] of Object.entries(space.collections ?? {})) {
-    const texts = new Set(Object.values(text).map(textSpec))
-    for (const { id, fields } of catalog.collections.get(name)?.texts ?? [])
-      if (!texts.has(textSpec(fields))) dropTextTable(db, id)
-    const named = new Set(Object.values(indexes).map(paths => JSON.stringify(paths)))
-    for (const { id, paths } of catalog.collections.get(name)?.indexes ?? [])
-      if (!named.has(JSON.stringify(paths))) dropIndex(db, id)
-  }
+  const { indexes, texts } = indexesToDrop(loadCatalog(db), space)
+  for (const id of texts) dropTextTable(db, id)
+  for (const id of indexes) dropIndex(db, id)
 }
 
 function dropIndex(db: DatabaseSync, id: number): void {

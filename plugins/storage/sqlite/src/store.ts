@@ -20,7 +20,7 @@ import {
   storeNewer,
   storeUnavailable,
 } from '@svc/storage-kit'
-import { isDeclared } from './catalog.ts'
+import { isDeclared } from '@svc/storage-kit/stored-catalog'
 import { BACKUP_KIND } from './backup-job.ts'
 import { createCounter } from './counter.ts'
 import { MOST_COUNTS } from './counts.ts'

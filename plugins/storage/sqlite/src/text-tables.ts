@@ -1,27 +1,19 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Json, TextFields } from '@svc/core/contracts'
+import type { StoredTextIndex } from '@svc/storage-kit/stored-catalog'
 import { type ParsedQuery, type Term, textEntry } from '@svc/storage-kit/text'
 
 // Each full-text index is a table of FTS5 without contents: its rows have the ids of the records. The table gets words that are
 // already analyzed, so its tokenizer `ascii` only splits them at spaces. No text of a person is ever a part of a statement: a query
 // for FTS5 consists of quoted words, which contain letters, digits and marks only.
 
-/** A full-text index in the file. */
-export interface StoredText {
-  readonly id: number
-  readonly fields: TextFields
-}
-
 /** The table of the catalog; a file has it once it has a full-text index. */
 export const TEXTS = `CREATE TABLE IF NOT EXISTS texts(id INTEGER PRIMARY KEY AUTOINCREMENT, collection INTEGER NOT NULL, fields TEXT NOT NULL, UNIQUE(collection, fields)) STRICT;`
-
-/** What identifies an index: processes of two releases can have different ones. */
-export const textSpec = ({ fields, filters = [] }: TextFields): string => JSON.stringify({ fields, filters })
 
 const columnsOf = ({ fields }: TextFields) => fields.map((_, at) => `f${at}`)
 
 /** Creates the table of a full-text index. */
-export function createTextTable(db: DatabaseSync, { id, fields }: StoredText): void {
+export function createTextTable(db: DatabaseSync, { id, fields }: StoredTextIndex): void {
   db.exec(
     `CREATE VIRTUAL TABLE text_${id} USING fts5(filter, ${columnsOf(fields).join(', ')}, content='', contentless_delete=1, tokenize='ascii', prefix='2 3')`
   )
@@ -37,14 +29,14 @@ export const mergeText = (id: number): string => `INSERT INTO text_${id}(text_${
 
 /** Writes records into full-text indexes inside a transaction. */
 export interface TextTables {
-  put(texts: readonly StoredText[], record: number, value: Json, isNew: boolean): void
-  remove(texts: readonly StoredText[], record: number): void
+  put(texts: readonly StoredTextIndex[], record: number, value: Json, isNew: boolean): void
+  remove(texts: readonly StoredTextIndex[], record: number): void
 }
 
 /** Prepares the statements of one connection at their first use. */
 export function createTextTables(db: DatabaseSync): TextTables {
   const prepared = new Map<number, { readonly insert: StatementSync; readonly remove: StatementSync }>()
-  const statementsOf = ({ id, fields }: StoredText) => {
+  const statementsOf = ({ id, fields }: StoredTextIndex) => {
     let found = prepared.get(id)
     if (!found) {
       const columns = ['rowid', 'filter', ...columnsOf(fields)]

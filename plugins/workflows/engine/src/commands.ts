@@ -7,17 +7,9 @@ import {
   WorkflowsRuns,
   WorkflowsStatus,
 } from './commands/runs.ts'
-import {
-  WorkflowsBulk,
-  WorkflowsDeadLetters,
-  WorkflowsDrop,
-  WorkflowsPause,
-  WorkflowsQuery,
-  WorkflowsResume,
-  WorkflowsSignal,
-  WorkflowsVersions,
-} from './commands/run-work.ts'
-import { WorkflowsGraph, WorkflowsList, WorkflowsShow, WorkflowsValidate } from './commands/definitions.ts'
+import { WorkflowsBulk, WorkflowsDeadLetters, WorkflowsDrop } from './commands/dead-letters.ts'
+import { WorkflowsGraph, WorkflowsList, WorkflowsShow, WorkflowsValidate, WorkflowsVersions } from './commands/definitions.ts'
+import { WorkflowsPause, WorkflowsQuery, WorkflowsResume, WorkflowsSignal } from './commands/run-control.ts'
 
 export const COMMANDS = {
   'workflows:list': WorkflowsList,

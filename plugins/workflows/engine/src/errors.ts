@@ -60,6 +60,13 @@ export const versionStale = (name: string) =>
 
 export const filesBusy = (cause: unknown) => svcError('UNAVAILABLE', 'another change of a workflow takes too long', { cause })
 
+/** A run does not take the notices of its inbox while it is paused. */
+export function inboxFull(id: string, most: string) {
+  const hint = 'Resume the run if it is paused, let it take its events, then send this one again'
+  const details = { field: 'name', value: id, reason: 'the inbox of the run is full', hint }
+  return svcError('RUN_INBOX_FULL', `the run cannot take another event: ${most} already wait in its inbox`, { details, hint })
+}
+
 /** The same with the list of allowed values. */
 export const notAllowed = (
   field: string,

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, type CallContext } from '@svc/core'
-import type { Json, Run, RunQueue, Store, StoreOp } from '@svc/core/contracts'
+import { codeOf, type CallContext, type Log } from '@svc/core'
+import type { Json, Peers, Run, RunQueue, Store, StoreOp } from '@svc/core/contracts'
 import type { Publish } from '@svc/plugin-kit'
+import { follow } from '@svc/storage-kit/follow'
 import { invalid, pauseForbidden } from './errors.ts'
 import { pauseKey } from './inbox.ts'
 import type { WorkflowLibrary } from './library.ts'
@@ -13,18 +14,69 @@ import { groupOf, INBOX, PAUSES, type RunRecord, RUNS, type StoredPause } from '
 interface HeldRunsOptions {
   readonly store: Store
   readonly queue: RunQueue
+  readonly peers?: Peers | undefined
 }
 
-/** The paused workflows, and the runs that their pause holds back. */
+/** The topic of messages between workers: a workflow is paused, or goes on. */
+export const PAUSED = 'workflows.paused'
+interface PauseNews {
+  readonly workflow: string
+  readonly at: number | null
+}
+
+/**
+ * The paused workflows, and the runs that their pause holds back. Each start of a run looks them up, so a server keeps them in
+ * memory while it follows the store.
+ */
 export class WorkflowPauses {
   readonly #options: HeldRunsOptions
+  #known: Map<string, number> | undefined
+  #changes = 0
 
   constructor(options: HeldRunsOptions) {
     this.#options = options
   }
 
+  /** Keeps the paused workflows in memory until the host closes. */
+  follow(log: Log, lasting: CallContext): void {
+    const { store } = this.#options
+    const watch = async (ctx: CallContext) => {
+      try {
+        for await (const { key, value } of store.watch(PAUSES, ctx))
+          this.#learn(key, (value as unknown as StoredPause | undefined)?.at ?? null)
+      } finally {
+        this.#known = undefined
+      }
+    }
+    const read = async (ctx: CallContext) => {
+      for (let before = -1; before !== this.#changes && !ctx.signal.aborted; ) {
+        before = this.#changes
+        const all = await this.all(ctx)
+        if (before === this.#changes && !ctx.signal.aborted) this.#known = new Map(all)
+      }
+    }
+    void follow({ what: 'paused workflows', watch, read }, lasting, log)
+  }
+
+  /** A message of another worker with the topic `PAUSED`. */
+  onPeerMessage(message: unknown): void {
+    const { workflow, at } = message as PauseNews
+    this.#learn(workflow, at)
+  }
+
+  #learn(workflow: string, at: number | null): void {
+    this.#changes += 1
+    if (at === null) this.#known?.delete(workflow)
+    else this.#known?.set(workflow, at)
+  }
+
   /** Since when a workflow is paused (Unix milliseconds). */
   async get(workflow: string, ctx: CallContext): Promise<number | undefined> {
+    return this.#known ? this.#known.get(workflow) : this.read(workflow, ctx)
+  }
+
+  /** The same, as the store has it now. */
+  async read(workflow: string, ctx: CallContext): Promise<number | undefined> {
     const found = await this.#options.store.get(PAUSES, workflow, ctx)
     return (found?.value as unknown as StoredPause | undefined)?.at
   }
@@ -42,18 +94,23 @@ export class WorkflowPauses {
 
   /** Returns whether the state has changed. */
   async set(workflow: string, isPaused: boolean, ctx: CallContext): Promise<boolean> {
-    const { store } = this.#options
+    const { store, peers } = this.#options
     const value = { at: Date.now(), by: ctx.principal.id } satisfies StoredPause
     const op: StoreOp = isPaused
       ? { op: 'put', collection: PAUSES, key: workflow, value, ifVersion: 0 }
       : { op: 'delete', collection: PAUSES, key: workflow, ifVersion: 1 }
+    let hasChanged = true
     try {
       await store.batch([op], {}, ctx)
-      return true
     } catch (error) {
       if (codeOf(error) !== 'STORE_CONFLICT') throw error
-      return false
+      hasChanged = false
     }
+    const news: PauseNews = { workflow, at: isPaused ? value.at : null }
+    this.#learn(workflow, news.at)
+    // no worker of this server starts a run from now on that misses it; others hear of it from the store
+    await peers?.broadcast(PAUSED, { ...news }, ctx).catch(() => {})
+    return hasChanged
   }
 
   /** Lets the runs go that were started while their workflow was paused, unless it is paused now. Returns their number. */
@@ -142,7 +199,7 @@ export class RunPauses {
     const { reading, pauses, publish } = this.#options
     const { status, held, workflow } = await reading.record(id, ctx)
     if (status !== 'running') throw invalid('workflow_id', `has ended: ${status}`, { value: id })
-    if (held === true && (await pauses.get(workflow, ctx)) !== undefined)
+    if (held === true && (await pauses.read(workflow, ctx)) !== undefined)
       throw invalid('workflow_id', 'waits because its workflow is paused', { value: id })
     if (!(await pauses.go(id, ctx))) throw invalid('workflow_id', 'is not paused', { value: id })
     publish({ type: 'workflow_run_resumed', subject: `workflows/runs/${id}`, after: { workflow } }, ctx)
@@ -161,7 +218,7 @@ export class RunPauses {
   async resumeWorkflow(workflow: string, ctx: CallContext): Promise<number> {
     const { library, pauses, publish } = this.#options
     if (!seesAll(ctx)) throw pauseForbidden()
-    const isKnown = NAME.test(workflow) && (await pauses.get(workflow, ctx)) !== undefined
+    const isKnown = NAME.test(workflow) && (await pauses.read(workflow, ctx)) !== undefined
     const name = isKnown ? workflow : (await library.find(workflow)).name
     const hasChanged = await pauses.set(name, false, ctx)
     const released = await pauses.release(ctx, name)

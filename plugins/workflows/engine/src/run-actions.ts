@@ -3,7 +3,7 @@ import { codeOf, type CallContext } from '@svc/core'
 import type { Json, Peers, Question, Run, RunQueue, Store, Waiting } from '@svc/core/contracts'
 import type { Publish } from '@svc/plugin-kit'
 import { toolSchema } from '@svc/plugin-kit/tool-schema'
-import { invalid, notAllowed } from './errors.ts'
+import { inboxFull, invalid, notAllowed } from './errors.ts'
 import { waitingIn } from './history.ts'
 import { answerKey, cancelKey, moveLetters, pauseKey } from './inbox.ts'
 import type { Loader } from './loader.ts'
@@ -32,6 +32,9 @@ const MOST_EVENTS = 1_000
 const TURN_DIGITS = 12
 /** Maximum size of an answer or event, in bytes of JSON. */
 const LARGEST = 1_048_576
+/** Bytes of JSON of the events that wait in an inbox: each further event reads them. */
+const MOST_WAITING = 8 * 1_048_576
+const INBOX_PAGE = 1_000
 
 /** Sends notices to runs. A notice goes to the inbox of the run, and the worker that executes the run takes it from there. */
 export class RunActions {
@@ -103,13 +106,28 @@ export class RunActions {
     if (record.status !== 'running') throw invalid('workflow_id', 'has ended', { value: id })
     const data = await this.#parts.interfaces.checked(record, name, sent, ctx)
     const { events } = await this.#parts.loader.history(id, ctx)
-    if (events.length >= MOST_EVENTS) throw invalid('name', `is not accepted: ${MOST_EVENTS} events already wait to be consumed`)
+    await this.#checkInbox(id, events.length, ctx)
     const at = Date.now()
     // events are taken in the order of their keys
     const turn = `${at.toString(36)}-${String(this.#turn++).padStart(TURN_DIGITS, '0')}`
     await this.#put(`${id}/e/${turn}-${crypto.randomUUID()}`, { kind: 'event', name, data, at }, ctx)
     await this.#notify(id, ctx)
     await this.#handOn(id, ctx)
+  }
+
+  /** Throws RUN_INBOX_FULL. `taken`: events that the run has, and no step has taken. */
+  async #checkInbox(id: string, taken: number, ctx: CallContext): Promise<void> {
+    let [count, bytes] = [taken, 0]
+    for (let cursor: string | undefined; count < MOST_EVENTS && bytes < MOST_WAITING; ) {
+      const query = { from: `${id}/e/`, to: `${id}/e0`, limit: INBOX_PAGE, ...(cursor === undefined ? {} : { cursor }) }
+      const { records, next } = await this.#parts.store.range(INBOX, query, ctx)
+      count += records.length
+      for (const { value } of records) bytes += JSON.stringify(value).length
+      if (next === undefined) break
+      cursor = next
+    }
+    if (count >= MOST_EVENTS) throw inboxFull(id, `${MOST_EVENTS} events`)
+    if (bytes >= MOST_WAITING) throw inboxFull(id, `${MOST_WAITING} bytes of events`)
   }
 
   async cancel(id: string, ctx: CallContext): Promise<Run> {

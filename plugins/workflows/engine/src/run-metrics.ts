@@ -1,7 +1,9 @@
-import type { MetricFamily, RunStatus, Sample } from '@svc/core/contracts'
+import type { CallContext } from '@svc/core'
+import type { Check, MetricFamily, RunStatus, Sample, Store } from '@svc/core/contracts'
 import { counter, createDistribution, type Distribution, histogram, metricFamily } from '@svc/plugin-kit'
 import type { Entry, History } from './history.ts'
-import type { RunRecord } from './space.ts'
+import { type RunRecord, RUNS } from './space.ts'
+import type { RunWorker } from './worker.ts'
 
 /** Metrics of the runs of this worker. */
 export interface RunMetrics {
@@ -92,3 +94,39 @@ const waitingFamily = (value: number): MetricFamily =>
 
 const totalsOf = ({ type, counts }: Steps): Sample[] =>
   Object.entries(counts).flatMap(([status, value]) => (value > 0 ? [{ labels: { type, status }, value }] : []))
+
+// --- open runs, and the health check ---
+
+/** Reports whether this worker takes runs from the queue, and how many runs are open. */
+export function createCheck(worker: Pick<RunWorker, 'problem' | 'size'>, store: Store): Check {
+  const probe: Check['probe'] = async () =>
+    worker.problem === undefined
+      ? { status: 'healthy' }
+      : { status: 'degraded', reason: `cannot take runs from the queue: ${worker.problem}` }
+  return {
+    probe,
+    async status(ctx) {
+      const { open, waiting, andMore } = await openRuns(store, ctx)
+      const detail = { runs_here: worker.size, runs_open: open, runs_waiting: waiting, ...(andMore ? { and_more: true } : {}) }
+      return { ...(await probe(ctx)), detail }
+    },
+  }
+}
+
+/** Open runs of all workers. */
+interface OpenRuns {
+  readonly open: number
+  /** Runs among them that slept at their last write: for a person, an event or a time. */
+  readonly waiting: number
+  /** Whether there are more runs than were read. */
+  readonly andMore: boolean
+}
+
+/** Maximum number of runs to read, because metrics are read often. */
+const LOOKED = 1_000
+
+export async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {
+  const { records, next } = await store.range(RUNS, { index: 'by_status', equals: ['running'], limit: LOOKED }, ctx)
+  const waiting = records.filter(({ value }) => (value as unknown as RunRecord).waiting.length > 0).length
+  return { open: records.length, waiting, andMore: next !== undefined }
+}

@@ -1,6 +1,7 @@
 import { type CallContext, codeOf } from '@svc/core'
-import type { Run, RunEvent, RunQuery, RunQuestion, RunStep, Store } from '@svc/core/contracts'
+import type { Run, RunEvent, RunQuery, RunQuestion, RunStep, Store, WorkflowDefinition } from '@svc/core/contracts'
 import { invalid, runUnknown } from './errors.ts'
+import { historyOf } from './history.ts'
 import type { Loader } from './loader.ts'
 import { isSeen, meets, rangeOf } from './run-filter.ts'
 import { type RunRecord, RUNS } from './space.ts'
@@ -63,8 +64,18 @@ export class RunReader {
   }
 
   async steps(id: string, ctx: CallContext): Promise<readonly RunStep[]> {
+    return (await this.stepsAt(id, ctx)).steps
+  }
+
+  async stepsAt(id: string, ctx: CallContext): Promise<{ readonly steps: readonly RunStep[]; readonly event: number }> {
     await this.record(id, ctx)
-    return stepsOf(await this.#parts.loader.history(id, ctx))
+    const entries = await this.#parts.loader.entries(id, 1, ctx)
+    return { steps: stepsOf(historyOf(entries.map(({ value }) => value))), event: entries.at(-1)?.seq ?? 0 }
+  }
+
+  async definitionOf(id: string, ctx: CallContext): Promise<WorkflowDefinition> {
+    const { workflow, definitions } = await this.record(id, ctx)
+    return this.#parts.loader.text(definitions[workflow]!, ctx)
   }
 
   async runs(

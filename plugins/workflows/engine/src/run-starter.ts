@@ -276,7 +276,7 @@ export class RunStarter {
   /** Lets a run go whose workflow was resumed while it was stored. */
   async #releaseLate(id: string, { workflow }: RunRecord, ctx: CallContext): Promise<void> {
     const { pauses } = this.#parts
-    if ((await pauses.get(workflow, ctx)) === undefined) await pauses.go(id, ctx)
+    if ((await pauses.read(workflow, ctx)) === undefined) await pauses.go(id, ctx)
   }
 
   #asked(key: string | undefined, asked: readonly unknown[], ctx: CallContext) {

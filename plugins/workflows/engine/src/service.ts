@@ -7,13 +7,14 @@ import {
   type MetricSource,
   type Peers,
   type Run,
+  RunAnswered,
+  RunAsked,
   RunEnded,
   type RunEvent,
   type RunQueue,
   RunStarted,
   type Store,
   type WorkflowDefinition,
-  type WorkflowInfo,
   type WorkflowNode,
   type Workflows,
 } from '@svc/core/contracts'
@@ -21,20 +22,22 @@ import type { Publish } from '@svc/plugin-kit'
 import { openSpace } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
 import { BulkRuns } from './bulk.ts'
-import { type Checker, createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
-import { createRunMetrics } from './run-metrics.ts'
+import { createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
+import { contractOf } from './contract.ts'
+import { createCheck, createRunMetrics, openRuns } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
-import { infoOf, WorkflowLibrary } from './library.ts'
+import { type Entry, nodeOf } from './history.ts'
+import { WorkflowLibrary } from './library.ts'
 import { Loader } from './loader.ts'
 import { RunMaintenance } from './maintenance.ts'
 import { RunInterfaces } from './run-interface.ts'
-import { RunPauses, WorkflowPauses } from './pauses.ts'
+import { PAUSED, RunPauses, WorkflowPauses } from './pauses.ts'
 import { ProblemLog } from './problem-log.ts'
 import { RunListeners, RunReader } from './run-reader.ts'
 import type { WorkflowRoots } from './workflow-files.ts'
 import { NEWS, RunActions } from './run-actions.ts'
 import type { WorkflowsConfig } from './settings.ts'
-import { type RunRecord, RUNS, SPACE } from './space.ts'
+import { type RunRecord, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
 import { Versions } from './versions.ts'
@@ -85,7 +88,7 @@ export interface WorkflowService {
 const SECOND = 1_000
 
 export async function createWorkflows(parts: ServiceDependencies): Promise<WorkflowService> {
-  const { store, queue, peers, isServer, types, config, publish, log, lasting } = parts
+  const { store, queue, peers, types, config, publish, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const report = createReporter(parts)
   const readers = new RunListeners()
@@ -98,11 +101,12 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     loader,
     counts,
     readers,
+    asked: (id, entries) => report.asked(id, entries, worker.recordOf(id)),
     ended: (id, record) => report.ended(id, record),
     next: (...how) => starting.next(...how),
   })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
-  const pauses = new WorkflowPauses({ store, queue })
+  const pauses = new WorkflowPauses({ store, queue, peers })
   const interfaces = new RunInterfaces({ loader, reading })
   const runActions = new RunActions({ store, queue, peers, loader, reading, interfaces, worker, publish })
   const definitions = new Definitions({ library, loader, types })
@@ -135,7 +139,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
-    ...lifecycleOf(isServer, worker, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
+    ...lifecycleOf(parts, { worker, pauses }, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
   }
 }
 
@@ -146,18 +150,20 @@ interface Background {
 }
 
 const lifecycleOf = (
-  isServer: boolean,
-  worker: RunWorker,
+  { isServer, log, lasting }: ServiceDependencies,
+  { worker, pauses }: { readonly worker: RunWorker; readonly pauses: WorkflowPauses },
   background: readonly Background[]
 ): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'drain'> => ({
   begin() {
     if (!isServer) return undefined
+    pauses.follow(log, lasting)
     void worker.take()
     for (const item of background) void item.begin()
     return undefined
   },
   async onPeerMessage(topic, message) {
     if (topic === NEWS) await worker.news((message as { run: string }).run)
+    if (topic === PAUSED) pauses.onPeerMessage(message)
   },
   async drain(limitMs) {
     for (const item of background) item.end()
@@ -169,11 +175,13 @@ interface WorkerParts {
   readonly loader: Loader
   readonly counts: ReturnType<typeof createRunMetrics>
   readonly readers: RunListeners
+  /** Entries of a run that can contain questions and answers. */
+  readonly asked: (id: string, entries: readonly Entry[]) => void
   readonly ended: (id: string, record: RunRecord) => void
   readonly next: RunStarter['next']
 }
 
-function createWorker(parts: ServiceDependencies, { loader, counts, readers, ended, next }: WorkerParts): RunWorker {
+function createWorker(parts: ServiceDependencies, { loader, counts, readers, asked, ended, next }: WorkerParts): RunWorker {
   const { store, queue, types, config, log, span, lasting } = parts
   return new RunWorker({
     store,
@@ -185,6 +193,7 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, end
     stored(id, entries, history) {
       counts.stored(entries, history)
       readers.notify(id)
+      asked(id, entries)
     },
     progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
     ended(id, record) {
@@ -205,86 +214,28 @@ function createMaintenance(parts: ServiceDependencies, pauses: WorkflowPauses): 
   return new RunMaintenance({ store, queue, pauses, worker, retentionMs, maxAgeMs, log, lasting })
 }
 
-interface Components {
-  readonly library: WorkflowLibrary
-  readonly checker: Checker
-  readonly texts: WorkflowTexts
-  readonly starting: RunStarter
-  readonly reading: RunReader
-  readonly runActions: RunActions
-  readonly interfaces: RunInterfaces
-  readonly versions: Versions
-  readonly bulk: BulkRuns
-  readonly pauses: WorkflowPauses
-  readonly runPauses: RunPauses
-  readonly worker: RunWorker
-  readonly syncWaitMs: number
-}
-
-/** The public service: each method delegates to a component. */
-const contractOf = ({
-  library,
-  checker,
-  texts,
-  starting,
-  reading,
-  runActions,
-  bulk,
-  worker,
-  ...more
-}: Components): Workflows => ({
-  async list(ctx) {
-    const [all, paused] = await Promise.all([library.all(), more.pauses.all(ctx)])
-    return all.map(known => withPause(infoOf(known), paused.get(known.name)))
-  },
-  async show(workflow, ctx) {
-    const known = await library.find(workflow)
-    return { info: withPause(infoOf(known), await more.pauses.get(known.name, ctx)), definition: known.definition }
-  },
-  versions: (workflow, ctx) => more.versions.of(workflow, ctx),
-  async validate({ text, file }) {
-    await library.look()
-    return checker.text(text, file ?? 'workflow').problems
-  },
-  source: workflow => texts.source(workflow),
-  save: change => texts.save(change),
-  questions: (query, ctx) => reading.questions(query, ctx),
-  start: (request, ctx) => starting.start(request, ctx),
-  settled: (id, waitMs = more.syncWaitMs, ctx) => reading.settled(id, waitMs, ctx),
-  get: (id, ctx) => reading.get(id, ctx),
-  runs: (query, ctx) => reading.runs(query, ctx),
-  steps: (id, ctx) => reading.steps(id, ctx),
-  events: (id, after, ctx) => reading.events(id, after, ctx),
-  signal: (id, event, ctx) => runActions.signal(id, event, ctx),
-  interface: (id, ctx) => more.interfaces.of(id, ctx),
-  query: (id, name, ctx) => more.interfaces.query(id, name, ctx),
-  answer: (id, answer, ctx) => runActions.answer(id, answer, ctx),
-  cancel: (id, ctx) => runActions.cancel(id, ctx),
-  retry: (id, how, ctx) => starting.retry(id, how, ctx),
-  replay: (id, request, ctx) => starting.replay(id, request, ctx),
-  drop: (id, ctx) => runActions.drop(id, ctx),
-  pause: (id, ctx) => more.runPauses.pause(id, ctx),
-  resume: (id, ctx) => more.runPauses.resume(id, ctx),
-  pauseWorkflow: (workflow, ctx) => more.runPauses.pauseWorkflow(workflow, ctx),
-  resumeWorkflow: (workflow, ctx) => more.runPauses.resumeWorkflow(workflow, ctx),
-  bulk: (request, ctx) => bulk.bulk(request, ctx),
-  async work(id, ctx) {
-    await reading.record(id, ctx)
-    await worker.only(id, ctx)
-  },
-})
-
-const withPause = (info: WorkflowInfo, pausedAt: number | undefined): WorkflowInfo =>
-  pausedAt === undefined ? info : { ...info, pausedAt }
-
 /** Publishes the runs of this worker. The principal of the end is the owner of the run. */
 const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({
   started: ({ id: run, workflow }: Run, ctx: CallContext) => void events.publish(RunStarted, { run, workflow }, ctx),
+  asked(run: string, entries: readonly Entry[], record: RunRecord | undefined) {
+    if (!record) return
+    const ctx = { ...lasting, principal: { id: record.owner, scopes: [] } }
+    for (const entry of entries) {
+      const topic = topicOf(entry)
+      if (topic && 's' in entry)
+        void events.publish(topic, { run, workflow: record.workflow, step: entry.s, node: nodeOf(entry.s) }, ctx)
+    }
+  },
   ended(id: string, record: RunRecord) {
     const principal = { id: record.owner, scopes: [] }
     void events.publish(RunEnded, endedOf(id, record), { ...lasting, principal })
   },
 })
+
+function topicOf(entry: Entry): typeof RunAsked | undefined {
+  if (entry.t === 'asleep' && entry.ask) return RunAsked
+  return entry.t === 'woken' && entry.by === 'answer' ? RunAnswered : undefined
+}
 
 const endedOf = (run: string, { workflow, status, error, createdAt, updatedAt }: RunRecord) => ({
   run,
@@ -311,37 +262,3 @@ const progressEvent = (step: string, node: string, message: string | undefined, 
   node,
   data: { message, fraction },
 })
-
-/** Reports whether this worker takes runs from the queue, and how many runs are open. */
-function createCheck(worker: Pick<RunWorker, 'problem' | 'size'>, store: Store): Check {
-  const probe: Check['probe'] = async () =>
-    worker.problem === undefined
-      ? { status: 'healthy' }
-      : { status: 'degraded', reason: `cannot take runs from the queue: ${worker.problem}` }
-  return {
-    probe,
-    async status(ctx) {
-      const { open, waiting, andMore } = await openRuns(store, ctx)
-      const detail = { runs_here: worker.size, runs_open: open, runs_waiting: waiting, ...(andMore ? { and_more: true } : {}) }
-      return { ...(await probe(ctx)), detail }
-    },
-  }
-}
-
-/** Open runs of all workers. */
-interface OpenRuns {
-  readonly open: number
-  /** Runs among them that slept at their last write: for a person, an event or a time. */
-  readonly waiting: number
-  /** Whether there are more runs than were read. */
-  readonly andMore: boolean
-}
-
-/** Maximum number of runs to read, because metrics are read often. */
-const LOOKED = 1_000
-
-async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {
-  const { records, next } = await store.range(RUNS, { index: 'by_status', equals: ['running'], limit: LOOKED }, ctx)
-  const waiting = records.filter(({ value }) => (value as unknown as RunRecord).waiting.length > 0).length
-  return { open: records.length, waiting, andMore: next !== undefined }
-}

@@ -28,7 +28,7 @@ export const SPACE: Space = {
     [DEFINITIONS]: { indexes: { by_time: ['at'] } },
     [INBOX]: {},
     [KEYS]: { indexes: { by_time: ['at'] } },
-    [PAUSES]: {},
+    [PAUSES]: { watched: true },
   },
   logs: [LOG],
 }

@@ -111,10 +111,6 @@ async function problemOfNew(target: string): Promise<string | undefined> {
   }
 }
 
-/**
- * The empty file of the lock stays: if it were removed, two processes could lock two files of this name. Only SQLite opens it: closing it
- * elsewhere would release the locks of this process.
- */
 async function lockFor(path: string): Promise<Disposable> {
   const found = await lstat(path).catch(() => undefined)
   if (found && !found.isFile()) throw fileRefused(LOCK, 'the lock of the folder is not a file')

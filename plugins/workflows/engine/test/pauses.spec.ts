@@ -236,6 +236,25 @@ describe('a paused workflow', () => {
     expect((await workflows.get(byHand, ctx)).pausedAt).to.be.a('number')
   })
 
+  it('is known in memory, also where another process has paused or resumed it', async () => {
+    await inFolder(async folder => {
+      const db = `${folder}/store.db`
+      const { nodes } = holding()
+      await using one = await openEngine({ nodes, give, db })
+      await using other = await openEngine({ nodes, give, db })
+      const startAt = (host: typeof one) => host.service(Workflows).start({ workflow: 'asks', detached: true }, owner)
+      expect((await startAt(one)).pausedAt).to.equal(undefined)
+      await other.service(Workflows).pauseWorkflow('asks', ctx)
+      expect((await startAt(other)).pausedAt).to.be.a('number')
+      await until(async () => (await startAt(one)).pausedAt !== undefined)
+      await other.service(Workflows).resumeWorkflow('asks', ctx)
+      expect((await startAt(other)).pausedAt).to.equal(undefined)
+      await until(async () => (await startAt(one)).pausedAt === undefined)
+      // no run is left that was held back by what `one` did not know yet
+      await until(async () => (await one.service(Workflows).runs({ limit: 100, paused: true }, ctx)).runs.length === 0)
+    })
+  })
+
   it('needs the scope admin, and a workflow that exists', async () => {
     const { nodes } = holding()
     await using host = await openEngine({ nodes, give })

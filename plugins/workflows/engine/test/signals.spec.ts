@@ -1,5 +1,5 @@
 import { codeOf } from '@svc/core'
-import { Store, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
+import { type Json, Store, type WorkflowDefinition, WorkflowDefinitions, Workflows } from '@svc/core/contracts'
 import { item, testContext } from '@svc/testing'
 import { expect } from 'chai'
 import { ctx, inFolder, openEngine, quiet, ran, until, waitingRun } from './support.ts'
@@ -52,6 +52,55 @@ describe('signals of a definition', () => {
     const run = await workflows.settled(id, 10_000, ctx)
     expect(run).to.deep.include({ status: 'completed', result: { amount: 2, unit: 'EUR' } })
   })
+
+  it('are bounded in the inbox of a paused run, by number and by size, and are all taken when it is resumed', async () => {
+    await using host = await openEngine()
+    const workflows = host.service(Workflows)
+    const free: WorkflowDefinition = {
+      name: 'free',
+      nodes: { w: { type: 'wait', event: 'go', next: 'x' }, x: { type: 'wait', event: 'end' } },
+    }
+    const paused = async () => {
+      const id = await waitingRun(host, free)
+      await workflows.pause(id, ctx)
+      return id
+    }
+    const send = (id: string, data: Json, name = 'go') => workflows.signal(id, { name, data }, ctx)
+    const many = await paused()
+    const letter = (at: number) => ({ kind: 'event', name: 'go', data: at, at: Date.now() })
+    const key = (at: number) => `${many}/e/0-${String(at).padStart(12, '0')}-0`
+    const puts = Array.from({ length: 998 }, (_, at) => ({
+      op: 'put' as const,
+      collection: 'workflow_inbox',
+      key: key(at),
+      value: letter(at),
+    }))
+    await host.service(Store).batch(puts, {}, ctx)
+    await send(many, 'last but one')
+    await send(many, 'last')
+    const refused = await send(many, 'more').then(
+      () => undefined,
+      (error: unknown) => error
+    )
+    expect(codeOf(refused)).to.equal('RUN_INBOX_FULL')
+    expect((refused as { hint: string }).hint).to.match(/^Resume the run/)
+    expect(detailsOf(refused)).to.include({ field: 'name', reason: 'the inbox of the run is full' })
+    const large = await paused()
+    const text = 'x'.repeat(1_000_000)
+    for (let at = 0; at < 9; at++) await send(large, text)
+    expect(await send(large, 'more').then(() => undefined, codeOf)).to.equal('RUN_INBOX_FULL')
+    // other runs are not concerned, and it goes on
+    await send(await paused(), 1)
+    await workflows.resume(large, ctx)
+    await until(async () => (await workflows.get(large, ctx)).waiting[0]?.node === 'x')
+    await until(
+      async () =>
+        (await host.service(Store).range('workflow_inbox', { from: `${large}/`, to: `${large}0`, limit: 1 }, ctx)).records
+          .length === 0
+    )
+    await send(large, 'now', 'end')
+    expect((await workflows.settled(large, 10_000, ctx)).status).to.equal('completed')
+  }).timeout(60_000)
 
   it('stay free without a declaration', async () => {
     await using host = await openEngine()

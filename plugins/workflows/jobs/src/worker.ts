@@ -1,6 +1,6 @@
 import { codeOf, messageOf, Wakeup } from '@svc/core'
 import type { Fence, JobState, StoreRecord } from '@svc/core/contracts'
-import { LeaseHold } from '@svc/storage-kit'
+import { type LeaseHold, tryHold } from '@svc/storage-kit'
 import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
 import { afterFailure, Attempt, type AttemptOptions } from './attempt.ts'
 import { interrupted, toPublicError } from './errors.ts'
@@ -105,16 +105,16 @@ export class JobWorker {
     const { kinds, log } = this.#options
     // workers of a previous server can be dead; their leases expire about now
     const settled = performance.now() + SETTLE_MS
-    for (let [pass, lookAt] = [0, 0]; !signal.aborted; pass++) {
+    for (let [pass, lookAt, isRung] = [0, 0, true]; !signal.aborted; pass++) {
       const { rings } = this.#wakeup
       let again = POLL_MS
       const isLook = performance.now() >= lookAt
       if (isLook) lookAt = performance.now() + POLL_MS
       try {
-        for (const kind of rotated(kinds.names(), pass)) {
-          if (isLook) await this.#recoverOverdue(kind, performance.now() < settled ? NEVER : Date.now() + 1)
-          if (!signal.aborted) again = Math.min(again, await this.#take(kind))
-        }
+        if (isLook) await this.#recoverOverdue(performance.now() < settled ? NEVER : Date.now() + 1)
+        // an idle worker asks once, not once for each kind
+        const queued = isRung || (await this.#hasAny('queued')) ? rotated(kinds.names(), pass) : []
+        for (const kind of queued) if (!signal.aborted) again = Math.min(again, await this.#take(kind))
         this.problem = undefined
       } catch (err) {
         if (signal.aborted) return
@@ -122,6 +122,7 @@ export class JobWorker {
         log.warn({ err }, 'failed to take jobs')
       }
       await this.#wakeup.after(rings, again, signal)
+      isRung = this.#wakeup.rings !== rings
     }
   }
 
@@ -202,11 +203,9 @@ export class JobWorker {
     const { store, holder, lasting } = this.#options
     const id = found.key
     const own = `${holder}${crypto.randomUUID()}`
-    const [asked, ttlMs] = [performance.now(), this.#leaseMs]
-    const lease = await tryAcquire(store, leaseOf(id), { holder: own, ttlMs }, lasting)
+    const hold = await tryHold(store, leaseOf(id), { holder: own, ttlMs: this.#leaseMs }, lasting)
     // code that ignored its abort signal still runs
-    if (!lease) return this.#postpone(found)
-    const hold = new LeaseHold(store, lease, { asked, ttlMs })
+    if (!hold) return this.#postpone(found)
     const now = Date.now()
     const { progress: _, ...before } = recordIn(found)
     const record: JobRecord = {
@@ -254,8 +253,16 @@ export class JobWorker {
     await store.batch([putJob(found.key, { ...record, next }, found.version)], {}, lasting).catch(onlyConflict)
   }
 
-  async #recoverOverdue(kind: string, to: number): Promise<void> {
-    for await (const found of this.#inState(kind, 'running', to)) if (!this.#active.has(found.key)) await this.#recover(found)
+  async #recoverOverdue(to: number): Promise<void> {
+    if (!(await this.#hasAny('running'))) return
+    for (const kind of this.#options.kinds.names())
+      for await (const found of this.#inState(kind, 'running', to)) if (!this.#active.has(found.key)) await this.#recover(found)
+  }
+
+  async #hasAny(state: 'queued' | 'running'): Promise<boolean> {
+    const { store, lasting } = this.#options
+    const { records } = await store.range(JOBS, { index: 'by_queue', equals: [state], limit: 1 }, lasting)
+    return records.length > 0
   }
 
   /** Ends the attempt of a dead worker. A job whose worker lives is checked again later. */

@@ -1,7 +1,6 @@
 import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
-import { LeaseHold, storeFenced } from '@svc/storage-kit'
-import { tryAcquire } from '@svc/storage-kit/records'
+import { type LeaseHold, storeFenced, tryHold } from '@svc/storage-kit'
 
 /** The leases of claims: one for each run, and one for each slot of a group. */
 export class QueueLeases {
@@ -66,12 +65,9 @@ export class QueueLeases {
     await Promise.all(all.map(hold => hold.renew(ctx)))
   }
 
-  async #acquire(lease: string, ctx: CallContext): Promise<LeaseHold | undefined> {
-    const asked = performance.now()
-    const ttlMs = this.#claimMs
-    // each claim has its own holder, because a holder gets back a lease that it already has
-    const taken = await tryAcquire(this.#store, lease, { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs }, ctx)
-    return taken && new LeaseHold(this.#store, taken, { asked, ttlMs })
+  #acquire(lease: string, ctx: CallContext): Promise<LeaseHold | undefined> {
+    const request = { holder: `${this.#holder}${crypto.randomUUID()}`, ttlMs: this.#claimMs }
+    return tryHold(this.#store, lease, request, ctx)
   }
 }
 

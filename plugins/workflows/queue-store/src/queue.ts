@@ -88,8 +88,12 @@ export class StoreQueue implements RunQueue {
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
     // holders of a previous process can be gone; their leases expire about now
     const settled = Date.now() + SETTLE_MS
-    for (let lookAt = 0; !ctx.signal.aborted; ) {
+    for (let [lookAt, isIdle] = [0, false]; !ctx.signal.aborted; ) {
       const { rings } = this.#wakeup
+      if (isIdle && (await this.#isEmpty(ctx))) {
+        isIdle = await this.#sleep(rings, ctx)
+        continue
+      }
       const now = Date.now()
       const until = now < settled && now >= lookAt ? NEVER : now + 1
       if (until === NEVER) lookAt = now + POLL_MS
@@ -102,8 +106,20 @@ export class StoreQueue implements RunQueue {
         yield claim
         if (ctx.signal.aborted) return
       }
-      if (count === 0) await this.#wakeup.after(rings, POLL_MS, ctx.signal)
+      isIdle = count === 0 && (await this.#sleep(rings, ctx))
     }
+  }
+
+  /** Waits for a wake-up or the next poll. Returns whether none came. */
+  async #sleep(rings: number, ctx: CallContext): Promise<boolean> {
+    await this.#wakeup.after(rings, POLL_MS, ctx.signal)
+    return this.#wakeup.rings === rings
+  }
+
+  /** Whether no run waits or is executed: one read instead of one for each state. */
+  async #isEmpty(ctx: CallContext): Promise<boolean> {
+    const { records } = await this.#store.range(QUEUE, { limit: 1 }, ctx)
+    return records.length === 0
   }
 
   async *takeOne(id: string, ctx: CallContext): AsyncGenerator<RunClaim, void> {

@@ -41,7 +41,7 @@ export class ConfigSchema extends BaseCommand {
 
   async run(): Promise<number> {
     const { flags } = await this.parse(ConfigSchema)
-    const { writeConfigSchema } = await import('./config/schema.ts')
+    const { writeConfigSchema } = await import('./config/show.ts')
     return writeConfigSchema(optionsOf(flags))
   }
 }

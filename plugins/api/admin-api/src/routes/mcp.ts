@@ -6,19 +6,16 @@ import type {
   Json,
   McpClients,
   McpInspection,
-  McpLoginStep,
   McpServerEntry,
   McpServerInfo,
   McpServersChange,
-  McpTestStep,
   McpTool,
   Route,
 } from '@svc/core/contracts'
 import type { Publish } from '@svc/plugin-kit'
-import { framesOf } from '../frames.ts'
 import { HINT, isAdmin, notFound, RELOAD_HINT, STALE, timeRecord } from '../records.ts'
+import { closed, failure, loginAnswerRoute, MCP_PATH, streamRoutes } from './mcp-connections.ts'
 
-const PATH = '/api/v1/mcp/servers'
 const STATES = [
   'disconnected',
   'connecting',
@@ -30,19 +27,6 @@ const STATES = [
   'quarantined',
   'needs_auth',
 ] as const satisfies readonly McpServerInfo['state'][]
-const STEPS = [
-  'resolve',
-  'connect',
-  'tls',
-  'start',
-  'auth',
-  'handshake',
-  'list',
-  'call',
-] as const satisfies readonly McpTestStep['step'][]
-
-const FAILURE: JsonSchema = { ...(object({ class: STRING, message: STRING }) as object), title: 'McpFailure' }
-const failure: JsonSchema = { oneOf: [FAILURE, { type: 'null' }] }
 const SERVER: JsonSchema = {
   ...(object({
     name: STRING,
@@ -64,16 +48,23 @@ const SERVER: JsonSchema = {
   }) as object),
   title: 'McpServer',
 }
+const WORDS = {
+  title: nullable('string'),
+  description: STRING,
+  input_schema: OBJECT,
+  output_schema: { type: ['object', 'null'] },
+  annotations: { type: ['object', 'null'] },
+} as const satisfies Record<string, JsonSchema>
 const TOOL: JsonSchema = {
   ...(object({
     name: STRING,
-    title: nullable('string'),
-    description: STRING,
-    input_schema: OBJECT,
-    output_schema: { type: ['object', 'null'] },
-    annotations: { type: ['object', 'null'] },
+    ...WORDS,
     status: words('good', 'changed', 'hidden'),
     difference: { ...(list(STRING) as object), description: 'Differences of a changed tool, one per line.' },
+    approved: {
+      oneOf: [object(WORDS), { type: 'null' }],
+      description: 'A changed tool as it was approved or first seen. null: it is not changed, or too many tools are remembered.',
+    },
     stripped: { ...(list(STRING) as object), description: 'Removed hidden characters by place.' },
     version: { ...(STRING as object), description: 'A digest of this description, for the approval.' },
   }) as object),
@@ -95,7 +86,6 @@ const changeRecord = (server: string, { applied, problems }: Omit<McpServersChan
   problems: problems.map(({ code, message }) => ({ code, message })),
   hint: applied ? null : RELOAD_HINT,
 })
-const closed = (schema: JsonSchema): JsonSchema => ({ ...(schema as object), additionalProperties: false })
 const texts = { type: 'array', items: { ...(text() as object), maxLength: 200 }, maxItems: 1_000 } as const
 
 /** The keys of `mcp.clients`. The service checks their values, and refuses those that run a program. */
@@ -140,28 +130,6 @@ const approveBody: JsonSchema = closed(
     },
   })
 )
-const testBody: JsonSchema = closed(
-  object({ tool: text('A tool to call at the end.'), arguments: { ...(OBJECT as object), description: 'Its arguments.' } }, [])
-)
-const loginBody: JsonSchema = closed(
-  object(
-    {
-      port: { type: 'integer', minimum: 1, maximum: 65_535, description: 'Local port for the browser. Default: any free port.' },
-    },
-    []
-  )
-)
-const answerBody: JsonSchema = closed(
-  object({
-    login_id: { ...(text('The login_id of the page event.') as object), maxLength: 300 },
-    address: { ...(text('The address to which the browser was sent back.') as object), maxLength: 8_000 },
-  })
-)
-const errorEvent = object({ type: { const: 'error' }, error: STRING, error_code: STRING, details: OBJECT })
-const streamOf = (description: string, schemas: readonly JsonSchema[], title: string) => ({
-  '200': { description, schema: { title, oneOf: [...schemas, errorEvent] }, contentType: 'text/event-stream' },
-})
-
 /** Routes for the connected MCP servers. */
 export const createMcpRoutes = (clients: McpClients, publish: Publish, leaving: AbortSignal): Record<string, Route> => ({
   ...readRoutes(clients),
@@ -173,7 +141,7 @@ export const createMcpRoutes = (clients: McpClients, publish: Publish, leaving: 
 const readRoutes = (clients: McpClients): Record<string, Route> => ({
   mcp_servers: {
     method: 'GET',
-    path: PATH,
+    path: MCP_PATH,
     summary: 'List the connected MCP servers',
     scope: 'read',
     responses: ok('The servers.', object({ servers: list(SERVER) })),
@@ -181,7 +149,7 @@ const readRoutes = (clients: McpClients): Record<string, Route> => ({
   },
   mcp_server: {
     method: 'GET',
-    path: `${PATH}/:name`,
+    path: `${MCP_PATH}/:name`,
     summary: 'Read the state of an MCP server',
     scope: 'read',
     responses: ok('The server.', SERVER),
@@ -189,7 +157,7 @@ const readRoutes = (clients: McpClients): Record<string, Route> => ({
   },
   mcp_server_tools: {
     method: 'GET',
-    path: `${PATH}/:name/tools`,
+    path: `${MCP_PATH}/:name/tools`,
     summary: 'List the tools of an MCP server with their changes',
     scope: 'read',
     query: object({ fresh: { ...(words('true', 'false') as object), description: 'true asks the server now.' } }, []),
@@ -204,7 +172,7 @@ const readRoutes = (clients: McpClients): Record<string, Route> => ({
 const editRoutes = (clients: McpClients, publish: Publish, leaving: AbortSignal): Record<string, Route> => ({
   mcp_server_add: {
     method: 'POST',
-    path: PATH,
+    path: MCP_PATH,
     summary: 'Add an MCP server',
     description: 'Writes it to mcp.yaml, and reloads the server, as `svc mcp add` does.',
     scope: 'admin',
@@ -220,7 +188,7 @@ const editRoutes = (clients: McpClients, publish: Publish, leaving: AbortSignal)
   },
   mcp_server_remove: {
     method: 'DELETE',
-    path: `${PATH}/:name`,
+    path: `${MCP_PATH}/:name`,
     summary: 'Remove an MCP server with its approvals and its login',
     scope: 'admin',
     responses: ok('It is removed.', CHANGE),
@@ -237,7 +205,7 @@ const editRoutes = (clients: McpClients, publish: Publish, leaving: AbortSignal)
 const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Route> => ({
   mcp_server_approve: {
     method: 'POST',
-    path: `${PATH}/:name/approve`,
+    path: `${MCP_PATH}/:name/approve`,
     summary: 'Approve changed tools of an MCP server, in the versions that were shown',
     description: 'PRECONDITION_FAILED (412) if one of them has changed again.',
     scope: 'admin',
@@ -258,24 +226,9 @@ const changeRoutes = (clients: McpClients, publish: Publish): Record<string, Rou
   mcp_login_answer: loginAnswerRoute(clients),
 })
 
-const loginAnswerRoute = (clients: McpClients): Route => ({
-  method: 'POST',
-  path: `${PATH}/:name/login/answer`,
-  summary: 'Complete a login with the address to which the browser was redirected',
-  description: 'Use it if the browser runs on another machine, because it cannot reach the local port of the server.',
-  scope: 'admin',
-  body: answerBody,
-  responses: ok('The login continues.', object({ success: BOOLEAN })),
-  async handle({ body }, ctx) {
-    const { login_id: id, address } = body as unknown as { readonly login_id: string; readonly address: string }
-    await clients.answerLogin(id, address, ctx)
-    return { body: { success: true } }
-  },
-})
-
 const switchRoute = (clients: McpClients, publish: Publish, enabled: boolean): Route => ({
   method: 'POST',
-  path: `${PATH}/:name/${enabled ? 'enable' : 'disable'}`,
+  path: `${MCP_PATH}/:name/${enabled ? 'enable' : 'disable'}`,
   summary: enabled ? 'Enable an MCP server, and end a quarantine' : 'Disable an MCP server until it is enabled',
   scope: 'admin',
   responses: ok('The server.', SERVER),
@@ -289,74 +242,6 @@ const switchRoute = (clients: McpClients, publish: Publish, enabled: boolean): R
   },
 })
 
-const streamRoutes = (clients: McpClients, publish: Publish): Record<string, Route> => ({
-  mcp_server_test: {
-    method: 'POST',
-    path: `${PATH}/:name/test`,
-    summary: 'Test the connection to an MCP server step by step',
-    scope: 'admin',
-    body: testBody,
-    responses: streamOf(
-      'Server-sent events: a step event for each step, then an end. The first failed step is the last. Comments are heartbeats.',
-      [
-        object({
-          type: { const: 'step' },
-          step: words(...STEPS),
-          ms: { type: 'number' },
-          found: nullable('string'),
-          error: failure,
-        }),
-        object({ type: { const: 'end' }, server: STRING, ok: BOOLEAN }),
-      ],
-      'McpTestEvent'
-    ),
-    streams: 'text/event-stream',
-    stream({ params, body }, ctx) {
-      const { tool, arguments: args = {} } = body as unknown as {
-        readonly tool?: string
-        readonly arguments?: Record<string, Json>
-      }
-      const call = tool === undefined ? undefined : { tool, args }
-      const record = (step: McpTestStep | TestEnd) => ('ok' in step ? step : stepRecord(step))
-      const steps = withEnd(clients.test(params.name!, call, ctx), params.name!)
-      return framesOf(steps, { record, failed: () => ({ type: 'end', server: params.name!, ok: false }) }, ctx)
-    },
-  },
-  mcp_server_login: loginRoute(clients, publish),
-})
-
-const loginRoute = (clients: McpClients, publish: Publish): Route => ({
-  method: 'POST',
-  path: `${PATH}/:name/login`,
-  summary: 'Log in to an MCP server in a browser',
-  description:
-    'The page event has the address to open. The browser comes back to a local port of the server. If it runs on another machine, pass the address that it shows then to POST …/login/answer.',
-  scope: 'admin',
-  body: loginBody,
-  responses: streamOf(
-    'Server-sent events: page, then done. Without a page event, no login was needed. The login ends with the stream.',
-    [
-      object({ type: { const: 'page' }, login_id: STRING, url: STRING, redirect: STRING }),
-      object({ type: { const: 'done' }, server: STRING }),
-      object({ type: { const: 'failed' }, server: STRING }),
-    ],
-    'McpLoginEvent'
-  ),
-  streams: 'text/event-stream',
-  stream({ params, body }, ctx) {
-    const server = params.name!
-    const { port } = body as unknown as { readonly port?: number }
-    const record = (step: McpLoginStep) => {
-      if (step.type === 'page') return { type: 'page', login_id: step.id, url: step.url, redirect: step.redirect }
-      publish({ type: 'mcp_server_logged_in', subject: `mcp/servers/${server}`, after: {} }, ctx)
-      return { type: 'done', server }
-    }
-    return framesOf(clients.login(server, port, ctx), { record, failed: () => ({ type: 'failed', server }) }, ctx)
-  },
-})
-
-type TestEnd = { readonly type: 'end'; readonly server: string; readonly ok: boolean }
-
 /** Limit for the wait, and the time in which the HTTP server begins to drain. */
 const [DRAINING_MS, CLOSED_MS] = [2_000, 100]
 
@@ -367,15 +252,6 @@ const [DRAINING_MS, CLOSED_MS] = [2_000, 100]
 async function untilDraining(leaving: AbortSignal): Promise<void> {
   if (!leaving.aborted) await once(leaving, 'abort', { signal: AbortSignal.timeout(DRAINING_MS) }).catch(() => undefined)
   await setTimeout(CLOSED_MS)
-}
-
-async function* withEnd(steps: AsyncIterable<McpTestStep>, server: string): AsyncGenerator<McpTestStep | TestEnd, void> {
-  let isGood = true
-  for await (const step of steps) {
-    if (step.error) isGood = false
-    yield step
-  }
-  yield { type: 'end', server, ok: isGood }
 }
 
 async function serverNamed(clients: McpClients, name: string, ctx: CallContext): Promise<McpServerInfo> {
@@ -415,15 +291,20 @@ function serverRecord(info: McpServerInfo, ctx: CallContext) {
   }
 }
 
-const toolRecord = ({ name, title, description, status, ...tool }: McpTool) => ({
-  name,
+const wordsOf = ({ title, description, inputSchema, outputSchema, annotations }: NonNullable<McpTool['approved']>) => ({
   title: title ?? null,
   description,
-  input_schema: tool.inputSchema,
-  output_schema: tool.outputSchema ?? null,
-  annotations: tool.annotations ?? null,
+  input_schema: inputSchema,
+  output_schema: outputSchema ?? null,
+  annotations: annotations ?? null,
+})
+
+const toolRecord = ({ name, status, ...tool }: McpTool) => ({
+  name,
+  ...wordsOf(tool),
   status,
   difference: [...(tool.difference ?? [])],
+  approved: tool.approved ? wordsOf(tool.approved) : null,
   stripped: [...(tool.stripped ?? [])],
   version: tool.version ?? '',
 })
@@ -433,12 +314,4 @@ const inspectionRecord = (server: string, { tools, problems, failure: reason }: 
   tools: tools.map(toolRecord),
   left_out: [...problems],
   failure: reason ? { class: reason.class, message: reason.message } : null,
-})
-
-const stepRecord = ({ step, ms, found, error }: McpTestStep) => ({
-  type: 'step',
-  step,
-  ms,
-  found: found ?? null,
-  error: error ? { class: error.class, message: error.message } : null,
 })

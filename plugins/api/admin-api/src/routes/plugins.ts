@@ -1,7 +1,7 @@
 import { BOOLEAN, INTEGER, list, NUMBER, nullable, OBJECT, object, ok, STRING, TIME, words } from '@svc/api-types'
-import type { JsonSchema } from '@svc/core'
+import { type JsonSchema, svcError } from '@svc/core'
 import type { Json, PluginChange, PluginSet, Route } from '@svc/core/contracts'
-import type { Publish } from '@svc/plugin-kit'
+import { definedOf, type Publish } from '@svc/plugin-kit'
 import { JOB, jobRecord } from './jobs.ts'
 
 const PATH = '/api/v1/plugins'
@@ -92,6 +92,10 @@ const PLAN = titled(
   })
 )
 
+/** Characters of Base64 for 16 MiB, and a body with them. */
+const LONGEST_ARCHIVE = Math.ceil((16 * 1_048_576) / 3) * 4
+const BODY_LIMIT = LONGEST_ARCHIVE + 65_536
+
 const planBody: JsonSchema = {
   ...(object(
     {
@@ -101,7 +105,7 @@ const planBody: JsonSchema = {
         maxLength: 214,
         pattern: '^(?!.*\\.(?:tgz|tar\\.gz)$)(?:@[a-z0-9-][a-z0-9._-]*/)?[a-z0-9-][a-z0-9._-]*$',
         patternHint: 'must be the name of a package in the registry: no path, address or link',
-        description: 'The name of a package.',
+        description: 'The name of a package. With `archive` it can be left out.',
       },
       version: {
         type: 'string',
@@ -110,8 +114,16 @@ const planBody: JsonSchema = {
         patternHint: 'must be a version or range such as ^1.2',
         description: 'For `install`: a version or range. Default: the newest.',
       },
+      archive: {
+        type: 'string',
+        minLength: 1,
+        maxLength: LONGEST_ARCHIVE,
+        pattern: '^[A-Za-z0-9+/]+={0,2}$',
+        patternHint: 'must be Base64',
+        description: 'For `install`: a packed package (npm pack) of at most 16 MiB, in Base64, instead of one of the registry.',
+      },
     },
-    ['action', 'name']
+    ['action']
   ) as object),
   additionalProperties: false,
 }
@@ -142,9 +154,10 @@ export const createPluginRoutes = (plugins: PluginSet, publish: Publish): Record
     summary: 'Plan a change of the installed plugins, without running their code',
     scope: 'admin',
     body: planBody,
+    bodyLimit: BODY_LIMIT,
     responses: { '201': { description: 'The plan, which expires after 10 minutes.', schema: PLAN } },
     async handle({ body }, ctx) {
-      const plan = await plugins.plan(body as unknown as PluginChange, ctx)
+      const plan = await plugins.plan(changeIn(body as unknown as PlanBody), ctx)
       return { status: 201, body: plan as unknown as { [member: string]: Json } }
     },
   },
@@ -168,3 +181,18 @@ export const createPluginRoutes = (plugins: PluginSet, publish: Publish): Record
     },
   },
 })
+
+type PlanBody = Partial<PluginChange> & Pick<PluginChange, 'action'>
+
+function changeIn({ action, name, version, archive }: PlanBody): PluginChange {
+  if (archive === undefined && name === undefined)
+    throw svcError('MISSING_FIELD', 'Missing required field: name', {
+      details: { required_fields: ['action', 'name'], provided_fields: ['action'] },
+      hint: 'Give the name of a package, or an archive',
+    })
+  if (archive !== undefined && (action !== 'install' || version !== undefined)) {
+    const reason = action === 'install' ? 'cannot be used with version' : 'is only for install'
+    throw svcError('INVALID_VALUE', `archive ${reason}`, { details: { field: 'archive', reason } })
+  }
+  return { action, name: name ?? '', ...definedOf({ version, archive }) }
+}

@@ -1,4 +1,4 @@
-import { BOOLEAN, INTEGER, list, nullable, object, ok, STRING, text, words } from '@svc/api-types'
+import { etag, BOOLEAN, INTEGER, list, nullable, object, ok, STRING, text, words } from '@svc/api-types'
 import { type JsonSchema, svcError } from '@svc/core'
 import type {
   ConfigProblem,
@@ -10,7 +10,7 @@ import type {
   Route,
   ServerControl,
 } from '@svc/core/contracts'
-import { etag, expectedVersion } from '../conditional.ts'
+import { expectedVersion } from '../conditional.ts'
 import { HINT, RELOAD_HINT } from '../records.ts'
 import type { Publish } from '@svc/plugin-kit'
 

@@ -1,28 +1,11 @@
-import { INTEGER, list, nullable, OBJECT, object, ok, STRING, text, TIME, words } from '@svc/api-types'
+import { INTEGER, list, nullable, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
 import type { CallContext, JsonSchema } from '@svc/core'
-import type {
-  Json,
-  PublicError,
-  Route,
-  Run,
-  RunEvent,
-  RunUsage,
-  TeamBudget,
-  TeamInfo,
-  TeamMember,
-  TeamMessage,
-  TeamRun,
-  TeamRunInfo,
-  TeamRunStatus,
-  Teams,
-  Workflows,
-} from '@svc/core/contracts'
+import type { Json, Route, Run, RunEvent, TeamBudget, TeamInfo, TeamMember, Teams, Workflows } from '@svc/core/contracts'
 import type { Publish } from '@svc/plugin-kit'
 import { retryField } from '@svc/provider-http/sse'
 import { framesOf, type StreamEvent } from '../frames.ts'
 import { PROBLEM, problemRecord, timeRecord } from '../records.ts'
-
-const PATH = '/api/v1/teams'
+import { BUDGET, TEAMS_PATH, teamRunRoutes } from './team-runs.ts'
 
 export interface TeamServices {
   readonly teams: Teams
@@ -39,10 +22,6 @@ const teamFields = {
   source: { ...(STRING as object), description: 'The plugin or file that contains it.' },
   problems: { ...(list(PROBLEM) as object), description: 'Problems that prevent its use.' },
 } as const satisfies Record<string, JsonSchema>
-const BUDGET: JsonSchema = {
-  type: ['object', 'null'],
-  description: 'Limits: tool_calls, tokens, cost; of a team also time, rounds.',
-}
 const MEMBER = object({
   name: STRING,
   role: STRING,
@@ -111,102 +90,11 @@ const runBody: JsonSchema = {
   additionalProperties: false,
 }
 
-const STATUSES = ['running', 'completed', 'partial', 'failed', 'cancelled'] as const satisfies readonly TeamRunStatus[]
-const LIMIT: JsonSchema = { type: ['string', 'null'], enum: ['tokens', 'cost', 'time', 'rounds', null] }
-const SPENT = object({
-  tokens: INTEGER,
-  tool_calls: INTEGER,
-  cost: { ...(nullable('number') as object), description: 'Null if no model had a price.' },
-})
-const ERROR: JsonSchema = { type: ['object', 'null'], properties: { code: STRING, message: STRING } }
-const runFields = {
-  id: STRING,
-  run_id: { ...(STRING as object), description: 'The workflow run, for /api/v1/workflows.' },
-  step: STRING,
-  workflow: STRING,
-  team: STRING,
-  formation: STRING,
-  owner: STRING,
-  status: {
-    ...(words(...STATUSES) as object),
-    description: 'partial: a budget stopped the team or one of its members.',
-  },
-  task: { ...(STRING as object), description: 'The beginning of the task.' },
-  budget: BUDGET,
-  rounds: { ...(INTEGER as object), description: 'Rounds that began.' },
-  spent: SPENT,
-  stop: {
-    type: ['object', 'null'],
-    properties: { budget: LIMIT, reason: STRING },
-    description: 'Why the team, or the first of its members, was stopped.',
-  },
-  error: ERROR,
-  started_at: TIME,
-  finished_at: { type: ['string', 'null'], format: 'date-time' },
-} as const satisfies Record<string, JsonSchema>
-const TEAM_RUN: JsonSchema = { ...(object(runFields) as object), title: 'TeamRun' }
-const MESSAGE: JsonSchema = {
-  ...(object({
-    member: STRING,
-    step: STRING,
-    status: words('running', 'completed', 'failed', 'stopped', 'cancelled'),
-    prompt: STRING,
-    reply: nullable('string'),
-    data: { description: 'The reply as data, if it had to be.' },
-    shortened: {
-      type: 'boolean',
-      description: 'A text of more than 65,536 characters was cut. The step of the run has the whole.',
-    },
-    model: nullable('string'),
-    attempts: INTEGER,
-    tools: list(object({ tool: STRING, success: { type: 'boolean' }, error: nullable('string') })),
-    spent: SPENT,
-    error: ERROR,
-    started_at: TIME,
-    finished_at: { type: ['string', 'null'], format: 'date-time' },
-  }) as object),
-  title: 'TeamMessage',
-}
-const TREE: JsonSchema = {
-  ...(object({
-    ...runFields,
-    members: list(
-      object({
-        name: STRING,
-        role: STRING,
-        lead: { type: 'boolean' },
-        status: words('idle', 'running', 'completed', 'failed', 'stopped', 'cancelled'),
-        messages: INTEGER,
-        spent: SPENT,
-        stopped_by: { ...(LIMIT as object), description: 'The budget that stopped it, or because of which it was not asked.' },
-        error: ERROR,
-      })
-    ),
-    tree: {
-      type: ['array', 'null'],
-      items: object({ round: INTEGER, messages: list(MESSAGE) }),
-      description: 'The rounds with their messages. Null when the workflow run was deleted.',
-    },
-  }) as object),
-  title: 'TeamRunTree',
-}
-const runsQuery: JsonSchema = {
-  ...(object(
-    {
-      team: { ...(text('Only runs of this team.') as object), maxLength: 100 },
-      status: words(...STATUSES),
-      limit: { type: 'integer', minimum: 1, maximum: 200, default: 50 },
-      cursor: text('The next_cursor of the previous page.'),
-    },
-    []
-  ) as object),
-}
-
 /** Routes for teams. A run of a team is a workflow run: it continues when its reader leaves. */
 export const createTeamRoutes = (services: TeamServices, publish: Publish): Record<string, Route> => ({
   teams: {
     method: 'GET',
-    path: PATH,
+    path: TEAMS_PATH,
     summary: 'List teams',
     scope: 'read',
     responses: ok('The teams.', object({ teams: list(TEAM) })),
@@ -215,10 +103,10 @@ export const createTeamRoutes = (services: TeamServices, publish: Publish): Reco
       return { body: { teams: teams.map(info => ({ ...infoOf(info), members: [...info.members] })) } }
     },
   },
-  ...runRoutes(services.teams),
+  ...teamRunRoutes(services.teams),
   team: {
     method: 'GET',
-    path: `${PATH}/:name`,
+    path: `${TEAMS_PATH}/:name`,
     summary: 'Read a team with its members',
     scope: 'read',
     responses: ok('The team.', DETAIL),
@@ -232,7 +120,7 @@ export const createTeamRoutes = (services: TeamServices, publish: Publish): Reco
   },
   team_run: {
     method: 'POST',
-    path: `${PATH}/:name/run`,
+    path: `${TEAMS_PATH}/:name/run`,
     summary: 'Run a team on a task and stream the work of its members',
     description:
       'The run continues when the stream is closed: follow it with GET /api/v1/workflows/{run_id}/events, stop it with POST …/cancel.',
@@ -251,33 +139,6 @@ export const createTeamRoutes = (services: TeamServices, publish: Publish): Reco
       runFrames(services, { team: params.name!, ...(body as unknown as TeamBody) }, publish, ctx),
   },
 })
-
-const runRoutes = (teams: Teams) =>
-  ({
-    team_runs: {
-      method: 'GET',
-      path: `${PATH}/runs`,
-      summary: 'List runs of teams, the newest first',
-      description:
-        'Runs of POST …/run, of svc teams run, of models named team:<name>, of the tool delegate and of steps of workflows: the own, with the scope admin all. The configuration (teams.runs) limits their number and age.',
-      scope: 'read',
-      query: runsQuery,
-      responses: ok('A page of runs.', object({ runs: list(TEAM_RUN), next_cursor: nullable('string') })),
-      async handle({ query: { team, status, limit, cursor } }, ctx) {
-        const given = Object.entries({ team, status, cursor }).filter(([, value]) => value !== undefined)
-        const page = await teams.runs({ limit: Number(limit ?? 50), ...Object.fromEntries(given) }, ctx)
-        return { body: { runs: page.runs.map(runRecord), next_cursor: page.next ?? null } }
-      },
-    },
-    team_run_tree: {
-      method: 'GET',
-      path: `${PATH}/runs/:id`,
-      summary: 'Read a run of a team as a tree of members, rounds, messages, tools and costs',
-      scope: 'read',
-      responses: ok('The run, also while it is running.', TREE),
-      handle: async ({ params }, ctx) => ({ body: treeRecord(await teams.run(params.id!, ctx)) }),
-    },
-  }) satisfies Record<string, Route>
 
 interface TeamBody {
   readonly task: string
@@ -365,55 +226,4 @@ const memberRecord = ([name, { role, goal, lead, profile, mode, tools, budget }]
   mode: mode ?? null,
   tools: tools ? [...tools] : null,
   budget: budget ?? null,
-})
-
-const spentRecord = ({ tokens, toolCalls, cost }: RunUsage) => ({ tokens, tool_calls: toolCalls, cost: cost ?? null })
-const errorRecord = (error: PublicError | undefined) => (error ? { code: error.code, message: error.message } : null)
-const endRecord = (at: number | undefined) => (at === undefined ? null : timeRecord(at))
-
-const runRecord = ({ run, budget, spent, stop, error, startedAt, finishedAt, ...same }: TeamRunInfo) => ({
-  id: same.id,
-  run_id: run,
-  step: same.step,
-  workflow: same.workflow,
-  team: same.team,
-  formation: same.formation,
-  owner: same.owner,
-  status: same.status,
-  task: same.task,
-  budget: budget ? { ...budget } : null,
-  rounds: same.rounds,
-  spent: spentRecord(spent),
-  stop: stop ? { ...stop } : null,
-  error: errorRecord(error),
-  started_at: timeRecord(startedAt),
-  finished_at: endRecord(finishedAt),
-})
-
-const treeRecord = ({ members, tree, ...info }: TeamRun) => ({
-  ...runRecord(info),
-  members: members.map(({ spent, stoppedBy, error, ...member }) => ({
-    ...member,
-    spent: spentRecord(spent),
-    stopped_by: stoppedBy ?? null,
-    error: errorRecord(error),
-  })),
-  tree: tree ? tree.map(({ round, messages }) => ({ round, messages: messages.map(messageRecord) })) : null,
-})
-
-const messageRecord = ({ reply, data, model, tools, spent, error, startedAt, finishedAt, ...message }: TeamMessage) => ({
-  member: message.member,
-  step: message.step,
-  status: message.status,
-  prompt: message.prompt,
-  reply: reply ?? null,
-  data: data ?? null,
-  shortened: message.shortened ?? false,
-  model: model ?? null,
-  attempts: message.attempts,
-  tools: tools.map(tool => ({ ...tool, error: tool.error ?? null })),
-  spent: spentRecord(spent),
-  error: errorRecord(error),
-  started_at: timeRecord(startedAt),
-  finished_at: endRecord(finishedAt),
 })

@@ -94,7 +94,12 @@ const CHAT_QUESTION: JsonSchema = {
     tool: STRING,
     arguments: OBJECT,
     question: STRING,
-    requests: { type: ['object', 'null'] },
+    form: {
+      type: ['object', 'null'],
+      description:
+        'What a tool of a turn wants to know: schema is the JSON Schema of the content of the answer, url a page to open.',
+    },
+    requests: { type: ['object', 'null'], description: 'Input requests of MCP by key, of a call of a tool outside of a turn.' },
     since: TIME,
     until: TIME,
     turn_id: { ...(nullable('string') as object), description: 'The turn, for GET /api/v1/chat/stream/{turn_id}.' },
@@ -135,6 +140,7 @@ export const createWorkflowRoutes = (services: WorkflowServices, publish: Publis
     responses: ok('The types, sorted by name.', object({ nodes: list(NODE_TYPE) })),
     handle: async () => ({ body: { nodes: nodeRecords(services.nodes) } }),
   },
+  workflow_schema: schemaRoute(services),
   workflow_validate: validateRoute(services),
   workflow_questions: questionsRoute(services),
 })
@@ -194,18 +200,30 @@ const headerInvalid = (field: string, reason: string) =>
 const drawingQuery = object(
   {
     ...(workflowQuery as { properties: Record<string, JsonSchema> }).properties,
-    run: { ...(text('A run whose states are drawn.') as object), maxLength: 200 },
+    run: {
+      ...(text('A run: its definition is drawn with the states of its nodes, whatever the current one is.') as object),
+      maxLength: 200,
+    },
   },
-  ['workflow']
+  []
 )
 
 /** What a drawing shows: the definition, and the states of the nodes in a run. */
 async function drawnParts(workflows: Workflows, { workflow, run }: Readonly<Record<string, string>>, ctx: CallContext) {
   const { drawnNodes, drawSvg, stateOf } = await import('@svc/workflow-lang')
-  const { definition } = await workflows.show(workflow!, ctx)
-  const state: GraphState = run === undefined ? new Map() : stateOf(definition, await workflows.steps(run, ctx))
-  return { definition, state, drawnNodes, drawSvg }
+  if (run === undefined) {
+    if (workflow === undefined) throw workflowMissing()
+    const { definition } = await workflows.show(workflow, ctx)
+    return { definition, state: new Map() as GraphState, drawnNodes, drawSvg }
+  }
+  const [definition, steps] = await Promise.all([workflows.definitionOf(run, ctx), workflows.steps(run, ctx)])
+  return { definition, state: stateOf(definition, steps), drawnNodes, drawSvg }
 }
+
+const workflowMissing = () =>
+  svcError('MISSING_FIELD', 'Missing required field: workflow, or run', {
+    details: { required_fields: ['workflow'], provided_fields: [] },
+  })
 
 const drawingRoute = ({ workflows }: WorkflowServices): Route => ({
   method: 'GET',
@@ -238,6 +256,18 @@ const svgReply = (svg: string): RouteReply => ({
   headers: {
     'Content-Type': 'image/svg+xml; charset=utf-8',
     'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+  },
+})
+
+const schemaRoute = ({ nodes }: WorkflowServices): Route => ({
+  method: 'GET',
+  path: `${PATH}/schema`,
+  summary: 'Read the JSON Schema of definitions, with all types of nodes, for editors',
+  scope: 'workflows',
+  responses: ok('The schema. It does not check names, edges and expressions.', OBJECT),
+  async handle() {
+    const { workflowSchema } = await import('@svc/workflow-lang')
+    return { body: workflowSchema(nodes.entries().toSorted(([a], [b]) => (a < b ? -1 : 1))) as { [key: string]: Json } }
   },
 })
 
@@ -365,7 +395,7 @@ const questionRecord = ({ run, workflow, owner, waiting: { step, node, since, un
 })
 
 /** A question of a direct call of a tool has no conversation, and its own route for answers. */
-const chatRecord = ({ conversationId, requests, ...question }: ChatQuestion, { principal }: CallContext) => ({
+const chatRecord = ({ conversationId, form, requests, ...question }: ChatQuestion, { principal }: CallContext) => ({
   request_id: question.requestId,
   call_id: question.callId,
   conversation_id: conversationId === '' ? null : conversationId,
@@ -373,6 +403,7 @@ const chatRecord = ({ conversationId, requests, ...question }: ChatQuestion, { p
   tool: question.tool,
   arguments: question.arguments,
   question: question.question,
+  form: form ?? null,
   requests: requests ?? null,
   since: timeRecord(question.since),
   until: timeRecord(question.until),

@@ -29,19 +29,33 @@ let position: string | undefined
 /** Follows the events until the signal aborts: one stream for the whole page, none while the page is hidden. */
 export async function followEvents(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
+    try {
+      return await whileVisible(read, signal, () => feed.set({ ...feed.get(), state: 'paused' }))
+    } catch (error) {
+      if (!recovers(error)) return feed.set({ ...feed.get(), state: 'failed', error: messageOf(error) })
+    }
+  }
+}
+
+/** Reads a stream until the signal aborts, but not while the page is hidden. Throws what `stream` throws. */
+export async function whileVisible(
+  stream: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+  onHidden: () => void = () => {}
+): Promise<void> {
+  while (!signal.aborted) {
     const hiding = new AbortController()
     const stop = stopWhenHidden(hiding)
     try {
-      await read(AbortSignal.any([signal, hiding.signal]))
-      return
+      return await stream(AbortSignal.any([signal, hiding.signal]))
     } catch (error) {
       if (signal.aborted) return
-      if (!hiding.signal.aborted && !recovers(error)) return feed.set({ ...feed.get(), state: 'failed', error: messageOf(error) })
+      if (!hiding.signal.aborted) throw error
     } finally {
       stop()
     }
     if (document.hidden) {
-      feed.set({ ...feed.get(), state: 'paused' })
+      onHidden()
       await visible(signal)
     }
   }

@@ -1,10 +1,9 @@
-import { type FormEvent, lazy, Suspense, useEffect, useState } from 'react'
+import { type FormEvent, useEffect, useState } from 'react'
 import { begin, messageOf, session, signIn, textIn } from './api.ts'
+import { Panel } from './parts.tsx'
 import { Shell } from './shell.tsx'
 import { Failure, Loading } from './states.tsx'
 import { useValue } from './value.ts'
-
-const Panel = lazy(() => import('./dialog.tsx').then(({ Panel }) => ({ default: Panel })))
 
 /** Shows the page to callers that may read, and the login to others. */
 export function Gate() {
@@ -31,11 +30,9 @@ export function Gate() {
         <Shell me={current.me} isOut={isOut} />
       </div>
       {isOut && (
-        <Suspense>
-          <Panel title="Sign in again" isOpen onClose={() => {}}>
-            <Login reason={current.reason} />
-          </Panel>
-        </Suspense>
+        <Panel title="Sign in again" onClose={() => {}}>
+          <Login reason={current.reason} />
+        </Panel>
       )}
     </>
   )

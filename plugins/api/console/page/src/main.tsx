@@ -1,15 +1,18 @@
 import './tokens.css'
 import './styles.css'
+import './manage.css'
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { isApiError } from '@svc/client'
 import { begin } from './api.ts'
+import { applyDensity } from './density.ts'
 import { createPageRouter } from './router.tsx'
 import { applyTheme } from './theme.ts'
 
 applyTheme()
+applyDensity()
 
 /** What a page has read stays until an event or the reader asks for it again: an idle page asks nothing. */
 const queries = new QueryClient({

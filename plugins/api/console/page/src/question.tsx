@@ -22,29 +22,67 @@ interface Member {
   readonly maxLength?: number
 }
 
-interface Form {
-  readonly properties: Readonly<Record<string, Member>>
-  readonly required: readonly string[]
+/** A schema whose members are texts, numbers, booleans and choices, or lists of choices. */
+export interface FlatSchema {
+  readonly properties?: Readonly<Record<string, Member>>
+  readonly required?: readonly string[]
 }
 
-function formOf(form: Record<string, unknown> | undefined): Form | undefined {
-  if (!form) return undefined
-  const { properties, required } = (form.schema ?? {}) as { properties?: Form['properties']; required?: string[] }
-  return { properties: properties ?? {}, required: required ?? [] }
+const SIMPLE = new Set(['string', 'number', 'integer', 'boolean'])
+
+const isSimple = (member: unknown): boolean => {
+  if (typeof member !== 'object' || member === null) return false
+  const { type, items } = member as Member
+  if (choicesOf(member as Member)) return true
+  return type === 'array' ? items !== undefined && choicesOf(items) !== undefined : SIMPLE.has(String(type))
 }
+
+/** Whether `SchemaFields` has a field for every value that the schema allows. */
+export function isFlat(schema: unknown): schema is FlatSchema {
+  if (typeof schema !== 'object' || schema === null) return false
+  const { type, properties, oneOf, anyOf, allOf, $ref } = schema as Record<string, unknown>
+  if (type !== 'object' || [oneOf, anyOf, allOf, $ref].some(Boolean)) return false
+  return typeof properties === 'object' && properties !== null && Object.values(properties).every(isSimple)
+}
+
+/** A field for each member of a schema. */
+export const SchemaFields = ({ schema: { properties = {}, required = [] } }: { readonly schema: FlatSchema }) =>
+  Object.entries(properties).map(([name, member]) => (
+    <Input key={name} name={name} member={member} isRequired={required.includes(name)} />
+  ))
 
 const INPUTS: Readonly<Record<string, string>> = { email: 'email', uri: 'url', date: 'date', 'date-time': 'datetime-local' }
 
+/** The question of a tool of the open turn. */
+export const Question = ({ turn, ask, input }: { readonly turn: Turn; readonly ask: Ask; readonly input: unknown }) => (
+  <AskForm tool={ask.tool} question={ask.question} form={ask.form} input={input} onReply={reply => answer(turn, ask, reply)} />
+)
+
+export interface Reply {
+  readonly allow: boolean
+  readonly content?: Record<string, unknown>
+}
+
+interface AskFormProps {
+  readonly tool: string
+  readonly question: string
+  /** What the tool wants to know: a schema, or the address of a page. Without it, the question is whether the tool may run. */
+  readonly form: Record<string, unknown> | null | undefined
+  /** The arguments of the tool. */
+  readonly input: unknown
+  readonly onReply: (reply: Reply) => Promise<unknown>
+}
+
 /** The question of a tool, with its arguments: the reader decides what runs. */
-export function Question({ turn, ask, input }: { readonly turn: Turn; readonly ask: Ask; readonly input: unknown }) {
+export function AskForm({ tool, question, form, input, onReply }: AskFormProps) {
   const [problem, setProblem] = useState<string>()
   const [isSent, setSent] = useState(false)
-  const form = formOf(ask.form)
-  const reply = async (allow: boolean, content?: Record<string, unknown>) => {
+  const schema = form ? ((form.schema ?? {}) as FlatSchema) : undefined
+  const reply = async (given: Reply) => {
     setSent(true)
     setProblem(undefined)
     try {
-      await answer(turn, ask, { allow, ...(content ? { content } : {}) })
+      await onReply(given)
     } catch (error) {
       setProblem(messageOf(error))
       setSent(false)
@@ -52,16 +90,20 @@ export function Question({ turn, ask, input }: { readonly turn: Turn; readonly a
   }
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    void reply(true, form && contentOf(form, new FormData(event.currentTarget)))
+    void reply({ allow: true, ...(schema ? { content: valuesOf(schema, new FormData(event.currentTarget)) } : {}) })
   }
   return (
-    <form className="ask" onSubmit={submit} aria-label={`Question of ${ask.tool}`}>
-      <p className="ask-question">{ask.question}</p>
-      {!form && <Json value={input} label={`Arguments of ${ask.tool}`} />}
-      {form &&
-        Object.entries(form.properties).map(([name, member]) => (
-          <Input key={name} name={name} member={member} isRequired={form.required.includes(name)} />
-        ))}
+    <form className="ask" onSubmit={submit} aria-label={`Question of ${tool}`}>
+      <p className="ask-question">{question}</p>
+      {!schema && <Json value={input} label={`Arguments of ${tool}`} />}
+      {schema && <SchemaFields schema={schema} />}
+      {typeof form?.url === 'string' && /^https?:/.test(form.url) && (
+        <p>
+          <a href={form.url} target="_blank" rel="noreferrer noopener">
+            {form.url}
+          </a>
+        </p>
+      )}
       {problem && (
         <p className="note note-bad" role="alert">
           {problem}
@@ -69,10 +111,10 @@ export function Question({ turn, ask, input }: { readonly turn: Turn; readonly a
       )}
       <div className="row">
         <button type="submit" className="button button-primary" disabled={isSent}>
-          {form ? 'Send' : 'Allow'}
+          {schema ? 'Send' : 'Allow'}
         </button>
-        <button type="button" className="button" disabled={isSent} onClick={() => void reply(false)}>
-          {form ? 'Decline' : 'Deny'}
+        <button type="button" className="button" disabled={isSent} onClick={() => void reply({ allow: false })}>
+          {schema ? 'Decline' : 'Deny'}
         </button>
       </div>
     </form>
@@ -177,7 +219,7 @@ function Typed({ name, member, isRequired, about }: InputProps & { readonly abou
 }
 
 /** The values of the form. Empty optional ones are left out. The server checks them. */
-function contentOf({ properties }: Form, data: FormData): Record<string, unknown> {
+export function valuesOf({ properties = {} }: FlatSchema, data: FormData): Record<string, unknown> {
   const entries = Object.entries(properties).flatMap(([name, { type }]): [string, unknown][] => {
     if (type === 'boolean') return [[name, data.has(name)]]
     if (type === 'array') return data.has(name) ? [[name, data.getAll(name).map(String)]] : []

@@ -1,5 +1,6 @@
 import type { QueryClient } from '@tanstack/react-query'
 import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import { Gate } from './gate.tsx'
 import { Loading, NotFound, PageError } from './states.tsx'
 
@@ -68,9 +69,93 @@ export const traces = createRoute({
   component: lazyRouteComponent(() => import('./pages/traces.tsx'), 'Traces'),
 })
 
+export const inbox = createRoute({
+  getParentRoute: () => root,
+  path: 'inbox',
+  validateSearch: search => textsOf(search, ['q', 'kind', 'id']),
+  component: lazyRouteComponent(() => import('./pages/inbox.tsx'), 'Inbox'),
+})
+
+export const workflows = createRoute({
+  getParentRoute: () => root,
+  path: 'workflows',
+  validateSearch: search => textsOf(search, ['q', 'state', 'id', 'tab', 'draft']),
+  component: lazyRouteComponent(() => import('./pages/workflows.tsx'), 'Workflows'),
+})
+
+export const runs = createRoute({
+  getParentRoute: () => root,
+  path: 'runs',
+  validateSearch: search =>
+    textsOf(search, ['workflow', 'failure_code', 'owner', 'status', 'paused', 'id', 'tab', 'step', 'state', 'order']),
+  component: lazyRouteComponent(() => import('./pages/runs.tsx'), 'Runs'),
+})
+
+export const teams = createRoute({
+  getParentRoute: () => root,
+  path: 'teams',
+  validateSearch: search => textsOf(search, ['team', 'status', 'tab', 'id', 'member']),
+  component: lazyRouteComponent(() => import('./pages/teams.tsx'), 'Teams'),
+})
+
+export const schedules = createRoute({
+  getParentRoute: () => root,
+  path: 'schedules',
+  validateSearch: search => textsOf(search, ['q', 'state', 'id']),
+  component: lazyRouteComponent(() => import('./pages/schedules.tsx'), 'Schedules'),
+})
+
+export const jobs = createRoute({
+  getParentRoute: () => root,
+  path: 'jobs',
+  validateSearch: search => textsOf(search, ['kind', 'state', 'group', 'id']),
+  component: lazyRouteComponent(() => import('./pages/jobs.tsx'), 'Jobs'),
+})
+
+export const deadLetters = createRoute({
+  getParentRoute: () => root,
+  path: 'dead-letters',
+  validateSearch: search => textsOf(search, ['tab', 'workflow', 'failure_code', 'kind', 'id']),
+  component: lazyRouteComponent(() => import('./pages/dead-letters.tsx'), 'DeadLetters'),
+})
+
+const work = [inbox, workflows, runs, teams, schedules, jobs, deadLetters] as const
+
+const page = <P extends string, K extends string>(
+  path: P,
+  names: readonly K[],
+  load: () => Promise<Readonly<Record<string, unknown>>>,
+  component: string
+) =>
+  createRoute({
+    getParentRoute: () => root,
+    path,
+    validateSearch: search => textsOf(search, names),
+    component: lazyRouteComponent(load as () => Promise<Record<string, () => ReactNode>>, component),
+  })
+
+// the pages of administrators
+export const tools = page('tools', ['q', 'category', 'id', 'tab'], () => import('./pages/tools.tsx'), 'Tools')
+export const mcp = page('mcp', ['q', 'state', 'id', 'tab', 'request'], () => import('./pages/mcp.tsx'), 'McpServers')
+export const plugins = page('plugins', ['q', 'filter', 'id', 'tab', 'change'], () => import('./pages/plugins.tsx'), 'Plugins')
+export const providers = page('providers', ['q', 'id'], () => import('./pages/providers.tsx'), 'Providers')
+export const tokens = page('tokens', ['q'], () => import('./pages/tokens.tsx'), 'Tokens')
+export const usage = page('usage', ['range', 'metric', 'by', 'client'], () => import('./pages/usage.tsx'), 'Usage')
+export const configuration = page(
+  'configuration',
+  ['q', 'source', 'section', 'id'],
+  () => import('./pages/configuration.tsx'),
+  'Configuration'
+)
+export const logs = page('logs', ['q', 'level', 'request', 'tab'], () => import('./pages/logs.tsx'), 'Logs')
+export const webhooks = page('webhooks', ['q', 'id', 'tab', 'state'], () => import('./pages/webhooks.tsx'), 'Webhooks')
+export const doctor = page('doctor', [], () => import('./pages/doctor.tsx'), 'Doctor')
+
+const manage = [tools, mcp, plugins, providers, tokens, usage, configuration, logs, webhooks, doctor] as const
+
 export function createPageRouter(queries: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([start, overview, playground, conversations, traces]),
+    routeTree: root.addChildren([start, overview, playground, conversations, traces, ...work, ...manage]),
     basepath: '/console',
     context: { queries },
     defaultPreload: 'intent',

@@ -1,20 +1,17 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import { lazy, Suspense, useEffect, useState } from 'react'
-import { allows, connection, type Me, signOut } from './api.ts'
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { connection, type Me, signOut } from './api.ts'
+import { density, nextDensity } from './density.ts'
 import { followEvents } from './feed.ts'
+import { groupsFor, type PageEntry } from './pages.ts'
+import { Panel } from './parts.tsx'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
 
-const Panel = lazy(() => import('./dialog.tsx').then(({ Panel }) => ({ default: Panel })))
+const Palette = lazy(() => import('./palette.tsx'))
 
-/** The pages, the key after `g` that opens each, and the scope that it needs. */
-const PAGES = [
-  { to: '/overview', name: 'Overview', key: 'o', scope: 'read', icon: 'M3 12h4l3-8 4 16 3-8h4' },
-  { to: '/playground', name: 'Playground', key: 'p', scope: 'chat', icon: 'M5 4l14 8-14 8z' },
-  { to: '/conversations', name: 'Conversations', key: 'c', scope: 'chat', icon: 'M4 5h16v11H9l-5 4z' },
-  { to: '/traces', name: 'Traces', key: 't', scope: 'read', icon: 'M4 6h10M8 12h12M6 18h7' },
-] as const
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform)
 
 /** Half a disc, a sun, a moon. */
 const THEMES: Readonly<Record<string, string>> = {
@@ -23,8 +20,9 @@ const THEMES: Readonly<Record<string, string>> = {
   dark: 'M20 14.5A8.5 8.5 0 119.500 4 7 7 0 0020 14.500z',
 }
 
-const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
-  ...PAGES.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
+const keysOf = (pages: readonly PageEntry[]): readonly (readonly [keys: string, meaning: string])[] => [
+  ...pages.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
+  ['Ctrl K', 'Open the list of commands'],
   ['/', 'Search on this page'],
   ['t', 'Change the theme'],
   ['?', 'Show this list'],
@@ -32,16 +30,19 @@ const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
 ]
 
 export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean }) {
-  const pages = PAGES.filter(({ scope }) => allows(me, scope))
+  const groups = useMemo(() => groupsFor(me), [me])
+  const pages = useMemo(() => groups.flatMap(group => group.pages), [groups])
   const [areKeysShown, showKeys] = useState(false)
-  useKeys(pages, () => showKeys(true))
+  const [isPaletteOpen, openPalette] = useState(false)
+  const [isMenuOpen, openMenu] = useMenu()
+  useKeys(pages, { keys: () => showKeys(true), palette: () => openPalette(true) })
   useFeed(isOut)
   return (
     <div className="shell">
       <a className="skip" href="#content">
         Skip to the content
       </a>
-      <header className="nav">
+      <header className="nav" data-open={isMenuOpen || undefined} onKeyDown={event => event.key === 'Escape' && openMenu(false)}>
         <Link to="/overview" className="brand" aria-label="svc console, overview">
           <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
             <rect width="32" height="32" rx="8" className="brand-back" />
@@ -49,14 +50,32 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           </svg>
           <span>svc</span>
         </Link>
-        <nav aria-label="Pages" className="nav-pages">
-          {pages.map(({ to, name, icon, key }) => (
-            <Link key={to} to={to} className="nav-page" title={`${name} (g ${key})`} activeProps={{ 'aria-current': 'page' }}>
-              <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
-                <path d={icon} />
-              </svg>
-              <span>{name}</span>
-            </Link>
+        <button type="button" className="command-button" onClick={() => openPalette(true)}>
+          <span className="grow">Commands</span>
+          <kbd>{isMac ? '⌘' : 'Ctrl'}</kbd>
+          <kbd>K</kbd>
+        </button>
+        <button
+          type="button"
+          className="button menu-button"
+          aria-expanded={isMenuOpen}
+          aria-controls="pages"
+          onClick={() => openMenu(!isMenuOpen)}
+        >
+          Menu
+        </button>
+        <nav aria-label="Pages" className="nav-pages" id="pages">
+          {groups.map(({ name, pages: members }) => (
+            <div key={name ?? ''} className="nav-group" role="group" aria-label={name ?? 'Main'}>
+              {name && (
+                <p className="nav-title" aria-hidden="true">
+                  {name}
+                </p>
+              )}
+              {members.map(page => (
+                <PageLink key={page.to} page={page} />
+              ))}
+            </div>
           ))}
         </nav>
         <Account me={me} onKeys={() => showKeys(true)} />
@@ -67,30 +86,51 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           <Outlet />
         </main>
       </div>
-      {areKeysShown && (
+      {isPaletteOpen && (
         <Suspense>
-          <Panel title="Keys" isOpen onClose={() => showKeys(false)}>
-            <dl className="keys">
-              {KEYS.map(([keys, meaning]) => (
-                <div key={keys}>
-                  <dt>
-                    {keys.split(' ').map(part => (
-                      <kbd key={part}>{part}</kbd>
-                    ))}
-                  </dt>
-                  <dd>{meaning}</dd>
-                </div>
-              ))}
-            </dl>
-          </Panel>
+          <Palette me={me} pages={pages} onClose={() => openPalette(false)} onKeys={() => showKeys(true)} />
         </Suspense>
+      )}
+      {areKeysShown && (
+        <Panel title="Keys" onClose={() => showKeys(false)}>
+          <dl className="keys">
+            {keysOf(pages).map(([keys, meaning]) => (
+              <div key={keys}>
+                <dt>
+                  {keys.split(' ').map(part => (
+                    <kbd key={part}>{part}</kbd>
+                  ))}
+                </dt>
+                <dd>{meaning}</dd>
+              </div>
+            ))}
+          </dl>
+        </Panel>
       )}
     </div>
   )
 }
 
+/** The pages in a narrow window: closed again when one is chosen. */
+function useMenu(): readonly [boolean, (isOpen: boolean) => void] {
+  const [isOpen, open] = useState(false)
+  const path = useLocation({ select: ({ pathname }) => pathname })
+  useEffect(() => open(false), [path])
+  return [isOpen, open]
+}
+
+const PageLink = ({ page: { to, name, icon, key } }: { readonly page: PageEntry }) => (
+  <Link to={to} className="nav-page" title={`${name} (g ${key})`} activeProps={{ 'aria-current': 'page' }}>
+    <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
+      <path d={icon} />
+    </svg>
+    <span>{name}</span>
+  </Link>
+)
+
 function Account({ me, onKeys }: { readonly me: Me; readonly onKeys: () => void }) {
   const chosen = useValue(theme)
+  const rows = useValue(density)
   return (
     <div className="account">
       <div className="account-name" title={me.scopes.join(' ')}>
@@ -99,6 +139,17 @@ function Account({ me, onKeys }: { readonly me: Me; readonly onKeys: () => void 
       <button type="button" className="button button-quiet" onClick={nextTheme} aria-label={`Theme: ${chosen}. Change it`}>
         <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
           <path d={THEMES[chosen] ?? THEMES.auto} />
+        </svg>
+      </button>
+      <button
+        type="button"
+        className="button button-quiet"
+        onClick={nextDensity}
+        aria-label="Compact rows"
+        aria-pressed={rows === 'compact'}
+      >
+        <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
+          <path d={rows === 'compact' ? 'M4 5h16M4 9.500h16M4 14h16M4 18.500h16' : 'M4 6h16M4 12h16M4 18h16'} />
         </svg>
       </button>
       <button type="button" className="button button-quiet keys-button" onClick={onKeys} aria-label="Keys">
@@ -151,21 +202,29 @@ function useFeed(isOut: boolean) {
 }
 
 const SEQUENCE_MS = 1_000
-const isTyping = (target: EventTarget | null) =>
+/** Also in a shadow root, such as that of the editor. */
+const isTyping = (target: EventTarget | undefined) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
 /** `g` and a letter go to a page. Single letters do nothing while the reader types. */
-function useKeys(pages: readonly (typeof PAGES)[number][], onHelp: () => void) {
+function useKeys(pages: readonly PageEntry[], opens: { readonly keys: () => void; readonly palette: () => void }) {
   const navigate = useNavigate()
+  const opened = useRef(opens)
+  opened.current = opens
   useEffect(() => {
     let begun = 0
     const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k' && !event.shiftKey && !event.altKey) {
+        event.preventDefault()
+        if (!document.querySelector('[role="dialog"]')) opened.current.palette()
+        return
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.composedPath()[0])) return
       if (document.querySelector('[role="dialog"]')) return
       const page = Date.now() - begun < SEQUENCE_MS ? pages.find(({ key }) => key === event.key) : undefined
       begun = event.key === 'g' ? Date.now() : 0
       if (page) void navigate({ to: page.to })
-      else if (event.key === '?') onHelp()
+      else if (event.key === '?') opened.current.keys()
       else if (event.key === 't') nextTheme()
       else if (event.key === '/') document.querySelector<HTMLElement>('[data-search]')?.focus()
       else return
@@ -173,5 +232,5 @@ function useKeys(pages: readonly (typeof PAGES)[number][], onHelp: () => void) {
     }
     document.addEventListener('keydown', onKey)
     return () => document.removeEventListener('keydown', onKey)
-  }, [pages, navigate, onHelp])
+  }, [pages, navigate])
 }

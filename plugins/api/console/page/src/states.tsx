@@ -51,7 +51,10 @@ export function Failure({ error, onRetry }: { readonly error: unknown; readonly 
         {code && <code>{code}</code>}
         {requestId && (
           <span>
-            request <code>{requestId}</code>
+            request{' '}
+            <Link to="/logs" search={{ request: requestId }}>
+              <code>{requestId}</code>
+            </Link>
           </span>
         )}
       </p>

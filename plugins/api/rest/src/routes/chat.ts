@@ -34,6 +34,11 @@ const form: JsonSchema = {
     'What a running tool wants to know, for a client with forms: schema is the JSON Schema of the content of the answer, url a page to open.',
 }
 const data: JsonSchema = { description: 'The reply as data, of a turn with response_schema.' }
+const cost: JsonSchema = { ...(NUMBER as object), description: 'By models.prices; absent if no model had a price.' }
+const partial: JsonSchema = {
+  ...(object({ budget: words('tokens', 'cost'), reason: STRING }) as object),
+  description: 'Set if a budget stopped the turn: the reply is not whole.',
+}
 
 type Fields = Parameters<typeof object>[0]
 
@@ -55,11 +60,13 @@ const FIELDS: {
     model: STRING,
     tokens_used: tokensUsed,
     duration_ms: INTEGER,
+    cost,
+    partial,
     data,
   },
 }
 /** Fields that not every event of its type has. */
-const OPTIONAL: readonly string[] = ['data', 'form']
+const OPTIONAL: readonly string[] = ['cost', 'data', 'form', 'partial']
 
 const MEANINGS: { readonly [K in ChatEvent['type']]: string } = {
   start: 'The turn has begun. turn_id names it to the routes that continue or cancel its stream.',
@@ -97,6 +104,7 @@ const part = object(
   },
   ['type', 'media_type', 'data']
 )
+const WHEN_SPENT = 'A first step that does not fit is refused; later, the turn completes with what it has, and with partial.'
 const budget = (description: string): JsonSchema => ({ type: 'integer', minimum: 0, description })
 
 const fields = {
@@ -125,7 +133,12 @@ const fields = {
     description: 'Images and files in addition to the message. The turn fails if the model does not accept them.',
   },
   tool_budget: budget('Maximum tool calls of the turn, within the limit of the mode.'),
-  token_budget: budget('Maximum input and output tokens of all model steps together.'),
+  token_budget: budget(`Maximum input and output tokens of all model steps together. ${WHEN_SPENT}`),
+  cost_budget: {
+    ...(NUMBER as object),
+    minimum: 0,
+    description: `Maximum cost of all model steps together, by models.prices. ${WHEN_SPENT} A model without a price is refused.`,
+  },
 }
 const chatBody = object(fields, ['message'])
 
@@ -185,7 +198,7 @@ const replyFields = {
   duration_ms: INTEGER,
   tools_used: list(toolUse),
 }
-const chatReply = object({ ...replyFields, data }, Object.keys(replyFields))
+const chatReply = object({ ...replyFields, cost, partial, data }, Object.keys(replyFields))
 
 const stream = {
   '200': {

@@ -1,6 +1,6 @@
 import type { Chat, ConversationFilter, Conversations, ExportFormat, NewConversation, Route } from '@svc/core/contracts'
 import type { JsonSchema } from '@svc/core'
-import { list, object, ok, STRING, text, words } from '@svc/api-types'
+import { etag, ifMatchOf, list, object, ok, STRING, text, words } from '@svc/api-types'
 import { conversationDetailWire } from '../records.ts'
 import { CONVERSATION_RECORD } from './conversations.ts'
 
@@ -43,13 +43,21 @@ const changeRoute = ({ conversations }: ConversationOptions): Route => ({
   method: 'PATCH',
   path: `${PATH}/:id`,
   summary: 'Rename a conversation, or set its labels',
+  description: 'With If-Match, only if the conversation has the version of this ETag. A turn is a new version, too.',
   scope: 'chat',
+  conditional: 'optional',
   body: closed({ ...names, labels: { ...(labels as object), description: 'Replaces all labels. At most 32.' } }),
   responses: ok('The conversation without its messages.', CONVERSATION_RECORD),
-  async handle({ params, body }, ctx) {
-    return { body: conversationDetailWire(await conversations.update(params.id!, body as unknown as NewConversation, ctx)) }
+  async handle({ params, headers, body }, ctx) {
+    const version = ifMatchOf({ headers })
+    const only = version === undefined || version === '*' ? {} : { ifVersion: versionOf(version) }
+    const changed = await conversations.update(params.id!, { ...(body as unknown as NewConversation), ...only }, ctx)
+    return { headers: etag(String(changed.version)), body: conversationDetailWire(changed) }
   },
 })
+
+/** An ETag of another form names no version of a conversation. */
+const versionOf = (given: string) => (/^[1-9]\d{0,14}$/.test(given) ? Number(given) : 0)
 
 const forkRoute = ({ chat, conversations }: ConversationOptions): Route => ({
   method: 'POST',

@@ -2,6 +2,7 @@ import { type JsonSchema, svcError } from '@svc/core'
 import type { Chat, Conversations, NewConversation, Route, TurnDetail } from '@svc/core/contracts'
 import {
   type ChatBody,
+  etag,
   INTEGER,
   list,
   messageRecord,
@@ -178,7 +179,7 @@ const readRoute = ({ conversations }: ConversationOptions): Route => ({
   scope: 'chat',
   query: readQuery,
   responses: ok(
-    'The conversation.',
+    'The conversation. The ETag is its version, for If-Match.',
     object({ ...summary, ...details, messages: list({ anyOf: [message, messageDetail] }), next_cursor: nullable('string') }, [
       ...Object.keys(summary),
       'messages',
@@ -188,13 +189,15 @@ const readRoute = ({ conversations }: ConversationOptions): Route => ({
     if (how === undefined) {
       const given = limit === undefined ? cursor : limit
       if (given !== undefined) throw needsDetail(limit === undefined ? 'cursor' : 'limit')
-      return { body: conversationWire(await conversations.get(params.id!, ctx)) }
+      const found = await conversations.get(params.id!, ctx)
+      return { headers: etag(String(found.version)), body: conversationWire(found) }
     }
     const from = cursor === undefined ? 1 : /^[1-9]\d{0,8}$/.test(cursor) ? Number(cursor) : 0
     const page = { from, limit: limit === undefined ? TURN_PAGE : Number(limit) }
     const { conversation, turns, next } = await conversations.turns(params.id!, page, ctx)
     const messages = turns.flatMap(detailedMessages)
-    return { body: { ...conversationDetailWire(conversation), messages, next_cursor: next === undefined ? null : String(next) } }
+    const body = { ...conversationDetailWire(conversation), messages, next_cursor: next === undefined ? null : String(next) }
+    return { headers: etag(String(conversation.version)), body }
   },
 })
 

@@ -1,8 +1,21 @@
 import type { JsonSchema } from '@svc/core'
 import type { Json, ReplayRequest, Route, Workflows } from '@svc/core/contracts'
-import { runRecord, BOOLEAN, list, nullable, OBJECT, object, ok, STRING, text, words } from '@svc/api-types'
+import {
+  fieldInvalid,
+  runRecord,
+  BOOLEAN,
+  INTEGER,
+  list,
+  nullable,
+  OBJECT,
+  object,
+  ok,
+  STRING,
+  text,
+  words,
+} from '@svc/api-types'
 import { afterOf, keyOf, RUN_EVENT, RUN_REPLY, RUN_STATUS, RUN_STEP, RUN_SUMMARY, settledRun } from '../run-schemas.ts'
-import { replyBody, statusBody, stepBody } from '../run-files.ts'
+import { briefStep, replyBody, statusBody, stepBody } from '../run-files.ts'
 import type { RunStreams } from '../frames.ts'
 import { queryOf, RUNS_QUERY } from './run-work.ts'
 
@@ -105,17 +118,52 @@ const statusRoute = ({ workflows }: RunDependencies): Route => ({
   handle: async ({ params }, ctx) => ({ body: statusBody(await workflows.get(params.id!, ctx)) }),
 })
 
+const MOST_STEPS = 10_000
+const stepsQuery = object(
+  {
+    step: { ...(text('Lists only this step.') as object), maxLength: 1_000 },
+    detail: {
+      ...(words('full', 'brief') as object),
+      description: 'brief: without input and output (null), and with the code and message of errors only. Default: full.',
+    },
+    limit: { type: 'integer', minimum: 1, maximum: MOST_STEPS, description: 'Maximum steps of the page. Default: all.' },
+    cursor: { ...(text('The next_cursor of the previous page.') as object), maxLength: 20 },
+  },
+  []
+)
+const steps = object({
+  workflow_id: STRING,
+  steps: list(RUN_STEP),
+  next_cursor: nullable('string'),
+  last_event: {
+    ...(INTEGER as object),
+    description: 'The id of the last event that the steps contain: the events after it continue them.',
+  },
+})
+
 const stepsRoute = ({ workflows }: RunDependencies): Route => ({
   method: 'GET',
   path: `${PATH}/:id/steps`,
   summary: 'List the steps of a run with their input and output',
   scope: 'workflows',
-  responses: ok('The steps in the order in which they started.', object({ workflow_id: STRING, steps: list(RUN_STEP) })),
-  async handle({ params }, ctx) {
-    const steps = await workflows.steps(params.id!, ctx)
-    return { body: { workflow_id: params.id!, steps: steps.map(step => stepBody(params.id!, step)) } }
+  query: stepsQuery,
+  responses: ok('The steps in the order in which they started.', steps),
+  async handle({ params, query: { step, detail, limit, cursor } }, ctx) {
+    const from = cursor === undefined ? 0 : positionOf(cursor)
+    const { steps: recorded, event } = await workflows.stepsAt(params.id!, ctx)
+    const all = step === undefined ? recorded : recorded.filter(one => one.step === step)
+    const end = limit === undefined ? all.length : from + Number(limit)
+    const shown = all.slice(from, end).map(detail === 'brief' ? briefStep : one => stepBody(params.id!, one))
+    const next = end < all.length ? String(end) : null
+    return { body: { workflow_id: params.id!, steps: shown, next_cursor: next, last_event: event } }
   },
 })
+
+/** Steps keep their place: further ones come at the end. Throws INVALID_VALUE. */
+function positionOf(cursor: string): number {
+  if (!/^\d{1,9}$/.test(cursor)) throw fieldInvalid('cursor', 'must be a cursor of an earlier page')
+  return Number(cursor)
+}
 
 const eventsRoute = ({ streams }: RunDependencies): Route => ({
   method: 'GET',

@@ -1,16 +1,20 @@
 import { Flags, JSON_FLAG, MANAGED_FLAGS } from '@svc/cli/command'
-import type { ServerChoice } from '@svc/core/contracts'
-import { definedOf, lineInvalid } from '@svc/plugin-kit'
-import type { HttpOptions } from '../connection/options.ts'
-import { clientOptions } from '../registry/client-options.ts'
-import { personStorage } from '../registry/records.ts'
+import { McpClients } from '@svc/core/contracts'
+import { lineInvalid } from '@svc/plugin-kit'
+import { loginProblem } from '../registry/configured-servers.ts'
 import { McpCommand, SERVER_ARG } from './shared.ts'
 
 abstract class SwitchCommand extends McpCommand {
-  protected async switchTo(enabled: boolean, asked: string, flags: ServerChoice & { readonly json: boolean }) {
-    const name = await this.checkedName(asked, flags)
-    await (await this.changedClients(flags)).setEnabled(name, enabled, this.callContext)
-    const done = enabled ? 'enabled' : 'disabled'
+  static override examples = ['<%= config.bin %> <%= command.id %> docs']
+  static override args = SERVER_ARG
+  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
+  protected abstract readonly isEnabled: boolean
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(SwitchCommand)
+    const name = await this.checkedName(args.name, flags)
+    await (await this.changedClients(flags)).setEnabled(name, this.isEnabled, this.callContext)
+    const done = this.isEnabled ? 'enabled' : 'disabled'
     this.print(flags.json ? JSON.stringify({ [done]: name }) : `${name} is ${done}`)
   }
 }
@@ -18,27 +22,13 @@ abstract class SwitchCommand extends McpCommand {
 /** `svc mcp enable <name>`: also ends a quarantine. */
 export class McpEnable extends SwitchCommand {
   static override summary = 'Enable an MCP server, and end a quarantine'
-  static override examples = ['<%= config.bin %> <%= command.id %> docs']
-  static override args = SERVER_ARG
-  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
-
-  async run(): Promise<void> {
-    const { args, flags } = await this.parse(McpEnable)
-    await this.switchTo(true, args.name, flags)
-  }
+  protected override readonly isEnabled = true
 }
 
 /** `svc mcp disable <name>` */
 export class McpDisable extends SwitchCommand {
   static override summary = 'Disable an MCP server until it is enabled'
-  static override examples = ['<%= config.bin %> <%= command.id %> docs']
-  static override args = SERVER_ARG
-  static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
-
-  async run(): Promise<void> {
-    const { args, flags } = await this.parse(McpDisable)
-    await this.switchTo(false, args.name, flags)
-  }
+  protected override readonly isEnabled = false
 }
 
 const LOGIN = 'mcp login <name> [--port <port>]'
@@ -62,20 +52,17 @@ export class McpLogin extends McpCommand {
   async run(): Promise<void> {
     const { args, flags } = await this.parse(McpLogin)
     const server = await this.serverNamed(args.name)
-    const { name, url, api_key_env } = server.entry
-    if (url === undefined) throw lineInvalid(`${name} is a local program and has no login`, LOGIN)
-    if (api_key_env !== undefined) throw lineInvalid(`${name} uses the key of ${api_key_env} and has no login`, LOGIN)
-    const ctx = this.callContext
-    const storage = personStorage(await this.openStore(), server, ctx)
-    const options = clientOptions(server, { env: process.env, sandbox: undefined, storage, lasting: ctx })
-    const show = (page: URL) => {
-      this.note('open this page in a browser on this machine:')
-      this.print(page.href)
+    const { name } = server.entry
+    const problem = loginProblem(server)
+    if (problem !== undefined) throw lineInvalid(problem, LOGIN)
+    // a login in the store of this process only would be lost
+    await this.openStore()
+    for await (const step of (await this.host()).service(McpClients).login(name, flags.port, this.callContext)) {
+      if (step.type === 'done') this.note(`logged in to ${name}`)
+      else {
+        this.note('open this page in a browser on this machine:')
+        this.print(step.url)
+      }
     }
-    const { loginMcp } = await import('../connection/oauth/login.ts')
-    await loginMcp(options as HttpOptions, { show, ...definedOf({ port: flags.port }) }, { signal: ctx.signal })
-    // running servers connect again
-    await storage.done()
-    this.note(`logged in to ${name}`)
   }
 }

@@ -1,6 +1,6 @@
 import { JSON_FLAG, MANAGED_FLAGS, Flags } from '@svc/cli/command'
 import type { McpServerInfo, McpTestStep as TestStep, Json, ServerChoice } from '@svc/core/contracts'
-import { oneLine, table, lineInvalid } from '@svc/plugin-kit'
+import { lineInvalid, oneLine, snakeCase, table } from '@svc/plugin-kit'
 import { reachServerIfAny } from '@svc/runtime'
 import { type Placement, placementOf } from '../registry/client-options.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
@@ -20,7 +20,7 @@ export class McpList extends McpCommand {
     if (flags.json)
       return this.print(
         JSON.stringify({
-          servers: rows.map(({ info, where, runs }) => snakeCase({ ...info, changed: info.changed ?? [], where, runs })),
+          servers: rows.map(({ info, where, runs }) => recordOf({ ...info, changed: info.changed ?? [], where, runs })),
         })
       )
     if (rows.length === 0) return this.note('no MCP servers are configured; add one: svc mcp add <name> <url>')
@@ -59,15 +59,11 @@ interface Row {
   readonly isLoaded: boolean
 }
 
-/** The keys of a record and its parts in snake_case, as all JSON of svc has them. */
-function snakeCase(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(snakeCase)
+/** A record and its parts with names in snake_case, as all JSON of svc has them. */
+function recordOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(recordOf)
   if (typeof value !== 'object' || value === null) return value
-  const named = ([key, part]: [string, unknown]) => [
-    key.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`),
-    snakeCase(part),
-  ]
-  return Object.fromEntries(Object.entries(value).map(named))
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [snakeCase(name), recordOf(part)]))
 }
 
 function cells({ info, runs }: { readonly info: McpServerInfo; readonly runs: Placement }): string[] {

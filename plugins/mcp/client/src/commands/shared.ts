@@ -2,9 +2,8 @@ import { Args, SvcCommand } from '@svc/cli/command'
 import { type CallContext, formatError, systemContext } from '@svc/core'
 import { McpClients, type ServerChoice, Store } from '@svc/core/contracts'
 import { managedServer, oneLine, storeNotShared } from '@svc/plugin-kit'
-import { fromWire } from '@svc/runtime'
+import { fromWire, reloadServers } from '@svc/runtime'
 import { readServers, type McpServerSettings, serverNamed } from '../registry/configured-servers.ts'
-import { reloadAll } from '../registry/edit.ts'
 import { homeFile } from '../registry/home-file.ts'
 import { openRecords } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
@@ -64,7 +63,7 @@ export abstract class McpCommand extends SvcCommand {
 
   /** Reloads the running servers of this home. Returns the exit code: 1 if one reports a problem. */
   protected async reloadServers(): Promise<number> {
-    const servers = await reloadAll(this.home, this.callContext)
+    const servers = await Array.fromAsync(reloadServers(this.home, this.callContext))
     if (servers.length === 0) this.note('no server is running; the change applies with the next svc serve')
     let code = 0
     for (const { url, problems } of servers) {

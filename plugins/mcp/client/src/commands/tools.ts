@@ -1,7 +1,7 @@
 import { Args, JSON_FLAG, MANAGED_FLAGS } from '@svc/cli/command'
 import type { McpTool } from '@svc/core/contracts'
 import { oneLine } from '@svc/plugin-kit'
-import { selected } from '../ownership/mcp-clients.ts'
+import { selected } from '../registry/configured-servers.ts'
 import { McpCommand, SERVER_ARG } from './shared.ts'
 
 /** `svc mcp tools <name>`: lists the tools now, or as they were listed last; shows changes and removed hidden characters. */

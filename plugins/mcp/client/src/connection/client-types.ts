@@ -1,6 +1,8 @@
-import type { Json, McpCallOptions, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
-import type { ToolList, ToolSchema } from '@svc/mcp-protocol'
+import type { Json, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
+import type { StepOptions, ToolList, ToolSchema } from '@svc/mcp-protocol'
 import type { Backoff, KnownEra } from './options.ts'
+
+export type { StepOptions } from '@svc/mcp-protocol'
 
 /** The status of a connection. Times are Unix milliseconds. */
 export interface McpStatus
@@ -52,13 +54,6 @@ export interface RunningCallContext {
   /** W3C `traceparent` and `tracestate`. */
   readonly trace?: string
   readonly traceState?: string
-}
-
-export interface StepOptions extends McpCallOptions {
-  /** The caller. Only the same caller can answer a question of the server. */
-  readonly owner?: string
-  /** Called before the call is sent again over another connection, whose server can have other tools. Its error ends the call. */
-  readonly beforeResend?: (signal: AbortSignal) => Promise<void>
 }
 
 /** A connection to one server. It connects on demand and reconnects after a loss. */

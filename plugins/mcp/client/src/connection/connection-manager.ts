@@ -1,10 +1,10 @@
 import { abortable, pause, type SvcError } from '@svc/core'
 import type { McpFailure, McpState } from '@svc/core/contracts'
-import { callFailed, failureOf } from '@svc/mcp-protocol'
+import { callFailed, failureOf, needsAuth } from '@svc/mcp-protocol'
 import { stripResult } from '@svc/plugin-kit'
+import { notConnected } from '../errors.ts'
 import type { McpChange, McpStatus } from './client-types.ts'
 import type { McpConnection } from './connection.ts'
-import { needsAuth, notConnected } from './failures.ts'
 import type { KnownEra } from './options.ts'
 import type { ReconnectPolicy, ResolvedOptions } from './resolved-options.ts'
 import { openConnection } from './open-connection.ts'
@@ -91,12 +91,14 @@ export class ConnectionManager {
     this.#ending = Promise.all([this.#ending, ending])
     this.#emit({ type: 'disconnected', reason, durationMs })
     if (end !== undefined) return this.#setState(end, stderr)
+    // a listener can have stopped the client
+    if (!STATES[this.#status.state].isConnected) return
     const details = { lastError: failureOf(notConnected(name, reason)), ...stderr }
     if (durationMs >= STEADY_MS) this.#failures = 0
     const ms = Math.max(1, this.#policy.backoff(this.#failures))
     if (++this.#failures >= quarantineAfter) return this.#setState('quarantined', details)
     this.#setState('reconnecting', { ...details, nextRetryAt: Date.now() + ms })
-    this.#begin(ms)
+    if (this.#status.state === 'reconnecting') this.#begin(ms)
   }
 
   /** The server has answered a call: earlier failures no longer count. */
@@ -153,14 +155,19 @@ export class ConnectionManager {
     if (this.#cycle !== undefined) return this.#cycle
     const abort = new AbortController()
     const secondFailure = Promise.withResolvers<never>()
-    const done = this.#tryUntilConnected(abort.signal, pauseMs, secondFailure.reject).finally(() => {
-      if (this.#cycle?.abort === abort) this.#cycle = undefined
-    })
-    this.#cycle = { done, abort, secondFailure }
+    const done = Promise.withResolvers<McpConnection>()
+    const cycle = { done: done.promise, abort, secondFailure }
+    // first: a listener of the first state can stop the cycle
+    this.#cycle = cycle
+    this.#tryUntilConnected(abort.signal, pauseMs, secondFailure.reject)
+      .finally(() => {
+        if (this.#cycle === cycle) this.#cycle = undefined
+      })
+      .then(done.resolve, done.reject)
     // callers that wait get the error; all others read it in the state
-    done.catch(() => {})
+    done.promise.catch(() => {})
     secondFailure.promise.catch(() => {})
-    return this.#cycle
+    return cycle
   }
 
   async #tryUntilConnected(signal: AbortSignal, pauseMs: number, failedTwice: (why: unknown) => void): Promise<McpConnection> {
@@ -195,7 +202,7 @@ export class ConnectionManager {
     const known = { protocolVersion, timings, ...(server && { server }), ...(instructions !== undefined && { instructions }) }
     this.#status = { state, since, attempts: 0, ...known }
     this.#setLive()
-    this.#emit({ type: 'connected', protocolVersion, durationMs: this.#liveSince - begun })
+    if (this.#live === connection) this.#emit({ type: 'connected', protocolVersion, durationMs: this.#liveSince - begun })
     void transport.ended.then(reason => this.lost(connection, reason))
     return connection
   }

@@ -2,19 +2,20 @@ import type { Client, JSONRPCMessage, Transport, TransportSendOptions } from '@m
 import type { InputRequest } from '@svc/core/contracts'
 import {
   callFailed,
+  failed,
   isInputMethod,
   protocolError,
   readLog,
   readProgress,
   responseTo,
   type RpcError,
+  type RunningCall,
   capabilitiesOf,
   isModern,
   META,
 } from '@svc/mcp-protocol'
 import { stripped } from '@svc/plugin-kit'
-import type { RunningCall } from './calls/running-call.ts'
-import { failed, tooLarge } from './failures.ts'
+import { tooLarge } from '../errors.ts'
 import type { ConnectionTimings } from './client-types.ts'
 import type { ResolvedOptions } from './resolved-options.ts'
 
@@ -211,7 +212,13 @@ export class McpConnection {
   }
 
   #send(message: object, sender: string, failed?: (error: unknown) => void, options?: TransportSendOptions): void {
-    this.transport.send(message as JSONRPCMessage, options, sender).catch(failed ?? (() => {}))
+    const ignore = () => {}
+    try {
+      this.transport.send(message as JSONRPCMessage, options, sender).catch(failed ?? ignore)
+    } catch (error) {
+      // arguments that JSON cannot hold
+      failed?.(error)
+    }
   }
 
   /** The listener for a message that names no request. */

@@ -1,13 +1,13 @@
 import { createCoalescer, pause, withTimeout } from '@svc/core'
 import type { ToolResult } from '@svc/core/contracts'
-import { failureOf, fromMcpSchema, textOfResult, toolNotFound } from '@svc/mcp-protocol'
-import { ConnectionCalls } from './calls/calls.ts'
+import { aborted, failed, failureOf, fromMcpSchema, textOfResult, toolNotFound, tooSlow } from '@svc/mcp-protocol'
+import { noResult } from '../errors.ts'
 import type { AbortOptions, CallAnswer, McpChange, McpClient } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
-import { aborted, failed, noResult, tooSlow } from './failures.ts'
 import type { McpClientOptions } from './options.ts'
 import { policyOf, positive, type ResolvedOptions, resolveOptions } from './resolved-options.ts'
-import { createCatalogue } from './tool-list.ts'
+import { ConnectionCalls } from './tools-call.ts'
+import { createCatalogue } from './tools-list.ts'
 
 /** Limit for servers that report changed tools all the time: each report leads to a new list. */
 const TOOLS_MS = 1_000

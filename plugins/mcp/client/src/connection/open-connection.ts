@@ -1,8 +1,7 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { abortable, codeOf, pause, withTimeout } from '@svc/core'
-import { capabilitiesOf } from '@svc/mcp-protocol'
+import { capabilitiesOf, tooSlow, undelivered } from '@svc/mcp-protocol'
 import { CLIENT, McpConnection, type ServerTransport } from './connection.ts'
-import { tooSlow, undelivered } from './failures.ts'
 import type { ResolvedOptions } from './resolved-options.ts'
 import { openStdio } from './transport/stdio.ts'
 

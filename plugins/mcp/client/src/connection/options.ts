@@ -6,6 +6,11 @@ import type { InputRequest, Json } from '@svc/core/contracts'
  */
 export type Backoff = 'exponential' | 'linear' | 'constant' | ((failures: number) => number)
 
+/** Seconds of a call. */
+export const TIMEOUT_S = 30
+/** Progress extends a call up to this multiple of its time. */
+export const PROGRESS_FACTOR = 10
+
 /** The limits of a server, with their defaults. */
 export const LIMITS = {
   /** Tools; a longer list is cut, and the server is `degraded`. */

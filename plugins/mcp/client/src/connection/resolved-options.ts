@@ -2,7 +2,16 @@ import { nearest, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
 import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/safe-fetch'
 import { badOption } from '../errors.ts'
-import { type Backoff, type HttpOptions, LIMITS, type McpClientOptions, type McpLimits, type TokenStorage } from './options.ts'
+import {
+  type Backoff,
+  type HttpOptions,
+  LIMITS,
+  type McpClientOptions,
+  type McpLimits,
+  PROGRESS_FACTOR,
+  TIMEOUT_S,
+  type TokenStorage,
+} from './options.ts'
 
 /** Options with all defaults. */
 export interface ResolvedOptions
@@ -15,9 +24,6 @@ export interface ResolvedOptions
   /** For a remote server: the servers that the operator names. */
   readonly servers: () => NamedServers
 }
-
-const TIMEOUT_S = 30
-const PROGRESS_FACTOR = 10
 
 /** Throws CONFIG_INVALID. */
 export function resolveOptions(input: McpClientOptions): ResolvedOptions {

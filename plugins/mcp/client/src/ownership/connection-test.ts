@@ -3,13 +3,14 @@ import type { Json, McpErrorClass, McpFailure, McpTestStep as TestStep } from '@
 import { failureOf } from '@svc/mcp-protocol'
 import { reachSteps } from '@svc/safe-fetch'
 import type { McpClient } from '../connection/client-types.ts'
+import { clientOptions } from '../registry/client-options.ts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
+import { loginStorage } from '../registry/records.ts'
+import type { McpContext } from './context.ts'
 
 /** What to test. */
-export interface ConnectionTest {
+interface ConnectionTest {
   readonly server: McpServerSettings
-  /** Makes the client. Throws MCP_CALL_FAILED. */
-  readonly open: () => Promise<McpClient>
   /** A tool to call at the end. */
   readonly call: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } } | undefined
   readonly signal: AbortSignal
@@ -18,21 +19,30 @@ export interface ConnectionTest {
 const REFUSED = 'connection_refused'
 
 /** Tests a server step by step over a connection of its own; ends with the first failed step. */
-export async function* testConnection(parts: ConnectionTest): AsyncGenerator<TestStep> {
-  const { url } = parts.server.entry
+export async function* testConnection(context: McpContext, test: ConnectionTest): AsyncGenerator<TestStep> {
+  const { url } = test.server.entry
   const steps = [
     ...(url === undefined ? [] : reachSteps(new URL(url))).map(({ step, run }): Work => ({ step, kind: REFUSED, work: run })),
-    ...serverSteps(parts),
+    ...serverSteps(test, () => openTestClient(context, test.server)),
   ]
   try {
     for (const step of steps) {
-      const done = await timed(step, parts)
+      const done = await timed(step, test)
       yield done
       if (done.error) return
     }
   } finally {
     for (const { end } of steps) await end?.()
   }
+}
+
+/** Makes a client that fails with the first error: a user waits. Throws MCP_CALL_FAILED. */
+async function openTestClient(context: McpContext, server: McpServerSettings): Promise<McpClient> {
+  const storage = loginStorage(context.store, server, context.lasting)
+  const { createMcpClient } = await import('../connection/mcp-client.ts')
+  const client = createMcpClient(clientOptions(server, { ...context, storage }))
+  client.setReconnectPolicy(0, 'constant')
+  return client
 }
 
 interface Work {
@@ -69,7 +79,7 @@ function messageTo({ entry }: McpServerSettings, { message }: McpFailure, error:
   return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
 }
 
-function serverSteps({ server, open, call }: ConnectionTest): Work[] {
+function serverSteps({ server, call }: ConnectionTest, open: () => Promise<McpClient>): Work[] {
   let client: McpClient | undefined
   const opened = async () => (client ??= await open())
   const timings = () => client?.status().timings

@@ -1,9 +1,8 @@
 import type { CallContext, Events, Log, StartSpan } from '@svc/core'
-import type { ProcessSandbox, Store } from '@svc/core/contracts'
+import type { Json, ProcessSandbox, Store } from '@svc/core/contracts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
 import type { McpServerMetrics } from '../registry/server-status.ts'
-import type { PeerWorkers } from './peer-workers.ts'
 
 /** What the connections to MCP servers share in one worker. */
 export interface McpContext {
@@ -28,4 +27,13 @@ export interface McpContext {
   readonly holder: string
   readonly registry: ServerRegistry
   readonly metrics: McpServerMetrics
+}
+
+/** The other workers of this server, as candidates for the ownership of a connection. */
+export interface PeerWorkers {
+  /** The workers that are known to have ended. */
+  readonly exited: Set<string>
+  ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json>
+  /** Pings a worker, and marks it if it has ended. */
+  ping(worker: string, ctx: CallContext): Promise<void>
 }

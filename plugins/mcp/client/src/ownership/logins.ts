@@ -4,7 +4,7 @@ import type { HttpOptions } from '../connection/options.ts'
 import type { Loopback } from '../connection/oauth/login.ts'
 import { entryInvalid, loginUnknown } from '../errors.ts'
 import { clientOptions } from '../registry/client-options.ts'
-import type { McpServerSettings } from '../registry/configured-servers.ts'
+import { loginProblem, type McpServerSettings } from '../registry/configured-servers.ts'
 import { personStorage } from '../registry/records.ts'
 import type { McpContext } from './context.ts'
 
@@ -30,12 +30,6 @@ export interface Logins {
 
 const SEPARATOR = '~'
 
-/** Checks that a person can log in to a server. Throws INVALID_VALUE. */
-function checkLogin({ entry: { name, url, api_key_env } }: McpServerSettings): void {
-  if (url === undefined) throw entryInvalid('server', `${name} is a local program and has no login`)
-  if (api_key_env !== undefined) throw entryInvalid('server', `${name} uses an API key and has no login`)
-}
-
 export function createLogins({ store, env, self, workers, lasting }: McpContext): Logins {
   const open = new Map<string, OpenLogin>()
   const take = ({ id, address }: LoginAnswer, { principal }: CallContext) => {
@@ -58,7 +52,8 @@ export function createLogins({ store, env, self, workers, lasting }: McpContext)
       }
     },
     async *login(server, port, ctx) {
-      checkLogin(server)
+      const problem = loginProblem(server)
+      if (problem !== undefined) throw entryInvalid('server', problem)
       const { loginWith, openLoopback } = await import('../connection/oauth/login.ts')
       const stop = new AbortController()
       const signal = AbortSignal.any([ctx.signal, stop.signal])

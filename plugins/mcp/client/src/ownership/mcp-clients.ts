@@ -1,94 +1,103 @@
-import { type CallContext, codeOf, type OpenSpan } from '@svc/core'
-import type { Json, McpCallOptions, McpClients, ToolStep } from '@svc/core/contracts'
-import { callFailed, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
-import { failed } from '../connection/failures.ts'
-import { toolUnknown, versionStale } from '../errors.ts'
-import { callTimesOf, limitedBySandbox } from '../registry/client-options.ts'
-import { serverNamed } from '../registry/configured-servers.ts'
+import type { CallContext, OpenSpan } from '@svc/core'
+import type { McpClients, McpInspection, ToolStep } from '@svc/core/contracts'
+import { assessTools, callFailed, failureOf, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
+import { versionStale } from '../errors.ts'
+import { limitedBySandbox } from '../registry/client-options.ts'
+import { selected, serverNamed } from '../registry/configured-servers.ts'
 import type { CatalogueRecord } from '../registry/records.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
+import { testConnection } from './connection-test.ts'
 import type { McpContext } from './context.ts'
-import { reachedNoOwner } from './peer-workers.ts'
+import type { Logins } from './logins.ts'
+import { askOwner } from './questions.ts'
 import type { ServerOwner } from './server-owner.ts'
-import type { ServerSession } from './server-session.ts'
 
-/** What the owner of a server is asked to do. */
-export type OwnerTask =
-  | { readonly do: 'open' }
-  | { readonly do: 'refresh' }
-  | {
-      readonly do: 'call'
-      readonly tool: string
-      readonly args: { readonly [name: string]: Json | undefined }
-      readonly options: McpCallOptions
-    }
-
-/** The question of one worker to the owner of a server. A worker with another entry of that name is not its owner. */
-export type OwnerQuestion = OwnerTask & { readonly server: string; readonly fingerprint: string }
-
-/** The part of the service that belongs to connections, and what the commands of this plugin need besides. */
-export interface ServerClients
-  extends Pick<McpClients, 'list' | 'tools' | 'call' | 'approve' | 'approveVersions' | 'setEnabled'> {
-  /** Connects a server if necessary, and lists its tools again. Throws MCP_CALL_FAILED, MCP_SERVER_UNKNOWN. */
-  refresh(server: string, ctx: CallContext): Promise<CatalogueRecord>
-  /** Approves these descriptions of tools. */
-  approveListed(server: string, tools: readonly ListedTool[], ctx: CallContext): Promise<void>
-}
-
-/** Creates the service `McpClients`: each call goes to the worker that owns the server. */
-export function createClients(context: McpContext, owners: readonly ServerOwner[]): ServerClients {
-  const { servers, registry, span } = context
-  const ownerOf = (name: string) => owners[servers.indexOf(serverNamed(servers, name))]!
-  const approveListed = (name: string, tools: readonly ListedTool[], ctx: CallContext) =>
-    registry.approve(ownerOf(name).server, tools, ctx)
+/** Creates the service `McpClients` without its changes of the configuration: each call goes to the worker that owns the server. */
+export function createClients(
+  context: McpContext,
+  owners: readonly ServerOwner[],
+  logins: Logins
+): Omit<McpClients, 'add' | 'remove'> {
+  const { servers, registry } = context
+  const named = (name: string) => serverNamed(servers, name)
+  const ownerOf = (name: string) => owners[servers.indexOf(named(name))]!
   return {
-    approveListed,
     list: async () => servers.map(server => serverInfoOf(server, registry)),
-    async tools(name, ctx) {
-      const owner = ownerOf(name)
-      const known = registry.tools(owner.server)
-      if (known) return known
-      for await (const _ of askOwner(context, owner, { do: 'open' }, ctx)) continue
-      // the list comes through the store, a moment after the answer
-      for (;;) {
-        const tools = registry.tools(owner.server)
-        if (tools) return tools
-        ctx.signal.throwIfAborted()
-        await owner.nextChange(ctx)
-      }
-    },
-    async refresh(name, ctx) {
-      const owner = ownerOf(name)
-      for await (const catalogue of askOwner(context, owner, { do: 'refresh' }, ctx))
-        return catalogue as unknown as CatalogueRecord
-      throw callFailed(name, 'cancelled', 'the list of its tools ended without an answer')
-    },
+    tools: async (name, ctx) => toolsOf(context, ownerOf(name), ctx),
+    inspect: async (name, fresh, ctx) => inspect(context, ownerOf(name), fresh, ctx),
     call(name, tool, args, asked, ctx) {
       const owner = ownerOf(name)
       const { server } = owner
-      const callOptions = limitedBySandbox(server.entry, asked)
+      const options = limitedBySandbox(server.entry, asked)
       const open = (within: CallContext): AsyncIterable<ToolStep> => {
         const session = registry.isEnabled(server) ? owner.session : undefined
-        if (session) return session.call(tool, args, callOptions, within)
-        const steps = askOwner(context, owner, { do: 'call', tool, args, options: callOptions }, within)
+        if (session) return session.call(tool, args, options, within)
+        const steps = askOwner(context, owner, { do: 'call', tool, args, options }, within)
         return steps as AsyncIterable<unknown> as AsyncIterable<ToolStep>
       }
-      const begin = () => span(`tools/call ${tool}`, ctx, { kind: 'client', attributes: callAttributes(name, tool) })
+      const begin = () => context.span(`tools/call ${tool}`, ctx, { kind: 'client', attributes: callAttributes(name, tool) })
       return spannedSteps(begin, open)
     },
     async approve(name, names, ctx) {
-      const listed = registry.catalogue(ownerOf(name).server)?.tools ?? []
-      await approveListed(name, selected(name, listed, names), ctx)
+      const server = named(name)
+      await registry.approve(server, selected(name, registry.catalogue(server)?.tools ?? [], names), ctx)
     },
     async approveVersions(name, versions, ctx) {
-      const listed = (await registry.latestCatalogue(ownerOf(name).server, ctx))?.tools ?? []
-      const names = versions.map(one => one.name)
-      const tools = selected(name, listed, names)
+      const server = named(name)
+      const listed = (await registry.latestCatalogue(server, ctx))?.tools ?? []
+      const tools: readonly ListedTool[] = selected(
+        name,
+        listed,
+        versions.map(one => one.name)
+      )
       const stale = versions.find(one => tools.find(tool => tool.name === one.name)?.hash !== one.version)
       if (stale) throw versionStale(name, stale.name)
-      await approveListed(name, tools, ctx)
+      await registry.approve(server, tools, ctx)
     },
-    setEnabled: (name, enabled, ctx) => registry.setEnabled(ownerOf(name).server, enabled, ctx),
+    setEnabled: async (name, enabled, ctx) => registry.setEnabled(named(name), enabled, ctx),
+    async *test(name, call, { signal }) {
+      yield* testConnection(context, { server: named(name), call, signal })
+    },
+    async *login(name, port, ctx) {
+      yield* logins.login(named(name), port, ctx)
+    },
+    answerLogin: (id, address, ctx) => logins.answer(id, address, ctx),
+  }
+}
+
+async function toolsOf(context: McpContext, owner: ServerOwner, ctx: CallContext) {
+  const { registry } = context
+  const known = registry.tools(owner.server)
+  if (known) return known
+  for await (const _ of askOwner(context, owner, { do: 'open' }, ctx)) continue
+  // the list comes through the store, a moment after the answer
+  for (;;) {
+    const tools = registry.tools(owner.server)
+    if (tools) return tools
+    ctx.signal.throwIfAborted()
+    await owner.nextChange(ctx)
+  }
+}
+
+/** The tools now (`fresh`), or those listed last if the server cannot be asked. Throws MCP_CALL_FAILED if there are none either. */
+async function inspect(context: McpContext, owner: ServerOwner, fresh: boolean, ctx: CallContext): Promise<McpInspection> {
+  const { registry } = context
+  const { server } = owner
+  const known = fresh ? undefined : registry.tools(server)
+  if (known) return { tools: known, problems: registry.catalogue(server)?.problems ?? [] }
+  const inspectionOf = ({ tools, problems }: CatalogueRecord) => ({
+    tools: assessTools(tools, registry.pins(server), server.entry),
+    problems,
+  })
+  try {
+    for await (const catalogue of askOwner(context, owner, { do: 'refresh' }, ctx))
+      return inspectionOf(catalogue as unknown as CatalogueRecord)
+    throw callFailed(server.entry.name, 'cancelled', 'the list of its tools ended without an answer')
+  } catch (error) {
+    ctx.signal.throwIfAborted()
+    const last = registry.catalogue(server)
+    if (last === undefined) throw error
+    return { ...inspectionOf(last), failure: failureOf(error) }
   }
 }
 
@@ -115,54 +124,4 @@ function failureIn(end: StepsEnd): unknown {
   if (typeof end === 'string') return end
   if ('thrown' in end) return end.thrown
   return end.last.type === 'result' && end.last.result.isError ? 'failed' : undefined
-}
-
-/** The tools of these names, or all. Throws MCP_TOOL_UNKNOWN. */
-export function selected<T extends { readonly name: string }>(
-  server: string,
-  tools: readonly T[],
-  names: readonly string[] | undefined
-): readonly T[] {
-  const known = tools.map(tool => tool.name)
-  const unknown = names?.find(name => !known.includes(name))
-  if (unknown !== undefined) throw toolUnknown(server, unknown, known)
-  return names === undefined ? tools : tools.filter(tool => names.includes(tool.name))
-}
-
-/** Does the task in the worker that owns the server. */
-export async function* doTask(session: ServerSession, task: OwnerTask, ctx: CallContext): AsyncGenerator<Json, void> {
-  if (task.do === 'open') return await session.open(ctx)
-  if (task.do === 'refresh') return yield (await session.refresh(ctx)) as unknown as Json
-  yield* session.call(task.tool, task.args, task.options, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
-}
-
-/** Asks the owner of a server; asks the next owner if the question has reached none. */
-async function* askOwner(
-  { workers }: McpContext,
-  owner: ServerOwner,
-  task: OwnerTask,
-  ctx: CallContext
-): AsyncGenerator<Json, void> {
-  const { entry, fingerprint } = owner.server
-  const question: OwnerQuestion = { ...task, server: entry.name, fingerprint }
-  const endsAt = performance.now() + callTimesOf(entry).usual
-  for (;;) {
-    const found = await owner.find(ctx)
-    if (typeof found !== 'string') return yield* doTask(found, task, ctx)
-    try {
-      return yield* workers!.ask(found, question as unknown as Json, ctx)
-    } catch (error) {
-      if (performance.now() > endsAt || !reachedNoOwner(error)) throw ownerFailure(entry.name, error)
-      await owner.nextChange(ctx)
-    }
-  }
-}
-
-function ownerFailure(server: string, error: unknown): unknown {
-  // the deadline of the caller has passed
-  if (codeOf(error) === 'TIMEOUT') return failed(server, error)
-  const isUndelivered = reachedNoOwner(error)
-  if (codeOf(error) !== 'PEER_GONE' && !isUndelivered) return error
-  const delivered = isUndelivered ? 'no' : 'maybe'
-  return callFailed(server, 'connection_refused', 'the worker that owned its connection has ended', { delivered, cause: error })
 }

@@ -1,22 +1,91 @@
-import type { CallContext } from '@svc/core'
-import type { McpInspection, McpTestStep, PeerAnswer } from '@svc/core/contracts'
-import { assessTools, failureOf, type ListedTool } from '@svc/mcp-protocol'
-import type { McpClient } from '../connection/client-types.ts'
+import { type CallContext, codeOf } from '@svc/core'
+import type { Json, McpCallOptions, PeerAnswer, Peers } from '@svc/core/contracts'
+import { callFailed, failed } from '@svc/mcp-protocol'
 import { serverMoved } from '../errors.ts'
-import { clientOptions } from '../registry/client-options.ts'
-import type { McpServerSettings } from '../registry/configured-servers.ts'
-import { type CatalogueRecord, loginStorage } from '../registry/records.ts'
-import { type ConnectionTest, testConnection } from './connection-test.ts'
-import type { McpContext } from './context.ts'
+import { callTimesOf } from '../registry/client-options.ts'
+import type { McpContext, PeerWorkers } from './context.ts'
 import type { LoginAnswer, Logins } from './logins.ts'
-import { doTask, type OwnerQuestion, type ServerClients } from './mcp-clients.ts'
-import type { PING } from './peer-workers.ts'
 import type { ServerOwner } from './server-owner.ts'
+import type { ServerSession } from './server-session.ts'
 
-/** The tools of a server. */
-interface ToolsAnswer extends McpInspection {
-  /** The tools without their status. */
-  readonly listed: readonly ListedTool[]
+/** The topic of the questions between workers. */
+export const TOPIC = 'mcp-client'
+const PING = { do: 'ping' } as const
+
+/** What the owner of a server is asked to do. */
+type OwnerTask =
+  | { readonly do: 'open' }
+  | { readonly do: 'refresh' }
+  | {
+      readonly do: 'call'
+      readonly tool: string
+      readonly args: { readonly [name: string]: Json | undefined }
+      readonly options: McpCallOptions
+    }
+
+/** The question of one worker to the owner of a server. A worker with another entry of that name is not its owner. */
+type OwnerQuestion = OwnerTask & { readonly server: string; readonly fingerprint: string }
+
+export function createPeerWorkers(peers: Pick<Peers, 'ask'>): PeerWorkers {
+  const exited = new Set<string>()
+  async function* ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json> {
+    try {
+      yield* peers.ask(worker, TOPIC, message, ctx)
+    } catch (error) {
+      if (codeOf(error) === 'PEER_GONE') exited.add(worker)
+      throw error
+    }
+  }
+  return {
+    exited,
+    ask,
+    async ping(worker, ctx) {
+      if (!exited.has(worker)) for await (const _ of ask(worker, PING, ctx)) return
+    },
+  }
+}
+
+/** Asks the owner of a server; asks the next owner if the question has reached none. */
+export async function* askOwner(
+  { workers }: McpContext,
+  owner: ServerOwner,
+  task: OwnerTask,
+  ctx: CallContext
+): AsyncGenerator<Json, void> {
+  const { entry, fingerprint } = owner.server
+  const question: OwnerQuestion = { ...task, server: entry.name, fingerprint }
+  const endsAt = performance.now() + callTimesOf(entry).usual
+  for (;;) {
+    const found = await owner.find(ctx)
+    if (typeof found !== 'string') return yield* doTask(found, task, ctx)
+    try {
+      return yield* workers!.ask(found, question as unknown as Json, ctx)
+    } catch (error) {
+      if (performance.now() > endsAt || !reachedNoOwner(error)) throw ownerFailure(entry.name, error)
+      await owner.nextChange(ctx)
+    }
+  }
+}
+
+/** Whether a failed question has reached no owner: a worker that ends answers no topic. */
+const reachedNoOwner = (error: unknown): boolean =>
+  ['MCP_MOVED', 'PEER_SILENT'].includes(codeOf(error) ?? '') ||
+  (codeOf(error) === 'PEER_GONE' && (error as { details?: Record<string, unknown> }).details?.['reached'] === false)
+
+function ownerFailure(server: string, error: unknown): unknown {
+  // the deadline of the caller has passed
+  if (codeOf(error) === 'TIMEOUT') return failed(server, error)
+  const isUndelivered = reachedNoOwner(error)
+  if (codeOf(error) !== 'PEER_GONE' && !isUndelivered) return error
+  const delivered = isUndelivered ? 'no' : 'maybe'
+  return callFailed(server, 'connection_refused', 'the worker that owned its connection has ended', { delivered, cause: error })
+}
+
+/** Does the task in the worker that owns the server. */
+async function* doTask(session: ServerSession, task: OwnerTask, ctx: CallContext): AsyncGenerator<Json, void> {
+  if (task.do === 'open') return await session.open(ctx)
+  if (task.do === 'refresh') return yield (await session.refresh(ctx)) as unknown as Json
+  yield* session.call(task.tool, task.args, task.options, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
 }
 
 /** Answers the questions of other workers: the item of the slot `PeerAnswers`. */
@@ -33,44 +102,5 @@ export function createAnswer(context: McpContext, owners: readonly ServerOwner[]
       // opening and listing serve all callers
       yield* doTask(session, question, question.do === 'call' ? ctx : { ...context.lasting, signal: ctx.signal })
     },
-  }
-}
-
-/** Tests a server over a connection of its own. */
-export const testServer = (
-  context: McpContext,
-  server: McpServerSettings,
-  call: ConnectionTest['call'],
-  { signal }: CallContext
-): AsyncGenerator<McpTestStep> => testConnection({ server, open: () => openTestClient(context, server), signal, call })
-
-/** Makes a client for a test, which fails with the first error: a user waits. */
-async function openTestClient(context: McpContext, server: McpServerSettings): Promise<McpClient> {
-  const storage = loginStorage(context.store, server, context.lasting)
-  const { createMcpClient } = await import('../connection/mcp-client.ts')
-  const client = createMcpClient(clientOptions(server, { ...context, storage }))
-  client.setReconnectPolicy(0, 'constant')
-  return client
-}
-
-/** Lists the tools now; those listed last if the server cannot be asked. Throws MCP_CALL_FAILED if there are none either. */
-export async function readTools(
-  { registry }: McpContext,
-  clients: ServerClients,
-  server: McpServerSettings,
-  ctx: CallContext
-): Promise<ToolsAnswer> {
-  const answerOf = ({ tools: listed, problems }: CatalogueRecord): ToolsAnswer => ({
-    listed,
-    tools: assessTools(listed, registry.pins(server), server.entry),
-    problems,
-  })
-  try {
-    return answerOf(await clients.refresh(server.entry.name, ctx))
-  } catch (error) {
-    ctx.signal.throwIfAborted()
-    const last = registry.catalogue(server)
-    if (last === undefined) throw error
-    return { ...answerOf(last), failure: failureOf(error) }
   }
 }

@@ -1,8 +1,7 @@
 import { type CallContext, codeOf, createCoalescer, Wakeup, withTimeout } from '@svc/core'
 import type { Fence } from '@svc/core/contracts'
-import { LeaseHold } from '@svc/storage-kit'
-import { tryAcquire } from '@svc/storage-kit/records'
-import { noOwner, serverDisabled } from '../connection/failures.ts'
+import { type LeaseHold, tryHold } from '@svc/storage-kit'
+import { noOwner, serverDisabled } from '../errors.ts'
 import { callTimesOf } from '../registry/client-options.ts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
 import { KEYS, type RecordKind } from '../registry/records.ts'
@@ -150,7 +149,7 @@ export class ServerOwner {
     if (this.#session) return this.#session
     const fence = workers && (await this.#acquire())
     if (workers && !fence) return undefined
-    if (this.#isClosed()) {
+    if (this.#isClosed() || !registry.isEnabled(this.server)) {
       if (fence) await this.#release(fence)
       return undefined
     }
@@ -169,9 +168,7 @@ export class ServerOwner {
   async #acquire(): Promise<Fence | undefined> {
     const { store, registry, workers, holder, lasting } = this.#context
     const acquire = async () => {
-      const asked = performance.now()
-      const lease = await tryAcquire(store, this.#lease, { holder, ttlMs: LEASE_MS }, lasting)
-      this.#hold = lease && new LeaseHold(store, lease, { asked, ttlMs: LEASE_MS })
+      this.#hold = await tryHold(store, this.#lease, { holder, ttlMs: LEASE_MS }, lasting)
       return this.#hold?.fence
     }
     const fence = await acquire()

@@ -4,7 +4,14 @@ import type { CallContext } from '@svc/core'
 import type { McpCallOptions, ProcessLimits, ProcessSandbox, Released } from '@svc/core/contracts'
 import { callFailed } from '@svc/mcp-protocol'
 import { bytesOf, definedOf } from '@svc/plugin-kit'
-import type { KnownEra, Launch, McpClientOptions, TokenStorage } from '../connection/options.ts'
+import {
+  type KnownEra,
+  type Launch,
+  type McpClientOptions,
+  PROGRESS_FACTOR,
+  TIMEOUT_S,
+  type TokenStorage,
+} from '../connection/options.ts'
 import type { McpServerSettings } from './configured-servers.ts'
 import type { McpClientConfig, SandboxSettings } from './settings.ts'
 
@@ -19,20 +26,15 @@ export interface ClientOptionsContext {
   readonly known?: KnownEra | undefined
 }
 
-const TIMEOUT_S = 30
-const RETRIES = 5
 const IDLE_S = 3_600
-/** Progress extends a call up to this multiple of its timeout. */
-const PROGRESS_FACTOR = 10
-/** Defaults of `sandbox_config`, as documented. */
-const SANDBOX_TIMEOUT_S = 30
+/** Default of `sandbox_config`, as documented. */
 const SANDBOX_MEMORY = '512M'
 
 /** Milliseconds of a call; progress extends it up to `total`. In a sandbox, `sandbox_config.timeout` is the maximum. */
 export function callTimesOf({ timeout = TIMEOUT_S, sandbox, sandbox_config }: McpClientConfig): { usual: number; total: number } {
   const usual = timeout * 1000
   if (!sandbox) return { usual, total: usual * PROGRESS_FACTOR }
-  const total = (sandbox_config?.timeout ?? SANDBOX_TIMEOUT_S) * 1000
+  const total = (sandbox_config?.timeout ?? TIMEOUT_S) * 1000
   return { usual: Math.min(usual, total), total }
 }
 
@@ -46,10 +48,10 @@ export function limitedBySandbox(entry: McpClientConfig, options: McpCallOptions
 
 /** The client options of a server. Throws MCP_CALL_FAILED if a variable or the sandbox that the entry names is missing. */
 export function clientOptions({ entry }: McpServerSettings, context: ClientOptionsContext): McpClientOptions {
-  const { name, url, retry_attempts: retryAttempts = RETRIES } = entry
+  const { name, url, retry_attempts: retryAttempts } = entry
   const { usual, total } = callTimesOf(entry)
   const times = { timeout: usual / 1_000, maxTimeout: total / 1_000 }
-  const common = { name, retryAttempts, ...times, ...definedOf({ known: context.known }) }
+  const common = { name, ...times, ...definedOf({ retryAttempts, known: context.known }) }
   return url === undefined ? { ...common, ...stdioOptions(entry, context) } : { ...common, ...httpOptions(entry, url, context) }
 }
 

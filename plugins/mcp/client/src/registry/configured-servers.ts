@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { asSvcError, filesOfCommand, type SvcError } from '@svc/core'
-import { clientInvalid, nameTwice, serverUnknown } from '../errors.ts'
+import { clientInvalid, nameTwice, serverUnknown, toolUnknown } from '../errors.ts'
 import { readHomeFile } from './home-file.ts'
 import { type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
 
@@ -43,6 +43,12 @@ export async function readServers(
   return { servers, problems: [...home.problems, ...problems, ...duplicates(servers)] }
 }
 
+/** Why no person can log in to a server. */
+export function loginProblem({ entry: { name, url, api_key_env } }: McpServerSettings): string | undefined {
+  if (url === undefined) return `${name} is a local program and has no login`
+  return api_key_env === undefined ? undefined : `${name} uses the key of ${api_key_env} and has no login`
+}
+
 /** Whether the server is in mcp.yaml. */
 export const isRemovable = ({ where }: McpServerSettings): boolean => !where.startsWith('mcp.clients[')
 
@@ -72,4 +78,16 @@ export function serverNamed(servers: readonly McpServerSettings[], name: string)
   if (server) return server
   const known = servers.map(one => one.entry.name)
   throw serverUnknown(name, known)
+}
+
+/** The tools of these names, or all. Throws MCP_TOOL_UNKNOWN. */
+export function selected<T extends { readonly name: string }>(
+  server: string,
+  tools: readonly T[],
+  names: readonly string[] | undefined
+): readonly T[] {
+  const known = tools.map(tool => tool.name)
+  const unknown = names?.find(name => !known.includes(name))
+  if (unknown !== undefined) throw toolUnknown(server, unknown, known)
+  return names === undefined ? tools : tools.filter(tool => names.includes(tool.name))
 }

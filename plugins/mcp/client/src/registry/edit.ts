@@ -1,6 +1,6 @@
 import { type CallContext, svcHome } from '@svc/core'
 import type { McpClients, McpServerEntry, McpServersChange, Store } from '@svc/core/contracts'
-import { findServers, type ReloadResult } from '@svc/runtime'
+import { reloadServers } from '@svc/runtime'
 import { entryInvalid, keyForbidden, nameTaken, notRemovable } from '../errors.ts'
 import { isRemovable, type McpServerSettings, readServers, serverNamed } from './configured-servers.ts'
 import { addToFile, homeFile, removeFromFile } from './home-file.ts'
@@ -16,21 +16,6 @@ export async function addServer(
   const other = servers.find(one => one.entry.name === entry.name)
   if (other) throw nameTaken(entry.name, other.where)
   await addToFile(file, [entry])
-}
-
-/** The answer of a running server to a reload. */
-interface Reloaded {
-  readonly url: string
-  readonly problems: ReloadResult['problems']
-}
-
-/** Reloads the running servers of a home. */
-export async function reloadAll(home: string, ctx: CallContext): Promise<readonly Reloaded[]> {
-  using stack = new DisposableStack()
-  const reloaded: Reloaded[] = []
-  for (const { control, info } of (await findServers(home)).map(server => stack.use(server)))
-    reloaded.push({ url: info.url, problems: (await control.reload(ctx)).problems })
-  return reloaded
 }
 
 /** Deletes the decisions of users about a removed server. After the reload: a server that still uses it would write the records again. */
@@ -69,7 +54,7 @@ export function createEditor({ config, store, lasting }: EditContext): Pick<McpC
 }
 
 async function changed(name: string, ctx: CallContext): Promise<McpServersChange> {
-  const reloaded = await reloadAll(svcHome(), ctx)
+  const reloaded = await Array.fromAsync(reloadServers(svcHome(), ctx))
   const problems = reloaded.flatMap(one => one.problems.map(({ code, message }) => ({ code, message })))
   return { name, applied: reloaded.length > 0 && problems.length === 0, problems }
 }

@@ -69,10 +69,15 @@ export const removeFromFile = (file: string, name: string, hint: string): Promis
     document.deleteIn(['clients', at])
   })
 
+/** Milliseconds to wait for another command. */
+const WAIT_MS = 10_000
+
 /** Changes the file under a lock: without it, the second of two concurrent commands would overwrite the change of the first. */
 async function edit(file: string, change: (document: Document, yaml: Yaml, names: readonly string[]) => void): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  using _lock = await lockFor(file)
+  using _lock = await holdFile(`${file}.lock`, WAIT_MS).catch((error: unknown) => {
+    throw fileBusy(shownPath(file), error)
+  })
   const { entries, problems } = await readHomeFile(file)
   for (const problem of problems) throw problem
   // imported late: the server loads this file too, and does not edit
@@ -85,20 +90,6 @@ async function edit(file: string, change: (document: Document, yaml: Yaml, names
     entries.map(({ entry }) => entry.name)
   )
   await replaceFile(file, document.toString({ lineWidth: 0 }))
-}
-
-/** Milliseconds to wait for another command. */
-const WAIT_MS = 10_000
-
-/**
- * The empty file of the lock stays: if it were removed, two processes could lock two files of this name. Only SQLite opens it: closing it
- * elsewhere would release the locks of this process.
- */
-async function lockFor(file: string): Promise<Disposable> {
-  const path = `${file}.lock`
-  return holdFile(path, WAIT_MS).catch((error: unknown) => {
-    throw fileBusy(shownPath(file), error)
-  })
 }
 
 const textOf = (file: string): Promise<string> =>

@@ -1,6 +1,6 @@
 import { systemContext, type CallContext } from '@svc/core'
 import { type CommandContext, Secrets, Store, type SecretInfo } from '@svc/core/contracts'
-import { findServers, fromWire } from '@svc/runtime'
+import { fromWire, reloadServers } from '@svc/runtime'
 import { storeNotShared, notReloaded } from '../errors.ts'
 
 /** The secrets of the configured store, in this process. A running server shares the store. */
@@ -50,12 +50,8 @@ export function referencePlaces(value: unknown, path = ''): [name: string, path:
 async function reloadUsers({ home, setting, note, signal }: CommandContext, name: string): Promise<void> {
   const places = referencePlaces(await setting()).filter(([item]) => item === name)
   if (places.length === 0) return
-  using stack = new DisposableStack()
-  const servers = (await findServers(home)).map(server => stack.use(server))
-  const ctx: CallContext = systemContext(signal, 'svc secrets')
-  for (const { control, info } of servers) {
-    const { problems } = await control.reload(ctx)
-    if (problems.length > 0) throw notReloaded(info.url, problems.map(fromWire))
-    note(`${info.url} was reloaded, because ${places.map(([, path]) => path).join(', ')} refers to the secret`)
+  for await (const { url, problems } of reloadServers(home, systemContext(signal, 'svc secrets'))) {
+    if (problems.length > 0) throw notReloaded(url, problems.map(fromWire))
+    note(`${url} was reloaded, because ${places.map(([, path]) => path).join(', ')} refers to the secret`)
   }
 }

@@ -1,5 +1,5 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
-import { infoRecord, problemRecord } from '@svc/api-types'
+import { infoRecord, problemRecord, versionRecord } from '@svc/api-types'
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { type CallContext, codeOf, messageOf, shownPath } from '@svc/core'
 import type { WorkflowInfo, WorkflowProblem } from '@svc/core/contracts'
@@ -7,7 +7,7 @@ import { lineInvalid, oneLine, table } from '@svc/plugin-kit'
 import { findServers, type FoundServer } from '@svc/runtime'
 import { serverSilent } from '../errors.ts'
 import { VALIDATE, type Validated, validateHere, type ValidateQuestion } from '../validate-here.ts'
-import { contextOf, counted, openWorkflows, WORKFLOW_ARG } from './arguments.ts'
+import { contextOf, counted, openRuns, openWorkflows, WORKFLOW_ARG } from './arguments.ts'
 
 export class WorkflowsValidate extends SvcCommand {
   static override summary = 'Check workflows and report all problems'
@@ -151,5 +151,28 @@ export class WorkflowsGraph extends SvcCommand {
       throw lineInvalid(`cannot write --svg: ${messageOf(error)}`, 'workflows graph <workflow> [--svg <file>]')
     })
     this.note(`drawn to ${flags.svg}`)
+  }
+}
+
+const VERSIONS_HEAD = ['DEFINITION', 'VERSION', 'OPEN RUNS', 'LAST USED', '']
+
+export class WorkflowsVersions extends SvcCommand {
+  static override summary = 'List the versions of a workflow with their open runs'
+  static override description = 'A run keeps the version that it began with. New runs use the current one.'
+  static override examples = ['<%= config.bin %> <%= command.id %> release']
+  static override args = WORKFLOW_ARG
+  static override flags = JSON_FLAG
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(WorkflowsVersions)
+    const ctx = contextOf(this, 'versions')
+    const versions = await (await openRuns(this, ctx)).versions(args.workflow, ctx)
+    if (flags.json) return this.print(JSON.stringify({ versions: versions.map(versionRecord) }))
+    const rows = versions.map(({ definition, version = '', isCurrent, open, lastUsed, missing }) => {
+      const notes = [isCurrent ? 'current' : '', missing.length > 0 ? `no plugin adds: ${missing.join(', ')}` : '']
+      const used = lastUsed === undefined ? '' : new Date(lastUsed).toISOString()
+      return [definition.slice(0, 12), oneLine(version, 40), String(open), used, notes.filter(note => note !== '').join('; ')]
+    })
+    for (const line of table([VERSIONS_HEAD, ...rows])) this.print(line)
   }
 }

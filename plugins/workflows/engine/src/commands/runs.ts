@@ -140,7 +140,8 @@ export class WorkflowsStatus extends SvcCommand {
 function printRun({ print, note }: CommandContext, run: Run, steps: readonly RunStep[]): void {
   const { id, workflow, progress, error, waiting, executionMs, spent } = run
   const percent = run.status === 'running' ? ` ${Math.floor(progress * 100)} %` : ''
-  const used = [shownMs(executionMs), counted(spent.toolCalls, 'tool call'), counted(spent.tokens, 'token')].join(', ')
+  const cost = spent.cost === undefined ? [] : [`cost ${spent.cost}`]
+  const used = [shownMs(executionMs), counted(spent.toolCalls, 'tool call'), counted(spent.tokens, 'token'), ...cost].join(', ')
   print(`${id}  ${workflow}  ${run.status}${percent}  ${used}`)
   if (error) print(`${error.code}: ${oneLine(error.message, 400)}`)
   if (steps.length > 0) for (const line of table([STEPS_HEAD, ...steps.map(stepCells)])) print(line)

@@ -9,7 +9,7 @@ import {
   type ServerChoice,
   Store,
 } from '@svc/core/contracts'
-import { managedServer, oneLine, table, storeNotShared, timeText } from '@svc/plugin-kit'
+import { managedServer, oneLine, snakeCase, storeNotShared, table, timeText } from '@svc/plugin-kit'
 import { type CallContext, systemContext } from '@svc/core'
 import { type ManagedJobs, remoteJobs } from './remote-jobs.ts'
 
@@ -198,7 +198,7 @@ async function jobsOf(
 function jsonRecord(record: object): object {
   return Object.fromEntries(
     Object.entries(record).map(([key, value]) => [
-      key.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`),
+      snakeCase(key),
       TIMES.has(key) ? new Date(value as number).toISOString() : value,
     ])
   )

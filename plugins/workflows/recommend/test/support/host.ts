@@ -100,6 +100,8 @@ const workflowsOf = (host: () => RunningHost, broken: readonly string[]): Workfl
   get: unused,
   runs: unused,
   steps: unused,
+  stepsAt: unused,
+  definitionOf: unused,
   events: nothing,
   signal: unused,
   answer: unused,

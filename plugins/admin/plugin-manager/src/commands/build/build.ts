@@ -2,17 +2,9 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { mkdir, rename, rm, rmdir, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import {
-  abortOnInterrupt,
-  findSettings,
-  here,
-  hostOptions,
-  type Imports,
-  INTERRUPTED,
-  noteImports,
-  setHome,
-} from '@svc/cli/program'
+import { abortOnInterrupt, findSettings, here, hostOptions, INTERRUPTED, setHome } from '@svc/cli/program'
 import { type Config, messageOf, type Plan, planHost, shownPath, StartFailed } from '@svc/core'
+import { type Imports, noteImports } from '@svc/runtime/watching'
 import { givenPackages, type Lock, type LockedPlugin, lockFile, readLock, setFolder, verifySet } from '../../set.ts'
 import { printSuccess } from '../change/change.ts'
 import { configScattered, configTwice, buildFolderTaken, pluginLinked, pluginLoose } from '../errors.ts'

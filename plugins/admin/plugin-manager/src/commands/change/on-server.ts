@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { findSettings, here, servedFile, setHome } from '@svc/cli/program'
 import type { Json, PlannedPlugin, PluginChange, PluginPlan } from '@svc/core/contracts'
-import { planChanged, rolledBack, sourceLocal } from '../../errors.ts'
+import { archiveDiffers, planChanged, rolledBack, sourceLocal } from '../../errors.ts'
 import { type ChangeRequest, type Lock, type LockedPlugin, planChange, readLock, type StagedChange } from '../../set.ts'
 import { named } from './install.ts'
 import { stepText } from './progress.ts'
@@ -14,9 +16,40 @@ import { type ChangeResult, settleAbandoned } from './take-up.ts'
 /** Code runs only in the mode that the plugin supports and, outside of a sandbox, only if a person has trusted it with the command. */
 const CHOICE = { trust: false }
 
+/** A change whose archive lies in the svc home: `archive` is the hash of its bytes. */
+export interface KeptChange extends Omit<PluginChange, 'archive'> {
+  readonly archive?: string
+}
+
+/** Longer than a plan and its job last. */
+const ARCHIVE_LASTS_MS = 3_600_000
+
+const archivesFolder = () => join(setHome(), 'plugins', 'archives')
+/** Errors name the file, so its own name has no hash. */
+const archiveFile = (hash: string) => join(archivesFolder(), hash, 'archive.tgz')
+
+/** Keeps the archive of a change for its plan, under the hash of its bytes, and removes old ones. */
+export async function keepArchive({ archive, ...change }: PluginChange): Promise<KeptChange> {
+  if (archive === undefined) return change
+  await removeOldArchives()
+  const bytes = Buffer.from(archive, 'base64')
+  const hash = createHash('sha256').update(bytes).digest('hex')
+  await mkdir(join(archivesFolder(), hash), { recursive: true, mode: 0o700 })
+  await writeFile(archiveFile(hash), bytes, { mode: 0o600 })
+  return { ...change, archive: hash }
+}
+
+async function removeOldArchives(): Promise<void> {
+  const names = await readdir(archivesFolder()).catch(() => [])
+  for (const folder of names.map(name => join(archivesFolder(), name))) {
+    const at = await stat(folder).catch(() => undefined)
+    if (at && Date.now() - at.mtimeMs > ARCHIVE_LASTS_MS) await rm(folder, { recursive: true, force: true })
+  }
+}
+
 /** Plans a change. No code of a plugin runs, and nothing that is installed changes. */
 export async function planOnServer(
-  change: PluginChange,
+  change: KeptChange,
   { signal, lastsMs }: { readonly signal: AbortSignal; readonly lastsMs: number }
 ): Promise<PluginPlan> {
   const place: ChangePlace = { config: servedFile(), signal, report: () => {} }
@@ -32,7 +65,7 @@ export async function planOnServer(
  * not those of the plan, and PLUGIN_CHANGE_ROLLED_BACK. An attempt after an interruption finds a change that is in effect.
  */
 export async function applyOnServer(
-  { change, plan }: { readonly change: PluginChange; readonly plan: PluginPlan },
+  { change, plan }: { readonly change: KeptChange; readonly plan: PluginPlan },
   { signal, report }: { readonly signal: AbortSignal; readonly report: (message: string) => void }
 ): Promise<Json> {
   const place: ChangePlace = { config: servedFile(), signal, report: step => report(stepText(step)) }
@@ -57,7 +90,7 @@ const NOTHING_TAKEN: ChangeResult = { problems: [], urls: [], others: [] }
 
 /** Calls `work` with the lock, and with the prepared change if files change. */
 async function inStage<T>(
-  change: PluginChange,
+  change: KeptChange,
   { signal, report }: ChangePlace,
   work: (before: Lock, staged?: StagedChange) => Promise<T>
 ): Promise<T> {
@@ -66,6 +99,7 @@ async function inStage<T>(
   if (action !== 'install') checkOrigin(action, named(before.plugins, name))
   if (action === 'enable' || action === 'disable') return work(before)
   await using staged = await planChange(setHome(), requestOf(change), { signal, onProgress: report })
+  if (change.archive !== undefined) checkArchive(name, staged)
   return await work(staged.before, staged)
 }
 
@@ -74,7 +108,13 @@ function checkOrigin(action: PluginChange['action'], { name, origin: { kind } }:
   if (action === 'update' && kind !== 'registry') throw sourceLocal(name, kind)
 }
 
-function requestOf({ action, name, version }: PluginChange): ChangeRequest {
+/** An archive says itself which package it has; a name that the caller gives must be that one. */
+function checkArchive(name: string, { candidates: [candidate] }: StagedChange): void {
+  if (name !== '' && candidate !== undefined && candidate.name !== name) throw archiveDiffers(name, candidate.name)
+}
+
+function requestOf({ action, name, version, archive }: KeptChange): ChangeRequest {
+  if (archive !== undefined) return { install: [{ spec: archiveFile(archive) }] }
   if (action === 'install') return { install: [{ spec: version === undefined ? name : `${name}@${version}` }] }
   return action === 'update' ? { update: [name] } : { uninstall: [name], offline: true }
 }
@@ -89,16 +129,16 @@ async function proposed(staged: StagedChange, { config }: ChangePlace): Promise<
 /** A plan without its times. */
 type PlanBody = Omit<PluginPlan, 'created_at' | 'expires_at'>
 
-const stagedBody = ({ action, name }: PluginChange, staged: StagedChange, proposals: readonly Proposal[]): PlanBody =>
+const stagedBody = ({ action, name }: KeptChange, staged: StagedChange, proposals: readonly Proposal[]): PlanBody =>
   hashed(staged.before, {
     action,
-    name,
+    name: name || (staged.candidates[0]?.name ?? ''),
     plugins: proposals.map(plannedOf),
     changes: staged.removed.map(plugin => ({ name: plugin.name, version: plugin.version, to: 'removed' as const })),
     is_empty: changesNothing(staged, proposals),
   })
 
-function switchBody({ action, name }: PluginChange, before: Lock): PlanBody {
+function switchBody({ action, name }: KeptChange, before: Lock): PlanBody {
   const plugin = named(before.plugins, name)
   const to = action === 'enable' ? ('enabled' as const) : ('disabled' as const)
   const changes = [{ name, version: plugin.version, to }]

@@ -1,17 +1,7 @@
 import { errorFacts, printError } from '@svc/cli/command'
-import {
-  findSettings,
-  here,
-  hostOptions,
-  isToolServer,
-  type ServeOptions,
-  sourceNames,
-  sourcesOf,
-  startProblems,
-  toolNameProblems,
-  uncheckedWords,
-} from '@svc/cli/program'
+import { findSettings, here, hostOptions, type ServeOptions, sourceNames, sourcesOf, startProblems } from '@svc/cli/program'
 import { type Config, get, type Plan, planHost, slotsOf, StartFailed, type SvcError } from '@svc/core'
+import { isToolServer, toolNameProblems, uncheckedWords } from '../../configuration/problems.ts'
 import { apiKeyMissing, schemeMissing } from '../errors.ts'
 
 /** A command that starts a server, with the problems for which it would refuse. */

@@ -4,6 +4,7 @@ import { findSettings, here, hostOptions, RESERVED, SERVED, type ServeOptions } 
 import {
   type ConfigRow,
   configRows,
+  configSchema,
   type DocumentedKey,
   documentedKeys,
   nearest,
@@ -93,4 +94,18 @@ function keyUnknown(key: string, known: readonly string[]): SvcError {
   const near = nearest(key, known)
   const hint = `${near === undefined ? '' : `did you mean "${near}"? `}Run \`svc config show\` to list the keys that are set. See docs/reference/configuration.md for all keys`
   return svcError('CONFIG_UNKNOWN_KEY', `${key} is not a key of this configuration`, { hint })
+}
+
+/**
+ * `svc config schema`: writes the JSON Schema of the configuration; resolves with the exit code, 1 if a plugin could not be
+ * loaded.
+ */
+export async function writeConfigSchema(options: ServeOptions): Promise<number> {
+  const place = here()
+  const config = await findSettings(options, place)
+  const plan = await planHost(hostOptions(config, place.home))
+  process.stdout.write(`${JSON.stringify(await configSchema(plan, RESERVED), null, 2)}\n`)
+  const lost = plan.problems.filter(({ code }) => /^(PLUGIN|MANIFEST|LOCK)_/.test(code))
+  if (lost.length > 0) printError(new StartFailed(lost))
+  return lost.length > 0 ? 1 : 0
 }

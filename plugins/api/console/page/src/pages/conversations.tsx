@@ -1,16 +1,15 @@
-import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
-import { lazy, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { type ReactNode, useMemo, useRef, useState } from 'react'
 import { client, messageOf, textIn } from '../api.ts'
-import { onEvents } from '../feed.ts'
-import { moveFocus, Search } from '../list.tsx'
+import { useFreshening } from '../fresh.ts'
+import { Back, filtersOf, ListPage, Search, useCursorList, useWhole } from '../list.tsx'
 import { Message, Text, Tool, type ToolView } from '../message.tsx'
+import { Buttons, Panel } from '../parts.tsx'
 import { conversations, without } from '../router.tsx'
-import { Count, Empty, Failure, Loading, Time, Title } from '../states.tsx'
-
-const Panel = lazy(() => import('../dialog.tsx').then(({ Panel }) => ({ default: Panel })))
+import { Count, Empty, Failure, Loading, Time } from '../states.tsx'
 
 type Listed = ReplyOf<'get', '/api/v1/conversations'>['conversations'][number]
 type Read = ReplyOf<'get', '/api/v1/conversations/{id}'>
@@ -20,79 +19,36 @@ const LIST_PAGE = 50
 const TURN_PAGE = 200
 
 export function Conversations() {
-  const { id } = conversations.useSearch()
+  const { q, label, id } = conversations.useSearch()
+  useFreshening({ key: ['conversations'], isAbout: ({ type }) => /turn_(completed|failed|cancelled)|conversation_/.test(type) })
+  const list = useCursorList({
+    key: ['conversations', { q, label }],
+    read: (from, signal) =>
+      client.get('/api/v1/conversations', {
+        query: { limit: LIST_PAGE, detail: 'full', ...filtersOf({ q, label }, 'q', 'label'), ...from },
+        signal,
+      }),
+    itemsOf: page => page.conversations,
+  })
   return (
-    <div className={`halves ${id === undefined ? 'halves-list' : 'halves-read'}`}>
-      <ListPane />
-      <div className="reader">
-        {id === undefined ? (
+    <ListPage
+      title="Conversations"
+      filters={<Search label="Search conversations" />}
+      list={list}
+      keyOf={item => item.conversation_id}
+      entry={item => <Entry item={item} />}
+      select={item => ({ id: item.conversation_id })}
+      isSelected={item => item.conversation_id === id}
+      empty={<Nothing isSearch={q !== undefined || label !== undefined} />}
+      hasSelection={id !== undefined}
+      detail={
+        id === undefined ? (
           <Empty title="Select a conversation">Its messages, tools and tokens appear here.</Empty>
         ) : (
           <Reader key={id} id={id} />
-        )}
-      </div>
-    </div>
-  )
-}
-
-function useList(q: string | undefined, label: string | undefined) {
-  return useInfiniteQuery({
-    queryKey: ['conversations', { q, label }],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam: cursor, signal }) => {
-      const filters = {
-        ...(q === undefined ? {} : { q }),
-        ...(label === undefined ? {} : { label }),
-        ...(cursor === undefined ? {} : { cursor }),
+        )
       }
-      return client.get('/api/v1/conversations', { query: { limit: LIST_PAGE, detail: 'full', ...filters }, signal })
-    },
-    getNextPageParam: page => page.next_cursor ?? undefined,
-  })
-}
-
-function ListPane() {
-  const { q, label, id } = conversations.useSearch()
-  const list = useList(q, label)
-  const queries = useQueryClient()
-  useEffect(
-    () =>
-      onEvents(events => {
-        if (events.some(({ type }) => /turn_(completed|failed|cancelled)|conversation_/.test(type)))
-          void queries.invalidateQueries({ queryKey: ['conversations'] })
-      }),
-    [queries]
-  )
-  const all = list.data?.pages.flatMap(page => page.conversations) ?? []
-  return (
-    <div className="list-pane">
-      <div className="list-head">
-        <Title name="Conversations">Conversations</Title>
-        <ListSearch />
-      </div>
-      {list.error && <Failure error={list.error} onRetry={() => void list.refetch()} />}
-      {list.isPending && <Loading rows={8} />}
-      {list.data && all.length === 0 && <Nothing isSearch={q !== undefined || label !== undefined} />}
-      <ul className="list" aria-label="Conversations" onKeyDown={moveFocus}>
-        {all.map((item, at) => (
-          <li key={`${item.conversation_id} ${at}`}>
-            <Entry item={item} isCurrent={item.conversation_id === id} />
-          </li>
-        ))}
-        {list.hasNextPage && (
-          <li>
-            <button
-              type="button"
-              className="button button-quiet"
-              disabled={list.isFetchingNextPage}
-              onClick={() => void list.fetchNextPage()}
-            >
-              {list.isFetchingNextPage ? 'Loading …' : 'Show more'}
-            </button>
-          </li>
-        )}
-      </ul>
-    </div>
+    />
   )
 }
 
@@ -107,24 +63,10 @@ const Nothing = ({ isSearch }: { readonly isSearch: boolean }) =>
     </Empty>
   )
 
-function ListSearch() {
-  const search = conversations.useSearch()
-  const navigate = useNavigate()
-  const change = (text: string) =>
-    void navigate({ to: '/conversations', search: text === '' ? without(search, 'q') : { ...search, q: text }, replace: true })
-  return <Search label="Search conversations" value={search.q} onChange={change} />
-}
-
-function Entry({ item, isCurrent }: { readonly item: Listed; readonly isCurrent: boolean }) {
+function Entry({ item }: { readonly item: Listed }) {
   const [match] = item.matches ?? []
   return (
-    <Link
-      to="/conversations"
-      search={(before: object) => ({ ...before, id: item.conversation_id })}
-      className="list-item"
-      data-current={isCurrent || undefined}
-      preload={false}
-    >
+    <>
       <span className="list-name clip">{item.title ?? 'Without a title'}</span>
       {match && (
         <span className="list-match clip">
@@ -138,7 +80,7 @@ function Entry({ item, isCurrent }: { readonly item: Listed; readonly isCurrent:
         </span>
         {item.model && <span className="clip">{item.model}</span>}
       </span>
-    </Link>
+    </>
   )
 }
 
@@ -153,36 +95,21 @@ function Marked({ text, marks }: { readonly text: string; readonly marks: readon
   return <>{[...pieces, text.slice(at)]}</>
 }
 
-function useConversation(id: string) {
-  return useInfiniteQuery({
-    queryKey: ['conversation', id],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam: cursor, signal }) =>
-      client.get('/api/v1/conversations/{id}', {
-        path: { id },
-        query: { detail: 'full', limit: TURN_PAGE, ...(cursor === undefined ? {} : { cursor }) },
-        signal,
-      }),
-    getNextPageParam: page => page.next_cursor ?? undefined,
-  })
-}
-
 function Reader({ id }: { readonly id: string }) {
-  const read = useConversation(id)
-  const [first] = read.data?.pages ?? []
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = read
-  // the rest arrives page by page, while the reader reads
-  useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage])
-  if (read.isPending) return <Loading rows={8} />
-  if (!first) return <Failure error={read.error} onRetry={() => void read.refetch()} />
-  const messages = (read.data?.pages ?? []).flatMap(page => page.messages).filter(message => 'parts' in message)
+  const read = useCursorList({
+    key: ['conversation', id],
+    read: (from, signal) =>
+      client.get('/api/v1/conversations/{id}', { path: { id }, query: { detail: 'full', limit: TURN_PAGE, ...from }, signal }),
+    itemsOf: page => page.messages.filter(message => 'parts' in message),
+  })
+  useWhole(read)
+  const [first] = read.pages
+  if (!first) return read.error ? <Failure error={read.error} onRetry={read.readAgain} /> : <Loading rows={8} />
   return (
     <>
       <ReaderHead conversation={first} />
-      {read.error && <Failure error={read.error} onRetry={() => void read.refetch()} />}
-      <Messages id={id} messages={messages} />
+      {Boolean(read.error) && <Failure error={read.error} onRetry={read.readAgain} />}
+      <Messages id={id} messages={read.items} />
     </>
   )
 }
@@ -195,13 +122,7 @@ function ReaderHead({ conversation }: { readonly conversation: Read }) {
   const close = () => setAction(undefined)
   return (
     <div className="bar">
-      <Link
-        className="button button-quiet only-narrow"
-        to="/conversations"
-        search={(before: { id?: string }) => without(before, 'id')}
-      >
-        ← All
-      </Link>
+      <Back />
       <div className="grow">
         <h2 className="section-title clip">{title ?? 'Without a title'}</h2>
         <p className="muted small">
@@ -235,11 +156,9 @@ function ReaderHead({ conversation }: { readonly conversation: Read }) {
       <button type="button" className="button button-bad" onClick={() => setAction('delete')}>
         Delete
       </button>
-      <Suspense>
-        {action === 'rename' && <Rename conversation={conversation} onClose={close} />}
-        {action === 'delete' && <Delete conversation={conversation} onClose={close} />}
-        {action === 'export' && <Export id={id} onClose={close} />}
-      </Suspense>
+      {action === 'rename' && <Rename conversation={conversation} onClose={close} />}
+      {action === 'delete' && <Delete conversation={conversation} onClose={close} />}
+      {action === 'export' && <Export id={id} onClose={close} />}
     </div>
   )
 }
@@ -293,7 +212,7 @@ function Rename({ conversation: { conversation_id: id, title }, onClose }: Actio
     },
   })
   return (
-    <Panel title="Rename the conversation" isOpen onClose={onClose}>
+    <Panel title="Rename the conversation" onClose={onClose}>
       <form
         className="stack"
         onSubmit={event => {
@@ -329,7 +248,7 @@ function Delete({ conversation: { conversation_id: id, title, message_count: cou
     },
   })
   return (
-    <Panel title="Delete the conversation?" isOpen onClose={onClose}>
+    <Panel title="Delete the conversation?" onClose={onClose}>
       <p>
         “{title ?? 'Without a title'}” and its {count} messages are removed for good.
       </p>
@@ -351,7 +270,7 @@ const FORMATS = [
 
 function Export({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
   return (
-    <Panel title="Export the conversation" isOpen onClose={onClose}>
+    <Panel title="Export the conversation" onClose={onClose}>
       <ul className="facts">
         {FORMATS.map(([format, name, about]) => (
           <div key={format}>
@@ -366,15 +285,6 @@ function Export({ id, onClose }: { readonly id: string; readonly onClose: () => 
     </Panel>
   )
 }
-
-const Buttons = ({ onClose, children }: { readonly onClose: () => void; readonly children?: ReactNode }) => (
-  <div className="row">
-    {children}
-    <button type="button" className="button" onClick={onClose}>
-      Close
-    </button>
-  </div>
-)
 
 const MESSAGE_HEIGHT = 120
 

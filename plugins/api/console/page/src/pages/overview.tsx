@@ -1,9 +1,13 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useEffect, useRef } from 'react'
+import { Chips } from '../address.tsx'
 import { allows, client, type Me, session } from '../api.ts'
-import { feed, onEvents, type ServerEvent } from '../feed.ts'
+import { useRowHeight } from '../density.ts'
+import { feed, type ServerEvent } from '../feed.ts'
+import { useFreshening } from '../fresh.ts'
+import { Card } from '../parts.tsx'
 import { overview } from '../router.tsx'
 import { Badge, Count, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -16,7 +20,7 @@ const FRESHEN_MS = 3_000
 const lastHour = () => new Date((Math.floor(Date.now() / MINUTE_MS) - HOUR_MINUTES + 1) * MINUTE_MS).toISOString()
 
 export function Overview() {
-  useFreshening()
+  useFreshening({ key: ['overview'], everyMs: FRESHEN_MS })
   return (
     <div className="page">
       <Head />
@@ -27,24 +31,6 @@ export function Overview() {
       </div>
     </div>
   )
-}
-
-/** Reads the numbers again after events, not by time: an idle page asks nothing. */
-function useFreshening() {
-  const queries = useQueryClient()
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const stop = onEvents(() => {
-      timer ??= setTimeout(() => {
-        timer = undefined
-        void queries.invalidateQueries({ queryKey: ['overview'] })
-      }, FRESHEN_MS)
-    })
-    return () => {
-      clearTimeout(timer)
-      stop()
-    }
-  }, [queries])
 }
 
 const useStatus = () =>
@@ -190,6 +176,10 @@ function Spark({
 }
 
 const CATEGORIES = ['CHAT', 'TOOL', 'MODEL', 'PROVIDER', 'WORKFLOW', 'JOB', 'PLUGIN', 'AUDIT'] as const
+const CATEGORY_CHIPS = [
+  [undefined, 'All'],
+  ...CATEGORIES.map(name => [name, name.charAt(0) + name.slice(1).toLowerCase()] as const),
+] as const
 const LIVE: Readonly<Record<string, readonly [Tone, string]>> = {
   connecting: ['plain', 'connecting'],
   live: ['ok', 'live'],
@@ -209,31 +199,11 @@ function Activity() {
           <h2 className="section-title">Activity</h2>
           <Badge tone={tone}>{word}</Badge>
         </div>
-        <nav className="chips" aria-label="Kinds of events">
-          <Chip category={undefined} current={category} />
-          {CATEGORIES.map(name => (
-            <Chip key={name} category={name} current={category} />
-          ))}
-        </nav>
+        <Chips label="Kinds of events" name="category" values={CATEGORY_CHIPS} />
       </div>
       {state === 'failed' && <Failure error={new Error(error ?? 'The stream of events has stopped.')} />}
       {shown.length > 0 ? <Events events={shown} /> : <NoEvents category={category} />}
     </section>
-  )
-}
-
-function Chip({ category, current }: { readonly category: string | undefined; readonly current: string | undefined }) {
-  const isCurrent = category === current
-  return (
-    <Link
-      to="/overview"
-      search={category === undefined ? {} : { category }}
-      className="chip"
-      data-current={isCurrent || undefined}
-      replace
-    >
-      {category === undefined ? 'All' : category.charAt(0) + category.slice(1).toLowerCase()}
-    </Link>
   )
 }
 
@@ -249,17 +219,17 @@ const NoEvents = ({ category }: { readonly category: string | undefined }) => (
   </div>
 )
 
-const ROW = 40
-
 function Events({ events }: { readonly events: readonly ServerEvent[] }) {
   const box = useRef<HTMLDivElement>(null)
+  const height = useRowHeight()
   const rows = useVirtualizer({
     count: events.length,
     getScrollElement: () => box.current,
-    estimateSize: () => ROW,
+    estimateSize: () => height,
     overscan: 8,
     getItemKey: at => events[at]!.id,
   })
+  useEffect(() => rows.measure(), [rows, height])
   return (
     <div className="events" ref={box} tabIndex={0} role="region" aria-label="Events, newest first">
       <ul className="events-list" style={{ height: rows.getTotalSize() }}>
@@ -284,7 +254,19 @@ function EventRow({ event, top }: { readonly event: ServerEvent; readonly top: n
         {clock.format(Date.parse(event.time))}
       </time>
       <span className="event-what">
-        <span>{sentence(type)}</span>
+        {event.requestid === '' ? (
+          <span>{sentence(type)}</span>
+        ) : (
+          <Link
+            to="/logs"
+            search={{ request: event.requestid }}
+            className="quiet-link"
+            title="The log of its request"
+            preload={false}
+          >
+            {sentence(type)}
+          </Link>
+        )}
         <span className="event-about clip">{aboutOf(event)}</span>
       </span>
       <Badge tone={tone}>{event.category.toLowerCase()}</Badge>
@@ -313,17 +295,6 @@ function Aside() {
       <Providers />
       {current.state === 'in' && allows(current.me, 'workflows') && <Waiting me={current.me} />}
     </div>
-  )
-}
-
-function Card({ title, children }: { readonly title: string; readonly children: ReactNode }) {
-  return (
-    <section className="card" aria-label={title}>
-      <div className="card-head">
-        <h2 className="section-title">{title}</h2>
-      </div>
-      {children}
-    </section>
   )
 }
 

@@ -113,7 +113,7 @@ const TurnView = memo(function TurnView({ turn }: { readonly turn: Turn }) {
         ))}
         {state === 'open' && pieces.length === 0 && <p className="muted">Thinking …</p>}
         {problem && <Failure error={Object.assign(new Error(problem.message), problem)} />}
-        {end && <Usage end={end} />}
+        {end && <Usage end={end} request={start?.request_id} />}
       </Message>
     </div>
   )
@@ -125,11 +125,19 @@ function TurnState({ turn: { state } }: { readonly turn: Turn }) {
   return state === 'cancelled' ? <Badge tone="warn">stopped</Badge> : null
 }
 
-function Usage({ end }: { readonly end: NonNullable<Turn['end']> }) {
+function Usage({ end, request }: { readonly end: NonNullable<Turn['end']>; readonly request: string | undefined }) {
   const { input, output } = end.tokens_used
   return (
     <p className="muted small">
       {input.toLocaleString('en')} tokens in, {output.toLocaleString('en')} out, {(end.duration_ms / 1_000).toFixed(1)} s
+      {request !== undefined && (
+        <>
+          {' · '}
+          <Link to="/logs" search={{ request }}>
+            log
+          </Link>
+        </>
+      )}
     </p>
   )
 }

@@ -1,40 +1,20 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
-import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react'
+import { type KeyboardEvent, useMemo, useRef } from 'react'
+import { Chips } from '../address.tsx'
 import { client } from '../api.ts'
-import { moveFocus, Search as SearchField } from '../list.tsx'
+import { Back, filtersOf, ListPage, Refresh, Search, useCursorList, useWhole } from '../list.tsx'
 import { Json } from '../message.tsx'
-import { traces, without } from '../router.tsx'
-import { Badge, Count, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
+import { traces } from '../router.tsx'
+import { Badge, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
 
 type Listed = ReplyOf<'get', '/api/v1/traces'>['traces'][number]
 type Read = ReplyOf<'get', '/api/v1/traces/{id}'>
 type Span = Read['spans'][number]
 
-type Search = ReturnType<typeof traces.useSearch>
-
 const LIST_PAGE = 50
 const SPAN_PAGE = 1_000
-
-export function Traces() {
-  const { id } = traces.useSearch()
-  return (
-    <div className={`halves ${id === undefined ? 'halves-list' : 'halves-read'}`}>
-      <ListPane />
-      <div className="reader">
-        {id === undefined ? (
-          <Empty title="Select a trace">
-            Its spans appear here: turns, model calls, hooks, tools and steps, with their plugin.
-          </Empty>
-        ) : (
-          <Trace key={id} id={id} />
-        )}
-      </div>
-    </div>
-  )
-}
 
 const STATES = [
   [undefined, 'All'],
@@ -42,87 +22,47 @@ const STATES = [
   ['running', 'Running'],
 ] as const
 
-function useList({ q, status, conversation, request }: Search) {
-  return useInfiniteQuery({
-    queryKey: ['traces', { q, status, conversation, request }],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam: cursor, signal }) => {
-      const state = STATES.map(([value]) => value).find(value => value === status)
-      const filters = Object.entries({ q, status: state, conversation, request, cursor }).filter(
-        ([, value]) => value !== undefined
-      )
-      return client.get('/api/v1/traces', { query: { limit: LIST_PAGE, ...Object.fromEntries(filters) }, signal })
-    },
-    getNextPageParam: page => page.next_cursor ?? undefined,
+export function Traces() {
+  const { id, q, status, conversation, request } = traces.useSearch()
+  const filters = { q, status: STATES.map(([value]) => value).find(value => value === status), conversation, request }
+  const list = useCursorList({
+    key: ['traces', filters],
+    read: (from, signal) =>
+      client.get('/api/v1/traces', {
+        query: { limit: LIST_PAGE, ...filtersOf(filters, 'q', 'status', 'conversation', 'request'), ...from },
+        signal,
+      }),
+    itemsOf: page => page.traces,
   })
-}
-
-function ListPane() {
-  const search = traces.useSearch()
-  const { q, status, id, conversation, request } = search
-  const navigate = useNavigate()
-  const list = useList(search)
-  const all = list.data?.pages.flatMap(page => page.traces) ?? []
   return (
-    <div className="list-pane">
-      <div className="list-head">
-        <div className="row spread">
-          <Title name="Traces">Traces</Title>
-          <Refresh list={list} />
-        </div>
-        <SearchField
-          label="Search traces"
-          value={q}
-          onChange={text =>
-            void navigate({ to: '/traces', search: text === '' ? without(search, 'q') : { ...search, q: text }, replace: true })
-          }
-        />
-        <nav className="chips" aria-label="States">
-          {STATES.map(([value, name]) => (
-            <Link
-              key={name}
-              to="/traces"
-              search={value === undefined ? without(search, 'status') : { ...search, status: value }}
-              className="chip"
-              data-current={status === value || undefined}
-              replace
-            >
-              {name}
-            </Link>
-          ))}
-        </nav>
-      </div>
-      {list.error && <Failure error={list.error} onRetry={() => void list.refetch()} />}
-      {list.isPending && <Loading rows={8} />}
-      {list.data && all.length === 0 && <Nothing isFiltered={[q, status, conversation, request].some(Boolean)} />}
-      <ul className="list" aria-label="Traces" onKeyDown={moveFocus}>
-        {all.map(item => (
-          <li key={item.span_id}>
-            <Entry item={item} isCurrent={item.trace_id === id} />
-          </li>
-        ))}
-        {list.hasNextPage && (
-          <li>
-            <button
-              type="button"
-              className="button button-quiet"
-              disabled={list.isFetchingNextPage}
-              onClick={() => void list.fetchNextPage()}
-            >
-              {list.isFetchingNextPage ? 'Loading …' : 'Show more'}
-            </button>
-          </li>
-        )}
-      </ul>
-    </div>
+    <ListPage
+      title="Traces"
+      actions={<Refresh list={list} />}
+      filters={
+        <>
+          <Search label="Search traces" />
+          <Chips label="States" name="status" values={STATES} />
+        </>
+      }
+      list={list}
+      keyOf={item => item.span_id}
+      entry={item => <Entry item={item} />}
+      select={item => ({ id: item.trace_id, span: undefined })}
+      isSelected={item => item.trace_id === id}
+      empty={<Nothing isFiltered={Object.values(filters).some(Boolean)} />}
+      hasSelection={id !== undefined}
+      detail={
+        id === undefined ? (
+          <Empty title="Select a trace">
+            Its spans appear here: turns, model calls, hooks, tools and steps, with their plugin.
+          </Empty>
+        ) : (
+          <Trace key={id} id={id} />
+        )
+      }
+    />
   )
 }
-
-const Refresh = ({ list }: { readonly list: { readonly isFetching: boolean; refetch(): unknown } }) => (
-  <button type="button" className="button button-quiet" onClick={() => void list.refetch()} disabled={list.isFetching}>
-    Refresh
-  </button>
-)
 
 const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
   isFiltered ? (
@@ -137,15 +77,9 @@ const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
 
 const TONES: Readonly<Record<Listed['status'], Tone>> = { ok: 'ok', error: 'bad', running: 'accent' }
 
-function Entry({ item, isCurrent }: { readonly item: Listed; readonly isCurrent: boolean }) {
+function Entry({ item }: { readonly item: Listed }) {
   return (
-    <Link
-      to="/traces"
-      search={(before: { span?: string }) => ({ ...without(before, 'span'), id: item.trace_id })}
-      className="list-item"
-      data-current={isCurrent || undefined}
-      preload={false}
-    >
+    <>
       <span className="row spread">
         <span className="list-name clip grow">{item.name}</span>
         {item.status !== 'ok' && <Badge tone={TONES[item.status]}>{item.error_code ?? item.status}</Badge>}
@@ -158,35 +92,25 @@ function Entry({ item, isCurrent }: { readonly item: Listed; readonly isCurrent:
         </span>
         {item.models.length > 0 && <span className="clip">{item.models.join(', ')}</span>}
       </span>
-    </Link>
+    </>
   )
 }
 
 function Trace({ id }: { readonly id: string }) {
-  const read = useInfiniteQuery({
-    queryKey: ['trace', id],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam: cursor, signal }) =>
-      client.get('/api/v1/traces/{id}', {
-        path: { id },
-        query: { limit: SPAN_PAGE, ...(cursor === undefined ? {} : { cursor }) },
-        signal,
-      }),
-    getNextPageParam: page => page.next_cursor ?? undefined,
+  const read = useCursorList({
+    key: ['trace', id],
+    read: (from, signal) => client.get('/api/v1/traces/{id}', { path: { id }, query: { limit: SPAN_PAGE, ...from }, signal }),
+    itemsOf: page => page.spans,
   })
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = read
-  useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage])
-  const pages = read.data?.pages
-  const rows = useMemo(() => rowsOf(pages?.flatMap(page => page.spans) ?? []), [pages])
-  const [first] = pages ?? []
-  if (read.isPending) return <Loading rows={8} />
-  if (!first) return <Failure error={read.error} onRetry={() => void read.refetch()} />
+  useWhole(read)
+  const { pages } = read
+  const rows = useMemo(() => rowsOf(pages.flatMap(page => page.spans)), [pages])
+  const [first] = pages
+  if (!first) return read.error ? <Failure error={read.error} onRetry={read.readAgain} /> : <Loading rows={8} />
   return (
     <>
       <TraceHead roots={first.roots} />
-      {read.error && <Failure error={read.error} onRetry={() => void read.refetch()} />}
+      {Boolean(read.error) && <Failure error={read.error} onRetry={read.readAgain} />}
       <Waterfall rows={rows} />
     </>
   )
@@ -197,9 +121,7 @@ function TraceHead({ roots: [root] }: { readonly roots: readonly Listed[] }) {
   const tokens = root.usage.input_tokens + root.usage.output_tokens
   return (
     <div className="bar">
-      <Link className="button button-quiet only-narrow" to="/traces" search={(before: { id?: string }) => without(before, 'id')}>
-        ← All
-      </Link>
+      <Back />
       <div className="grow">
         <h2 className="section-title clip">{root.name}</h2>
         <p className="muted small">
@@ -216,6 +138,9 @@ function TraceHead({ roots: [root] }: { readonly roots: readonly Listed[] }) {
         </p>
       </div>
       <Badge tone={TONES[root.status]}>{root.error_code ?? root.status}</Badge>
+      <Link className="button" to="/logs" search={{ request: root.request_id }}>
+        Log
+      </Link>
       {root.conversation_id && (
         <Link className="button" to="/conversations" search={{ id: root.conversation_id }}>
           Conversation

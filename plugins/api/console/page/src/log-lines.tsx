@@ -1,0 +1,204 @@
+import { isApiError, type QueryOf, type Schemas } from '@svc/client'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { SearchLink } from './address.tsx'
+import { client } from './api.ts'
+import { Json } from './message.tsx'
+import { shortName } from './records.tsx'
+import { Badge, Empty, Failure, Loading, type Tone } from './states.tsx'
+
+type Line = Schemas['LogLine']
+export type LogQuery = Pick<QueryOf<'get', '/api/v1/logs'>, 'level' | 'request_id' | 'text' | 'since'>
+
+interface Followed {
+  readonly lines: readonly Line[]
+  readonly state: 'connecting' | 'live' | 'failed'
+  readonly error?: unknown
+}
+
+const FIRST = 500
+const MOST_LINES = 5_000
+const AGAIN_MS = 1_000
+
+const wait = (ms: number, signal: AbortSignal) =>
+  new Promise<void>(resolve => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+
+const isPassing = (error: unknown) => isApiError(error) && (error.status === 0 || error.status === 503)
+
+/** The lines of all workers that the query selects, oldest first, and new ones as they are written. */
+function useLines(query: LogQuery): Followed {
+  const key = JSON.stringify(query)
+  const [followed, setFollowed] = useState<Followed>({ lines: [], state: 'connecting' })
+  useEffect(() => {
+    const ending = new AbortController()
+    const { signal } = ending
+    setFollowed({ lines: [], state: 'connecting' })
+    void follow(JSON.parse(key) as LogQuery, setFollowed, signal)
+    return () => ending.abort()
+  }, [key])
+  return followed
+}
+
+type Show = (change: (before: Followed) => Followed) => void
+
+/** Reads until the signal aborts. Another connection begins with the lines of the last time that was seen. */
+async function follow(query: LogQuery, show: Show, signal: AbortSignal): Promise<void> {
+  let since = query.since
+  let known = new Set<string>()
+  for (;;) {
+    let fresh: Line[] = []
+    let frame = 0
+    const flush = () => {
+      const lines = fresh
+      fresh = []
+      frame = 0
+      show(before => ({ state: 'live', lines: [...before.lines, ...lines].slice(-MOST_LINES) }))
+    }
+    try {
+      const filters = { ...query, ...(since === undefined ? {} : { since }), limit: FIRST, follow: true }
+      const stream = client.stream('get', '/api/v1/logs', { query: filters, signal })
+      // a log without a line says nothing: it is read as well
+      frame = requestAnimationFrame(flush)
+      for await (const line of stream) {
+        const text = JSON.stringify(line)
+        if (known.has(text)) continue
+        if (line.time !== since) known = new Set()
+        known.add(text)
+        since = line.time
+        fresh.push(line)
+        frame ||= requestAnimationFrame(flush)
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      if (!isPassing(error)) return show(before => ({ ...before, state: 'failed', error }))
+      show(before => ({ ...before, state: 'connecting' }))
+    } finally {
+      if (signal.aborted) cancelAnimationFrame(frame)
+    }
+    await wait(AGAIN_MS, signal)
+    if (signal.aborted) return
+  }
+}
+
+const TONES: Readonly<Record<Line['level'], Tone>> = { debug: 'plain', info: 'plain', warn: 'warn', error: 'bad' }
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  fractionalSecondDigits: 3,
+  hourCycle: 'h23',
+})
+const LINE = 28
+/** A reader this near to the end stays there. */
+const NEAR = 60
+
+interface LogLinesProps {
+  readonly query: LogQuery
+  /** Fills its place, instead of a part of a page. */
+  readonly isWhole?: boolean
+}
+
+/** The log, live: it stays at its end until the reader scrolls up. */
+export function LogLines({ query, isWhole = false }: LogLinesProps) {
+  const { lines, state, error } = useLines(query)
+  const box = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  const [opened, setOpened] = useState<Line>()
+  const rows = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => LINE,
+    overscan: 20,
+  })
+  useEffect(() => {
+    if (isAtEnd.current && lines.length > 0) rows.scrollToIndex(lines.length - 1, { align: 'end' })
+  }, [lines.length, rows])
+  const onScroll = () => {
+    const { scrollTop = 0, scrollHeight = 0, clientHeight = 0 } = box.current ?? {}
+    isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR
+  }
+  const shownState = state === 'live' ? 'live' : state === 'failed' ? 'stopped' : 'connecting'
+  return (
+    <div className={isWhole ? 'log log-whole' : 'log'}>
+      <p className="log-state muted small" role="status">
+        <Badge tone={state === 'live' ? 'ok' : state === 'failed' ? 'bad' : 'plain'}>{shownState}</Badge>{' '}
+        {lines.length === 1 ? '1 line' : `${lines.length} lines`}
+      </p>
+      {error !== undefined && <Failure error={error} />}
+      {state === 'connecting' && lines.length === 0 && <Loading rows={6} />}
+      {state === 'live' && lines.length === 0 && <Empty title="No line yet">New lines appear here as they are written.</Empty>}
+      {lines.length > 0 && (
+        <div className="log-lines" ref={box} tabIndex={0} role="log" aria-live="off" aria-label="Log" onScroll={onScroll}>
+          <ul className="events-list" style={{ height: rows.getTotalSize() }}>
+            {rows.getVirtualItems().map(({ index, key, start }) => (
+              <LineRow key={key} line={lines[index]!} top={start} onOpen={setOpened} isOpen={lines[index] === opened} />
+            ))}
+          </ul>
+        </div>
+      )}
+      {opened && <LineDetail line={opened} onClose={() => setOpened(undefined)} />}
+    </div>
+  )
+}
+
+interface LineRowProps {
+  readonly line: Line
+  readonly top: number
+  readonly isOpen: boolean
+  readonly onOpen: (line: Line) => void
+}
+
+function LineRow({ line, top, isOpen, onOpen }: LineRowProps) {
+  return (
+    <li className="log-line" style={{ transform: `translateY(${top}px)` }} data-current={isOpen || undefined}>
+      <button type="button" className="log-button" onClick={() => onOpen(line)} aria-expanded={isOpen}>
+        <time className="muted" dateTime={line.time} title={new Date(line.time).toLocaleString()}>
+          {clock.format(Date.parse(line.time))}
+        </time>
+        <span className={`log-level level-${TONES[line.level]}`}>{line.level}</span>
+        <span className="clip muted only-wide">{line.plugin === null ? line.worker : shortName(line.plugin)}</span>
+        <span className="clip">
+          {line.message} <span className="muted">{factsText(line)}</span>
+        </span>
+      </button>
+    </li>
+  )
+}
+
+const LONGEST_FACT = 80
+
+/** The plain fields of a line: `request` alone says little. */
+function factsText({ fields }: Line): string {
+  return Object.entries(fields)
+    .flatMap(([name, value]) => (isPlain(value) ? [`${name}=${String(value).slice(0, LONGEST_FACT)}`] : []))
+    .join(' ')
+}
+const isPlain = (value: unknown) => typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+
+function LineDetail({ line, onClose }: { readonly line: Line; readonly onClose: () => void }) {
+  const shown = useMemo(() => ({ ...line.fields, worker: line.worker, plugin: line.plugin, principal: line.principal }), [line])
+  return (
+    <section className="span-detail" aria-label="The selected line">
+      <div className="row spread">
+        <h3 className="section-title grow">{line.message}</h3>
+        <span className="row">
+          {line.request_id !== null && (
+            <SearchLink change={{ request: line.request_id }} className="button">
+              Only this request
+            </SearchLink>
+          )}
+          <button type="button" className="button" onClick={onClose}>
+            Close
+          </button>
+        </span>
+      </div>
+      <Json value={shown} label="Fields of the line" />
+    </section>
+  )
+}

@@ -1,0 +1,151 @@
+import { Link } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { Chips, SearchLink, Tabs } from '../address.tsx'
+import { feed, type ServerEvent } from '../feed.ts'
+import { ListHead, Search } from '../list.tsx'
+import { LogLines, type LogQuery } from '../log-lines.tsx'
+import { Json } from '../message.tsx'
+import { logs } from '../router.tsx'
+import { Badge, Empty, Failure } from '../states.tsx'
+import { Table } from '../table.tsx'
+import { useValue } from '../value.ts'
+
+const LEVELS = [
+  [undefined, 'All'],
+  ['info', 'Info'],
+  ['warn', 'Warnings'],
+  ['error', 'Errors'],
+] as const
+
+export function Logs() {
+  const { tab, request } = logs.useSearch()
+  const isEvents = tab === 'events'
+  return (
+    <div className="reader whole">
+      <ListHead
+        title="Logs and events"
+        actions={request !== undefined && <OneRequest request={request} />}
+        filters={
+          <div className="filters">
+            <Search label={isEvents ? 'Search events' : 'Search the log'} />
+            {!isEvents && <Chips label="Levels" name="level" values={LEVELS} />}
+          </div>
+        }
+      />
+      <Tabs
+        label="Logs or events"
+        values={[
+          [undefined, 'Log'],
+          ['events', 'Events'],
+        ]}
+      />
+      {isEvents ? <Events /> : <Log />}
+    </div>
+  )
+}
+
+const OneRequest = ({ request }: { readonly request: string }) => (
+  <>
+    <span className="muted small clip">
+      request <code>{request}</code>
+    </span>
+    <Link className="button" to="/traces" search={{ request }}>
+      Its trace
+    </Link>
+    <SearchLink change={{ request: undefined }} className="button" replace>
+      All requests
+    </SearchLink>
+  </>
+)
+
+function Log() {
+  const { q, level, request } = logs.useSearch()
+  const query = useMemo((): LogQuery => {
+    const known = LEVELS.map(([value]) => value).find(value => value === level)
+    return {
+      ...(known === undefined ? {} : { level: known }),
+      ...(q === undefined ? {} : { text: q.slice(0, 200) }),
+      ...(request === undefined ? {} : { request_id: request.slice(0, 200) }),
+    }
+  }, [q, level, request])
+  return <LogLines query={query} isWhole />
+}
+
+const nameOf = ({ type }: ServerEvent) => type.replace(/^svc\./, '')
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' })
+
+function Events() {
+  const { q, request } = logs.useSearch()
+  const { events, state, error } = useValue(feed)
+  const [opened, setOpened] = useState<string>()
+  const words = q?.toLowerCase()
+  const shown = events.filter(
+    event =>
+      (request === undefined || event.requestid === request) &&
+      (words === undefined || `${event.type} ${event.subject} ${event.principal}`.toLowerCase().includes(words))
+  )
+  const open = shown.find(({ id }) => id === opened)
+  return (
+    <>
+      {state === 'failed' && <Failure error={new Error(error ?? 'The stream of events has stopped.')} />}
+      {shown.length === 0 && (
+        <Empty title={events.length === 0 ? 'Nothing has happened since you opened the console' : 'No such event'}>
+          Events appear here as they happen.
+        </Empty>
+      )}
+      {shown.length > 0 && (
+        <Table
+          name="Events, newest first"
+          items={shown}
+          keyOf={event => event.id}
+          columns={[
+            {
+              name: 'Time',
+              width: '5.5rem',
+              cell: ({ time }) => (
+                <time dateTime={time} title={new Date(time).toLocaleString()}>
+                  {clock.format(Date.parse(time))}
+                </time>
+              ),
+            },
+            {
+              name: 'Event',
+              width: 'minmax(0, 1.2fr)',
+              cell: event => (
+                <button
+                  type="button"
+                  className="link-button"
+                  onClick={() => setOpened(event.id)}
+                  aria-expanded={event.id === opened}
+                >
+                  {nameOf(event)}
+                </button>
+              ),
+            },
+            { name: 'About', width: 'minmax(0, 1.5fr)', cell: ({ subject }) => subject },
+            { name: 'Category', width: '6rem', isWide: true, cell: ({ category }) => <Badge>{category.toLowerCase()}</Badge> },
+            { name: 'Principal', width: '9rem', isWide: true, cell: ({ principal }) => principal },
+            {
+              name: 'Request',
+              width: '8rem',
+              isWide: true,
+              cell: ({ requestid }) =>
+                requestid === '' ? '–' : <SearchLink change={{ request: requestid }}>{requestid.slice(0, 8)}</SearchLink>,
+            },
+          ]}
+        />
+      )}
+      {open && (
+        <section className="span-detail" aria-label="The selected event">
+          <div className="row spread">
+            <h3 className="section-title">{nameOf(open)}</h3>
+            <button type="button" className="button" onClick={() => setOpened(undefined)}>
+              Close
+            </button>
+          </div>
+          <Json value={open} label="The event" />
+        </section>
+      )}
+    </>
+  )
+}

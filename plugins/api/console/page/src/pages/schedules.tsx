@@ -1,0 +1,332 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { BodyOf, ReplyOf, Schemas } from '@svc/client'
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { Chips, useAddress } from '../address.tsx'
+import { allows, client, textIn } from '../api.ts'
+import { useFreshening } from '../fresh.ts'
+import { JsonField, jsonIn } from '../json-field.tsx'
+import { Back, ListPage, Search, useCursorList } from '../list.tsx'
+import { Action, Buttons, Card, Facts, Panel, useMe } from '../parts.tsx'
+import { schedules } from '../router.tsx'
+import { Badge, durationOf, Empty, Failure, Loading, Time } from '../states.tsx'
+import { type Column, Table } from '../table.tsx'
+
+type Schedule = ReplyOf<'get', '/api/v1/schedules'>['schedules'][number]
+type Tick = Schemas['ScheduleTick']
+type NewSchedule = BodyOf<'post', '/api/v1/schedules'>
+
+const STATES = [
+  [undefined, 'All'],
+  ['active', 'Active'],
+  ['paused', 'Paused'],
+] as const
+
+const isOfSchedules = ({ type }: { readonly type: string }) => /^svc\.(schedule_|job_)/.test(type)
+
+/** When it ticks, as people say it. */
+const rhythmOf = ({ cron, every_ms: every }: Schedule) =>
+  cron ?? (every === null ? '' : `every ${durationOf(every).replace('.0 ', ' ')}`)
+
+export function Schedules() {
+  const { id, q = '', state } = schedules.useSearch()
+  const me = useMe()
+  const [isAdding, setAdding] = useState(false)
+  useFreshening({ key: ['schedules'], isAbout: isOfSchedules })
+  const all = useCursorList({
+    key: ['schedules'],
+    read: async (_, signal): Promise<ReplyOf<'get', '/api/v1/schedules'> & { readonly next_cursor?: null }> =>
+      client.get('/api/v1/schedules', { signal }),
+    itemsOf: page => page.schedules,
+  })
+  const items = all.items.filter(
+    ({ name, job, is_paused: isPaused }) =>
+      `${name} ${job.kind}`.toLowerCase().includes(q.toLowerCase()) && (state === undefined || (state === 'paused') === isPaused)
+  )
+  return (
+    <>
+      <ListPage
+        title="Schedules"
+        actions={
+          allows(me, 'admin') && (
+            <button type="button" className="button" onClick={() => setAdding(true)}>
+              New schedule
+            </button>
+          )
+        }
+        filters={
+          <>
+            <Search label="Search schedules" />
+            <Chips label="States" name="state" values={STATES} />
+          </>
+        }
+        list={{ ...all, items }}
+        keyOf={item => item.name}
+        entry={item => <Entry item={item} />}
+        select={item => ({ id: item.name })}
+        isSelected={item => item.name === id}
+        empty={<Nothing isFiltered={all.items.length > 0} />}
+        hasSelection={id !== undefined}
+        detail={
+          id === undefined ? (
+            <Empty title="Select a schedule">Its last ticks and its next one appear here.</Empty>
+          ) : (
+            <Detail key={id} name={id} />
+          )
+        }
+      />
+      {isAdding && <AddSchedule onClose={() => setAdding(false)} />}
+    </>
+  )
+}
+
+const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
+  isFiltered ? (
+    <Empty title="No schedule matches">
+      <Link to="/schedules">Show all schedules</Link>
+    </Empty>
+  ) : (
+    <Empty title="No schedules">
+      Add one here, with <code>svc schedules add</code>, or as <code>schedule:</code> of a workflow.
+    </Empty>
+  )
+
+function Entry({ item }: { readonly item: Schedule }) {
+  return (
+    <>
+      <span className="row spread">
+        <span className="list-name clip grow">{item.name}</span>
+        {item.is_paused && <Badge tone="warn">paused</Badge>}
+        {item.last?.error && <Badge tone="bad">{item.last.error.code}</Badge>}
+      </span>
+      <span className="list-facts">
+        <span className="clip">{rhythmOf(item)}</span>
+        {item.next !== null && (
+          <span>
+            next <Time at={item.next} />
+          </span>
+        )}
+      </span>
+    </>
+  )
+}
+
+const COLUMNS: readonly Column<Tick>[] = [
+  { name: 'Tick', width: 'minmax(7rem, 1fr)', cell: ({ tick }) => <Time at={tick} /> },
+  { name: 'Outcome', width: 'minmax(8rem, 2fr)', cell: tick => <Outcome tick={tick} /> },
+  { name: 'Handled', width: 'minmax(0, 1fr)', isWide: true, cell: ({ at }) => <Time at={at} /> },
+]
+
+function Outcome({ tick: { job, skipped, error } }: { readonly tick: Tick }): ReactNode {
+  if (error) return <Badge tone="bad">{error.code}</Badge>
+  if (skipped !== null) return <Badge tone="warn">skipped: the job before it still ran</Badge>
+  if (job === null) return <span className="muted">no job</span>
+  return (
+    <Link to="/jobs" search={{ id: job }}>
+      job <code>{job.slice(0, 13)}</code>
+    </Link>
+  )
+}
+
+function useScheduleChange(name: string) {
+  const queries = useQueryClient()
+  return (what: 'pause' | 'resume' | 'run') => async () => {
+    await client.post(`/api/v1/schedules/{name}/${what}`, { path: { name } })
+    await queries.invalidateQueries({ queryKey: ['schedules'] })
+  }
+}
+
+function Detail({ name }: { readonly name: string }) {
+  const me = useMe()
+  const { data, error, refetch } = useQuery({
+    queryKey: ['schedules', name],
+    queryFn: ({ signal }) => client.get('/api/v1/schedules/{name}', { path: { name }, query: { ticks: 50 }, signal }),
+  })
+  if (!data) return error ? <Failure error={error} onRetry={() => void refetch()} /> : <Loading rows={8} />
+  return (
+    <>
+      <div className="bar">
+        <Back />
+        <div className="grow">
+          <div className="row">
+            <h2 className="section-title clip">{name}</h2>
+            {data.is_paused ? <Badge tone="warn">paused</Badge> : <Badge tone="ok">active</Badge>}
+          </div>
+          {data.description !== null && <p className="muted small">{data.description}</p>}
+        </div>
+        {allows(me, 'admin') && <Changes schedule={data} />}
+      </div>
+      <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label={`Schedule ${name}`}>
+        <Facts
+          facts={[
+            ['Ticks', <code key="rhythm">{rhythmOf(data)}</code>],
+            ['Time zone', data.time_zone],
+            ['Next', data.next !== null && <Time at={data.next} />],
+            ['Job', data.job.kind],
+            ['Missed ticks', data.catch_up],
+            ['Overlap', data.overlap],
+            ['Random delay', data.jitter_ms > 0 && durationOf(data.jitter_ms)],
+            ['Defined in', data.origin],
+            ['Runs as', data.owner],
+          ]}
+        />
+        <Card title="Last ticks">
+          {data.ticks.length === 0 ? (
+            <p className="facts-none">It has not ticked yet.</p>
+          ) : (
+            <Table name="Last ticks" columns={COLUMNS} items={data.ticks} keyOf={({ tick }) => tick} />
+          )}
+        </Card>
+      </div>
+    </>
+  )
+}
+
+function Changes({ schedule: { name, is_paused: isPaused, origin } }: { readonly schedule: Schedule }) {
+  const change = useScheduleChange(name)
+  const queries = useQueryClient()
+  const [, go] = useAddress()
+  const remove = async () => {
+    await client.delete('/api/v1/schedules/{name}', { path: { name } })
+    go({ id: undefined })
+    queries.removeQueries({ queryKey: ['schedules', name] })
+    await queries.invalidateQueries({ queryKey: ['schedules'], exact: true })
+  }
+  return (
+    <div className="row">
+      <Action label="Run now" act={change('run')} />
+      {isPaused ? (
+        <Action label="Resume" act={change('resume')} kind="primary" />
+      ) : (
+        <Action label="Pause" act={change('pause')} />
+      )}
+      {origin === 'added' && (
+        <Action
+          label="Remove"
+          kind="bad"
+          act={remove}
+          confirm={{ title: 'Remove the schedule?', text: `${name} starts no further jobs. Its jobs stay.` }}
+        />
+      )}
+    </div>
+  )
+}
+
+const OVERLAPS = ['skip', 'queue', 'cancel', 'allow'] as const
+const CATCH_UPS = ['none', 'one', 'all'] as const
+
+function scheduleIn(data: FormData): NewSchedule {
+  const every = textIn(data, 'every')
+  const cron = textIn(data, 'cron')
+  const zone = textIn(data, 'zone')
+  return {
+    name: textIn(data, 'name'),
+    ...(every === '' ? { cron } : { every_ms: Math.round(Number(every) * 60_000) }),
+    ...(zone === '' ? {} : { time_zone: zone }),
+    overlap: OVERLAPS.find(name => name === textIn(data, 'overlap')) ?? 'skip',
+    catch_up: CATCH_UPS.find(name => name === textIn(data, 'catch_up')) ?? 'none',
+    job: { kind: textIn(data, 'kind'), input: jsonIn(data, 'input') },
+  }
+}
+
+/** The kinds of jobs that the caller can start. */
+export const useJobKinds = () => {
+  const read = useQuery({ queryKey: ['job-kinds'], queryFn: ({ signal }) => client.get('/api/v1/jobs/kinds', { signal }) })
+  return { ...read, kinds: (read.data?.kinds ?? []).filter(kind => kind.can_start && !kind.is_internal) }
+}
+
+function AddSchedule({ onClose }: { readonly onClose: () => void }) {
+  const queries = useQueryClient()
+  const [, go] = useAddress()
+  const { kinds, error } = useJobKinds()
+  const add = useMutation({
+    mutationFn: (schedule: NewSchedule) => client.post('/api/v1/schedules', { body: schedule }),
+    async onSuccess({ name }) {
+      onClose()
+      await queries.invalidateQueries({ queryKey: ['schedules'] })
+      go({ id: name }, true)
+    },
+  })
+  const preview = useMutation({
+    mutationFn: ({ name: _, ...schedule }: NewSchedule) => client.post('/api/v1/schedules/preview', { body: schedule }),
+  })
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const given = scheduleIn(new FormData(event.currentTarget))
+    const isPreview = (event.nativeEvent as SubmitEvent).submitter?.getAttribute('value') === 'preview'
+    if (isPreview) preview.mutate(given)
+    else add.mutate(given)
+  }
+  return (
+    <Panel title="New schedule" onClose={onClose}>
+      <form className="stack" onSubmit={submit}>
+        <label className="field">
+          <span>Name</span>
+          <input className="input" name="name" required autoFocus spellCheck={false} />
+        </label>
+        <div className="pair">
+          <label className="field">
+            <span>Cron</span>
+            <input className="input" name="cron" placeholder="0 6 * * *" spellCheck={false} />
+          </label>
+          <label className="field">
+            <span>or every … minutes</span>
+            <input className="input" name="every" type="number" min="0.1" step="any" />
+          </label>
+        </div>
+        <label className="field">
+          <span>Time zone (optional)</span>
+          <input className="input" name="zone" placeholder="Europe/Berlin" spellCheck={false} />
+        </label>
+        <label className="field">
+          <span>Job</span>
+          <select className="select" name="kind" required>
+            {kinds.map(({ name }) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <JsonField name="input" label="Input of the job" value={null} rows={3} />
+        <div className="pair">
+          <Choice name="overlap" label="While the job before it runs" values={OVERLAPS} />
+          <Choice name="catch_up" label="Missed ticks" values={CATCH_UPS} />
+        </div>
+        {[error, add.error, preview.error].map((failed, at) => failed && <Failure key={at} error={failed} />)}
+        {preview.data && (
+          <ul className="plain small" aria-label="Next ticks">
+            {preview.data.ticks.map(tick => (
+              <li key={tick}>{new Date(tick).toLocaleString()}</li>
+            ))}
+          </ul>
+        )}
+        <Buttons onClose={onClose}>
+          <button type="submit" className="button button-primary" disabled={add.isPending}>
+            Add
+          </button>
+          <button type="submit" className="button" value="preview" disabled={preview.isPending}>
+            Show next ticks
+          </button>
+        </Buttons>
+      </form>
+    </Panel>
+  )
+}
+
+const Choice = ({
+  name,
+  label,
+  values,
+}: {
+  readonly name: string
+  readonly label: string
+  readonly values: readonly string[]
+}) => (
+  <label className="field">
+    <span>{label}</span>
+    <select className="select" name={name}>
+      {values.map(value => (
+        <option key={value}>{value}</option>
+      ))}
+    </select>
+  </label>
+)

@@ -1,0 +1,254 @@
+import { useQuery } from '@tanstack/react-query'
+import type { QueryOf, ReplyOf } from '@svc/client'
+import { lazy, Suspense, useMemo, type FormEvent } from 'react'
+import { Chips, useAddress } from '../address.tsx'
+import { allows, client, session, textIn } from '../api.ts'
+import { useFreshening } from '../fresh.ts'
+import { Card } from '../parts.tsx'
+import { usage } from '../router.tsx'
+import { Badge, Count, durationOf, Empty, Failure, Loading, Time, Title } from '../states.tsx'
+import { useValue } from '../value.ts'
+
+const Chart = lazy(() => import('../chart.tsx'))
+
+type By = NonNullable<QueryOf<'get', '/api/v1/usage'>['by']>
+type Metric = QueryOf<'get', '/api/v1/series'>['metric']
+type Row = ReplyOf<'get', '/api/v1/usage'>['rows'][number]
+
+const HOUR_MS = 3_600_000
+/** Without one in the address: a day. */
+const RANGES = [
+  ['1h', 'Hour', HOUR_MS],
+  [undefined, 'Day', 24 * HOUR_MS],
+  ['7d', 'Week', 7 * 24 * HOUR_MS],
+  ['30d', 'Month', 30 * 24 * HOUR_MS],
+] as const
+const METRICS = [
+  [undefined, 'Tokens'],
+  ['cost', 'Cost'],
+  ['requests', 'Requests'],
+  ['errors', 'Errors'],
+  ['latency', 'Latency'],
+] as const
+const ROWS = [
+  [undefined, 'Principal'],
+  ['model', 'Model'],
+  ['provider', 'Provider'],
+  ['conversation', 'Conversation'],
+  ['workflow', 'Workflow'],
+  ['tool', 'Tool'],
+  ['route', 'Route'],
+  ['status', 'Status'],
+] as const
+
+const oneOf = <T extends string>(
+  values: readonly (readonly [T | undefined, ...unknown[]])[],
+  asked: string | undefined,
+  usual: T
+): T => values.map(([value]) => value).find(value => value !== undefined && value === asked) ?? usual
+
+/** The beginning of the range, to the minute: the same question has the same answer for a while. */
+const beginOf = (range: string | undefined): string => {
+  const [, , ms] = RANGES.find(([value]) => value === range) ?? RANGES[1]
+  return new Date(Math.floor((Date.now() - ms) / 60_000) * 60_000).toISOString()
+}
+
+export function Usage() {
+  useFreshening({ key: ['usage'], isAbout: ({ type }) => /turn_|run_|model_/.test(type), everyMs: 5_000 })
+  return (
+    <div className="page">
+      <div className="row spread">
+        <Title name="Usage and limits">Usage and limits</Title>
+        <Chips label="Time" name="range" values={RANGES.map(([value, text]) => [value, text])} />
+      </div>
+      <Series />
+      <Rows />
+      <Limits />
+    </div>
+  )
+}
+
+function Series() {
+  const { range, metric: asked } = usage.useSearch()
+  const metric = oneOf<Metric>(METRICS, asked, 'tokens')
+  const step = range === '1h' ? 'minute' : 'hour'
+  const { data, error, refetch } = useQuery({
+    queryKey: ['usage', 'series', metric, range],
+    queryFn: ({ signal }) => client.get('/api/v1/series', { query: { metric, step, from: beginOf(range) }, signal }),
+  })
+  const shown = useMemo(() => data && { times: data.times.map(time => Date.parse(time) / 1_000), lines: data.series }, [data])
+  const textOf = (value: number) => (metric === 'latency' ? durationOf(value) : shortText(value))
+  return (
+    <Card title="Over time" actions={<Chips label="Numbers" name="metric" values={METRICS} />}>
+      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      <div className="chart-box">
+        {!shown && !error && <Loading rows={5} />}
+        {shown?.lines.every(({ values }) => values.every(value => !value)) && (
+          <Empty title="Nothing in this time">Hold a conversation, or choose a longer time.</Empty>
+        )}
+        {shown?.lines.some(({ values }) => values.some(Boolean)) && (
+          <Suspense fallback={<Loading rows={5} />}>
+            <Chart {...shown} label={chartLabel(metric, data)} valueText={textOf} />
+          </Suspense>
+        )}
+      </div>
+    </Card>
+  )
+}
+
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
+const shortText = (value: number) => (value !== 0 && Math.abs(value) < 1 ? value.toPrecision(2) : compact.format(value))
+
+/** A picture says nothing to a screen reader: its totals do. */
+function chartLabel(metric: string, data: ReplyOf<'get', '/api/v1/series'> | undefined): string {
+  const totals = data?.series.map(({ name, total }) => `${name} ${total === null ? 'none' : shortText(total)}`).join(', ')
+  return `${metric} over time: ${totals ?? ''}`
+}
+
+function Rows() {
+  const { range, by: asked } = usage.useSearch()
+  const by = oneOf<By>(ROWS, asked, 'principal')
+  const { data, error, refetch } = useQuery({
+    queryKey: ['usage', 'rows', by, range],
+    queryFn: ({ signal }) => client.get('/api/v1/usage', { query: { by, from: beginOf(range) }, signal }),
+  })
+  return (
+    <Card title="Who used what" actions={<Chips label="By" name="by" values={ROWS} />}>
+      {error && <Failure error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <Loading rows={5} />}
+      {data?.rows.length === 0 && <Empty title="Nothing in this time">Choose a longer time.</Empty>}
+      {data && data.rows.length > 0 && (
+        <div className="scroll-x" tabIndex={0} role="region" aria-label="Usage">
+          <table className="grid">
+            <thead>
+              <tr>
+                <th scope="col">{ROWS.find(([value]) => value === asked)?.[1] ?? 'Principal'}</th>
+                {COLUMNS.map(({ name }) => (
+                  <th key={name} scope="col" className="number">
+                    {name === 'Cost' && data.currency !== 'none' ? `Cost, ${data.currency}` : name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {data.rows.map(row => (
+                <UsageRow key={row.name} row={row} />
+              ))}
+            </tbody>
+            <tfoot>
+              <UsageRow row={data.total} />
+            </tfoot>
+          </table>
+        </div>
+      )}
+    </Card>
+  )
+}
+
+const COLUMNS: readonly { readonly name: string; readonly valueOf: (row: Row) => number | null }[] = [
+  { name: 'Requests', valueOf: row => row.requests },
+  { name: 'Errors', valueOf: row => row.errors },
+  { name: 'Calls', valueOf: row => row.calls },
+  { name: 'Failed', valueOf: row => row.failures },
+  { name: 'Tokens in', valueOf: row => row.input_tokens },
+  { name: 'Tokens out', valueOf: row => row.output_tokens },
+  { name: 'Cached', valueOf: row => row.cached_tokens },
+  { name: 'Cost', valueOf: row => row.cost },
+]
+
+const UsageRow = ({ row }: { readonly row: Row }) => (
+  <tr>
+    <th scope="row">{row.name}</th>
+    {COLUMNS.map(({ name, valueOf }) => {
+      const value = valueOf(row)
+      return (
+        <td key={name} className="number">
+          {value === null ? '–' : name === 'Cost' ? shortText(value) : <Count value={value} />}
+        </td>
+      )
+    })}
+  </tr>
+)
+
+const LIMIT_NAMES: Readonly<Record<string, string>> = {
+  requests_per_minute: 'Requests a minute',
+  requests_per_day: 'Requests a day',
+}
+
+/** What is left for the reader, or, for administrators, for someone else. */
+function Limits() {
+  const { client: asked } = usage.useSearch()
+  const own = useQuery({
+    queryKey: ['usage', 'limits'],
+    queryFn: ({ signal }) => client.get('/api/v1/limits', { signal }),
+  })
+  const by = own.data?.by ?? 'principal'
+  const other = useQuery({
+    queryKey: ['usage', 'limits', by, asked],
+    enabled: asked !== undefined && own.data !== undefined,
+    queryFn: ({ signal }) => client.get('/api/v1/limits', { query: { [by]: asked }, signal }),
+  })
+  const { data, error } = asked === undefined ? own : other
+  const current = useValue(session)
+  return (
+    <Card title="Limits" actions={data && !data.enabled && <Badge>switched off</Badge>}>
+      {current.state === 'in' && allows(current.me, 'admin') && <LimitSearch by={by} />}
+      {error && <Failure error={error} onRetry={() => void (asked === undefined ? own : other).refetch()} />}
+      {!data && !error && <Loading rows={2} />}
+      {data && (
+        <ul className="meters plain-list" aria-label={`Limits of ${data.client}`}>
+          {data.limits.map(({ name, limit, used, remaining, reset }) => (
+            <li key={name} className="meter">
+              <span className="row spread">
+                <span>
+                  {LIMIT_NAMES[name] ?? name} <span className="muted">of {data.client}</span>
+                </span>
+                <span className="muted">
+                  <Count value={remaining} /> of <Count value={limit} /> left
+                  {reset !== null && (
+                    <>
+                      {', '}again <Time at={new Date(reset * 1_000).toISOString()} />
+                    </>
+                  )}
+                </span>
+              </span>
+              <meter
+                min={0}
+                max={Math.max(1, limit)}
+                high={limit * 0.8}
+                optimum={0}
+                value={used}
+                aria-label={`${name}: ${used} of ${limit} used`}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}
+
+function LimitSearch({ by }: { readonly by: string }) {
+  const [search, change] = useAddress()
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    change({ client: textIn(new FormData(event.currentTarget), 'client') })
+  }
+  return (
+    <form className="row pane-in" onSubmit={submit}>
+      <label className="grow">
+        <span className="visually-hidden">{by === 'address' ? 'Address' : 'Principal'}</span>
+        <input
+          key={search.client}
+          className="input"
+          name="client"
+          defaultValue={search.client ?? ''}
+          placeholder={by === 'address' ? 'Limits of an address, such as 192.0.2.7' : 'Limits of a principal, such as token:anna'}
+        />
+      </label>
+      <button type="submit" className="button">
+        Show
+      </button>
+    </form>
+  )
+}

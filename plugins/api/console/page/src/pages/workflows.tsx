@@ -1,0 +1,259 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import type { ReplyOf } from '@svc/client'
+import { type FormEvent, useState } from 'react'
+import { usePageActions } from '../actions.ts'
+import { Chips, Tabs, useAddress } from '../address.tsx'
+import { allows, client, textIn } from '../api.ts'
+import { useFreshening } from '../fresh.ts'
+import { Back, ListPage, Search, useCursorList } from '../list.tsx'
+import { Action, Buttons, Panel, useMe } from '../parts.tsx'
+import { workflows } from '../router.tsx'
+import { Badge, Count, Empty, Failure, Loading, Time } from '../states.tsx'
+import { type Column, Table } from '../table.tsx'
+import { StartRun } from './workflow-start.tsx'
+import { WorkflowText } from './workflow-text.tsx'
+
+export type Workflow = ReplyOf<'get', '/api/v1/workflows'>['workflows'][number]
+
+const STATES = [
+  [undefined, 'All'],
+  ['problems', 'With problems'],
+  ['paused', 'Paused'],
+] as const
+const TABS = [
+  [undefined, 'Text and drawing'],
+  ['versions', 'Versions'],
+] as const
+
+const isOfWorkflows = ({ type }: { readonly type: string }) => /^svc\.(workflow_|plugin_|reloaded)/.test(type)
+
+export const useWorkflows = () =>
+  useCursorList({
+    key: ['workflows'],
+    read: async (_, signal): Promise<ReplyOf<'get', '/api/v1/workflows'> & { readonly next_cursor?: null }> =>
+      client.get('/api/v1/workflows', { signal }),
+    itemsOf: page => page.workflows,
+  })
+
+export function Workflows() {
+  const { id, q = '', state, draft } = workflows.useSearch()
+  const me = useMe()
+  const [isNaming, setNaming] = useState(false)
+  useFreshening({ key: ['workflows'], isAbout: isOfWorkflows })
+  const all = useWorkflows()
+  const items = all.items.filter(
+    item =>
+      `${item.name} ${item.description ?? ''}`.toLowerCase().includes(q.toLowerCase()) &&
+      (state === undefined || (state === 'paused' ? item.paused_at !== null : item.problems.length > 0))
+  )
+  const hasSelection = id !== undefined || draft !== undefined
+  return (
+    <>
+      <ListPage
+        title="Workflows"
+        actions={
+          allows(me, 'admin') && (
+            <button type="button" className="button" onClick={() => setNaming(true)}>
+              New workflow
+            </button>
+          )
+        }
+        filters={
+          <>
+            <Search label="Search workflows" />
+            <Chips label="States" name="state" values={STATES} />
+          </>
+        }
+        list={{ ...all, items }}
+        keyOf={item => item.name}
+        entry={item => <Entry item={item} />}
+        select={item => ({ id: item.name, tab: undefined, draft: undefined })}
+        isSelected={item => item.name === id}
+        empty={<Nothing isFiltered={all.items.length > 0} />}
+        hasSelection={hasSelection}
+        detail={
+          draft !== undefined ? (
+            <Draft key={draft} name={draft} />
+          ) : id === undefined ? (
+            <Empty title="Select a workflow">Its text and its drawing appear here, side by side.</Empty>
+          ) : (
+            <Detail key={id} name={id} listed={all.items.find(item => item.name === id)} />
+          )
+        }
+      />
+      {isNaming && <NameDraft onClose={() => setNaming(false)} />}
+    </>
+  )
+}
+
+const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
+  isFiltered ? (
+    <Empty title="No workflow matches">
+      <Link to="/workflows">Show all workflows</Link>
+    </Empty>
+  ) : (
+    <Empty title="No workflows">
+      Write one here, or put a file into the folder <code>workflows</code> of the svc home.
+    </Empty>
+  )
+
+function Entry({ item: { name, description, nodes, problems, paused_at: paused } }: { readonly item: Workflow }) {
+  return (
+    <>
+      <span className="row spread">
+        <span className="list-name clip grow">{name}</span>
+        {problems.length > 0 && (
+          <Badge tone="bad">
+            {problems.length} {problems.length === 1 ? 'problem' : 'problems'}
+          </Badge>
+        )}
+        {paused !== null && <Badge tone="warn">paused</Badge>}
+      </span>
+      <span className="list-facts">
+        <span>
+          {nodes} {nodes === 1 ? 'node' : 'nodes'}
+        </span>
+        <span className="clip">{description}</span>
+      </span>
+    </>
+  )
+}
+
+interface DetailProps {
+  readonly name: string
+  readonly listed: Workflow | undefined
+}
+
+function Detail({ name, listed }: DetailProps) {
+  const { tab } = workflows.useSearch()
+  return (
+    <>
+      <div className="bar">
+        <Back />
+        <div className="grow">
+          <div className="row">
+            <h2 className="section-title clip">{name}</h2>
+            {listed?.version && <span className="muted small">version {listed.version}</span>}
+            {listed?.paused_at && <Badge tone="warn">paused</Badge>}
+          </div>
+          {listed?.description && <p className="muted small clip">{listed.description}</p>}
+        </div>
+        <Changes name={name} listed={listed} />
+      </div>
+      <Tabs label="Views of the workflow" values={TABS} />
+      {tab === 'versions' ? <Versions name={name} /> : <WorkflowText name={name} />}
+    </>
+  )
+}
+
+function Changes({ name, listed }: DetailProps) {
+  const me = useMe()
+  const queries = useQueryClient()
+  const [isStarting, setStarting] = useState(false)
+  const change = (path: '/api/v1/workflows/pause' | '/api/v1/workflows/resume') => async () => {
+    await client.post(path, { body: { workflow: name } })
+    await queries.invalidateQueries({ queryKey: ['workflows'] })
+  }
+  usePageActions([{ name: `Start ${name}`, act: () => setStarting(true) }])
+  const canRun = listed?.problems.length === 0
+  return (
+    <div className="row">
+      <Link className="button" to="/runs" search={{ workflow: name }}>
+        Runs
+      </Link>
+      {allows(me, 'admin') &&
+        (listed?.paused_at ? (
+          <Action label="Resume" act={change('/api/v1/workflows/resume')} />
+        ) : (
+          <Action label="Pause" act={change('/api/v1/workflows/pause')} />
+        ))}
+      <button type="button" className="button button-primary" disabled={!canRun} onClick={() => setStarting(true)}>
+        Start a run
+      </button>
+      {isStarting && <StartRun name={name} onClose={() => setStarting(false)} />}
+    </div>
+  )
+}
+
+type Version = ReplyOf<'get', '/api/v1/workflows/versions'>['versions'][number]
+
+const COLUMNS: readonly Column<Version>[] = [
+  {
+    name: 'Definition',
+    width: 'minmax(8rem, 1.4fr)',
+    cell: ({ definition, version }) => (
+      <>
+        <code>{definition.slice(0, 12)}</code> {version}
+      </>
+    ),
+  },
+  {
+    name: 'State',
+    width: 'minmax(6rem, 1fr)',
+    cell: ({ is_current: isCurrent, missing_types: missing }) =>
+      missing.length > 0 ? <Badge tone="bad">misses {missing.join(', ')}</Badge> : isCurrent && <Badge tone="ok">current</Badge>,
+  },
+  { name: 'Open runs', width: '6rem', isNumber: true, cell: version => <Count value={version.open_runs} /> },
+  {
+    name: 'Last used',
+    width: 'minmax(0, 1fr)',
+    isWide: true,
+    cell: ({ last_used_at: at }) => (at === null ? <span className="muted">never</span> : <Time at={at} />),
+  },
+]
+
+/** The definitions that runs of this workflow keep. */
+function Versions({ name }: { readonly name: string }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ['workflows', name, 'versions'],
+    queryFn: ({ signal }) => client.runs.versions(name, { signal }),
+  })
+  if (!data) return error ? <Failure error={error} onRetry={() => void refetch()} /> : <Loading rows={4} />
+  if (data.versions.length === 0) return <Empty title="No version is stored">The first run stores its definition.</Empty>
+  return <Table name="Versions" columns={COLUMNS} items={data.versions} keyOf={({ definition }) => definition} />
+}
+
+const NAME = '[a-z][a-z0-9_\\-]{0,63}'
+
+function NameDraft({ onClose }: { readonly onClose: () => void }) {
+  const [, go] = useAddress()
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const name = textIn(new FormData(event.currentTarget), 'name')
+    onClose()
+    go({ draft: name, id: undefined, tab: undefined }, true)
+  }
+  return (
+    <Panel title="New workflow" onClose={onClose}>
+      <form className="stack" onSubmit={submit}>
+        <label className="field">
+          <span>Name</span>
+          <input className="input" name="name" required pattern={NAME} autoFocus spellCheck={false} />
+          <span className="muted">Small letters, digits, - and _</span>
+        </label>
+        <Buttons onClose={onClose}>
+          <button type="submit" className="button button-primary">
+            Write it
+          </button>
+        </Buttons>
+      </form>
+    </Panel>
+  )
+}
+
+function Draft({ name }: { readonly name: string }) {
+  const navigate = useNavigate()
+  return (
+    <>
+      <div className="bar">
+        <Back change={{ draft: undefined }} />
+        <div className="grow row">
+          <h2 className="section-title clip">{name}</h2>
+          <Badge tone="accent">new</Badge>
+        </div>
+      </div>
+      <WorkflowText name={name} isNew onSaved={() => void navigate({ to: '/workflows', search: { id: name } })} />
+    </>
+  )
+}

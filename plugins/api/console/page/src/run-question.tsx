@@ -1,0 +1,102 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import type { Schemas } from '@svc/client'
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { client } from './api.ts'
+import { isFlat, SchemaFields, valuesOf } from './question.tsx'
+import { JsonField, jsonIn } from './json-field.tsx'
+import { Failure, Time } from './states.tsx'
+
+type Asked = Omit<Schemas['WorkflowQuestion'], 'choices' | 'schema'> & {
+  readonly choices?: readonly string[] | null
+  readonly schema?: unknown
+}
+
+interface RunQuestionProps {
+  readonly run: string
+  readonly step: string
+  readonly question: Asked
+  readonly until: string | null
+  readonly onAnswered?: () => void
+}
+
+/** The question of a step, as a form. Its answer lets the run go on. */
+export function RunQuestion({ run, step, question, until, onAnswered }: RunQuestionProps) {
+  const queries = useQueryClient()
+  const reply = useMutation({
+    mutationFn: (value: unknown) => client.runs.answer(run, { step, value }),
+    async onSuccess() {
+      onAnswered?.()
+      await Promise.all([
+        queries.invalidateQueries({ queryKey: ['run', run] }),
+        queries.invalidateQueries({ queryKey: ['questions'] }),
+      ])
+    },
+  })
+  const isOff = reply.isPending || reply.isSuccess
+  return (
+    <div className="ask" role="group" aria-label={`Question of ${step}`}>
+      <p className="ask-question">{question.message}</p>
+      {until !== null && (
+        <p className="muted small">
+          The time for an answer is over <Time at={until} />.
+        </p>
+      )}
+      {question.kind === 'approval' && <Approval isOff={isOff} onAnswer={reply.mutate} />}
+      {question.kind === 'choice' && <Choice choices={question.choices ?? []} isOff={isOff} onAnswer={reply.mutate} />}
+      {question.kind === 'input' && <Input schema={question.schema} isOff={isOff} onAnswer={reply.mutate} />}
+      {reply.error && <Failure error={reply.error} />}
+    </div>
+  )
+}
+
+interface AnswerProps {
+  readonly isOff: boolean
+  readonly onAnswer: (value: unknown) => void
+}
+
+const Approval = ({ isOff, onAnswer }: AnswerProps) => (
+  <div className="row">
+    <button type="button" className="button button-primary" disabled={isOff} onClick={() => onAnswer(true)}>
+      Approve
+    </button>
+    <button type="button" className="button" disabled={isOff} onClick={() => onAnswer(false)}>
+      Reject
+    </button>
+  </div>
+)
+
+const Choice = ({ choices, isOff, onAnswer }: AnswerProps & { readonly choices: readonly string[] }) => (
+  <div className="row">
+    {choices.map(choice => (
+      <button key={choice} type="button" className="button" disabled={isOff} onClick={() => onAnswer(choice)}>
+        {choice}
+      </button>
+    ))}
+  </div>
+)
+
+/** A form where the schema has only simple members, and JSON for every schema. */
+function Input({ schema, isOff, onAnswer }: AnswerProps & { readonly schema: unknown }): ReactNode {
+  const hasForm = isFlat(schema)
+  const [isJson, setJson] = useState(!hasForm)
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const data = new FormData(event.currentTarget)
+    onAnswer(isJson || !hasForm ? jsonIn(data, 'value') : valuesOf(schema, data))
+  }
+  return (
+    <form className="stack" onSubmit={submit}>
+      {isJson || !hasForm ? <JsonField name="value" label="Answer as JSON" value={{}} /> : <SchemaFields schema={schema} />}
+      <div className="row">
+        <button type="submit" className="button button-primary" disabled={isOff}>
+          Send
+        </button>
+        {hasForm && (
+          <button type="button" className="button button-quiet" onClick={() => setJson(!isJson)}>
+            {isJson ? 'As a form' : 'As JSON'}
+          </button>
+        )}
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,60 @@
+import type { CompletionContext } from '@codemirror/autocomplete'
+import { EditorState } from '@codemirror/state'
+import { expect } from 'chai'
+import { completionsOf } from '../page/src/complete.ts'
+
+const NODE = {
+  type: 'object',
+  required: ['type'],
+  properties: { type: { enum: ['fetch', 'map'] } },
+  allOf: [
+    {
+      if: { properties: { type: { const: 'fetch' } } },
+      // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+      then: { properties: { type: {}, url: { description: 'Where to' }, retry: { type: 'boolean' } }, required: ['url'] },
+    },
+    {
+      if: { properties: { type: { const: 'map' } } },
+      // oxlint-disable-next-line unicorn/no-thenable -- a word of JSON Schema
+      then: { properties: { items: {}, do: { anyOf: [{ $ref: '#/$defs/graph' }, { $ref: '#/$defs/node' }] } } },
+    },
+  ],
+}
+const GRAPH = { type: 'object', properties: { nodes: { additionalProperties: { $ref: '#/$defs/node' } } } }
+const SCHEMA = {
+  properties: { name: {}, nodes: { additionalProperties: { $ref: '#/$defs/node' } } },
+  $defs: { node: NODE, graph: GRAPH },
+}
+
+/** What is offered at the mark `|`. */
+function offered(text: string): readonly string[] {
+  const pos = text.indexOf('|')
+  const state = EditorState.create({ doc: text.replace('|', '') })
+  const found = completionsOf(SCHEMA, 'yaml', { state, pos, explicit: true } as CompletionContext)
+  return (found?.options ?? []).map(({ label }) => label).toSorted()
+}
+
+describe('the completion of the editor of the console', () => {
+  it('offers the keys of the document that are not used yet', () => {
+    expect(offered('|')).to.deep.equal(['name', 'nodes'])
+    expect(offered('name: x\n|')).to.deep.equal(['nodes'])
+  })
+
+  it('offers the types of nodes, and the settings of the type that stands beside', () => {
+    expect(offered('nodes:\n  one:\n    type: |')).to.deep.equal(['fetch', 'map'])
+    expect(offered('nodes:\n  one:\n    type: fetch\n    |')).to.deep.equal(['retry', 'url'])
+    expect(offered('nodes:\n  one:\n    |\n    type: map')).to.deep.equal(['do', 'items'])
+    expect(offered('nodes:\n  one:\n    type: fetch\n    retry: |')).to.deep.equal(['false', 'true'])
+  })
+
+  it('knows the nodes in the body of a node', () => {
+    const body = 'nodes:\n  each:\n    type: map\n    do:\n      nodes:\n        inner:\n          type: fetch\n          |'
+    expect(offered(body)).to.deep.equal(['retry', 'url'])
+    expect(offered('nodes:\n  each:\n    do:\n      |\n    type: map')).to.deep.equal(['nodes', 'type'])
+  })
+
+  it('offers nothing where the schema knows nothing, and in other languages', () => {
+    expect(offered('name: |')).to.deep.equal([])
+    expect(offered('unknown:\n  |')).to.deep.equal([])
+  })
+})

@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto'
+import { abortable, codeOf, pause, type SvcError, traceHeaders } from '@svc/core'
+import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
+import {
+  callFailed,
+  type CallRequest,
+  failed,
+  failureOf,
+  protocolError,
+  readOutcome,
+  refused,
+  META,
+  paramHeaders,
+  RPC,
+  RunningCall,
+  statusOf,
+  type StepOptions,
+  type StepsEnd,
+  watchedSteps,
+} from '@svc/mcp-protocol'
+import { createSemaphore, definedOf, type Semaphore } from '@svc/plugin-kit'
+import { questionClosed } from '../errors.ts'
+import type { Arguments, RunningCallContext } from './client-types.ts'
+import type { ConnectionManager } from './connection-manager.ts'
+import type { RpcAnswer, McpConnection } from './connection.ts'
+import { positive, type ResolvedOptions } from './resolved-options.ts'
+import type { CheckedTools } from './tools-list.ts'
+
+const MAX_WAITING = 1_000
+/** How often a call is sent again that did not reach its server. */
+const MAX_RESENDS = 2
+/** How often a busy server can postpone a call, and the wait each time. */
+const MAX_POSTPONED = 10
+const POSTPONED_MS = 250
+/** The prefix of the states that this client makes; a stateless server makes its own. */
+const PARKED = 'svc-call:'
+
+/** The calls of one server. */
+export class ConnectionCalls {
+  readonly #options: ResolvedOptions
+  readonly #manager: ConnectionManager
+  readonly #catalogue: CheckedTools
+  readonly #changed: () => void
+  readonly #limit: Semaphore
+  readonly #running = new Set<RunningCall>()
+  /** Calls that wait for the answer of a user to a question of the server (before 2026, where the call stays open meanwhile). */
+  readonly #parked = new Map<string, { readonly call: RunningCall; readonly timer: NodeJS.Timeout }>()
+
+  /** Calls `changed` when the number of calls changes. */
+  constructor(options: ResolvedOptions, manager: ConnectionManager, catalogue: CheckedTools, changed: () => void) {
+    const { name, limits } = options
+    this.#options = options
+    this.#manager = manager
+    this.#catalogue = catalogue
+    this.#changed = changed
+    this.#limit = createSemaphore({
+      places: limits.calls,
+      placesEach: limits.callsPerTool,
+      waiting: MAX_WAITING,
+      busy: waiting => callFailed(name, 'timeout', `${waiting} calls are already waiting`, { delivered: 'no' }),
+    })
+  }
+
+  /** The number of calls that run or wait for an answer. */
+  get count(): number {
+    return this.#running.size + this.#parked.size
+  }
+
+  /** Starts with the first `next`, and ends with its last step or `return`. */
+  call(tool: string, args: Arguments, options: StepOptions, ctx: RunningCallContext): AsyncIterable<ToolStep> {
+    let call: RunningCall | undefined
+    let unwatch = () => {}
+    const begin = () => {
+      call = this.#start({ ...options, tool, args, trace: traceHeaders(ctx) })
+      unwatch = call.watch(ctx.signal)
+      this.#running.add(call)
+      this.#changed()
+      return call
+    }
+    return watchedSteps(begin, end => {
+      if (call === undefined) return
+      unwatch()
+      this.#leave(call, end)
+    })
+  }
+
+  /** Drops the calls that wait for an answer, because the connection has ended. */
+  disconnected(): void {
+    for (const state of this.#parked.keys()) this.#unpark(state)
+  }
+
+  /** Starts a call, or resumes one that waited for an answer. */
+  #start(request: CallRequest): RunningCall {
+    const { tool, dialog } = request
+    this.#catalogue.check(tool)
+    const { name, maxTotalMs: totalMs } = this.#options
+    const timeoutMs = positive('timeout', request.timeoutMs ?? this.#options.timeoutMs)
+    if (dialog?.state?.startsWith(PARKED)) return this.#resume(request, dialog, dialog.state.slice(PARKED.length))
+    const call = new RunningCall(name, request, { timeoutMs, totalMs }, () => this.#park(call))
+    this.#send(call).then(
+      step => call.push(step),
+      (error: unknown) => call.stop(failed(name, error))
+    )
+    return call
+  }
+
+  /** Only the same caller can resume a call, with the same tool. */
+  #resume({ tool, owner }: CallRequest, dialog: ToolDialog, state: string): RunningCall {
+    const parked = this.#parked.get(state)
+    if (parked === undefined || parked.call.request.tool !== tool || parked.call.request.owner !== owner)
+      throw questionClosed(this.#options.name)
+    this.#unpark(state)
+    parked.call.resume(dialog)
+    return parked.call
+  }
+
+  #unpark(state: string): void {
+    clearTimeout(this.#parked.get(state)?.timer)
+    this.#parked.delete(state)
+  }
+
+  /** Returns the state with which the caller resumes the call. */
+  #park(call: RunningCall): string {
+    const { name, limits } = this.#options
+    if (this.#parked.size >= limits.parked)
+      throw callFailed(name, 'cancelled', `${limits.parked} calls are already waiting for an answer`)
+    const state = randomUUID()
+    const late = () => {
+      this.#parked.delete(state)
+      call.stop(callFailed(name, 'cancelled', 'its question was not answered in time'))
+    }
+    this.#parked.set(state, { call, timer: setTimeout(late, limits.parkedMs) })
+    return PARKED + state
+  }
+
+  /** A parked call leaves the concurrency limit and does not enter it again; the number of parked calls has a limit of its own. */
+  #leave(call: RunningCall, end: StepsEnd): void {
+    this.#running.delete(call)
+    call.leave()
+    const last = typeof end === 'object' && 'last' in end ? end.last.type : undefined
+    // its caller has not read the question, so no answer can come
+    if (last !== 'input') for (const [state, one] of this.#parked) if (one.call === call) this.#unpark(state)
+    if (last === undefined) call.abandon()
+    else call.pause()
+    if (last === 'result') this.#manager.succeeded()
+    this.#changed()
+  }
+
+  /** Sends a call until it has arrived once. Throws MCP_CALL_FAILED. */
+  async #send(call: RunningCall): Promise<ToolStep> {
+    const { name } = this.#options
+    const { signal, request } = call
+    const { tool } = request
+    const taken = this.#limit.take(tool, signal)
+    const place = taken instanceof Promise ? await taken : taken
+    call.leave = () => place[Symbol.dispose]()
+    if (signal.aborted) call.leave()
+    signal.throwIfAborted()
+    for (let [{ dialog }, resends, postponed] = [request, 0, 0]; ; ) {
+      const answer = await this.#sendOnce(call, dialog, resends)
+      if (answer === undefined) {
+        resends++
+        // connects first: this fails soon while the server is down
+        await this.#manager.soon(signal)
+        await request.beforeResend?.(signal)
+        continue
+      }
+      if ('error' in answer) throw refused(name, tool, answer.error)
+      const outcome = readOutcome(name, tool, answer.result, call.can)
+      if (outcome.type === 'result') return outcome
+      if (Object.keys(outcome.requests).length > 0) return outcome
+      if (++postponed > MAX_POSTPONED) throw protocolError(name, `it postponed the call ${MAX_POSTPONED} times`)
+      await pause(POSTPONED_MS, signal)
+      dialog = { can: call.can, ...definedOf({ state: outcome.state }) }
+    }
+  }
+
+  /** Returns `undefined` if the call was not executed and another attempt can succeed. */
+  async #sendOnce(call: RunningCall, dialog: ToolDialog | undefined, resends: number): Promise<RpcAnswer | undefined> {
+    const { signal } = call
+    const connection = this.#manager.live ?? (await this.#manager.soon(signal))
+    const { transport, isStateless } = connection
+    if (dialog?.state !== undefined && !isStateless) throw questionClosed(this.#options.name)
+    try {
+      const headers = transport.hasPerRequestStream ? await this.#headersOf(call, isStateless) : undefined
+      call.isSent = true
+      const params = (token: string) => paramsOf(call, dialog, connection, token)
+      const answer = await connection.request('tools/call', params, { signal, listener: call, headers })
+      if (!('error' in answer) || answer.error.code !== RPC.headerMismatch || resends > 0) return answer
+      this.#catalogue.forget()
+      return undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(await this.#canResend(connection, error as SvcError, signal)) || resends >= MAX_RESENDS) throw error
+      return undefined
+    }
+  }
+
+  /** Headers over HTTP: the trace, and the arguments that a stateless server wants there too. */
+  async #headersOf({ signal, request: { tool, args, trace } }: RunningCall, isStateless: boolean) {
+    const known = isStateless ? await this.#catalogue.tool(tool, signal) : undefined
+    return known?.paramHeaders.length ? { ...paramHeaders(known.paramHeaders, args), ...trace } : trace
+  }
+
+  /** Updates the connection after a failure. Returns true if the call was not executed and another attempt can succeed. */
+  async #canResend(connection: McpConnection, error: SvcError, signal: AbortSignal): Promise<boolean> {
+    const { transport } = connection
+    if (codeOf(error) !== 'MCP_CALL_FAILED' || !transport.hasPerRequestStream) return isUndelivered(error)
+    const { class: kind, message } = failureOf(error)
+    const status = statusOf(error)
+    if (status === 404) this.#manager.lost(connection, 'it has forgotten the session')
+    // a server that answers with a status is there: other calls go on
+    else if (kind === 'connection_refused' && status === undefined) this.#manager.lost(connection, message)
+    else if (kind === 'authentication_failed') {
+      const isLoggedIn = await abortable(transport.authorize(), signal)
+      if (isLoggedIn) this.#manager.lost(connection, 'a user has logged in')
+      return isLoggedIn
+    } else return false
+    return isUndelivered(error)
+  }
+}
+
+function paramsOf({ request, can }: RunningCall, dialog: ToolDialog | undefined, connection: McpConnection, token: string) {
+  return {
+    name: request.tool,
+    arguments: request.args,
+    ...(dialog?.answers !== undefined && { inputResponses: dialog.answers }),
+    ...(dialog?.state !== undefined && { requestState: dialog.state }),
+    // a stateless server logs only on request; one with a session always can
+    _meta: {
+      ...(connection.isStateless && { ...connection.meta(can), [META.logLevel]: 'info' }),
+      ...request.trace,
+      progressToken: token,
+    },
+  }
+}
+
+const RESENDABLE: ReadonlySet<McpErrorClass> = new Set(['connection_refused', 'protocol_error'])
+const isUndelivered = (error: SvcError) => error.details?.['delivered'] === 'no' && RESENDABLE.has(failureOf(error).class)

@@ -1,0 +1,274 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import type { Browser, Page } from 'playwright-core'
+import { describeWith } from '../support/needs.ts'
+import { newHome, post, type Service, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
+import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
+import { writeFlows } from './support/flows.ts'
+
+const KINDS = fileURLToPath(new URL('../support/manual-jobs.ts', import.meta.url))
+const TEAM = `name: pair
+description: Writes and judges
+formation: sequential
+members:
+  first: { role: Writer, goal: Write, tools: [] }
+  second: { role: Critic, goal: Judge, tools: [] }
+`
+
+async function configured(): Promise<string> {
+  const home = await newHome()
+  await writeFlows(home)
+  await mkdir(join(home, 'teams'))
+  await writeFile(join(home, 'teams', 'pair.yaml'), TEAM)
+  const models = { prices: { 'local/local-1': { input: 10_000, output: 10_000 } } }
+  await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [KINDS], providers: { local: {} }, models }))
+  return home
+}
+
+describeWith('chromium', 'schedules, jobs, dead letters and teams in the console', function () {
+  this.timeout(240_000)
+  let browser: Browser
+  let home: string
+  let service: Service
+  before(async () => {
+    browser = await openBrowser()
+    home = await configured()
+    service = await startService({ home })
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(home, { recursive: true, force: true })
+  })
+  const at = (path: string) => `${service.url}/console/${path}`
+
+  it('adds a schedule, previews its ticks, runs it now, and leads to its job', async () => {
+    await using view = await openConsole(browser, at('schedules'))
+    const { page, problems } = view
+    await page.getByRole('button', { name: 'New schedule' }).click()
+    const dialog = page.getByRole('dialog', { name: 'New schedule' })
+    await dialog.getByLabel('Name').fill('nightly')
+    await dialog.getByLabel('Cron').fill('0 3 * * *')
+    await dialog.getByLabel('Job', { exact: true }).selectOption('manual.echo')
+    await dialog.getByLabel('Input of the job').fill('{"say": "good night"}')
+    await dialog.getByRole('button', { name: 'Show next ticks' }).click()
+    await dialog.getByRole('list', { name: 'Next ticks' }).getByRole('listitem').nth(4).waitFor()
+    await expectAccessible(page, 'a new schedule')
+    await dialog.getByRole('button', { name: 'Add' }).click()
+    await page.getByRole('heading', { name: 'nightly', level: 2 }).waitFor()
+    expect(page.url()).to.contain('id=nightly')
+    await page.getByRole('button', { name: 'Run now' }).click()
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.locator('.bar').getByText('paused').waitFor()
+    await page.goto(at('jobs?kind=manual.echo'))
+    await page.getByRole('link', { name: 'manual.echo' }).first().click()
+    await page.locator('.bar').getByText('completed').waitFor()
+    await page.getByLabel('Result', { exact: true }).getByText('good night').waitFor()
+    await page.getByText('says good night').waitFor()
+    await page.goto(at('schedules?id=nightly'))
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('Select a schedule').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
+  it('adds a job, follows it, cancels it, and keeps a failed one as a dead letter', async () => {
+    await using view = await openConsole(browser, at('jobs'))
+    const { page, problems } = view
+    const add = async (kind: string) => {
+      await page.getByRole('button', { name: 'New job' }).click()
+      const dialog = page.getByRole('dialog', { name: 'New job' })
+      await dialog.getByLabel('Kind').selectOption(kind)
+      await dialog.getByRole('button', { name: 'Add' }).click()
+      await page.getByRole('heading', { name: kind, level: 1 }).waitFor()
+    }
+    await add('manual.wait')
+    await page.locator('.bar').getByText('running').waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.locator('.bar').getByText('cancelled').waitFor()
+    await page.goto(at('jobs'))
+    await add('manual.fail')
+    await page.locator('.bar').getByText('failed').waitFor()
+    await page.goto(at('dead-letters?tab=jobs'))
+    await page.getByRole('link', { name: 'manual.fail' }).first().waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
+  it('shows failed runs as dead letters, retries one and drops all that match', async () => {
+    const failing = async () =>
+      post(`${service.url}/api/v1/workflows/run`, { workflow: 'steps', input: { who: 'Ada', fails: true } })
+    await failing()
+    await failing()
+    await using view = await openConsole(browser, at('dead-letters?workflow=steps'))
+    const { page, problems } = view
+    await page.getByRole('link', { name: 'steps' }).nth(1).waitFor()
+    await page.getByRole('link', { name: 'steps' }).first().click()
+    await page.getByRole('heading', { name: 'broken', level: 2 }).waitFor()
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await until(
+      async () => page.url(),
+      url => url.includes('/console/runs?id=')
+    )
+    await page.locator('.bar').getByText('failed').waitFor()
+    await page.goto(at('dead-letters?workflow=steps'))
+    await page.getByRole('button', { name: 'Drop all' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Drop all?' })
+    await dialog.getByText('2 runs match').waitFor()
+    await dialog.getByRole('button', { name: 'Drop 2' }).click()
+    await dialog.getByText('2 changed, 0 failed').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByText('No run has failed for good').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
+  it('runs a team, and shows its members, rounds, messages and costs', async () => {
+    await using view = await openConsole(browser, at('teams'))
+    const { page, problems } = view
+    await page.getByRole('button', { name: 'Run a team' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Run a team' })
+    await dialog.getByLabel('Team').selectOption('pair')
+    await dialog.getByLabel('Task').fill('Say **hello** <img src=x onerror=alert(1)>')
+    await dialog.getByRole('button', { name: 'Start' }).click()
+    await page.getByRole('heading', { name: 'pair', level: 1 }).waitFor()
+    await page.locator('.bar').getByText('completed').waitFor()
+    await page.getByRole('region', { name: 'Round 2' }).getByText('second').waitFor()
+    expect(await page.locator('.member').count()).to.equal(2)
+    expect(await page.locator('.saying img').count()).to.equal(0)
+    await page.locator('.member', { hasText: 'first' }).click()
+    await until(
+      () => page.locator('.saying').count(),
+      count => count === 1
+    )
+    expect(page.url()).to.contain('member=first')
+    await page.goto(at('teams?tab=teams'))
+    await page.getByRole('link', { name: 'pair' }).click()
+    await page.getByRole('region', { name: 'Members' }).getByText('Critic').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+})
+
+const PAGES = ['Inbox', 'Workflows', 'Runs', 'Teams', 'Schedules', 'Jobs', 'Dead letters'] as const
+const pathOf = (name: string) => name.toLowerCase().replace(' ', '-')
+
+describeWith('chromium', 'the pages for work are accessible', function () {
+  this.timeout(600_000)
+  let browser: Browser
+  let home: string
+  let full: Service
+  let bare: Service
+  before(async () => {
+    browser = await openBrowser()
+    home = await configured()
+    full = await startService({ home })
+    bare = await startService()
+    await fill(full.url)
+  })
+  after(async () => {
+    await browser?.close()
+    await full?.stop()
+    await bare?.stop()
+    await rm(home, { recursive: true, force: true })
+  })
+
+  /** Opens what each page has to show. */
+  const opened: { readonly [name in (typeof PAGES)[number]]: (page: Page) => Promise<unknown> } = {
+    Inbox: async page => {
+      await page.locator('.list-item').first().click()
+      await page.locator('.ask').waitFor()
+    },
+    Workflows: async page => {
+      await page.locator('.list-item', { hasText: 'ask' }).first().click()
+      await page.locator('.node').first().waitFor()
+      await page.getByText('valid', { exact: true }).waitFor()
+    },
+    Runs: async page => {
+      await page.locator('.table-link').last().click()
+      await page.locator('.node').first().waitFor()
+      await page.getByRole('region', { name: 'Steps of the run' }).getByRole('link').first().click()
+      await page.getByRole('region', { name: 'The selected step' }).getByText('Input').waitFor()
+    },
+    Teams: async page => {
+      await page.locator('.table-link').first().click()
+      await page.locator('.member').first().waitFor()
+    },
+    Schedules: async page => {
+      await page.locator('.list-item').first().click()
+      await page.getByText('Last ticks').waitFor()
+    },
+    Jobs: async page => {
+      await page.locator('.table-link').first().click()
+      await page.getByRole('heading', { name: 'Input' }).waitFor()
+    },
+    'Dead letters': async page => {
+      await page.locator('.table-link').first().click()
+      await page.getByRole('heading', { name: 'broken' }).waitFor()
+    },
+  }
+
+  for (const theme of ['light', 'dark'] as const)
+    for (const width of [1280, 360])
+      it(`${theme}, ${width} px: empty, full, opened and broken`, async () => {
+        for (const name of PAGES) {
+          for (const [state, url] of [
+            ['empty', bare.url],
+            ['full', full.url],
+          ] as const) {
+            await using view = await openConsole(browser, `${url}/console/${pathOf(name)}`, { theme, width })
+            const { page, problems } = view
+            await page.getByRole('heading', { name, level: 1 }).waitFor()
+            await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+            await expectFit(page, `${name}, ${state}`)
+            if (state === 'full') {
+              await opened[name](page)
+              await expectFit(page, `${name}, opened`)
+              await breakAll(page)
+              await page.goto(`${url}/console/${pathOf(name)}`)
+              await page.getByRole('alert').first().getByText('INTERNAL_ERROR').waitFor()
+              await expectFit(page, `${name}, broken`)
+            }
+            expect(problems, `${name}, ${state}`).to.deep.equal([])
+          }
+        }
+      })
+})
+
+/** Every request of the page fails, but for who uses it. */
+async function breakAll(page: Page): Promise<void> {
+  await page.route(/\/api\/v1\/(?!me$)/, route =>
+    route.fulfill({
+      status: 500,
+      contentType: 'application/json',
+      body: '{"success":false,"error":"broken","error_code":"INTERNAL_ERROR","details":{}}',
+    })
+  )
+}
+
+async function expectFit(page: Page, what: string): Promise<void> {
+  await expectAccessible(page, what)
+  const isTooWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
+  expect(isTooWide, `${what} scrolls sideways`).to.equal(false)
+}
+
+/** One of each. */
+async function fill(url: string): Promise<void> {
+  const run = (workflow: string, input: object) => post(`${url}/api/v1/workflows/run`, { workflow, input })
+  await run('steps', { who: 'Ada', fails: true })
+  await run('steps', { who: 'Ada', fails: false })
+  await run('ask', {})
+  await post(`${url}/api/v1/jobs`, { kind: 'manual.echo', input: { say: 'hello' } })
+  await post(`${url}/api/v1/schedules`, {
+    name: 'nightly',
+    cron: '0 3 * * *',
+    job: { kind: 'manual.echo', input: { say: 'hi' } },
+  })
+  await (
+    await fetch(`${url}/api/v1/teams/pair/run`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ task: 'Say hello' }),
+    })
+  ).text()
+}
