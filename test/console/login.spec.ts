@@ -113,8 +113,8 @@ describe('the login of the console', function () {
   it('refuses the cookie from other sites, other ports, and without the header of browsers', async () => {
     const cookie = await cookieOf(KEY)
     for (const site of ['cross-site', 'same-site', 'none'])
-      expect((await me(cookie, { 'sec-fetch-site': site })).status, site).to.equal(401)
-    expect((await me(cookie, {})).status).to.equal(401)
+      expect((await me(cookie, { 'sec-fetch-site': site })).status, site).to.equal(403)
+    expect((await me(cookie, {})).status).to.equal(403)
     expect((await me(cookie, { ...OWN, origin: 'https://evil.example' })).status).to.equal(403)
     expect((await me(cookie)).status).to.equal(200)
   })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { mkdirSync, type Stats, statSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -179,7 +179,8 @@ async function placesIn(run: string): Promise<SocketLocation[]> {
 async function remove(place: SocketLocation): Promise<void> {
   const { path, note } = place
   await rm(idFile(place), { force: true })
-  const ours = !note || (basename(path) === SHORT_SOCKET && basename(dirname(path)).startsWith(SHORT_FOLDER))
+  const isNamed = basename(path) === SHORT_SOCKET && basename(dirname(path)).startsWith(SHORT_FOLDER)
+  const ours = !note || (isNamed && (await isPrivate(place)))
   if (ours) await rm(path, { force: true })
   if (!note) return
   if (ours) await rmdir(dirname(path)).catch(() => {})
@@ -194,8 +195,8 @@ async function removeDead(run: string): Promise<void> {
 const isDead = async (place: SocketLocation): Promise<boolean> =>
   (await refuses(place)) && (await setTimeout(BETWEEN_MS).then(() => refuses(place)))
 
-async function refuses({ path }: SocketLocation): Promise<boolean> {
-  const answer = await connect(path)
+async function refuses(place: SocketLocation): Promise<boolean> {
+  const answer = await connect(place)
   if (typeof answer === 'string') return DEAD.has(answer)
   answer.destroy()
   return false
@@ -210,12 +211,30 @@ export async function deadServers(home: string): Promise<string[]> {
 
 const idOf = (place: SocketLocation) => readFile(idFile(place), 'utf8').catch(() => '')
 
-const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'])
+const STRANGE = 'STRANGE'
+const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK', STRANGE])
+
+/**
+ * Whether only the user of the home can have made the socket that a note leads to. The system cleans its temporary directory: then
+ * another user can make the folder of a dead server again, and would get the requests of commands.
+ */
+async function isPrivate({ path, note }: SocketLocation): Promise<boolean> {
+  if (note === undefined) return true
+  try {
+    const [folder, run] = await Promise.all([lstat(dirname(path)), stat(dirname(note))])
+    return folder.isDirectory() && folder.uid === run.uid && (folder.mode & 0o077) === 0
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return true // `connect` reports it
+    throw error
+  }
+}
 
 /** Returns a connection, or the error code. */
-async function connect(path: string): Promise<Socket | string> {
+async function connect(place: SocketLocation): Promise<Socket | string> {
+  const { path } = place
   // the note is being written
   if (path === '') return 'EMPTY'
+  if (!(await isPrivate(place))) return STRANGE
   const socket = createConnection(path)
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(PROBE_MS) })
@@ -248,8 +267,8 @@ export async function* reloadServers(
     yield { ...(await control.reload(ctx)), url: info.url }
 }
 
-async function find({ path }: SocketLocation): Promise<FoundServer | undefined> {
-  const socket = await connect(path)
+async function find(place: SocketLocation): Promise<FoundServer | undefined> {
+  const socket = await connect(place)
   if (typeof socket === 'string') return undefined
   const channel = openChannel(socketTransport(socket), { name: 'svc', self: 'a command', graceMs: 100 })
   const control = channel.reach('control', Control)

@@ -28,6 +28,9 @@ export function checkKey(what: string, key: unknown): void {
   if (bytes > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} bytes of UTF-8, this one has ${bytes}`)
 }
 
+/** Whether a key of this text can be stored. Other texts of clients are not found, in any store. */
+export const canExist = (key: string): boolean => key.isWellFormed() && !key.includes('\u0000')
+
 /** The most bytes of UTF-8 that a unit of a JavaScript string takes. */
 const MOST_BYTES = 3
 
@@ -35,7 +38,7 @@ const MOST_BYTES = 3
 function checkText(what: string, key: unknown): asserts key is string {
   if (typeof key !== 'string' || key === '') throw storeInvalid(`a ${what} must be a non-empty string`)
   if (key.length > LIMITS.key) throw storeInvalid(`a ${what} has at most ${LIMITS.key} bytes of UTF-8, this one has more`)
-  if (!key.isWellFormed() || key.includes('\u0000')) throw storeInvalid(`a ${what} must be well-formed Unicode without U+0000`)
+  if (!canExist(key)) throw storeInvalid(`a ${what} must be well-formed Unicode without U+0000`)
 }
 
 function checkExpected(op: number, name: string, value: number | undefined): void {

@@ -4,6 +4,7 @@ export { timelyId } from './sort-key.ts'
 export { acquireHold, type KeptLease, keepLease, LeaseHold, tryHold } from './lease-hold.ts'
 // For stores: shared checks and errors.
 export {
+  canExist,
   type Catalog,
   type CheckedRange,
   checkCount,

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { TextFields, TextQuery } from '@svc/core/contracts'
-import { type Catalog, TEXT_LIMITS } from './check.ts'
+import { canExist, type Catalog, TEXT_LIMITS } from './check.ts'
 import { storeInvalid, storeUnknown } from './errors.ts'
 import { isScalar, prefixOf } from './sort-key.ts'
 import { filterToken, type ParsedQuery, parseQuery } from './text.ts'
@@ -65,7 +65,8 @@ function checkParts(
 function placeIn(cursor: string, digest: string): HitPlace {
   try {
     const [of, score, key] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[]
-    if (of === digest && Number.isFinite(score) && typeof key === 'string') return { score: score as number, key }
+    if (of === digest && Number.isFinite(score) && typeof key === 'string' && canExist(key))
+      return { score: score as number, key }
   } catch {
     // reported below
   }

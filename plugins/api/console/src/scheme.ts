@@ -4,6 +4,8 @@ import { credentialIn } from '@svc/plugin-kit'
 import { isCode, SESSION_MS, type Sessions } from './session.ts'
 
 export const SESSION_PATH = '/api/v1/console/session'
+/** The server also accepts a slash at the end of a path. */
+const isSession = ({ path }: Pick<CredentialRequest, 'path'>) => path === SESSION_PATH || path === `${SESSION_PATH}/`
 /** The name of the scheme. */
 export const SCHEME = 'console_session'
 /** The holder of tokens that a one-time code creates. */
@@ -19,18 +21,19 @@ interface SchemeOptions {
  * sessions at once. A request with another credential is not its concern.
  */
 export function createConsoleScheme({ schemes, sessions }: SchemeOptions): AuthScheme {
-  const ofCode = async (code: string, { method, path }: CredentialRequest, ctx: CallContext) => {
-    if (method !== 'POST' || path !== SESSION_PATH || !(await sessions.knows(code, ctx))) throw codeRefused()
+  const ofCode = async (code: string, request: CredentialRequest, ctx: CallContext) => {
+    if (request.method !== 'POST' || !isSession(request) || !(await sessions.knows(code, ctx))) throw codeRefused()
     return { id: `token:${TOKEN_NAME}`, scopes: ['read'], expires: Date.now() + SESSION_MS }
   }
   const ofCookie = async (header: string, request: CredentialRequest, ctx: CallContext) => {
+    // no guess, as the cookie is not looked at: a page of another port would lock the operator out with a few images of this server
     if (request.fetchSite !== 'same-origin') throw siteRefused()
     const values = valuesOf(header, sessions.cookie)
     const session = values.length === 1 ? await sessions.open(values[0]!, ctx) : undefined
     if (!session) throw sessionOver()
     const holder = await holderOf(schemes, session.credential, request, ctx)
     if (!holder) throw sessionOver()
-    if (request.method === 'DELETE' && request.path === SESSION_PATH && !request.isRecheck) await sessions.end(session, ctx)
+    if (request.method === 'DELETE' && isSession(request) && !request.isRecheck) await sessions.end(session, ctx)
     return { ...holder, expires: Math.min(holder.expires ?? session.expires, session.expires) }
   }
   return {
@@ -104,6 +107,6 @@ const codeRefused = () =>
   })
 
 const siteRefused = () =>
-  svcError('AUTHENTICATION_FAILED', 'the cookie of the console is accepted only from its own page', {
+  svcError('FORBIDDEN', 'the cookie of the console is accepted only from its own page', {
     hint: 'Open the console over HTTPS or on this machine: browsers name the origin of a request only there',
   })

@@ -73,7 +73,7 @@ const RETIRE_MS = ROTATE_MS + SESSION_MS
 /** An unknown key id makes the worker read the keys again, at most this often. */
 const REREAD_MS = 1_000
 /** Time for which a worker trusts that a session has not ended. */
-const FRESH_MS = 500
+export const FRESH_MS = 500
 const MOST_REMEMBERED = 1_000
 const COOKIE_FORM = /^1\.([A-Za-z0-9_-]{11})\.([A-Za-z0-9_-]{40,8192})$/
 const CODE_FORM = /^console_[A-Za-z0-9_-]{43}$/

@@ -133,7 +133,7 @@ async function questionForm({ mode, url, requestedSchema }: NonNullable<InputReq
     throw new TypeError('the tool asks for a form without a schema')
   if (JSON.stringify(requestedSchema).length > LONGEST_SCHEMA) throw new TypeError('the tool asks for a form that is too large')
   const schema = requestedSchema as JsonSchema
-  const { check } = await toolSchema(schema)
+  const { check } = await toolSchema(schema, { once: true })
   return {
     shown: { schema },
     check({ allow, content = {} }) {

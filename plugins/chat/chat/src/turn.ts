@@ -422,7 +422,7 @@ export async function formOf(json: JsonSchema): Promise<Form> {
 
 async function made(json: JsonSchema): Promise<Form> {
   try {
-    const form = await toolSchema(json)
+    const form = await toolSchema(json, { once: true })
     // the schema is compiled on the first check
     form.check(null, 'first')
     return form

@@ -168,9 +168,12 @@ function decoded(name: string, text: string): string {
 function hostsOf(name: string, text: string): Target['hosts'] {
   return (text === '' ? 'localhost' : text).split(',').map(item => {
     if (item.startsWith('/') || item.startsWith('%2F')) return { host: decoded(name, item), port: 5432 }
-    const [, host, port] = /^(\[[^\]]+\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(item) ?? []
+    const [, host, port] = /^(\[[^\]@]+\]|[^:[\]@]+)(?::(\d{1,5}))?$/.exec(item) ?? []
     if (host === undefined || Number(port ?? 1) > 65_535 || Number(port ?? 1) < 1)
-      throw configWrong(`${name} has a host that is not "host" or "host:port"`, 'Write postgres://user@host:5432/name')
+      throw configWrong(
+        `${name} has a host that is not "host" or "host:port"`,
+        'Write postgres://user@host:5432/name, and %40 for an "@" in the password'
+      )
     return { host: host.replace(/^\[|\]$/g, ''), port: Number(port ?? 5432) }
   })
 }

@@ -1,4 +1,5 @@
-import { asSvcError, definePlugin, type Log, type SvcError } from '@svc/core'
+import { resolve } from 'node:path'
+import { asSvcError, definePlugin, filesOfCommand, type Log, type SvcError } from '@svc/core'
 import { Checks, Counts, Postgres, ProtectedPaths, Store, StoreAdmin, TextIndex } from '@svc/core/contracts'
 import { createCheck } from './check.ts'
 import { config, connectionOf, type PostgresConfig } from './config.ts'
@@ -18,13 +19,18 @@ export default definePlugin({
     const store = scope.use(createPostgresStore(options))
     // A problem with the database fails the start; later it fails each request until it is fixed.
     await store.start()
-    const { password_file: password, tls: { key_file: key } = {} } = scope.config
-    const paths = [password, key].filter(path => path !== undefined)
+    const paths = protectedPaths(scope.config)
     if (paths.length > 0) scope.add(ProtectedPaths, 'store', { paths, owner: 'the store of this server' })
     scope.add(Checks, 'database', createCheck(store))
     return store
   },
 })
+
+/** A tool that could write these files would run code as svc at the next connection, or choose the server that svc trusts. */
+function protectedPaths({ password_file: password, password_command: command = [], tls = {} }: PostgresConfig): string[] {
+  const files = [password, tls.key_file, tls.cert_file, tls.ca_file].filter(path => path !== undefined)
+  return [...files.map(path => resolve(path)), ...filesOfCommand(command, process.cwd())]
+}
 
 /** What is wrong with the section, before anything connects. */
 function problemsOf(settings: PostgresConfig): SvcError[] {

@@ -69,6 +69,8 @@ export interface Line {
   /** Sends all statements at once. Throws the error of `pg` of the first that failed. */
   run(steps: readonly Step[]): Promise<Result[]>
   one(statement: Statement, values?: readonly unknown[]): Promise<Result>
+  /** The same outside of a transaction: the settings of a session hold for it behind a pooler, too. */
+  alone(statement: Statement, values?: readonly unknown[]): Promise<Result>
   /** Gives the connection up: the next call opens another one. */
   drop(): void
   readonly closed: boolean
@@ -124,6 +126,13 @@ class ReplacedLine implements Line {
 
   async one(statement: Statement, values?: readonly unknown[]): Promise<Result> {
     return (await this.run([[statement, values]]))[0]!
+  }
+
+  async alone(statement: Statement, values?: readonly unknown[]): Promise<Result> {
+    const { pooled } = await this.session()
+    if (!pooled) return this.one(statement, values)
+    const settings = { text: localSettings(this.#target.statementMs) }
+    return (await this.run([[{ text: 'BEGIN' }], [settings], [statement, values], [{ text: 'COMMIT' }]]))[2]!
   }
 
   drop(): void {
@@ -197,9 +206,13 @@ const FACTS = `SELECT pg_backend_pid() AS pid, pg_is_in_recovery() AS standby, c
   current_setting('server_encoding') AS encoding, current_setting('max_connections')::integer AS connections`
 const INT8 = 20
 
-/** Plans must use the indexes from the first row on, when the tables have no statistics yet. */
-const settings = (statementMs: number) =>
-  Object.entries({
+/**
+ * Plans must use the indexes from the first row on, when the tables have no statistics yet. In another schema of the search path, any
+ * user of the database could put functions that fit our calls better than those of PostgreSQL.
+ */
+const settings = (statementMs: number, isLocal: boolean): string => {
+  const all = Object.entries({
+    search_path: 'pg_catalog, pg_temp',
     statement_timeout: statementMs,
     idle_in_transaction_session_timeout: statementMs,
     enable_seqscan: 'off',
@@ -207,12 +220,11 @@ const settings = (statementMs: number) =>
     enable_mergejoin: 'off',
     jit: 'off',
   })
+  return `SELECT ${all.map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', ${isLocal})`).join(', ')}`
+}
 
 /** The same for a transaction behind a pooler. */
-export const localSettings = (statementMs: number): string =>
-  `SELECT ${settings(statementMs)
-    .map(([name, value]) => `set_config('${name}', '${value}', true)`)
-    .join(', ')}`
+export const localSettings = (statementMs: number): string => settings(statementMs, true)
 
 async function connectTo(target: Target, host: string, port: number): Promise<Session> {
   // only a store in PostgreSQL loads it
@@ -245,12 +257,7 @@ async function connectTo(target: Target, host: string, port: number): Promise<Se
     const pooled = facts.pid !== client.processID
     const problem = problemOf(facts)
     if (problem) throw problem
-    if (!pooled)
-      await client.query({
-        text: settings(target.statementMs)
-          .map(([name, value]) => `SET ${name} = '${value}'`)
-          .join('; '),
-      })
+    if (!pooled) await client.query({ text: settings(target.statementMs, false) })
     return {
       client,
       pooled,

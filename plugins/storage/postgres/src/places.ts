@@ -1,5 +1,5 @@
 import type { IndexPaths, Json } from '@svc/core/contracts'
-import { sortKey } from '@svc/storage-kit'
+import { type Span, sortKey } from '@svc/storage-kit'
 
 /** A row of `places`. */
 export type PlaceRow = readonly [idx: number, head: string, tail: string, record: number]
@@ -21,3 +21,16 @@ export function cutPosition(position: string): readonly [head: string, tail: str
 /** The position of a record in an index, in two parts. */
 export const placeOf = (paths: IndexPaths, value: Json, key: string): readonly [head: string, tail: string] =>
   cutPosition(sortKey(paths, value, key))
+
+/**
+ * The same part of an index, without NUL, which PostgreSQL accepts in no text. No position contains it, so the first one from `a\0b`
+ * is the first one behind `a`.
+ */
+export function withoutNul({ low, behind, high }: Span): Span {
+  const [from, to] = [low.indexOf('\0'), high?.indexOf('\0') ?? -1]
+  return {
+    low: from < 0 ? low : low.slice(0, from),
+    ...(behind || from >= 0 ? { behind: true } : {}),
+    ...(high === undefined ? {} : { high: to < 0 ? high : `${high.slice(0, to)}\u0001` }),
+  }
+}

@@ -1,10 +1,10 @@
 import type { IndexPaths, Json, LogEntry, LogQuery, RangePage, StoreRecord, TextHit, TextPage } from '@svc/core/contracts'
-import { type CheckedSearch, createSnippets, cursorOf, type Span, TEXT_LIMITS } from '@svc/storage-kit'
+import { canExist, type CheckedSearch, createSnippets, cursorOf, type Span, TEXT_LIMITS } from '@svc/storage-kit'
 import { indexOf, textOf } from '@svc/storage-kit/stored-catalog'
 import { loadCatalog, type StoredCatalog } from './catalog.ts'
 import { isLost, storeError } from './errors.ts'
 import type { Line, Result, Row, Statement } from './line.ts'
-import { cutPosition } from './places.ts'
+import { cutPosition, withoutNul } from './places.ts'
 import { quoted } from './schema.ts'
 import { searchStep, statsOf, type TextStats } from './text.ts'
 
@@ -59,7 +59,7 @@ class PoolReader implements Reader {
       const line = this.#lines[this.#turn++ % this.#lines.length]!
       try {
         await line.session(Math.max(0, until - performance.now()))
-        return await line.one(statement, values)
+        return await line.alone(statement, values)
       } catch (error) {
         // a read can be repeated
         if (!isLost(error) || line.closed || performance.now() > until) throw storeError(error)
@@ -75,12 +75,13 @@ class PoolReader implements Reader {
 
   async get(name: string, key: string): Promise<StoreRecord | undefined> {
     const collection = await this.#collection(name)
-    if (!collection) return undefined
+    if (!collection || !canExist(key)) return undefined
     const { rows } = await this.ask(getIn(this.#s), [collection.id, key])
     return rows[0] && recordOf({ ...rows[0], key })
   }
 
-  async range(name: string, paths: IndexPaths, span: Span, { reverse, limit }: RangeShape): Promise<RangePage> {
+  async range(name: string, paths: IndexPaths, given: Span, { reverse, limit }: RangeShape): Promise<RangePage> {
+    const span = withoutNul(given)
     if (paths.length === 0) {
       const collection = await this.#collection(name)
       if (!collection) return { records: [] }

@@ -295,7 +295,7 @@ class Transactions {
   async open(space: Space): Promise<number> {
     const { line, schema, waitMs } = this.#options
     await line.session(waitMs)
-    const found = await loadCatalog(line, schema)
+    const found = await this.#stored()
     const stored = versionOf(found, space)
     this.#catalog = isDeclared(found, space) ? found : undefined
     if (this.#catalog) return stored
@@ -314,7 +314,13 @@ class Transactions {
   async end(): Promise<void> {
     if (this.#groups === 0) return
     const text = `DELETE FROM ${this.#s}.writers WHERE id = $1 OR at < now() - interval '7 days'`
-    await this.#options.line.one({ text }, [this.#id]).catch(() => {})
+    await this.#options.line.alone({ text }, [this.#id]).catch(() => {})
+  }
+
+  /** The catalog, read outside of a transaction. */
+  #stored(): Promise<StoredCatalog> {
+    const { line, schema } = this.#options
+    return loadCatalog({ one: (statement, values) => line.alone(statement, values) }, schema)
   }
 
   #settings({ pooled }: Session): Step[] {
@@ -344,7 +350,7 @@ class Transactions {
   async #read(calls: readonly Call[], session: Session): Promise<GroupState> {
     const { line, schema } = this.#options
     const flightFor = (catalog: StoredCatalog) => readFlight(schema, needsOf(calls, catalog), catalog)
-    const known = (this.#catalog ??= await loadCatalog(line, schema))
+    const known = (this.#catalog ??= await this.#stored())
     const head = this.#beginning(session, calls.some(isMigration))
     const flight = flightFor(known)
     const results = await line.run([...head, ...flight.steps])

@@ -220,6 +220,6 @@ async function checkAnswer({ kind, choices = [], schema }: Question, value: Json
     throw invalid('value', 'must be true or false, or "approved" or "rejected"')
   if (kind === 'choice' && !choices.includes(value as string)) throw notAllowed('value', 'must be one of the choices', choices)
   if (kind !== 'input' || typeof schema !== 'object') return
-  const [problem] = (await toolSchema(schema)).check(value, 'first')
+  const [problem] = (await toolSchema(schema, { once: true })).check(value, 'first')
   if (problem) throw invalid(problem.path === '' ? 'value' : `value.${problem.path}`, problem.message)
 }

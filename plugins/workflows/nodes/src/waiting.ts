@@ -78,7 +78,7 @@ async function checkAnswerable({ kind = 'approval', choices = [], schema, fallba
 
 async function schemaOf(schema: NonNullable<Question['schema']>): Promise<ParametersCheck> {
   try {
-    const made = await toolSchema(schema)
+    const made = await toolSchema(schema, { once: true })
     // the first check compiles the schema
     made.check(null, 'first')
     return made
