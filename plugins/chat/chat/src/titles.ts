@@ -1,8 +1,7 @@
 import { type CallContext, codeOf, type Log } from '@svc/core'
-import type { Conversations, ModelCalls, StoredMessage } from '@svc/core/contracts'
+import type { Conversations, ModelCalls, StoredMessage, TurnRequest } from '@svc/core/contracts'
 import { createSemaphore, definedOf, stripWords } from '@svc/plugin-kit'
 import type { ChatConfig } from './settings.ts'
-import type { Turn } from './turn.ts'
 
 /** Titles that are written at the same time, also of one principal, and those that wait. Further conversations keep the usual title. */
 const [AT_ONCE, EACH, WAITING] = [4, 2, 100]
@@ -26,10 +25,20 @@ interface TitlesOptions {
   readonly lasting: CallContext
 }
 
+/** What a title needs of a turn that has ended. */
+interface EndedTurn {
+  readonly open: { readonly conversationId: string; readonly exists: boolean }
+  readonly asked: Pick<TurnRequest, 'message' | 'newConversation'>
+  /** Whether the conversation has stored it. */
+  readonly kept: boolean
+  /** The reply. */
+  readonly said: string
+}
+
 /** Lets a model write the titles of new conversations. */
 export interface Titles {
   /** Takes a turn that has ended. Returns at once: the title comes later, or not at all. */
-  offer(turn: Turn, ctx: CallContext): void
+  offer(turn: EndedTurn, ctx: CallContext): void
 }
 
 /** Undefined if titles are the first words of the message. */
