@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { JsonSchema } from '@svc/core'
 import { expect } from 'chai'
-import { answerByForm } from '../src/tool-dialog.ts'
+import { answerByForms } from '../src/tool-dialog.ts'
 import { formOf } from '../src/turn.ts'
 
 setFlagsFromString('--expose-gc')
@@ -34,15 +34,13 @@ describe('schemas that come with a request', () => {
   })
 
   it('are forgotten after the answer, if an MCP server asked with them', async () => {
-    const asks = (requestedSchema: object) =>
-      answerByForm(
-        { method: 'elicitation/create', params: { message: 'Name?', requestedSchema } } as never,
-        {},
-        async (_args, _text, form) => {
-          expect(form?.check({ allow: true, content: {} })).to.deep.equal([])
-          return { allow: true }
-        }
-      )
+    const asks = (requestedSchema: object) => {
+      const requests = { a: { method: 'elicitation/create', params: { message: 'Name?', requestedSchema } } }
+      return answerByForms({ requests } as never, {}, async (_args, _text, form) => {
+        expect(form?.check({ allow: true, content: {} })).to.deep.equal([])
+        return { allow: true }
+      })
+    }
     expect(await isForgotten(await used(asks))).to.equal(true)
   })
 })
