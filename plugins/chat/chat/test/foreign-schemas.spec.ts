@@ -35,9 +35,9 @@ describe('schemas that come with a request', () => {
 
   it('are forgotten after the answer, if an MCP server asked with them', async () => {
     const asks = (requestedSchema: object) => {
-      const request = { method: 'elicitation/create', params: { message: 'Name?', requestedSchema } }
-      return answerByForms({ requests: { name: request }, answers: {} } as never, {}, async (_args, _text, form) => {
-        expect(await form?.check({ allow: true, content: {} })).to.deep.equal([])
+      const requests = { a: { method: 'elicitation/create', params: { message: 'Name?', requestedSchema } } }
+      return answerByForms({ requests } as never, {}, async (_args, _text, form) => {
+        expect(form?.check({ allow: true, content: {} })).to.deep.equal([])
         return { allow: true }
       })
     }
