@@ -119,7 +119,9 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
       for (const { id, workers } of listed.nodes) expect(text.out).to.include(id).and.include(workers[0]!.name)
       expect(text.out.match(/this node/g)).to.have.length(1)
       expect((await runSvc(['nodes', '--nonsense'], { home })).code).to.equal(2)
-      const alone = await runSvc(['nodes', '--json'], { home: join(home, 'another') })
+      const another = await newHome()
+      const alone = await runSvc(['nodes', '--json'], { home: another })
+      await rm(another, { recursive: true })
       expect([alone.code, alone.out + alone.err]).to.satisfy(
         ([code, said]: [number, string]) => code === 1 && said.includes('SERVER_NONE')
       )

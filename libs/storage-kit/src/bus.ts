@@ -44,6 +44,9 @@ export interface BusCallsOptions {
   readonly lasting: CallContext
 }
 
+/** Why an answer is aborted whose reader reads no further. */
+const STOPPED = new Error('the reader reads no further')
+
 /** The calls between this worker and other members: each part of a call is a post to one worker. */
 export class BusCalls {
   readonly #parts: BusCallsOptions
@@ -84,7 +87,7 @@ export class BusCalls {
     if (part.kind === 'ask') return void this.#answer(from, part).catch(() => {})
     if (part.kind === 'stop') {
       const given = this.#answering.get(part.id)
-      if (given?.to === from) given.ending.abort()
+      if (given?.to === from) given.ending.abort(STOPPED)
       return
     }
     const call = this.#open.get(part.id)
@@ -146,13 +149,17 @@ export class BusCalls {
       const found = answers.get(topic)
       if (!found) throw peerSilent(self, topic)
       for await (const value of found.answer(message, ctx)) {
-        if (signal.aborted) return
+        signal.throwIfAborted()
         checkSize(`a part of the answer to "${topic}"`, value)
         await this.#send(to, { id, kind: 'part', seq: seq++, value })
       }
+      signal.throwIfAborted()
       await this.#send(to, { id, kind: 'end', seq })
     } catch (error) {
-      if (!signal.aborted) await this.#send(to, { id, kind: 'end', seq, error: errorAsData(error) }).catch(() => {})
+      if (lasting.signal.aborted || ending.signal.reason === STOPPED) return
+      // an answer that was cut short must not look whole
+      const shown = errorAsData(ending.signal.aborted ? peerGone(self, true) : error)
+      await this.#send(to, { id, kind: 'end', seq, error: shown }).catch(() => {})
     } finally {
       this.#answering.delete(id)
     }
