@@ -64,6 +64,7 @@ export interface ChatClient {
 }
 
 const TURN = '/api/v1/chat/stream/{turn_id}'
+const ANSWER = '/api/v1/chat/answer'
 const QUESTIONS = '/api/v1/workflows/questions'
 /** Longest time that a loop that was left waits for its turn to be cancelled. Otherwise the server does it after `chat.resume_s`. */
 const CANCEL_MS = 5_000
@@ -115,35 +116,39 @@ export function createChatClient(json: JsonSender, stream: Streamer): ChatClient
         throw turnError(turnId, error)
       })
     },
-    async answer(body: ChatAnswer, options: RequestOptions = {}) {
-      await json('post', '/api/v1/chat/answer', { body, ...options })
-    },
-    async questions(options: RequestOptions = {}) {
-      const page = (await json('get', QUESTIONS, { query: { limit: 1 }, ...options })) as {
-        readonly chats: readonly ChatQuestion[]
-      }
-      return page.chats
-    },
+    answer: async (body: ChatAnswer, options: RequestOptions = {}) => void (await json('post', ANSWER, { body, ...options })),
+    questions: async (options: RequestOptions = {}) =>
+      ((await json('get', QUESTIONS, { query: { limit: 1 }, ...options })) as OpenQuestions).chats,
     proceed({ request_id, call_id, turn_id }: ChatQuestion, approval: Approval, options: ChatResumeOptions = {}) {
       if (turn_id === null) throw notStreamed()
       const { onAsk: _, whenLeft: __, after: ___, ...request } = options
-      const events = resumed({ id: turn_id, request_id }, options)
-      const read = async function* () {
-        await chat.answer({ request_id, call_id, ...answerOf(approval) }, request)
-        yield* events
-      }
-      return {
-        get lastEventId() {
-          return events.lastEventId
-        },
-        get turnId() {
-          return events.turnId
-        },
-        [Symbol.asyncIterator]: read,
-      }
+      return answeredFirst(resumed({ id: turn_id, request_id }, options), () =>
+        chat.answer({ request_id, call_id, ...answerOf(approval) }, request)
+      )
     },
   }
   return chat as ChatClient
+}
+
+interface OpenQuestions {
+  readonly chats: readonly ChatQuestion[]
+}
+
+/** Answers before the first event is read. */
+function answeredFirst(events: ChatStream, answer: () => Promise<void>): ChatStream {
+  const read = async function* () {
+    await answer()
+    yield* events
+  }
+  return {
+    get lastEventId() {
+      return events.lastEventId
+    },
+    get turnId() {
+      return events.turnId
+    },
+    [Symbol.asyncIterator]: read,
+  }
 }
 
 const answerOf = (approval: Approval) => (typeof approval === 'boolean' ? { allow: approval } : approval)

@@ -144,7 +144,7 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
     )
     expect(page.url()).to.contain('member=first')
     await page.goto(at('teams?tab=teams'))
-    await page.getByRole('link', { name: 'pair' }).click()
+    await page.getByRole('link', { name: 'pair', exact: true }).click()
     await page.getByRole('region', { name: 'Members' }).getByText('Critic').waitFor()
     expect(problems).to.deep.equal([])
   })

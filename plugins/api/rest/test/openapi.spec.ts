@@ -63,6 +63,7 @@ describe('GET /openapi.json', () => {
       'parts',
       'tool_budget',
       'token_budget',
+      'cost_budget',
     ])
     expect(paths['/api/v1/conversations/{id}']!.get!.parameters).to.deep.include({
       name: 'id',

@@ -45,9 +45,8 @@ export default definePlugin({
     scope.tap(Peers.hooks.message, questions.onPeerMessage)
 
     // a host that runs alone has no other worker that could continue its turns
-    const keepMs = peers ? config.interrupted_keep_s * 1000 : 0
-    const holder = `${worker}/chat/`
-    const waiting = store && keepMs > 0 ? scope.use(await openWaitingTurns({ store, holder, keepMs, log, lasting })) : undefined
+    const kept = { holder: `${worker}/chat/`, keepMs: peers ? config.interrupted_keep_s * 1000 : 0, log, lasting }
+    const waiting = store && kept.keepMs > 0 ? scope.use(await openWaitingTurns({ ...kept, store })) : undefined
     if (waiting) scope.tap(Conversations.hooks.deleted, waiting.onDeleted)
 
     const titles = createTitles({ ...given, config: config.titles, log, lasting })

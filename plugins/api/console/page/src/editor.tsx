@@ -85,7 +85,7 @@ function extensionsOf({ label, language, isReadOnly }: EditorProps, more: Extens
     EditorState.readOnly.of(isReadOnly === true),
     // Tab moves to the next control, so that the keyboard is not caught
     keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...completionKeymap, ...lintKeymap]),
-    EditorView.contentAttributes.of({ 'aria-label': label, 'data-search': '' }),
+    EditorView.contentAttributes.of({ 'aria-label': label, 'data-search': '', tabindex: '0' }),
     more,
   ]
 }
