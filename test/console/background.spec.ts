@@ -52,7 +52,7 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
     const dialog = page.getByRole('dialog', { name: 'New schedule' })
     await dialog.getByLabel('Name').fill('nightly')
     await dialog.getByLabel('Cron').fill('0 3 * * *')
-    await dialog.getByLabel('Job', { exact: true }).selectOption('manual.echo')
+    await dialog.getByRole('combobox', { name: 'Job', exact: true }).selectOption('manual.echo')
     await dialog.getByLabel('Input of the job').fill('{"say": "good night"}')
     await dialog.getByRole('button', { name: 'Show next ticks' }).click()
     await dialog.getByRole('list', { name: 'Next ticks' }).getByRole('listitem').nth(4).waitFor()
@@ -200,11 +200,11 @@ describeWith('chromium', 'the pages for work are accessible', function () {
     },
     Jobs: async page => {
       await page.locator('.table-link').first().click()
-      await page.getByRole('heading', { name: 'Input' }).waitFor()
+      await page.getByRole('heading', { name: 'Input', exact: true }).waitFor()
     },
     'Dead letters': async page => {
       await page.locator('.table-link').first().click()
-      await page.getByRole('heading', { name: 'broken' }).waitFor()
+      await page.getByRole('heading', { name: 'broken', exact: true }).waitFor()
     },
   }
 

@@ -55,7 +55,6 @@ describe('the body of a plan of plugins', () => {
       [],
       null,
       'a',
-      { action: 'install' },
       { name: 'a' },
       { ...good, trust: true },
       { ...good, scripts: true },

@@ -101,7 +101,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     loader,
     counts,
     readers,
-    asked: (id, entries) => report.asked(id, entries, worker.recordOf(id)),
+    asked: (id, record, entries) => report.asked(id, record, entries),
     ended: (id, record) => report.ended(id, record),
     next: (...how) => starting.next(...how),
   })
@@ -176,7 +176,7 @@ interface WorkerParts {
   readonly counts: ReturnType<typeof createRunMetrics>
   readonly readers: RunListeners
   /** Entries of a run that can contain questions and answers. */
-  readonly asked: (id: string, entries: readonly Entry[]) => void
+  readonly asked: (id: string, record: RunRecord, entries: readonly Entry[]) => void
   readonly ended: (id: string, record: RunRecord) => void
   readonly next: RunStarter['next']
 }
@@ -190,10 +190,10 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, ask
     types,
     limits: limitsOf(config),
     atOnce: config.at_once,
-    stored(id, entries, history) {
+    stored(id, record, entries, history) {
       counts.stored(entries, history)
       readers.notify(id)
-      asked(id, entries)
+      asked(id, record, entries)
     },
     progress: (id, step, node, { message, fraction }) => readers.notify(id, progressEvent(step, node, message, fraction)),
     ended(id, record) {
@@ -217,8 +217,7 @@ function createMaintenance(parts: ServiceDependencies, pauses: WorkflowPauses): 
 /** Publishes the runs of this worker. The principal of the end is the owner of the run. */
 const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({
   started: ({ id: run, workflow }: Run, ctx: CallContext) => void events.publish(RunStarted, { run, workflow }, ctx),
-  asked(run: string, entries: readonly Entry[], record: RunRecord | undefined) {
-    if (!record) return
+  asked(run: string, record: RunRecord, entries: readonly Entry[]) {
     const ctx = { ...lasting, principal: { id: record.owner, scopes: [] } }
     for (const entry of entries) {
       const topic = topicOf(entry)

@@ -19,7 +19,7 @@ interface WorkerDependencies {
   /** Maximum number of concurrent runs. */
   readonly atOnce: number
   /** Called with the stored entries of a run. */
-  readonly stored: (id: string, entries: readonly Entry[], history: History) => void
+  readonly stored: (id: string, record: RunRecord, entries: readonly Entry[], history: History) => void
   readonly progress: (id: string, step: string, node: string, progress: Extract<NodeStep, { readonly type: 'progress' }>) => void
   readonly ended: (id: string, record: RunRecord) => void
   /** Prepares the run that continues another as new. */
@@ -205,7 +205,7 @@ export class RunWorker {
       loaded,
       limits: { ...limits, ...timeoutOf(loaded.definition.timeout) },
       letters,
-      stored: entries => this.#parts.stored(id, entries, history),
+      stored: entries => this.#parts.stored(id, record, entries, history),
       progress: (step, node, progress) => this.#parts.progress(id, step, node, progress),
       next: (...how) => this.#parts.next(id, ...how),
       log,

@@ -84,8 +84,8 @@ function DeadRuns() {
       actions={
         <>
           <Refresh list={list} />
-          {list.items.length > 0 && <Bulk action="retry" filters={filters} />}
-          {list.items.length > 0 && <Bulk action="drop" filters={filters} />}
+          <Bulk action="retry" filters={filters} isOffered={list.items.length > 0} />
+          <Bulk action="drop" filters={filters} isOffered={list.items.length > 0} />
         </>
       }
       filters={
@@ -112,12 +112,14 @@ function DeadRuns() {
 interface BulkProps {
   readonly action: 'retry' | 'drop'
   readonly filters: { readonly workflow?: string | undefined; readonly failure_code?: string | undefined }
+  /** Whether there is a run to change. What was done stays open when none is left. */
+  readonly isOffered: boolean
 }
 
 const WORDS = { retry: ['Retry all', 'Retry'], drop: ['Drop all', 'Drop'] } as const
 
 /** Changes all dead letters that the filters select. It counts them first. */
-function Bulk({ action, filters }: BulkProps) {
+function Bulk({ action, filters, isOffered }: BulkProps) {
   const [isOpen, setOpen] = useState(false)
   const queries = useQueryClient()
   const given = { action, ...filtersOf(filters, 'workflow', 'failure_code') }
@@ -142,9 +144,11 @@ function Bulk({ action, filters }: BulkProps) {
   const kind = action === 'drop' ? 'button button-bad' : 'button'
   return (
     <>
-      <button type="button" className={kind} onClick={() => setOpen(true)}>
-        {all}
-      </button>
+      {isOffered && (
+        <button type="button" className={kind} onClick={() => setOpen(true)}>
+          {all}
+        </button>
+      )}
       {isOpen && (
         <Panel title={`${all}?`} onClose={close}>
           {counted.isPending && <Loading rows={1} />}
