@@ -50,15 +50,7 @@ describe('the body of a plan of plugins', () => {
 
   it('is closed, and its types are checked', () => {
     const good = { action: 'install', name: 'a' }
-    for (const bad of [
-      {},
-      [],
-      null,
-      'a',
-      { name: 'a' },
-      { ...good, trust: true },
-      { ...good, scripts: true },
-    ])
+    for (const bad of [{}, [], null, 'a', { name: 'a' }, { ...good, trust: true }, { ...good, scripts: true }])
       expect(problems(bad), JSON.stringify(bad)).to.not.deep.equal([])
     for (const action of ['link', 'accept', 'pack', 'Install', '', 1, null])
       expect(problems({ ...good, action }), JSON.stringify(action)).to.not.deep.equal([])

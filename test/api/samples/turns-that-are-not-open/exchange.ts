@@ -8,11 +8,19 @@ export default exchange({
   steps: TURNS.flatMap(turn => [
     {
       request: get(`/api/v1/chat/stream/${turn}`),
-      expect: refused(404, 'INVALID_VALUE', exact({ field: 'turn_id', value: any('text'), reason: 'not found' })),
+      expect: refused(
+        404,
+        'INVALID_VALUE',
+        exact({ field: 'turn_id', value: any('text'), reason: 'not found', hint: any('text') })
+      ),
     },
     {
       request: post(`/api/v1/chat/stream/${turn}/cancel`, undefined),
-      expect: refused(404, 'INVALID_VALUE', exact({ field: 'turn_id', value: any('text'), reason: 'not found' })),
+      expect: refused(
+        404,
+        'INVALID_VALUE',
+        exact({ field: 'turn_id', value: any('text'), reason: 'not found', hint: any('text') })
+      ),
     },
   ]),
 })

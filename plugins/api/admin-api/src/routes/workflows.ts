@@ -225,13 +225,15 @@ const workflowMissing = () =>
     details: { required_fields: ['workflow'], provided_fields: [] },
   })
 
+const UNKNOWN = { '404': { ...STALE['412'], description: 'No workflow has this name, or no run has this id.' } }
+
 const drawingRoute = ({ workflows }: WorkflowServices): Route => ({
   method: 'GET',
   path: `${PATH}/drawing`,
   summary: 'Read the drawing of a workflow as JSON, with the node states of a run',
   scope: 'workflows',
   query: drawingQuery,
-  responses: ok('The nodes in reading order.', object({ name: STRING, nodes: list(DRAWN) })),
+  responses: { ...ok('The nodes in reading order.', object({ name: STRING, nodes: list(DRAWN) })), ...UNKNOWN },
   async handle({ query }, ctx) {
     const { definition, state, drawnNodes } = await drawnParts(workflows, query, ctx)
     return { body: { name: definition.name, nodes: drawnNodes(definition).map(node => drawnRecord(node, state)) } }
@@ -244,7 +246,10 @@ const svgRoute = ({ workflows }: WorkflowServices): Route => ({
   summary: 'Draw a workflow of at most 150 nodes as SVG, with the states of a run',
   scope: 'workflows',
   query: drawingQuery,
-  responses: { '200': { description: 'The drawing. It loads nothing.', schema: STRING, contentType: 'image/svg+xml' } },
+  responses: {
+    '200': { description: 'The drawing. It loads nothing.', schema: STRING, contentType: 'image/svg+xml' },
+    ...UNKNOWN,
+  },
   async handle({ query }, ctx) {
     const { definition, state, drawSvg } = await drawnParts(workflows, query, ctx)
     return svgReply(drawSvg(definition, { state }))
