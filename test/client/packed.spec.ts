@@ -166,24 +166,25 @@ console.log(inspect([svc, error], { depth: 20, showHidden: true }), JSON.stringi
       'chat.mjs',
       'detach.mjs',
       'approve.mjs',
+      'questions.mjs',
       'run.mjs',
       'events.mjs',
       'errors.mjs',
     ])
     const node = await plainNode()
-    const outputs = await Promise.all(
-      examples.map(async ([, name = '', code = '']) => {
-        await writeFile(join(folder, name), code)
-        const { stdout } = await run(node, [name], { cwd: folder, env: { SVC_URL: service.url, SVC_API_KEY: KEY } })
-        return stdout
-      })
-    )
-    expect(outputs[0]).to.contain('You said: Hello')
-    expect(outputs[1]).to.contain('You said: Hello')
-    expect(outputs[2]).to.match(/whereabouts[^]*whereabouts answered/)
-    expect(outputs[3]).to.match(/Shall it go on\?[^]*completed/)
-    expect(outputs[4]).to.contain('svc.turn_completed')
-    expect(outputs[5]).to.contain('404 conversation_id not found')
+    const outputs: Record<string, string> = {}
+    // one after the other: questions.mjs answers whatever is open
+    for (const [, name = '', code = ''] of examples) {
+      await writeFile(join(folder, name), code)
+      const { stdout } = await run(node, [name], { cwd: folder, env: { SVC_URL: service.url, SVC_API_KEY: KEY } })
+      outputs[name] = stdout
+    }
+    expect(outputs['chat.mjs']).to.contain('You said: Hello')
+    expect(outputs['detach.mjs']).to.contain('You said: Hello')
+    expect(outputs['approve.mjs']).to.match(/whereabouts[^]*whereabouts answered/)
+    expect(outputs['run.mjs']).to.match(/Shall it go on\?[^]*completed/)
+    expect(outputs['events.mjs']).to.contain('svc.turn_completed')
+    expect(outputs['errors.mjs']).to.contain('404 conversation_id not found')
   })
 
   it('contains no source and no dependency on the server', async () => {
