@@ -77,7 +77,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
         () => page.getByLabel('Name', { exact: false }).first().inputValue(),
         name => name === 'Grace'
       )
-      await page.getByLabel('Number').waitFor()
+      await page.locator('#root_pays_number').waitFor()
       await page.getByRole('button', { name: 'Call the tool' }).click()
       await page.getByLabel('The call').getByText('completed').waitFor()
       await page.getByLabel('Text of the result').getByText('"Grace"').waitFor()
@@ -248,6 +248,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
       () => read(`${service.url}/api/v1/config?key=server.body_limit`),
       ({ values }) => (values as { value: number; source: { kind: string } }[])[0]?.value === 2_000_000
     )
+    await new Promise(r => setTimeout(r, 3000)); console.log('DBG', (await page.locator('main').innerText()).slice(0, 900))
     await page.getByText('from svc.config').first().waitFor()
     expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
   })

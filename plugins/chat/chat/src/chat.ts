@@ -104,10 +104,7 @@ async function* runTurn(
       if (calls.length > 0) yield* runTools(services, turn, calls, isShown, span.ctx)
       if (isAnswered(turn, calls)) break
     }
-    if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
-    const end = await run.complete()
-    if (isShown) yield end
-    return replyOf(turn, end)
+    return replyOf(turn, yield* runEnd(run, turn, isShown))
   } catch (error) {
     const { end, events } = run.stopsAt(error)
       ? await run.stopped().catch((thrown: unknown) => run.fail(thrown))
@@ -122,6 +119,14 @@ async function* runTurn(
 /** Runs the calls of the step in which the turn was interrupted. */
 async function* runInterrupted(services: ChatServices, turn: Turn, ctx: CallContext): AsyncGenerator<TurnEvent, void> {
   if (turn.interrupted) yield* runTools(services, turn, callsIn(turn.made.at(-1)!), true, ctx)
+}
+
+/** Completes the turn. A form is shown only when it is complete. */
+async function* runEnd(run: TurnRun, turn: Turn, isShown: boolean): AsyncGenerator<TurnEvent, TurnEnd> {
+  if (isShown && turn.form) yield { type: 'token', content: turn.said, index: 0 }
+  const end = await run.complete()
+  if (isShown) yield end
+  return end
 }
 
 /** Whether the turn ends after a step that made these calls of its own tools. */

@@ -83,20 +83,32 @@ interface Permitted {
   readonly run: () => Promise<ToolResult> | ToolResult
 }
 
+const instead = (result: ToolResult, args: Arguments): Permitted => ({ args, run: () => result })
+const refused = (why: string, args: Arguments) => instead(failure(why), args)
+
 async function permitted(parts: ToolUseOptions, ctx: CallContext): Promise<Permitted> {
   const { tool, part } = parts
   const { arguments: args } = part
-  const instead = (result: ToolResult, given = args): Permitted => ({ args: given, run: () => result })
-  const refused = (why: string, given = args) => instead(failure(why), given)
-  if (parts.instead) return instead(parts.instead)
-  if (!tool) return refused(`There is no tool "${part.tool.slice(0, 100)}" in this turn.`)
-  if (!parts.granted) return refused('This turn may make no more tool calls. Answer with what you have.')
+  if (parts.instead) return instead(parts.instead, args)
+  if (!tool) return refused(`There is no tool "${part.tool.slice(0, 100)}" in this turn.`, args)
+  if (!parts.granted) return refused('This turn may make no more tool calls. Answer with what you have.', args)
   if (part.invalid !== undefined)
-    return refused(`The arguments are not a JSON object, or exceed their size limit: ${part.invalid.slice(0, 300)}`)
+    return refused(`The arguments are not a JSON object, or exceed their size limit: ${part.invalid.slice(0, 300)}`, args)
   const verdict = await verdictOn(tool, parts, ctx)
-  if (verdict?.verdict === 'deny') return refused(`Not allowed: ${verdict.reason}`)
-  if (verdict?.verdict === 'answer') return instead(verdict.result)
-  const given = verdict?.verdict === 'change' ? verdict.arguments : args
+  if (verdict?.verdict === 'deny') return refused(`Not allowed: ${verdict.reason}`, args)
+  if (verdict?.verdict === 'answer') return instead(verdict.result, args)
+  return permittedByUser(tool, verdict, parts, ctx)
+}
+
+/** Checks the final arguments of a call that no plugin has denied, then asks the user if the call needs it. */
+async function permittedByUser(
+  tool: Tool,
+  verdict: ToolVerdict | undefined,
+  parts: ToolUseOptions,
+  ctx: CallContext
+): Promise<Permitted> {
+  const { part } = parts
+  const given = verdict?.verdict === 'change' ? verdict.arguments : part.arguments
   const problem = await argumentProblem(part.tool, tool, given, parts.log)
   if (problem !== undefined) return refused(problem.text, given)
   // it has the permission, if it needs one

@@ -31,16 +31,36 @@ function schemaAt(whole: JsonObject, keys: readonly string[]): JsonObject | unde
 const patchOf = (keys: readonly string[], value: unknown): JsonObject =>
   keys.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as JsonObject
 
-/** Changes one key of the file of the svc home. The server checks the draft with its plugins before it is saved. */
-export function EditValue({ value, etag }: { readonly value: Value; readonly etag: string }) {
-  const { data, error } = useQuery({
-    queryKey: ['config', 'schema'],
-    staleTime: Number.POSITIVE_INFINITY,
-    queryFn: ({ signal }) => client.get('/api/v1/config/schema', { signal }),
-  })
-  const [draft, setDraft] = useState<unknown>(value.value)
-  const [text, setText] = useState(() => JSON.stringify(value.value, null, 2) ?? '')
+const jsonOf = (value: unknown) => JSON.stringify(value, null, 2) ?? ''
+
+/** A value that is edited in a form and as JSON. Text that is not JSON leaves the draft as it was. */
+function useDraft(first: unknown) {
+  const [draft, setDraft] = useState<unknown>(first)
+  const [text, setText] = useState(() => jsonOf(first))
   const [badText, setBadText] = useState<string>()
+  return {
+    draft,
+    text,
+    badText,
+    fromForm: (next: unknown) => {
+      setDraft(next)
+      setText(jsonOf(next))
+      setBadText(undefined)
+    },
+    fromText: (next: string) => {
+      setText(next)
+      try {
+        setDraft(JSON.parse(next))
+        setBadText(undefined)
+      } catch (failure) {
+        setBadText(messageOf(failure))
+      }
+    },
+  }
+}
+
+/** Checks a value, then saves it. */
+function useSave({ value, etag }: EditValueProps) {
   const [problems, setProblems] = useState<readonly ConfigProblem[]>([])
   const again = useAgain(['config'])
   const save = useChange(
@@ -58,24 +78,26 @@ export function EditValue({ value, etag }: { readonly value: Value; readonly eta
     },
     { keys: [['config']] }
   )
+  return { save, problems }
+}
+
+interface EditValueProps {
+  readonly value: Value
+  readonly etag: string
+}
+
+/** Changes one key of the file of the svc home. The server checks the draft with its plugins before it is saved. */
+export function EditValue({ value, etag }: EditValueProps) {
+  const { data, error } = useQuery({
+    queryKey: ['config', 'schema'],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: ({ signal }) => client.get('/api/v1/config/schema', { signal }),
+  })
+  const { draft, text, badText, fromForm, fromText } = useDraft(value.value)
+  const { save, problems } = useSave({ value, etag })
   if (error) return <Problem error={error} />
   if (!data) return <Loading rows={3} />
   const schema = schemaAt(data as JsonObject, value.keys)
-  const fromForm = (next: unknown) => {
-    setDraft(next)
-    setText(JSON.stringify(next, null, 2) ?? '')
-    setBadText(undefined)
-  }
-  const fromText = (next: string) => {
-    setText(next)
-    try {
-      setDraft(JSON.parse(next))
-      setBadText(undefined)
-    } catch (failure) {
-      setBadText(messageOf(failure))
-    }
-  }
-  const isHere = value.source.kind === 'home'
   return (
     <Card title="Change it">
       <div className="pane-in stack">
@@ -84,30 +106,8 @@ export function EditValue({ value, etag }: { readonly value: Value; readonly eta
             <SchemaForm schema={schema} value={draft} onChange={fromForm} />
           </Suspense>
         )}
-        <label className="field">
-          <span>As JSON</span>
-          <textarea
-            className="textarea mono"
-            rows={Math.min(16, Math.max(2, text.split('\n').length))}
-            spellCheck={false}
-            value={text}
-            aria-invalid={badText !== undefined}
-            onChange={event => fromText(event.target.value)}
-          />
-          {badText && (
-            <span className="problem" role="alert">
-              {badText}
-            </span>
-          )}
-        </label>
-        <ul className="plain-list stack-tight" aria-label="Problems">
-          {problems.map(problem => (
-            <li key={problem.message} className="note note-bad">
-              {problem.message}
-              {problem.hint && <span className="small"> {problem.hint}</span>}
-            </li>
-          ))}
-        </ul>
+        <DraftText text={text} badText={badText} onChange={fromText} />
+        <ProblemList problems={problems} />
         <Problem error={staleText(save.error) ?? save.error} />
         {save.result && (
           <p className="note" role="status">
@@ -123,7 +123,7 @@ export function EditValue({ value, etag }: { readonly value: Value; readonly eta
           >
             {save.isRunning ? 'Checking …' : 'Check and save'}
           </button>
-          {isHere && (
+          {value.source.kind === 'home' && (
             <button type="button" className="button" disabled={save.isRunning} onClick={() => save.run(null)}>
               Remove from the file
             </button>
@@ -133,6 +133,43 @@ export function EditValue({ value, etag }: { readonly value: Value; readonly eta
     </Card>
   )
 }
+
+interface DraftTextProps {
+  readonly text: string
+  /** Why the text is not JSON. */
+  readonly badText: string | undefined
+  readonly onChange: (text: string) => void
+}
+
+const DraftText = ({ text, badText, onChange }: DraftTextProps) => (
+  <label className="field">
+    <span>As JSON</span>
+    <textarea
+      className="textarea mono"
+      rows={Math.min(16, Math.max(2, text.split('\n').length))}
+      spellCheck={false}
+      value={text}
+      aria-invalid={badText !== undefined}
+      onChange={event => onChange(event.target.value)}
+    />
+    {badText && (
+      <span className="problem" role="alert">
+        {badText}
+      </span>
+    )}
+  </label>
+)
+
+const ProblemList = ({ problems }: { readonly problems: readonly ConfigProblem[] }) => (
+  <ul className="plain-list stack-tight" aria-label="Problems">
+    {problems.map(problem => (
+      <li key={problem.message} className="note note-bad">
+        {problem.message}
+        {problem.hint && <span className="small"> {problem.hint}</span>}
+      </li>
+    ))}
+  </ul>
+)
 
 /** Someone else has changed the file meanwhile. */
 const isStale = (error: unknown) => isApiError(error) && error.status === 412

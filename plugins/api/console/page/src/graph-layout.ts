@@ -1,49 +1,8 @@
+import type { DrawnEdge, DrawnNode, Layout, LayoutRequest } from './layout-types.ts'
+// oxlint-disable-next-line import/default -- Vite gives the address of the worker as the default
 import workerUrl from './layout-worker.ts?worker&url'
 
-/** A node as the server draws it. */
-export interface DrawnNode {
-  readonly id: string
-  readonly name: string
-  readonly type: string
-  readonly edges: readonly { readonly to: string; readonly label: string | null; readonly kind: 'next' | 'catch' }[]
-  readonly bodies: readonly { readonly name: string; readonly nodes: readonly DrawnNode[] }[]
-}
-
-export interface Box {
-  readonly id: string
-  readonly x: number
-  readonly y: number
-  readonly width: number
-  readonly height: number
-}
-
-/** An edge on its way around the boxes, and the middle of its label. */
-export interface Route {
-  readonly points: readonly { readonly x: number; readonly y: number }[]
-  readonly x?: number
-  readonly y?: number
-}
-
-/** The places of the boxes, and the edges in the order of the request. */
-export interface Layout {
-  readonly boxes: readonly Box[]
-  readonly routes: readonly (Route | undefined)[]
-}
-
-/** What the worker lays out: boxes with their sizes, frames around the nodes of a body, and edges. */
-export interface LayoutRequest {
-  readonly boxes: readonly { readonly id: string; readonly width: number; readonly height: number; readonly frame?: string }[]
-  readonly frames: readonly { readonly id: string; readonly frame?: string }[]
-  readonly edges: readonly DrawnEdge[]
-}
-
-export interface DrawnEdge {
-  readonly from: string
-  readonly to: string
-  readonly kind: 'next' | 'catch' | 'body'
-  /** Empty without one. */
-  readonly label: string
-}
+export type { Box, DrawnEdge, DrawnNode, Layout, LayoutRequest, Route } from './layout-types.ts'
 
 export const END = 'end'
 const [WIDEST, NARROWEST, HEIGHT, LETTER, PADDING] = [240, 112, 48, 7.4, 52]
@@ -108,7 +67,7 @@ const policy = window.trustedTypes?.createPolicy('svc-worker', {
 
 let worker: Worker | undefined
 let asked = 0
-const waiting = new Map<number, { resolve(layout: Layout): void; reject(error: Error): void }>()
+const waiting = new Map<number, { readonly resolve: (layout: Layout) => void; readonly reject: (error: Error) => void }>()
 
 function started(): Worker {
   if (worker) return worker

@@ -1,5 +1,5 @@
 import { graphlib, layout } from '@dagrejs/dagre'
-import type { Box, Layout, LayoutRequest, Route } from './graph-layout.ts'
+import type { Box, Layout, LayoutRequest, Route } from './layout-types.ts'
 
 const LETTER = 6.6
 

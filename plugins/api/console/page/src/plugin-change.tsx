@@ -62,33 +62,7 @@ export function Install() {
                 </label>
               ))}
             </fieldset>
-            {from === 'registry' ? (
-              <div className="beside">
-                <label className="field">
-                  <span>Name of the package</span>
-                  <input
-                    className="input"
-                    name="name"
-                    required
-                    maxLength={214}
-                    spellCheck={false}
-                    placeholder="svc-plugin-weather"
-                  />
-                </label>
-                <label className="field">
-                  <span>Version (optional)</span>
-                  <input className="input" name="version" maxLength={100} spellCheck={false} placeholder="the newest" />
-                </label>
-              </div>
-            ) : (
-              <label className="field">
-                <span>Archive</span>
-                <input className="input" type="file" name="archive" required accept=".tgz,.gz,application/gzip" />
-                <span className="muted">
-                  A packed package: <code>npm pack</code> or <code>svc plugins pack</code> makes one.
-                </span>
-              </label>
-            )}
+            {from === 'registry' ? <PackageFields /> : <ArchiveField />}
             <div className="row">
               <button type="submit" className="button button-primary" disabled={plan.isRunning}>
                 {plan.isRunning ? 'Inspecting …' : 'Inspect'}
@@ -103,6 +77,29 @@ export function Install() {
     </>
   )
 }
+
+const PackageFields = () => (
+  <div className="beside">
+    <label className="field">
+      <span>Name of the package</span>
+      <input className="input" name="name" required maxLength={214} spellCheck={false} placeholder="svc-plugin-weather" />
+    </label>
+    <label className="field">
+      <span>Version (optional)</span>
+      <input className="input" name="version" maxLength={100} spellCheck={false} placeholder="the newest" />
+    </label>
+  </div>
+)
+
+const ArchiveField = () => (
+  <label className="field">
+    <span>Archive</span>
+    <input className="input" type="file" name="archive" required accept=".tgz,.gz,application/gzip" />
+    <span className="muted">
+      A packed package: <code>npm pack</code> or <code>svc plugins pack</code> makes one.
+    </span>
+  </label>
+)
 
 interface ConsentProps {
   readonly plan: Plan

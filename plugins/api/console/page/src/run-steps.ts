@@ -158,6 +158,7 @@ class StepLog {
       finished_at: null,
       tool_calls: 0,
       tokens: 0,
+      cost: null,
     })
   }
 

@@ -34,7 +34,6 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
   const pages = useMemo(() => groups.flatMap(group => group.pages), [groups])
   const [areKeysShown, showKeys] = useState(false)
   const [isPaletteOpen, openPalette] = useState(false)
-  const [isMenuOpen, openMenu] = useMenu()
   useKeys(pages, { keys: () => showKeys(true), palette: () => openPalette(true) })
   useFeed(isOut)
   return (
@@ -42,44 +41,7 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
       <a className="skip" href="#content">
         Skip to the content
       </a>
-      <header className="nav" data-open={isMenuOpen || undefined} onKeyDown={event => event.key === 'Escape' && openMenu(false)}>
-        <Link to="/overview" className="brand" aria-label="svc console, overview">
-          <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
-            <rect width="32" height="32" rx="8" className="brand-back" />
-            <path d="M9 11.5h14M9 16h9M9 20.5h12" className="brand-lines" />
-          </svg>
-          <span>svc</span>
-        </Link>
-        <button type="button" className="command-button" onClick={() => openPalette(true)}>
-          <span className="grow">Commands</span>
-          <kbd>{isMac ? '⌘' : 'Ctrl'}</kbd>
-          <kbd>K</kbd>
-        </button>
-        <button
-          type="button"
-          className="button menu-button"
-          aria-expanded={isMenuOpen}
-          aria-controls="pages"
-          onClick={() => openMenu(!isMenuOpen)}
-        >
-          Menu
-        </button>
-        <nav aria-label="Pages" className="nav-pages" id="pages">
-          {groups.map(({ name, pages: members }) => (
-            <div key={name ?? ''} className="nav-group" role="group" aria-label={name ?? 'Main'}>
-              {name && (
-                <p className="nav-title" aria-hidden="true">
-                  {name}
-                </p>
-              )}
-              {members.map(page => (
-                <PageLink key={page.to} page={page} />
-              ))}
-            </div>
-          ))}
-        </nav>
-        <Account me={me} onKeys={() => showKeys(true)} />
-      </header>
+      <Header me={me} groups={groups} onKeys={() => showKeys(true)} onPalette={() => openPalette(true)} />
       <div className="main">
         <Banners me={me} />
         <main id="content" className="content">
@@ -91,25 +53,82 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
           <Palette me={me} pages={pages} onClose={() => openPalette(false)} onKeys={() => showKeys(true)} />
         </Suspense>
       )}
-      {areKeysShown && (
-        <Panel title="Keys" onClose={() => showKeys(false)}>
-          <dl className="keys">
-            {keysOf(pages).map(([keys, meaning]) => (
-              <div key={keys}>
-                <dt>
-                  {keys.split(' ').map(part => (
-                    <kbd key={part}>{part}</kbd>
-                  ))}
-                </dt>
-                <dd>{meaning}</dd>
-              </div>
-            ))}
-          </dl>
-        </Panel>
-      )}
+      {areKeysShown && <KeysPanel pages={pages} onClose={() => showKeys(false)} />}
     </div>
   )
 }
+
+interface HeaderProps {
+  readonly me: Me
+  readonly groups: ReturnType<typeof groupsFor>
+  readonly onKeys: () => void
+  readonly onPalette: () => void
+}
+
+function Header({ me, groups, onKeys, onPalette }: HeaderProps) {
+  const [isMenuOpen, openMenu] = useMenu()
+  return (
+    <header className="nav" data-open={isMenuOpen || undefined} onKeyDown={event => event.key === 'Escape' && openMenu(false)}>
+      <Link to="/overview" className="brand" aria-label="svc console, overview">
+        <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
+          <rect width="32" height="32" rx="8" className="brand-back" />
+          <path d="M9 11.5h14M9 16h9M9 20.5h12" className="brand-lines" />
+        </svg>
+        <span>svc</span>
+      </Link>
+      <button type="button" className="command-button" onClick={onPalette}>
+        <span className="grow">Commands</span>
+        <kbd>{isMac ? '⌘' : 'Ctrl'}</kbd>
+        <kbd>K</kbd>
+      </button>
+      <button
+        type="button"
+        className="button menu-button"
+        aria-expanded={isMenuOpen}
+        aria-controls="pages"
+        onClick={() => openMenu(!isMenuOpen)}
+      >
+        Menu
+      </button>
+      <PageLinks groups={groups} />
+      <Account me={me} onKeys={onKeys} />
+    </header>
+  )
+}
+
+const PageLinks = ({ groups }: Pick<HeaderProps, 'groups'>) => (
+  <nav aria-label="Pages" className="nav-pages" id="pages">
+    {groups.map(({ name, pages }) => (
+      <div key={name ?? ''} className="nav-group" role="group" aria-label={name ?? 'Main'}>
+        {name && (
+          <p className="nav-title" aria-hidden="true">
+            {name}
+          </p>
+        )}
+        {pages.map(page => (
+          <PageLink key={page.to} page={page} />
+        ))}
+      </div>
+    ))}
+  </nav>
+)
+
+const KeysPanel = ({ pages, onClose }: { readonly pages: readonly PageEntry[]; readonly onClose: () => void }) => (
+  <Panel title="Keys" onClose={onClose}>
+    <dl className="keys">
+      {keysOf(pages).map(([keys, meaning]) => (
+        <div key={keys}>
+          <dt>
+            {keys.split(' ').map(part => (
+              <kbd key={part}>{part}</kbd>
+            ))}
+          </dt>
+          <dd>{meaning}</dd>
+        </div>
+      ))}
+    </dl>
+  </Panel>
+)
 
 /** The pages in a narrow window: closed again when one is chosen. */
 function useMenu(): readonly [boolean, (isOpen: boolean) => void] {
@@ -206,6 +225,13 @@ const SEQUENCE_MS = 1_000
 const isTyping = (target: EventTarget | undefined) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
+const isPaletteKey = ({ ctrlKey, metaKey, shiftKey, altKey, key }: KeyboardEvent) =>
+  (ctrlKey || metaKey) && key.toLowerCase() === 'k' && !shiftKey && !altKey
+
+const hasModifier = ({ ctrlKey, metaKey, altKey }: KeyboardEvent) => ctrlKey || metaKey || altKey
+
+const isDialogOpen = () => document.querySelector('[role="dialog"]') !== null
+
 /** `g` and a letter go to a page. Single letters do nothing while the reader types. */
 function useKeys(pages: readonly PageEntry[], opens: { readonly keys: () => void; readonly palette: () => void }) {
   const navigate = useNavigate()
@@ -214,13 +240,12 @@ function useKeys(pages: readonly PageEntry[], opens: { readonly keys: () => void
   useEffect(() => {
     let begun = 0
     const onKey = (event: KeyboardEvent) => {
-      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k' && !event.shiftKey && !event.altKey) {
+      if (isPaletteKey(event)) {
         event.preventDefault()
-        if (!document.querySelector('[role="dialog"]')) opened.current.palette()
+        if (!isDialogOpen()) opened.current.palette()
         return
       }
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.composedPath()[0])) return
-      if (document.querySelector('[role="dialog"]')) return
+      if (hasModifier(event) || isTyping(event.composedPath()[0]) || isDialogOpen()) return
       const page = Date.now() - begun < SEQUENCE_MS ? pages.find(({ key }) => key === event.key) : undefined
       begun = event.key === 'g' ? Date.now() : 0
       if (page) void navigate({ to: page.to })

@@ -71,12 +71,11 @@ function useCall(tool: string) {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The arguments as a form and as JSON: each shows what the other says. The server decides whether they are right. */
-export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
+/** The arguments as a value and as text. `badText` is the problem of text that is no JSON object. */
+function useArguments() {
   const [value, setValue] = useState<Record<string, unknown>>({})
   const [text, setText] = useState('{}')
   const [badText, setBadText] = useState<string>()
-  const { running, call, stop } = useCall(tool.name)
   const fromForm = (next: unknown) => {
     const args = isRecord(next) ? next : {}
     setValue(args)
@@ -94,6 +93,13 @@ export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
       setBadText(messageOf(error))
     }
   }
+  return { value, text, badText, fromForm, fromText }
+}
+
+/** The arguments as a form and as JSON: each shows what the other says. The server decides whether they are right. */
+export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
+  const { value, text, badText, fromForm, fromText } = useArguments()
+  const { running, call, stop } = useCall(tool.name)
   const isRunning = running?.state === 'running'
   return (
     <div className="pane">
@@ -141,7 +147,8 @@ export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
   )
 }
 
-function Outcome({ running: { state, start, progress, asks, result, end, problem } }: { readonly running: Running }) {
+function Outcome({ running }: { readonly running: Running }) {
+  const { state, start, progress, asks, result, end, problem } = running
   const last = progress.at(-1)
   return (
     <section className="card" aria-label="The call">
@@ -149,9 +156,7 @@ function Outcome({ running: { state, start, progress, asks, result, end, problem
         <h3 className="section-title">Result</h3>
         <span className="row">
           {end && <span className="muted small">{durationOf(end.duration_ms)}</span>}
-          <Badge tone={state === 'running' ? 'accent' : end?.status === 'completed' && result?.success ? 'ok' : 'bad'}>
-            {end?.status === 'completed' && result?.success === false ? 'the tool failed' : (end?.status ?? state)}
-          </Badge>
+          <CallBadge running={running} />
         </span>
       </div>
       <div className="pane-in" aria-live="polite">
@@ -177,6 +182,14 @@ function Outcome({ running: { state, start, progress, asks, result, end, problem
         )}
       </div>
     </section>
+  )
+}
+
+function CallBadge({ running: { state, result, end } }: { readonly running: Running }) {
+  return (
+    <Badge tone={state === 'running' ? 'accent' : end?.status === 'completed' && result?.success ? 'ok' : 'bad'}>
+      {end?.status === 'completed' && result?.success === false ? 'the tool failed' : (end?.status ?? state)}
+    </Badge>
   )
 }
 

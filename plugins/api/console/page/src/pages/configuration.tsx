@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query'
+import { type UseQueryResult, useQuery } from '@tanstack/react-query'
 import type { Schemas } from '@svc/client'
 import { lazy, Suspense } from 'react'
 import { Chips, SearchLink } from '../address.tsx'
@@ -40,7 +40,12 @@ const isShown = (
 const textOf = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 
 /** The configuration with its version, which a change names. */
-async function readConfig(signal: AbortSignal): Promise<{ readonly config: Config; readonly etag: string }> {
+interface ReadConfig {
+  readonly config: Config
+  readonly etag: string
+}
+
+async function readConfig(signal: AbortSignal): Promise<ReadConfig> {
   const { data, headers } = await client.request('get', '/api/v1/config', { signal })
   return { config: data, etag: headers.get('etag') ?? '' }
 }
@@ -50,12 +55,10 @@ export function Configuration() {
   const { id } = search
   useFreshening({ key: ['config'], isAbout: ({ type }) => /config_|reload|profile_/.test(type) })
   const query = useQuery({ queryKey: ['config'], queryFn: ({ signal }) => readConfig(signal) })
-  const { data, error, refetch } = query
+  const { data } = query
   const current = useValue(session)
   const mayChange = current.state === 'in' && allows(current.me, 'admin')
-  const values = data?.config.values ?? []
-  const shown = values.filter(value => isShown(value, search))
-  const selected = values.find(({ key }) => key === id)
+  const selected = data?.config.values.find(({ key }) => key === id)
   return (
     <div className={`halves ${id === undefined ? 'halves-list' : 'halves-read'}`}>
       <div className="list-pane">
@@ -69,14 +72,7 @@ export function Configuration() {
             </>
           }
         />
-        {data?.config.file.is_pending && (
-          <p className="note note-warn note-flat">The file has changes that are not in force. Reload the server to load them.</p>
-        )}
-        <Stale query={query} />
-        {error && !data && <Failure error={error} onRetry={() => void refetch()} />}
-        {!data && !error && <Loading rows={8} />}
-        {data && shown.length === 0 && <Empty title="Nothing found">No key is like that.</Empty>}
-        <Keys values={shown} current={id} />
+        <Found query={query} search={search} />
       </div>
       <div className="reader">
         {selected && data ? (
@@ -86,6 +82,29 @@ export function Configuration() {
         )}
       </div>
     </div>
+  )
+}
+
+interface FoundProps {
+  readonly query: UseQueryResult<ReadConfig>
+  readonly search: ReturnType<typeof configuration.useSearch>
+}
+
+/** The keys that the search finds, and how it goes with reading them. */
+function Found({ query, search }: FoundProps) {
+  const { data, error, refetch } = query
+  const shown = (data?.config.values ?? []).filter(value => isShown(value, search))
+  return (
+    <>
+      {data?.config.file.is_pending && (
+        <p className="note note-warn note-flat">The file has changes that are not in force. Reload the server to load them.</p>
+      )}
+      <Stale query={query} />
+      {error && !data && <Failure error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <Loading rows={8} />}
+      {data && shown.length === 0 && <Empty title="Nothing found">No key is like that.</Empty>}
+      <Keys values={shown} current={search.id} />
+    </>
   )
 }
 

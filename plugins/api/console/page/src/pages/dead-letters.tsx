@@ -118,9 +118,10 @@ interface BulkProps {
 
 const WORDS = { retry: ['Retry all', 'Retry'], drop: ['Drop all', 'Drop'] } as const
 
-/** Changes all dead letters that the filters select. It counts them first. */
-function Bulk({ action, filters, isOffered }: BulkProps) {
-  const [isOpen, setOpen] = useState(false)
+type BulkReply = Awaited<ReturnType<typeof client.runs.bulk>>
+
+/** Counts the dead letters that the filters select, while the panel is open, and changes them. */
+function useBulk({ action, filters }: Pick<BulkProps, 'action' | 'filters'>, isOpen: boolean) {
   const queries = useQueryClient()
   const given = { action, ...filtersOf(filters, 'workflow', 'failure_code') }
   const counted = useQuery({
@@ -136,6 +137,28 @@ function Bulk({ action, filters, isOffered }: BulkProps) {
       await queries.invalidateQueries({ queryKey: ['runs'] })
     },
   })
+  return { counted, change }
+}
+
+const BulkCount = ({ action, count }: { readonly action: BulkProps['action']; readonly count: number }) => (
+  <p>
+    {count} {count === 1 ? 'run matches' : 'runs match'} the filters of the page.
+    {action === 'drop' && ' Their records, logs and steps are deleted.'}
+  </p>
+)
+
+const BulkResult = ({ reply }: { readonly reply: BulkReply }) => (
+  <p role="status">
+    {reply.job_id === null
+      ? `${reply.changed ?? 0} changed, ${reply.failed?.length ?? 0} failed.`
+      : `A job changes ${reply.count} runs.`}
+  </p>
+)
+
+/** Changes all dead letters that the filters select. It counts them first. */
+function Bulk({ action, filters, isOffered }: BulkProps) {
+  const [isOpen, setOpen] = useState(false)
+  const { counted, change } = useBulk({ action, filters }, isOpen)
   const close = () => {
     setOpen(false)
     change.reset()
@@ -152,19 +175,8 @@ function Bulk({ action, filters, isOffered }: BulkProps) {
       {isOpen && (
         <Panel title={`${all}?`} onClose={close}>
           {counted.isPending && <Loading rows={1} />}
-          {counted.data && !change.data && (
-            <p>
-              {counted.data.count} {counted.data.count === 1 ? 'run matches' : 'runs match'} the filters of the page.
-              {action === 'drop' && ' Their records, logs and steps are deleted.'}
-            </p>
-          )}
-          {change.data && (
-            <p role="status">
-              {change.data.job_id === null
-                ? `${change.data.changed ?? 0} changed, ${change.data.failed?.length ?? 0} failed.`
-                : `A job changes ${change.data.count} runs.`}
-            </p>
-          )}
+          {counted.data && !change.data && <BulkCount action={action} count={counted.data.count} />}
+          {change.data && <BulkResult reply={change.data} />}
           {[counted.error, change.error].map((error, at) => error && <Failure key={at} error={error} />)}
           <Buttons onClose={close}>
             {!change.data && (
@@ -178,6 +190,26 @@ function Bulk({ action, filters, isOffered }: BulkProps) {
     </>
   )
 }
+
+type DeadLetter = Awaited<ReturnType<typeof client.runs.deadLetters.get>>
+
+/** Why the run failed, and the steps that did. */
+const Failed = ({ letter }: { readonly letter: DeadLetter }) => (
+  <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label="The dead letter">
+    <p className="note note-bad">
+      {letter.run.error} {letter.run.failure_code && <code>{letter.run.failure_code}</code>}
+    </p>
+    {letter.failed_steps.map(step => (
+      <section key={step.step} className="value">
+        <h2 className="section-title">{step.step}</h2>
+        <p className="muted small">
+          {step.type}, {step.attempts} {step.attempts === 1 ? 'attempt' : 'attempts'}: {step.error?.message}
+        </p>
+        <Value name={`Input of ${step.step}`} value={step.input} />
+      </section>
+    ))}
+  </div>
+)
 
 function DeadRun({ id }: { readonly id: string }) {
   const queries = useQueryClient()
@@ -222,22 +254,7 @@ function DeadRun({ id }: { readonly id: string }) {
       </div>
       {error && <Failure error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Loading rows={6} />}
-      {data && (
-        <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label="The dead letter">
-          <p className="note note-bad">
-            {data.run.error} {data.run.failure_code && <code>{data.run.failure_code}</code>}
-          </p>
-          {data.failed_steps.map(step => (
-            <section key={step.step} className="value">
-              <h2 className="section-title">{step.step}</h2>
-              <p className="muted small">
-                {step.type}, {step.attempts} {step.attempts === 1 ? 'attempt' : 'attempts'}: {step.error?.message}
-              </p>
-              <Value name={`Input of ${step.step}`} value={step.input} />
-            </section>
-          ))}
-        </div>
-      )}
+      {data && <Failed letter={data} />}
     </>
   )
 }

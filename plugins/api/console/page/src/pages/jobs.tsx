@@ -60,7 +60,7 @@ export const JOB_COLUMNS: readonly Column<Job>[] = [
   },
 ]
 
-const isOfJobs = ({ type }: { readonly type: string }) => /^svc\.job_/.test(type)
+const isOfJobs = ({ type }: { readonly type: string }) => type.startsWith('svc.job_')
 
 interface JobFilters {
   readonly kind?: string | undefined
@@ -166,38 +166,47 @@ export function JobView({ id }: { readonly id: string }) {
         </div>
         <JobActions isOpen={isOpen} canRetry={data.state === 'failed' || data.state === 'cancelled'} act={act} />
       </div>
-      <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label="The job">
-        {data.error && (
-          <p className="note note-bad">
-            {data.error.message} <code>{data.error.code}</code>
-          </p>
-        )}
-        <Facts
-          facts={[
-            ['Attempts', `${data.attempts} of ${data.max_attempts}`],
-            ['Due', isOpen && <Time at={data.due_at} />],
-            ['Progress', progressOf(data) || null],
-            ['Duration', data.finished_at !== null && tookOf(data)],
-            ['Group', data.group],
-            ['Schedule', data.schedule && <ScheduleLink name={data.schedule.name} />],
-            ['Owner', data.owner],
-          ]}
-        />
-        <section className="value">
-          <h2 className="section-title">Input</h2>
-          <Json value={data.input} label="Input" />
-        </section>
-        {data.result !== undefined && (
-          <section className="value">
-            <h2 className="section-title">Result</h2>
-            <Json value={data.result} label="Result" />
-          </section>
-        )}
-        <JobLog id={id} />
-      </div>
+      <JobDetails job={data} isOpen={isOpen} />
     </>
   )
 }
+
+interface JobDetailsProps {
+  readonly job: ReplyOf<'get', '/api/v1/jobs/{id}'>
+  readonly isOpen: boolean
+}
+
+const JobDetails = ({ job, isOpen }: JobDetailsProps) => (
+  <div className="reader-scroll pad stack" tabIndex={0} role="region" aria-label="The job">
+    {job.error && (
+      <p className="note note-bad">
+        {job.error.message} <code>{job.error.code}</code>
+      </p>
+    )}
+    <Facts
+      facts={[
+        ['Attempts', `${job.attempts} of ${job.max_attempts}`],
+        ['Due', isOpen && <Time at={job.due_at} />],
+        ['Progress', progressOf(job) || null],
+        ['Duration', job.finished_at !== null && tookOf(job)],
+        ['Group', job.group],
+        ['Schedule', job.schedule && <ScheduleLink name={job.schedule.name} />],
+        ['Owner', job.owner],
+      ]}
+    />
+    <section className="value">
+      <h2 className="section-title">Input</h2>
+      <Json value={job.input} label="Input" />
+    </section>
+    {job.result !== undefined && (
+      <section className="value">
+        <h2 className="section-title">Result</h2>
+        <Json value={job.result} label="Result" />
+      </section>
+    )}
+    <JobLog id={job.id} />
+  </div>
+)
 
 interface JobActionsProps {
   readonly isOpen: boolean

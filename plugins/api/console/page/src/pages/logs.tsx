@@ -7,7 +7,7 @@ import { LogLines, type LogQuery } from '../log-lines.tsx'
 import { Json } from '../message.tsx'
 import { logs } from '../router.tsx'
 import { Badge, Empty, Failure } from '../states.tsx'
-import { Table } from '../table.tsx'
+import { type Column, Table } from '../table.tsx'
 import { useValue } from '../value.ts'
 
 const LEVELS = [
@@ -74,6 +74,49 @@ function Log() {
 const nameOf = ({ type }: ServerEvent) => type.replace(/^svc\./, '')
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium', hourCycle: 'h23' })
 
+const columnsOf = (opened: string | undefined, open: (id: string) => void): readonly Column<ServerEvent>[] => [
+  {
+    name: 'Time',
+    width: '5.5rem',
+    cell: ({ time }) => (
+      <time dateTime={time} title={new Date(time).toLocaleString()}>
+        {clock.format(Date.parse(time))}
+      </time>
+    ),
+  },
+  {
+    name: 'Event',
+    width: 'minmax(0, 1.2fr)',
+    cell: event => (
+      <button type="button" className="link-button" onClick={() => open(event.id)} aria-expanded={event.id === opened}>
+        {nameOf(event)}
+      </button>
+    ),
+  },
+  { name: 'About', width: 'minmax(0, 1.5fr)', cell: ({ subject }) => subject },
+  { name: 'Category', width: '6rem', isWide: true, cell: ({ category }) => <Badge>{category.toLowerCase()}</Badge> },
+  { name: 'Principal', width: '9rem', isWide: true, cell: ({ principal }) => principal },
+  {
+    name: 'Request',
+    width: '8rem',
+    isWide: true,
+    cell: ({ requestid }) =>
+      requestid === '' ? '–' : <SearchLink change={{ request: requestid }}>{requestid.slice(0, 8)}</SearchLink>,
+  },
+]
+
+const SelectedEvent = ({ event, onClose }: { readonly event: ServerEvent; readonly onClose: () => void }) => (
+  <section className="span-detail" aria-label="The selected event">
+    <div className="row spread">
+      <h3 className="section-title">{nameOf(event)}</h3>
+      <button type="button" className="button" onClick={onClose}>
+        Close
+      </button>
+    </div>
+    <Json value={event} label="The event" />
+  </section>
+)
+
 function Events() {
   const { q, request } = logs.useSearch()
   const { events, state, error } = useValue(feed)
@@ -94,58 +137,9 @@ function Events() {
         </Empty>
       )}
       {shown.length > 0 && (
-        <Table
-          name="Events, newest first"
-          items={shown}
-          keyOf={event => event.id}
-          columns={[
-            {
-              name: 'Time',
-              width: '5.5rem',
-              cell: ({ time }) => (
-                <time dateTime={time} title={new Date(time).toLocaleString()}>
-                  {clock.format(Date.parse(time))}
-                </time>
-              ),
-            },
-            {
-              name: 'Event',
-              width: 'minmax(0, 1.2fr)',
-              cell: event => (
-                <button
-                  type="button"
-                  className="link-button"
-                  onClick={() => setOpened(event.id)}
-                  aria-expanded={event.id === opened}
-                >
-                  {nameOf(event)}
-                </button>
-              ),
-            },
-            { name: 'About', width: 'minmax(0, 1.5fr)', cell: ({ subject }) => subject },
-            { name: 'Category', width: '6rem', isWide: true, cell: ({ category }) => <Badge>{category.toLowerCase()}</Badge> },
-            { name: 'Principal', width: '9rem', isWide: true, cell: ({ principal }) => principal },
-            {
-              name: 'Request',
-              width: '8rem',
-              isWide: true,
-              cell: ({ requestid }) =>
-                requestid === '' ? '–' : <SearchLink change={{ request: requestid }}>{requestid.slice(0, 8)}</SearchLink>,
-            },
-          ]}
-        />
+        <Table name="Events, newest first" items={shown} keyOf={event => event.id} columns={columnsOf(opened, setOpened)} />
       )}
-      {open && (
-        <section className="span-detail" aria-label="The selected event">
-          <div className="row spread">
-            <h3 className="section-title">{nameOf(open)}</h3>
-            <button type="button" className="button" onClick={() => setOpened(undefined)}>
-              Close
-            </button>
-          </div>
-          <Json value={open} label="The event" />
-        </section>
-      )}
+      {open && <SelectedEvent event={open} onClose={() => setOpened(undefined)} />}
     </>
   )
 }

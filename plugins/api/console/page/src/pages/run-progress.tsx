@@ -9,7 +9,7 @@ import type { RunSteps, Step } from '../run-steps.ts'
 import { runs } from '../router.tsx'
 import { type Column, Table } from '../table.tsx'
 import { Count, durationOf, Empty, Failure, Loading, Time } from '../states.tsx'
-import { type Run, Value } from './run.tsx'
+import { type Run, Value } from './run-parts.tsx'
 import { Replay } from './run-replay.tsx'
 
 const Graph = lazy(() => import('../graph.tsx'))
@@ -152,33 +152,43 @@ function StepDetail({ run, name, steps }: ProgressProps & { readonly name: strin
       {error && <Failure error={error} onRetry={() => void refetch()} />}
       {!data && !error && <Loading rows={4} />}
       {data && !step && <Empty title="The run has no such step" />}
-      {step && (
-        <>
-          <div className="row small muted">
-            <StepBadge status={step.status} />
-            <span>{step.type}</span>
-            <span>
-              started <Time at={step.started_at} />
-            </span>
-            {step.finished_at && <span>took {durationIn(step)}</span>}
-            {step.attempts > 1 && <span>{step.attempts} attempts</span>}
-            {step.tokens > 0 && (
-              <span>
-                <Count value={step.tokens} /> tokens
-              </span>
-            )}
-            {step.branch !== null && <span>branch {step.branch}</span>}
-          </div>
-          {steps.progress.get(name) && <p className="note">{steps.progress.get(name)}</p>}
-          {step.error && (
-            <p className="note note-bad">
-              {step.error.message} <code>{step.error.code}</code>
-            </p>
-          )}
-          <Value name="Input" value={step.input} />
-          {step.status === 'completed' && <Value name="Output" value={step.output} file={step.output_file} />}
-        </>
-      )}
+      {step && <StepContent step={step} progress={steps.progress.get(name)} />}
     </section>
+  )
+}
+
+function StepContent({ step, progress }: { readonly step: Step; readonly progress: string | undefined }) {
+  return (
+    <>
+      <StepFacts step={step} />
+      {progress && <p className="note">{progress}</p>}
+      {step.error && (
+        <p className="note note-bad">
+          {step.error.message} <code>{step.error.code}</code>
+        </p>
+      )}
+      <Value name="Input" value={step.input} />
+      {step.status === 'completed' && <Value name="Output" value={step.output} file={step.output_file} />}
+    </>
+  )
+}
+
+function StepFacts({ step }: { readonly step: Step }) {
+  return (
+    <div className="row small muted">
+      <StepBadge status={step.status} />
+      <span>{step.type}</span>
+      <span>
+        started <Time at={step.started_at} />
+      </span>
+      {step.finished_at && <span>took {durationIn(step)}</span>}
+      {step.attempts > 1 && <span>{step.attempts} attempts</span>}
+      {step.tokens > 0 && (
+        <span>
+          <Count value={step.tokens} /> tokens
+        </span>
+      )}
+      {step.branch !== null && <span>branch {step.branch}</span>}
+    </div>
   )
 }

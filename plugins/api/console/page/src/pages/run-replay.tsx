@@ -5,7 +5,7 @@ import { client, textIn } from '../api.ts'
 import { JsonField, jsonIn } from '../json-field.tsx'
 import { Buttons, Panel } from '../parts.tsx'
 import { Failure } from '../states.tsx'
-import type { Run } from './run.tsx'
+import type { Run } from './run-parts.tsx'
 
 interface ReplayProps {
   readonly run: Run

@@ -5,7 +5,7 @@ import { JsonField, jsonIn } from '../json-field.tsx'
 import { Json } from '../message.tsx'
 import { Card } from '../parts.tsx'
 import { Failure, Loading } from '../states.tsx'
-import type { Run } from './run.tsx'
+import type { Run } from './run-parts.tsx'
 
 /** What a workflow lets callers send to its runs, and ask of them. */
 export function Signals({ run }: { readonly run: Run }) {

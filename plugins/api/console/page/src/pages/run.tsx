@@ -1,23 +1,22 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import type { Schemas } from '@svc/client'
 import { type ReactNode, useEffect } from 'react'
 import { SearchLink, Tabs } from '../address.tsx'
 import { client } from '../api.ts'
 import { usePageActions } from '../actions.ts'
 import { Back } from '../list.tsx'
-import { Json } from '../message.tsx'
 import { Action, Facts } from '../parts.tsx'
 import { RunQuestion } from '../run-question.tsx'
 import { RunBadge } from '../run-state.tsx'
 import { type RunSteps, useRunSteps } from '../run-steps.ts'
 import { runs } from '../router.tsx'
 import { Count, durationOf, Failure, Loading, Time, Title } from '../states.tsx'
+import { type Run, RunLink, Value } from './run-parts.tsx'
 import { Replay } from './run-replay.tsx'
 import { RunProgress } from './run-progress.tsx'
 import { Signals } from './run-signals.tsx'
 
-export type Run = Schemas['WorkflowStatus']
+export { RunLink, Value } from './run-parts.tsx'
 
 const TABS = [
   [undefined, 'Progress'],
@@ -183,37 +182,6 @@ function Data({ run }: { readonly run: Run }) {
       {parameters !== null && Object.keys(Object(parameters)).length > 0 && <Value name="Parameters" value={parameters} />}
       {run.status === 'completed' && <Value name="Result" value={result} file={file} />}
     </div>
-  )
-}
-
-export const RunLink = ({ id }: { readonly id: string }) => (
-  <Link to="/runs" search={{ id }}>
-    <code>{id.slice(0, 13)}</code>
-  </Link>
-)
-
-interface ValueProps {
-  readonly name: string
-  readonly value: unknown
-  readonly file?: Schemas['WorkflowFile'] | null
-}
-
-/** A value of a run. A large one is a file. */
-export function Value({ name, value, file = null }: ValueProps): ReactNode {
-  return (
-    <section className="value">
-      <h3 className="section-title">{name}</h3>
-      {file ? (
-        <p className="note">
-          {Math.round(file.size / 1024).toLocaleString('en')} KiB of JSON.{' '}
-          <a href={file.url} download={`${name}.json`}>
-            Download it
-          </a>
-        </p>
-      ) : (
-        <Json value={value} label={name} />
-      )}
-    </section>
   )
 }
 

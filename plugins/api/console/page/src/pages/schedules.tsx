@@ -215,12 +215,11 @@ function Changes({ schedule: { name, is_paused: isPaused, origin } }: { readonly
 const OVERLAPS = ['skip', 'queue', 'cancel', 'allow'] as const
 const CATCH_UPS = ['none', 'one', 'all'] as const
 
-function scheduleIn(data: FormData): NewSchedule {
+function scheduleIn(data: FormData): Omit<NewSchedule, 'name'> {
   const every = textIn(data, 'every')
   const cron = textIn(data, 'cron')
   const zone = textIn(data, 'zone')
   return {
-    name: textIn(data, 'name'),
     ...(every === '' ? { cron } : { every_ms: Math.round(Number(every) * 60_000) }),
     ...(zone === '' ? {} : { time_zone: zone }),
     overlap: OVERLAPS.find(name => name === textIn(data, 'overlap')) ?? 'skip',
@@ -235,10 +234,10 @@ export const useJobKinds = () => {
   return { ...read, kinds: (read.data?.kinds ?? []).filter(kind => kind.can_start && !kind.is_internal) }
 }
 
-function AddSchedule({ onClose }: { readonly onClose: () => void }) {
+/** Adds the schedule of a form, or only tells when it would tick. */
+function useNewSchedule(onClose: () => void) {
   const queries = useQueryClient()
   const [, go] = useAddress()
-  const { kinds, error } = useJobKinds()
   const add = useMutation({
     mutationFn: (schedule: NewSchedule) => client.post('/api/v1/schedules', { body: schedule }),
     async onSuccess({ name }) {
@@ -248,15 +247,22 @@ function AddSchedule({ onClose }: { readonly onClose: () => void }) {
     },
   })
   const preview = useMutation({
-    mutationFn: ({ name: _, ...schedule }: NewSchedule) => client.post('/api/v1/schedules/preview', { body: schedule }),
+    mutationFn: (schedule: Omit<NewSchedule, 'name'>) => client.post('/api/v1/schedules/preview', { body: schedule }),
   })
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const given = scheduleIn(new FormData(event.currentTarget))
+    const data = new FormData(event.currentTarget)
+    const given = scheduleIn(data)
     const isPreview = (event.nativeEvent as SubmitEvent).submitter?.getAttribute('value') === 'preview'
     if (isPreview) preview.mutate(given)
-    else add.mutate(given)
+    else add.mutate({ name: textIn(data, 'name'), ...given })
   }
+  return { add, preview, submit }
+}
+
+function AddSchedule({ onClose }: { readonly onClose: () => void }) {
+  const { kinds, error } = useJobKinds()
+  const { add, preview, submit } = useNewSchedule(onClose)
   return (
     <Panel title="New schedule" onClose={onClose}>
       <form className="stack" onSubmit={submit}>
@@ -264,20 +270,7 @@ function AddSchedule({ onClose }: { readonly onClose: () => void }) {
           <span>Name</span>
           <input className="input" name="name" required autoFocus spellCheck={false} />
         </label>
-        <div className="pair">
-          <label className="field">
-            <span>Cron</span>
-            <input className="input" name="cron" placeholder="0 6 * * *" spellCheck={false} />
-          </label>
-          <label className="field">
-            <span>or every … minutes</span>
-            <input className="input" name="every" type="number" min="0.1" step="any" />
-          </label>
-        </div>
-        <label className="field">
-          <span>Time zone (optional)</span>
-          <input className="input" name="zone" placeholder="Europe/Berlin" spellCheck={false} />
-        </label>
+        <RhythmFields />
         <label className="field">
           <span>Job</span>
           <select className="select" name="kind" required>
@@ -292,13 +285,7 @@ function AddSchedule({ onClose }: { readonly onClose: () => void }) {
           <Choice name="catch_up" label="Missed ticks" values={CATCH_UPS} />
         </div>
         {[error, add.error, preview.error].map((failed, at) => failed && <Failure key={at} error={failed} />)}
-        {preview.data && (
-          <ul className="plain small" aria-label="Next ticks">
-            {preview.data.ticks.map(tick => (
-              <li key={tick}>{new Date(tick).toLocaleString()}</li>
-            ))}
-          </ul>
-        )}
+        {preview.data && <NextTicks ticks={preview.data.ticks} />}
         <Buttons onClose={onClose}>
           <button type="submit" className="button button-primary" disabled={add.isPending}>
             Add
@@ -311,6 +298,34 @@ function AddSchedule({ onClose }: { readonly onClose: () => void }) {
     </Panel>
   )
 }
+
+/** When it ticks: a cron expression or an interval, and the time zone. */
+const RhythmFields = () => (
+  <>
+    <div className="pair">
+      <label className="field">
+        <span>Cron</span>
+        <input className="input" name="cron" placeholder="0 6 * * *" spellCheck={false} />
+      </label>
+      <label className="field">
+        <span>or every … minutes</span>
+        <input className="input" name="every" type="number" min="0.1" step="any" />
+      </label>
+    </div>
+    <label className="field">
+      <span>Time zone (optional)</span>
+      <input className="input" name="zone" placeholder="Europe/Berlin" spellCheck={false} />
+    </label>
+  </>
+)
+
+const NextTicks = ({ ticks }: { readonly ticks: readonly string[] }) => (
+  <ul className="plain small" aria-label="Next ticks">
+    {ticks.map(tick => (
+      <li key={tick}>{new Date(tick).toLocaleString()}</li>
+    ))}
+  </ul>
+)
 
 const Choice = ({
   name,

@@ -261,9 +261,9 @@ function budgetIn(data: FormData): TeamOrder['budget'] {
   return numbers.length === 0 ? undefined : Object.fromEntries(numbers)
 }
 
-function RunTeamPanel({ team, onClose }: { readonly team: string | undefined; readonly onClose: () => void }) {
+/** Starts the team of a form, and opens its run. */
+function useTeamStart(onClose: () => void) {
   const [, go] = useAddress()
-  const all = useTeams()
   const start = useMutation({
     async mutationFn(data: FormData) {
       const budget = budgetIn(data)
@@ -279,6 +279,32 @@ function RunTeamPanel({ team, onClose }: { readonly team: string | undefined; re
     event.preventDefault()
     start.mutate(new FormData(event.currentTarget))
   }
+  return { start, submit }
+}
+
+const BudgetFields = () => (
+  <fieldset className="group">
+    <legend>Budget (optional)</legend>
+    <div className="pair">
+      <label className="field">
+        <span>Tokens</span>
+        <input className="input" name="tokens" type="number" min="1" />
+      </label>
+      <label className="field">
+        <span>Cost</span>
+        <input className="input" name="cost" type="number" min="0" step="any" />
+      </label>
+      <label className="field">
+        <span>Rounds</span>
+        <input className="input" name="rounds" type="number" min="1" />
+      </label>
+    </div>
+  </fieldset>
+)
+
+function RunTeamPanel({ team, onClose }: { readonly team: string | undefined; readonly onClose: () => void }) {
+  const all = useTeams()
+  const { start, submit } = useTeamStart(onClose)
   return (
     <Panel title="Run a team" onClose={onClose}>
       <form className="stack" onSubmit={submit}>
@@ -296,23 +322,7 @@ function RunTeamPanel({ team, onClose }: { readonly team: string | undefined; re
           <span>Task</span>
           <textarea className="textarea" name="task" rows={4} required autoFocus />
         </label>
-        <fieldset className="group">
-          <legend>Budget (optional)</legend>
-          <div className="pair">
-            <label className="field">
-              <span>Tokens</span>
-              <input className="input" name="tokens" type="number" min="1" />
-            </label>
-            <label className="field">
-              <span>Cost</span>
-              <input className="input" name="cost" type="number" min="0" step="any" />
-            </label>
-            <label className="field">
-              <span>Rounds</span>
-              <input className="input" name="rounds" type="number" min="1" />
-            </label>
-          </div>
-        </fieldset>
+        <BudgetFields />
         {Boolean(all.error) && <Failure error={all.error} />}
         {start.error && <Failure error={start.error} />}
         <Buttons onClose={onClose}>

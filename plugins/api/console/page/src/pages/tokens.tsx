@@ -144,16 +144,7 @@ function Create({ onClose }: { readonly onClose: () => void }) {
           <input className="input" name="name" maxLength={64} pattern="[A-Za-z0-9._@\-]+" spellCheck={false} autoFocus />
           <span className="muted">Letters, digits and . _ @ -</span>
         </label>
-        <fieldset className="choices">
-          <legend>What it may do</legend>
-          {mine.map(scope => (
-            <label key={scope} className="check">
-              <input type="checkbox" name={`scope-${scope}`} defaultChecked={scope === 'read'} />
-              <code>{scope}</code>
-              <span className="muted">{SCOPE_TEXTS[scope]}</span>
-            </label>
-          ))}
-        </fieldset>
+        <ScopeChoices scopes={mine} />
         <label className="field">
           <span>Lifetime</span>
           <select className="select" name="ttl" defaultValue={30 * DAY_S}>
@@ -172,5 +163,20 @@ function Create({ onClose }: { readonly onClose: () => void }) {
         </Buttons>
       </form>
     </Panel>
+  )
+}
+
+function ScopeChoices({ scopes }: { readonly scopes: readonly (typeof SCOPES)[number][] }) {
+  return (
+    <fieldset className="choices">
+      <legend>What it may do</legend>
+      {scopes.map(scope => (
+        <label key={scope} className="check">
+          <input type="checkbox" name={`scope-${scope}`} defaultChecked={scope === 'read'} />
+          <code>{scope}</code>
+          <span className="muted">{SCOPE_TEXTS[scope]}</span>
+        </label>
+      ))}
+    </fieldset>
   )
 }

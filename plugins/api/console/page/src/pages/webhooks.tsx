@@ -9,7 +9,7 @@ import { Action, Buttons, Facts, Panel } from '../parts.tsx'
 import { ItemHead, Problem, Secret, Stale, useAgain, useChange, useItems, withWords } from '../records.tsx'
 import { webhooks } from '../router.tsx'
 import { Badge, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
-import { Table } from '../table.tsx'
+import { type Column, Table } from '../table.tsx'
 
 type Webhook = Schemas['Webhook']
 type Delivery = Schemas['WebhookDelivery']
@@ -79,6 +79,43 @@ function Adding() {
 
 const typesIn = (text: string) => text.split(/[\s,]+/).filter(Boolean)
 
+const WebhookFields = ({ webhook }: { readonly webhook: Webhook | undefined }) => (
+  <>
+    <label className="field">
+      <span>URL</span>
+      <input
+        className="input"
+        name="url"
+        type="url"
+        required
+        maxLength={2_000}
+        defaultValue={webhook?.url}
+        placeholder="https://receiver.example/svc"
+        autoFocus
+      />
+    </label>
+    <label className="field">
+      <span>Name (optional)</span>
+      <input className="input" name="name" maxLength={100} defaultValue={webhook?.name} />
+    </label>
+    <label className="field">
+      <span>Events (optional)</span>
+      <input
+        className="input"
+        name="types"
+        defaultValue={webhook?.types.join(' ')}
+        placeholder="turn_completed run_*"
+        spellCheck={false}
+      />
+      <span className="muted">Types, with blanks between them. Without any: all events.</span>
+    </label>
+    <label className="check">
+      <input type="checkbox" name="enabled" defaultChecked={webhook?.enabled ?? true} />
+      <span>Deliver events</span>
+    </label>
+  </>
+)
+
 /** Adds a webhook, or changes one. A new one has a secret, which is shown once. */
 function Edit({ webhook, onClose }: { readonly webhook?: Webhook; readonly onClose: () => void }) {
   const [secret, setSecret] = useState<string>()
@@ -110,38 +147,7 @@ function Edit({ webhook, onClose }: { readonly webhook?: Webhook; readonly onClo
   return (
     <Panel title={webhook ? 'Change the webhook' : 'Add a webhook'} onClose={onClose}>
       <form className="stack" onSubmit={submit}>
-        <label className="field">
-          <span>URL</span>
-          <input
-            className="input"
-            name="url"
-            type="url"
-            required
-            maxLength={2_000}
-            defaultValue={webhook?.url}
-            placeholder="https://receiver.example/svc"
-            autoFocus
-          />
-        </label>
-        <label className="field">
-          <span>Name (optional)</span>
-          <input className="input" name="name" maxLength={100} defaultValue={webhook?.name} />
-        </label>
-        <label className="field">
-          <span>Events (optional)</span>
-          <input
-            className="input"
-            name="types"
-            defaultValue={webhook?.types.join(' ')}
-            placeholder="turn_completed run_*"
-            spellCheck={false}
-          />
-          <span className="muted">Types, with blanks between them. Without any: all events.</span>
-        </label>
-        <label className="check">
-          <input type="checkbox" name="enabled" defaultChecked={webhook?.enabled ?? true} />
-          <span>Deliver events</span>
-        </label>
+        <WebhookFields webhook={webhook} />
         <Problem error={save.error} />
         <Buttons onClose={onClose}>
           <button type="submit" className="button button-primary" disabled={save.isRunning}>
@@ -255,6 +261,31 @@ const TONES: Readonly<Record<Delivery['state'], Tone>> = {
   cancelled: 'plain',
 }
 
+/** The columns of the deliveries of a webhook. */
+const columnsOf = (id: string): readonly Column<Delivery>[] => [
+  { name: 'Event', width: 'minmax(0, 1.3fr)', cell: delivery => delivery.event_type },
+  { name: 'State', width: '6.5rem', cell: delivery => <Badge tone={TONES[delivery.state]}>{delivery.state}</Badge> },
+  {
+    name: 'Attempts',
+    width: '5rem',
+    isNumber: true,
+    isWide: true,
+    cell: delivery => `${delivery.attempts} of ${delivery.max_attempts}`,
+  },
+  {
+    name: 'When',
+    width: '6rem',
+    isWide: true,
+    cell: delivery => delivery.created_at && <Time at={delivery.created_at} />,
+  },
+  { name: 'Problem', width: 'minmax(0, 1.5fr)', cell: ({ error }) => error && <span title={error}>{error}</span> },
+  {
+    name: 'Change',
+    width: '5.5rem',
+    cell: delivery => delivery.state === 'failed' && <Again id={id} delivery={delivery.id} />,
+  },
+]
+
 function Deliveries({ id }: { readonly id: string }) {
   const { state: asked } = webhooks.useSearch()
   const state = STATES.map(([value]) => value).find(value => value === asked)
@@ -287,34 +318,7 @@ function Deliveries({ id }: { readonly id: string }) {
         }
       />
       {list.items.length > 0 && (
-        <Table
-          name="Deliveries, newest first"
-          items={list.items}
-          keyOf={delivery => delivery.id}
-          columns={[
-            { name: 'Event', width: 'minmax(0, 1.3fr)', cell: delivery => delivery.event_type },
-            { name: 'State', width: '6.5rem', cell: delivery => <Badge tone={TONES[delivery.state]}>{delivery.state}</Badge> },
-            {
-              name: 'Attempts',
-              width: '5rem',
-              isNumber: true,
-              isWide: true,
-              cell: delivery => `${delivery.attempts} of ${delivery.max_attempts}`,
-            },
-            {
-              name: 'When',
-              width: '6rem',
-              isWide: true,
-              cell: delivery => delivery.created_at && <Time at={delivery.created_at} />,
-            },
-            { name: 'Problem', width: 'minmax(0, 1.5fr)', cell: ({ error }) => error && <span title={error}>{error}</span> },
-            {
-              name: 'Change',
-              width: '5.5rem',
-              cell: delivery => delivery.state === 'failed' && <Again id={id} delivery={delivery.id} />,
-            },
-          ]}
-        />
+        <Table name="Deliveries, newest first" items={list.items} keyOf={delivery => delivery.id} columns={columnsOf(id)} />
       )}
     </>
   )

@@ -118,36 +118,47 @@ function useDrawing(check: Check | undefined) {
   return { nodes: last, problems }
 }
 
-function TextPane({ source, isNew = false, onSaved, onReload }: TextPaneProps) {
-  const { name, format, writable } = source
-  const me = useMe()
-  const original = source.text ?? ''
+/** The text as the reader types it. */
+function useDraft({ name, text: saved, version }: Source, isNew: boolean) {
+  const original = saved ?? ''
   const [text, setText] = useState(unsaved.get(name)?.text ?? original)
   // another can save meanwhile: what was typed still replaces the version that the reader knew
-  const [base] = useState(unsaved.get(name)?.version ?? source.version)
-  const [place, setPlace] = useState<{ readonly line: number }>()
-  const schema = useQuery({
+  const [base] = useState(unsaved.get(name)?.version ?? version)
+  const isChanged = text !== original || isNew
+  useKept(name, { text, version: base }, isChanged)
+  return { text, base, isChanged, setText, undo: () => setText(original) }
+}
+
+const useSchema = () =>
+  useQuery({
     queryKey: ['workflow-schema'],
     queryFn: ({ signal }) => client.get('/api/v1/workflows/schema', { signal }),
     staleTime: Number.POSITIVE_INFINITY,
   })
-  const check = useCheck(text, `${name}.${format === 'json' ? 'json' : 'yaml'}`)
-  const { nodes, problems } = useDrawing(check.data)
-  const isChanged = text !== original || isNew
+
+/** Where the editor goes. */
+interface Place {
+  readonly line: number
+}
+
+function TextPane({ source, isNew = false, onSaved, onReload }: TextPaneProps) {
+  const { name, writable } = source
+  const me = useMe()
+  const { text, base, isChanged, setText, undo } = useDraft(source, isNew)
+  const [place, setPlace] = useState<Place>()
+  const schema = useSchema()
+  const language = source.format === 'json' ? 'json' : 'yaml'
+  const check = useCheck(text, `${name}.${language}`)
+  const problems = check.data?.problems ?? []
   const canSave = writable && allows(me, 'admin')
-  useKept(name, { text, version: base }, isChanged)
   const saving = useSaving({ name, version: base, isNew, onSaved, onReload })
   const save = () => {
     if (canSave && isChanged) void saving.save(text)
   }
-  const showProblem = useCallback(
-    (id: string) => {
-      const found = (check.data?.problems ?? []).find(({ path }) => nodeOf(path, new Set([id])) === id)
-      const line = found?.line ?? lineOfNode(text, id)
-      if (line !== undefined) setPlace({ line })
-    },
-    [check.data, text]
-  )
+  const undoAll = () => {
+    undo()
+    saving.reset()
+  }
   return (
     <div className="sides">
       <section className="side-text" aria-label="Text">
@@ -155,51 +166,71 @@ function TextPane({ source, isNew = false, onSaved, onReload }: TextPaneProps) {
           <span className="muted small grow clip">{isNew ? 'not saved yet' : source.source}</span>
           <CheckState check={check.data} isCurrent={check.isCurrent} />
           {!writable && <Badge>read only</Badge>}
-          {isChanged && !isNew && (
-            <button
-              type="button"
-              className="button button-quiet"
-              onClick={() => {
-                setText(original)
-                saving.reset()
-              }}
-            >
-              Undo all
-            </button>
-          )}
-          {canSave && (
-            <button type="button" className="button button-primary" disabled={!isChanged || saving.isBusy} onClick={save}>
-              Save
-            </button>
-          )}
+          {isChanged && !isNew && <UndoButton onUndo={undoAll} />}
+          {canSave && <SaveButton isDisabled={!isChanged || saving.isBusy} onSave={save} />}
         </div>
         {Boolean(saving.error) && <SaveFailure saving={saving} text={text} />}
         <Suspense fallback={<Loading rows={8} />}>
           <Editor
             label={`Text of ${name}`}
             text={text}
-            language={format === 'json' ? 'json' : 'yaml'}
+            language={language}
             schema={schema.data}
-            problems={check.data?.problems ?? []}
+            problems={problems}
             place={place}
             isReadOnly={!canSave}
             onChange={setText}
             onSave={save}
           />
         </Suspense>
-        <Problems problems={check.data?.problems ?? []} onSelect={line => setPlace({ line })} />
+        <Problems problems={problems} onSelect={line => setPlace({ line })} />
         {check.error && <Failure error={check.error} onRetry={() => void check.refetch()} />}
       </section>
-      <section className="side-drawing" aria-label="Drawing">
-        {nodes ? (
-          <Suspense fallback={<Loading rows={4} />}>
-            <Graph label={`The graph of ${name}`} nodes={nodes} problems={problems} onSelect={showProblem} />
-          </Suspense>
-        ) : (
-          check.data && <Empty title="Nothing can be drawn">The drawing appears when the text has nodes.</Empty>
-        )}
-      </section>
+      <Drawing name={name} text={text} check={check.data} onPlace={setPlace} />
     </div>
+  )
+}
+
+const UndoButton = ({ onUndo }: { readonly onUndo: () => void }) => (
+  <button type="button" className="button button-quiet" onClick={onUndo}>
+    Undo all
+  </button>
+)
+
+const SaveButton = ({ isDisabled, onSave }: { readonly isDisabled: boolean; readonly onSave: () => void }) => (
+  <button type="button" className="button button-primary" disabled={isDisabled} onClick={onSave}>
+    Save
+  </button>
+)
+
+interface DrawingProps {
+  readonly name: string
+  readonly text: string
+  readonly check: Check | undefined
+  readonly onPlace: (place: Place) => void
+}
+
+/** The graph of the text. A node that is selected shows its problem, or its first line, in the text. */
+function Drawing({ name, text, check, onPlace }: DrawingProps) {
+  const { nodes, problems } = useDrawing(check)
+  const showProblem = useCallback(
+    (id: string) => {
+      const found = (check?.problems ?? []).find(({ path }) => nodeOf(path, new Set([id])) === id)
+      const line = found?.line ?? lineOfNode(text, id)
+      if (line !== undefined) onPlace({ line })
+    },
+    [check, text, onPlace]
+  )
+  return (
+    <section className="side-drawing" aria-label="Drawing">
+      {nodes ? (
+        <Suspense fallback={<Loading rows={4} />}>
+          <Graph label={`The graph of ${name}`} nodes={nodes} problems={problems} onSelect={showProblem} />
+        </Suspense>
+      ) : (
+        check && <Empty title="Nothing can be drawn">The drawing appears when the text has nodes.</Empty>
+      )}
+    </section>
   )
 }
 
