@@ -137,7 +137,7 @@ export interface CallRequest extends StepOptions {
 }
 
 /** Milliseconds of a call without progress, and in all. */
-export interface CallTimes {
+interface CallTimes {
   readonly timeoutMs: number
   readonly totalMs: number
 }

@@ -4,7 +4,7 @@ import type { Line, Session } from './line.ts'
 import { quoted } from './schema.ts'
 
 /** Called with each payload of a channel, and without one when notifications can be lost. */
-export type Heard = (payload?: string) => void
+type Heard = (payload?: string) => void
 
 /** Listens on all channels of this process through one connection, and replaces it when it breaks. */
 export interface Listener {

@@ -54,7 +54,7 @@ export function infoOf(name: string, source: Source, reader: SourceReader): Secr
 }
 
 /** Whether all users of this machine can read the file of a secret. */
-export function isPublicFile(name: string, source: Source): boolean {
+function isPublicFile(name: string, source: Source): boolean {
   try {
     return 'file' in source && file(name, source.file).isPublic
   } catch {

@@ -29,7 +29,7 @@ function lineOf(text: string): Line | undefined {
 }
 
 /** The keys above a line of YAML, outermost first. `-` stands for an item of a list. */
-export function pathAt(lines: readonly string[], at: number, indent: number): readonly string[] {
+function pathAt(lines: readonly string[], at: number, indent: number): readonly string[] {
   const path: string[] = []
   let inside = indent
   for (let row = at - 1; row >= 0 && inside > 0; row--) {

@@ -12,7 +12,7 @@ import { useEffect, useRef } from 'react'
 import { completionsOf } from './complete.ts'
 
 /** What is wrong with a text, and where. */
-export interface TextProblem {
+interface TextProblem {
   readonly message: string
   readonly line: number | null
   readonly column: number | null

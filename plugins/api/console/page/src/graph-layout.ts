@@ -2,7 +2,7 @@ import type { DrawnEdge, DrawnNode, Layout, LayoutRequest } from './layout-types
 // oxlint-disable-next-line import/default -- Vite gives the address of the worker as the default
 import workerUrl from './layout-worker.ts?worker&url'
 
-export type { Box, DrawnEdge, DrawnNode, Layout, LayoutRequest, Route } from './layout-types.ts'
+export type { Box, DrawnEdge, DrawnNode, Layout, Route } from './layout-types.ts'
 
 export const END = 'end'
 const [WIDEST, NARROWEST, HEIGHT, LETTER, PADDING] = [240, 112, 48, 7.4, 52]
@@ -29,7 +29,7 @@ export const edgesOf = (nodes: readonly DrawnNode[]): readonly DrawnEdge[] =>
     ...bodies.flatMap(({ nodes: [first] }) => (first ? [{ from: id, to: first.id, kind: 'body' as const, label: '' }] : [])),
   ])
 
-export function layoutRequestOf(nodes: readonly DrawnNode[]): LayoutRequest {
+function layoutRequestOf(nodes: readonly DrawnNode[]): LayoutRequest {
   const all = flat(nodes)
   const isEnding = all.some(({ id, edges }) => edges.some(({ to }) => to === END && isDrawn(id, to)))
   return {

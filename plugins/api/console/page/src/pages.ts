@@ -17,7 +17,7 @@ interface Group<P extends Page> {
 }
 
 /** The pages as the navigation groups them. */
-export const GROUPS = [
+const GROUPS = [
   {
     pages: [
       { to: '/overview', name: 'Overview', key: 'o', scope: 'read', icon: 'M3 12h4l3-8 4 16 3-8h4' },

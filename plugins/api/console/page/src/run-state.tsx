@@ -6,12 +6,7 @@ import { Badge, type Tone } from './states.tsx'
 type Run = Pick<Schemas['WorkflowStatus'], 'status' | 'paused_at' | 'failure_code' | 'waiting_for'>
 
 /** The state of a run as a person says it: a run that waits for an answer is more than running. */
-export function stateOfRun({
-  status,
-  paused_at: paused,
-  failure_code: code,
-  waiting_for: waiting = [],
-}: Run): readonly [Tone, string] {
+function stateOfRun({ status, paused_at: paused, failure_code: code, waiting_for: waiting = [] }: Run): readonly [Tone, string] {
   if (status === 'completed') return ['ok', 'completed']
   if (status === 'failed') return code === 'CANCELLED' ? ['plain', 'cancelled'] : ['bad', 'failed']
   if (paused !== null) return ['warn', 'paused']

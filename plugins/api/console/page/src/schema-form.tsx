@@ -247,6 +247,9 @@ function Check({ id, value, label, disabled, readonly, onChange }: WidgetProps) 
   )
 }
 
+/** The choice between the schemas of `oneOf` or `anyOf`, whose label is not shown. */
+const VARIANT = /__(?:one|any)of_select$/
+
 function Select({ id, value, options, multiple, required, disabled, readonly, onChange, label, hideLabel }: WidgetProps) {
   const { enumOptions = [], emptyValue } = options
   const chosen = enumOptionsIndexForValue(value, enumOptions, multiple)
@@ -262,7 +265,7 @@ function Select({ id, value, options, multiple, required, disabled, readonly, on
         const picked = multiple ? [...target.selectedOptions].map(option => option.value) : target.value
         onChange(enumOptionsValueForIndex(picked, enumOptions, emptyValue))
       }}
-      aria-label={hideLabel || !label ? 'Which one' : undefined}
+      aria-label={hideLabel || !label || VARIANT.test(id) ? 'Which one' : undefined}
       aria-describedby={describedBy(id)}
     >
       {!multiple && (!required || chosen === undefined) && <option value="">–</option>}

@@ -203,7 +203,7 @@ function ValueView({ value, config, etag, mayChange }: ValueViewProps) {
   )
 }
 
-const CLOSED_MS = 1_000
+const CLOSED_MS = 3_000
 
 /** Starts new workers from the current files. Says why if they cannot start: the old ones go on. */
 function Reload() {

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { type ReactNode, useEffect } from 'react'
-import { SearchLink, Tabs } from '../address.tsx'
+import { useEffect } from 'react'
+import { Tabs } from '../address.tsx'
 import { client } from '../api.ts'
 import { usePageActions } from '../actions.ts'
 import { Back } from '../list.tsx'
@@ -184,9 +184,3 @@ function Data({ run }: { readonly run: Run }) {
     </div>
   )
 }
-
-export const StepLink = ({ step, children }: { readonly step: string; readonly children: ReactNode }) => (
-  <SearchLink change={{ step }} replace>
-    {children}
-  </SearchLink>
-)
