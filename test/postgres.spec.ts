@@ -119,7 +119,7 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
     }
     const { code, out } = await run('store', 'status', '--json')
     expect(code).to.equal(0)
-    expect(JSON.parse(out)).to.include({ schema: 'made', format: 1, role: 'primary', pooled: false })
+    expect(JSON.parse(out)).to.include({ schema: 'made', format: 2, role: 'primary', pooled: false })
     expect((await run('store', 'status', '--nonsense')).code).to.equal(2)
     const shown = await run('config', 'show')
     expect(shown.out).to.include('127.0.0.1')
