@@ -148,7 +148,7 @@ describeWith('chromium', 'workflows and runs in the console', function () {
     const file = join(home, 'workflows', 'steps.yaml')
     const text = await readFile(file, 'utf8')
     expect(text).to.equal(FLOWS.steps)
-    await writeFlows(home, { steps: text.replace('${{ input.none.such }}', 'mended') })
+    await writeFlows(home, { steps: text.replace('${{ input.none.such }}', 'corrected') })
     await detail.getByRole('button', { name: 'Retry from here' }).click()
     const dialog = page.getByRole('dialog', { name: 'Retry from broken' })
     await dialog.getByLabel('Use the current definition').check()
