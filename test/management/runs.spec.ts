@@ -223,7 +223,8 @@ describe('runs over HTTP', function () {
       expect(found).to.be.greaterThan(0)
       expect((await svc('bulk', 'drop', '--workflow', 'steps')).code).to.equal(2)
       expect((await svc('bulk', 'explode', '--workflow', 'steps', '--yes')).code).to.equal(2)
-      expect((await svc('bulk', 'drop', '--yes')).code).to.equal(1)
+      const all = await svc('bulk', 'drop', '--yes')
+      expect([all.code, all.err]).to.satisfy(([code, err]: [number, string]) => code === 2 && /at least one condition/.test(err))
       const drop = await svc('bulk', 'drop', '--workflow', 'steps', '--yes', '--json')
       expect([drop.code, JSON.parse(drop.out)]).to.deep.equal([
         0,
@@ -311,6 +312,8 @@ describe('runs over HTTP', function () {
       const { workflow_id: id } = await begin('ask', {}, admin, { prefer: 'respond-async' })
       const pause = await svc('pause', id, '--json')
       expect([pause.code, typeof (JSON.parse(pause.out) as Run).paused_at]).to.deep.equal([0, 'string'])
+      expect((await svc('status', id)).out).to.match(/ {2}ask {2}paused /)
+      expect((await svc('runs', '--paused')).out).to.match(new RegExp(`${id} +ask +paused`))
       const resume = await svc('resume', id)
       expect([resume.code, resume.out]).to.deep.equal([0, `${id} is resumed\n`])
       expect((await svc('resume', id)).code).to.equal(1)

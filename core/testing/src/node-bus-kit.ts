@@ -97,7 +97,7 @@ const membership = (opened: Opened): KitCase[] => [
   }),
   opened('reports a member that leaves to all others, once', async subject => {
     const [a, b, c] = await joinAll(subject)
-    // whoever has never heard of a member hears of no end; a bus without notifications looks from time to time
+    // a worker that does not know a member hears of no end; a bus without notifications looks from time to time
     await becomes('the report of the second', () => a.seen.joined.some(({ worker }) => worker === b.worker))
     await b.bus.leave(ctx)
     for (const { seen } of [a, c]) {

@@ -206,7 +206,7 @@ async function each(ids: readonly string[], change: (id: string) => Promise<unkn
 function checkedRequest({ action, filter }: BulkRequest): BulkRequest {
   const { workflow, status, errorCode, owner, since, until } = filter
   if ([workflow, status, errorCode, owner, since, until].every(condition => condition === undefined))
-    throw invalid('filter', 'needs at least one of workflow, status, error code, owner and times')
+    throw invalid('workflow', 'is needed, or another condition: status, failure_code, since, until or owner')
   if (status !== undefined && status !== STATUS[action])
     throw invalid('status', `must be ${STATUS[action]} for the action ${action}`, { value: status })
   if (errorCode !== undefined && action === 'cancel')

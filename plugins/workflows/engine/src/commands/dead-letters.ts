@@ -90,7 +90,8 @@ export class WorkflowsDrop extends SvcCommand {
 }
 
 const ACTIONS = ['cancel', 'retry', 'drop'] as const satisfies readonly BulkAction[]
-const BULK = 'workflows bulk <cancel|retry|drop> [--workflow <name>] [--code <code>] [--yes|--dry-run]'
+const BULK =
+  'workflows bulk <cancel|retry|drop> [--workflow <name>] [--code <code>] [--since <time>] [--until <time>] [--owner <id>] [--yes|--dry-run]'
 
 export class WorkflowsBulk extends SvcCommand {
   static override summary = 'Cancel, retry or drop all runs that meet conditions'
@@ -114,6 +115,8 @@ export class WorkflowsBulk extends SvcCommand {
     const { args, flags } = await this.parse(WorkflowsBulk)
     const dryRun = flags['dry-run']
     const filter = filterOf(BULK, flags)
+    if (Object.keys(filter).length === 0)
+      throw lineInvalid('give at least one condition: --workflow, --code, --since, --until or --owner', BULK)
     if (!dryRun && !flags.yes) throw lineInvalid('this changes all runs that meet the conditions: add --yes, or --dry-run', BULK)
     const ctx = contextOf(this, 'bulk')
     const workflows = await openRuns(this, ctx)

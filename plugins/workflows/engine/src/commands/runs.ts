@@ -2,7 +2,7 @@ import { runRecord, runReply, statusRecord, stepRecord } from '@svc/api-types'
 import { Args, Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import type { CallContext } from '@svc/core'
 import type { CommandContext, Json, Question, Run, RunStatus, RunStep, Waiting, Workflows } from '@svc/core/contracts'
-import { lineInvalid, oneLine, table } from '@svc/plugin-kit'
+import { definedOf, lineInvalid, oneLine, table } from '@svc/plugin-kit'
 import { asksNothing, invalid } from '../errors.ts'
 import {
   answerOf,
@@ -83,6 +83,7 @@ export class WorkflowsRuns extends SvcCommand {
   static override flags = {
     workflow: Flags.string({ summary: 'Only runs of this workflow', helpValue: '<name>' }),
     status: Flags.option({ summary: 'Only runs with this status', options: STATUSES })(),
+    paused: Flags.boolean({ summary: 'Only paused runs' }),
     limit: Flags.integer({
       summary: `Maximum number of runs, at most ${MAX_LISTED}`,
       helpValue: '<int>',
@@ -95,12 +96,9 @@ export class WorkflowsRuns extends SvcCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(WorkflowsRuns)
-    const { workflow, status, limit } = flags
+    const { workflow, status, paused, limit } = flags
     const ctx = contextOf(this, 'runs')
-    const page = await (await openRuns(this, ctx)).runs(
-      { limit, ...(workflow === undefined ? {} : { workflow }), ...(status === undefined ? {} : { status }) },
-      ctx
-    )
+    const page = await (await openRuns(this, ctx)).runs({ limit, ...definedOf({ workflow, status, paused }) }, ctx)
     if (flags.json) return this.print(JSON.stringify({ runs: page.runs.map(runRecord) }))
     if (page.runs.length === 0) return this.note('no runs found')
     for (const line of table([RUNS_HEAD, ...page.runs.map(runCells)])) this.print(line)
@@ -109,10 +107,10 @@ export class WorkflowsRuns extends SvcCommand {
 }
 
 /** A run in a list. */
-export function runCells({ id, workflow, status, createdAt, executionMs, waiting, error }: Run): string[] {
+export function runCells({ id, workflow, status, createdAt, executionMs, waiting, error, pausedAt }: Run): string[] {
   const waits = waiting.map(item => item.step).join(', ')
   const more = error ? `${error.code}: ${oneLine(error.message, 60)}` : waits && `waits at ${waits}`
-  return [id, workflow, status, new Date(createdAt).toISOString(), shownMs(executionMs), more]
+  return [id, workflow, pausedAt === undefined ? status : 'paused', new Date(createdAt).toISOString(), shownMs(executionMs), more]
 }
 
 const STEPS_HEAD = ['STEP', 'TYPE', 'STATUS', 'TOOK', 'TRIES', '']
@@ -140,9 +138,10 @@ export class WorkflowsStatus extends SvcCommand {
 function printRun({ print, note }: CommandContext, run: Run, steps: readonly RunStep[]): void {
   const { id, workflow, progress, error, waiting, executionMs, spent } = run
   const percent = run.status === 'running' ? ` ${Math.floor(progress * 100)} %` : ''
+  const status = run.pausedAt === undefined ? run.status : 'paused'
   const cost = spent.cost === undefined ? [] : [`cost ${spent.cost}`]
   const used = [shownMs(executionMs), counted(spent.toolCalls, 'tool call'), counted(spent.tokens, 'token'), ...cost].join(', ')
-  print(`${id}  ${workflow}  ${run.status}${percent}  ${used}`)
+  print(`${id}  ${workflow}  ${status}${percent}  ${used}`)
   if (error) print(`${error.code}: ${oneLine(error.message, 400)}`)
   if (steps.length > 0) for (const line of table([STEPS_HEAD, ...steps.map(stepCells)])) print(line)
   for (const item of waiting) note(waitText(id, item))
