@@ -182,7 +182,7 @@ describeWith('postgres', 'svc store migrate', () => {
     expect(lease.fence).to.be.above(2 ** 32)
   })
 
-  it('begins again only when it is told to, after the file was used', async () => {
+  it('begins again with --restart only, after the file was used', async () => {
     const from = await home()
     await fill(from, 20_000)
     const target = env()
