@@ -3,11 +3,10 @@ import type { McpFailure, McpState } from '@svc/core/contracts'
 import { callFailed, failureOf, needsAuth } from '@svc/mcp-protocol'
 import { stripResult } from '@svc/plugin-kit'
 import { notConnected } from '../errors.ts'
-import type { McpChange, McpStatus } from './client-types.ts'
+import type { KnownEra, McpChange, McpStatus } from './client-types.ts'
 import type { McpConnection } from './connection.ts'
-import type { KnownEra } from './options.ts'
-import type { ReconnectPolicy, ResolvedOptions } from './resolved-options.ts'
 import { openConnection } from './open-connection.ts'
+import type { ReconnectPolicy, ResolvedOptions } from './resolved-options.ts'
 import { mayFollow, STATES } from './states.ts'
 
 /** Attempts to connect, one after the other; at most one such cycle runs. */

@@ -2,12 +2,10 @@ import { createCoalescer, pause, withTimeout } from '@svc/core'
 import type { ToolResult } from '@svc/core/contracts'
 import { aborted, failed, failureOf, fromMcpSchema, textOfResult, toolNotFound, tooSlow } from '@svc/mcp-protocol'
 import { noResult } from '../errors.ts'
-import type { AbortOptions, CallAnswer, McpChange, McpClient } from './client-types.ts'
+import type { AbortOptions, CallAnswer, McpChange, McpClient, McpClientOptions } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
-import type { McpClientOptions } from './options.ts'
 import { policyOf, positive, type ResolvedOptions, resolveOptions } from './resolved-options.ts'
-import { ConnectionCalls } from './tools-call.ts'
-import { createCatalogue } from './tools-list.ts'
+import { ConnectionCalls, createCatalogue } from './tools.ts'
 
 /** Limit for servers that report changed tools all the time: each report leads to a new list. */
 const TOOLS_MS = 1_000

@@ -5,7 +5,7 @@ import { CLIENT, McpConnection, type ServerTransport } from './connection.ts'
 import type { ResolvedOptions } from './resolved-options.ts'
 import { openStdio } from './transport/stdio.ts'
 
-export interface ConnectionRequest {
+interface ConnectionRequest {
   /** Counts the connections of a client. */
   readonly generation: number
   /** The server is known to need the handshake of before 2026. */

@@ -11,7 +11,7 @@ import {
   PROGRESS_FACTOR,
   TIMEOUT_S,
   type TokenStorage,
-} from './options.ts'
+} from './client-types.ts'
 
 /** Options with all defaults. */
 export interface ResolvedOptions

@@ -12,9 +12,9 @@ import {
   type McpTool,
   type ToolStep,
 } from '@svc/core/contracts'
-import { callFailed, failureOf, listHash, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
+import { callFailed, failureOf, listHash, type StepsEnd, watchedSteps, withNewPins } from '@svc/mcp-protocol'
 import { definedOf, shortList } from '@svc/plugin-kit'
-import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
+import type { McpChange, McpClient, McpStatus } from '../connection/client-types.ts'
 import { STATES } from '../connection/states.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
@@ -92,7 +92,7 @@ export class ServerSession {
     const begin = () => {
       begun = performance.now()
       this.#calls += 1
-      return this.#begin(tool, args, { ...options, owner: ctx.principal.id }, ctx)
+      return this.#begin(tool, args, options, ctx)
     }
     return watchedSteps(begin, end => {
       this.#context.metrics.ended(name, errorClassOf(end), (performance.now() - begun) / 1000)
@@ -168,16 +168,15 @@ export class ServerSession {
     }
   }
 
-  async #begin(tool: string, args: Args, options: StepOptions, ctx: CallContext): Promise<AsyncIterable<ToolStep>> {
-    ctx.signal.throwIfAborted()
-    if (!this.#isListed) await this.#listed(ctx.signal)
-    this.#checkStanding(tool)
-    const client = await this.#connectable()
+  async #begin(tool: string, args: Args, options: McpCallOptions, ctx: CallContext): Promise<AsyncIterable<ToolStep>> {
     const beforeResend = async (signal: AbortSignal) => {
       await this.#listed(signal)
-      this.#checkStanding(tool)
+      this.#checkUsable(tool)
     }
-    return client.call(tool, args, { ...options, beforeResend }, ctx)
+    ctx.signal.throwIfAborted()
+    await beforeResend(ctx.signal)
+    const client = await this.#connectable()
+    return client.call(tool, args, { ...options, owner: ctx.principal.id, beforeResend }, ctx)
   }
 
   /** Resolves when the tools of this connection are known. After an error, the next call lists them again. */
@@ -188,7 +187,7 @@ export class ServerSession {
   }
 
   /** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that cannot be used. */
-  #checkStanding(tool: string): void {
+  #checkUsable(tool: string): void {
     const { name } = this.#server.entry
     const status = this.#context.registry.tools(this.#server)?.find(one => one.name === tool)?.status
     if (status === 'good') return
@@ -277,7 +276,7 @@ export class ServerSession {
       throw error
     })
     if (recheckMs > 0) this.#recheck = setTimeout(() => this.#listAgain(), recheckMs).unref()
-    await registry.pinNewTools(server, tools, lasting)
+    await registry.changePins(server, pins => withNewPins(pins, tools), lasting)
     const hash = listHash(tools, problems)
     if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, problems }
     registry.listed(server, this.#catalogue, self)

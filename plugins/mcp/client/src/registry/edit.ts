@@ -2,8 +2,15 @@ import { type CallContext, svcHome } from '@svc/core'
 import type { McpClients, McpServerEntry, McpServersChange, Store } from '@svc/core/contracts'
 import { reloadServers } from '@svc/runtime'
 import { entryInvalid, keyForbidden, nameTaken, notRemovable } from '../errors.ts'
-import { isRemovable, type McpServerSettings, readServers, serverNamed } from './configured-servers.ts'
-import { addToFile, homeFile, removeFromFile } from './home-file.ts'
+import {
+  addToFile,
+  homeFile,
+  isRemovable,
+  type McpServerSettings,
+  readServers,
+  removeFromFile,
+  serverNamed,
+} from './configured-servers.ts'
 import { KEYS, openRecords, RECORDS } from './records.ts'
 import { type EditContext, firstProblem, type McpClientConfig } from './settings.ts'
 

@@ -6,25 +6,73 @@ import {
   type CallRequest,
   failed,
   failureOf,
-  protocolError,
-  readOutcome,
-  refused,
+  type ListedTool,
   META,
   paramHeaders,
+  protocolError,
+  readOutcome,
+  readToolList,
+  readToolPage,
+  refused,
   RPC,
+  type RpcAnswer,
   RunningCall,
   statusOf,
   type StepOptions,
   type StepsEnd,
+  type ToolPage,
+  toolNotFound,
   watchedSteps,
 } from '@svc/mcp-protocol'
 import { createSemaphore, definedOf, type Semaphore } from '@svc/plugin-kit'
 import { questionClosed } from '../errors.ts'
 import type { Arguments, RunningCallContext } from './client-types.ts'
 import type { ConnectionManager } from './connection-manager.ts'
-import type { RpcAnswer, McpConnection } from './connection.ts'
+import type { McpConnection } from './connection.ts'
 import { positive, type ResolvedOptions } from './resolved-options.ts'
-import type { CheckedTools } from './tools-list.ts'
+
+type CheckedTools = ReturnType<typeof createCatalogue>
+
+/** Lists the tools of a server, and keeps the last list. Calls `changed` when it is discarded. */
+export function createCatalogue(
+  { name: server, input, limits }: ResolvedOptions,
+  manager: ConnectionManager,
+  changed: () => void
+) {
+  const isUsed = (tool: string) => input.tools?.includes(tool) ?? true
+  let known: ReadonlyMap<string, ListedTool> | undefined
+  async function list(signal: AbortSignal) {
+    // a list alone does not reset the count of failures: a server can list its tools and crash on each call
+    const connection = await manager.ready(signal)
+    const page = async (cursor: string | undefined): Promise<ToolPage> => {
+      const params = { ...definedOf({ cursor }), ...(connection.isStateless && { _meta: connection.meta([]) }) }
+      const answer = await connection.request('tools/list', () => params, { signal })
+      if ('result' in answer) return readToolPage(server, answer.result)
+      if (answer.error.code === RPC.methodUnknown) return { tools: [] }
+      throw refused(server, '', answer.error)
+    }
+    const { tools, problems } = await readToolList(limits, page)
+    known = new Map(tools.map(tool => [tool.name, tool]))
+    return { tools: tools.filter(tool => isUsed(tool.name)), problems }
+  }
+  return {
+    list,
+    /** Throws MCP_CALL_FAILED for a tool that the options of the client exclude. */
+    check(tool: string) {
+      if (!isUsed(tool)) throw toolNotFound(server, tool, { delivered: 'no' })
+    },
+    /** Lists the tools if there is no list. */
+    async tool(name: string, signal: AbortSignal): Promise<ListedTool | undefined> {
+      if (known === undefined) await list(signal)
+      return known?.get(name)
+    },
+    /** Discards the list. */
+    forget() {
+      known = undefined
+      changed()
+    },
+  }
+}
 
 const MAX_WAITING = 1_000
 /** How often a call is sent again that did not reach its server. */
