@@ -1,6 +1,7 @@
 import { isInputMethod, isModern, readLog, readProgress, responseTo, type RpcError } from './answers.ts'
 import type { RunningCall } from './call.ts'
 import { callFailed, failed, protocolError } from './failures.ts'
+import type { McpLimits } from './limits.ts'
 
 /** A message of the server, not checked yet. */
 export interface RpcMessage {
@@ -53,12 +54,7 @@ const LINGER_MS = 5_000
 const MAX_ABANDONED = 1_000
 const FLOOD_S = 10
 
-interface RequestLimits {
-  /** Bytes of a message. */
-  readonly resultBytes: number
-  /** Messages a second without a request, averaged over ten seconds. */
-  readonly noticesPerSecond: number
-}
+type RequestLimits = Pick<McpLimits, 'resultBytes' | 'noticesPerSecond'>
 
 /** The requests of a client over one connection, and the messages that its server sends meanwhile. Results are passed on unparsed. */
 export class ClientRequests<T extends RequestTransport> {

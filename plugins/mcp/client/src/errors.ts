@@ -112,5 +112,3 @@ export const notConnected = (server: string, why: string): SvcError =>
 export const serverDisabled = (server: string) => notConnected(server, `it is disabled; run svc mcp enable ${server}`)
 export const noOwner = (server: string) => notConnected(server, 'no worker of this service owns its connection')
 export const noResult = (server: string) => callFailed(server, 'cancelled', 'the call ended without an answer')
-export const questionClosed = (server: string) =>
-  callFailed(server, 'cancelled', 'its question is no longer open', { delivered: 'no' })

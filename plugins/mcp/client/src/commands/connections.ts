@@ -1,8 +1,9 @@
 import { Flags, JSON_FLAG, MANAGED_FLAGS } from '@svc/cli/command'
 import { isTree } from '@svc/core'
-import { type Json, McpClients, type McpServerInfo, type McpTestStep, type ServerChoice } from '@svc/core/contracts'
+import { McpClients, type McpServerInfo, type McpTestStep, type ServerChoice } from '@svc/core/contracts'
 import { lineInvalid, oneLine, table, toRecord } from '@svc/plugin-kit'
 import { reachServerIfAny } from '@svc/runtime'
+import type { Arguments } from '../connection/client-types.ts'
 import { type Placement, placementOf } from '../registry/client-options.ts'
 import { loginProblem } from '../registry/configured-servers.ts'
 import { serverInfoOf } from '../registry/server-status.ts'
@@ -96,10 +97,10 @@ const lineOf = ({ step, ms, found = '', error }: McpTestStep): string =>
     ? `✗ ${step.padEnd(WIDTH)} ${ms} ms  ${error.class}: ${oneLine(error.message, 300)}`
     : `✓ ${step.padEnd(WIDTH)} ${ms} ms  ${oneLine(found, 300)}`.trimEnd()
 
-function argsOf(text: string): { readonly [name: string]: Json | undefined } {
+function argsOf(text: string): Arguments {
   try {
     const read = JSON.parse(text) as unknown
-    if (isTree(read)) return read as { [name: string]: Json }
+    if (isTree(read)) return read as Arguments
   } catch {
     // reported below
   }

@@ -13,7 +13,7 @@ import {
 } from '@svc/core/contracts'
 import { definedOf, fromRecord, managedServer, oneLine, storeNotShared } from '@svc/plugin-kit'
 import { fromWire, reloadServers } from '@svc/runtime'
-import { homeFile, type McpServerSettings, readServers, serverNamed } from '../registry/configured-servers.ts'
+import { homeFile, type McpServerSettings, readValidServers, serverNamed } from '../registry/configured-servers.ts'
 import { openRecords } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
 
@@ -30,10 +30,7 @@ export abstract class McpCommand extends SvcCommand {
   protected async servers(): Promise<readonly McpServerSettings[]> {
     const config = structuredClone((await this.setting('mcp', 'clients')) ?? []) as readonly McpClientConfig[]
     // `svc config check` and the host report what does not match the schema
-    const own = MCP_CLIENTS.check(config).length === 0 ? config : []
-    const { servers, problems } = await readServers(own, homeFile(this.home))
-    for (const problem of problems) throw problem
-    return servers
+    return readValidServers(MCP_CLIENTS.check(config).length === 0 ? config : [], homeFile(this.home))
   }
 
   protected async serverNamed(name: string): Promise<McpServerSettings> {

@@ -1,7 +1,7 @@
 import type { InputRequest, Json, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
-import type { StepOptions, ToolList, ToolSchema } from '@svc/mcp-protocol'
+import type { McpLimits, StepOptions, ToolList, ToolSchema } from '@svc/mcp-protocol'
 
-export type { StepOptions } from '@svc/mcp-protocol'
+export type { McpLimits, StepOptions } from '@svc/mcp-protocol'
 
 /**
  * The wait before the next attempt: `exponential` = min(30 s, 0.5 s · 2ⁿ) with full jitter; `linear` adds 1 s each time, up to 30 s; `constant` 1 s; or a function
@@ -13,32 +13,6 @@ export type Backoff = 'exponential' | 'linear' | 'constant' | ((failures: number
 export const TIMEOUT_S = 30
 /** Progress extends a call up to this multiple of its time. */
 export const PROGRESS_FACTOR = 10
-
-/** The limits of a server, with their defaults. */
-export const LIMITS = {
-  /** Tools; a longer list is cut, and the server is `degraded`. */
-  tools: 1_000,
-  /** Pages of one list. */
-  pages: 100,
-  /** Levels of a tool's schemas. */
-  schemaDepth: 64,
-  /** Bytes of one tool as JSON. */
-  toolBytes: 262_144,
-  /** Bytes of one message, and so of a result. */
-  resultBytes: 10_485_760,
-  /** Concurrent calls; further ones wait. */
-  calls: 64,
-  /** Concurrent calls of one tool. */
-  callsPerTool: 8,
-  /** Messages a second without a request, averaged over ten seconds; above it the connection is closed. */
-  noticesPerSecond: 1_000,
-  /** Concurrent calls that wait for the answer of a user. */
-  parked: 64,
-  /** Milliseconds that a call waits for that answer. */
-  parkedMs: 300_000,
-}
-
-export type McpLimits = Readonly<typeof LIMITS>
 
 /**
  * The era of the protocol that a server speaks, and when the client learned it (Unix milliseconds). Plain data; pass it to the next client to shorten the handshake.

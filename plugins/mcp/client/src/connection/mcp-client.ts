@@ -1,6 +1,6 @@
 import { createCoalescer, pause, withTimeout } from '@svc/core'
 import type { ToolResult } from '@svc/core/contracts'
-import { aborted, failed, failureOf, fromMcpSchema, textOfResult, toolNotFound, tooSlow } from '@svc/mcp-protocol'
+import { aborted, failed, failureOf, fromMcpSchema, pinnedOf, textOfResult, toolNotFound, tooSlow } from '@svc/mcp-protocol'
 import { noResult } from '../errors.ts'
 import type { AbortOptions, CallAnswer, McpChange, McpClient, McpClientOptions } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
@@ -42,8 +42,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
       catalogue.check(tool)
       const listed = await bounded(resolved, ctx, signal => catalogue.tool(tool, signal))
       if (listed === undefined) throw toolNotFound(name, tool)
-      const { hash: _hash, stripped: _stripped, paramHeaders: _headers, ...schema } = listed
-      return fromMcpSchema(schema)
+      return fromMcpSchema(pinnedOf(listed))
     },
     async callTool(tool, args, { timeout, signal = new AbortController().signal } = {}) {
       const how = timeout === undefined ? {} : { timeoutMs: positive('timeout', timeout, 1_000) }

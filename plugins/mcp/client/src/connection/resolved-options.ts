@@ -1,13 +1,12 @@
 import { nearest, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
+import { LIMITS, type McpLimits } from '@svc/mcp-protocol'
 import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/safe-fetch'
 import { badOption } from '../errors.ts'
 import {
   type Backoff,
   type HttpOptions,
-  LIMITS,
   type McpClientOptions,
-  type McpLimits,
   PROGRESS_FACTOR,
   TIMEOUT_S,
   type TokenStorage,

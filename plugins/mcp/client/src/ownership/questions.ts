@@ -1,6 +1,7 @@
 import { type CallContext, codeOf } from '@svc/core'
 import type { Json, McpCallOptions, PeerAnswer } from '@svc/core/contracts'
 import { callFailed, failed } from '@svc/mcp-protocol'
+import type { Arguments } from '../connection/client-types.ts'
 import { serverMoved } from '../errors.ts'
 import { callTimesOf } from '../registry/client-options.ts'
 import type { McpContext, PING } from './context.ts'
@@ -12,12 +13,7 @@ import type { ServerSession } from './server-session.ts'
 type OwnerTask =
   | { readonly do: 'open' }
   | { readonly do: 'refresh' }
-  | {
-      readonly do: 'call'
-      readonly tool: string
-      readonly args: { readonly [name: string]: Json | undefined }
-      readonly options: McpCallOptions
-    }
+  | { readonly do: 'call'; readonly tool: string; readonly args: Arguments; readonly options: McpCallOptions }
 
 /** The question of one worker to the owner of a server. A worker with another entry of that name is not its owner. */
 type OwnerQuestion = OwnerTask & { readonly server: string; readonly fingerprint: string }

@@ -57,6 +57,13 @@ export async function readServers(
   return { servers, problems: [...home.problems, ...problems, ...duplicates(servers)] }
 }
 
+/** The same without problems. Throws the first one. */
+export async function readValidServers(config: readonly McpClientConfig[], file: string): Promise<readonly McpServerSettings[]> {
+  const { servers, problems } = await readServers(config, file)
+  for (const problem of problems) throw problem
+  return servers
+}
+
 /** Why no person can log in to a server. */
 export function loginProblem({ entry: { name, url, api_key_env } }: McpServerSettings): string | undefined {
   if (url === undefined) return `${name} is a local program and has no login`

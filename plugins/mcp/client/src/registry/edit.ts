@@ -7,7 +7,7 @@ import {
   homeFile,
   isRemovable,
   type McpServerSettings,
-  readServers,
+  readValidServers,
   removeFromFile,
   serverNamed,
 } from './configured-servers.ts'
@@ -37,11 +37,7 @@ export async function forgetServer(store: Store, server: McpServerSettings, ctx:
 
 /** Adds and removes servers for callers of the service, as the commands do. */
 export function createEditor({ config, store, lasting }: EditContext): Pick<McpClients, 'add' | 'remove'> {
-  const read = async () => {
-    const { servers, problems } = await readServers(config.clients, homeFile())
-    for (const problem of problems) throw problem
-    return servers
-  }
+  const read = () => readValidServers(config.clients, homeFile())
   return {
     async add(given) {
       const entry = checkedEntry(given, config.allow_stdio_over_http)

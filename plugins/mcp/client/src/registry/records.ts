@@ -53,7 +53,7 @@ export interface CatalogueRecord extends ToolList {
 }
 
 /** The result of a login: secret. */
-interface LoginRecord {
+export interface LoginRecord {
   readonly login: Json
   /** Unix milliseconds of a login by a user; 0 for tokens that came without one. */
   readonly at: number

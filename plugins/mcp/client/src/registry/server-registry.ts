@@ -9,6 +9,7 @@ import {
   type CatalogueRecord,
   CATALOGUES,
   KEYS,
+  type LoginRecord,
   openRecords,
   type PinsRecord,
   readCatalogue,
@@ -72,9 +73,9 @@ export class ServerRegistry {
     return this.#value(this.#key('state', server))
   }
 
-  /** The record of the last login; each new version is a reason to connect again. */
-  login(server: McpServerSettings): StoredRecord | undefined {
-    return this.#records.get(KEYS.login(server))
+  /** Unix milliseconds of the last login by a user, 0 without one. A new login is a reason to connect again. */
+  loginAt(server: McpServerSettings): number {
+    return this.#value<LoginRecord>(KEYS.login(server))?.at ?? 0
   }
 
   /** The tools of the owner's last list; before there is one, the pinned tools. */
