@@ -2,7 +2,6 @@ export {
   capabilitiesOf,
   INPUT_CAPABILITIES,
   isInputMethod,
-  isSafePage,
   MAX_DEPTH,
   readLog,
   readOutcome,
@@ -30,7 +29,7 @@ export {
 export { type ImportedServer, type ImportedServers, readClientServers } from './client-files.ts'
 export { LIMITS, type McpLimits } from './limits.ts'
 export { createLineWriter, type LineReader, readLines, readMessage } from './lines.ts'
-export { checkIssuer, checkLoginAnswer, checkLoginPage, withScope } from './login-checks.ts'
+export { checkIssuer, checkLoginAnswer, checkLoginPage, isSafePage, withScope } from './login-checks.ts'
 export { deeper, type ListedTool, readTool } from './listed-tool.ts'
 export { decodeHeader, encodeHeader, headersOf, headerText, type ParamHeader, paramHeaders } from './param-headers.ts'
 export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'

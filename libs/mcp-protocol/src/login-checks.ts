@@ -1,11 +1,16 @@
 import { type SvcError, svcError } from '@svc/core'
-import { isSafePage } from './answers.ts'
 
 const SHOWN = 200
 const shown = (text: string) => JSON.stringify(text.slice(0, SHOWN))
 const bare = (issuer: string) => issuer.replace(/\/$/, '')
 
 const loginFailed = (message: string, hint: string): SvcError => svcError('OAUTH_FAILED', message, { hint })
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+
+/** Whether a user can open a page that a server names: it uses https, or is on this machine. */
+export const isSafePage = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname))
 
 /** Throws OAUTH_FAILED if the MCP server names another authorization server than the configuration (`pinned`). */
 export function checkIssuer(issuer: string, pinned: string | undefined): void {

@@ -80,8 +80,8 @@ function messageTo({ entry }: McpServerSettings, { message }: McpFailure, error:
 }
 
 interface TestedConnection {
-  open(): Promise<McpClient>
-  timings(): ConnectionTimings | undefined
+  readonly open: () => Promise<McpClient>
+  readonly timings: () => ConnectionTimings | undefined
 }
 
 function serverSteps(server: McpServerSettings, call: ToolToCall, { open, timings }: TestedConnection): Work[] {

@@ -59,7 +59,7 @@ export function createClients(
     async *login(name, port, ctx) {
       yield* logins.login(named(name), port, ctx)
     },
-    answerLogin: logins.answer,
+    answerLogin: (id, address, ctx) => logins.answer(id, address, ctx),
   }
 }
 

@@ -130,7 +130,7 @@ export class ServerOwner {
   async drain(): Promise<void> {
     if (this.#stage === 'leaving' && this.#session?.hold) await this.#handOver(this.#context.lasting)
     this.#stage = 'drained'
-    await Promise.all([...this.#retiring, this.#session].map(one => one?.idle()))
+    await Promise.all([...this.#retiring, ...(this.#session ? [this.#session] : [])].map(one => one.idle()))
   }
 
   async close(ctx: CallContext): Promise<void> {

@@ -29,7 +29,7 @@ export async function openHttp(
   })
   const login = options.oauth && options.oauth.tokenUrl === undefined ? await createLogin(options.oauth) : undefined
   const inner = new StreamableHTTPClientTransport(new URL(options.url), {
-    fetch: sharedRefresh(upstream.fetch),
+    fetch: sharedRefresh((url, init) => upstream.fetch(url, init)),
     reconnectionScheduler(again, ms) {
       const timer = setTimeout(again, Math.max(REOPEN_MS, ms))
       return () => clearTimeout(timer)
