@@ -11,8 +11,8 @@ import {
   Store,
 } from '@svc/core/contracts'
 import { homeFile, programFiles, readServers } from './registry/configured-servers.ts'
-import { loginUnknown, serverUnknown } from './errors.ts'
-import { type EditContext, MCP_CONFIG } from './registry/settings.ts'
+import { noServers } from './registry/no-servers.ts'
+import { MCP_CONFIG } from './registry/settings.ts'
 
 /** Stages: after this worker has joined its peers and before it serves; before the server drains; after the last call. */
 const [JOINED, FIRST, LAST] = [950, -100, 500]
@@ -57,25 +57,3 @@ export default definePlugin({
     return mcp.clients
   },
 })
-
-const unknown = (server: string) => Promise.reject(serverUnknown(server, []))
-const unknownStream = (server: string) => ({ [Symbol.asyncIterator]: () => ({ next: () => unknown(server) }) })
-
-/** The service without a configured server. It loads the editor with the first change. */
-function noServers(context: EditContext): McpClients {
-  const editor = async () => (await import('./registry/edit.ts')).createEditor(context)
-  return {
-    add: async (entry, ctx) => (await editor()).add(entry, ctx),
-    remove: async (server, ctx) => (await editor()).remove(server, ctx),
-    list: async () => [],
-    tools: unknown,
-    approve: unknown,
-    setEnabled: unknown,
-    inspect: unknown,
-    approveVersions: unknown,
-    call: unknownStream,
-    test: unknownStream,
-    login: unknownStream,
-    answerLogin: () => Promise.reject(loginUnknown()),
-  }
-}
