@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { abortable, codeOf, pause, type SvcError, traceHeaders } from '@svc/core'
 import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
 import {
@@ -6,25 +5,74 @@ import {
   type CallRequest,
   failed,
   failureOf,
-  protocolError,
-  readOutcome,
-  refused,
+  type ListedTool,
   META,
   paramHeaders,
+  ParkedCalls,
+  protocolError,
+  questionClosed,
+  readOutcome,
+  readToolList,
+  readToolPage,
+  refused,
   RPC,
+  type RpcAnswer,
   RunningCall,
   statusOf,
   type StepOptions,
   type StepsEnd,
+  type ToolPage,
+  toolNotFound,
   watchedSteps,
 } from '@svc/mcp-protocol'
 import { createSemaphore, definedOf, type Semaphore } from '@svc/plugin-kit'
-import { questionClosed } from '../errors.ts'
 import type { Arguments, RunningCallContext } from './client-types.ts'
 import type { ConnectionManager } from './connection-manager.ts'
-import type { RpcAnswer, McpConnection } from './connection.ts'
+import type { McpConnection } from './connection.ts'
 import { positive, type ResolvedOptions } from './resolved-options.ts'
-import type { CheckedTools } from './tools-list.ts'
+
+type CheckedTools = ReturnType<typeof createCatalogue>
+
+/** Lists the tools of a server, and keeps the last list. Calls `changed` when it is discarded. */
+export function createCatalogue(
+  { name: server, input, limits }: ResolvedOptions,
+  manager: ConnectionManager,
+  changed: () => void
+) {
+  const isUsed = (tool: string) => input.tools?.includes(tool) ?? true
+  let known: ReadonlyMap<string, ListedTool> | undefined
+  async function list(signal: AbortSignal) {
+    // a list alone does not reset the count of failures: a server can list its tools and crash on each call
+    const connection = await manager.ready(signal)
+    const page = async (cursor: string | undefined): Promise<ToolPage> => {
+      const params = { ...definedOf({ cursor }), ...(connection.isStateless && { _meta: connection.meta([]) }) }
+      const answer = await connection.request('tools/list', () => params, { signal })
+      if ('result' in answer) return readToolPage(server, answer.result)
+      if (answer.error.code === RPC.methodUnknown) return { tools: [] }
+      throw refused(server, '', answer.error)
+    }
+    const { tools, problems } = await readToolList(limits, page)
+    known = new Map(tools.map(tool => [tool.name, tool]))
+    return { tools: tools.filter(tool => isUsed(tool.name)), problems }
+  }
+  return {
+    list,
+    /** Throws MCP_CALL_FAILED for a tool that the options of the client exclude. */
+    check(tool: string) {
+      if (!isUsed(tool)) throw toolNotFound(server, tool, { delivered: 'no' })
+    },
+    /** Lists the tools if there is no list. */
+    async tool(name: string, signal: AbortSignal): Promise<ListedTool | undefined> {
+      if (known === undefined) await list(signal)
+      return known?.get(name)
+    },
+    /** Discards the list. */
+    forget() {
+      known = undefined
+      changed()
+    },
+  }
+}
 
 const MAX_WAITING = 1_000
 /** How often a call is sent again that did not reach its server. */
@@ -32,8 +80,6 @@ const MAX_RESENDS = 2
 /** How often a busy server can postpone a call, and the wait each time. */
 const MAX_POSTPONED = 10
 const POSTPONED_MS = 250
-/** The prefix of the states that this client makes; a stateless server makes its own. */
-const PARKED = 'svc-call:'
 
 /** The calls of one server. */
 export class ConnectionCalls {
@@ -43,8 +89,7 @@ export class ConnectionCalls {
   readonly #changed: () => void
   readonly #limit: Semaphore
   readonly #running = new Set<RunningCall>()
-  /** Calls that wait for the answer of a user to a question of the server (before 2026, where the call stays open meanwhile). */
-  readonly #parked = new Map<string, { readonly call: RunningCall; readonly timer: NodeJS.Timeout }>()
+  readonly #parked: ParkedCalls
 
   /** Calls `changed` when the number of calls changes. */
   constructor(options: ResolvedOptions, manager: ConnectionManager, catalogue: CheckedTools, changed: () => void) {
@@ -53,6 +98,7 @@ export class ConnectionCalls {
     this.#manager = manager
     this.#catalogue = catalogue
     this.#changed = changed
+    this.#parked = new ParkedCalls(name, limits)
     this.#limit = createSemaphore({
       places: limits.calls,
       placesEach: limits.callsPerTool,
@@ -86,51 +132,22 @@ export class ConnectionCalls {
 
   /** Drops the calls that wait for an answer, because the connection has ended. */
   disconnected(): void {
-    for (const state of this.#parked.keys()) this.#unpark(state)
+    this.#parked.remove()
   }
 
   /** Starts a call, or resumes one that waited for an answer. */
   #start(request: CallRequest): RunningCall {
-    const { tool, dialog } = request
-    this.#catalogue.check(tool)
+    this.#catalogue.check(request.tool)
     const { name, maxTotalMs: totalMs } = this.#options
     const timeoutMs = positive('timeout', request.timeoutMs ?? this.#options.timeoutMs)
-    if (dialog?.state?.startsWith(PARKED)) return this.#resume(request, dialog, dialog.state.slice(PARKED.length))
-    const call = new RunningCall(name, request, { timeoutMs, totalMs }, () => this.#park(call))
+    const parked = this.#parked.resume(request)
+    if (parked) return parked
+    const call = new RunningCall(name, request, { timeoutMs, totalMs }, () => this.#parked.park(call))
     this.#send(call).then(
       step => call.push(step),
       (error: unknown) => call.stop(failed(name, error))
     )
     return call
-  }
-
-  /** Only the same caller can resume a call, with the same tool. */
-  #resume({ tool, owner }: CallRequest, dialog: ToolDialog, state: string): RunningCall {
-    const parked = this.#parked.get(state)
-    if (parked === undefined || parked.call.request.tool !== tool || parked.call.request.owner !== owner)
-      throw questionClosed(this.#options.name)
-    this.#unpark(state)
-    parked.call.resume(dialog)
-    return parked.call
-  }
-
-  #unpark(state: string): void {
-    clearTimeout(this.#parked.get(state)?.timer)
-    this.#parked.delete(state)
-  }
-
-  /** Returns the state with which the caller resumes the call. */
-  #park(call: RunningCall): string {
-    const { name, limits } = this.#options
-    if (this.#parked.size >= limits.parked)
-      throw callFailed(name, 'cancelled', `${limits.parked} calls are already waiting for an answer`)
-    const state = randomUUID()
-    const late = () => {
-      this.#parked.delete(state)
-      call.stop(callFailed(name, 'cancelled', 'its question was not answered in time'))
-    }
-    this.#parked.set(state, { call, timer: setTimeout(late, limits.parkedMs) })
-    return PARKED + state
   }
 
   /** A parked call leaves the concurrency limit and does not enter it again; the number of parked calls has a limit of its own. */
@@ -139,7 +156,7 @@ export class ConnectionCalls {
     call.leave()
     const last = typeof end === 'object' && 'last' in end ? end.last.type : undefined
     // its caller has not read the question, so no answer can come
-    if (last !== 'input') for (const [state, one] of this.#parked) if (one.call === call) this.#unpark(state)
+    if (last !== 'input') this.#parked.remove(call)
     if (last === undefined) call.abandon()
     else call.pause()
     if (last === 'result') this.#manager.succeeded()
