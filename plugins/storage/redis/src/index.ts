@@ -1,0 +1,36 @@
+import { asSvcError, definePlugin, Host, type HostReport, systemContext } from '@svc/core'
+import { Checks, ProtectedPaths, Redis } from '@svc/core/contracts'
+import { loginFiles } from '@svc/storage-kit/server-login'
+import { config, connectionOf } from './config.ts'
+import { RedisService } from './redis.ts'
+
+/** The connection of a server to Redis. A server starts without Redis, too. */
+export default definePlugin({
+  section: 'redis',
+  config,
+  requires: { host: Host },
+  provides: Redis,
+  async check(settings) {
+    try {
+      connectionOf(settings)
+      return []
+    } catch (error) {
+      return [asSvcError(error, 'REDIS_CONFIG_INVALID')]
+    }
+  },
+  async setup(scope, { host }) {
+    const report = await host.report(systemContext(scope.signal, 'redis'))
+    const redis = scope.use(
+      new RedisService({ connection: connectionOf(scope.config), prefix: prefixOf(report), log: scope.log })
+    )
+    const paths = loginFiles(scope.config)
+    if (paths.length > 0) scope.add(ProtectedPaths, 'redis', { paths, owner: 'the Redis connection of this server' })
+    scope.add(Checks, 'redis', { probe: () => redis.probe() })
+    await redis.start()
+    return redis
+  },
+})
+
+/** A cluster has one; a server alone has that of its home, so that its counts last when it restarts. */
+const prefixOf = ({ clusterId, serverId, nodeId }: HostReport): string =>
+  `svc:${encodeURIComponent(clusterId === serverId ? `node ${nodeId}` : clusterId)}:`
