@@ -73,7 +73,7 @@ class RedisBus implements OpenBus {
     this.#permits = new WorkerPermits(permitsIn(scripts, self, () => this.#rejoin()))
     this.#receiver = new PostReceiver({
       self,
-      deliver: (from, isToAll, body) => this.#deliver(from, isToAll, body as Body),
+      deliver: (from, isToAll, body) => this.#deliver(from, isToAll, body),
       missed: (from, count) => {
         log.warn({ from, count }, 'this worker has missed messages of another one')
         this.#calls.gone(from)
@@ -152,8 +152,17 @@ class RedisBus implements OpenBus {
     return this.#sender.send(EVERYONE, body)
   }
 
-  #deliver(from: string, isToAll: boolean, body: Body): void {
+  /** Other programs can send to the channels, too. */
+  #deliver(from: string, isToAll: boolean, body: unknown): void {
     if (!this.#isJoined) return
+    try {
+      this.#take(from, isToAll, body as Body)
+    } catch (err) {
+      this.#options.log.warn({ err }, 'ignored a message on a channel of the bus that is none of svc')
+    }
+  }
+
+  #take(from: string, isToAll: boolean, body: Body): void {
     if ('call' in body) return isToAll ? undefined : this.#calls.take(from, body.call)
     if (!isToAll) return
     if ('topic' in body) this.#known.message({ from, topic: body.topic, message: body.message })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { registerSecret, systemContext } from '@svc/core'
 import { Cache, CacheAreas } from '@svc/core/contracts'
 import { cacheKit, type CacheSubject, item, KIT_CACHES, testHost } from '@svc/testing'
@@ -80,7 +81,7 @@ describeWith('redis', 'a cache in Redis', () => {
     )
     for (const code of codes) expect(code).to.match(/^STORE_UN/)
     await own.start()
-    for (const end = Date.now() + 10_000; (await cache.get('kit', 'a', ctx)) !== 1; )
+    for (const end = Date.now() + 10_000; (await cache.get('kit', 'a', ctx)) !== 1; await sleep(20))
       if (Date.now() > end) throw new Error('the cache did not come back')
   })
 })

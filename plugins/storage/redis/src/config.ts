@@ -48,7 +48,7 @@ const LOGIN = {
 } as const
 const FORM = 'redis://user@host:6379/0'
 const URL_FORM =
-  /^(?<scheme>rediss?):\/\/(?:(?<user>[^:@/?]*)(?::(?<password>[^@/?]*))?@)?(?<host>\[[^\]@/?]+\]|[^:[\]@/?]+)?(?::(?<port>\d{1,5}))?(?:\/(?<db>\d{1,3})?)?$/
+  /^(?<scheme>rediss?):\/\/(?:(?<user>[^:@/?]*)(?::(?<password>[^@/?]*))?@)?(?<host>\[[^\s\]@/?]+\]|[^\s:[\]@/?]+)?(?::(?<port>\d{1,5}))?(?:\/(?<db>\d{1,3})?)?$/
 
 /** How to connect, from the section. Throws REDIS_CONFIG_INVALID, without a value of the configuration. */
 export function connectionOf(settings: RedisConfig): ConnectionOptions {
