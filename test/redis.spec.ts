@@ -133,7 +133,7 @@ describeWith('redis', 'a server with redis.url that loses Redis', () => {
     ])
     await rm(home, { recursive: true })
     await using service = await startNode({ redis: { url: wrong, use: ['cache'] } }, [])
-    await service.seen(/no connection to Redis/)
+    await service.seen(/there is no connection to Redis/)
     expect(service.output()).to.include('Redis rejected the user or the password').and.not.include('wrong-0d1b7c3f')
   }).timeout(300_000)
 })

@@ -37,6 +37,8 @@ export class Connection implements AsyncDisposable {
   /** When the connection was lost, or the first attempt began. */
   #lostAt = performance.now()
   #problem: unknown
+  /** The log has the present loss. */
+  #isReported = false
   #running: Promise<void> | undefined
   readonly #tried = Promise.withResolvers<void>()
 
@@ -89,28 +91,30 @@ export class Connection implements AsyncDisposable {
   async #attempt(): Promise<boolean> {
     const ended = Promise.withResolvers<void>()
     let client: Redis | undefined
-    const close = () => client?.disconnect()
+    const close = () => client && endClient(client)
     this.#ending.signal.addEventListener('abort', close, { once: true })
     try {
       client = await this.#create()
-      this.#ending.signal.throwIfAborted()
       client.on('error', (error: unknown) => (this.#problem = error))
       client.once('end', () => ended.resolve())
+      this.#ending.signal.throwIfAborted()
       await client.connect()
       await this.#opened(client)
       this.#ending.signal.throwIfAborted()
     } catch (error) {
       this.#ending.signal.removeEventListener('abort', close)
-      client?.disconnect()
-      const isNew = this.#problem === undefined
+      if (client) {
+        endClient(client)
+        await ended.promise
+      }
       // the error event has told more than "Connection is closed."
       if (this.#problem === undefined || (error as Error).name === 'ReplyError') this.#problem = error
-      if (isNew && !this.#ending.signal.aborted) this.#log.warn({ err: redisError(this.#problem) }, `no ${this.#name}`)
+      this.#report(false)
       this.#tried.resolve()
       return false
     }
-    if (this.#problem !== undefined) this.#log.info({}, `the ${this.#name} is open`)
     this.#problem = undefined
+    this.#report(true)
     this.#client = client
     this.#waiting.resolve()
     this.#tried.resolve()
@@ -120,6 +124,14 @@ export class Connection implements AsyncDisposable {
     this.#client = undefined
     this.#lostAt = performance.now()
     return true
+  }
+
+  /** Logs a loss once, and the return. */
+  #report(isOpen: boolean): void {
+    if (isOpen === !this.#isReported || this.#ending.signal.aborted) return
+    this.#isReported = !isOpen
+    if (isOpen) this.#log.info({}, `the ${this.#name} is open`)
+    else this.#log.warn({ err: redisError(this.#problem) }, `there is no ${this.#name}`)
   }
 
   async #create(): Promise<Redis> {
@@ -143,8 +155,13 @@ export class Connection implements AsyncDisposable {
 
   /** Asks for an answer from time to time, until the connection ends. Without one, `socketTimeout` ends it. */
   async #check(client: Redis, ended: Promise<void>): Promise<void> {
-    const timer = setInterval(() => void client.ping().catch(() => client.disconnect()), PING_MS).unref()
+    const timer = setInterval(() => void client.ping().catch(() => endClient(client)), PING_MS).unref()
     await ended
     clearInterval(timer)
   }
+}
+
+/** A client whose socket is closed already would wait for its end. */
+function endClient(client: Redis): void {
+  if (client.status !== 'end' && client.status !== 'close') client.disconnect()
 }
