@@ -101,7 +101,8 @@ describeWith('redis', 'a server with redis.url that loses Redis', () => {
     let fillers = 0
     for (let isFull = false; !isFull; )
       await redis.command('SET', `filler${fillers++}`, 'x'.repeat(200_000)).catch(() => (isFull = true))
-    for (let isFull = false; !isFull; ) await redis.command('SET', `tail${fillers++}`, 'x'.repeat(64)).catch(() => (isFull = true))
+    for (let isFull = false; !isFull; )
+      await redis.command('SET', `tail${fillers++}`, 'x'.repeat(64)).catch(() => (isFull = true))
     const refused = await server.client.get(PATH)
     expect([refused.status, codeOf(refused)], refused.text).to.deep.equal([503, 'UNAVAILABLE'])
     expect(Number(refused.headers['retry-after'])).to.be.within(1, 60)
@@ -117,6 +118,7 @@ describeWith('redis', 'a server with redis.url that loses Redis', () => {
       await redis.command('SET', `filler${at}`, 'x'.repeat(100_000))
       if (at % 10 === 0) expect(await statusOf(server.client)).to.equal(200)
     }
+    expect(server.service.output()).to.include('Redis can evict hits of limits')
     await server.isKept(2)
   }).timeout(300_000)
 
@@ -142,7 +144,12 @@ describeWith('redis', 'a server with redis.url that loses Redis', () => {
 for (const kind of ['sqlite', 'postgres'] as const) {
   describeWith(kind === 'sqlite' ? 'redis' : 'postgres', `two servers with one store (${kind}) and Redis`, () => {
     const stack = new AsyncDisposableStack()
-    const env = { SVC_API_KEY: 'the-key', SVC_SERVER__AUTH__ENABLED: 'true', SVC_CHAT__START_AFTER_MS: '0', SVC_CHAT__RESUME_S: '0' }
+    const env = {
+      SVC_API_KEY: 'the-key',
+      SVC_SERVER__AUTH__ENABLED: 'true',
+      SVC_CHAT__START_AFTER_MS: '0',
+      SVC_CHAT__RESUME_S: '0',
+    }
     const headers = { authorization: 'Bearer the-key' }
     const LIMIT = 4
     let redis: Redis

@@ -161,7 +161,12 @@ describeWith('redis', 'the bus in a Redis that fails', () => {
     await using both = await openMembers(redis.url, proxy.url)
     proxy.drop()
     const began = performance.now()
-    await becomes('the end of the connection', () => both.b.redis.run('return 1', [], [], ctx).then(() => false, () => true))
+    await becomes('the end of the connection', () =>
+      both.b.redis.run('return 1', [], [], ctx).then(
+        () => false,
+        () => true
+      )
+    )
     expect(performance.now() - began).to.be.below(15_000)
     proxy.heal()
     await works(both)
@@ -185,7 +190,18 @@ describeWith('redis', 'the bus in a Redis that fails', () => {
     await using redis = await startRedis()
     await using both = await openMembers(redis.url, redis.url)
     const channel = `svc:${both.cluster}:bus:to:${both.a.worker}`
-    for (const text of ['', '{', 'null', '7', '[]', '["x"]', '["x",1]', '["x",1,7]', '["x",2,{"call":null}]', '["x",3,{"call":{"id":1,"kind":"ask"}}]'])
+    for (const text of [
+      '',
+      '{',
+      'null',
+      '7',
+      '[]',
+      '["x"]',
+      '["x",1]',
+      '["x",1,7]',
+      '["x",2,{"call":null}]',
+      '["x",3,{"call":{"id":1,"kind":"ask"}}]',
+    ])
       await redis.command('PUBLISH', channel, text)
     await works(both)
   })

@@ -20,10 +20,10 @@ export default definePlugin({
   },
   async setup(scope, { host }) {
     const report = await host.report(systemContext(scope.signal, 'redis'))
-    const redis = scope.use(
-      new RedisService({ connection: connectionOf(scope.config), prefix: prefixOf(report), log: scope.log })
-    )
-    const paths = loginFiles(scope.config)
+    const { config: settings, log } = scope
+    const mustKeep = settings.use.includes('counts')
+    const redis = scope.use(new RedisService({ connection: connectionOf(settings), prefix: prefixOf(report), mustKeep, log }))
+    const paths = loginFiles(settings)
     if (paths.length > 0) scope.add(ProtectedPaths, 'redis', { paths, owner: 'the Redis connection of this server' })
     scope.add(Checks, 'redis', { probe: () => redis.probe() })
     await redis.start()

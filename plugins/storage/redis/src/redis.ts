@@ -10,6 +10,8 @@ export interface RedisOptions {
   readonly connection: ConnectionOptions
   /** Of all keys and channels. */
   readonly prefix: string
+  /** What is in Redis must not be evicted. */
+  readonly mustKeep: boolean
   readonly log: Log
 }
 
@@ -22,9 +24,11 @@ export class RedisService implements Redis, Check, AsyncDisposable {
   readonly #listener: Connection
   readonly #listeners = new Map<string, Set<Notices>>()
 
-  constructor({ connection, prefix, log }: RedisOptions) {
+  constructor({ connection, prefix, mustKeep, log }: RedisOptions) {
     this.#prefix = prefix
-    this.#commands = new Connection(connection, 'connection to Redis', log)
+    this.#commands = new Connection(connection, 'connection to Redis', log, async client => {
+      if (mustKeep) await warnOfEviction(client, log)
+    })
     this.#listener = new Connection(connection, 'connection that listens to Redis', log, client => this.#resubscribe(client))
   }
 
@@ -90,9 +94,20 @@ export class RedisService implements Redis, Check, AsyncDisposable {
       const channel = name.slice(this.#prefix.length)
       for (const waiting of this.#listeners.get(channel) ?? []) waiting.add({ channel, payload })
     })
-    if (this.#listeners.size > 0)
-      await client.subscribe(...[...this.#listeners.keys()].map(channel => this.#prefix + channel))
+    if (this.#listeners.size > 0) await client.subscribe(...[...this.#listeners.keys()].map(channel => this.#prefix + channel))
     for (const waiting of new Set([...this.#listeners.values()].flatMap(set => [...set]))) waiting.add({})
+  }
+}
+
+/** The policy can change with the server. A user of Redis without the right to read it gets no warning. */
+async function warnOfEviction(client: Client, log: Log): Promise<void> {
+  try {
+    const policy = /^maxmemory_policy:(\S+)/m.exec(await client.info('memory'))?.[1] ?? 'noeviction'
+    if (policy !== 'noeviction')
+      log.warn({ policy }, 'Redis can evict hits of limits: set maxmemory-policy to noeviction, or leave counts out of redis.use')
+  } catch (err) {
+    if ((err as Error).name !== 'ReplyError') throw err
+    log.debug({ err: redisError(err) }, 'failed to read the policy of eviction of Redis')
   }
 }
 
@@ -107,11 +122,7 @@ function digestOf(script: string): string {
 }
 
 /** Redis forgets scripts when it restarts. */
-async function runScript(
-  client: Client,
-  script: string,
-  rest: [count: number, ...(string | number)[]]
-): Promise<RedisReply> {
+async function runScript(client: Client, script: string, rest: [count: number, ...(string | number)[]]): Promise<RedisReply> {
   try {
     return (await client.evalsha(digestOf(script), ...rest)) as RedisReply
   } catch (error) {

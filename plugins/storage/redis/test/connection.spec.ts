@@ -30,7 +30,20 @@ describeWith('redis', 'the connection to Redis', () => {
     await using one = await openHost('one', { url: redis.url })
     await using two = await openHost('one:two', { url: redis.url })
     const [a, b] = [one.service(RedisToken), two.service(RedisToken)]
-    const names = ['', 'a', '*', '?[a-z]', 'two:a', '../a', '\u0000', 'a\r\nFLUSHALL\r\n', 'é\ud83d\ude00', 'x'.repeat(5_000), '{x}y', '%3A']
+    const names = [
+      '',
+      'a',
+      '*',
+      '?[a-z]',
+      'two:a',
+      '../a',
+      '\u0000',
+      'a\r\nFLUSHALL\r\n',
+      'é\ud83d\ude00',
+      'x'.repeat(5_000),
+      '{x}y',
+      '%3A',
+    ]
     for (const name of names) {
       expect(await a.run(SET, [name], ['of one'], ctx)).to.equal('OK')
       expect(await b.run(GET, [name], [], ctx), name.slice(0, 20)).to.equal(null)
@@ -118,7 +131,12 @@ describeWith('redis', 'the connection to Redis', () => {
       expect([codeOf(error), messageOf(error)]).to.deep.equal(['STORE_UNAVAILABLE', 'Redis rejected the user or the password'])
       expect(JSON.stringify([error, messageOf(error), (error as Error).stack])).to.not.include('wrong-8c2f')
       writeFileSync(file, `${redis.password}\n`)
-      await becomes('the connection', () => service.run(GET, ['key'], [], ctx).then(() => true, () => false))
+      await becomes('the connection', () =>
+        service.run(GET, ['key'], [], ctx).then(
+          () => true,
+          () => false
+        )
+      )
       const paths = (await import('@svc/core/contracts')).ProtectedPaths
       expect(host.slot(paths).get('redis')?.paths).to.include(script)
     } finally {
@@ -134,7 +152,13 @@ describeWith('redis', 'the connection to Redis', () => {
     writeFileSync(keyFile, key)
     chmodSync(folder, 0o755) // Redis runs as another user
     const port = await freePort()
-    const settings = { 'tls-port': port, 'tls-cert-file': certFile, 'tls-key-file': keyFile, 'tls-auth-clients': 'no', 'tls-ca-cert-file': certFile }
+    const settings = {
+      'tls-port': port,
+      'tls-cert-file': certFile,
+      'tls-key-file': keyFile,
+      'tls-auth-clients': 'no',
+      'tls-ca-cert-file': certFile,
+    }
     try {
       await using own = await startRedis({ settings })
       const url = `rediss://:${own.password}@localhost:${port}`
