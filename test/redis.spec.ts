@@ -96,17 +96,14 @@ describeWith('redis', 'a server with redis.url that loses Redis', () => {
   }).timeout(300_000)
 
   it('refuses what it cannot count while the memory of Redis is full, and counts again when there is some', async () => {
-    await using redis = await startRedis({ maxMemory: '8mb' })
+    await using redis = await startRedis({ maxMemory: '100mb' })
     await using server = await startLimited(redis)
-    let fillers = 0
-    for (let isFull = false; !isFull; )
-      await redis.command('SET', `filler${fillers++}`, 'x'.repeat(200_000)).catch(() => (isFull = true))
-    for (let isFull = false; !isFull; )
-      await redis.command('SET', `tail${fillers++}`, 'x'.repeat(64)).catch(() => (isFull = true))
+    for (let at = 0; at < 30; at++) await redis.command('SET', `filler${at}`, 'x'.repeat(100_000))
+    await redis.command('CONFIG', 'SET', 'maxmemory', '2mb')
     const refused = await server.client.get(PATH)
     expect([refused.status, codeOf(refused)], refused.text).to.deep.equal([503, 'UNAVAILABLE'])
     expect(Number(refused.headers['retry-after'])).to.be.within(1, 60)
-    for (let at = 0; at < 20; at++) await redis.command('DEL', `filler${at}`)
+    await redis.command('CONFIG', 'SET', 'maxmemory', '100mb')
     expect(await statusOf(server.client)).to.equal(200)
     await server.isKept(2)
   }).timeout(300_000)

@@ -9,6 +9,8 @@ import { createBusRedis, permitsIn, type StoredMember, StoredMembers } from './s
 
 /** A member that does not report is lost after this time. Others look every third of it, so it is gone within 15 seconds. */
 const LOST_MS = 10_500
+/** After Redis has lost everything, requests for permits wait so long for the permits of the others. */
+const SETTLE_MS = 500
 
 export interface RedisBusOptions {
   readonly redis: Redis
@@ -61,6 +63,8 @@ class RedisBus implements OpenBus {
   #reading: Promise<unknown> = Promise.resolve()
   #next: Promise<void> | undefined
   #rejoining: Promise<void> | undefined
+  /** From then on, the permits of the others are complete. */
+  #settledAt = 0
   readonly #removing = new Set<string>()
 
   constructor(options: RedisBusOptions) {
@@ -70,7 +74,7 @@ class RedisBus implements OpenBus {
     const scripts = createBusRedis(redis, lasting)
     this.#stored = new StoredMembers(scripts, lostMs)
     this.#sender = new PostSender(scripts, self)
-    this.#permits = new WorkerPermits(permitsIn(scripts, self, () => this.#rejoin()))
+    this.#permits = new WorkerPermits(permitsIn(scripts, self, isRequest => this.#rejoin().then(() => (isRequest ? this.#settled() : undefined))))
     this.#receiver = new PostReceiver({
       self,
       deliver: (from, isToAll, body) => this.#deliver(from, isToAll, body),
@@ -133,6 +137,7 @@ class RedisBus implements OpenBus {
 
   async acquire(name: string, limit: number): Promise<boolean> {
     this.#mustBeMember()
+    await this.#settled()
     return this.#permits.acquire(name, limit)
   }
 
@@ -300,9 +305,16 @@ class RedisBus implements OpenBus {
     if (!this.#isJoined || this.#ending.signal.aborted) return
     const { self, node, log } = this.#options
     log.warn({}, 'Redis has lost the membership of this worker, or others considered it lost; it joins the bus again')
+    this.#settledAt = performance.now() + SETTLE_MS
     await this.#stored.join({ worker: self, node, facts: this.#facts })
     await this.#announce({ joined: true })
     void this.#permits.restore(true).catch((err: unknown) => log.debug({ err }, 'failed to write the permits of this worker'))
+  }
+
+  /** Waits, after Redis has lost the permits, until others have written theirs again. */
+  async #settled(): Promise<void> {
+    const ms = this.#settledAt - performance.now()
+    if (ms > 0) await sleep(ms, undefined, { signal: this.#options.lasting.signal, ref: false })
   }
 
   async #removeLate(): Promise<void> {

@@ -141,15 +141,18 @@ export class StoredMembers {
   }
 }
 
-/** Sets the number of permits of a worker. `rejoin` runs when Redis has lost the members, and with them the permits. */
-export function permitsIn(redis: BusRedis, self: string, rejoin: () => Promise<void>): SetPermits {
+/**
+ * Sets the number of permits of a worker. `rejoin` runs when Redis has lost the members, and with them the permits; it resolves when
+ * this worker may ask for more of them.
+ */
+export function permitsIn(redis: BusRedis, self: string, rejoin: (isRequest: boolean) => Promise<void>): SetPermits {
   const set = async (name: string, numbers: readonly number[]) =>
     Number(await redis.run(PERMIT, [permitKey(name), heldKey(self), aliveKey(self)], [self, ...numbers, name], PERMIT_MS))
   return async (name, { least, wanted, limit }) => {
     const numbers = [least, wanted, limit]
     const number = await set(name, numbers)
     if (number >= 0) return number
-    await rejoin()
+    await rejoin(wanted > least)
     return Math.max(0, await set(name, numbers))
   }
 }
