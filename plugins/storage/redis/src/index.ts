@@ -1,8 +1,11 @@
-import { asSvcError, definePlugin, Host, type HostReport, systemContext } from '@svc/core'
+import { asSvcError, definePlugin, Host, type HostReport, systemContext, withTimeout } from '@svc/core'
 import { Checks, ProtectedPaths, Redis } from '@svc/core/contracts'
 import { loginFiles } from '@svc/storage-kit/server-login'
 import { config, connectionOf } from './config.ts'
 import { RedisService } from './redis.ts'
+
+/** The start of a server waits so long for Redis. */
+const FIRST_MS = 5_000
 
 /** The connection of a server to Redis. A server starts without Redis, too. */
 export default definePlugin({
@@ -26,7 +29,7 @@ export default definePlugin({
     const paths = loginFiles(settings)
     if (paths.length > 0) scope.add(ProtectedPaths, 'redis', { paths, owner: 'the Redis connection of this server' })
     scope.add(Checks, 'redis', { probe: () => redis.probe() })
-    await redis.start()
+    await withTimeout(FIRST_MS, () => redis.start()).catch(() => {}) // it goes on
     return redis
   },
 })
