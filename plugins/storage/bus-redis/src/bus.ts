@@ -5,7 +5,7 @@ import { BusCalls, type CallPart, checkSize, KnownMembers, MOST_FACTS, notJoined
 import { follow } from '@svc/storage-kit/follow'
 import { WorkerPermits } from '@svc/storage-kit/permits'
 import { channelOf, EVERYONE, PostReceiver, PostSender } from './posts.ts'
-import { createBusRedis, permitsIn, type StoredMember, StoredMembers } from './scripts.ts'
+import { createBusRedis, isFailureOfRedis, permitsIn, type StoredMember, StoredMembers } from './scripts.ts'
 
 /** A member that does not report is lost after this time. Others look every third of it, so it is gone within 15 seconds. */
 const LOST_MS = 10_500
@@ -119,8 +119,11 @@ class RedisBus implements OpenBus {
     await this.#announce({ gone: self })
   }
 
+  /** While Redis fails, all stay members: a server that can reach the store can serve. */
   async members(): Promise<readonly BusMember[]> {
-    await this.#refresh()
+    await this.#refresh().catch((error: unknown) => {
+      if (!isFailureOfRedis(error)) throw error
+    })
     return [...this.#members].map(([worker, { node, facts }]) => ({ worker, node, facts })).toSorted(byWorker)
   }
 

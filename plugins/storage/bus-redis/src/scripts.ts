@@ -18,6 +18,8 @@ const RETRY_MS = 5_000
 const [FIRST_MS, LONGEST_MS] = [20, 500]
 const RETRIED = new Set(['STORE_UNAVAILABLE', 'STORE_UNSURE'])
 
+export const isFailureOfRedis = (error: unknown): boolean => RETRIED.has(codeOf(error) ?? '')
+
 /** Scripts of the bus. */
 export interface BusRedis {
   /** As `Redis.run`; tries again for `retryMs`. So each script must have the same result when it runs twice. */
@@ -31,7 +33,7 @@ export const createBusRedis = (redis: Redis, lasting: CallContext): BusRedis => 
       try {
         return await redis.run(script, keys, args, lasting)
       } catch (error) {
-        if (!RETRIED.has(codeOf(error) ?? '') || performance.now() + ms > until) throw error
+        if (!isFailureOfRedis(error) || performance.now() + ms > until) throw error
       }
       await sleep(ms, undefined, { signal: lasting.signal, ref: false })
     }

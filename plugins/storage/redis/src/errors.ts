@@ -48,7 +48,7 @@ export function redisError(error: unknown): SvcError {
 
 /** Nothing was sent. */
 export const unreachable = (cause: unknown): SvcError =>
-  storeUnavailable(SYSTEM[systemCode(cause)] ?? 'the connection to Redis failed', 'Check Redis and the network')
+  storeUnavailable(SYSTEM[systemCode(cause)] ?? 'the connection to Redis failed', 'Check Redis, the network, and redis.tls.mode')
 
 /** Several addresses of one host fail together. */
 const systemCode = (error: unknown): string =>
