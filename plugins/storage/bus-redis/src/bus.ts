@@ -33,7 +33,7 @@ type Body =
   | { readonly gone: string }
 
 /** A member as this worker knows it. */
-interface Known extends Omit<BusMember, 'worker'> {
+interface SeenMember extends Omit<BusMember, 'worker'> {
   /** When it last renewed its membership, by the monotonic clock of this process. */
   readonly seenAt: number
 }
@@ -57,7 +57,7 @@ class RedisBus implements OpenBus {
   #facts: Json = null
   #isJoined = false
   #following: Promise<void> | undefined
-  #members: ReadonlyMap<string, Known> = new Map()
+  #members: ReadonlyMap<string, SeenMember> = new Map()
   /** Redis could not be read: members could not renew their membership either. */
   #isBlind = false
   #reading: Promise<unknown> = Promise.resolve()
@@ -74,7 +74,9 @@ class RedisBus implements OpenBus {
     const scripts = createBusRedis(redis, lasting)
     this.#stored = new StoredMembers(scripts, lostMs)
     this.#sender = new PostSender(scripts, self)
-    this.#permits = new WorkerPermits(permitsIn(scripts, self, isRequest => this.#rejoin().then(() => (isRequest ? this.#settled() : undefined))))
+    this.#permits = new WorkerPermits(
+      permitsIn(scripts, self, isRequest => this.#rejoin().then(() => (isRequest ? this.#settled() : undefined)))
+    )
     this.#receiver = new PostReceiver({
       self,
       deliver: (from, isToAll, body) => this.#deliver(from, isToAll, body),
@@ -189,7 +191,7 @@ class RedisBus implements OpenBus {
     this.#setMembers(members)
   }
 
-  #setMembers(members: ReadonlyMap<string, Known>): void {
+  #setMembers(members: ReadonlyMap<string, SeenMember>): void {
     this.#members = members
     this.#known.set(members)
   }
@@ -264,7 +266,7 @@ class RedisBus implements OpenBus {
     }
     const isBlind = this.#isBlind
     this.#isBlind = false
-    const members = new Map<string, Known>()
+    const members = new Map<string, SeenMember>()
     for (const [worker, { node, facts, ageMs }] of stored) {
       const known = isBlind ? undefined : this.#members.get(worker)
       members.set(worker, { node, facts, seenAt: ageMs === undefined ? (known?.seenAt ?? before) : before - ageMs })

@@ -107,7 +107,7 @@ export class Connection implements AsyncDisposable {
         endClient(client)
         await ended.promise
       }
-      // the error event has told more than "Connection is closed."
+      // the error event says more than "Connection is closed."
       if (this.#problem === undefined || (error as Error).name === 'ReplyError') this.#problem = error
       this.#report(false)
       this.#tried.resolve()

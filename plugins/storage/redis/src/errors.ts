@@ -1,10 +1,10 @@
 import { codeOf, type SvcError } from '@svc/core'
 import { storeUnavailable, storeUnsure } from '@svc/storage-kit'
 
-type Told = readonly [reason: string, hint: string]
+type Explanation = readonly [reason: string, hint: string]
 
 /** Errors of Redis, by the first word of their text. */
-const REPLIES: Readonly<Record<string, Told>> = {
+const REPLIES: Readonly<Record<string, Explanation>> = {
   OOM: ['the memory of Redis is full', 'Raise maxmemory of Redis, or delete keys of other programs'],
   NOAUTH: ['Redis requires a password', 'Set redis.password_file, password_env or password_command'],
   WRONGPASS: ['Redis rejected the user or the password', 'Check the user of redis.url, and the password'],

@@ -17,7 +17,7 @@ export interface RedisOptions {
 
 type Notices = ReturnType<typeof createNotices>
 
-/** The service: one connection for scripts, and one that listens, as soon as somebody does. */
+/** The service: one connection for scripts, and one that listens once a plugin does. */
 export class RedisService implements Redis, Check, AsyncDisposable {
   readonly #prefix: string
   readonly #commands: Connection

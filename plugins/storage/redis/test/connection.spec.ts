@@ -71,7 +71,7 @@ describeWith('redis', 'the connection to Redis', () => {
     const publish = async (channel: string, text: string) => {
       await one.service(RedisToken).run(`return redis.call('PUBLISH', KEYS[1], ARGV[1])`, [channel], [text], ctx)
     }
-    await publish('news', 'for nobody')
+    await publish('news', 'without a reader')
     await publish('news\n', 'first')
     await becomes('the message', async () => got.length === 2)
     expect(got).to.deep.equal([{}, { channel: 'news\n', payload: 'first' }])
@@ -106,7 +106,7 @@ describeWith('redis', 'the connection to Redis', () => {
     )
     const check = host.slot(Checks).get('redis')!
     await becomes('the report', async () => (await check.probe(ctx)).status === 'degraded', 15_000)
-    expect(await sent, 'nobody knows whether it was done').to.equal('STORE_UNSURE')
+    expect(await sent, 'it is unknown whether it was done').to.equal('STORE_UNSURE')
     expect(performance.now() - began).to.be.below(15_000)
     // the connection that listens is checked at another time
     await sleep(Math.max(0, 10_000 - (performance.now() - began)))
