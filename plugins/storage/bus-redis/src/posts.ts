@@ -61,7 +61,7 @@ export class PostSender {
 
   /** Resolves when all posts are sent, or have failed. */
   async idle(): Promise<void> {
-    await Promise.all([...this.#outboxes.values()].map(({ running }) => running))
+    await Promise.all([...this.#outboxes.values()].flatMap(({ running }) => running ?? []))
   }
 
   /** Tells receivers of lost posts the present number, so that they know. */

@@ -53,7 +53,8 @@ const LOST = new Set(['STORE_UNAVAILABLE', 'STORE_UNSURE'])
 function withFallback(counts: Counts, store: Counts, log: Log): Counts {
   let isLost = false
   const report = (now: boolean, err?: unknown) => {
-    if (now !== isLost) log.warn({ ...(now ? { err } : {}) }, now ? 'counts in the store: Redis fails' : 'counts in Redis again')
+    if (now && !isLost) log.warn({ err }, 'counts in the store: Redis fails')
+    if (!now && isLost) log.info({}, 'counts in Redis again')
     isLost = now
   }
   return {

@@ -53,24 +53,32 @@ const URL_FORM =
 /** How to connect, from the section. Throws REDIS_CONFIG_INVALID, without a value of the configuration. */
 export function connectionOf(settings: RedisConfig): ConnectionOptions {
   if (settings.url === undefined) throw LOGIN.wrong('redis.url is missing', `Set redis.url to ${FORM}`)
-  const parts = URL_FORM.exec(settings.url)?.groups
-  const port = Number(parts?.port ?? 6379)
-  if (!parts || port < 1 || port > 65_535)
-    throw LOGIN.wrong('redis.url is not the URL of a Redis server', `Write ${FORM}, and %40 for an "@" in the password`)
-  const host = (parts.host ?? 'localhost').replace(/^\[|\]$/g, '')
-  const password = passwordOf(parts.password === undefined ? undefined : decoded(parts.password), settings, LOGIN)
-  if (parts.scheme === 'rediss' && settings.tls?.mode === 'off')
+  const { isEncrypted, password: inUrl, ...place } = placeIn(settings.url)
+  const password = passwordOf(inUrl, settings, LOGIN)
+  if (isEncrypted && settings.tls?.mode === 'off')
     throw LOGIN.wrong('redis.url asks for TLS, and redis.tls.mode is "off"', 'Remove one of them')
   return {
-    host,
-    port,
-    db: Number(parts.db ?? 0),
-    ...(parts.user ? { user: decoded(parts.user) } : {}),
+    ...place,
     ...(password === undefined ? {} : { password }),
-    tls: tlsOf([host], settings, LOGIN, parts.scheme === 'rediss' ? 'verified' : undefined),
+    tls: tlsOf([place.host], settings, LOGIN, isEncrypted ? 'verified' : undefined),
     connectMs: settings.connect_timeout_ms,
     commandMs: settings.command_timeout_ms,
     waitMs: settings.wait_ms,
+  }
+}
+
+function placeIn(url: string) {
+  const parts = URL_FORM.exec(url)?.groups
+  const { scheme, user, password, host = 'localhost', port = '6379', db = '0' } = parts ?? {}
+  if (!parts || Number(port) < 1 || Number(port) > 65_535)
+    throw LOGIN.wrong('redis.url is not the URL of a Redis server', `Write ${FORM}, and %40 for an "@" in the password`)
+  return {
+    isEncrypted: scheme === 'rediss',
+    host: host.replace(/^\[|\]$/g, ''),
+    port: Number(port),
+    db: Number(db),
+    ...(user ? { user: decoded(user) } : {}),
+    ...(password === undefined ? {} : { password: decoded(password) }),
   }
 }
 
