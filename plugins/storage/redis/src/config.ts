@@ -68,9 +68,9 @@ export function connectionOf(settings: RedisConfig): ConnectionOptions {
 }
 
 function placeIn(url: string) {
-  const parts = URL_FORM.exec(url)?.groups
-  const { scheme, user, password, host = 'localhost', port = '6379', db = '0' } = parts ?? {}
-  if (!parts || Number(port) < 1 || Number(port) > 65_535)
+  const parts: Readonly<Record<string, string | undefined>> = URL_FORM.exec(url)?.groups ?? {}
+  const { scheme, user, password, host = 'localhost', port = '6379', db = '0' } = parts
+  if (scheme === undefined || Number(port) < 1 || Number(port) > 65_535)
     throw LOGIN.wrong('redis.url is not the URL of a Redis server', `Write ${FORM}, and %40 for an "@" in the password`)
   return {
     isEncrypted: scheme === 'rediss',
