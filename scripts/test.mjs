@@ -56,7 +56,7 @@ const PARTS = {
   client: /^test\/client\//,
   // PostgreSQL and Redis; `plugins/storage/{postgres/test/{config,plugin},redis/test/config}.spec.ts` stay in `npm test`
   cluster:
-    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|redis\/test\/connection|(bus-(postgres|redis)|cache-redis|counts-redis)\/test\/(failures|kit))|test\/(postgres(-nodes)?|redis))\.spec/,
+    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|redis\/test\/connection|(bus-(postgres|redis)|cache-redis|counts-redis)\/test\/(failures|kit))|test\/(migrate-store|postgres(-nodes)?|redis))\.spec/,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:
