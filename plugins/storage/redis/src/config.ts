@@ -67,7 +67,12 @@ export function connectionOf(settings: RedisConfig): ConnectionOptions {
   }
 }
 
-function placeIn(url: string) {
+type Place = Pick<ConnectionOptions, 'host' | 'port' | 'db' | 'user'> & {
+  readonly isEncrypted: boolean
+  readonly password?: string
+}
+
+function placeIn(url: string): Place {
   const parts: Readonly<Record<string, string | undefined>> = URL_FORM.exec(url)?.groups ?? {}
   const { scheme, user, password, host = 'localhost', port = '6379', db = '0' } = parts
   if (scheme === undefined || Number(port) < 1 || Number(port) > 65_535)
