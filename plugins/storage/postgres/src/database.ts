@@ -1,13 +1,11 @@
 import { codeOf, type CallContext } from '@svc/core'
-import type { Postgres, SqlNotice } from '@svc/core/contracts'
+import type { Postgres } from '@svc/core/contracts'
 import { storeUnsure } from '@svc/storage-kit'
+import { createNotices } from '@svc/storage-kit/follow'
 import { isLost, storeError } from './errors.ts'
 import type { Line } from './line.ts'
 import type { Listener } from './listener.ts'
 import { quoted } from './schema.ts'
-
-/** A reader that is further behind has lost notices. */
-const MOST_NOTICES = 10_000
 
 interface DatabaseOptions {
   /** The connection of the listener. */
@@ -53,25 +51,3 @@ export const createDatabase = ({ line, listener, schema, enter }: DatabaseOption
     }
   },
 })
-
-/** Notices that the reader has not taken yet. */
-function createNotices() {
-  let notices: SqlNotice[] = []
-  let wake = () => {}
-  return {
-    add(notice: SqlNotice) {
-      // further notices change nothing for a reader that must read anyway
-      if (notices.length >= MOST_NOTICES) notices = [{}]
-      else if (notice.channel !== undefined || notices.at(-1)?.channel !== undefined || notices.length === 0) notices.push(notice)
-      wake()
-    },
-    take: (): readonly SqlNotice[] => notices.splice(0),
-    wake: () => wake(),
-    async some(signal: AbortSignal): Promise<void> {
-      if (notices.length > 0 || signal.aborted) return
-      const { promise, resolve } = Promise.withResolvers<void>()
-      wake = resolve
-      await promise
-    },
-  }
-}

@@ -100,13 +100,6 @@ export const tooManyWaiting = (): SvcError =>
 
 export const configWrong = (message: string, hint: string): SvcError => svcError('STORE_CONFIG_INVALID', message, { hint })
 
-/** `reason` contains nothing that a command printed. */
-export const passwordFailed = (reason: string): SvcError =>
-  storeUnavailable(
-    `there is no password for PostgreSQL: ${reason}`,
-    'Check store.password_env, password_file or password_command'
-  )
-
 export const tooFewConnections = (sum: string): SvcError =>
   storeUnavailable(
     `PostgreSQL has too few connections: ${sum}`,

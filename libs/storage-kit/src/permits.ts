@@ -1,8 +1,18 @@
-import type { SqlStatement } from '@svc/core/contracts'
-import type { BusSql } from './sql.ts'
+/** The numbers of one name that a worker asks for. */
+export interface PermitNumbers {
+  /** What it has already. */
+  readonly least: number
+  /** What it has when all its requests are granted. */
+  readonly wanted: number
+  /** For the sum of all workers. */
+  readonly limit: number
+}
 
-/** A request fails rather than wait longer for the database. */
-const RETRY_MS = 1_000
+/**
+ * Sets the number of this worker: at least `least`, and up to `wanted` as far as the sum of all is within the limit. Resolves to it.
+ * It can be repeated.
+ */
+export type SetPermits = (name: string, numbers: PermitNumbers) => Promise<number>
 
 interface Change {
   /** `write`: nothing changes, but the row is written again. */
@@ -19,21 +29,17 @@ interface Held {
 }
 
 /**
- * The permits of this worker. A row for each name contains the number of each worker. A worker writes its number, not a difference, so
- * it can repeat a statement whose answer was lost. Changes that wait are one statement.
+ * The permits of this worker in a bus. A row for each name contains the number of each worker. A worker writes its number, not a
+ * difference, so it can repeat a statement whose answer was lost. Changes that wait are one statement.
  */
 export class WorkerPermits {
-  readonly #sql: BusSql
-  readonly #self: string
-  readonly #cluster: string
+  readonly #set: SetPermits
   readonly #held = new Map<string, Held>()
   /** Names whose row can be wrong, because a statement failed. */
   readonly #unsure = new Set<string>()
 
-  constructor(sql: BusSql, self: string, cluster: string) {
-    this.#sql = sql
-    this.#self = self
-    this.#cluster = cluster
+  constructor(set: SetPermits) {
+    this.#set = set
   }
 
   acquire(name: string, limit: number): Promise<boolean> {
@@ -79,29 +85,11 @@ export class WorkerPermits {
     // a release is done in any case; when its statement fails, the row is written later
     held.count = Math.max(0, held.count - group.filter(({ kind }) => kind === 'release').length)
     const least = held.count
-    const [row] = await this.#sql.run(this.#statements(name, [least, least + asks.length, asks[0]?.limit ?? 0]), RETRY_MS)
-    held.count = Math.max(least, Number(row!.rows[0]?.held ?? 0))
+    const numbers = { least, wanted: least + asks.length, limit: asks[0]?.limit ?? 0 }
+    held.count = Math.max(least, await this.#set(name, numbers))
     this.#unsure.delete(name)
     let granted = held.count - least
     for (const { kind, settle } of group) settle.resolve(kind !== 'acquire' || granted-- > 0)
-  }
-
-  /** Sets the number of this worker: at least `least`, and up to `wanted` as far as the sum of all is within the limit. */
-  #statements(name: string, [least, wanted, limit]: readonly [number, number, number]): SqlStatement[] {
-    const key = `${this.#cluster}\n${name}`
-    const number = `greatest($3::int, least($4::int, $5::int - (SELECT coalesce(sum(v::int), 0)::int FROM jsonb_each_text(p.held - $2::text) AS e(k, v))))`
-    return [
-      {
-        text: `INSERT INTO ${this.#sql.s}.bus_permits AS p (name, held) VALUES ($1, jsonb_build_object($2::text, greatest($3::int, least($4::int, $5::int))))
-          ON CONFLICT (name) DO UPDATE SET held = CASE WHEN ${number} > 0 THEN p.held || jsonb_build_object($2::text, ${number}) ELSE p.held - $2::text END
-          RETURNING coalesce((held->>$2::text)::int, 0) AS held`,
-        values: [key, this.#self, least, wanted, limit],
-      },
-      {
-        text: `DELETE FROM ${this.#sql.s}.bus_permits WHERE name = $1 AND held IN ('{}', jsonb_build_object($2::text, 0))`,
-        values: [key, this.#self],
-      },
-    ]
   }
 }
 
