@@ -54,9 +54,9 @@ const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 /** Files with their own script: `npm test` skips them, `.ci/run` runs all but the clients, which are 1.9 GB. */
 const PARTS = {
   client: /^test\/client\//,
-  // the store and the bus in PostgreSQL; `plugins/storage/postgres/test/{config,plugin}.spec.ts` stay in `npm test`
+  // the store, the bus and the queue in PostgreSQL; `plugins/storage/postgres/test/{config,plugin}.spec.ts` stay in `npm test`
   cluster:
-    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|bus-postgres\/test\/(failures|kit))|test\/postgres(-nodes)?)\.spec/,
+    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|(bus-postgres|queue-pgboss)\/test\/\w+)|test\/postgres(-nodes|-runs)?)\.spec/,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:

@@ -161,6 +161,7 @@ export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local:
 const FOR_POSTGRES: Readonly<Record<string, string>> = {
   '@svc/plugin-store-sqlite': '@svc/plugin-store-postgres',
   '@svc/plugin-bus-store': '@svc/plugin-bus-postgres',
+  '@svc/plugin-queue-store': '@svc/plugin-queue-pgboss',
 }
 
 /** The same with the store in PostgreSQL, for a configuration with `store.url`. Its servers are one cluster. */

@@ -2,7 +2,7 @@ import { definePlugin, Host, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { StoreQueue } from './queue.ts'
-import { SPACE } from './leases.ts'
+import { SPACE } from './space.ts'
 
 export default definePlugin({
   requires: { store: Store, host: Host },

@@ -1,7 +1,8 @@
 import { type CallContext, Wakeup } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { onlyConflict } from '@svc/storage-kit/records'
-import { QueueLeases, type QueueEntry, QUEUE } from './leases.ts'
+import { QueueLeases } from '@svc/storage-kit/run-leases'
+import { type QueueEntry, QUEUE } from './space.ts'
 
 /** Maximum waiting time of the gate. */
 const LULL_MS = 5

@@ -5,7 +5,7 @@ import { definePlugin, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { runQueueKit, type RunQueueSubject, testHost } from '@svc/testing'
 import { openSpace } from '@svc/storage-kit'
-import { SPACE } from '../src/leases.ts'
+import { SPACE } from '../src/space.ts'
 import { StoreQueue } from '../src/queue.ts'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 

@@ -1,8 +1,9 @@
 import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
-import { type LeaseHold, storeFenced, tryHold } from '@svc/storage-kit'
+import { storeFenced } from './errors.ts'
+import { type LeaseHold, tryHold } from './lease-hold.ts'
 
-/** The leases of claims: one for each run, and one for each slot of a group. */
+/** The leases of the claims of a run queue: one for each run, and one for each slot of a group. */
 export class QueueLeases {
   readonly #store: Store
   readonly #holder: string
@@ -71,26 +72,8 @@ export class QueueLeases {
   }
 }
 
-export const QUEUE = 'run_queue'
 const RUN_LEASE = 'run/'
+/** The name of the lease of a run. */
+export const runLease = (id: string): string => RUN_LEASE + id
 /** Lease of a group slot. */
 const slotLease = (group: string, at: number) => `run-place/${group}/${at}`
-
-/** A queue entry. */
-export interface QueueEntry {
-  /** `ready`: free; `held`: a process executes it; `asleep`: it waits for its time or a wake-up. */
-  readonly state: 'ready' | 'held' | 'asleep'
-  /** Time of the next check, in Unix milliseconds. */
-  readonly due: number
-  readonly group?: QueuedRun['group']
-  readonly affinity?: QueuedRun['affinity']
-  readonly holder?: string
-  /** Whether a notice came while it was held. */
-  readonly woken?: boolean
-}
-
-export const SPACE: Space = {
-  name: 'run_queue',
-  version: 1,
-  collections: { [QUEUE]: { indexes: { by_state: ['state', 'due'] } } },
-}
