@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
+import type { Fence, QueuedRun, Store } from '@svc/core/contracts'
 import { storeFenced } from './errors.ts'
 import { type LeaseHold, tryHold } from './lease-hold.ts'
 

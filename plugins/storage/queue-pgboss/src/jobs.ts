@@ -3,7 +3,7 @@ import { codeOf, type CallContext } from '@svc/core'
 import type { Postgres, SqlResult, SqlValue } from '@svc/core/contracts'
 import { type OpenBoss, RUNS_QUEUE, storeErrorBelow } from '@svc/storage-kit/boss'
 import { Batches } from './batches.ts'
-import { ANY_NODE, type Attempt, type Job, type NewJob, noGroup } from './rows.ts'
+import { ANY_NODE, type Attempt, type Job, type NewJob, noGroup, tierOf } from './rows.ts'
 
 interface JobsOptions extends OpenBoss {
   readonly postgres: Pick<Postgres, 'runApart'>
@@ -27,8 +27,8 @@ export class Jobs {
   readonly #tiers = new Map<string, number>()
   readonly #inserting: Batches<NewJob, boolean>
   readonly #claiming: Batches<NewJob, Attempt | 'busy' | 'known'>
-  readonly #removing: Batches<Attempt, void>
-  readonly #touching: Batches<Attempt, void>
+  readonly #removing: Batches<Attempt, undefined>
+  readonly #touching: Batches<Attempt, undefined>
 
   constructor(options: JobsOptions) {
     this.#options = options
@@ -138,10 +138,10 @@ export class Jobs {
 
   /** Lets runs of groups with this limit be fetched. */
   learn(limit: number): void {
-    const tier = String(limit)
+    const tier = String(tierOf(limit))
     if (this.#tiers.has(tier)) return
     if (this.#tiers.size >= MOST_TIERS) this.#tiers.delete(this.#tiers.keys().next().value!)
-    this.#tiers.set(tier, limit)
+    this.#tiers.set(tier, tierOf(limit))
   }
 
   get #table(): string {

@@ -152,20 +152,22 @@ export class PgBossQueue implements RunQueue {
 
   async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
     const { attempt, run } = this.#heldBy(id, fence)
+    let freesPlace = false
     try {
       if (how !== 'ended') {
         // a process that has lost the run must not put it to sleep
         await this.#leases.keep(id, fence, ctx)
         await this.#addAgain(run, how.due)
       }
-      await this.#options.jobs.remove(attempt)
     } finally {
       // the same run can be claimed again by now
       if (this.#held.get(id)?.attempt === attempt) this.#held.delete(id)
-      const freesPlace = await this.#leases.free(id, fence, ctx)
-      // wake others only if there can be work
-      if (how !== 'ended' || freesPlace) this.#ring()
+      freesPlace = await this.#leases.free(id, fence, ctx)
     }
+    // at last: only now can another worker claim the run
+    await this.#options.jobs.remove(attempt)
+    // wake others only if there can be work
+    if (how !== 'ended' || freesPlace) this.#ring()
   }
 
   async wake(id: string, _ctx: CallContext): Promise<void> {

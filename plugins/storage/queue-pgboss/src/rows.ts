@@ -32,11 +32,9 @@ export const keyOf = (name: string): string => (PLAIN.test(name) ? name : `~${ha
 export const priorityOf = (node: string | undefined): number =>
   node === undefined ? ANY_NODE : 1 + Number.parseInt(hash('sha256', node).slice(0, DIGITS), 16)
 
-/** Limits are the tiers of pg-boss. */
-const groupIn = ({ name, limit }: NonNullable<QueuedRun['group']>) => ({
-  id: keyOf(name),
-  tier: String(Math.min(limit, MOST_LIMIT)),
-})
+/** The tiers of pg-boss are the limits of groups. */
+export const tierOf = (limit: number): number => Math.min(limit, MOST_LIMIT)
+const groupIn = ({ name, limit }: NonNullable<QueuedRun['group']>) => ({ id: keyOf(name), tier: String(tierOf(limit)) })
 
 /** A group of its own: a job of pg-boss cannot leave its group. */
 export const noGroup = (key: string) => ({ id: `run ${key}` })

@@ -118,19 +118,19 @@ describeWith('postgres', 'the queue of runs in PostgreSQL when something fails',
   }).timeout(120_000)
 
   it('is healthy while runs wait only for their group, or while this worker has no room', async () => {
-    await using a = await openQueue('a', section(), { claimMs: 1_200, lateMs: 300 })
+    await using a = await openQueue('a', section(), { claimMs: 1_200, lateMs: 3_000 })
     const group = { name: 'g', limit: 1 }
     await a.queue.put({ id: 'first', due: Date.now(), group }, { claim: true }, ctx)
     await a.queue.put({ id: 'second', due: Date.now(), group }, { claim: false }, ctx)
     const ending = new AbortController()
     const claims = a.queue.take({ ...ctx, signal: ending.signal })
     const waiting = claims.next()
-    await sleep(1_500)
+    await sleep(4_500)
     expect(a.queue.health()).to.deep.equal({ status: 'healthy' })
     await put(a, 'free')
     expect((await waiting).value).to.include({ id: 'free' })
     await put(a, 'more')
-    await sleep(1_500)
+    await sleep(4_500)
     expect(a.queue.health(), 'it executes as many as it may').to.deep.equal({ status: 'healthy' })
     ending.abort()
     await claims.return()
