@@ -47,7 +47,12 @@ describeWith('postgres', 'runs of two servers on one PostgreSQL', () => {
 
   async function begin(service: Service): Promise<string> {
     const body = { workflow: 'long', input: {} }
-    const answer = await clientOf(service).send({ method: 'POST', path: `${PATH}/run`, headers: { prefer: 'respond-async' }, body })
+    const answer = await clientOf(service).send({
+      method: 'POST',
+      path: `${PATH}/run`,
+      headers: { prefer: 'respond-async' },
+      body,
+    })
     expect(answer.status, answer.text).to.equal(200)
     return (answer.body as { workflow_id: string }).workflow_id
   }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf } from '@svc/core'
+import { codeOf, type SvcError } from '@svc/core'
 import type { NodeBus, RunClaim } from '@svc/core/contracts'
 import { type Postgres, startPostgres, startTcpProxy } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
-import { becomes, ctx, newSchema, openQueue, openWorker } from './support.ts'
+import { becomes, ctx, newSchema, openQueue, openStore, openWorker } from './support.ts'
 
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => `r${at}`)
 type Queue = Awaited<ReturnType<typeof openQueue>>
@@ -224,6 +224,18 @@ describeWith('postgres', 'the queue of runs in PostgreSQL when something fails',
     expect(taken[0]!.id).to.equal('r')
     await Promise.all(workers.map(({ host }) => host.close()))
   }).timeout(120_000)
+
+  it('creates no tables with store.migrate: false, and says what to do', async () => {
+    const store = section()
+    await (await openStore(store)).close()
+    const refused = await openWorker('one', { ...store, migrate: false }).catch((error: unknown) => error)
+    const { code, hint } = (refused as { problems: readonly SvcError[] }).problems[0]!
+    expect([code, hint]).to.deep.equal(['STORE_UNAVAILABLE', 'Run `svc store init` as a user who may create the schema'])
+    await (await openQueue('two', store))[Symbol.asyncDispose]()
+    const worker = await openWorker('one', { ...store, migrate: false })
+    expect((await worker.queue.put({ id: 'r', due: Date.now() }, { claim: true }, ctx))?.id).to.equal('r')
+    await worker.host.close()
+  }).timeout(60_000)
 })
 
 /** PostgreSQL gives no job away: a trigger skips the change. */

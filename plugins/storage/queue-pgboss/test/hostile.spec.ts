@@ -45,7 +45,9 @@ describe('the queue of runs in PostgreSQL, before it connects', () => {
   it('refuses a schema whose name leaves no room for its own', () => {
     expect(bossSchema('svc')).to.equal('svc_queue')
     expect(bossSchema('x'.repeat(44))).to.have.length(50)
-    expect(() => bossSchema('x'.repeat(45))).to.throw().with.property('code', 'STORE_CONFIG_INVALID')
+    expect(() => bossSchema('x'.repeat(45)))
+      .to.throw()
+      .with.property('code', 'STORE_CONFIG_INVALID')
   })
 })
 
@@ -123,8 +125,21 @@ describeWith('postgres', 'the queue of runs in PostgreSQL and hostile input', ()
 
   it('deletes jobs that others have written into its tables, and goes on', async () => {
     await using one = await open()
-    const rows = [null, 1, 'x', [], {}, { id: 1 }, { id: '' }, { id: 'r', affinity: 5 }, { id: 'r', group: { name: 'g', limit: -1 } }]
-    await one.boss.insert('runs', rows.map((data, at) => ({ data: data as object, singletonKey: `s${at}` })))
+    const rows = [
+      null,
+      1,
+      'x',
+      [],
+      {},
+      { id: 1 },
+      { id: '' },
+      { id: 'r', affinity: 5 },
+      { id: 'r', group: { name: 'g', limit: -1 } },
+    ]
+    await one.boss.insert(
+      'runs',
+      rows.map((data, at) => ({ data: data as object, singletonKey: `s${at}` }))
+    )
     await one.queue.put({ id: 'own', due: Date.now() }, { claim: false }, ctx)
     expect(idsOf(await takeAll(one, 1))).to.deep.equal(['own'])
     await becomes('an empty queue', async () => {

@@ -44,6 +44,9 @@ export async function openWorker(serverId: string, section: object) {
   return { host, queue: host.service(RunQueue), store: host.service(Store), health, gone: await reported.promise }
 }
 
+/** A host with a store in PostgreSQL. */
+export const openStore = (section: object) => testHost([STORE], { config: { store: section }, strict: false })
+
 /** A queue over a store in a host, with the given times. `vanish` ends all that it does, without a last word. */
 export async function openQueue(
   name: string,
@@ -52,7 +55,7 @@ export async function openQueue(
 ) {
   const dying = new AbortController()
   const lasting = systemContext(dying.signal, 'test')
-  const host = await testHost([STORE], { config: { store: section }, strict: false })
+  const host = await openStore(section)
   const [store, postgres] = [host.service(Store), host.service(Postgres)]
   const opened = await openBoss({
     send: (text, values) => postgres.runApart({ text, ...(values ? { values: values as never } : {}) }, ctx),
