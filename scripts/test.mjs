@@ -56,7 +56,7 @@ const PARTS = {
   client: /^test\/client\//,
   // the store, the bus and the queue in PostgreSQL; `plugins/storage/postgres/test/{config,plugin}.spec.ts` stay in `npm test`
   cluster:
-    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|(bus-postgres|queue-pgboss)\/test\/\w+)|test\/postgres(-nodes|-runs)?)\.spec/,
+    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|(bus-postgres|queue-pgboss)\/test\/\w+)|test\/(migrate-store|postgres(-nodes|-runs)?))\.spec/,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:

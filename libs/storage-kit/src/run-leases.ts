@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { Fence, QueuedRun, Store } from '@svc/core/contracts'
+import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
 import { storeFenced } from './errors.ts'
 import { type LeaseHold, tryHold } from './lease-hold.ts'
 
@@ -77,3 +77,25 @@ const RUN_LEASE = 'run/'
 export const runLease = (id: string): string => RUN_LEASE + id
 /** Lease of a group slot. */
 const slotLease = (group: string, at: number) => `run-place/${group}/${at}`
+
+/** The entries of the queue in the store. */
+export const RUN_ENTRIES = 'run_queue'
+
+/** A queue entry. */
+export interface QueueEntry {
+  /** `ready`: free; `held`: a process executes it; `asleep`: it waits for its time or a wake-up. */
+  readonly state: 'ready' | 'held' | 'asleep'
+  /** Time of the next check, in Unix milliseconds. */
+  readonly due: number
+  readonly group?: QueuedRun['group']
+  readonly affinity?: QueuedRun['affinity']
+  readonly holder?: string
+  /** Whether a notice came while it was held. */
+  readonly woken?: boolean
+}
+
+export const RUN_SPACE: Space = {
+  name: 'run_queue',
+  version: 1,
+  collections: { [RUN_ENTRIES]: { indexes: { by_state: ['state', 'due'] } } },
+}

@@ -2,7 +2,7 @@ import { definePlugin, Host, systemContext } from '@svc/core'
 import { Checks, NodeBus, Peers, Postgres, RunQueue, type SqlValue, Store } from '@svc/core/contracts'
 import { openBoss } from '@svc/storage-kit/boss'
 import { Jobs } from './jobs.ts'
-import { PgBossQueue, TOPIC } from './queue.ts'
+import { PgBossQueue, takeOver, TOPIC } from './queue.ts'
 
 const STOP_MS = 2_000
 
@@ -22,6 +22,7 @@ export default definePlugin({
       log,
     })
     const jobs = new Jobs({ ...opened, postgres, lasting })
+    await takeOver(store, jobs, lasting)
     const queue = new PgBossQueue({ jobs, store, bus, holder: `${worker}/runs/`, node: nodeId, log, lasting })
     queue.begin()
     scope.defer(async () => {

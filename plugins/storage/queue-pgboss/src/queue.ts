@@ -1,8 +1,8 @@
 import { type CallContext, type Log, Wakeup } from '@svc/core'
 import type { CheckReport, Fence, NodeBus, QueuedRun, RunClaim, RunQueue, Store } from '@svc/core/contracts'
-import { storeFenced } from '@svc/storage-kit'
-import { tryAcquire } from '@svc/storage-kit/records'
-import { QueueLeases, runLease } from '@svc/storage-kit/run-leases'
+import { openSpace, storeFenced } from '@svc/storage-kit'
+import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
+import { type QueueEntry, QueueLeases, RUN_ENTRIES, RUN_SPACE, runLease } from '@svc/storage-kit/run-leases'
 import type { Jobs } from './jobs.ts'
 import { ANY_NODE, type Attempt, type Job, jobOf, jobWith, keyOf, priorityOf, type RunData, runIn } from './rows.ts'
 
@@ -44,6 +44,7 @@ const ANNOUNCE_MS = 25
 const [BUSY_MS, FULL_MS, ELSEWHERE_MS] = [500, 1_000, 5_000]
 const RECOVERY_MS = 10_000
 const MOST_TIMES = 5
+const PAGE = 200
 
 /**
  * A run queue in PostgreSQL: a job of pg-boss for each run that is ready, waits or is executed, and a lease of the store for each
@@ -199,7 +200,8 @@ export class PgBossQueue implements RunQueue {
       const leases = await Promise.all(others.map(({ run }) => leaseOf(runLease(run.id))))
       const lost = others.filter((_, at) => leases[at] !== undefined)
       await jobs.fail(lost.map(({ job }) => job))
-      await Promise.all(leases.map(lease => lease && store.release({ lease: lease.lease, fence: lease.fence }, ctx)))
+      const held = leases.filter(lease => lease !== undefined)
+      await Promise.all(held.map(({ lease, fence }) => store.release({ lease, fence }, ctx)))
       count += lost.length
     }
     await store.release({ lease: turn.lease, fence: turn.fence }, ctx)
@@ -288,6 +290,22 @@ export class PgBossQueue implements RunQueue {
       // without it, others look within a second
       bus.publish(TOPIC, null, lasting).catch((err: unknown) => log.debug({ err }, 'failed to wake other workers'))
     }, ANNOUNCE_MS).unref()
+  }
+}
+
+/** Moves what a queue in the store has left: the store was moved here from another one, or the plugin was changed. */
+export async function takeOver(store: Store, jobs: Jobs, ctx: CallContext): Promise<void> {
+  await openSpace(store, RUN_SPACE, {}, ctx)
+  for (;;) {
+    const { records } = await store.range(RUN_ENTRIES, { limit: PAGE }, ctx)
+    if (records.length === 0) return
+    for (const { key, value, version } of records) {
+      const { state, due, group, affinity } = value as unknown as QueueEntry
+      const run = { id: key, ...(group ? { group } : {}), ...(affinity === undefined ? {} : { affinity }) }
+      await jobs.place(jobWith(run, state === 'held' ? Date.now() : due))
+      const removal = { op: 'delete' as const, collection: RUN_ENTRIES, key, ifVersion: version }
+      await store.batch([removal], {}, ctx).catch(onlyConflict)
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type SvcError } from '@svc/core'
 import type { NodeBus, RunClaim } from '@svc/core/contracts'
+import { openSpace } from '@svc/storage-kit'
+import { RUN_ENTRIES, RUN_SPACE } from '@svc/storage-kit/run-leases'
 import { type Postgres, startPostgres, startTcpProxy } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'
@@ -235,6 +237,26 @@ describeWith('postgres', 'the queue of runs in PostgreSQL when something fails',
     const worker = await openWorker('one', { ...store, migrate: false })
     expect((await worker.queue.put({ id: 'r', due: Date.now() }, { claim: true }, ctx))?.id).to.equal('r')
     await worker.host.close()
+  }).timeout(60_000)
+
+  it('takes over the runs of a queue in the store', async () => {
+    const store = section()
+    await using a = await openQueue('a', store)
+    await openSpace(a.store, RUN_SPACE, {}, ctx)
+    const entries = {
+      ready: { state: 'ready', due: 0 },
+      asleep: { state: 'asleep', due: Number.MAX_SAFE_INTEGER },
+      held: { state: 'held', due: 9e15 },
+    }
+    const ops = Object.entries(entries).map(([key, value]) => ({ op: 'put' as const, collection: RUN_ENTRIES, key, value }))
+    await a.store.batch(ops, {}, ctx)
+    const workers = await Promise.all([openWorker('one', store), openWorker('two', store)])
+    const taken = await takeMany(workers[0]!, 2)
+    expect(taken.map(({ id }) => id).toSorted()).to.deep.equal(['held', 'ready'])
+    await workers[1]!.queue.wake('asleep', ctx)
+    expect((await takeMany(workers[0]!, 1))[0]!.id).to.equal('asleep')
+    expect((await a.store.range(RUN_ENTRIES, { limit: 10 }, ctx)).records).to.deep.equal([])
+    await Promise.all(workers.map(({ host }) => host.close()))
   }).timeout(60_000)
 })
 
