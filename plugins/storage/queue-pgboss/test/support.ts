@@ -11,6 +11,9 @@ export const ctx = systemContext(new AbortController().signal, 'test')
 const STORE = { name: '@svc/plugin-store-postgres', use: pluginFolder('store-postgres') }
 const QUEUE = { name: '@svc/plugin-queue-pgboss', use: new URL('..', import.meta.url) }
 
+/** A busy machine is slow to connect. */
+const SLOW = { host: { setup_timeout_ms: 60_000 } }
+
 let schemas = 0
 /** A schema that no other test uses. */
 export const newSchema = (): string => `queue_${process.pid}_${++schemas}`
@@ -36,7 +39,7 @@ export async function openWorker(serverId: string, section: object) {
   })
   const host = await testHost([STORE, QUEUE], {
     serverId,
-    config: { store: section },
+    config: { store: section, ...SLOW },
     strict: false,
     give: [{ name: 'test:peers', use: peers }],
   })
@@ -45,7 +48,7 @@ export async function openWorker(serverId: string, section: object) {
 }
 
 /** A host with a store in PostgreSQL. */
-export const openStore = (section: object) => testHost([STORE], { config: { store: section }, strict: false })
+export const openStore = (section: object) => testHost([STORE], { config: { store: section, ...SLOW }, strict: false })
 
 /** A queue over a store in a host, with the given times. `vanish` ends all that it does, without a last word. */
 export async function openQueue(
