@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type SvcError } from '@svc/core'
-import type { NodeBus, RunClaim } from '@svc/core/contracts'
+import type { NodeBus, RunClaim, RunQueue } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { RUN_ENTRIES, RUN_SPACE } from '@svc/storage-kit/run-leases'
 import { type Postgres, startPostgres, startTcpProxy } from '@svc/testing/engines'
@@ -12,7 +12,7 @@ const upTo = (count: number) => Array.from({ length: count }, (_, at) => `r${at}
 type Queue = Awaited<ReturnType<typeof openQueue>>
 
 /** Takes runs until there are so many; tries again after an error, as the workflows plugin does. */
-async function takeMany({ queue }: Pick<Queue, 'queue'>, count: number, claims: RunClaim[] = []): Promise<RunClaim[]> {
+async function takeMany({ queue }: { readonly queue: RunQueue }, count: number, claims: RunClaim[] = []): Promise<RunClaim[]> {
   while (claims.length < count) {
     const stop = AbortSignal.timeout(90_000)
     try {
@@ -29,7 +29,7 @@ async function takeMany({ queue }: Pick<Queue, 'queue'>, count: number, claims: 
   return claims
 }
 
-const put = ({ queue }: Pick<Queue, 'queue'>, id: string) => queue.put({ id, due: Date.now() }, { claim: false }, ctx)
+const put = ({ queue }: { readonly queue: RunQueue }, id: string) => queue.put({ id, due: Date.now() }, { claim: false }, ctx)
 /** Calls again until PostgreSQL is back. */
 async function again<T>(work: () => Promise<T>): Promise<T> {
   for (const end = Date.now() + 60_000; ; await sleep(100))
