@@ -164,6 +164,7 @@ export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local:
 const FOR_POSTGRES: Readonly<Record<string, string>> = {
   '@svc/plugin-store-sqlite': '@svc/plugin-store-postgres',
   '@svc/plugin-bus-store': '@svc/plugin-bus-postgres',
+  '@svc/plugin-queue-store': '@svc/plugin-queue-pgboss',
 }
 
 /** The plugins for each use of Redis in `redis.use`, and whose place they take. */

@@ -43,7 +43,7 @@ const PROPERTIES = {
     minimum: 1,
     maximum: 20,
     default: 2,
-    description: 'Connections of each worker for reads. It has three others.',
+    description: 'Connections of each worker for reads. It has four others.',
   },
   migrate: {
     type: 'boolean',

@@ -1,8 +1,9 @@
 import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
-import { type LeaseHold, storeFenced, tryHold } from '@svc/storage-kit'
+import { storeFenced } from './errors.ts'
+import { type LeaseHold, tryHold } from './lease-hold.ts'
 
-/** The leases of claims: one for each run, and one for each slot of a group. */
+/** The leases of the claims of a run queue: one for each run, and one for each slot of a group. */
 export class QueueLeases {
   readonly #store: Store
   readonly #holder: string
@@ -71,10 +72,14 @@ export class QueueLeases {
   }
 }
 
-export const QUEUE = 'run_queue'
 const RUN_LEASE = 'run/'
+/** The name of the lease of a run. */
+export const runLease = (id: string): string => RUN_LEASE + id
 /** Lease of a group slot. */
 const slotLease = (group: string, at: number) => `run-place/${group}/${at}`
+
+/** The entries of the queue in the store. */
+export const RUN_ENTRIES = 'run_queue'
 
 /** A queue entry. */
 export interface QueueEntry {
@@ -89,8 +94,8 @@ export interface QueueEntry {
   readonly woken?: boolean
 }
 
-export const SPACE: Space = {
+export const RUN_SPACE: Space = {
   name: 'run_queue',
   version: 1,
-  collections: { [QUEUE]: { indexes: { by_state: ['state', 'due'] } } },
+  collections: { [RUN_ENTRIES]: { indexes: { by_state: ['state', 'due'] } } },
 }
