@@ -40,7 +40,7 @@ const groupIn = ({ name, limit }: NonNullable<QueuedRun['group']>) => ({ id: key
 export const noGroup = (key: string) => ({ id: `run ${key}` })
 
 /** When a job is due, relative to the clock of the database: that of this machine can differ. */
-export function startAfterOf(due: number | null | undefined): number | Date {
+function startAfterOf(due: number | null | undefined): number | Date {
   if (due === null || due === undefined) return NOT_DUE
   if (Number.isNaN(due)) throw storeInvalid('the time of a run must be a number')
   const ms = Math.max(0, Math.ceil(due - Date.now()))

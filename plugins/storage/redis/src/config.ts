@@ -3,7 +3,7 @@ import { LOGIN_PROPERTIES, type LoginConfig, passwordOf, tlsOf } from '@svc/stor
 import type { ConnectionOptions } from './connection.ts'
 
 /** What svc can use Redis for. */
-export const USES = ['counts', 'cache', 'bus'] as const
+const USES = ['counts', 'cache', 'bus'] as const
 
 export interface RedisConfig extends LoginConfig {
   url?: string
