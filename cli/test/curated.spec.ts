@@ -73,8 +73,8 @@ describe('the plugins that a configuration selects', () => {
 
   it('are those of PostgreSQL, those of the uses of Redis, or both', () => {
     expect(changes(of('postgres://db.example'))).to.deep.equal({
-      added: ['bus-postgres', 'store-postgres'],
-      removed: ['bus-store', 'store-sqlite'],
+      added: ['bus-postgres', 'queue-pgboss', 'store-postgres'],
+      removed: ['bus-store', 'queue-store', 'store-sqlite'],
     })
     expect(changes(of(undefined, REDIS))).to.deep.equal({
       added: ['redis', 'counts-redis', 'cache-redis', 'bus-redis'],
@@ -83,8 +83,8 @@ describe('the plugins that a configuration selects', () => {
     expect(changes(of(undefined, REDIS, ['counts']))).to.deep.equal({ added: ['redis', 'counts-redis'], removed: [] })
     expect(changes(of(undefined, REDIS, []))).to.deep.equal({ added: ['redis'], removed: [] })
     expect(changes(of('postgresql://db.example', REDIS, ['bus', 'x']))).to.deep.equal({
-      added: ['store-postgres', 'redis', 'bus-redis'],
-      removed: ['bus-store', 'store-sqlite'],
+      added: ['queue-pgboss', 'store-postgres', 'redis', 'bus-redis'],
+      removed: ['bus-store', 'queue-store', 'store-sqlite'],
     })
   })
 })

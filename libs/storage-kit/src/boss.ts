@@ -1,6 +1,8 @@
 import type { Log } from '@svc/core'
 import { codeOf, messageOf, svcError } from '@svc/core'
-import type { PgBoss } from 'pg-boss'
+import type { JobInsert, PgBoss } from 'pg-boss'
+
+export type { JobInsert }
 
 /** The queue of workflow runs in pg-boss. */
 export const RUNS_QUEUE = 'runs'
