@@ -7,7 +7,7 @@ import { runSvc } from './support/command.ts'
 import { describeWith, lacking } from './support/needs.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 import { configureFew } from './support/tides.ts'
-import { until } from './support/wait.ts'
+import { until, wait } from './support/wait.ts'
 
 const PATH = '/api/v1/status'
 const CHAT = '/api/v1/chat'
@@ -195,12 +195,17 @@ for (const kind of ['sqlite', 'postgres'] as const) {
         expect((await send(client, 'GET', '/api/v1/config/effective')).body).to.include({ mode: 'plan' })
       // events
       const events = await second.stream({ method: 'GET', path: '/api/v1/events?types=turn_completed', headers })
-      await events.next() // the position at which the stream begins
-      await send(first, 'POST', CHAT, { message: 'hello' })
-      await until(
+      // each worker begins to collect when it hears of the reader, so a turn is repeated until it comes
+      let hasCome = false
+      const reading = until(
         () => events.next(),
-        said => said?.event === 'turn_completed'
-      )
+        said => said?.event === 'turn_completed' || JSON.stringify(said?.data ?? {}).includes('turn_completed')
+      ).then(() => (hasCome = true))
+      while (!hasCome) {
+        await send(first, 'POST', CHAT, { message: 'hello' })
+        await wait()
+      }
+      await reading
       await events.leave()
       // a revoked token
       const { out, err } = await runSvc(['tokens', 'create', '--name', 'anna', '--scope', 'read'], { home: nodes.one.home, env })
