@@ -115,7 +115,12 @@ describeWith('postgres', 'svc store migrate', () => {
       )
       const refused = await runSvc(['store', 'migrate'], { home: from, env: env() })
       expect(refused.code).to.equal(1)
-      expect(refused.err).to.match(/MIGRATION_REFUSED[\s\S]*uses the store file[\s\S]*Stop it/)
+      expect(refused.err).to.match(/MIGRATION_REFUSED[\s\S]*another program uses the store file[\s\S]*Stop the server/)
+      const elsewhere = await runSvc(['store', 'migrate', '--from', `sqlite:${join(from, 'svc.db')}`], {
+        home: await home(),
+        env: env(),
+      })
+      expect(elsewhere.err).to.match(/MIGRATION_REFUSED[\s\S]*another program uses the store file/)
     }
     const before = await shaOf(join(from, 'svc.db'))
     const target = env()
