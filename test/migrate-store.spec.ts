@@ -33,7 +33,7 @@ const SPACE = {
 const noteOf = (n: number) => ({
   owner: n % 3 === 0 ? 'anna' : 'berta',
   n,
-  text: `note ${n} of the ${n % 7 === 0 ? 'harbour' : 'house'}`,
+  text: `note ${n} of the ${n % 7 === 0 ? 'harbour' : 'tower'}`,
 })
 const keyOf = (n: number) => `n${String(n).padStart(7, '0')}`
 
