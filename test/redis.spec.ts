@@ -4,7 +4,7 @@ import { type Postgres, type Redis, startPostgres, startRedis } from '@svc/testi
 import { expect } from 'chai'
 import { type Answer, type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
-import { describeWith, lacking } from './support/needs.ts'
+import { describeWith, lacking, skipBecause } from './support/needs.ts'
 import { newHome, type Service, startService } from './support/service.ts'
 import { configureFew } from './support/tides.ts'
 import { until, wait } from './support/wait.ts'
@@ -152,7 +152,7 @@ for (const kind of ['sqlite', 'postgres'] as const) {
     let redis: Redis
     let shared: object
     before(async function () {
-      if (lacking('redis') !== undefined) this.skip()
+      skipBecause(this, lacking('redis'))
       redis = stack.use(await startRedis())
       shared = await sharedStore()
     })

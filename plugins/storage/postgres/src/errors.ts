@@ -142,6 +142,12 @@ export const sourceInUse = (file: string): SvcError =>
     hint: 'Stop the server that uses it, and run the command again',
   })
 
+/** The value of a record is no JSON. */
+export const recordDamaged = (key: string): SvcError =>
+  svcError('MIGRATION_REFUSED', `the record ${JSON.stringify(key.slice(0, 100))} of the store file is damaged`, {
+    hint: 'Restore the file from a backup, and run the command with --restart',
+  })
+
 /** The hashes of a collection or log differ. */
 export const migrationDiffers = (name: string): SvcError =>
   svcError('MIGRATION_FAILED', `what PostgreSQL has of "${name}" differs from the store file`, {
