@@ -6,10 +6,9 @@ import type {
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client'
 import type { Json } from '@svc/core/contracts'
-import { checkIssuer, checkLoginAnswer, checkLoginPage, withScope } from '@svc/mcp-protocol'
 import { definedOf } from '@svc/plugin-kit'
-import type { OAuthOptions, Fetch } from '../client-types.ts'
-import { createMemoryStorage } from '../resolved-options.ts'
+import { checkIssuer, checkLoginAnswer, checkLoginPage, withScope } from './login-checks.ts'
+import { createMemoryStorage, type Fetch, type OAuthOptions } from './options.ts'
 
 /** The stored part of a login. */
 interface SavedLogin {
