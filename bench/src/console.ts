@@ -124,8 +124,13 @@ async function* scrolling(browser: Browser, url: string): AsyncGenerator<Figure>
 async function* streaming(browser: Browser, url: string): AsyncGenerator<Figure> {
   await using view = await openConsole(browser, url)
   const { page } = view
-  const message = page.getByLabel('Message', { exact: true })
-  await message.fill(`/pace ${PACE_MS}\n${REPLY}`)
+  await page.getByLabel('Message', { exact: true }).focus()
+  // typing that much would take the browser minutes
+  await page.evaluate(`(() => {
+    const box = document.getElementById('message')
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set.call(box, ${JSON.stringify(`/pace ${PACE_MS}\n${REPLY}`)})
+    box.dispatchEvent(new Event('input', { bubbles: true }))
+  })()`)
   await wait(2_000)
   await page.keyboard.press('Enter')
   await page.locator('.message-assistant').last().getByText('go go').first().waitFor()
