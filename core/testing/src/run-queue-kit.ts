@@ -84,6 +84,26 @@ const giving = (opened: Opened): KitCase[] => [
       await other.wake('unknown', ctx)
     })
   }),
+  opened('gives no run to another process between its addition and its claim', async ({ queue, other }) => {
+    await using taker = new Taker(other)
+    let isOver = false
+    const looking = async () => {
+      while (!isOver) await other.wake('unknown', ctx)
+    }
+    await taker.noneWhile(async () => {
+      const looks = [looking(), looking()]
+      for (let round = 0; round < 20; round++) {
+        const ids = Array.from({ length: 5 }, (_, at) => `r${round}-${at}`)
+        const claims = await Promise.all(ids.map(id => queue.put({ id, due: now() }, { claim: true }, ctx)))
+        assert.deepEqual(
+          claims.map(claim => claim?.id),
+          ids
+        )
+      }
+      isOver = true
+      await Promise.all(looks)
+    })
+  }),
   opened('gives each of many runs once, to any number of workers', async ({ queue, other }) => {
     const ids = Array.from({ length: 30 }, (_, at) => `r${at}`)
     await Promise.all(ids.map(id => put(queue, id)))
