@@ -80,6 +80,7 @@ export async function forkPeer<A>(name: string, args: readonly string[], svc: re
       return answer()
     },
     async end() {
+      if (!child.connected) return
       const ended = once(child, 'exit')
       child.disconnect()
       await ended

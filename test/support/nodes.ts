@@ -24,8 +24,8 @@ export async function startNode({ config, env = {}, args = [], few, port }: Node
   const home = await newHome()
   if (few) await configureFew(home, { ...config }, few)
   else await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
-  const own = port === undefined ? {} : { SVC_SERVER__PORT: String(port) }
-  const service = await startService({ home, args, env: { ...env, ...own }, ownPort: port !== undefined })
+  const whole = port === undefined ? env : { ...env, SVC_SERVER__PORT: String(port) }
+  const service = await startService({ home, args, env: whole, ownPort: port !== undefined })
   return {
     ...service,
     async [Symbol.asyncDispose]() {
