@@ -20,6 +20,7 @@ const shaOf = async (file: string) =>
     .update(await readFile(file))
     .digest('hex')
 
+/** A11 of the acceptance of clusters; `npm run soak:migrate` does it with a million records. */
 describeWith('postgres', 'svc store migrate', () => {
   let postgres: Postgres
   const homes: string[] = []

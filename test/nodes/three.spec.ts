@@ -98,32 +98,29 @@ describeWith('postgres', 'three nodes on one PostgreSQL', () => {
     const few = ['auth-api-key', 'auth-bearer', 'event-feed', 'admin-api']
     await using cluster = await startThree({ config, few, env })
     const { clients, nodes } = cluster
-    for (const [at, { home }] of nodes.entries()) {
-      const { out, err } = await runSvc(['tokens', 'create', '--name', `t${at}`, '--scope', 'read,admin'], { home, env })
-      const headers = { authorization: `Bearer ${out.trim()}` }
-      const ask = (client: Client) => client.send({ method: 'GET', path: STATUS, headers })
-      const statuses = async () => (await Promise.all(clients.map(ask))).map(({ status }) => status)
-      expect(await statuses(), err).to.deep.equal([200, 200, 200])
-      const open = await Promise.all(clients.map(client => client.stream({ method: 'GET', path: '/api/v1/events', headers })))
-      const ended = Promise.all(open.map(ending))
-      // each node says by itself when it stops to take the token
-      let isOver = false
-      const lastTaken = clients.map(async client => {
-        for (let last = 0; ; ) {
-          const began = performance.now()
-          const { status } = await ask(client)
-          if (status === 200) last = began
-          if (status === 401 || isOver) return last
-        }
-      })
-      const revoked = await runSvc(['tokens', 'revoke', `t${at}`], { home, env })
-      const answered = performance.now()
-      expect(revoked.code, revoked.err).to.equal(0)
-      expect(await statuses()).to.deep.equal([401, 401, 401])
-      isOver = true
-      for (const last of await Promise.all(lastTaken)) expect(last - answered).to.be.below(REVOKED_MS)
-      await ended
-    }
+    const { home } = nodes[1]
+    const { out, err } = await runSvc(['tokens', 'create', '--name', 'anna', '--scope', 'read,admin'], { home, env })
+    const own = { authorization: `Bearer ${out.trim()}` }
+    const ask = (client: Client) => client.send({ method: 'GET', path: STATUS, headers: own })
+    const statuses = async () => (await Promise.all(clients.map(ask))).map(({ status }) => status)
+    expect(await statuses(), err).to.deep.equal([200, 200, 200])
+    const open = await Promise.all(clients.map(client => client.stream({ method: 'GET', path: '/api/v1/events', headers: own })))
+    const ended = Promise.all(open.map(ending))
+    // when each node has taken the token for the last time
+    const lastTaken = clients.map(async client => {
+      for (let last = 0; ; await sleep(10)) {
+        const began = performance.now()
+        const { status } = await ask(client)
+        if (status !== 200) return last
+        last = began
+      }
+    })
+    const revoked = await runSvc(['tokens', 'revoke', 'anna'], { home, env })
+    const answered = performance.now()
+    expect(revoked.code, revoked.err).to.equal(0)
+    expect(await statuses()).to.deep.equal([401, 401, 401])
+    for (const last of await Promise.all(lastTaken)) expect(last - answered).to.be.below(REVOKED_MS)
+    await ended
 
     const headers = { authorization: 'Bearer the-key' }
     const long = (client: Client) =>

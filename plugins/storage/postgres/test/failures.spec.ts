@@ -57,6 +57,7 @@ async function until(isSo: () => Promise<boolean> | boolean, ms = 20_000): Promi
     if (performance.now() > end) throw new Error(`it was not so within ${ms} ms`)
 }
 
+/** A2, A3, A4 and, for a half-open line, A10 of the acceptance of clusters. */
 describeWith('postgres', 'the store in PostgreSQL', () => {
   let postgres: Postgres
   beforeEach(async () => (postgres = await startPostgres({ settings: { max_connections: 60 } })))
