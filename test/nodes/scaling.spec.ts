@@ -5,7 +5,7 @@ import { freePort, type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { lacking, skipBecause } from '../support/needs.ts'
 import { beginLong, endOf, LONG_RUNS } from '../support/node-runs.ts'
-import { type Balancer, isReady, startBalancer, startNode, startTurns } from '../support/nodes.ts'
+import { type Balancer, BEHIND_BALANCER, isReady, startBalancer, startNode, startTurns } from '../support/nodes.ts'
 import type { Service } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { effectsIn } from '../support/workflow-host.ts'
@@ -35,7 +35,7 @@ describe('three nodes behind HAProxy that become one, and three again, under loa
   after(() => stack.disposeAsync())
 
   async function start(port: number): Promise<Service> {
-    const config = { plugins: [LONG_RUNS], store: { url: postgres.url }, server: { shutdown_delay: DELAY_S } }
+    const config = { plugins: [LONG_RUNS], store: { url: postgres.url }, server: { ...BEHIND_BALANCER, shutdown_delay: DELAY_S } }
     const node = stack.use(await startNode({ config, port, env: { TEST_RUNS_FILE: file } }))
     await until(() => isReady(node.url), Boolean)
     return node

@@ -7,7 +7,7 @@ import { freePort, startPostgres } from '@svc/testing/engines'
 import { auditLedger, CRASH_ENV, newLedger, randomOf, startLoad } from '../support/crash-loop.ts'
 import { addJobs, auditJobs, auditTicks, RECORDS, recordsOf, untilDone } from '../support/job-load.ts'
 import { beginLong, endOf, LONG_RUNS } from '../support/node-runs.ts'
-import { isReady, startBalancer, startNode } from '../support/nodes.ts'
+import { BEHIND_BALANCER, isReady, startBalancer, startNode } from '../support/nodes.ts'
 import type { Service } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { effectsIn } from '../support/workflow-host.ts'
@@ -43,7 +43,7 @@ async function start(port: number): Promise<void> {
   const config = {
     plugins: [LONG_RUNS, RECORDS],
     store: { url: postgres.url },
-    server: { shutdown_delay: 2 },
+    server: { ...BEHIND_BALANCER, shutdown_delay: 2 },
   }
   const env = { ...CRASH_ENV, TEST_RUNS_FILE: file, TEST_RECORDS: folder }
   for (let attempts = 1; ; attempts++)

@@ -55,6 +55,8 @@ export async function beginMcpSession(client: Client) {
   }
 }
 
+/** The section `server` of nodes behind it: its health check names this host. */
+export const BEHIND_BALANCER = { allowed_hosts: ['svc'] } as const
 const HAPROXY = new URL('../../deploy/haproxy.cfg', import.meta.url)
 const NODE_LINES = /(?: {2}server node-\d+ node-\d+:8080\n)+/
 
