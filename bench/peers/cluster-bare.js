@@ -84,7 +84,7 @@ async function count({ callers, ms }) {
   try {
     const script = join(folder, 'count.sql')
     await writeFile(script, "INSERT INTO bare.counts VALUES ('hot', 1) ON CONFLICT (name) DO UPDATE SET n = counts.n + 1;\n")
-    const how = ['-n', '-M', 'prepared', '-c', String(callers), '-j', '2', '-T', String(Math.max(2, Math.round(ms / 1000)))]
+    const how = ['-n', '-M', 'prepared', '-c', String(callers), '-j', '2', '-t', String(Math.ceil(ms / 10))]
     const env = { ...process.env, PGOPTIONS: '-c synchronous_commit=off' }
     const child = spawn(pgbench, [...how, '-f', script, url], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])

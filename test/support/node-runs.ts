@@ -34,7 +34,7 @@ interface RunState {
   readonly result: { readonly by: number } | null
 }
 
-export const stateOf = async (url: string, id: string): Promise<RunState> =>
+const stateOf = async (url: string, id: string): Promise<RunState> =>
   (await fresh(url).get(`${PATH}/${id}/status`)).body as RunState
 
 /** How a run has ended. */
