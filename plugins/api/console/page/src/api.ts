@@ -24,7 +24,7 @@ const isOfLogin = (input: RequestInfo | URL) => {
 const OVER = 'Your session is over: the key or token was revoked, or has expired.'
 
 /** Every request of the page: notices when the server does not answer, and when the session is over. */
-const watchedFetch: typeof fetch = async (input, init) => {
+export const serverFetch: typeof fetch = async (input, init) => {
   // the server would count each as a guess
   if (session.get().state === 'out' && !isOfLogin(input)) throw new Error('The page is signed out.')
   let response: Response
@@ -42,7 +42,7 @@ const watchedFetch: typeof fetch = async (input, init) => {
 
 export const client = createClient({
   url: location.origin,
-  fetch: watchedFetch,
+  fetch: serverFetch,
   retry: { retries: 1 },
   reconnect: { retries: 10_000, minDelayMs: 300, maxDelayMs: 5_000 },
 })

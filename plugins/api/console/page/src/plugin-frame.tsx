@@ -1,0 +1,202 @@
+import { useEffect, useRef, useState } from 'react'
+import { serverFetch } from './api.ts'
+import { type Bridge, createBridge, type FrameState, type HostContext, type PageAnswer, type PageRequest } from './bridge.ts'
+import { Failure, Loading } from './states.tsx'
+import { theme } from './theme.ts'
+
+interface PluginFrameProps {
+  /** What screen readers call the frame. */
+  readonly title: string
+  readonly url: string
+  readonly rights: readonly string[]
+}
+
+/** The names of MCP Apps for the colours and sizes of the console. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  '--color-background-primary': '--bg',
+  '--color-background-secondary': '--surface',
+  '--color-background-tertiary': '--sunken',
+  '--color-background-info': '--accent-soft',
+  '--color-background-danger': '--bad-soft',
+  '--color-background-success': '--ok-soft',
+  '--color-background-warning': '--warn-soft',
+  '--color-text-primary': '--text',
+  '--color-text-secondary': '--muted',
+  '--color-text-info': '--accent',
+  '--color-text-inverse': '--accent-text',
+  '--color-text-danger': '--bad',
+  '--color-text-success': '--ok',
+  '--color-text-warning': '--warn',
+  '--color-border-primary': '--border-strong',
+  '--color-border-secondary': '--border',
+  '--font-sans': '--font',
+  '--font-mono': '--mono',
+  '--font-text-sm-size': '--text-s',
+  '--font-text-md-size': '--text-m',
+  '--font-text-lg-size': '--text-l',
+  '--font-heading-md-size': '--text-xl',
+  '--border-radius-sm': '--radius-s',
+  '--border-radius-md': '--radius-m',
+}
+
+const DARK = matchMedia('(prefers-color-scheme: dark)')
+
+function contextNow(): HostContext {
+  const chosen = theme.get()
+  const style = getComputedStyle(document.documentElement)
+  return {
+    theme: chosen === 'light' || chosen === 'dark' ? chosen : DARK.matches ? 'dark' : 'light',
+    locale: navigator.language,
+    timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    displayMode: 'inline',
+    platform: 'web',
+    styles: {
+      variables: Object.fromEntries(
+        Object.entries(VARIABLES).map(([name, own]) => [name, style.getPropertyValue(own).trim()])
+      ),
+    },
+  }
+}
+
+const REQUEST_MS = 30_000
+const LONGEST_ANSWER = 1_048_576
+
+/** Sends a request of the page with the session of the person: the page gets the answer, never the credential. */
+async function sendForPage({ method, path, body }: PageRequest, signal: AbortSignal): Promise<PageAnswer> {
+  const response = await serverFetch(path, {
+    method,
+    redirect: 'error',
+    headers: { accept: 'application/json', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body }),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
+  })
+  const text = await textOf(response)
+  const isJson = /^application\/(?:[\w.+-]+\+)?json/.test(response.headers.get('content-type') ?? '')
+  return { status: response.status, body: isJson && text !== '' ? (JSON.parse(text) as unknown) : text }
+}
+
+/** The text of an answer. A longer one is an error, so that no page fills the memory of the console. */
+async function textOf({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const piece of body ?? []) {
+    text += decoder.decode(piece, { stream: true })
+    if (text.length > LONGEST_ANSWER) throw Object.assign(new Error('the answer is too long'), { code: 'TOO_LARGE' })
+  }
+  return text + decoder.decode()
+}
+
+/** A page of a plugin in a frame, and what has become of it. */
+export function PluginFrame(props: PluginFrameProps) {
+  const [round, setRound] = useState(0)
+  const [current, setCurrent] = useState<FrameState>({ state: 'starting' })
+  const again = () => {
+    setCurrent({ state: 'starting' })
+    setRound(round + 1)
+  }
+  if (current.state === 'stopped')
+    return (
+      <Failure error={Object.assign(new Error(`The page was stopped. ${current.reason}`), { code: 'PAGE_STOPPED' })} onRetry={again} />
+    )
+  return (
+    <div className="frame-box">
+      {current.state === 'starting' && <Loading rows={6} />}
+      {current.state === 'silent' && (
+        <div className="note note-warn row spread" role="status">
+          <span>The page does not answer. The rest of the console is not affected.</span>
+          <button type="button" className="button" onClick={again}>
+            Load it again
+          </button>
+        </div>
+      )}
+      <Frame key={round} {...props} isShown={current.state !== 'starting'} onState={setCurrent} />
+    </div>
+  )
+}
+
+interface FrameProps extends PluginFrameProps {
+  readonly isShown: boolean
+  readonly onState: (state: FrameState) => void
+}
+
+function Frame({ title, url, rights, isShown, onState }: FrameProps) {
+  const frame = useRef<HTMLIFrameElement>(null)
+  const bridge = useRef<Bridge>(undefined)
+  // a list that is read again must not load the page again
+  const [first] = useState({ url, rights })
+  useFocusGuard(frame)
+  useEffect(() => {
+    const own = createBridge({
+      rights: first.rights,
+      context: contextNow,
+      // its origin is opaque, so it has no name; the policy of the console lets only files of this server into the frame
+      post: message => frame.current?.contentWindow?.postMessage(message, '*'),
+      request: sendForPage,
+      onState,
+    })
+    bridge.current = own
+    const onMessage = ({ source, origin, data }: MessageEvent<unknown>) => {
+      if (source !== null && source === frame.current?.contentWindow && origin === 'null') own.take(data)
+    }
+    addEventListener('message', onMessage)
+    DARK.addEventListener('change', own.contextChanged)
+    // after the style sheet has taken the theme up
+    const stop = theme.subscribe(() => requestAnimationFrame(own.contextChanged))
+    return () => {
+      removeEventListener('message', onMessage)
+      DARK.removeEventListener('change', own.contextChanged)
+      stop()
+      own.close()
+    }
+  }, [first, onState])
+  return (
+    <iframe
+      ref={frame}
+      title={title}
+      sandbox="allow-scripts"
+      allow=""
+      referrerPolicy="no-referrer"
+      src={first.url}
+      className={isShown ? 'frame' : 'frame frame-hidden'}
+      onLoad={() => bridge.current?.loaded()}
+    />
+  )
+}
+
+/** The keys after which the focus can move into a frame. */
+const isMove = ({ key }: KeyboardEvent) => key === 'Tab' || key === 'F6'
+const MOVE_MS = 500
+
+/**
+ * Gives the focus back when the frame takes it while the reader is elsewhere: otherwise a page could catch what is typed, such as a
+ * token. The reader enters the frame with the pointer over it, or with Tab.
+ */
+function useFocusGuard(frame: { readonly current: HTMLIFrameElement | null }): void {
+  useEffect(() => {
+    let last: HTMLElement | undefined
+    let moved = -MOVE_MS
+    const onFocus = ({ target }: FocusEvent) => {
+      if (target instanceof HTMLElement && target !== frame.current) last = target
+    }
+    const onKey = (event: KeyboardEvent) => {
+      if (isMove(event)) moved = performance.now()
+    }
+    const onBlur = () => {
+      const own = frame.current
+      if (own === null || document.activeElement !== own) return
+      const isMeant = own.matches(':hover') || performance.now() - moved < MOVE_MS
+      // a dialog covers the frame, so that the reader cannot mean it
+      if (isMeant && document.querySelector('[role="dialog"]') === null) return
+      if (last?.isConnected) last.focus({ preventScroll: true })
+      else own.blur()
+    }
+    document.addEventListener('focusin', onFocus)
+    document.addEventListener('keydown', onKey, true)
+    addEventListener('blur', onBlur)
+    return () => {
+      document.removeEventListener('focusin', onFocus)
+      document.removeEventListener('keydown', onKey, true)
+      removeEventListener('blur', onBlur)
+    }
+  }, [frame])
+}
