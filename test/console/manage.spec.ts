@@ -11,8 +11,10 @@ import { hostileCommand } from '../support/hostile.ts'
 import { describeWith } from '../support/needs.ts'
 import { newHome, post, type Service, startService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
+import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
 import { HOSTILE } from './support/odd-tools.ts'
+
+const BROKEN = '{"success":false,"error":"broken","error_code":"INTERNAL_ERROR","details":{}}'
 
 const ODD = fileURLToPath(new URL('support/odd-tools.ts', import.meta.url))
 
@@ -207,12 +209,40 @@ describeWith('chromium', 'the pages of the console for administrators', function
     await page.getByText('changes that are not in force').waitFor()
     await page.getByRole('button', { name: 'Reload' }).click()
     await page.getByText('New workers serve.').waitFor({ timeout: 60_000 })
-    await until(
-      () => read(`${service.url}/api/v1/config?key=server.body_limit`),
-      ({ values }) => (values as { value: number; source: { kind: string } }[])[0]?.value === 2_000_000
-    )
-    await page.getByText('from svc.config').first().waitFor()
+    // at once: no answer of a former worker is shown, whatever connections the browser had to it
+    expect(await page.getByText('from svc.config').count()).to.be.greaterThan(0)
+    expect(await page.getByLabel('Value of server.body_limit').innerText()).to.contain('2000000')
     expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
+  })
+
+  it('say at 360 px that a list could not be read, also while an item of it is open', async () => {
+    for (const [path, route, what] of [
+      ['mcp?id=fixed', '**/api/v1/mcp/servers', 'fixed'],
+      ['configuration?id=server.body_limit', '**/api/v1/config', 'server.body_limit'],
+    ] as const) {
+      await using view = await openConsole(browser, at('overview'), { width: 360 })
+      const { page } = view
+      await heading(page, 'Overview')
+      const fail = () =>
+        page.route(route, broken => broken.fulfill({ status: 500, contentType: 'application/json', body: BROKEN }))
+      await fail()
+      await page.goto(at(path))
+      await page.getByRole('alert').getByText('INTERNAL_ERROR').waitFor()
+      expect(await page.getByText(/There is no server|Select a key/).count(), 'what is not known').to.equal(0)
+      await expectAccessible(page, `${path} with an error`)
+      // it was known before: what is shown is old, and says so
+      await page.unroute(route)
+      await page.getByRole('button', { name: 'Try again' }).filter({ visible: true }).click()
+      await page.getByRole('heading', { name: what, level: 2 }).waitFor()
+      await fail()
+      await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+      await post(`${service.url}/api/v1/reload`, {})
+      await page
+        .getByText(/This is what the server said/)
+        .filter({ visible: true })
+        .waitFor()
+      await page.getByRole('heading', { name: what, level: 2 }).waitFor()
+    }
   })
 
   it('follows the log over a reload of the server, and filters it by a request of any page', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Browser, Frame, Page } from 'playwright-core'
 import { runSvc } from '../support/command.ts'
-import { describeWith, lacking, skipBecause } from '../support/needs.ts'
+import { describeWith } from '../support/needs.ts'
 import { newHome, type Service, startService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { type Console, expectAccessible, openBrowser, openConsole } from './support/browser.ts'
@@ -19,29 +19,31 @@ const RIGHTS = [
   'DELETE /api/v1/console/session',
 ]
 
+const READ = 'read'
+const ALL = 'read,tools,admin'
+
 describeWith('chromium', 'a hostile page of a plugin', function () {
   this.timeout(120_000)
   let browser: Browser
   let home: string
   let service: Service
   let outside: Outside
-  before(async function () {
-    skipBecause(this, lacking('bubblewrap'))
+  before(async () => {
     browser = await openBrowser()
     home = await newHome()
     outside = await openOutside()
-    const config = { server: { auth: { enabled: true } }, host: { setup_timeout_ms: 60_000 } }
-    await writeFile(join(home, 'svc.config.yaml'), JSON.stringify(config))
-    await mkdir(join(home, 'sources'))
-    for (const [name, rights] of [
-      ['hostile', RIGHTS],
-      ['honest', ['GET /honest/things']],
-    ] as const) {
-      const folder = await writePagePlugin(join(home, 'sources'), name, rights)
-      const { code, err } = await runSvc(['plugins', 'install', folder, '--yes'], { home })
-      expect(code, err).to.equal(0)
+    const sources = join(home, 'sources')
+    await mkdir(sources)
+    const plugins = [
+      await writePagePlugin(sources, 'hostile', RIGHTS),
+      await writePagePlugin(sources, 'honest', ['GET /honest/things']),
+    ]
+    await writeFile(join(home, 'svc.config.yaml'), JSON.stringify({ plugins, server: { auth: { enabled: true } } }))
+    service = await startService({ home, env: { SVC_API_KEY: 'only-the-tests-know-this-key-0123456789' } })
+    for (const scopes of [ALL, READ]) {
+      const made = await runSvc(['tokens', 'create', '--name', `person-${scopes.length}`, '--scope', scopes], { home })
+      tokens.set(scopes, made.out.trim())
     }
-    service = await startService({ home })
   })
   after(async () => {
     await browser?.close()
@@ -50,15 +52,19 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
     await rm(home, { recursive: true, force: true })
   })
 
-  let tokens = 0
-  /** The console on a page of a plugin, signed in with these scopes, and the frame. */
-  const openPage = async (name = 'hostile', scopes = 'read,tools,admin', width = 1280) => {
-    const made = await runSvc(['tokens', 'create', '--name', `person-${++tokens}`, '--scope', scopes], { home })
+  const tokens = new Map<string, string>()
+  /** The console on a page of a plugin, signed in with these scopes. */
+  const signIn = async (name: string, scopes: string, width = 1280): Promise<Console & { readonly token: string }> => {
+    const token = tokens.get(scopes)!
     const view = await openConsole(browser, `${service.url}/console/pages/${name}`, { width })
-    await view.page.getByLabel('Key or token').fill(made.out.trim())
+    await view.page.getByLabel('Key or token').fill(token)
     await view.page.keyboard.press('Enter')
-    await view.page.locator('iframe').waitFor()
-    return { ...view, frame: await frameOf(view.page), token: made.out.trim() }
+    return { ...view, token }
+  }
+  /** The same, and the frame of the page. */
+  const openPage = async (name = 'hostile', scopes = ALL, width = 1280) => {
+    const view = await signIn(name, scopes, width)
+    return { ...view, frame: await frameOf(view.page) }
   }
   const frameOf = async (page: Page): Promise<Frame> => {
     const frame = await (await page.locator('iframe').elementHandle())!.contentFrame()
@@ -85,7 +91,10 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
     return ends
   }
   const call = (frame: Frame, method: string, params: object) =>
-    frame.evaluate<{ result?: { status: number; body: unknown }; error?: { code: number; message: string; data: { code?: string } } }>(
+    frame.evaluate<{
+      result?: { status: number; body: unknown }
+      error?: { code: number; message: string; data: { code?: string } }
+    }>(
       `new Promise(resolve => {
         const id = 'test-' + Math.random()
         addEventListener('message', ({ data }) => data.id === id && resolve(data))
@@ -101,7 +110,9 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
     const body = result!.body as { headers: string[] }
     expect(JSON.stringify(body)).not.to.contain(token)
     expect(body.headers).not.to.include.members(['authorization', 'cookie', 'x-api-key'])
-    const shown = await frame.evaluate<string>('JSON.stringify([svc.context(), location.href, document.referrer, { ...window.name }])')
+    const shown = await frame.evaluate<string>(
+      'JSON.stringify([svc.context(), location.href, document.referrer, { ...window.name }])'
+    )
     expect(shown).not.to.contain(token)
     expect(JSON.parse(shown)[0]).to.include({ theme: 'light' })
     await context.close()
@@ -114,7 +125,8 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
       cookie: 'document.cookie',
       'local storage': 'localStorage.length',
       'session storage': 'sessionStorage.length',
-      databases: 'new Promise((resolve, reject) => { const open = indexedDB.open("x"); open.onsuccess = resolve; open.onerror = () => reject(open.error) })',
+      databases:
+        'new Promise((resolve, reject) => { const open = indexedDB.open("x"); open.onsuccess = resolve; open.onerror = () => reject(open.error) })',
       caches: 'caches.keys()',
       'files of the origin': 'navigator.storage.getDirectory()',
       'document of the console': 'parent.document.body.innerHTML',
@@ -122,13 +134,23 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
       'address of the console': 'top.location.href',
       'global of the console': 'parent.React ?? parent.client',
       'own element': 'frameElement.outerHTML',
-      'domain': '(document.domain = "127.0.0.1", parent.document.body.innerHTML)',
+      domain: '(document.domain = "127.0.0.1", parent.document.body.innerHTML)',
       'eval of text': '(0, Function)("return 1")()',
       'script address': '(location.href = "javascript:void(window.jumped = true)", new Promise(() => {}))',
     })
     for (const [name, end] of Object.entries(ends))
-      expect(end, name).to.be.oneOf(['SecurityError', 'InvalidAccessError', 'EvalError', 'TypeError', 'got nothing', 'got null', 'got undefined'])
-    expect(await frame.evaluate('[window.inline, window.handler, window.jumped, window.opener]')).to.deep.equal([undefined, undefined, undefined, null].map(value => value ?? null))
+      expect(end, name).to.be.oneOf([
+        'SecurityError',
+        'InvalidAccessError',
+        'EvalError',
+        'TypeError',
+        'got nothing',
+        'got null',
+        'got undefined',
+      ])
+    expect(await frame.evaluate('[window.inline, window.handler, window.jumped, window.opener]')).to.deep.equal(
+      [undefined, undefined, undefined, null].map(value => value ?? null)
+    )
     // other windows of the origin do not hear it either
     await frame.evaluate('new BroadcastChannel("svc").postMessage("x")')
     await context.close()
@@ -140,10 +162,13 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
       'service worker': 'navigator.serviceWorker.register("page.js")',
       'its list': 'navigator.serviceWorker.getRegistrations()',
       worker: 'new Promise((resolve, reject) => { new Worker("page.js").onerror = () => reject(new TypeError()) })',
-      'worker of text': 'new Promise((resolve, reject) => { new Worker(URL.createObjectURL(new Blob(["postMessage(1)"]))).onerror = () => reject(new TypeError()) })',
-      'shared worker': 'new Promise((resolve, reject) => { new SharedWorker("page.js").onerror = () => reject(new TypeError()) })',
+      'worker of text':
+        'new Promise((resolve, reject) => { new Worker(URL.createObjectURL(new Blob(["postMessage(1)"]))).onerror = () => reject(new TypeError()) })',
+      'shared worker':
+        'new Promise((resolve, reject) => { new SharedWorker("page.js").onerror = () => reject(new TypeError()) })',
     })
-    for (const [name, end] of Object.entries(ends)) expect(end, name).to.be.oneOf(['SecurityError', 'TypeError', 'InvalidStateError'])
+    for (const [name, end] of Object.entries(ends))
+      expect(end, name).to.be.oneOf(['SecurityError', 'TypeError', 'InvalidStateError'])
     expect(await page.evaluate('navigator.serviceWorker.getRegistrations().then(all => all.length)')).to.equal(0)
     await context.close()
   })
@@ -163,7 +188,14 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
         stream: `new WebTransport("${url.replace('http', 'https')}").ready`,
         module: `import("${url}")`,
       })
-      for (const [name, end] of Object.entries(ends)) expect(end, `${name} of ${url}`).to.be.oneOf(['TypeError', 'SecurityError', 'ReferenceError', 'WebTransportError', 'got nothing'])
+      for (const [name, end] of Object.entries(ends))
+        expect(end, `${name} of ${url}`).to.be.oneOf([
+          'TypeError',
+          'SecurityError',
+          'ReferenceError',
+          'WebTransportError',
+          'got nothing',
+        ])
       await frame.evaluate(`(() => {
         navigator.sendBeacon("${url}", "x")
         const add = (tag, set) => { const element = Object.assign(document.createElement(tag), set); document.body.append(element); return element }
@@ -218,10 +250,14 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
       notices: 'Notification.requestPermission()',
     })
     for (const [name, end] of Object.entries(ends))
-      expect(end, name).to.match(/^(?:SecurityError|TypeError|NotAllowedError|WrongDocumentError|InvalidStateError|ReferenceError|NotFoundError|got (?:nothing|null|undefined|false|denied))$/)
+      expect(end, name).to.match(
+        /^(?:SecurityError|TypeError|NotAllowedError|WrongDocumentError|InvalidStateError|ReferenceError|NotFoundError|got (?:nothing|null|undefined|false|denied))$/
+      )
     // with a gesture of the reader
     for (const set of [`target: '_top'`, `target: '_blank'`, `target: '_parent'`, `download: 'x.txt'`]) {
-      await frame.evaluate(`void document.body.replaceChildren(Object.assign(document.createElement('a'), { id: 'link', textContent: 'Click', href: "${outside.url}", ${set} }))`)
+      await frame.evaluate(
+        `void document.body.replaceChildren(Object.assign(document.createElement('a'), { id: 'link', textContent: 'Click', href: "${outside.url}", ${set} }))`
+      )
       await frame.click('#link')
     }
     await new Promise(resolve => setTimeout(resolve, 500))
@@ -234,10 +270,15 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
 
   it('that goes to another document is stopped, and keeps nothing of its place', async () => {
     const { frame, page, context } = await openPage()
-    const other = (await page.evaluate<string>(`fetch('/api/v1/console/pages').then(r => r.json()).then(({ pages }) => pages.find(({ name }) => name === 'honest').url)`))
+    const other = await page.evaluate<string>(
+      `fetch('/api/v1/console/pages').then(r => r.json()).then(({ pages }) => pages.find(({ name }) => name === 'honest').url)`
+    )
     // it does not know that address, but if it did
     await frame.evaluate(`void (location.href = ${JSON.stringify(other)})`)
-    await page.getByRole('alert').getByText(/has left its place/).waitFor()
+    await page
+      .getByRole('alert')
+      .getByText(/has left its place/)
+      .waitFor()
     expect(await page.locator('iframe').count()).to.equal(0)
     await page.getByRole('button', { name: 'Try again' }).click()
     await frameOf(page)
@@ -258,9 +299,27 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
     const { frame, requests, context } = await openPage()
     const before = requests.length
     const asked: readonly object[] = [
-      ...['/hostile/secret', '/honest/things', '/api/v1/me', '/api/v1/tokens', '/API/V1/TOKENS', '/console/'].map(path => ({ method: 'GET', path })),
-      ...['/hostile/things/../secret', '/hostile/things/%2e%2e/secret', '/hostile//secret', '/hostile/./secret', '//outside.example/hostile/things'].map(path => ({ method: 'GET', path })),
-      ...['/hostile/things%2f..%2fsecret', '/hostile/things?x=1', '/hostile/things#x', '/hostile/things\\..\\secret', '/hostile/things\u0000', '/hostile/things ', 'hostile/things', ''].map(path => ({ method: 'GET', path })),
+      ...['/hostile/secret', '/honest/things', '/api/v1/me', '/api/v1/tokens', '/API/V1/TOKENS', '/console/'].map(path => ({
+        method: 'GET',
+        path,
+      })),
+      ...[
+        '/hostile/things/../secret',
+        '/hostile/things/%2e%2e/secret',
+        '/hostile//secret',
+        '/hostile/./secret',
+        '//outside.example/hostile/things',
+      ].map(path => ({ method: 'GET', path })),
+      ...[
+        '/hostile/things%2f..%2fsecret',
+        '/hostile/things?x=1',
+        '/hostile/things#x',
+        '/hostile/things\\..\\secret',
+        '/hostile/things\u0000',
+        '/hostile/things ',
+        'hostile/things',
+        '',
+      ].map(path => ({ method: 'GET', path })),
       { method: 'GET', path: `${service.url}/hostile/things` },
       { method: 'GET', path: ['/hostile/things'] },
       { method: 'get', path: '/hostile/things' },
@@ -290,7 +349,7 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
   })
 
   it('gets no more than the scopes of the person, who does not see pages beyond them', async () => {
-    const { frame, page, requests, context } = await openPage('hostile', 'read')
+    const { frame, page, requests, context } = await openPage('hostile', READ)
     const { result } = await call(frame, 'svc/request', { method: 'POST', path: '/hostile/things', body: {} })
     expect(result!.status).to.equal(403)
     expect(requests).to.include('POST /hostile/things')
@@ -319,16 +378,36 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
     expect(problems.filter(text => !/policy|Refused|sandbox|violates/i.test(text))).to.deep.equal([])
     // types that are no plain data end the page
     const isStopped = (await page.getByRole('alert').count()) > 0
-    if (isStopped) await page.getByRole('alert').getByText(/too large/).waitFor()
+    if (isStopped)
+      await page
+        .getByRole('alert')
+        .getByText(/too large/)
+        .waitFor()
     await expectUsable(page)
     await context.close()
   })
 
   for (const [what, attack, reason] of [
-    ['a huge message', `parent.postMessage({ jsonrpc: '2.0', id: 1, method: 'x', params: { text: 'x'.repeat(100_000_000) } }, '*')`, /too large/],
-    ['a message of a million values', `parent.postMessage({ jsonrpc: '2.0', id: 1, method: 'x', params: Array.from({ length: 1_000_000 }, (_, at) => at) }, '*')`, /too large/],
-    ['a deep message', `{ let value = {}; for (let i = 0; i < 5_000; i++) value = { value }; parent.postMessage({ jsonrpc: '2.0', params: value }, '*') }`, /too large/],
-    ['messages without end', `setInterval(() => { for (let i = 0; i < 1_000; i++) parent.postMessage({ jsonrpc: '2.0', id: i, method: 'svc/request', params: {} }, '*') }, 1)`, /too many messages/],
+    [
+      'a huge message',
+      `parent.postMessage({ jsonrpc: '2.0', id: 1, method: 'x', params: { text: 'x'.repeat(100_000_000) } }, '*')`,
+      /too large/,
+    ],
+    [
+      'a message of a million values',
+      `parent.postMessage({ jsonrpc: '2.0', id: 1, method: 'x', params: Array.from({ length: 1_000_000 }, (_, at) => at) }, '*')`,
+      /too large/,
+    ],
+    [
+      'a deep message',
+      `{ let value = {}; for (let i = 0; i < 5_000; i++) value = { value }; parent.postMessage({ jsonrpc: '2.0', params: value }, '*') }`,
+      /too large/,
+    ],
+    [
+      'messages without end',
+      `setInterval(() => { for (let i = 0; i < 1_000; i++) parent.postMessage({ jsonrpc: '2.0', id: i, method: 'svc/request', params: {} }, '*') }, 1)`,
+      /too many messages/,
+    ],
   ] as const)
     it(`that sends ${what} is stopped, and the console goes on`, async () => {
       const { frame, page, context } = await openPage()
@@ -351,7 +430,7 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
 
   it('covers nothing but its place, at any width', async () => {
     for (const width of [1280, 360]) {
-      const { frame, page, context } = await openPage('hostile', 'read', width)
+      const { frame, page, context } = await openPage('hostile', READ, width)
       await frame.evaluate(`void (() => {
         const cover = document.createElement('div')
         cover.textContent = 'x'
@@ -409,22 +488,20 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
   })
 
   it('without the connection to the console is stopped after a while, with the reason', async () => {
-    const { context, page } = await openConsoleSignedIn('hostile-static')
-    await page.getByRole('alert').getByText(/did not start/).waitFor()
+    const { context, page } = await signIn('hostile-static', READ)
+    await page
+      .getByRole('alert')
+      .getByText(/did not start/)
+      .waitFor()
     await expectAccessible(page, 'a page that did not start')
     await context.close()
   })
-  const openConsoleSignedIn = async (name: string): Promise<Console> => {
-    const made = await runSvc(['tokens', 'create', '--name', `person-${++tokens}`, '--scope', 'read'], { home })
-    const view = await openConsole(browser, `${service.url}/console/pages/${name}`)
-    await view.page.getByLabel('Key or token').fill(made.out.trim())
-    await view.page.keyboard.press('Enter')
-    return view
-  }
 
   it('is served only with its signature, from its folder, with its policy, and in a frame of the console', async () => {
     const { page, context } = await openPage()
-    const pages = await page.evaluate<{ name: string; url: string }[]>(`fetch('/api/v1/console/pages').then(r => r.json()).then(({ pages }) => pages)`)
+    const pages = await page.evaluate<{ name: string; url: string }[]>(
+      `fetch('/api/v1/console/pages').then(r => r.json()).then(({ pages }) => pages)`
+    )
     const urlOf = (name: string) => pages.find(one => one.name === name)!.url
     const folder = urlOf('hostile').replace('index.html', '')
     const get = async (path: string) => {
@@ -434,17 +511,36 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
     }
     const good = await get(urlOf('hostile'))
     expect(good.status).to.equal(200)
-    expect(good.headers.get('content-security-policy')).to.match(/^sandbox allow-scripts; default-src 'none'/).and.not.to.contain('unsafe')
+    expect(good.headers.get('content-security-policy'))
+      .to.match(/^sandbox allow-scripts allow-forms; default-src 'none'/)
+      .and.not.to.contain('unsafe')
     expect((await get(`${folder}bridge.js`)).status).to.equal(200)
     const refused = [
-      `${folder}../package.json`, `${folder}%2e%2e/secret.html`, `${folder}..%2fsecret.html`, `${folder}.hidden.js`, `${folder}index.js`,
-      `${folder}none.html`, `${folder}`, `${folder}package.json`, `${folder}console/index.html`,
-      urlOf('hostile').replace('/hostile/', '/honest/'), urlOf('hostile').replace('/hostile/', '/hostile-admin/'),
-      urlOf('hostile').replace(/frames\/[^/]+/, 'frames/x'), '/console/frames/hostile/index.html',
+      `${folder}../package.json`,
+      `${folder}%2e%2e/secret.html`,
+      `${folder}..%2fsecret.html`,
+      `${folder}.hidden.js`,
+      `${folder}index.js`,
+      `${folder}none.html`,
+      `${folder}`,
+      `${folder}package.json`,
+      `${folder}console/index.html`,
+      urlOf('hostile').replace('/hostile/', '/honest/'),
+      urlOf('hostile').replace('/hostile/', '/hostile-admin/'),
+      urlOf('hostile').replace(/frames\/[^/]+/, 'frames/x'),
+      '/console/frames/hostile/index.html',
     ]
     for (const path of refused) {
       const { status, headers } = await get(path)
-      expect([status, headers.get('content-type')?.includes('html') === true && status === 200 && !headers.get('content-security-policy')?.startsWith("default-src 'none'; script-src 'self'")], path).to.satisfy(([code, isPage]: [number, boolean]) => code === 404 || (code === 200 && !isPage))
+      expect(
+        [
+          status,
+          headers.get('content-type')?.includes('html') === true &&
+            status === 200 &&
+            !headers.get('content-security-policy')?.startsWith("default-src 'none'; script-src 'self'"),
+        ],
+        path
+      ).to.satisfy(([code, isPage]: [number, boolean]) => code === 404 || (code === 200 && !isPage))
     }
     await context.close()
   })

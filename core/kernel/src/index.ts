@@ -89,6 +89,7 @@ export { filesOfCommand, modulesIn, packagesAround, pathsOfCode, withImports } f
 export { foreignReason } from '../config/trust.ts'
 export {
   API,
+  type ConsolePageManifest,
   type ErrorFormatManifest,
   consolePagesOf,
   errorFormatsOf,

@@ -31,7 +31,8 @@
   function answer({ id, result, error }) {
     const call = waiting.get(id)
     waiting.delete(id)
-    if (error) call?.reject(Object.assign(new Error(error.message), { code: error.data?.code ?? error.code, hint: error.data?.hint }))
+    if (error)
+      call?.reject(Object.assign(new Error(error.message), { code: error.data?.code ?? error.code, hint: error.data?.hint }))
     else call?.resolve(result)
   }
 

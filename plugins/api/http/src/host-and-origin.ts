@@ -18,6 +18,7 @@ const EXPOSED = [
   'X-Should-Retry',
   'X-Ignored-Fields',
   'X-Svc-Dropped',
+  'X-Svc-Draining',
   'Request-Id',
   'Allow',
   'WWW-Authenticate',

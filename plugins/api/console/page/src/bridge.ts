@@ -228,14 +228,22 @@ const codeOf = (error: unknown) => {
 
 /** The request that a page asks for. Throws an error with a code. */
 export function allowedRequest({ method, path, query, body }: Params, rights: readonly string[]): PageRequest {
-  if (typeof method !== 'string' || !METHODS.includes(method)) throw pageError('INVALID_VALUE', `method must be one of ${METHODS.join(', ')}`)
+  if (typeof method !== 'string' || !METHODS.includes(method))
+    throw pageError('INVALID_VALUE', `method must be one of ${METHODS.join(', ')}`)
   if (typeof path !== 'string' || !isPlainPath(path)) throw pageError('INVALID_VALUE', 'path must be a plain path like /notes/1')
   const wanted = `${method} ${path}`
   if (isNever(path) || !rights.some(right => fits(right, wanted)))
-    throw pageError('FORBIDDEN', `the plugin has no permission for ${wanted.slice(0, 200)}: list it in permissions.console of its manifest`)
+    throw pageError(
+      'FORBIDDEN',
+      `the plugin has no permission for ${wanted.slice(0, 200)}: list it in permissions.console of its manifest`
+    )
   if (method === 'GET' && body !== undefined) throw pageError('INVALID_VALUE', 'a GET request has no body')
   const search = queryOf(query)
-  return { method, path: search === '' ? path : `${path}?${search}`, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
+  return {
+    method,
+    path: search === '' ? path : `${path}?${search}`,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  }
 }
 
 /** The path is the one that the server gets: without steps, empty segments and encoded slashes and dots. */

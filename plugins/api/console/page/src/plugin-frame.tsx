@@ -51,9 +51,7 @@ function contextNow(): HostContext {
     displayMode: 'inline',
     platform: 'web',
     styles: {
-      variables: Object.fromEntries(
-        Object.entries(VARIABLES).map(([name, own]) => [name, style.getPropertyValue(own).trim()])
-      ),
+      variables: Object.fromEntries(Object.entries(VARIABLES).map(([name, own]) => [name, style.getPropertyValue(own).trim()])),
     },
   }
 }
@@ -96,7 +94,10 @@ export function PluginFrame(props: PluginFrameProps) {
   }
   if (current.state === 'stopped')
     return (
-      <Failure error={Object.assign(new Error(`The page was stopped. ${current.reason}`), { code: 'PAGE_STOPPED' })} onRetry={again} />
+      <Failure
+        error={Object.assign(new Error(`The page was stopped. ${current.reason}`), { code: 'PAGE_STOPPED' })}
+        onRetry={again}
+      />
     )
   return (
     <div className="frame-box">
@@ -153,7 +154,7 @@ function Frame({ title, url, rights, isShown, onState }: FrameProps) {
     <iframe
       ref={frame}
       title={title}
-      sandbox="allow-scripts"
+      sandbox="allow-scripts allow-forms"
       allow=""
       referrerPolicy="no-referrer"
       src={first.url}

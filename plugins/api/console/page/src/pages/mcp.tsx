@@ -71,6 +71,10 @@ export function McpServers() {
           <ServerView key={id} server={selected} mayChange={mayChange} />
         ) : id === undefined ? (
           <Empty title="Select a server">Its state, tools, changes and log appear here.</Empty>
+        ) : all.error ? (
+          <div className="bar only-narrow">
+            <Back />
+          </div>
         ) : all.isPending ? (
           <Loading rows={6} />
         ) : (
