@@ -1,13 +1,8 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Browser, Frame, Page } from 'playwright-core'
-import { runSvc } from '../support/command.ts'
 import { describeWith } from '../support/needs.ts'
-import { newHome, type Service, startService } from '../support/service.ts'
-import { until } from '../support/wait.ts'
 import { type Console, expectAccessible, openBrowser, openConsole } from './support/browser.ts'
-import { openOutside, type Outside, writePagePlugin } from './support/page-plugins.ts'
+import { type CuratedHost, openOutside, type Outside, startCurated, writePagePlugin } from './support/page-plugins.ts'
 
 /** What the hostile page declares. The last ones it never gets: they give credentials, or change plugins. */
 const RIGHTS = [
@@ -25,34 +20,24 @@ const ALL = 'read,tools,admin'
 describeWith('chromium', 'a hostile page of a plugin', function () {
   this.timeout(120_000)
   let browser: Browser
-  let home: string
-  let service: Service
+  let service: CuratedHost
   let outside: Outside
+  const tokens = new Map<string, string>()
   before(async () => {
     browser = await openBrowser()
-    home = await newHome()
     outside = await openOutside()
-    const sources = join(home, 'sources')
-    await mkdir(sources)
-    const plugins = [
-      await writePagePlugin(sources, 'hostile', RIGHTS),
-      await writePagePlugin(sources, 'honest', ['GET /honest/things']),
-    ]
-    await writeFile(join(home, 'svc.config.yaml'), JSON.stringify({ plugins, server: { auth: { enabled: true } } }))
-    service = await startService({ home, env: { SVC_API_KEY: 'only-the-tests-know-this-key-0123456789' } })
-    for (const scopes of [ALL, READ]) {
-      const made = await runSvc(['tokens', 'create', '--name', `person-${scopes.length}`, '--scope', scopes], { home })
-      tokens.set(scopes, made.out.trim())
-    }
+    service = await startCurated(async home => [
+      await writePagePlugin(home, 'hostile', RIGHTS),
+      await writePagePlugin(home, 'honest', ['GET /honest/things']),
+    ])
+    for (const scopes of [ALL, READ]) tokens.set(scopes, await service.token(scopes.split(',')))
   })
   after(async () => {
     await browser?.close()
-    await service?.stop()
     await outside?.[Symbol.asyncDispose]()
-    await rm(home, { recursive: true, force: true })
+    await service?.[Symbol.asyncDispose]()
   })
 
-  const tokens = new Map<string, string>()
   /** The console on a page of a plugin, signed in with these scopes. */
   const signIn = async (name: string, scopes: string, width = 1280): Promise<Console & { readonly token: string }> => {
     const token = tokens.get(scopes)!

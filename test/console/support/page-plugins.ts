@@ -1,7 +1,13 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { startHost } from '@svc/core'
+import { Http, Tokens } from '@svc/core/contracts'
+import { testContext } from '@svc/testing'
+import { DEFAULTS } from '../../../cli/src/curated.ts'
 
 /** The page that a test attacks from: the test runs the attacks in it, with all that scripts of a page have. */
 const INDEX = `<!doctype html>
@@ -101,6 +107,42 @@ export async function openOutside(): Promise<Outside> {
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       await new Promise(resolve => server.close(resolve))
+    },
+  }
+}
+
+/** The curated build with more plugins, and with authentication, in this process. */
+export interface CuratedHost extends AsyncDisposable {
+  readonly url: string
+  readonly token: (scopes: readonly string[]) => Promise<string>
+}
+
+export async function startCurated(pluginsIn: (home: string) => Promise<readonly string[]>): Promise<CuratedHost> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-pages-'))
+  const before = process.env.SVC_HOME
+  process.env.SVC_HOME = home // plugins write their first-start files
+  const folders = await pluginsIn(home)
+  const host = await startHost({
+    plugins: [
+      ...(DEFAULTS.plugins as string[])
+        .filter(name => name !== '@svc/plugin-auth-api-key')
+        .map(name => name.replace('store-sqlite', 'store-memory')),
+      ...folders.map(folder => pathToFileURL(folder)),
+    ],
+    config: { server: { port: 0, auth: { enabled: true } } },
+    from: [new URL('../../../cli/', import.meta.url).href],
+    log: { destination: { write() {} } },
+  })
+  const ctx = testContext()
+  return {
+    url: (await host.service(Http).address(ctx))!.url,
+    token: async scopes =>
+      (await host.service(Tokens).create({ name: `person-${scopes.length}`, scopes: [...scopes], ttlMs: 600_000 }, ctx)).token,
+    async [Symbol.asyncDispose]() {
+      await host.close()
+      if (before === undefined) delete process.env.SVC_HOME
+      else process.env.SVC_HOME = before
+      await rm(home, { recursive: true, force: true })
     },
   }
 }

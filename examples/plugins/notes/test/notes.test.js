@@ -12,7 +12,10 @@ test('adds notes, lists them with the newest first, and removes one once', async
   await using host = await testHost(['@svc/plugin-store-memory', new URL('..', import.meta.url)])
   const ctx = testContext()
   const call = async (/** @type {string} */ name, /** @type {object} */ request) => {
-    const answer = await host.slot(Routes).get(name)?.handle?.({ params: {}, query: {}, headers: {}, body: {}, ...request }, ctx)
+    const answer = await host
+      .slot(Routes)
+      .get(name)
+      ?.handle?.({ params: {}, query: {}, headers: {}, body: {}, ...request }, ctx)
     return /** @type {any} */ (answer)
   }
   for (const text of samples.texts) equal((await call('note_add', { body: { text } })).status, 201)

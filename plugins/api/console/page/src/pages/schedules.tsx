@@ -5,8 +5,9 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import { Chips, useAddress } from '../address.tsx'
 import { allows, client, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
-import { Back, ListPage, Search, useCursorList } from '../list.tsx'
+import { Back, ListPage, Search } from '../list.tsx'
 import { Action, Buttons, Card, Facts, Panel, useMe } from '../parts.tsx'
+import { Adding, Nothing, useItems, withWords } from '../records.tsx'
 import { schedules } from '../router.tsx'
 import { SchemaInput, useEditedValue } from '../schema-input.tsx'
 import { Badge, durationOf, Empty, Failure, Loading, Time } from '../states.tsx'
@@ -29,67 +30,42 @@ const rhythmOf = ({ cron, every_ms: every }: Schedule) =>
   cron ?? (every === null ? '' : `every ${durationOf(every).replace('.0 ', ' ')}`)
 
 export function Schedules() {
-  const { id, q = '', state } = schedules.useSearch()
-  const me = useMe()
-  const [isAdding, setAdding] = useState(false)
+  const { id, q, state } = schedules.useSearch()
   useFreshening({ key: ['schedules'], isAbout: isOfSchedules })
-  const all = useCursorList({
-    key: ['schedules'],
-    read: async (_, signal): Promise<ReplyOf<'get', '/api/v1/schedules'> & { readonly next_cursor?: null }> =>
-      client.get('/api/v1/schedules', { signal }),
-    itemsOf: page => page.schedules,
-  })
-  const items = all.items.filter(
-    ({ name, job, is_paused: isPaused }) =>
-      `${name} ${job.kind}`.toLowerCase().includes(q.toLowerCase()) && (state === undefined || (state === 'paused') === isPaused)
-  )
+  const all = useItems(['schedules'], async signal => (await client.get('/api/v1/schedules', { signal })).schedules)
+  const found = withWords(all, q, ({ name, job }) => `${name} ${job.kind}`)
+  const items = found.items.filter(({ is_paused: isPaused }) => state === undefined || (state === 'paused') === isPaused)
   return (
-    <>
-      <ListPage
-        title="Schedules"
-        actions={
-          allows(me, 'admin') && (
-            <button type="button" className="button" onClick={() => setAdding(true)}>
-              New schedule
-            </button>
-          )
-        }
-        filters={
-          <>
-            <Search label="Search schedules" />
-            <Chips label="States" name="state" values={STATES} />
-          </>
-        }
-        list={{ ...all, items }}
-        keyOf={item => item.name}
-        entry={item => <Entry item={item} />}
-        select={item => ({ id: item.name })}
-        isSelected={item => item.name === id}
-        empty={<Nothing isFiltered={all.items.length > 0} />}
-        hasSelection={id !== undefined}
-        detail={
-          id === undefined ? (
-            <Empty title="Select a schedule">Its last ticks and its next one appear here.</Empty>
-          ) : (
-            <Detail key={id} name={id} />
-          )
-        }
-      />
-      {isAdding && <AddSchedule onClose={() => setAdding(false)} />}
-    </>
+    <ListPage
+      title="Schedules"
+      actions={<Adding label="New schedule" dialog={onClose => <AddSchedule onClose={onClose} />} />}
+      filters={
+        <>
+          <Search label="Search schedules" />
+          <Chips label="States" name="state" values={STATES} />
+        </>
+      }
+      list={{ ...all, items }}
+      keyOf={item => item.name}
+      entry={item => <Entry item={item} />}
+      select={item => ({ id: item.name })}
+      isSelected={item => item.name === id}
+      empty={
+        <Nothing isFiltered={all.items.length > 0} name="schedule" names="schedules">
+          Add one here, with <code>svc schedules add</code>, or as <code>schedule:</code> of a workflow.
+        </Nothing>
+      }
+      hasSelection={id !== undefined}
+      detail={
+        id === undefined ? (
+          <Empty title="Select a schedule">Its last ticks and its next one appear here.</Empty>
+        ) : (
+          <Detail key={id} name={id} />
+        )
+      }
+    />
   )
 }
-
-const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
-  isFiltered ? (
-    <Empty title="No schedule matches">
-      <Link to="/schedules">Show all schedules</Link>
-    </Empty>
-  ) : (
-    <Empty title="No schedules">
-      Add one here, with <code>svc schedules add</code>, or as <code>schedule:</code> of a workflow.
-    </Empty>
-  )
 
 function Entry({ item }: { readonly item: Schedule }) {
   return (
