@@ -201,11 +201,11 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
     await context.close()
   })
 
-  it('images of this server come without the session, as those of any page do', async () => {
+  it('images of this server come without the session, and are refused for their origin', async () => {
     const { frame, context } = await openPage()
     const answer = context.waitForEvent('response', response => response.url().endsWith('/hostile/things'))
     await frame.evaluate(`void document.body.append(Object.assign(new Image(), { src: '/hostile/things' }))`)
-    expect((await answer).status()).to.equal(401)
+    expect((await answer).status()).to.equal(403)
     await context.close()
   })
 

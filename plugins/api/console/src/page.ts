@@ -56,6 +56,7 @@ export function createConsolePage(assets: URL, frames: Frames): Mount {
     path: PATH,
     home: true,
     untraced: true,
+    sandboxed: FRAMES.slice(0, -1),
     async handle(request, response, ctx) {
       const { method = 'GET' } = request
       if (!METHODS.includes(method)) {

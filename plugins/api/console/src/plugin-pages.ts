@@ -26,8 +26,9 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Forms reach the scripts of the page only: `form-action`. `sandbox` without `allow-same-origin`: wherever the file is opened, it has an origin of its own, without cookies, storage and workers.
- * It loads files of its package and connects to nothing. `webrtc` is what the standard has against data channels; Chromium ignores it.
+ * `sandbox` without `allow-same-origin`: wherever the file is opened, it has an origin of its own, without storage and workers. Forms
+ * reach only the scripts of the page. It loads files of this server, without the rights of the person: the session is for requests of the
+ * console alone. Browsers have nothing against the data channels of WebRTC.
  */
 const POLICY = [
   'sandbox allow-scripts allow-forms',
@@ -42,7 +43,6 @@ const POLICY = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'self'",
-  "webrtc 'block'",
 ].join('; ')
 
 const HEADERS: Readonly<Record<string, string>> = {
