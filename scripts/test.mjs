@@ -56,7 +56,7 @@ const PARTS = {
   client: /^test\/client\//,
   // the store and the bus in PostgreSQL; `plugins/storage/postgres/test/{config,plugin}.spec.ts` stay in `npm test`
   cluster:
-    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|bus-postgres\/test\/(failures|kit))|test\/postgres(-nodes)?)\.spec/,
+    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|bus-postgres\/test\/(failures|kit))|test\/(migrate-store|postgres(-nodes)?))\.spec/,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:

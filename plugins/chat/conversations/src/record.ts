@@ -222,6 +222,7 @@ function madeTitle(messages: readonly StoredMessage[]): string | undefined {
   const said = messages.find(message => message.role === 'user')
   const text = said && textOf(said).slice(0, 1000).toWellFormed().replaceAll(BLANK, ' ').trim()
   if (!text) return undefined
+  if (text.length <= MADE_TITLE) return text
   const characters = Array.from(text)
   if (characters.length <= MADE_TITLE) return text
   const cut = characters.slice(0, MADE_TITLE).join('')

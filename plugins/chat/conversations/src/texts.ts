@@ -162,7 +162,7 @@ export class Texts implements Marks {
   async #write(): Promise<void> {
     const { lasting, log } = this.#options
     while (this.#changed.size > 0 && !lasting.signal.aborted) {
-      const group = [...this.#changed].slice(0, GROUP)
+      const group = this.#changed.entries().take(GROUP).toArray()
       for (const [id, changes] of group) {
         this.#changed.delete(id)
         for (const text of changes.values()) this.#waiting -= sizeOf(text)
@@ -187,7 +187,8 @@ export class Texts implements Marks {
     let size = 0
     for (const [id, changes] of group) {
       const ops = knownOps(id, changes) ?? (await this.#update(id))
-      batch = { ids: [...batch.ids, id], ops: [...batch.ops, ...ops] }
+      batch.ids.push(id)
+      batch.ops.push(...ops)
       size += ops.reduce((sum, op) => sum + (op.op === 'put' ? sizeOf(op.value as unknown as TextRecord) : 0), 0)
       if (batch.ops.length < MOST_OPS && size < MOST_CHARS) continue
       await this.#commit(batch)
@@ -294,8 +295,8 @@ const sizeOf = (text: TextRecord | undefined) => (text?.user?.length ?? 0) + (te
 const markGone = (key: Mark, ifVersion: number) => ({ op: 'delete', collection: CHANGES, key, ifVersion }) as const
 
 interface Update {
-  readonly ids: readonly string[]
-  readonly ops: readonly StoreOp[]
+  readonly ids: string[]
+  readonly ops: StoreOp[]
 }
 
 /** Undefined if a text is not in memory. */

@@ -126,9 +126,12 @@ function migrated({ held, journal }: Work, space: string, version: number): numb
 
 /** Evicts an item: everything with its key in its space. */
 function evict(work: Work, space: string, id: string): void {
-  for (const [name, table] of work.held.tables)
-    if (table.space === space) replace(work, table, name, id, table.get(id), undefined)
-  for (const log of work.catalog.space(space).logs ?? []) drop(work, log, id)
+  const { collections = {}, logs = [] } = work.catalog.space(space)
+  for (const name of Object.keys(collections)) {
+    const table = work.held.tables.get(name)!
+    replace(work, table, name, id, table.get(id), undefined)
+  }
+  for (const log of logs) drop(work, log, id)
 }
 
 function expect(op: number, expected: number | undefined, actual: number): void {

@@ -1,7 +1,12 @@
-import { JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { join, resolve } from 'node:path'
+import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
+import { shownPath, SvcError } from '@svc/core'
+import { findServers } from '@svc/runtime'
 import { connectionOf, withDefaults } from './config.ts'
-import { schemaMissing, storeError } from './errors.ts'
+import { schemaMissing, serversRun, storeError } from './errors.ts'
 import { createLine, type Line } from './line.ts'
+import { type MigrationProgress, migrate } from './migration.ts'
+import { openSource } from './migration-source.ts'
 import { FORMAT, formatIn, prepareSchema, quoted } from './schema.ts'
 
 /** Works with the database of the configuration, through a connection of its own. */
@@ -12,7 +17,8 @@ async function withDatabase<T>(settings: unknown, work: (line: Line, schema: str
     await line.session(waitMs)
     return await work(line, schema)
   } catch (error) {
-    throw storeError(error)
+    // an error of svc, or Ctrl-C
+    throw error instanceof SvcError || (error as Error).name === 'AbortError' ? error : storeError(error)
   } finally {
     await line.close()
   }
@@ -82,4 +88,71 @@ async function statusOf(line: Line, schema: string) {
   }
 }
 
-export const COMMANDS = { 'store:init': StoreInit, 'store:status': StoreStatus }
+/** `svc store migrate`: moves the embedded store into PostgreSQL. */
+export class StoreMigrate extends SvcCommand {
+  static override summary = 'Move the embedded store of SQLite into PostgreSQL'
+  static override description =
+    'Copies everything into the empty database of store.url, and compares both by their hashes. The file is only read. A run that was interrupted is continued by the next one.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %>',
+    '<%= config.bin %> <%= command.id %> --from sqlite:/var/lib/svc/svc.db --to postgres://svc@db.example/svc --json',
+  ]
+  static override flags = {
+    from: Flags.string({
+      summary: 'The former store; default: svc.db in the svc home',
+      helpValue: 'sqlite:<file>',
+      parse: async word => pathOf(word),
+    }),
+    to: Flags.string({ summary: 'The database, instead of store.url', helpValue: 'postgres://…' }),
+    restart: Flags.boolean({ summary: 'Delete what an earlier run has copied, and begin again', default: false }),
+    ...JSON_FLAG,
+  }
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(StoreMigrate)
+    const own = join(this.home, 'svc.db')
+    const file = flags.from === undefined ? own : resolve(this.cwd, flags.from)
+    const settings = { ...((await this.setting('store')) as object), ...(flags.to === undefined ? {} : { url: flags.to }) }
+    if (file === own) await refuseServers(this.home)
+    using source = openSource(file)
+    const began = performance.now()
+    const report = progressOf(source.counts, line => this.note(line))
+    const { restart } = flags
+    const done = await withDatabase(settings, async (line, schema) => ({
+      schema,
+      ...(await migrate({ source, line, schema, restart, signal: this.signal, report })),
+    }))
+    const seconds = Math.round((performance.now() - began) / 100) / 10
+    if (flags.json) return this.print(JSON.stringify({ from: file, ...done, seconds }))
+    const { records, entries, spaces, hash } = done
+    this.print(`${shownPath(file)} is moved into the schema ${done.schema} in ${seconds} s`)
+    this.print(`${records} records and ${entries} log entries of ${spaces.length} spaces, equal by SHA-256 ${hash}`)
+    this.note('the file is unchanged; start the server with store.url, and keep the file until you are sure')
+  }
+}
+
+/** The path in `sqlite:<file>`. */
+function pathOf(from: string): string {
+  if (!from.startsWith('sqlite:')) throw new Error('--from must be sqlite:<file>')
+  return from.slice('sqlite:'.length)
+}
+
+async function refuseServers(home: string): Promise<void> {
+  const servers = await findServers(home)
+  for (const server of servers) server[Symbol.dispose]()
+  if (servers.length > 0) throw serversRun(servers[0]!.info.url)
+}
+
+const REPORT_MS = 10_000
+
+/** Reports a long migration from time to time. */
+function progressOf(all: { readonly records: number; readonly rows: number }, note: (line: string) => void) {
+  let last = performance.now()
+  return ({ phase, records, entries }: MigrationProgress) => {
+    if (performance.now() - last < REPORT_MS) return
+    last = performance.now()
+    note(phase === 'copy' ? `copied ${records} of ${all.records} records, ${entries} log entries` : 'comparing')
+  }
+}
+
+export const COMMANDS = { 'store:init': StoreInit, 'store:status': StoreStatus, 'store:migrate': StoreMigrate }

@@ -115,3 +115,38 @@ export const tooFewConnections = (sum: string): SvcError =>
 
 /** Another error of the transaction was not reported. */
 export const rolledBack = (): SvcError => storeUnavailable('PostgreSQL has rolled the transaction back', 'Read its log')
+
+export const migrationUnfinished = (schema: string): SvcError =>
+  storeUnavailable(
+    `a store is being moved into the schema "${schema}"`,
+    'Wait for `svc store migrate`, or run it again: it continues where it ended'
+  )
+
+export const sourceUnreadable = (file: string, reason: string, cause?: unknown): SvcError =>
+  svcError('MIGRATION_REFUSED', `the store file cannot be read: ${reason}`, {
+    where: file,
+    hint: 'Name the file of the former store with --from sqlite:<file>',
+    cause,
+  })
+
+export const migrationBusy = (): SvcError =>
+  svcError('MIGRATION_REFUSED', 'another process moves a store into this schema', { hint: 'Wait until it has ended' })
+
+export const migrationNotEmpty = (schema: string): SvcError =>
+  svcError('MIGRATION_REFUSED', `the schema "${schema}" has data already`, {
+    hint: 'Set store.schema to a new name, or drop the schema',
+  })
+
+export const migrationChanged = (): SvcError =>
+  svcError('MIGRATION_REFUSED', 'the store file was used since the migration began', {
+    hint: 'Stop all servers that use the file, and run the command with --restart',
+  })
+
+export const serversRun = (url: string): SvcError =>
+  svcError('MIGRATION_REFUSED', `the server ${url} uses the store file`, { hint: 'Stop it, and run the command again' })
+
+/** The hashes of a collection or log differ. */
+export const migrationDiffers = (name: string): SvcError =>
+  svcError('MIGRATION_FAILED', `what PostgreSQL has of "${name}" differs from the store file`, {
+    hint: 'Run the command with --restart; if it fails again, the database or its disk has changed the data',
+  })

@@ -1,6 +1,6 @@
 import { codeOf } from '@svc/core'
 import type { Line, Statement } from './line.ts'
-import { schemaMissing, schemaNewer } from './errors.ts'
+import { migrationUnfinished, schemaMissing, schemaNewer } from './errors.ts'
 
 /** The format of the tables that this program writes. */
 export const FORMAT = 2
@@ -53,10 +53,17 @@ export const quoted = (schema: string): string => `"${schema.replaceAll('"', '""
 /** A number for advisory locks that belongs to this schema and purpose. */
 export const lockOf = (schema: string, purpose: string): Statement['text'] => `hashtextextended('svc ${purpose} ${schema}', 0)`
 
-/** The format of the stored tables; 0 if there are none. */
+/** The table that a schema has while a store is moved into it (`migration.ts`). */
+export const migrationTable = (schema: string): string => `${quoted(schema)}.migration`
+
+/** The format of the stored tables; 0 if there are none. Throws STORE_UNAVAILABLE while a store is moved into them. */
 export async function formatIn(line: Line, schema: string): Promise<number> {
-  const found = await line.one({ text: 'SELECT to_regclass($1) IS NOT NULL AS found' }, [`${quoted(schema)}.meta`])
-  if (found.rows[0]!.found !== true) return 0
+  const { rows: found } = await line.one(
+    { text: 'SELECT to_regclass($1) IS NOT NULL AS found, to_regclass($2) IS NOT NULL AS moving' },
+    [`${quoted(schema)}.meta`, migrationTable(schema)]
+  )
+  if (found[0]!.moving === true) throw migrationUnfinished(schema)
+  if (found[0]!.found !== true) return 0
   const { rows } = await line.one({ text: `SELECT value FROM ${quoted(schema)}.meta WHERE name = 'format'` })
   return Number(rows[0]?.value ?? 0)
 }

@@ -2,7 +2,7 @@ import { closeSync, existsSync, linkSync, openSync, renameSync, statSync } from 
 import { basename, dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { codeOf, messageOf } from '@svc/core'
-import { loadCatalog } from './catalog.ts'
+import { loadFileCatalog } from '@svc/storage-kit/store-file'
 import { asKnown, backupExists, backupFailed, sameFile, storeMissing, storeUnreadable } from './errors.ts'
 import { dropPartial, openForReading, partialOf, sync } from './file.ts'
 import { type Findings, inspect } from './inspect.ts'
@@ -73,7 +73,7 @@ function copy(store: string, partial: string, file: string): void {
 /** Deletes the words of deleted records, which full-text indexes keep until they are merged. */
 function purgeTexts(partial: string): void {
   using db = new DatabaseSync(partial)
-  const texts = [...loadCatalog(db).collections.values()].flatMap(({ texts: own }) => own)
+  const texts = [...loadFileCatalog(db).collections.values()].flatMap(({ texts: own }) => own)
   if (texts.length === 0) return
   for (const { id } of texts) db.exec(mergeText(id))
   db.exec('VACUUM')

@@ -1,53 +1,18 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Collection, IndexPaths, Json, Space, TextFields } from '@svc/core/contracts'
 import { sortKey } from '@svc/storage-kit/sort-key'
-import { indexesToDrop, isDeclared, type StoredCatalog, type StoredTextIndex, textSpec } from '@svc/storage-kit/stored-catalog'
+import { LASTING, loadFileCatalog, WATCHED } from '@svc/storage-kit/store-file'
+import { indexesToDrop, isDeclared, textSpec } from '@svc/storage-kit/stored-catalog'
 import { FileRefusal } from './file-errors.ts'
 import { markTexts } from './file.ts'
 import { createTextTable, createTextTables, dropTextTable } from './text-tables.ts'
-
-/** The values of the column `watched`; files without lasting collections have only 0 and 1. */
-const WATCHED = 1
-const LASTING = 2
-
-const all = (db: DatabaseSync, sql: string) => db.prepare(sql).all()
-
-/** Reads the catalog of a file. */
-export function loadCatalog(db: DatabaseSync): StoredCatalog {
-  const indexes = Map.groupBy(all(db, 'SELECT id, collection, paths FROM indexes'), row => Number(row.collection))
-  const texts = loadTexts(db)
-  const collections = all(db, 'SELECT id, name, space, watched FROM collections').map(row => {
-    const own = (indexes.get(Number(row.id)) ?? []).map(index => ({
-      id: Number(index.id),
-      paths: JSON.parse(String(index.paths)) as string[],
-    }))
-    const kept = { watched: (Number(row.watched) & WATCHED) !== 0, lasting: (Number(row.watched) & LASTING) !== 0 }
-    const collection = { id: Number(row.id), space: String(row.space), ...kept, indexes: own, texts: texts(Number(row.id)) }
-    return [String(row.name), collection] as const
-  })
-  return {
-    spaces: new Map(all(db, 'SELECT name, version FROM spaces').map(row => [String(row.name), Number(row.version)])),
-    collections: new Map(collections),
-    logs: new Map(
-      all(db, 'SELECT id, name, space FROM logs').map(row => [String(row.name), { id: Number(row.id), space: String(row.space) }])
-    ),
-  }
-}
-
-/** The full-text indexes by collection. Most files have none. */
-function loadTexts(db: DatabaseSync): (collection: number) => readonly StoredTextIndex[] {
-  if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'texts'").get()) return () => []
-  const rows = Map.groupBy(all(db, 'SELECT id, collection, fields FROM texts'), row => Number(row.collection))
-  return collection =>
-    (rows.get(collection) ?? []).map(({ id, fields }) => ({ id: Number(id), fields: JSON.parse(String(fields)) as TextFields }))
-}
 
 /**
  * Writes a space's declaration, builds its new indexes, and returns the version of its data (0 for a new space). Runs inside a
  * transaction.
  */
 export function declareSpace(db: DatabaseSync, space: Space): number {
-  const catalog = loadCatalog(db)
+  const catalog = loadFileCatalog(db)
   const stored = catalog.spaces.get(space.name) ?? 0
   if (stored > space.version) throw new FileRefusal('STORE_NEWER', `the space "${space.name}"`, stored, space.version)
   if (isDeclared(catalog, space)) return stored
@@ -109,7 +74,7 @@ export function noteMigrated(db: DatabaseSync, space: Space, version: number): v
   db.prepare('UPDATE spaces SET version = ? WHERE name = ?').run(version, space.name)
   db.exec("UPDATE counters SET value = value + 1 WHERE name = 'catalog'")
   if (version !== space.version) return
-  const { indexes, texts } = indexesToDrop(loadCatalog(db), space)
+  const { indexes, texts } = indexesToDrop(loadFileCatalog(db), space)
   for (const id of texts) dropTextTable(db, id)
   for (const id of indexes) dropIndex(db, id)
 }

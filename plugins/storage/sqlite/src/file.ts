@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { DatabaseSync, type DatabaseSyncOptions } from 'node:sqlite'
+import { STORE_FILE_FORMATS, STORE_FILE_ID } from '@svc/storage-kit/store-file'
 import { cannotOpen, gone, FileRefusal } from './file-errors.ts'
 import { TEXTS } from './text-tables.ts'
 
@@ -14,8 +15,12 @@ export interface FileKind {
   readonly newest?: number
 }
 
-/** "svc1" */
-const STORE: FileKind = { what: 'the store file', application: 0x73766331, format: 3, newest: 4 }
+const STORE: FileKind = {
+  what: 'the store file',
+  application: STORE_FILE_ID,
+  format: STORE_FILE_FORMATS[0],
+  newest: STORE_FILE_FORMATS[1],
+}
 
 /** Marks a file as one of this kind. */
 export function marksOf({ application, format }: FileKind): string {

@@ -2,13 +2,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import type { IndexPaths, LogEntry, LogQuery, RangePage, StoreRecord, TextHit, TextPage } from '@svc/core/contracts'
 import { type CheckedSearch, createSnippets, cursorOf, type Span, TEXT_LIMITS } from '@svc/storage-kit'
+import { entriesIn, loadFileCatalog } from '@svc/storage-kit/store-file'
 import { indexOf, type StoredCatalog, textOf } from '@svc/storage-kit/stored-catalog'
-import { loadCatalog } from './catalog.ts'
 import { fileGone, readError } from './errors.ts'
 import { isBusy, isFileError, parsed } from './file-errors.ts'
 import { NOW, openForReading, STREAM } from './file.ts'
 import { type Identity, identityOf, isThere, setAside } from './identity.ts'
-import { entriesIn, type Tails } from './rows.ts'
+import type { Tails } from './rows.ts'
 import { matchExpression, searchIn } from './text-tables.ts'
 
 /** Reads on the calling thread, through a separate connection that no write blocks. */
@@ -66,7 +66,7 @@ export function createReader({ path, busyMs, tails, failed }: ReaderOptions): Re
     catalog: () =>
       attempt(() => {
         const connection = keeper.connect()
-        if (connection) connection.catalog = loadCatalog(connection.db)
+        if (connection) connection.catalog = loadFileCatalog(connection.db)
         return connection?.catalog
       }),
     reset: () => keeper.reset(),
@@ -93,7 +93,7 @@ function createKeeper(path: string, tails: Tails): { connect(): Open | undefined
   const opened = (db: DatabaseSync): Open => {
     const identity = (former = identityOf(path))
     const reads = createReads(db, tails, { catalog: () => fresh.catalog, file: `${identity?.file}`, version: ++opens })
-    const fresh: Open = { db, identity, catalog: loadCatalog(db), reads }
+    const fresh: Open = { db, identity, catalog: loadFileCatalog(db), reads }
     return fresh
   }
   const reopen = (): Open | undefined => {

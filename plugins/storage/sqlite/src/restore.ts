@@ -18,7 +18,8 @@ import { codeOf, messageOf } from '@svc/core'
 import type { Space } from '@svc/core/contracts'
 import type { StoredCatalog, StoredCollection } from '@svc/storage-kit/stored-catalog'
 import { type Batches, createBatches } from './batch.ts'
-import { declareSpace, loadCatalog } from './catalog.ts'
+import { loadFileCatalog } from '@svc/storage-kit/store-file'
+import { declareSpace } from './catalog.ts'
 import { asKnown, backupInvalid, backupMissing, backupNewer, restoreFailed, sameFile, storeInUse } from './errors.ts'
 import { isBusy, isFileError, lastingOf, FileRefusal } from './file-errors.ts'
 import { dropPartial, openForWriting, partialOf, sync } from './file.ts'
@@ -144,7 +145,7 @@ function carryOver(former: DatabaseSync | undefined, copy: string): CollectionCo
   using db = openForWriting(copy, { mayMake: false })
   const carried = former ? carryAll(former, db) : new Set<string>()
   db.exec('PRAGMA journal_mode = DELETE')
-  return lastingIn(loadCatalog(db))
+  return lastingIn(loadFileCatalog(db))
     .filter(([name]) => !carried.has(name))
     .map(([name, { id }]) => ({ collection: name, records: countOf(db, id) }))
     .filter(({ records }) => records > 0)
@@ -160,7 +161,7 @@ const countOf = (db: DatabaseSync, id: number) =>
 /** The names of the copied collections, each whole or not at all. */
 function carryAll(from: DatabaseSync, to: DatabaseSync): Set<string> {
   try {
-    const catalog = loadCatalog(from)
+    const catalog = loadFileCatalog(from)
     const done = lastingIn(catalog).filter(item => carry(from, to, item, catalog.spaces))
     return new Set(done.map(([name]) => name))
   } catch (error) {
@@ -186,10 +187,10 @@ function carry(from: DatabaseSync, to: DatabaseSync, named: Named, spaces: Store
 function declared(db: DatabaseSync, [name, { space, watched, indexes }]: Named, version: number): Batches | undefined {
   const own = Object.fromEntries(indexes.map(({ id, paths }) => [`of_${id}`, paths]))
   const wanted: Space = { name: space, version, collections: { [name]: { indexes: own, watched, lasting: true } } }
-  const stored = loadCatalog(db).spaces.get(space)
+  const stored = loadFileCatalog(db).spaces.get(space)
   if (stored !== undefined && stored !== version) return undefined
   declareSpace(db, wanted)
-  return createBatches(db, { catalog: loadCatalog(db), spaces: new Map([[space, wanted]]) })
+  return createBatches(db, { catalog: loadFileCatalog(db), spaces: new Map([[space, wanted]]) })
 }
 
 function copyRecords(from: DatabaseSync, [name, { id }]: Named, batches: Batches): void {

@@ -1,12 +1,9 @@
 import type { Json, LogEntry } from '@svc/core/contracts'
-
-// The format of log entries in the file. Entries that were appended together are one row, because a row costs more than its
-// contents. A single entry is its JSON; several are a list after a blank, with which svc's JSON never begins.
+import { entriesIn, SEVERAL } from '@svc/storage-kit/store-file'
 
 /** Entries in one row: their number and its text. */
 export type StoredRow = readonly [count: number, text: string]
 
-const SEVERAL = ' ['
 /** Maximum size of a row of several entries, in characters: reading one entry reads all. */
 const LARGEST = 16_384
 
@@ -21,13 +18,7 @@ export function rowsOf(texts: readonly string[]): StoredRow[] {
   return rows
 }
 
-/** The entries of a row. `read`: parses JSON. */
-export function entriesIn(text: string, read: (text: string) => Json): readonly Json[] {
-  const value = read(text)
-  return text.startsWith(SEVERAL) ? (value as readonly Json[]) : [value]
-}
-
-/** The same in SQL: the number of entries in a row. */
+/** The number of entries in a row, in SQL. */
 export const COUNT_IN_ROW = `CASE WHEN value GLOB '${SEVERAL.replace('[', '[[]')}*' THEN json_array_length(value) ELSE 1 END`
 
 /** Maximum number of cached rows. */

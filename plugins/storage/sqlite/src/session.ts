@@ -1,7 +1,8 @@
 import { basename } from 'node:path'
 import type { Space } from '@svc/core/contracts'
 import type { BatchContext } from './batch.ts'
-import { declareSpace, loadCatalog } from './catalog.ts'
+import { loadFileCatalog } from '@svc/storage-kit/store-file'
+import { declareSpace } from './catalog.ts'
 import { type OpenFile, createConnections, firstOf } from './connection.ts'
 import { isBusy, isDamage, isFileError, isSyncError, lastingOf, FileRefusal, wordsFor } from './file-errors.ts'
 import type { WriterAnswer, WriterReply, Commit, WriterTask, Refused, WireOp, WriterData } from './wire.ts'
@@ -121,7 +122,7 @@ function refresh(c: OpenFile, context: BatchContext): void {
   if (version === c.seen) return
   forget(c)
   const catalog = firstOf(c.s.catalog)
-  if (catalog !== c.seenCatalog) context.catalog = loadCatalog(c.db)
+  if (catalog !== c.seenCatalog) context.catalog = loadFileCatalog(c.db)
   c.seen = version
   c.seenCatalog = catalog
 }
@@ -134,7 +135,7 @@ function forget(c: OpenFile): void {
 function reload(c: OpenFile, context: BatchContext): void {
   // a new index contains records that were cached without it
   forget(c)
-  context.catalog = loadCatalog(c.db)
+  context.catalog = loadFileCatalog(c.db)
   c.seenCatalog = firstOf(c.s.catalog)
 }
 

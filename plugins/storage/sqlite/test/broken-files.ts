@@ -38,10 +38,18 @@ export function smallDisk(path: string, mebibytes = 1): string | undefined {
   }
 }
 
-/** Puts a folder in the place of another, for reading only; `removeDisk` takes it away, though files of it are open. */
+/**
+ * Puts a folder in the place of another, for reading only; `removeDisk` takes it away, though files of it are open. It is made
+ * read-only before it is there: a server that opens a file for writing in between would prevent it.
+ */
 export function coverReadOnly(path: string, folder: string): void {
-  execFileSync('mount', ['--bind', folder, path])
-  execFileSync('mount', ['-o', 'remount,bind,ro', path])
+  execFileSync('mount', ['--bind', folder, folder])
+  try {
+    execFileSync('mount', ['-o', 'remount,bind,ro', folder])
+    execFileSync('mount', ['--bind', folder, path])
+  } finally {
+    removeDisk(folder)
+  }
 }
 
 export const removeDisk = (path: string) => void execFileSync('umount', ['--lazy', path])

@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { StoreOp } from '@svc/core/contracts'
+import { Store, TextIndex } from '@svc/core/contracts'
+import { systemContext } from '@svc/core'
+import { testHost } from '@svc/testing'
+import { type Postgres, startPostgres } from '@svc/testing/engines'
+import { expect } from 'chai'
+import { createClient } from './support/client.ts'
+import { runSvc } from './support/command.ts'
+import { COMPILED, SVC } from './support/entry.ts'
+import { describeWith } from './support/needs.ts'
+import { newHome, startService } from './support/service.ts'
+import { until } from './support/wait.ts'
+
+const ctx = systemContext(new AbortController().signal)
+const SQLITE = new URL('../plugins/storage/sqlite/', import.meta.url)
+const POSTGRES = new URL('../plugins/storage/postgres/', import.meta.url)
+
+const SPACE = {
+  name: 'moved',
+  version: 3,
+  collections: {
+    notes: { watched: true, indexes: { by_owner: ['owner', 'n'] }, text: { words: { fields: ['text'], filters: ['owner'] } } },
+    rights: { lasting: true },
+  },
+  logs: ['lines'],
+} as const
+
+const noteOf = (n: number) => ({
+  owner: n % 3 === 0 ? 'anna' : 'berta',
+  n,
+  text: `note ${n} of the ${n % 7 === 0 ? 'harbour' : 'house'}`,
+})
+const keyOf = (n: number) => `n${String(n).padStart(7, '0')}`
+
+/** Fills the store of a home: notes, streams with one and with several entries in an append, and awkward texts. */
+async function fill(home: string, count: number): Promise<void> {
+  await using host = await testHost([SQLITE], { config: { store: { path: join(home, 'svc.db') } } })
+  const store = host.service(Store)
+  await store.open(SPACE, ctx)
+  for (let from = 0; from < count; from += 1_000) {
+    const numbers = Array.from({ length: Math.min(1_000, count - from) }, (_, at) => from + at)
+    const ops = numbers.flatMap((n): StoreOp[] => [
+      { op: 'put', collection: 'notes', key: keyOf(n), value: noteOf(n) },
+      { op: 'append', log: 'lines', id: `stream ${n % 500}`, values: n % 2 ? [{ n }] : [{ n }, 'half \ud800 and \u0000', null] },
+    ])
+    await store.batch(ops, {}, ctx)
+  }
+  await store.batch([{ op: 'put', collection: 'notes', key: keyOf(1), value: { ...noteOf(1), text: 'again' } }], {}, ctx)
+  await store.batch(
+    [{ op: 'put', collection: 'rights', key: 'ünïcode \u{1f512} key', value: { text: '\u0000\ud800', x: 1e21 } }],
+    {},
+    ctx
+  )
+}
+
+const shaOf = async (file: string) =>
+  createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex')
+
+describeWith('postgres', 'svc store migrate', () => {
+  let postgres: Postgres
+  const homes: string[] = []
+  let schemas = 0
+  before(async () => (postgres = await startPostgres({ settings: { max_connections: 60 } })))
+  after(async () => {
+    await postgres?.[Symbol.asyncDispose]()
+    for (const home of homes) await rm(home, { recursive: true, force: true })
+  })
+  const home = async () => {
+    const made = await newHome()
+    homes.push(made)
+    return made
+  }
+  const env = () => ({ SVC_STORE__URL: postgres.url, SVC_STORE__SCHEMA: `moved_${++schemas}` })
+  const rowsIn = async (schema: string) =>
+    Number((await postgres.query(`SELECT count(*) AS n FROM ${schema}.records`).catch(() => []))[0]?.n ?? 0)
+
+  /** Kills the command when it has copied more than so many records. */
+  async function killedAt(
+    rows: number,
+    { from, target, count }: { readonly from: string; readonly target: ReturnType<typeof env>; readonly count: number }
+  ) {
+    const child = spawn(process.execPath, [...SVC, 'store', 'migrate'], {
+      env: { PATH: process.env.PATH, ...COMPILED, ...target, SVC_HOME: from },
+      stdio: 'ignore',
+    })
+    const exit = once(child, 'exit')
+    await until(
+      () => rowsIn(target.SVC_STORE__SCHEMA),
+      n => n > rows || child.exitCode !== null
+    )
+    child.kill('SIGKILL')
+    expect(await exit).to.deep.equal([null, 'SIGKILL'])
+    expect(await rowsIn(target.SVC_STORE__SCHEMA)).to.be.below(count)
+  }
+
+  it('moves what a server has kept: the next one goes on with PostgreSQL', async () => {
+    const from = await home()
+    let id: string
+    {
+      await using service = await startService({ home: from })
+      const client = createClient(service.url, { keepAlive: false })
+      id = ((await client.post('/api/v1/chat', { message: 'Where is the lighthouse?' })).body as { conversation_id: string })
+        .conversation_id
+      await client.post('/api/v1/chat', { message: 'and the harbour?', conversation_id: id })
+      await until(
+        async () => (await client.get('/api/v1/conversations?q=lighthouse')).body as { conversations?: unknown[] },
+        ({ conversations = [] }) => conversations.length > 0
+      )
+      const refused = await runSvc(['store', 'migrate'], { home: from, env: env() })
+      expect(refused.code).to.equal(1)
+      expect(refused.err).to.match(/MIGRATION_REFUSED[\s\S]*uses the store file[\s\S]*Stop it/)
+    }
+    const before = await shaOf(join(from, 'svc.db'))
+    const target = env()
+    const moved = await runSvc(['store', 'migrate', '--json'], { home: from, env: target })
+    expect(moved, moved.err).to.include({ code: 0 })
+    expect(JSON.parse(moved.out))
+      .to.deep.include({ schema: target.SVC_STORE__SCHEMA })
+      .and.to.have.property('hash')
+      .match(/^[0-9a-f]{64}$/)
+    expect(await shaOf(join(from, 'svc.db'))).to.equal(before)
+    await using again = await startService({ home: await home(), env: target })
+    const client = createClient(again.url, { keepAlive: false })
+    expect((await client.get(`/api/v1/conversations/${id}`)).body).to.include({ message_count: 4 })
+    const found = (await client.get('/api/v1/conversations?q=lighthouse')).body as { conversations: unknown[] }
+    expect(found.conversations).to.have.length(1)
+    const { response } = (await client.post('/api/v1/chat', { message: 'on', conversation_id: id })).body as { response: string }
+    expect(response).to.equal('You said: on (turn 3)')
+    const filled = await runSvc(['store', 'migrate'], { home: from, env: target })
+    expect(filled.err).to.match(/MIGRATION_REFUSED[\s\S]*has data already/)
+  })
+
+  it('goes on after it was killed three times, and keeps servers out until the end', async () => {
+    const from = await home()
+    const count = 30_000
+    await fill(from, count)
+    const target = env()
+    const schema = target.SVC_STORE__SCHEMA
+    for (const part of [0.1, 0.4, 0.7]) await killedAt(count * part, { from, target, count })
+    const kept = await runSvc(['serve', '--port', '0'], { home: await home(), env: target })
+    expect(kept.code).to.equal(1)
+    expect(kept.err).to.match(/SETUP_FAILED[\s\S]*being moved into the schema[\s\S]*svc store migrate/)
+    const done = await runSvc(['store', 'migrate', '--json'], { home: from, env: target })
+    expect(done, done.err).to.include({ code: 0 })
+    expect(JSON.parse(done.out)).to.include({ records: count + 1, entries: (count / 2) * 4 })
+
+    await using host = await testHost([POSTGRES], { config: { store: { url: postgres.url, schema } } })
+    const store = host.service(Store)
+    expect(await store.open(SPACE, ctx)).to.deep.equal({ version: 3 })
+    expect(await store.get('notes', keyOf(1), ctx)).to.deep.equal({
+      key: keyOf(1),
+      version: 2,
+      value: { ...noteOf(1), text: 'again' },
+    })
+    expect((await store.get('rights', 'ünïcode \u{1f512} key', ctx))?.value).to.deep.equal({ text: '\u0000\ud800', x: 1e21 })
+    const page = await store.range('notes', { index: 'by_owner', equals: ['anna'], from: 27, limit: 2 }, ctx)
+    expect(page.records.map(({ key }) => key)).to.deep.equal([keyOf(27), keyOf(30)])
+    const entries = await store.read('lines', 'stream 2', { limit: 5 }, ctx)
+    expect(entries.map(({ seq, value }) => [seq, value])).to.deep.equal([
+      [1, { n: 2 }],
+      [2, 'half \ud800 and \u0000'],
+      [3, null],
+      [4, { n: 502 }],
+      [5, 'half \ud800 and \u0000'],
+    ])
+    const all = (count / 500) * 3
+    expect(
+      await store.batch([{ op: 'append', log: 'lines', id: 'stream 2', values: [1], ifLength: all }], {}, ctx)
+    ).to.deep.equal({
+      results: [all + 1],
+    })
+    const query = { index: 'words', query: 'harbour', equals: ['anna'], limit: 1 }
+    expect((await host.service(TextIndex).search('notes', query, ctx)).hits).to.have.length(1)
+    const lease = await store.acquire('x', { holder: 'a/', ttlMs: 1_000, waitMs: 0 }, ctx)
+    expect(lease.fence).to.be.above(2 ** 32)
+  })
+
+  it('begins again with --restart only, after the file was used', async () => {
+    const from = await home()
+    await fill(from, 20_000)
+    const target = env()
+    await killedAt(1, { from, target, count: 20_000 })
+    await fill(from, 10)
+    const changed = await runSvc(['store', 'migrate'], { home: from, env: target })
+    expect(changed.err).to.match(/MIGRATION_REFUSED[\s\S]*was used since the migration began[\s\S]*--restart/)
+    const again = await runSvc(['store', 'migrate', '--restart', '--json'], { home: from, env: target })
+    expect(again, again.err).to.include({ code: 0 })
+    expect(JSON.parse(again.out)).to.include({ records: 20_001 })
+  })
+
+  it('refuses other files and words', async () => {
+    const from = await home()
+    const target = env()
+    const missing = await runSvc(['store', 'migrate'], { home: from, env: target })
+    expect(missing.err).to.match(/MIGRATION_REFUSED[\s\S]*does not exist/)
+    const other = await runSvc(['store', 'migrate', '--from', 'sqlite:/etc/hostname'], { home: from, env: target })
+    expect(other.err).to.match(/MIGRATION_REFUSED[\s\S]*cannot be read/)
+    expect((await runSvc(['store', 'migrate', '--from', 'mysql:x'], { home: from, env: target })).code).to.equal(2)
+    const where = await runSvc(['store', 'migrate', '--to', 'mysql://x'], { home: from, env: target })
+    expect(where.code).to.equal(1)
+  })
+})
