@@ -1,6 +1,12 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import type { Browser, Frame, Page } from 'playwright-core'
-import { describeWith } from '../support/needs.ts'
+import { runSvc } from '../support/command.ts'
+import { describeWith, lacking, skipBecause } from '../support/needs.ts'
+import { newHome, type Service, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
 import { type Console, expectAccessible, openBrowser, openConsole } from './support/browser.ts'
 import { type CuratedHost, openOutside, type Outside, startCurated, writePagePlugin } from './support/page-plugins.ts'
 
@@ -528,5 +534,51 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
       ).to.satisfy(([code, isPage]: [number, boolean]) => code === 404 || (code === 200 && !isPage))
     }
     await context.close()
+  })
+})
+
+const NOTES = fileURLToPath(new URL('../../examples/plugins/notes', import.meta.url))
+
+describeWith('chromium', 'a page of an installed plugin', function () {
+  this.timeout(240_000)
+  let browser: Browser
+  let home: string
+  let service: Service
+  before(async function () {
+    skipBecause(this, lacking('bubblewrap'))
+    browser = await openBrowser()
+    home = await newHome()
+    await writeFile(join(home, 'svc.config.yaml'), JSON.stringify({ host: { setup_timeout_ms: 60_000 } }))
+    service = await startService({ home })
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await rm(home, { recursive: true, force: true })
+  })
+
+  it('appears without a reload of the page, works from its own process, and follows theme and errors', async () => {
+    await using view = await openConsole(browser, `${service.url}/console/overview`)
+    const { page, problems } = view
+    await page.getByText('live').first().waitFor()
+    const { code, err } = await runSvc(['plugins', 'install', NOTES, '--yes'], { home })
+    expect(code, err).to.equal(0)
+    expect(err).to.contain('the page "Notes" in the console').and.to.contain('send POST /notes to your server')
+    await page.getByRole('link', { name: 'Notes', exact: true }).click({ timeout: 60_000 })
+    await page.getByRole('heading', { name: 'Notes', level: 1 }).waitFor()
+    const frame = page.frameLocator('iframe')
+    await frame.getByText('There are no notes yet.').waitFor()
+    await frame.getByLabel('A note for the others').fill('<b>The backup</b> runs at 3')
+    await frame.getByRole('button', { name: 'Add' }).click()
+    await frame.getByRole('listitem').getByText('<b>The backup</b> runs at 3').waitFor()
+    await expectAccessible(page, 'a page of a plugin')
+    const theme = () => frame.locator('html').getAttribute('data-theme')
+    expect(await theme()).to.equal('light')
+    await page.getByRole('button', { name: /^Theme/ }).click()
+    await page.getByRole('button', { name: /^Theme/ }).click()
+    await until(theme, now => now === 'dark')
+    await frame.getByRole('button', { name: /^Remove the note/ }).click()
+    await frame.getByText('There are no notes yet.').waitFor()
+    expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
   })
 })
