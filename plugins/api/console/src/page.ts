@@ -3,9 +3,9 @@ import { readFile, stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { type CallContext, codeOf, svcError } from '@svc/core'
+import { codeOf, svcError } from '@svc/core'
 import type { Mount } from '@svc/core/contracts'
-import { FRAMES, type Frames } from './plugin-pages.ts'
+import { type Exchange, FRAMES, type Frames } from './plugin-pages.ts'
 
 const PATH = '/console'
 const FILES = `${PATH}/files/`
@@ -71,12 +71,6 @@ export function createConsolePage(assets: URL, frames: Frames): Mount {
       return sendPage(assets, request, response)
     },
   }
-}
-
-export interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly ctx: CallContext
 }
 
 /** Sends a file with a digest in its name, which never changes. */

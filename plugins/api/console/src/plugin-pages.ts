@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname } from 'node:path'
 import { type CallContext, type Host, type PackageFiles, svcError, type SlotView } from '@svc/core'
 import type { ConsolePage, Route } from '@svc/core/contracts'
-import type { Exchange } from './page.ts'
 import type { Sessions } from './session.ts'
 
 /** Below it are the files of the pages of plugins: `<signature>/<page>/<file>`. */
@@ -52,6 +51,13 @@ const HEADERS: Readonly<Record<string, string>> = {
   'Permissions-Policy':
     'camera=(), clipboard-read=(), clipboard-write=(), display-capture=(), fullscreen=(), geolocation=(), hid=(), microphone=(), payment=(), serial=(), usb=()',
   'Cache-Control': 'private, no-cache',
+}
+
+/** A request and its response. */
+export interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly ctx: CallContext
 }
 
 /** Sends files of the pages of plugins. */

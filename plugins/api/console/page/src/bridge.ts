@@ -54,6 +54,7 @@ const PROTOCOL = '2026-01-26'
 /** A page that has not called `ui/initialize` by then has failed. */
 const START_MS = 10_000
 const PING_MS = 5_000
+const PING = 'ping'
 /** Messages at once, and each second in the long run. */
 const BURST = 200
 const PER_SECOND = 50
@@ -71,59 +72,17 @@ export function createBridge(options: BridgeOptions): Bridge {
   const ending = new AbortController()
   const isClosed = () => ending.signal.aborted
   const rate = createRate()
+  const calls = createCalls(options, ending.signal)
   let documents = 0
-  let running = 0
-  let isStarted = false
-  let unanswered = 0
-
   const stop = (reason: string) => {
     if (isClosed()) return
     close()
     onState({ state: 'stopped', reason })
   }
-  const starting = setTimeout(() => stop(NO_START), START_MS)
-  const pinging = setInterval(() => {
-    if (!isStarted) return
-    if (unanswered > 0) onState({ state: 'silent' })
-    unanswered++
-    post({ jsonrpc: '2.0', id: 'ping', method: 'ping' })
-  }, PING_MS)
+  const watch = createWatch(options, stop)
   const close = () => {
-    clearTimeout(starting)
-    clearInterval(pinging)
+    watch.close()
     ending.abort()
-  }
-  const fail = (id: MessageId, code: number, message: string, data: object = {}) =>
-    post({ jsonrpc: '2.0', id, error: { code, message, data } })
-
-  const methods: Readonly<Record<string, (params: Params) => unknown>> = {
-    'ui/initialize': () => ({
-      protocolVersion: PROTOCOL,
-      hostInfo: { name: 'svc console', version: '1' },
-      hostCapabilities: {},
-      hostContext: options.context(),
-    }),
-    ping: () => ({}),
-    'svc/request': async params => {
-      if (running >= IN_FLIGHT) throw pageError('RATE_LIMITED', `at most ${IN_FLIGHT} requests run at once`)
-      const request = allowedRequest(params, options.rights)
-      running++
-      try {
-        return await options.request(request, ending.signal)
-      } finally {
-        running--
-      }
-    },
-  }
-  const call = async (id: MessageId, method: string, params: Params) => {
-    const run = Object.hasOwn(methods, method) ? methods[method] : undefined
-    if (!run) return fail(id, -32601, `there is no method ${method.slice(0, 80)}`)
-    try {
-      const result = await run(params)
-      if (!isClosed()) post({ jsonrpc: '2.0', id, result })
-    } catch (error) {
-      if (!isClosed()) fail(id, -32000, textOf(error), { code: codeOf(error) })
-    }
   }
   return {
     take(data) {
@@ -133,26 +92,86 @@ export function createBridge(options: BridgeOptions): Bridge {
       const message = messageIn(data)
       if (!message) return
       const { id, method, params } = message
-      if (method === undefined) {
-        if (id !== 'ping') return
-        if (unanswered > 1) onState({ state: 'running' })
-        unanswered = 0
-      } else if (id !== undefined) void call(id, method, params)
-      else if (method === 'ui/notifications/initialized' && !isStarted) {
-        isStarted = true
-        clearTimeout(starting)
-        onState({ state: 'running' })
-      }
+      if (method === undefined) watch.answered(id)
+      else if (id !== undefined) void calls(id, method, params)
+      else if (method === 'ui/notifications/initialized') watch.started()
     },
     loaded() {
       documents++
       if (documents > 1) stop(LEFT)
     },
     contextChanged() {
-      if (isStarted && !isClosed())
+      if (watch.isStarted() && !isClosed())
         post({ jsonrpc: '2.0', method: 'ui/notifications/host-context-changed', params: options.context() })
     },
     close,
+  }
+}
+
+/** Follows whether the page has started, and whether it still answers. */
+function createWatch({ post, onState }: BridgeOptions, stop: (reason: string) => void) {
+  let isStarted = false
+  let unanswered = 0
+  const starting = setTimeout(() => stop(NO_START), START_MS)
+  const pinging = setInterval(() => {
+    if (!isStarted) return
+    if (unanswered > 0) onState({ state: 'silent' })
+    unanswered++
+    post({ jsonrpc: '2.0', id: PING, method: 'ping' })
+  }, PING_MS)
+  return {
+    isStarted: () => isStarted,
+    started() {
+      if (isStarted) return
+      isStarted = true
+      clearTimeout(starting)
+      onState({ state: 'running' })
+    },
+    answered(id: MessageId | undefined) {
+      if (id !== PING) return
+      if (unanswered > 1) onState({ state: 'running' })
+      unanswered = 0
+    },
+    close() {
+      clearTimeout(starting)
+      clearInterval(pinging)
+    },
+  }
+}
+
+/** The methods that a page can call. */
+function createCalls({ post, context, request, rights }: BridgeOptions, ending: AbortSignal) {
+  let running = 0
+  const methods: Readonly<Record<string, (params: Params) => unknown>> = {
+    'ui/initialize': () => ({
+      protocolVersion: PROTOCOL,
+      hostInfo: { name: 'svc console', version: '1' },
+      hostCapabilities: {},
+      hostContext: context(),
+    }),
+    ping: () => ({}),
+    'svc/request': async params => {
+      if (running >= IN_FLIGHT) throw pageError('RATE_LIMITED', `at most ${IN_FLIGHT} requests run at once`)
+      const allowed = allowedRequest(params, rights)
+      running++
+      try {
+        return await request(allowed, ending)
+      } finally {
+        running--
+      }
+    },
+  }
+  const fail = (id: MessageId, code: number, message: string, data: object = {}) =>
+    post({ jsonrpc: '2.0', id, error: { code, message, data } })
+  return async (id: MessageId, method: string, params: Params): Promise<void> => {
+    const run = Object.hasOwn(methods, method) ? methods[method] : undefined
+    if (!run) return fail(id, -32601, `there is no method ${method.slice(0, 80)}`)
+    try {
+      const result = await run(params)
+      if (!ending.aborted) post({ jsonrpc: '2.0', id, result })
+    } catch (error) {
+      if (!ending.aborted) fail(id, -32000, textOf(error), { code: codeOf(error) })
+    }
   }
 }
 

@@ -233,7 +233,7 @@ interface Kind {
 
 const hasStar = (name: string) => name.includes('*')
 /** `GET /notes/*` is everything of one thing. */
-const hasStarBeforeEnd = (request: string) => request.slice(0, -1).includes('*') || (!request.endsWith('/*') && hasStar(request))
+const hasStarBeforeEnd = (request: string) => hasStar(request.replace(/\/\*$/, ''))
 
 /** Serious permissions come first: people read the first lines of a long list. */
 const KINDS: Readonly<Record<PermissionKind, Kind>> = {
