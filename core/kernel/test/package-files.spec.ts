@@ -112,7 +112,7 @@ describe('pages of the console in a manifest', () => {
             host => host.close(),
             (failed: unknown) => failed
           )
-          expect(error).to.include({ code: 'MANIFEST_INVALID' })
+          expect(error).to.have.nested.property('details.codes').that.deep.equals(['MANIFEST_INVALID'])
           expect(String(error)).to.contain(`console_pages.notes.${key} must`)
         },
         { contributes: { console_pages: { notes: page } } }
