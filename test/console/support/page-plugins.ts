@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -111,10 +112,20 @@ export async function openOutside(): Promise<Outside> {
   }
 }
 
+/** A request that has reached the server, and what became of it. */
+export interface Reached {
+  readonly request: string
+  readonly status: number
+  readonly origin: string | undefined
+  readonly hasCredential: boolean
+}
+
 /** The curated build with more plugins, and with authentication, in this process. */
 export interface CuratedHost extends AsyncDisposable {
   readonly url: string
   readonly token: (scopes: readonly string[]) => Promise<string>
+  /** What has reached the server. Browsers also report requests that their policies have stopped. */
+  readonly reached: Reached[]
 }
 
 export async function startCurated(pluginsIn: (home: string) => Promise<readonly string[]>): Promise<CuratedHost> {
@@ -134,11 +145,23 @@ export async function startCurated(pluginsIn: (home: string) => Promise<readonly
     log: { destination: { write() {} } },
   })
   const ctx = testContext()
+  const { url } = (await host.service(Http).address(ctx))!
+  const reached: Reached[] = []
+  const onFinish = (message: unknown) => {
+    const { request, response } = message as { request: IncomingMessage; response: ServerResponse }
+    const { host: asked, origin, cookie, authorization } = request.headers
+    if (!url.endsWith(`//${asked}`)) return
+    const hasCredential = (cookie ?? authorization) !== undefined
+    reached.push({ request: `${request.method} ${request.url}`, status: response.statusCode, origin, hasCredential })
+  }
+  subscribe('http.server.response.finish', onFinish)
   return {
-    url: (await host.service(Http).address(ctx))!.url,
+    url,
+    reached,
     token: async scopes =>
       (await host.service(Tokens).create({ name: `person-${scopes.length}`, scopes: [...scopes], ttlMs: 600_000 }, ctx)).token,
     async [Symbol.asyncDispose]() {
+      unsubscribe('http.server.response.finish', onFinish)
       await host.close()
       if (before === undefined) delete process.env.SVC_HOME
       else process.env.SVC_HOME = before

@@ -43,6 +43,8 @@ interface BridgeOptions {
 export interface Bridge {
   /** Takes a message of the frame. */
   readonly take: (data: unknown) => void
+  /** A message came that the browser could not read: one that is too deep, for example. */
+  readonly unreadable: () => void
   /** The document in the frame was loaded. A second time means that the page has left its place. */
   readonly loaded: () => void
   /** Says that theme or language have changed. */
@@ -96,6 +98,7 @@ export function createBridge(options: BridgeOptions): Bridge {
       else if (id !== undefined) void calls(id, method, params)
       else if (method === 'ui/notifications/initialized') watch.started()
     },
+    unreadable: () => stop(TOO_LARGE),
     loaded() {
       documents++
       if (documents > 1) stop(LEFT)
@@ -299,9 +302,10 @@ function fits(right: string, wanted: string): boolean {
 
 function queryOf(query: unknown): string {
   if (query === undefined) return ''
-  if (typeof query !== 'object' || query === null) throw pageError('INVALID_VALUE', 'query must be an object')
+  if (typeof query !== 'object' || query === null || Array.isArray(query))
+    throw pageError('INVALID_VALUE', 'query must be an object')
   const pairs = Object.entries(query).flatMap(([name, value]) => [value as unknown].flat().map(one => [name, one] as const))
   if (pairs.some(([, value]) => !['string', 'number', 'boolean'].includes(typeof value)))
     throw pageError('INVALID_VALUE', 'query must have texts, numbers and booleans')
-  return new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString()
+  return new URLSearchParams(pairs.map(([name, value]): [string, string] => [name, String(value)])).toString()
 }

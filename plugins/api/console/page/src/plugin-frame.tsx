@@ -139,12 +139,17 @@ function Frame({ title, url, rights, isShown, onState }: FrameProps) {
     const onMessage = ({ source, origin, data }: MessageEvent<unknown>) => {
       if (source !== null && source === frame.current?.contentWindow && origin === 'null') own.take(data)
     }
+    const onUnreadable = ({ source }: MessageEvent<unknown>) => {
+      if (source !== null && source === frame.current?.contentWindow) own.unreadable()
+    }
     addEventListener('message', onMessage)
+    addEventListener('messageerror', onUnreadable)
     DARK.addEventListener('change', own.contextChanged)
     // after the style sheet has taken the theme up
     const stop = theme.subscribe(() => requestAnimationFrame(own.contextChanged))
     return () => {
       removeEventListener('message', onMessage)
+      removeEventListener('messageerror', onUnreadable)
       DARK.removeEventListener('change', own.contextChanged)
       stop()
       own.close()
@@ -167,37 +172,51 @@ function Frame({ title, url, rights, isShown, onState }: FrameProps) {
 /** The keys after which the focus can move into a frame. */
 const isMove = ({ key }: KeyboardEvent) => key === 'Tab' || key === 'F6'
 const MOVE_MS = 500
+/** A dialog covers the frame, so that the reader cannot mean it. */
+const hasDialog = () => document.querySelector('[role="dialog"]') !== null
 
 /**
  * Gives the focus back when the frame takes it while the reader is elsewhere: otherwise a page could catch what is typed, such as a
- * token. The reader enters the frame with the pointer over it, or with Tab.
+ * token. Then the frame is inert, so that it cannot try again, until the reader enters it: with the pointer over it, or with Tab.
  */
 function useFocusGuard(frame: { readonly current: HTMLIFrameElement | null }): void {
   useEffect(() => {
+    const own = frame.current
+    const box = own?.parentElement
+    if (!own || !box) return
+    const listening = new AbortController()
+    const { signal } = listening
     let last: HTMLElement | undefined
     let moved = -MOVE_MS
-    const onFocus = ({ target }: FocusEvent) => {
-      if (target instanceof HTMLElement && target !== frame.current) last = target
+    const release = () => {
+      if (!hasDialog()) own.inert = false
     }
-    const onKey = (event: KeyboardEvent) => {
-      if (isMove(event)) moved = performance.now()
-    }
-    const onBlur = () => {
-      const own = frame.current
-      if (own === null || document.activeElement !== own) return
-      const isMeant = own.matches(':hover') || performance.now() - moved < MOVE_MS
-      // a dialog covers the frame, so that the reader cannot mean it
-      if (isMeant && document.querySelector('[role="dialog"]') === null) return
+    const giveBack = () => {
       if (last?.isConnected) last.focus({ preventScroll: true })
       else own.blur()
     }
-    document.addEventListener('focusin', onFocus)
-    document.addEventListener('keydown', onKey, true)
-    addEventListener('blur', onBlur)
-    return () => {
-      document.removeEventListener('focusin', onFocus)
-      document.removeEventListener('keydown', onKey, true)
-      removeEventListener('blur', onBlur)
+    const onFocus = ({ target }: FocusEvent) => {
+      if (!(target instanceof HTMLElement) || target === own) return
+      last = target
+      if (hasDialog()) own.inert = true
     }
+    const onKey = (event: KeyboardEvent) => {
+      if (!isMove(event)) return
+      moved = performance.now()
+      release()
+    }
+    const onBlur = () => {
+      if (document.activeElement !== own) return
+      const isMeant = box.matches(':hover') || performance.now() - moved < MOVE_MS
+      if (isMeant && !hasDialog()) return
+      own.inert = true
+      // the browser is still moving the focus, and would go on after this event
+      setTimeout(giveBack)
+    }
+    document.addEventListener('focusin', onFocus, { signal })
+    document.addEventListener('keydown', onKey, { capture: true, signal })
+    box.addEventListener('pointermove', release, { signal })
+    addEventListener('blur', onBlur, { signal })
+    return () => listening.abort()
   }, [frame])
 }
