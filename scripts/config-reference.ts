@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import type { JsonSchema, Plugin } from '@svc/core'
 import { KERNEL_SCHEMA } from '../core/kernel/config/kernel-config.ts'
-import { DEFAULTS, IN_POSTGRES } from '../cli/src/curated.ts'
+import { SELECTABLE } from '../cli/src/curated.ts'
 import { RESERVED } from '../cli/src/reserved.ts'
 
 /** A configuration key with its schema. */
@@ -143,8 +143,7 @@ const reservedRows = (path: string, json: JsonSchema): string[] => {
 export async function configReference(): Promise<string> {
   const kernel = Object.entries((KERNEL_SCHEMA.json as Property).properties ?? {})
   const own = kernel.map(([section, schema]) => table(`\`${section}\` (kernel)`, rows(section, schema)))
-  const names = [...new Set([...(DEFAULTS.plugins as string[]), ...(IN_POSTGRES.plugins as string[])])]
-  const plugins = (await Promise.all(names.map(importPlugin))).flat()
+  const plugins = (await Promise.all(SELECTABLE.map(importPlugin))).flat()
   const owned = new Set(plugins.map(({ plugin }) => plugin.section))
   const reserved = RESERVED.filter(item => !owned.has(item.section)).flatMap(({ section, json }) => reservedRows(section, json))
   return INTRO + own.join('') + plugins.map(pluginTable).join('') + OUTRO + reserved.join('\n') + '\n'

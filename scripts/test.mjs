@@ -32,6 +32,7 @@ const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
 const PACKAGES = {
   bwrap: 'bubblewrap',
   chromium: 'chromium',
+  haproxy: 'haproxy',
   pgbouncer: 'pgbouncer',
   postgres: 'postgresql',
   'redis-server': 'redis-server',
@@ -54,9 +55,9 @@ const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 /** Files with their own script: `npm test` skips them, `.ci/run` runs all but the clients, which are 1.9 GB. */
 const PARTS = {
   client: /^test\/client\//,
-  // the store and the bus in PostgreSQL; `plugins/storage/postgres/test/{config,plugin}.spec.ts` stay in `npm test`
+  // PostgreSQL and Redis; `plugins/storage/{postgres/test/{config,plugin},redis/test/config}.spec.ts` stay in `npm test`
   cluster:
-    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|bus-postgres\/test\/(failures|kit))|test\/(migrate-store|postgres(-nodes)?))\.spec/,
+    /^(plugins\/storage\/(postgres\/test\/(failures|kits|pooler)|redis\/test\/connection|(bus-postgres|queue-pgboss)\/test\/\w+|(bus-redis|cache-redis|counts-redis)\/test\/(failures|kit))|test\/(deploy|migrate-store|postgres(-nodes|-runs)?|redis))\.spec/,
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:

@@ -115,7 +115,7 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
     )
     for (const created of [true, false]) {
       const { code, out } = await run('store', 'init', '--json')
-      expect([code, JSON.parse(out)]).to.deep.equal([0, { schema: 'made', created, format: 2 }])
+      expect([code, JSON.parse(out)]).to.deep.equal([0, { schema: 'made', created, format: 2, queue: 'made_queue' }])
     }
     const { code, out } = await run('store', 'status', '--json')
     expect(code).to.equal(0)

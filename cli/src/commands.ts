@@ -66,6 +66,29 @@ class Reload extends Command {
   }
 }
 
+class Drain extends Command {
+  static override summary = SUMMARIES.drain
+  static override description =
+    'For a server behind a load balancer. `/health/ready` is 503 at once, so that the balancer sends new requests elsewhere. The server goes on serving for the delay, then finishes its requests, puts its runs back and ends. The command waits for the end.'
+  static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --delay 10 --json']
+  static override flags = {
+    port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
+    delay: Flags.integer({
+      summary: 'Seconds that it goes on serving; default: server.shutdown_delay',
+      helpValue: '<seconds>',
+      min: 0,
+      max: 600,
+    }),
+    json: Flags.boolean({ summary: 'Print one JSON object' }),
+  }
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(Drain)
+    const { drain } = await import('./server-client.ts')
+    await drain(flags)
+  }
+}
+
 class Serve extends Command {
   static override summary = SUMMARIES.serve
   static override description =
@@ -85,4 +108,9 @@ class Serve extends Command {
 }
 
 /** svc's own commands by their ids, in the form that oclif loads. */
-export const COMMANDS: Readonly<Record<string, Command.Class>> = { 'mcp:serve': McpServe, reload: Reload, serve: Serve }
+export const COMMANDS: Readonly<Record<string, Command.Class>> = {
+  drain: Drain,
+  'mcp:serve': McpServe,
+  reload: Reload,
+  serve: Serve,
+}

@@ -152,6 +152,9 @@ export type CuratedModules = [
   typeof import('@svc/plugin-secrets'),
   typeof import('@svc/plugin-settings'),
   typeof import('@svc/plugin-cache'),
+  typeof import('@svc/plugin-redis'),
+  typeof import('@svc/plugin-counts-redis'),
+  typeof import('@svc/plugin-cache-redis'),
 ]
 
 /** The default configuration: the curated plugins, and a provider that needs no key. */
@@ -161,11 +164,51 @@ export const DEFAULTS: ConfigTree = { plugins: [...CURATED], providers: { local:
 const FOR_POSTGRES: Readonly<Record<string, string>> = {
   '@svc/plugin-store-sqlite': '@svc/plugin-store-postgres',
   '@svc/plugin-bus-store': '@svc/plugin-bus-postgres',
+  '@svc/plugin-queue-store': '@svc/plugin-queue-pgboss',
 }
 
-/** The same with the store in PostgreSQL, for a configuration with `store.url`. Its servers are one cluster. */
-export const IN_POSTGRES: ConfigTree = {
-  ...DEFAULTS,
-  plugins: CURATED.map(name => FOR_POSTGRES[name] ?? name),
-  cluster: { name: 'svc' },
+/** The plugins for each use of Redis in `redis.use`, and whose place they take. */
+const FOR_REDIS = {
+  counts: { use: '@svc/plugin-counts-redis', insteadOf: [] },
+  cache: { use: '@svc/plugin-cache-redis', insteadOf: ['@svc/plugin-cache'] },
+  bus: { use: '@svc/plugin-bus-redis', insteadOf: ['@svc/plugin-bus-store', '@svc/plugin-bus-postgres'] },
+} as const
+
+/** All plugins that a configuration can select without naming them. */
+export const SELECTABLE: readonly string[] = [
+  ...CURATED,
+  ...Object.values(FOR_POSTGRES),
+  '@svc/plugin-redis',
+  ...Object.values(FOR_REDIS).map(({ use }) => use),
+]
+
+/** What selects other plugins: the URL of a database, and that of Redis with its uses. */
+export interface Selectors {
+  readonly storeUrl: unknown
+  readonly redisUrl: unknown
+  readonly redisUse: unknown
+}
+
+/**
+ * The default configuration for these values of the others. Servers with a store in PostgreSQL are one cluster. Undefined if they
+ * select nothing.
+ */
+export function selectedDefaults({ storeUrl, redisUrl, redisUse }: Selectors): ConfigTree | undefined {
+  const isPostgres = typeof storeUrl === 'string' && /^postgres(ql)?:/i.test(storeUrl)
+  const isRedis = typeof redisUrl === 'string'
+  if (!isPostgres && !isRedis) return undefined
+  const plugins = isPostgres ? CURATED.map(name => FOR_POSTGRES[name] ?? name) : CURATED
+  const uses = Object.entries(FOR_REDIS).flatMap(([name, plugin]) =>
+    isRedis && (!Array.isArray(redisUse) || redisUse.includes(name)) ? [plugin] : []
+  )
+  const replaced: readonly string[] = uses.flatMap(({ insteadOf }) => insteadOf)
+  return {
+    ...DEFAULTS,
+    plugins: [
+      ...plugins.filter(name => !replaced.includes(name)),
+      ...(isRedis ? ['@svc/plugin-redis'] : []),
+      ...uses.map(({ use }) => use),
+    ],
+    ...(isPostgres ? { cluster: { name: 'svc' } } : {}),
+  }
 }

@@ -23,9 +23,9 @@ async function main(words: string[]): Promise<number> {
 
 const isAtTerminal = () => process.stdin.isTTY && process.stderr.isTTY
 
-/** Help, the version, `reload` and `status` read no configuration of the project. */
+/** Help, the version, `drain`, `reload` and `status` read no configuration of the project. */
 const readsProject = (argv: readonly string[]) =>
-  argv.length > 0 && !['--version', 'reload', 'status'].includes(argv[0]!) && !argv.includes('--help')
+  argv.length > 0 && !['--version', 'drain', 'reload', 'status'].includes(argv[0]!) && !argv.includes('--help')
 
 const GRACE_MS = 1_000
 

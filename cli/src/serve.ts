@@ -74,7 +74,7 @@ async function supervise(options: ServeOptions, home: string, announcing: () => 
   const signals = takeSignals({
     hadTerminal: [0, 1, 2].some(isatty),
     draining: () => announcer?.draining(),
-    stop: () => supervisor.stop(),
+    stop: leaveMs => supervisor.stop(leaveMs),
     reload: () => void reloading?.reload('SIGHUP'),
   })
   try {
@@ -194,11 +194,12 @@ function remember(dead: Set<string>, worker: string) {
 }
 
 const settingsOf = (
-  { workers, drainLimitMs, swapLimitMs, hangLimitMs, layers }: WorkerReport,
+  { workers, leaveMs, drainLimitMs, swapLimitMs, hangLimitMs, layers }: WorkerReport,
   dead: () => readonly string[]
 ) => ({
   inherited: layers,
   count: workers,
+  leaveMs,
   drainLimitMs,
   swapLimitMs,
   hangLimitMs,
@@ -214,7 +215,7 @@ function openControl(
   { home, id }: Pick<ServerPlace, 'home' | 'id'>,
   supervisor: Supervisor<WorkerReport>,
   now: () => WorkerReport,
-  { stop, reloading, options }: { stop: () => void; reloading: Reloading; options: ServeOptions }
+  { stop, reloading, options }: { stop: (leaveMs?: number) => void; reloading: Reloading; options: ServeOptions }
 ): Promise<ControlSocket> {
   return listenControl(
     home,
@@ -222,7 +223,7 @@ function openControl(
     {
       info: async () => ({ ...infoOf(now(), options), workers: supervisor.workers }),
       report: async () => now().host,
-      stop: async () => stop(),
+      stop: async leaveMs => stop(leaveMs),
       reload: ({ requestId }) => reloading.reload(reasonIn(requestId)),
       ask: (topic, message, ctx) => supervisor.ask(topic, message, ctx),
       request: (request, ctx) => supervisor.request(request, ctx),

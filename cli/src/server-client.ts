@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, svcHome, systemContext } from '@svc/core'
 import type {
   ErrorRecord,
@@ -8,7 +9,7 @@ import type {
   ServerClient,
 } from '@svc/core/contracts'
 import { readEvents } from '@svc/provider-http/sse'
-import { reachServer, reachServerIfAny, type ServerInfo } from '@svc/runtime'
+import { findServers, reachServer, reachServerIfAny, type ServerInfo } from '@svc/runtime'
 import { createCredentials, type Credentials, type CredentialSources } from './credentials.ts'
 import { reloadedFacts, reloadedText } from './announcer.ts'
 import { errorFromRecord } from './command/errors.ts'
@@ -230,6 +231,35 @@ async function runningUrl(port: number | undefined): Promise<string | undefined>
     // a server of another home or machine can listen there
     return port === undefined ? undefined : `http://127.0.0.1:${port}`
   }
+}
+
+/** Options of `svc drain`. */
+interface DrainOptions {
+  readonly port?: number | undefined
+  /** Seconds; default: `server.shutdown_delay`. */
+  readonly delay?: number | undefined
+  readonly json?: boolean | undefined
+}
+
+/** Stops the running server without a failed request, and waits until it has ended. */
+export async function drain({ port, delay, json }: DrainOptions): Promise<void> {
+  const home = svcHome()
+  const began = performance.now()
+  using server = await reachServer(home, { port })
+  const { pid, url } = server.info
+  const ctx = systemContext(new AbortController().signal, 'svc drain')
+  await server.control.stop(delay === undefined ? undefined : delay * 1000, ctx)
+  while (await runs(home, pid)) await sleep(LOOK_MS)
+  const seconds = Math.round((performance.now() - began) / 100) / 10
+  process.stdout.write(json ? `${JSON.stringify({ url, pid, seconds })}\n` : `${url} has ended after ${seconds} s\n`)
+}
+
+const LOOK_MS = 100
+
+async function runs(home: string, pid: number): Promise<boolean> {
+  const servers = await findServers(home)
+  for (const server of servers) server[Symbol.dispose]()
+  return servers.some(({ info }) => info.pid === pid)
 }
 
 /** Reloads the running server; resolves with the exit code, 1 when its new configuration has problems. */

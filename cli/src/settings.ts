@@ -4,7 +4,7 @@ import type { Config, ConfigTree, PluginEntry } from '@svc/core'
 import { findConfig, get } from '@svc/core/config'
 import { type CommandPlace, here, setHome } from './command-place.ts'
 import { LOCK_LAYER, OURS, placed } from './plugin-places.ts'
-import { DEFAULTS, IN_POSTGRES } from './curated.ts'
+import { DEFAULTS, selectedDefaults } from './curated.ts'
 import { flagsLayer, join as merged, type ServeOptions } from './serve-flags.ts'
 
 /**
@@ -24,8 +24,13 @@ export async function findSettings(
   let defaults = DEFAULTS
   const find = (flags: ConfigTree) => findConfig({ home, cwd, env, ...rest, flags, defaults })
   let own = await find(merged(flagsLayer(options), more))
-  if (isPostgres(get(own.value, ['store', 'url']))) {
-    defaults = IN_POSTGRES
+  const selected = selectedDefaults({
+    storeUrl: get(own.value, ['store', 'url']),
+    redisUrl: get(own.value, ['redis', 'url']),
+    redisUse: get(own.value, ['redis', 'use']),
+  })
+  if (selected) {
+    defaults = selected
     own = await find(merged(flagsLayer(options), more))
   }
   const config = await withFlagProblems(options.surface === 'mcp' ? await find(toolServerLayer(options, own)) : own, options)
@@ -34,9 +39,6 @@ export async function findSettings(
   const { foreignPlugins } = await import('@svc/runtime/plugin-paths')
   return { ...config, problems: [...config.problems, ...foreignPlugins(placed(config.plugins, home), OURS)] }
 }
-
-/** The address of a database selects the plugin of the store. */
-const isPostgres = (url: unknown) => typeof url === 'string' && /^postgres(ql)?:/i.test(url)
 
 /** `--tools` restricts the MCP server. Without one, a user could believe that the API offers only these tools. */
 async function withFlagProblems(config: Config, { tools }: ServeOptions): Promise<Config> {

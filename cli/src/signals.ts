@@ -11,14 +11,14 @@ export interface SignalActions {
   /** Announces the drain; the returned function announces the end. */
   readonly draining: () => (() => void) | undefined
   /** Called once to drain, a second time to end at once. */
-  readonly stop: () => Promise<void>
+  readonly stop: (leaveMs?: number) => Promise<void>
   readonly reload: () => void
 }
 
 /** The signal handlers of a server. */
 export interface Signals {
-  /** Does the same as the first SIGTERM. */
-  readonly stop: () => void
+  /** Does the same as the first SIGTERM; `leaveMs`: instead of `server.shutdown_delay`. */
+  readonly stop: (leaveMs?: number) => void
   /** Resolves with the exit code: 0, or 130 after a forced end. */
   readonly ended: Promise<number>
   /** Whether a signal has asked the server to end. */
@@ -31,19 +31,19 @@ export function takeSignals({ hadTerminal, draining, stop: end, reload }: Signal
   const ended = Promise.withResolvers<number>()
   let since: number | undefined
   let forced = false
-  const stop = () => {
+  const stop = (leaveMs?: number) => {
     if (since !== undefined && performance.now() - since < ECHO_MS) return
     forced = since !== undefined
     since ??= performance.now()
     const over = forced ? undefined : draining()
-    void end().then(() => {
+    void end(leaveMs).then(() => {
       if (!forced) over?.()
       ended.resolve(0)
     })
     if (forced) ended.resolve(FORCED)
   }
   const hup = () => (hadTerminal && isTerminalGone() ? stop() : reload())
-  const taken = [['SIGINT', stop] as const, ['SIGTERM', stop] as const, ['SIGHUP', hup] as const]
+  const taken = [['SIGINT', () => stop()] as const, ['SIGTERM', () => stop()] as const, ['SIGHUP', hup] as const]
   for (const [signal, act] of taken) process.on(signal, act)
   return {
     stop,

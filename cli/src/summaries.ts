@@ -1,6 +1,7 @@
 /** The commands of svc itself by their ids, with the line that help shows. */
 export const SUMMARIES = {
   autocomplete: 'Set up completion in your shell',
+  drain: 'Stop the server without a failed request, behind a load balancer',
   'mcp:serve': 'Run only the tool server (MCP), on a port or over standard input and output',
   reload: 'Reload code, plugins and configuration of the server without dropping requests',
   serve: 'Run the server',

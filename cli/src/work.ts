@@ -55,6 +55,8 @@ export interface WorkerTask {
 export interface WorkerReport {
   readonly address: { readonly host: string; readonly port: number; readonly url: string } | undefined
   readonly workers: number
+  /** Milliseconds that the server goes on serving after SIGTERM. */
+  readonly leaveMs: number
   readonly drainLimitMs: number
   /** Milliseconds that requests have to finish after a reload. */
   readonly swapLimitMs: number
@@ -207,6 +209,7 @@ async function serveUntilDrained(
   log: LogOutput,
   imports: Imports | undefined
 ): Promise<void> {
+  link.onLeave(() => host.leave())
   link.onDrain(async request => {
     draining.abort()
     await host.close(request).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
@@ -230,6 +233,7 @@ async function reportOf(
   return {
     address: await addressOf(host),
     workers: workersIn(config),
+    leaveMs: number('server', 'shutdown_delay', 0) * 1000,
     drainLimitMs: number('server', 'shutdown_timeout', 30) * 1000 + CLOSE_MS,
     swapLimitMs: Math.max(turnMs, number('chat', 'tool_timeout_ms', 60_000)),
     hangLimitMs: number('server', 'hang_timeout_ms', 10_000),

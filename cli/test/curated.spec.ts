@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import type { JsonSchema, Plugin } from '@svc/core'
 import { expect } from 'chai'
 import { precompiledOf, usePrecompiled } from '../../core/kernel/config/validator.ts'
-import { DEFAULTS, IN_POSTGRES, WITH_COMMANDS } from '../src/curated.ts'
+import { DEFAULTS, SELECTABLE, selectedDefaults, WITH_COMMANDS } from '../src/curated.ts'
 import { MANAGER } from '../src/summaries.ts'
 
 const require = createRequire(import.meta.url)
@@ -19,8 +19,7 @@ interface Manifest {
   readonly runtime?: string
   readonly instances?: object
 }
-const NAMES = new Set([...(DEFAULTS.plugins as string[]), ...(IN_POSTGRES.plugins as string[])])
-const manifests = await Promise.all(Array.from(NAMES, async name => ({ name, manifest: await manifestOf(name) })))
+const manifests = await Promise.all(SELECTABLE.map(async name => ({ name, manifest: await manifestOf(name) })))
 /** Those with code that this process runs. */
 const CURATED = manifests.filter(({ manifest }) => manifest.runtime === undefined).map(({ name }) => name)
 const pluginOf = async (name: string) => ((await import(name)) as { default: Plugin }).default
@@ -56,6 +55,37 @@ describe('the curated plugins', () => {
     )
     expect(said.filter(item => item.code).length).to.be.above(1)
     for (const { name, code, manifest } of said) expect(manifest, name).to.deep.equal(code)
+  })
+})
+
+describe('the plugins that a configuration selects', () => {
+  const of = (storeUrl?: unknown, redisUrl?: unknown, redisUse?: unknown) =>
+    selectedDefaults({ storeUrl, redisUrl, redisUse })?.plugins as string[] | undefined
+  const changes = (plugins: readonly string[] = []) => ({
+    added: plugins.filter(name => !(DEFAULTS.plugins as string[]).includes(name)).map(name => name.slice(12)),
+    removed: (DEFAULTS.plugins as string[]).filter(name => !plugins.includes(name)).map(name => name.slice(12)),
+  })
+  const REDIS = 'redis://cache.example'
+
+  it('are the curated ones without a URL', () => {
+    for (const odd of [undefined, 7, 'file.db', ['postgres://x']]) expect(of(odd, undefined, ['counts'])).to.equal(undefined)
+  })
+
+  it('are those of PostgreSQL, those of the uses of Redis, or both', () => {
+    expect(changes(of('postgres://db.example'))).to.deep.equal({
+      added: ['bus-postgres', 'queue-pgboss', 'store-postgres'],
+      removed: ['bus-store', 'queue-store', 'store-sqlite'],
+    })
+    expect(changes(of(undefined, REDIS))).to.deep.equal({
+      added: ['redis', 'counts-redis', 'cache-redis', 'bus-redis'],
+      removed: ['bus-store', 'cache'],
+    })
+    expect(changes(of(undefined, REDIS, ['counts']))).to.deep.equal({ added: ['redis', 'counts-redis'], removed: [] })
+    expect(changes(of(undefined, REDIS, []))).to.deep.equal({ added: ['redis'], removed: [] })
+    expect(changes(of('postgresql://db.example', REDIS, ['bus', 'x']))).to.deep.equal({
+      added: ['queue-pgboss', 'store-postgres', 'redis', 'bus-redis'],
+      removed: ['bus-store', 'queue-store', 'store-sqlite'],
+    })
   })
 })
 

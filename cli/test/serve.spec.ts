@@ -96,7 +96,7 @@ describe('svc serve', () => {
     const [found, ...others] = await findServers(workspace.home)
     expect(others).to.deep.equal([])
     expect(found?.info).to.include({ url: server.url, pid: server.process.pid })
-    await found?.control.stop(ctx())
+    await found?.control.stop(undefined, ctx())
     const [code] = await once(server.process, 'exit')
     expect(code).to.equal(0)
     found?.[Symbol.dispose]()

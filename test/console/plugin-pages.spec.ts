@@ -404,10 +404,11 @@ describeWith('chromium', 'a hostile page of a plugin', function () {
     ],
     [
       'a deep message',
-      `for (let depth = 5_000, sent = false; !sent; depth = Math.floor(depth * 0.9)) { // as deep as the browser lets through
+      `for (let depth = 5_000; depth > 100; depth = Math.floor(depth * 0.8)) {
         let value = {}
         for (let i = 0; i < depth; i++) value = { value }
-        try { parent.postMessage({ jsonrpc: '2.0', params: value }, '*'); sent = true } catch {}
+        // the browser itself refuses the deepest, or drops them
+        try { parent.postMessage({ jsonrpc: '2.0', params: value }, '*') } catch {}
       }`,
       /too large/,
     ],

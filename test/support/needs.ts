@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { noBubblewrap } from '@svc/testing'
-import { missingEngine } from '@svc/testing/engines'
+import { missingEngine, programPath } from '@svc/testing/engines'
 
 const noProgram =
   (program: string, from = program) =>
@@ -19,6 +19,7 @@ const NEEDS = {
   postgres: () => missingEngine('postgres'),
   pgbouncer: () => missingEngine('pgbouncer'),
   redis: () => missingEngine('redis'),
+  haproxy: () => (programPath('haproxy') ? undefined : 'haproxy is not installed on this machine'),
   git: noProgram('git'),
   terminal: noProgram('script', 'the program script (util-linux)'),
   strace: noProgram('strace'),

@@ -39,3 +39,6 @@ export interface Counts {
 }
 
 export const Counts = defineService<Counts>('counts', { api: 1, methods: { count: 'call' } })
+
+/** The counts of the store, also where another plugin provides `Counts`: it can count here while its own server cannot be reached. */
+export const StoreCounts = defineService<Counts>('store_counts', { api: 1, methods: { count: 'call' } })

@@ -35,6 +35,13 @@ export interface Postgres {
    */
   run(statements: readonly SqlStatement[], ctx: CallContext): Promise<readonly SqlResult[]>
   /**
+   * Sends one statement on a further connection, so that a slow one delays no notification. Without values, it can be several, with a
+   * transaction of their own; the result has the rows of all. Fails as `run`; `details.sqlState` is the code of PostgreSQL.
+   */
+  runApart(statement: SqlStatement, ctx: CallContext): Promise<SqlResult>
+  /** Whether a server may create and change tables. */
+  mayMigrate(ctx: CallContext): Promise<boolean>
+  /**
    * Listens on channels. A notice without a channel comes first, and whenever the connection was replaced; without LISTEN, behind a
    * pooler, it comes again and again.
    */
@@ -42,5 +49,5 @@ export interface Postgres {
 }
 export const Postgres = defineService<Postgres>('postgres', {
   api: 1,
-  methods: { schema: 'call', run: 'call', listen: 'stream' },
+  methods: { schema: 'call', run: 'call', runApart: 'call', mayMigrate: 'call', listen: 'stream' },
 })

@@ -46,6 +46,8 @@ export interface RunningHost extends AsyncDisposable {
   report(): HostReport
   /** What the host was planned from: the configuration, without the values of secrets, and its plugins. */
   plan(): Plan
+  /** Reports the state `leaving` from now on, and works as before. */
+  leave(): void
   /**
    * Drains the host and undoes everything. A second call waits for the first, but can withdraw the `successor`. Throws
    * CLOSE_FAILED when an undo failed.
@@ -197,6 +199,10 @@ class HostImpl implements RunningHost {
 
   plan(): Plan {
     return this.#plan
+  }
+
+  leave(): void {
+    if (this.#state === 'running') this.#state = 'leaving'
   }
 
   close(options: CloseOptions = {}): Promise<void> {
@@ -356,7 +362,7 @@ class HostImpl implements RunningHost {
   }
 
   async #closeOnce(options: CloseOptions): Promise<void> {
-    const served = this.#state === 'running'
+    const served = this.#state === 'running' || this.#state === 'leaving'
     this.#state = 'closing'
     if (served) await this.#notifyClosing(options)
     const problems: SvcError[] = []

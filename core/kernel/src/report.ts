@@ -43,7 +43,8 @@ function absentOf({ found, instance }: PlannedPlugin & { readonly found: Located
   return absent.length === 0 ? {} : { absent: Object.fromEntries(absent) }
 }
 
-export type HostState = 'starting' | 'running' | 'closing' | 'closed'
+/** `leaving`: it works as before, but will close soon, so that no new work should be sent to it. */
+export type HostState = 'starting' | 'running' | 'leaving' | 'closing' | 'closed'
 
 /** Status of a host. */
 export interface HostReport {

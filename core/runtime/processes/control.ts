@@ -44,8 +44,11 @@ export interface Control {
   info(ctx: CallContext): Promise<ServerInfo>
   /** The host report that a worker sent when it was ready. */
   report(ctx: CallContext): Promise<HostReport>
-  /** Starts to stop the server: it drains, then exits. */
-  stop(ctx: CallContext): Promise<void>
+  /**
+   * Starts to stop the server: it serves on for so many milliseconds while it is not ready, drains, then exits. Without a number
+   * it takes `server.shutdown_delay`.
+   */
+  stop(leaveMs: number | undefined, ctx: CallContext): Promise<void>
   /**
    * Drains all workers and yields `paused` when none is left; connections are then refused. When the reader leaves, or after
    * `resume`, workers start from the current files.

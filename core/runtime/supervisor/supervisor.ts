@@ -26,6 +26,8 @@ import type { WorkerStart } from './worker-link.ts'
 interface SupervisorSettings {
   /** Number of workers. Default 1. */
   readonly count?: number
+  /** Milliseconds that the server goes on serving before it stops, while its workers report that they leave. Default 0. */
+  readonly leaveMs?: number
   /** Milliseconds that workers drain when the server stops, before they are killed. Default 30,000. */
   readonly drainLimitMs?: number
   /** Milliseconds that requests have to end in replaced workers, which are killed somewhat later. Default 30,000. */
@@ -105,8 +107,11 @@ export interface Supervisor<R> extends AsyncDisposable {
   ask(topic: string, message: unknown, ctx: CallContext): AsyncIterable<unknown>
   /** Sends a request of the operator to such a worker, as the principal `system`; see `Control.request`. */
   request(request: OperatorRequest, ctx: CallContext): AsyncIterable<OperatorAnswerPart>
-  /** Drains the workers and kills them at the limit or at the second call. Resolves when the last one has exited. */
-  stop(): Promise<void>
+  /**
+   * Drains the workers, after they have served on for `leaveMs` (default: that of the settings), and kills them at the limit or at
+   * the second call. Resolves when the last one has exited.
+   */
+  stop(leaveMs?: number): Promise<void>
 }
 
 const [LIMIT_MS, HANG_MS, FAILED_EXIT_MS, TRIAL_MS, FORK_AGAIN_MS] = [30_000, 10_000, 2_000, 1_000, 1_000]
@@ -185,15 +190,23 @@ class WorkerPool<R> implements Supervisor<R> {
     return resumed
   }
 
-  stop(): Promise<void> {
+  stop(leaveMs = this.#settings.leaveMs ?? 0): Promise<void> {
     if (this.#state.state === 'stopping') this.#members.forEach(killWorker)
     if (this.#state.state === 'stopping' || this.#state.state === 'stopped') return this.#gone.promise
     const limitMs = this.#settings.drainLimitMs ?? LIMIT_MS
     this.#state = { state: 'stopping' }
+    if (leaveMs <= 0 || this.#members.size === 0) this.#drain(limitMs)
+    else {
+      for (const { control, channel } of this.#members) void control.leave(systemContext(channel.signal)).catch(() => {})
+      this.#later(leaveMs, () => this.#drain(limitMs))
+    }
+    return this.#gone.promise
+  }
+
+  #drain(limitMs: number): void {
     this.#connections.close()
     if (this.#members.size === 0) this.#finish()
     void drainAll([...this.#members], this.#connections, limitMs)
-    return this.#gone.promise
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -378,6 +391,7 @@ class WorkerPool<R> implements Supervisor<R> {
   }
 
   #finish() {
+    this.#connections.close()
     this.#endBeats()
     for (const timer of this.#timers) clearTimeout(timer)
     this.#state = { state: 'stopped' }

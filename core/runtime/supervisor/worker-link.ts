@@ -48,12 +48,17 @@ export interface DrainRequest {
 
 /** What a worker offers to the supervisor. */
 export interface WorkerControl {
+  /** Reports that it will drain soon, so that balancers send it no new work. It works as before. */
+  leave(ctx: CallContext): Promise<void>
   /** Returns at once. The worker exits when it has drained. */
   drain(request: DrainRequest, ctx: CallContext): Promise<void>
   /** A heartbeat of its event loop. */
   beat(ctx: CallContext): Promise<void>
 }
-export const WorkerControl = defineService<WorkerControl>('worker', { api: 1, methods: { drain: 'call', beat: 'call' } })
+export const WorkerControl = defineService<WorkerControl>('worker', {
+  api: 1,
+  methods: { leave: 'call', drain: 'call', beat: 'call' },
+})
 
 /** Why a worker starts. */
 export type WorkerStart =
@@ -101,6 +106,8 @@ export interface WorkerLink {
   /** Keeps a value in the memory of the supervisor, for later workers of this generation. */
   keep(name: string, value: unknown): Promise<void>
   kept(name: string): Promise<unknown>
+  /** Calls `leaving` when the server will stop soon: it should report this, and work as before. */
+  onLeave(leaving: () => void): void
   /**
    * Calls `drain` when the supervisor requests it or is gone. It should end all work (close the host). No further connections
    * arrive. The worker exits when nothing else is open. It is called again when the request changes: a worker that drains for a
@@ -113,13 +120,18 @@ export interface WorkerLink {
 export function workerLink(): WorkerLink {
   if (!process.connected) throw noSupervisor()
   const drained = Promise.withResolvers<DrainRequest>()
+  const left = Promise.withResolvers<void>()
   let hurry: ((request: DrainRequest) => unknown) | undefined
   const channel = openChannel(ipcTransport(process), { name: 'supervisor', self: 'worker' })
   const drain = (request: DrainRequest) => {
     drained.resolve(request)
     hurry?.(request)
   }
-  channel.offer('worker', WorkerControl, { drain: async request => drain(request), beat: async () => {} })
+  channel.offer('worker', WorkerControl, {
+    leave: async () => left.resolve(),
+    drain: async request => drain(request),
+    beat: async () => {},
+  })
   channel.signal.addEventListener('abort', () => drain({ successor: false }), { once: true })
   const supervisor = channel.reach('supervision', Supervision)
   const ctx = systemContext(channel.signal)
@@ -148,6 +160,7 @@ export function workerLink(): WorkerLink {
     },
     keep: (name, value) => supervisor.keep(name, value, ctx),
     kept: name => supervisor.kept(name, ctx),
+    onLeave: leaving => void left.promise.then(leaving),
     onDrain: begin =>
       void drained.promise
         .then(request => {

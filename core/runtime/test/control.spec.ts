@@ -57,7 +57,7 @@ describe('the control socket', () => {
     )
     using server = await reachServer(home)
     expect(server.info).to.deep.equal(infoOf(11, 8080))
-    await server.control.stop(ctx)
+    await server.control.stop(undefined, ctx)
     expect(stops).to.equal(1)
   })
 

@@ -95,6 +95,7 @@ function watched(host: RunningHost, watch: LeftoverWatch): RunningHost {
     slot: token => host.slot(token),
     report: () => host.report(),
     plan: () => host.plan(),
+    leave: () => host.leave(),
     close,
     [Symbol.asyncDispose]: () => close(),
   }

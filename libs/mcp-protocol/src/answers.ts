@@ -140,12 +140,6 @@ function withDefaults(params: unknown, answer: Json | undefined): Json | undefin
   return { ...answer, content: { ...Object.fromEntries(defaults), ...content } } as Json
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
-
-/** Whether a user can open a page that a server names: it uses https, or is on this machine. */
-export const isSafePage = ({ protocol, hostname }: URL): boolean =>
-  protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname))
-
 /** An error of JSON-RPC. */
 export interface RpcError {
   readonly code: number

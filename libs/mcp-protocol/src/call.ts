@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import type { InputRequest, Json, McpCallOptions, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { definedOf, stripped } from '@svc/plugin-kit'
 import { MAX_DEPTH, responseTo } from './answers.ts'
-import { aborted, tooSlow } from './failures.ts'
+import { aborted, callFailed, questionClosed, tooSlow } from './failures.ts'
+import type { McpLimits } from './limits.ts'
 import { deeper } from './listed-tool.ts'
 
 /** How the steps of a call ended: with a final step, with an error, without a final step, or because the reader stopped early. */
@@ -247,5 +249,57 @@ export class RunningCall extends StepQueue {
     this.extend()
     for (const [key, answer] of this.#questions) answer(Object.hasOwn(answers, key) ? answers[key] : undefined)
     this.#questions.clear()
+  }
+}
+
+/** The prefix of the states of parked calls; a stateless server makes its own. */
+const PARKED = 'svc-call:'
+
+/** The calls of a server that wait for the answer of a user (protocols before 2026, where the call stays open meanwhile). */
+export class ParkedCalls {
+  readonly #server: string
+  readonly #limits: Pick<McpLimits, 'parked' | 'parkedMs'>
+  readonly #calls = new Map<string, { readonly call: RunningCall; readonly timer: NodeJS.Timeout }>()
+
+  constructor(server: string, limits: Pick<McpLimits, 'parked' | 'parkedMs'>) {
+    this.#server = server
+    this.#limits = limits
+  }
+
+  get size(): number {
+    return this.#calls.size
+  }
+
+  /** Returns the state with which the caller resumes the call. Throws MCP_CALL_FAILED. */
+  park(call: RunningCall): string {
+    const { parked, parkedMs } = this.#limits
+    if (this.size >= parked) throw callFailed(this.#server, 'cancelled', `${parked} calls are already waiting for an answer`)
+    const state = PARKED + randomUUID()
+    const late = () => {
+      this.#calls.delete(state)
+      call.stop(callFailed(this.#server, 'cancelled', 'its question was not answered in time'))
+    }
+    this.#calls.set(state, { call, timer: setTimeout(late, parkedMs) })
+    return state
+  }
+
+  /** Resumes the call that a request answers; `undefined` for a new call. Only the same caller can, with the same tool. Throws MCP_CALL_FAILED. */
+  resume({ tool, owner, dialog }: CallRequest): RunningCall | undefined {
+    if (!dialog?.state?.startsWith(PARKED)) return undefined
+    const { call } = this.#calls.get(dialog.state) ?? {}
+    if (call?.request.tool !== tool || call.request.owner !== owner) throw questionClosed(this.#server)
+    this.#remove(dialog.state)
+    call.resume(dialog)
+    return call
+  }
+
+  /** Removes a call whose question no caller has read, or all calls. They are not stopped. */
+  remove(call?: RunningCall): void {
+    for (const [state, one] of this.#calls) if (call === undefined || one.call === call) this.#remove(state)
+  }
+
+  #remove(state: string): void {
+    clearTimeout(this.#calls.get(state)?.timer)
+    this.#calls.delete(state)
   }
 }

@@ -155,3 +155,7 @@ export function aborted(server: string, reason: unknown, ms: number, delivered: 
 /** The failure for a server that a user has to log in to. */
 export const needsAuth = (server: string, cause?: unknown): SvcError =>
   callFailed(server, 'authentication_failed', 'a user has to log in', { delivered: 'no', cause })
+
+/** The failure of an answer to a question of the server that is no longer open. */
+export const questionClosed = (server: string): SvcError =>
+  callFailed(server, 'cancelled', 'its question is no longer open', { delivered: 'no' })

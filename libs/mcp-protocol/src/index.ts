@@ -2,7 +2,6 @@ export {
   capabilitiesOf,
   INPUT_CAPABILITIES,
   isInputMethod,
-  isSafePage,
   MAX_DEPTH,
   readLog,
   readOutcome,
@@ -12,7 +11,7 @@ export {
   type RpcError,
   textOfResult,
 } from './answers.ts'
-export { type CallRequest, RunningCall, type StepOptions, StepQueue, type StepsEnd, watchedSteps } from './call.ts'
+export { type CallRequest, ParkedCalls, RunningCall, type StepOptions, StepQueue, type StepsEnd, watchedSteps } from './call.ts'
 export {
   aborted,
   callFailed,
@@ -21,16 +20,21 @@ export {
   failureOf,
   needsAuth,
   protocolError,
+  questionClosed,
   statusOf,
   toolNotFound,
   tooSlow,
   undelivered,
 } from './failures.ts'
+export { type ImportedServer, type ImportedServers, readClientServers } from './client-files.ts'
+export { LIMITS, type McpLimits } from './limits.ts'
 export { createLineWriter, type LineReader, readLines, readMessage } from './lines.ts'
-export { deeper, type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
+export { checkIssuer, checkLoginAnswer, checkLoginPage, isSafePage, withScope } from './login-checks.ts'
+export { deeper, type ListedTool, readTool } from './listed-tool.ts'
 export { decodeHeader, encodeHeader, headersOf, headerText, type ParamHeader, paramHeaders } from './param-headers.ts'
 export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'
 export { assessTools, isWanted, listHash, type Pins, pinTools, type ToolRules, withNewPins } from './pins.ts'
-export { readToolList, readToolPage, type ToolList, type ToolListBounds, type ToolPage } from './tool-list.ts'
+export { ClientRequests, type RequestTransport, type RpcAnswer, type RpcMessage } from './requests.ts'
+export { readToolList, readToolPage, type ToolList, type ToolPage } from './tool-list.ts'
 export { bridgedName, fromMcpSchema, type McpToolSchema, toMcpSchema, toolMatcher, type ToolSchema } from './tool-schema.ts'
 export { HIDDEN_KEY, isModern, LEGACY_VERSIONS, META, MODERN_VERSION, PROTOCOL_VERSIONS, RPC } from './answers.ts'

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Json } from '@svc/core/contracts'
 import { stripData, type Stripped, stripWords } from '@svc/plugin-kit'
+import type { McpLimits } from './limits.ts'
 import { headersOf, type ParamHeader } from './param-headers.ts'
 import type { McpToolSchema } from './tool-schema.ts'
 
@@ -14,10 +15,7 @@ export interface ListedTool extends McpToolSchema {
   readonly paramHeaders: readonly ParamHeader[]
 }
 
-export interface ToolBounds {
-  readonly schemaDepth: number
-  readonly toolBytes: number
-}
+type ToolBounds = Pick<McpLimits, 'schemaDepth' | 'toolBytes'>
 
 type JsonRecord = { readonly [key: string]: Json | undefined }
 const NAME_LENGTH = 128

@@ -1,18 +1,12 @@
 import { protocolError } from './failures.ts'
-import { type ListedTool, readTool, type ToolBounds } from './listed-tool.ts'
+import type { McpLimits } from './limits.ts'
+import { type ListedTool, readTool } from './listed-tool.ts'
 
 /** The tools of a server. */
 export interface ToolList {
   readonly tools: readonly ListedTool[]
   /** The tools that were left out, and the reasons. */
   readonly problems: readonly string[]
-}
-
-export interface ToolListBounds extends ToolBounds {
-  readonly tools: number
-  readonly pages: number
-  /** Bytes of all tools as JSON. */
-  readonly resultBytes: number
 }
 
 /** One page of a list of tools. */
@@ -30,9 +24,9 @@ export function readToolPage(server: string, result: unknown): ToolPage {
   return { tools, ...(typeof nextCursor === 'string' && nextCursor !== '' && { nextCursor }) }
 }
 
-/** Reads all tools, page by page. Leaves out a tool or a page that breaks a limit, and reports it. Throws the error of `page`. */
+/** Reads all tools, page by page: at most `resultBytes` in all. Leaves out a tool or a page that breaks a limit, and reports it. Throws the error of `page`. */
 export async function readToolList(
-  bounds: ToolListBounds,
+  bounds: Pick<McpLimits, 'tools' | 'pages' | 'schemaDepth' | 'toolBytes' | 'resultBytes'>,
   page: (cursor: string | undefined) => Promise<ToolPage>
 ): Promise<ToolList> {
   const tools = new Map<string, ListedTool>()

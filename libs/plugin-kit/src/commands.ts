@@ -20,6 +20,13 @@ export function oneLine(text: string, most = 100): string {
 /** A name of code as JSON of svc has it: `lastError` is `last_error`. */
 export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 
+/** A value as JSON of svc has it: the names of its records, also of inner ones, are in snake_case. */
+export function toRecord(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toRecord)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [snakeCase(name), toRecord(part)]))
+}
+
 /** A record of the API as code has it: names in camelCase, and no null. Names inside of values stay: they can be data of others. */
 export const fromRecord = <T extends object>(record: object): T =>
   Object.fromEntries(

@@ -27,6 +27,7 @@ export {
   storeNotShared,
   table,
   timeText,
+  toRecord,
 } from './commands.ts'
 
 // For metrics, and for labels of metrics and counters

@@ -42,3 +42,34 @@ async function attempt({ watch, read }: Pick<Followed, 'watch' | 'read'>, lastin
     ending.abort()
   }
 }
+
+/** A message of a channel. One without a channel says that others can be lost. */
+interface Notice {
+  readonly channel?: string
+  readonly payload?: string
+}
+
+/** Most notices that wait for their reader. */
+const MOST_NOTICES = 10_000
+
+/** Notices that their reader has not taken yet. */
+export function createNotices() {
+  let notices: Notice[] = []
+  let wake = () => {}
+  return {
+    add(notice: Notice) {
+      // further notices change nothing for a reader that must read anyway
+      if (notices.length >= MOST_NOTICES) notices = [{}]
+      else if (notice.channel !== undefined || notices.at(-1)?.channel !== undefined || notices.length === 0) notices.push(notice)
+      wake()
+    },
+    take: (): readonly Notice[] => notices.splice(0),
+    wake: () => wake(),
+    async some(signal: AbortSignal): Promise<void> {
+      if (notices.length > 0 || signal.aborted) return
+      const { promise, resolve } = Promise.withResolvers<void>()
+      wake = resolve
+      await promise
+    },
+  }
+}

@@ -1,6 +1,6 @@
 // Adds tool servers to a file, one after the other, once a line comes on the standard input: node add.ts <file> <prefix> <count>.
 import { once } from 'node:events'
-import { addToFile } from '../../../plugins/mcp/client/src/registry/home-file.ts'
+import { addToFile } from '../../../plugins/mcp/client/src/registry/configured-servers.ts'
 
 const [file = '', prefix = '', count = ''] = process.argv.slice(2)
 process.stdout.write('ready\n')

@@ -29,6 +29,7 @@ export interface ServerConfig {
   /** Addresses whose `X-Forwarded-For` the server trusts. */
   trusted_proxies: string[]
   /** Seconds that the server waits for running requests when it stops. */
+  shutdown_delay: number
   shutdown_timeout: number
   /** Maximum bytes of a request body. */
   body_limit: number
@@ -84,6 +85,14 @@ export const serverConfig = schema<ServerConfig>({
       ...texts,
       description:
         'Addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For and X-Forwarded-Proto the server trusts.',
+    },
+    shutdown_delay: {
+      type: 'number',
+      minimum: 0,
+      maximum: 600,
+      default: 0,
+      description:
+        'Seconds that the server goes on serving after SIGTERM, while `/health/ready` is 503 so that balancers send requests elsewhere.',
     },
     shutdown_timeout: {
       type: 'number',

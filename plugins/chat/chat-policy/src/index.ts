@@ -10,8 +10,7 @@ import {
   ProviderBreakerOpened,
   Providers,
 } from '@svc/core/contracts'
-import { createBreakers, createOutcomes } from './breakers.ts'
-import { createModelHealth } from './model-health.ts'
+import { createBreakers, createModelHealth, createOutcomes } from './model-health.ts'
 import { createCandidates, createTurns, createPolicy, POLICY_CONFIG, createCheck, createPolicyCounts } from './policy.ts'
 
 /** Runs after the taps that can answer the call themselves, such as the cache. */

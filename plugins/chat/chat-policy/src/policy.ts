@@ -26,7 +26,7 @@ import {
   isSame,
   type BreakerState,
   keyOf,
-} from './breakers.ts'
+} from './model-health.ts'
 import { createModelNames, type ModelNames } from '@svc/plugin-kit'
 
 /** The section `chat.policy`. */

@@ -1,8 +1,7 @@
 import { systemContext } from '@svc/core'
 import type { ModelDone, ModelFailed, Peers, WorkerMetrics } from '@svc/core/contracts'
 import { expect } from 'chai'
-import { createBreakers } from '../src/breakers.ts'
-import { createModelHealth } from '../src/model-health.ts'
+import { createBreakers, createModelHealth } from '../src/model-health.ts'
 import { A, B, DOWN } from './support/bench.ts'
 
 const ctx = systemContext(new AbortController().signal, 'test')

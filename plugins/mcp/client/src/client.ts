@@ -1,18 +1,22 @@
 import type { SvcError } from '@svc/core'
 import type { Tool, ToolResult } from '@svc/core/contracts'
-import { bridgedName, type ToolSchema } from '@svc/mcp-protocol'
+import { bridgedName, LIMITS, type ToolSchema } from '@svc/mcp-protocol'
 import { bytesOf, definedOf } from '@svc/plugin-kit'
-import type { Arguments, CallAnswer, McpClient, AbortOptions } from './connection/client-types.ts'
+import {
+  type AbortOptions,
+  type Arguments,
+  type CallAnswer,
+  type HttpOptions,
+  type McpClient,
+  type StdioOptions,
+} from './connection/client-types.ts'
 import { createMcpClient } from './connection/mcp-client.ts'
-import { type HttpOptions, LIMITS, type StdioOptions } from './connection/options.ts'
 import { badOption, noResult, notForRemote, notRegistered, registeredTwice } from './errors.ts'
 
 export type * from './connection/client-types.ts'
 export { createMcpClient } from './connection/mcp-client.ts'
 export { type LoginOptions, type Loopback, loginMcp, openLoopback } from './connection/oauth/login.ts'
-export type * from './connection/options.ts'
-export { LIMITS } from './connection/options.ts'
-export { fromMcpSchema, type ToolList, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
+export { fromMcpSchema, LIMITS, type ToolList, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
 
 /** A server of a registry, and the names of the tools that its client lists and calls (absent: all). */
 export interface RegistryEntry {

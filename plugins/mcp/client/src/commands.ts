@@ -1,7 +1,5 @@
-import { McpAdd, McpRemove } from './commands/add-remove.ts'
-import { McpDisable, McpEnable, McpLogin } from './commands/enable-login.ts'
-import { McpImport } from './commands/import.ts'
-import { McpList, McpTest } from './commands/list-test.ts'
+import { McpDisable, McpEnable, McpList, McpLogin, McpTest } from './commands/connections.ts'
+import { McpAdd, McpImport, McpRemove } from './commands/entries.ts'
 import { McpApprove, McpTools } from './commands/tools.ts'
 
 export const COMMANDS = {

@@ -111,8 +111,4 @@ export const notConnected = (server: string, why: string): SvcError =>
   callFailed(server, 'connection_refused', why, { delivered: 'no' })
 export const serverDisabled = (server: string) => notConnected(server, `it is disabled; run svc mcp enable ${server}`)
 export const noOwner = (server: string) => notConnected(server, 'no worker of this service owns its connection')
-export const tooLarge = (server: string, bytes: number) =>
-  callFailed(server, 'protocol_error', `it answers with more than ${bytes} bytes`, { delivered: 'yes' })
 export const noResult = (server: string) => callFailed(server, 'cancelled', 'the call ended without an answer')
-export const questionClosed = (server: string) =>
-  callFailed(server, 'cancelled', 'its question is no longer open', { delivered: 'no' })

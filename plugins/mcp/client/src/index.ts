@@ -10,9 +10,8 @@ import {
   ProtectedPaths,
   Store,
 } from '@svc/core/contracts'
-import { programFiles, readServers } from './registry/configured-servers.ts'
+import { homeFile, programFiles, readServers } from './registry/configured-servers.ts'
 import { noServers } from './registry/no-servers.ts'
-import { homeFile } from './registry/home-file.ts'
 import { MCP_CONFIG } from './registry/settings.ts'
 
 /** Stages: after this worker has joined its peers and before it serves; before the server drains; after the last call. */

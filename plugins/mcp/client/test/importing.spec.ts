@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { importServers } from '../src/commands/import.ts'
+import { importServers } from '../src/commands/entries.ts'
 
 describe('what other clients keep', () => {
   it('is taken over: commands, addresses, variables', () => {

@@ -2,8 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { addToFile, removeFromFile } from '../src/registry/home-file.ts'
-import { readServers } from '../src/registry/configured-servers.ts'
+import { addToFile, readServers, removeFromFile } from '../src/registry/configured-servers.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../src/registry/settings.ts'
 
 const problemsOf = async (entries: readonly McpClientConfig[], file = '/nowhere/mcp.yaml') =>

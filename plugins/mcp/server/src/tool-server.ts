@@ -145,6 +145,6 @@ const createHealthRoute = (host: Host, fact: HealthFact): Route => ({
 
 /** A worker with a successor is healthy: only this worker ends, and the server continues. */
 function statusOf({ state, successor, plugins }: HostReport) {
-  if (state !== 'running' && !successor) return 'unhealthy'
+  if (state !== 'running' && state !== 'leaving' && !successor) return 'unhealthy'
   return plugins.some(plugin => plugin.state === 'failed') ? 'degraded' : 'healthy'
 }

@@ -3,9 +3,9 @@ import type { CallContext, HookCallers, Log, SlotView } from '@svc/core'
 import type { BusMember, Json, NodeBusHooks, PeerAnswer, Postgres, SqlResult, SqlStatement, Store } from '@svc/core/contracts'
 import { BusCalls, type CallPart, checkSize, KnownMembers, MOST_FACTS, notJoined, type OpenBus } from '@svc/storage-kit/bus'
 import { follow } from '@svc/storage-kit/follow'
-import { WorkerPermits } from './permits.ts'
+import { WorkerPermits } from '@svc/storage-kit/permits'
 import { PostReceiver, PostSender, pruneIn } from './posts.ts'
-import { type BusSql, channelOf, createSql, notify, NOW } from './sql.ts'
+import { type BusSql, channelOf, createSql, notify, NOW, permitsIn } from './sql.ts'
 
 /** A member that does not report is lost after this time. Others look every third of it, so it is gone within 15 seconds. */
 const LOST_MS = 10_500
@@ -72,7 +72,7 @@ class PostgresBus implements OpenBus {
     this.#lostMs = lostMs
     this.#everyone = `@${cluster}`
     this.#sender = new PostSender(sql, self)
-    this.#permits = new WorkerPermits(sql, self, cluster)
+    this.#permits = new WorkerPermits(permitsIn(sql, self, cluster))
     this.#receiver = new PostReceiver({
       sql,
       self,

@@ -1,6 +1,6 @@
 import { definePlugin, type Log, systemContext } from '@svc/core'
 import { Cache, CacheAreas, Store } from '@svc/core/contracts'
-import { createCache, type Entries } from './cache.ts'
+import { createCache, type Entries } from '@svc/storage-kit/cache'
 import { CONFIG } from './config.ts'
 import { noStore } from './errors.ts'
 import { MemoryEntries } from './memory.ts'

@@ -1,7 +1,6 @@
 import type { CacheStats } from '@svc/core/contracts'
+import { type Area, bytesOf, type Entries } from '@svc/storage-kit/cache'
 import { LRUCache } from 'lru-cache'
-import { type Area, bytesOf } from './area.ts'
-import type { Entries } from './cache.ts'
 
 type Texts = LRUCache<string, string>
 

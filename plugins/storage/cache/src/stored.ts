@@ -1,7 +1,6 @@
 import { type CallContext, codeOf, type Log, redactText } from '@svc/core'
 import type { CacheStats, Json, Space, Store, StoreOp } from '@svc/core/contracts'
-import { type Area, bytesOf, digest } from './area.ts'
-import type { Entries } from './cache.ts'
+import { type Area, bytesOf, digest, type Entries } from '@svc/storage-kit/cache'
 
 const ENTRIES = 'cache_entries'
 const VALUES = 'cache_values'

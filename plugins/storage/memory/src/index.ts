@@ -1,5 +1,5 @@
 import { definePlugin, messageOf, schema } from '@svc/core'
-import { type Check, Checks, Counts, Store, TextIndex } from '@svc/core/contracts'
+import { type Check, Checks, Counts, Store, StoreCounts, TextIndex } from '@svc/core/contracts'
 import { storeReport } from '@svc/storage-kit'
 import { createMemoryStore } from './store.ts'
 
@@ -28,7 +28,7 @@ export default definePlugin({
     },
   }),
   provides: Store,
-  alsoProvides: [Counts, TextIndex],
+  alsoProvides: [Counts, StoreCounts, TextIndex],
   setup(scope) {
     const { max_records: maxRecords, max_bytes: maxBytes, max_counts: maxCounts, evict } = scope.config
     const store = scope.use(createMemoryStore({ maxRecords, maxBytes, maxCounts, evict }))

@@ -1,27 +1,14 @@
-import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { promisify } from 'node:util'
-import { registerSecret, schema } from '@svc/core'
-import { configWrong, passwordFailed } from './errors.ts'
+import { schema } from '@svc/core'
+import { LOGIN_PROPERTIES, type LoginConfig, passwordOf, tlsOf } from '@svc/storage-kit/server-login'
+import { configWrong } from './errors.ts'
 import type { Target } from './line.ts'
 import type { PostgresOptions } from './store.ts'
 
-export interface PostgresConfig {
+export interface PostgresConfig extends LoginConfig {
   url?: string
   direct_url?: string
   schema: string
-  password_env?: string
-  password_file?: string
-  password_command?: readonly string[]
-  tls?: {
-    mode?: 'off' | 'unverified' | 'verified'
-    ca_file?: string
-    cert_file?: string
-    key_file?: string
-    server_name?: string
-  }
   readers: number
   migrate: boolean
   connect_timeout_ms: number
@@ -29,7 +16,6 @@ export interface PostgresConfig {
   wait_ms: number
 }
 
-const file = (description: string) => ({ type: 'string', minLength: 1, description }) as const
 const ms = (value: number, description: string) =>
   ({ type: 'integer', minimum: 100, maximum: 600_000, default: value, description }) as const
 
@@ -51,35 +37,13 @@ const PROPERTIES = {
     default: 'svc',
     description: 'The schema of the tables.',
   },
-  password_env: { type: 'string', minLength: 1, description: 'The environment variable with the password.' },
-  password_file: file('A file with the password. svc reads it for each new connection.'),
-  password_command: {
-    type: 'array',
-    items: { type: 'string' },
-    minItems: 1,
-    description: 'A program with its arguments that prints the password. svc runs it for each new connection.',
-  },
-  tls: {
-    type: 'object',
-    additionalProperties: false,
-    description: 'Encryption of connections.',
-    properties: {
-      mode: {
-        enum: ['off', 'unverified', 'verified'],
-        description: 'Default: verified; off for this machine.',
-      },
-      ca_file: file('The certificate of the authority that signed that of the server.'),
-      cert_file: file('The certificate of svc.'),
-      key_file: file('Its private key.'),
-      server_name: { type: 'string', minLength: 1, description: 'The name in the certificate, if it is not the host.' },
-    },
-  },
+  ...LOGIN_PROPERTIES,
   readers: {
     type: 'integer',
     minimum: 1,
     maximum: 20,
     default: 2,
-    description: 'Connections of each worker for reads. It has three others.',
+    description: 'Connections of each worker for reads. It has four others.',
   },
   migrate: {
     type: 'boolean',
@@ -111,7 +75,7 @@ export function withDefaults(settings: unknown): PostgresConfig {
 }
 
 /** `?sslmode=` of a URL; svc encrypts or it does not. */
-const MODES: Readonly<Record<string, NonNullable<PostgresConfig['tls']>['mode']>> = {
+const MODES: Readonly<Record<string, NonNullable<LoginConfig['tls']>['mode']>> = {
   disable: 'off',
   require: 'unverified',
   'no-verify': 'unverified',
@@ -121,6 +85,8 @@ const MODES: Readonly<Record<string, NonNullable<PostgresConfig['tls']>['mode']>
 const KNOWN = new Set(['sslmode', 'host', 'target_session_attrs'])
 const URL_FORM =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/?]*)(?::(?<password>[^@/?]*))?@)?(?<hosts>[^/?]*)(?:\/(?<database>[^?]*))?(?:\?(?<query>.*))?$/
+
+const LOGIN = { section: 'store', server: 'PostgreSQL', wrong: configWrong } as const
 
 /** The options of a store, from the section `store`. Throws STORE_CONFIG_INVALID, without a value of the configuration. */
 export function connectionOf(settings: PostgresConfig): Omit<PostgresOptions, 'schema'> & { readonly schema: string } {
@@ -144,13 +110,19 @@ function targetOf(name: string, url: string, settings: PostgresConfig): Target {
   if (unknown !== undefined)
     throw configWrong(`${name} has the unknown parameter "${unknown}"`, `Remove it. Known are ${[...KNOWN].join(', ')}`)
   const hosts = hostsOf(name, query.get('host') ?? parts.hosts ?? '')
-  const password = passwordOf(parts.password, settings)
+  const inUrl = parts.password === undefined ? undefined : decoded(name, parts.password)
+  const password = passwordOf(inUrl, settings, LOGIN)
   return {
     hosts,
     ...(parts.user ? { user: decoded(name, parts.user) } : {}),
     ...(parts.database ? { database: decoded(name, parts.database) } : {}),
     ...(password === undefined ? {} : { password }),
-    ssl: tlsOf(name, query.get('sslmode'), hosts, settings.tls ?? {}),
+    ssl: tlsOf(
+      hosts.map(({ host }) => host),
+      settings,
+      LOGIN,
+      modeOf(name, query.get('sslmode'))
+    ),
     applicationName: `svc ${hostname().replaceAll(' ', '_').slice(0, 32)}/${process.pid}`,
     connectMs: settings.connect_timeout_ms,
     statementMs: settings.statement_timeout_ms,
@@ -178,73 +150,8 @@ function hostsOf(name: string, text: string): Target['hosts'] {
   })
 }
 
-/** How long a password command may take. */
-const COMMAND_MS = 10_000
-
-function passwordOf(inUrl: string | undefined, settings: PostgresConfig): Target['password'] {
-  const { password_env: variable, password_file: path, password_command: command } = settings
-  const given = [inUrl, variable, path, command].filter(item => item !== undefined)
-  if (given.length > 1)
-    throw configWrong(
-      'store has more than one password',
-      'Set one of password_env, password_file and password_command, or write it in the URL'
-    )
-  let [last, forget]: [string?, (() => void)?] = []
-  const secret = (read: () => Promise<string>) => async () => {
-    const text = (await read()).replace(/\r?\n$/, '')
-    if (text === '') throw passwordFailed('it is empty')
-    if (text !== last) {
-      forget?.()
-      ;[last, forget] = [text, registerSecret(text)]
-    }
-    return text
-  }
-  if (inUrl !== undefined) {
-    const password = decoded('store.url', inUrl)
-    registerSecret(password)
-    return password
-  }
-  if (variable !== undefined) return secret(async () => process.env[variable] ?? '')
-  if (path !== undefined)
-    return secret(() => readFile(path, 'utf8').catch(() => Promise.reject(passwordFailed('store.password_file cannot be read'))))
-  if (command === undefined) return undefined
-  return secret(async () => {
-    try {
-      const [program, ...args] = command
-      return (await promisify(execFile)(program!, args, { timeout: COMMAND_MS, maxBuffer: 65_536 })).stdout
-    } catch {
-      throw passwordFailed('store.password_command failed') // its output can contain the password
-    }
-  })
-}
-
-const LOCAL = /^(localhost|127\.\d+\.\d+\.\d+|::1|\/.*)$/
-
-function tlsOf(
-  name: string,
-  sslmode: string | null,
-  hosts: Target['hosts'],
-  tls: NonNullable<PostgresConfig['tls']>
-): object | false {
+function modeOf(name: string, sslmode: string | null) {
   if (sslmode !== null && MODES[sslmode] === undefined)
     throw configWrong(`${name} has an unknown sslmode`, `Use one of ${Object.keys(MODES).join(', ')}`)
-  const mode =
-    tls.mode ??
-    (sslmode === null ? undefined : MODES[sslmode]) ??
-    (hosts.every(({ host }) => LOCAL.test(host)) && Object.keys(tls).length === 0 ? 'off' : 'verified')
-  if (mode === 'off') return false
-  const read = (key: 'ca_file' | 'cert_file' | 'key_file') => {
-    const path = tls[key]
-    if (path === undefined) return undefined
-    try {
-      return readFileSync(path, 'utf8')
-    } catch {
-      throw configWrong(`store.tls.${key} cannot be read`, 'Check the path and the rights of the file')
-    }
-  }
-  const options = { ca: read('ca_file'), cert: read('cert_file'), key: read('key_file'), servername: tls.server_name }
-  return {
-    rejectUnauthorized: mode === 'verified',
-    ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
-  }
+  return sslmode === null ? undefined : MODES[sslmode]
 }

@@ -6,7 +6,8 @@ const REPLACED = new Set(['57P01', '57P02', '57P03', '25006', '08P01', '25P03'])
 /** Nothing was done, and another try can succeed. */
 const REPEATED = new Set(['40001', '40P01', '23505', '55P03'])
 
-const stateOf = (error: unknown): string => {
+/** SQLSTATE; empty for an error that is not of PostgreSQL. */
+export const sqlStateOf = (error: unknown): string => {
   const code = codeOf(error)
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && (error as { severity?: unknown }).severity !== undefined ? code : ''
 }
@@ -14,18 +15,18 @@ const stateOf = (error: unknown): string => {
 /** An error of the connection: the answer did not come, or the server ended the session. */
 export function isLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return false
-  const state = stateOf(error)
+  const state = sqlStateOf(error)
   return REPLACED.has(state) || state.startsWith('08') || (state === '' && codeOf(error)?.startsWith('STORE_') !== true)
 }
 
 /** Whether a transaction failed because of another one. */
-export const isRepeated = (error: unknown): boolean => REPEATED.has(stateOf(error))
+export const isRepeated = (error: unknown): boolean => REPEATED.has(sqlStateOf(error))
 
 /** The server accepts no writes: it is a standby, or was set so. */
-export const isReadOnly = (error: unknown): boolean => stateOf(error) === '25006'
+export const isReadOnly = (error: unknown): boolean => sqlStateOf(error) === '25006'
 
 /** The text of a failed transaction's further statements says nothing. */
-export const isAfterwards = (error: unknown): boolean => stateOf(error) === '25P02'
+export const isAfterwards = (error: unknown): boolean => sqlStateOf(error) === '25P02'
 
 const HINTS: Readonly<Record<string, readonly [reason: string, hint: string]>> = {
   '28P01': ['PostgreSQL rejected the password', 'Check the user and the password of store.url'],
@@ -58,7 +59,7 @@ const SYSTEM: Readonly<Record<string, string>> = {
 /** Converts an error of `pg` into an error of the contract. Its message contains no address and no password. */
 export function storeError(error: unknown): SvcError {
   if (codeOf(error)?.startsWith('STORE_')) return error as SvcError
-  const state = stateOf(error)
+  const state = sqlStateOf(error)
   if (state === '25006') return readOnly(error)
   if (state === '54000' || state === '54001') return storeTooLarge('PostgreSQL cannot store a value of this size', 'Split it')
   const [reason, hint] = HINTS[state] ?? [undefined, undefined]
@@ -99,13 +100,6 @@ export const tooManyWaiting = (): SvcError =>
   storeUnavailable('too many calls wait for PostgreSQL', 'Try again in a moment, and check why PostgreSQL is slow')
 
 export const configWrong = (message: string, hint: string): SvcError => svcError('STORE_CONFIG_INVALID', message, { hint })
-
-/** `reason` contains nothing that a command printed. */
-export const passwordFailed = (reason: string): SvcError =>
-  storeUnavailable(
-    `there is no password for PostgreSQL: ${reason}`,
-    'Check store.password_env, password_file or password_command'
-  )
 
 export const tooFewConnections = (sum: string): SvcError =>
   storeUnavailable(

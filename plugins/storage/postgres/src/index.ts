@@ -1,6 +1,6 @@
-import { resolve } from 'node:path'
-import { asSvcError, definePlugin, filesOfCommand, type Log, type SvcError } from '@svc/core'
-import { Checks, Counts, Postgres, ProtectedPaths, Store, StoreAdmin, TextIndex } from '@svc/core/contracts'
+import { asSvcError, definePlugin, type Log, type SvcError } from '@svc/core'
+import { Checks, Counts, Postgres, ProtectedPaths, Store, StoreAdmin, StoreCounts, TextIndex } from '@svc/core/contracts'
+import { loginFiles } from '@svc/storage-kit/server-login'
 import { createCheck } from './check.ts'
 import { config, connectionOf, type PostgresConfig } from './config.ts'
 import { checkConnections } from './connections.ts'
@@ -11,7 +11,7 @@ export default definePlugin({
   section: 'store',
   config,
   provides: Store,
-  alsoProvides: [Counts, TextIndex, StoreAdmin, Postgres],
+  alsoProvides: [Counts, StoreCounts, TextIndex, StoreAdmin, Postgres],
   check: async settings => problemsOf(settings),
   async setup(scope) {
     const options = connectionOf(scope.config)
@@ -19,18 +19,12 @@ export default definePlugin({
     const store = scope.use(createPostgresStore(options))
     // A problem with the database fails the start; later it fails each request until it is fixed.
     await store.start()
-    const paths = protectedPaths(scope.config)
+    const paths = loginFiles(scope.config)
     if (paths.length > 0) scope.add(ProtectedPaths, 'store', { paths, owner: 'the store of this server' })
     scope.add(Checks, 'database', createCheck(store))
     return store
   },
 })
-
-/** A tool that could write these files would run code as svc at the next connection, or choose the server that svc trusts. */
-function protectedPaths({ password_file: password, password_command: command = [], tls = {} }: PostgresConfig): string[] {
-  const files = [password, tls.key_file, tls.cert_file, tls.ca_file].filter(path => path !== undefined)
-  return [...files.map(path => resolve(path)), ...filesOfCommand(command, process.cwd())]
-}
 
 /** What is wrong with the section, before anything connects. */
 function problemsOf(settings: PostgresConfig): SvcError[] {

@@ -47,8 +47,8 @@ export interface PostgresStore extends Store, Counts, TextIndex, StoreAdmin, Pos
   start(): Promise<Session>
 }
 
-/** Connections of a worker beside those for reads: one for writes, one for counts, one for notifications. */
-export const OTHER_LINES = 3
+/** Connections of a worker beside those for reads: one each for writes, counts, notifications and the queue. */
+export const OTHER_LINES = 4
 export const READERS = 2
 const SCHEMA = 'svc'
 const WAIT_MS = 5000
@@ -57,7 +57,7 @@ const WAIT_MS = 5000
 export function createPostgresStore(options: PostgresOptions): PostgresStore {
   const { target, direct = target, schema = SCHEMA, waitMs = WAIT_MS, mayMake = true } = options
   const catalog = createCatalog()
-  const { reader, writer, watches, counter, listener, line, close } = createParts(options)
+  const { reader, writer, watches, counter, listener, line, apart, close } = createParts(options)
   let started: Promise<Session> | undefined
   let closed = false
 
@@ -80,7 +80,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     start,
     ...createData({ catalog, reader, writer, enter }),
     ...leases.contract,
-    ...createDatabase({ line, listener, schema, enter }),
+    ...createDatabase({ line, listener, apart, schema, mayMake, enter }),
     async open(space, ctx) {
       await enter(ctx)
       catalog.check(space)
@@ -123,15 +123,16 @@ function createParts({ target, direct = target, schema = SCHEMA, readers = READE
     waitMs
   )
   const line = lineTo(direct, 'listen')
+  const apart = lineTo(direct, 'queue')
   const listener = createListener(line)
   const watches = createWatches({ reader, listener, line, schema })
   const limits = { schema, waitMs, statementMs: target.statementMs }
   const writer = createWriter({ ...limits, line: lineTo(target, 'write'), committed: () => watches.committed() })
   const counter = createCounter({ ...limits, line: lineTo(target, 'count') })
   const close = async () => {
-    for (const part of [watches, listener, counter, writer, reader]) await part.close()
+    for (const part of [watches, listener, apart, counter, writer, reader]) await part.close()
   }
-  return { reader, watches, writer, listener, line, counter, close }
+  return { reader, watches, writer, listener, line, apart, counter, close }
 }
 
 /** Creates or checks the tables through a connection of its own. */

@@ -53,7 +53,7 @@ describeWith('postgres', 'the plugin store-postgres', () => {
       async host => host[Symbol.asyncDispose](),
       (error: Error) => error.message
     )
-    expect(failed).to.include('1 × 5 for workers of svc + 7 of other programs = 12, but PostgreSQL allows 10')
+    expect(failed).to.include('1 × 6 for workers of svc + 7 of other programs = 13, but PostgreSQL allows 10')
     await small.stop()
     await Promise.all(held)
   })

@@ -1,5 +1,5 @@
 import { definePlugin, shownPath } from '@svc/core'
-import { Checks, Counts, JobKinds, ProtectedPaths, Store, StoreAdmin, TextIndex } from '@svc/core/contracts'
+import { Checks, Counts, JobKinds, ProtectedPaths, Store, StoreAdmin, StoreCounts, TextIndex } from '@svc/core/contracts'
 import { BACKUP_KIND, backupsFolder, createBackupKind } from './backup-job.ts'
 import { countsReason, createCheck, examine } from './check.ts'
 import { config, fileOf } from './config.ts'
@@ -12,7 +12,7 @@ export default definePlugin({
   section: 'store',
   config,
   provides: Store,
-  alsoProvides: [Counts, TextIndex, StoreAdmin],
+  alsoProvides: [Counts, StoreCounts, TextIndex, StoreAdmin],
   async setup(scope) {
     const path = fileOf(scope.config)
     const busyMs = scope.config.busy_timeout_ms

@@ -1,8 +1,8 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
+import { RUN_SPACE } from '@svc/storage-kit/run-leases'
 import { StoreQueue } from './queue.ts'
-import { SPACE } from './leases.ts'
 
 export default definePlugin({
   requires: { store: Store, host: Host },
@@ -10,7 +10,7 @@ export default definePlugin({
   async setup(scope, { store, host }) {
     const lasting = systemContext(scope.signal, 'queue-store')
     const { worker, nodeId } = await host.report(lasting)
-    await openSpace(store, SPACE, {}, lasting)
+    await openSpace(store, RUN_SPACE, {}, lasting)
     const queue = new StoreQueue({ store, holder: `${worker}/runs/`, node: nodeId, lasting })
     scope.tap(Peers.hooks.workerExit, ({ holder }) => queue.gone(holder, lasting))
     return queue

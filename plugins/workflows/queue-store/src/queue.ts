@@ -1,7 +1,7 @@
 import { type CallContext, Wakeup } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { onlyConflict } from '@svc/storage-kit/records'
-import { QueueLeases, type QueueEntry, QUEUE } from './leases.ts'
+import { type QueueEntry, QueueLeases, RUN_ENTRIES as QUEUE } from '@svc/storage-kit/run-leases'
 
 /** Maximum waiting time of the gate. */
 const LULL_MS = 5

@@ -5,7 +5,7 @@ import { definePlugin, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { runQueueKit, type RunQueueSubject, testHost } from '@svc/testing'
 import { openSpace } from '@svc/storage-kit'
-import { SPACE } from '../src/leases.ts'
+import { RUN_SPACE } from '@svc/storage-kit/run-leases'
 import { StoreQueue } from '../src/queue.ts'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
@@ -46,8 +46,8 @@ const NODES = ['one', 'two'] as const
 
 /** Queues without hosts, whose claims expire after a second. */
 async function openBrief(first: Store, second: Store, close: () => Promise<unknown>): Promise<RunQueueSubject> {
-  await openSpace(first, SPACE, {}, ctx)
-  await openSpace(second, SPACE, {}, ctx)
+  await openSpace(first, RUN_SPACE, {}, ctx)
+  await openSpace(second, RUN_SPACE, {}, ctx)
   const [queue, other] = [first, second].map(
     (store, at) => new StoreQueue({ store, holder: `w${at}/`, node: NODES[at]!, claimMs: 1_000, lasting: ctx })
   ) as [StoreQueue, StoreQueue]

@@ -43,8 +43,6 @@ interface BridgeOptions {
 export interface Bridge {
   /** Takes a message of the frame. */
   readonly take: (data: unknown) => void
-  /** A message came that the browser could not read: one that is too deep, for example. */
-  readonly unreadable: () => void
   /** The document in the frame was loaded. A second time means that the page has left its place. */
   readonly loaded: () => void
   /** Says that theme or language have changed. */
@@ -98,7 +96,6 @@ export function createBridge(options: BridgeOptions): Bridge {
       else if (id !== undefined) void calls(id, method, params)
       else if (method === 'ui/notifications/initialized') watch.started()
     },
-    unreadable: () => stop(TOO_LARGE),
     loaded() {
       documents++
       if (documents > 1) stop(LEFT)

@@ -139,17 +139,12 @@ function Frame({ title, url, rights, isShown, onState }: FrameProps) {
     const onMessage = ({ source, origin, data }: MessageEvent<unknown>) => {
       if (source !== null && source === frame.current?.contentWindow && origin === 'null') own.take(data)
     }
-    const onUnreadable = ({ source }: MessageEvent<unknown>) => {
-      if (source !== null && source === frame.current?.contentWindow) own.unreadable()
-    }
     addEventListener('message', onMessage)
-    addEventListener('messageerror', onUnreadable)
     DARK.addEventListener('change', own.contextChanged)
     // after the style sheet has taken the theme up
     const stop = theme.subscribe(() => requestAnimationFrame(own.contextChanged))
     return () => {
       removeEventListener('message', onMessage)
-      removeEventListener('messageerror', onUnreadable)
       DARK.removeEventListener('change', own.contextChanged)
       stop()
       own.close()

@@ -26,7 +26,7 @@ const health = object(
   },
   ['status', 'version', 'uptime_seconds', 'checks']
 )
-const ready = object({ status: words('ready', 'starting', 'closing', 'store_unavailable', 'bus_unavailable') })
+const ready = object({ status: words('ready', 'starting', 'leaving', 'closing', 'store_unavailable', 'bus_unavailable') })
 
 /** Health routes. They need no credential, so they return statuses without details. */
 export function createHealthRoutes({
@@ -72,7 +72,8 @@ export function createHealthRoutes({
       responses: {
         ...ok('The server accepts new requests.', ready),
         '503': {
-          description: 'The server is starting or closing, its store accepts no writes, or it is cut off from its cluster.',
+          description:
+            'The server is starting, leaving or closing, its store accepts no writes, or it is cut off from its cluster.',
           schema: ready,
         },
       },

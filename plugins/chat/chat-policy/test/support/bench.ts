@@ -1,6 +1,6 @@
 import { systemContext } from '@svc/core'
 import type { ChoiceSource, ModelCall, ModelDone, ModelEvent, ModelFailure, ModelRef, Selected } from '@svc/core/contracts'
-import { createBreakers, createOutcomes } from '../../src/breakers.ts'
+import { createBreakers, createOutcomes } from '../../src/model-health.ts'
 import {
   createCandidates,
   createTurns,

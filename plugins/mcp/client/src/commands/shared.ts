@@ -1,13 +1,21 @@
-import { Args, SvcCommand } from '@svc/cli/command'
+import { Args, errorFromRecord, SvcCommand } from '@svc/cli/command'
 import { type CallContext, formatError, systemContext } from '@svc/core'
-import { McpClients, type ServerChoice, Store } from '@svc/core/contracts'
-import { managedServer, oneLine, storeNotShared } from '@svc/plugin-kit'
+import {
+  type ErrorRecord,
+  McpClients,
+  type McpInspection,
+  type McpServerInfo,
+  type McpTestStep,
+  type McpTool,
+  type ServerChoice,
+  type ServerClient,
+  Store,
+} from '@svc/core/contracts'
+import { definedOf, fromRecord, managedServer, oneLine, storeNotShared } from '@svc/plugin-kit'
 import { fromWire, reloadServers } from '@svc/runtime'
-import { readServers, type McpServerSettings, serverNamed } from '../registry/configured-servers.ts'
-import { homeFile } from '../registry/home-file.ts'
+import { homeFile, type McpServerSettings, readValidServers, serverNamed } from '../registry/configured-servers.ts'
 import { openRecords } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
-import { type ManagedClients, remoteClients } from './remote-clients.ts'
 
 /** Limit for a line of a problem: a plugin can have written it. */
 const MAX_LINE = 2_000
@@ -22,10 +30,7 @@ export abstract class McpCommand extends SvcCommand {
   protected async servers(): Promise<readonly McpServerSettings[]> {
     const config = structuredClone((await this.setting('mcp', 'clients')) ?? []) as readonly McpClientConfig[]
     // `svc config check` and the host report what does not match the schema
-    const own = MCP_CLIENTS.check(config).length === 0 ? config : []
-    const { servers, problems } = await readServers(own, homeFile(this.home))
-    for (const problem of problems) throw problem
-    return servers
+    return readValidServers(MCP_CLIENTS.check(config).length === 0 ? config : [], homeFile(this.home))
   }
 
   protected async serverNamed(name: string): Promise<McpServerSettings> {
@@ -77,3 +82,61 @@ export abstract class McpCommand extends SvcCommand {
 }
 
 export const SERVER_ARG = { name: Args.string({ description: 'Name of an MCP server', required: true, ignoreStdin: true }) }
+
+/** The part of the service that commands use. */
+type ManagedClients = Pick<McpClients, 'list' | 'inspect' | 'approveVersions' | 'setEnabled' | 'test'>
+
+const PATH = '/api/v1/mcp/servers'
+
+/** A server as the API shows it: times are text. */
+type ServerShown = Omit<McpServerInfo, 'since' | 'nextRetryAt'> & { readonly since?: string; readonly nextRetryAt?: string }
+
+/** An event of a test. */
+type TestEvent =
+  | ({ readonly type: 'step' } & McpTestStep)
+  | { readonly type: 'end' }
+  | ({ readonly type: 'error' } & Omit<ErrorRecord, 'success'>)
+
+/** The MCP servers of a server over its API, which checks the caller. */
+const remoteClients = (server: ServerClient): ManagedClients => ({
+  async list() {
+    const { servers } = await server.request<{ servers: readonly object[] }>('GET', PATH)
+    return servers.map(serverOf)
+  },
+  async inspect(name, fresh) {
+    const path = `${pathOf(name)}/tools?fresh=${fresh}`
+    const answer = await server.request<{ tools: readonly object[]; left_out: readonly string[] }>('GET', path)
+    const { failure } = fromRecord<Pick<McpInspection, 'failure'>>(answer)
+    return { tools: answer.tools.map(toolOf), problems: answer.left_out, ...definedOf({ failure }) }
+  },
+  approveVersions: (name, tools) => server.request('POST', `${pathOf(name)}/approve`, { body: { tools } }),
+  setEnabled: (name, enabled) => server.request('POST', `${pathOf(name)}/${enabled ? 'enable' : 'disable'}`),
+  async *test(name, call) {
+    const body = call === undefined ? {} : { tool: call.tool, arguments: call.args }
+    for await (const { data } of server.stream('POST', `${pathOf(name)}/test`, { body })) {
+      // the server is of the same project
+      const event = JSON.parse(data) as TestEvent
+      if (event.type === 'error') throw errorFromRecord(event, { where: server.url })
+      if (event.type !== 'step') continue
+      const { type: _type, ...step } = event
+      yield fromRecord<McpTestStep>(step)
+    }
+  },
+})
+
+const pathOf = (name: string) => `${PATH}/${encodeURIComponent(name)}`
+const listed = (lines: readonly string[] | undefined) => (lines?.length === 0 ? undefined : lines)
+
+function serverOf(record: object): McpServerInfo {
+  const { since, nextRetryAt, changed, ...info } = fromRecord<ServerShown>(record)
+  return {
+    ...info,
+    since: since === undefined ? 0 : Date.parse(since),
+    ...definedOf({ nextRetryAt: nextRetryAt === undefined ? undefined : Date.parse(nextRetryAt), changed: listed(changed) }),
+  }
+}
+
+function toolOf(record: object): McpTool {
+  const { difference, stripped, ...tool } = fromRecord<McpTool>(record)
+  return { ...tool, ...definedOf({ difference: listed(difference), stripped: listed(stripped) }) }
+}

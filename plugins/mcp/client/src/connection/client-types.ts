@@ -1,8 +1,132 @@
-import type { Json, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
-import type { StepOptions, ToolList, ToolSchema } from '@svc/mcp-protocol'
-import type { Backoff, KnownEra } from './options.ts'
+import type { InputRequest, Json, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
+import type { McpLimits, StepOptions, ToolList, ToolSchema } from '@svc/mcp-protocol'
 
-export type { StepOptions } from '@svc/mcp-protocol'
+export type { McpLimits, StepOptions } from '@svc/mcp-protocol'
+
+/**
+ * The wait before the next attempt: `exponential` = min(30 s, 0.5 s · 2ⁿ) with full jitter; `linear` adds 1 s each time, up to 30 s; `constant` 1 s; or a function
+ * that returns the milliseconds after so many failures in a row.
+ */
+export type Backoff = 'exponential' | 'linear' | 'constant' | ((failures: number) => number)
+
+/** Seconds of a call. */
+export const TIMEOUT_S = 30
+/** Progress extends a call up to this multiple of its time. */
+export const PROGRESS_FACTOR = 10
+
+/**
+ * The era of the protocol that a server speaks, and when the client learned it (Unix milliseconds). Plain data; pass it to the next client to shorten the handshake.
+ * Ignored when older than a day.
+ */
+export interface KnownEra {
+  readonly era: 'legacy' | 'modern'
+  readonly since: number
+}
+
+interface CommonOptions {
+  /** The name in messages; default: the address, or the command. */
+  readonly name?: string
+  /** The names of the tools to use; `[]`: none; default: all. */
+  readonly tools?: readonly string[]
+  /** Seconds of a call; default 30. */
+  readonly timeout?: number
+  /** Seconds up to which progress extends a call; default ten times `timeout`. */
+  readonly maxTimeout?: number
+  /** Further attempts after a failed one, before the connection is `failed`; 0 makes none; default 5. */
+  readonly retryAttempts?: number
+  /** Default `exponential`. */
+  readonly backoff?: Backoff
+  /** Milliseconds for a connection, the handshake and the list of tools; default 30,000. */
+  readonly connectMs?: number
+  /** The questions of a server before protocol 2026, declared in the handshake; default `elicitation/create`. */
+  readonly can?: readonly InputRequest['method'][]
+  /** Milliseconds without a call after which the connection is closed until the next one; 0 keeps it; default 0. */
+  readonly idleMs?: number
+  /** Failures in a row after which the server is `quarantined`; default 20. */
+  readonly quarantineAfter?: number
+  readonly known?: KnownEra
+  readonly limits?: Partial<McpLimits>
+}
+
+/** The web's `fetch`, as far as the SDK uses it. */
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
+
+/** Stores the result of a login (tokens, a registered client): one value, secret. */
+export interface TokenStorage {
+  load(): Promise<Json | undefined>
+  /** `undefined` deletes it. */
+  save(value: Json | undefined): Promise<void>
+}
+
+/** A user who can log in now. */
+export interface Person {
+  /** Where the browser is sent back to. */
+  readonly redirectUrl: string
+  /** Shows the page; resolves with the query that came back to `redirectUrl`. */
+  authorize(page: URL): Promise<URLSearchParams>
+}
+
+/**
+ * OAuth. With `tokenUrl`: client credentials from there. Without: the discovery of the protocol, with the authorization code grant and PKCE; a user has to log in
+ * once (`loginMcp`), then the client refreshes the tokens of `storage`.
+ */
+export interface OAuthOptions {
+  readonly clientId?: string
+  readonly clientSecret?: string
+  readonly tokenUrl?: string
+  /** The only authorization server for logins; can have a private address. Default: the one that the MCP server names. */
+  readonly issuer?: string
+  readonly scope?: string
+  /** Metadata of this client for servers that need no registration (https). */
+  readonly clientMetadataUrl?: string
+  /** Default: in memory. */
+  readonly storage?: TokenStorage
+  /** Without a user, a server that needs a login becomes `needs_auth`. */
+  readonly person?: Person
+}
+
+/** A remote server. */
+export interface HttpOptions extends CommonOptions {
+  readonly url: string
+  readonly command?: undefined
+  /** Sent as `apiKeyHeader` says. */
+  readonly apiKey?: string
+  /** Default `authorization`: `Authorization: Bearer <key>`. */
+  readonly apiKeyHeader?: 'authorization' | 'x-api-key'
+  readonly oauth?: OAuthOptions
+  /** False: no address but the server's own, not even for a login. Default true. */
+  readonly networkAccess?: boolean
+  /** Private names, addresses and networks that can be reached, besides the server's own host and `oauth.tokenUrl`'s. */
+  readonly allow?: readonly string[]
+  /** Additional trusted certificates in PEM form. */
+  readonly ca?: string
+}
+
+/** A program to start, with all of its variables. */
+export interface Launch {
+  readonly file: string
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd?: string
+  /** True if all of its child processes end with it (a process namespace). */
+  readonly contained?: boolean
+  /** Called after it has ended; can return a better reason for the end. */
+  readonly release?: () => Promise<string | undefined>
+}
+
+/** A local program. */
+export interface StdioOptions extends CommonOptions {
+  readonly command: string
+  readonly args?: readonly string[]
+  /** Variables besides PATH, HOME, LANG, TERM, TMPDIR, USER, LOGNAME, SHELL and TZ of this process: it inherits no other. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  /** Replaces each launch, for example with one in a sandbox. */
+  readonly wrap?: (launch: Launch, ctx: { readonly signal: AbortSignal }) => Promise<Launch>
+  readonly url?: undefined
+}
+
+export type McpClientOptions = HttpOptions | StdioOptions
 
 /** The status of a connection. Times are Unix milliseconds. */
 export interface McpStatus

@@ -1,13 +1,11 @@
 import { createCoalescer, pause, withTimeout } from '@svc/core'
 import type { ToolResult } from '@svc/core/contracts'
-import { aborted, failed, failureOf, fromMcpSchema, textOfResult, toolNotFound, tooSlow } from '@svc/mcp-protocol'
+import { aborted, failed, failureOf, fromMcpSchema, pinnedOf, textOfResult, toolNotFound, tooSlow } from '@svc/mcp-protocol'
 import { noResult } from '../errors.ts'
-import type { AbortOptions, CallAnswer, McpChange, McpClient } from './client-types.ts'
+import type { AbortOptions, CallAnswer, McpChange, McpClient, McpClientOptions } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
-import type { McpClientOptions } from './options.ts'
 import { policyOf, positive, type ResolvedOptions, resolveOptions } from './resolved-options.ts'
-import { ConnectionCalls } from './tools-call.ts'
-import { createCatalogue } from './tools-list.ts'
+import { ConnectionCalls, createCatalogue } from './tools.ts'
 
 /** Limit for servers that report changed tools all the time: each report leads to a new list. */
 const TOOLS_MS = 1_000
@@ -44,8 +42,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
       catalogue.check(tool)
       const listed = await bounded(resolved, ctx, signal => catalogue.tool(tool, signal))
       if (listed === undefined) throw toolNotFound(name, tool)
-      const { hash: _hash, stripped: _stripped, paramHeaders: _headers, ...schema } = listed
-      return fromMcpSchema(schema)
+      return fromMcpSchema(pinnedOf(listed))
     },
     async callTool(tool, args, { timeout, signal = new AbortController().signal } = {}) {
       const how = timeout === undefined ? {} : { timeoutMs: positive('timeout', timeout, 1_000) }

@@ -1,17 +1,16 @@
 import { nearest, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
+import { LIMITS, type McpLimits } from '@svc/mcp-protocol'
 import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/safe-fetch'
 import { badOption } from '../errors.ts'
 import {
   type Backoff,
   type HttpOptions,
-  LIMITS,
   type McpClientOptions,
-  type McpLimits,
   PROGRESS_FACTOR,
   TIMEOUT_S,
   type TokenStorage,
-} from './options.ts'
+} from './client-types.ts'
 
 /** Options with all defaults. */
 export interface ResolvedOptions

@@ -1,38 +1,39 @@
 import { messageOf } from '@svc/core'
-import type { Json, McpErrorClass, McpFailure, McpTestStep as TestStep } from '@svc/core/contracts'
+import type { McpErrorClass, McpFailure, McpTestStep } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
 import { reachSteps } from '@svc/safe-fetch'
-import type { McpClient } from '../connection/client-types.ts'
+import type { Arguments, ConnectionTimings, McpClient } from '../connection/client-types.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
 import { loginStorage } from '../registry/records.ts'
 import type { McpContext } from './context.ts'
 
-/** What to test. */
-interface ConnectionTest {
-  readonly server: McpServerSettings
-  /** A tool to call at the end. */
-  readonly call: { readonly tool: string; readonly args: { readonly [name: string]: Json | undefined } } | undefined
-  readonly signal: AbortSignal
-}
+type ToolToCall = { readonly tool: string; readonly args: Arguments } | undefined
 
 const REFUSED = 'connection_refused'
 
-/** Tests a server step by step over a connection of its own; ends with the first failed step. */
-export async function* testConnection(context: McpContext, test: ConnectionTest): AsyncGenerator<TestStep> {
-  const { url } = test.server.entry
-  const steps = [
-    ...(url === undefined ? [] : reachSteps(new URL(url))).map(({ step, run }): Work => ({ step, kind: REFUSED, work: run })),
-    ...serverSteps(test, () => openTestClient(context, test.server)),
-  ]
-  try {
-    for (const step of steps) {
-      const done = await timed(step, test)
-      yield done
-      if (done.error) return
-    }
-  } finally {
-    for (const { end } of steps) await end?.()
+/** Tests a server step by step over a connection of its own, with a call at the end; ends with the first failed step. */
+export async function* testConnection(
+  context: McpContext,
+  server: McpServerSettings,
+  call: ToolToCall,
+  signal: AbortSignal
+): AsyncGenerator<McpTestStep> {
+  const { url } = server.entry
+  await using opened = new AsyncDisposableStack()
+  let client: McpClient | undefined
+  const connection = {
+    open: async () => (client ??= opened.use(await openTestClient(context, server))),
+    timings: () => client?.status().timings,
+  }
+  const reach = url === undefined ? [] : reachSteps(new URL(url))
+  for (const work of [
+    ...reach.map(({ step, run }): Work => ({ step, kind: REFUSED, work: run })),
+    ...serverSteps(server, call, connection),
+  ]) {
+    const done = await timed(work, server, signal)
+    yield done
+    if (done.error) return
   }
 }
 
@@ -46,16 +47,15 @@ async function openTestClient(context: McpContext, server: McpServerSettings): P
 }
 
 interface Work {
-  readonly step: TestStep['step']
+  readonly step: McpTestStep['step']
   /** The class for an error without one. */
   readonly kind: McpErrorClass
   readonly work: (signal: AbortSignal) => Promise<string>
   /** The milliseconds of this step, if it was a part of an earlier one. */
   readonly ms?: () => number | undefined
-  readonly end?: () => Promise<void>
 }
 
-async function timed({ step, kind, work, ms: own }: Work, { signal, server }: ConnectionTest): Promise<TestStep> {
+async function timed({ step, kind, work, ms: own }: Work, server: McpServerSettings, signal: AbortSignal): Promise<McpTestStep> {
   const begun = performance.now()
   const ms = () => Math.round((own?.() ?? performance.now() - begun) * 10) / 10
   try {
@@ -79,51 +79,38 @@ function messageTo({ entry }: McpServerSettings, { message }: McpFailure, error:
   return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
 }
 
-function serverSteps({ server, call }: ConnectionTest, open: () => Promise<McpClient>): Work[] {
-  let client: McpClient | undefined
-  const opened = async () => (client ??= await open())
-  const timings = () => client?.status().timings
+interface TestedConnection {
+  readonly open: () => Promise<McpClient>
+  readonly timings: () => ConnectionTimings | undefined
+}
+
+function serverSteps(server: McpServerSettings, call: ToolToCall, { open, timings }: TestedConnection): Work[] {
   const isLocal = server.entry.url === undefined
-  const steps: Work[] = [
-    {
-      step: isLocal ? 'start' : 'auth',
-      kind: REFUSED,
-      async work(signal) {
-        await (await opened()).connect({ signal })
-        return credentialOf(server)
-      },
-      ms: () => timings()?.[isLocal ? 'startMs' : 'authMs'],
-      end: async () => client?.close(),
-    },
-    {
-      step: 'handshake',
-      kind: 'protocol_error',
-      async work() {
-        const { protocolVersion = '', server: named } = (await opened()).status()
-        return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
-      },
-      ms: () => timings()?.handshakeMs,
-    },
-    {
-      step: 'list',
-      kind: 'protocol_error',
-      async work(signal) {
-        const { tools, problems } = await (await opened()).listTools({ signal })
-        return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
-      },
-    },
+  const connect = async (signal: AbortSignal) => {
+    await (await open()).connect({ signal })
+    return credentialOf(server)
+  }
+  const shakeHands = async () => {
+    const { protocolVersion = '', server: named } = (await open()).status()
+    return `protocol ${protocolVersion}${named ? `, ${named.name} ${named.version}` : ''}`
+  }
+  const list = async (signal: AbortSignal) => {
+    const { tools, problems } = await (await open()).listTools({ signal })
+    return `${tools.length} tools${problems.length > 0 ? `, left out: ${problems.join('; ')}` : ''}`
+  }
+  const callTool = async ({ tool, args }: NonNullable<ToolToCall>, signal: AbortSignal) => {
+    const { content, error } = await (await open()).callTool(tool, args, { signal })
+    if (error) throw Object.assign(new Error(error.message), { code: 'MCP_CALL_FAILED', details: error })
+    return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
+  }
+  return [
+    isLocal
+      ? { step: 'start', kind: REFUSED, work: connect, ms: () => timings()?.startMs }
+      : { step: 'auth', kind: REFUSED, work: connect, ms: () => timings()?.authMs },
+    { step: 'handshake', kind: 'protocol_error', work: shakeHands, ms: () => timings()?.handshakeMs },
+    { step: 'list', kind: 'protocol_error', work: list },
+    ...(call ? [{ step: 'call', kind: 'tool_error', work: (signal: AbortSignal) => callTool(call, signal) } as const] : []),
   ]
-  if (call)
-    steps.push({
-      step: 'call',
-      kind: 'tool_error',
-      async work(signal) {
-        const { content, error } = await (await opened()).callTool(call.tool, call.args, { signal })
-        if (error) throw Object.assign(new Error(error.message), { code: 'MCP_CALL_FAILED', details: error })
-        return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
-      },
-    })
-  return steps
 }
 
 function credentialOf({ entry }: McpServerSettings): string {

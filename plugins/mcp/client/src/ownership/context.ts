@@ -1,5 +1,5 @@
-import type { CallContext, Events, Log, StartSpan } from '@svc/core'
-import type { Json, ProcessSandbox, Store } from '@svc/core/contracts'
+import { type CallContext, codeOf, type Events, type Log, type StartSpan } from '@svc/core'
+import type { Json, Peers, ProcessSandbox, Store } from '@svc/core/contracts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
 import type { ServerRegistry } from '../registry/server-registry.ts'
 import type { McpServerMetrics } from '../registry/server-status.ts'
@@ -29,11 +29,30 @@ export interface McpContext {
   readonly metrics: McpServerMetrics
 }
 
+/** The topic of the questions between workers. */
+export const TOPIC = 'mcp-client'
+export const PING = { do: 'ping' } as const
+
+type PeerWorkers = ReturnType<typeof createPeerWorkers>
+
 /** The other workers of this server, as candidates for the ownership of a connection. */
-export interface PeerWorkers {
+export function createPeerWorkers(peers: Pick<Peers, 'ask'>) {
   /** The workers that are known to have ended. */
-  readonly exited: Set<string>
-  ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json>
-  /** Pings a worker, and marks it if it has ended. */
-  ping(worker: string, ctx: CallContext): Promise<void>
+  const exited = new Set<string>()
+  async function* ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json> {
+    try {
+      yield* peers.ask(worker, TOPIC, message, ctx)
+    } catch (error) {
+      if (codeOf(error) === 'PEER_GONE') exited.add(worker)
+      throw error
+    }
+  }
+  return {
+    exited,
+    ask,
+    /** Marks the worker if it has ended. */
+    async ping(worker: string, ctx: CallContext): Promise<void> {
+      if (!exited.has(worker)) for await (const _ of ask(worker, PING, ctx)) return
+    },
+  }
 }

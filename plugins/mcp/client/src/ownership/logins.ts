@@ -1,6 +1,6 @@
 import { type CallContext, codeOf } from '@svc/core'
 import type { McpLoginStep } from '@svc/core/contracts'
-import type { HttpOptions } from '../connection/options.ts'
+import type { HttpOptions } from '../connection/client-types.ts'
 import type { Loopback } from '../connection/oauth/login.ts'
 import { entryInvalid, loginUnknown } from '../errors.ts'
 import { clientOptions } from '../registry/client-options.ts'
@@ -15,23 +15,14 @@ export interface LoginAnswer {
   readonly address: string
 }
 
-interface OpenLogin {
-  readonly principal: string
-  readonly loopback: Loopback
-}
-
-/** Logins of people, who read the page from a stream. The browser comes back to a local port, or the person passes its address. */
-export interface Logins {
-  login(server: McpServerSettings, port: number | undefined, ctx: CallContext): AsyncGenerator<McpLoginStep, void>
-  answer(id: string, address: string, ctx: CallContext): Promise<void>
-  /** Takes an answer from another worker, or of this one. */
-  take(answer: LoginAnswer, ctx: CallContext): void
-}
+export type Logins = ReturnType<typeof createLogins>
 
 const SEPARATOR = '~'
 
-export function createLogins({ store, env, self, workers, lasting }: McpContext): Logins {
-  const open = new Map<string, OpenLogin>()
+/** Logins of people, who read the page from a stream. The browser comes back to a local port, or the person passes its address. */
+export function createLogins({ store, env, self, workers, lasting }: McpContext) {
+  const open = new Map<string, { readonly principal: string; readonly loopback: Loopback }>()
+  /** Takes an answer from another worker, or of this one. */
   const take = ({ id, address }: LoginAnswer, { principal }: CallContext) => {
     const login = open.get(id)
     if (login?.principal !== principal.id) throw loginUnknown()
@@ -40,7 +31,7 @@ export function createLogins({ store, env, self, workers, lasting }: McpContext)
   }
   return {
     take,
-    async answer(id, address, ctx) {
+    async answer(id: string, address: string, ctx: CallContext): Promise<void> {
       const worker = id.slice(0, id.lastIndexOf(SEPARATOR))
       const answer: LoginAnswer = { do: 'login-answer', id, address }
       if (open.has(id)) return take(answer, ctx)
@@ -51,7 +42,7 @@ export function createLogins({ store, env, self, workers, lasting }: McpContext)
         throw codeOf(error)?.startsWith('PEER_') ? loginUnknown() : error
       }
     },
-    async *login(server, port, ctx) {
+    async *login(server: McpServerSettings, port: number | undefined, ctx: CallContext): AsyncGenerator<McpLoginStep, void> {
       const problem = loginProblem(server)
       if (problem !== undefined) throw entryInvalid('server', problem)
       const { loginWith, openLoopback } = await import('../connection/oauth/login.ts')

@@ -1,6 +1,6 @@
 import type { CallContext, OpenSpan } from '@svc/core'
 import type { McpClients, McpInspection, ToolStep } from '@svc/core/contracts'
-import { assessTools, callFailed, failureOf, type ListedTool, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
+import { assessTools, callFailed, failureOf, type ListedTool, pinTools, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
 import { versionStale } from '../errors.ts'
 import { limitedBySandbox } from '../registry/client-options.ts'
 import { selected, serverNamed } from '../registry/configured-servers.ts'
@@ -40,23 +40,21 @@ export function createClients(
     },
     async approve(name, names, ctx) {
       const server = named(name)
-      await registry.approve(server, selected(name, registry.catalogue(server)?.tools ?? [], names), ctx)
+      const tools = selected(name, registry.catalogue(server)?.tools ?? [], names)
+      await registry.changePins(server, pins => pinTools(pins, tools), ctx)
     },
     async approveVersions(name, versions, ctx) {
       const server = named(name)
       const listed = (await registry.latestCatalogue(server, ctx))?.tools ?? []
-      const tools: readonly ListedTool[] = selected(
-        name,
-        listed,
-        versions.map(one => one.name)
-      )
+      const names = versions.map(one => one.name)
+      const tools = selected<ListedTool>(name, listed, names)
       const stale = versions.find(one => tools.find(tool => tool.name === one.name)?.hash !== one.version)
       if (stale) throw versionStale(name, stale.name)
-      await registry.approve(server, tools, ctx)
+      await registry.changePins(server, pins => pinTools(pins, tools), ctx)
     },
     setEnabled: async (name, enabled, ctx) => registry.setEnabled(named(name), enabled, ctx),
     async *test(name, call, { signal }) {
-      yield* testConnection(context, { server: named(name), call, signal })
+      yield* testConnection(context, named(name), call, signal)
     },
     async *login(name, port, ctx) {
       yield* logins.login(named(name), port, ctx)

@@ -1,49 +1,22 @@
 import { type CallContext, codeOf } from '@svc/core'
-import type { Json, McpCallOptions, PeerAnswer, Peers } from '@svc/core/contracts'
+import type { Json, McpCallOptions, PeerAnswer } from '@svc/core/contracts'
 import { callFailed, failed } from '@svc/mcp-protocol'
+import type { Arguments } from '../connection/client-types.ts'
 import { serverMoved } from '../errors.ts'
 import { callTimesOf } from '../registry/client-options.ts'
-import type { McpContext, PeerWorkers } from './context.ts'
+import type { McpContext, PING } from './context.ts'
 import type { LoginAnswer, Logins } from './logins.ts'
 import type { ServerOwner } from './server-owner.ts'
 import type { ServerSession } from './server-session.ts'
-
-/** The topic of the questions between workers. */
-export const TOPIC = 'mcp-client'
-const PING = { do: 'ping' } as const
 
 /** What the owner of a server is asked to do. */
 type OwnerTask =
   | { readonly do: 'open' }
   | { readonly do: 'refresh' }
-  | {
-      readonly do: 'call'
-      readonly tool: string
-      readonly args: { readonly [name: string]: Json | undefined }
-      readonly options: McpCallOptions
-    }
+  | { readonly do: 'call'; readonly tool: string; readonly args: Arguments; readonly options: McpCallOptions }
 
 /** The question of one worker to the owner of a server. A worker with another entry of that name is not its owner. */
 type OwnerQuestion = OwnerTask & { readonly server: string; readonly fingerprint: string }
-
-export function createPeerWorkers(peers: Pick<Peers, 'ask'>): PeerWorkers {
-  const exited = new Set<string>()
-  async function* ask(worker: string, message: Json, ctx: CallContext): AsyncIterable<Json> {
-    try {
-      yield* peers.ask(worker, TOPIC, message, ctx)
-    } catch (error) {
-      if (codeOf(error) === 'PEER_GONE') exited.add(worker)
-      throw error
-    }
-  }
-  return {
-    exited,
-    ask,
-    async ping(worker, ctx) {
-      if (!exited.has(worker)) for await (const _ of ask(worker, PING, ctx)) return
-    },
-  }
-}
 
 /** Asks the owner of a server; asks the next owner if the question has reached none. */
 export async function* askOwner(

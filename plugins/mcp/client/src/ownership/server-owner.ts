@@ -1,5 +1,4 @@
 import { type CallContext, codeOf, createCoalescer, Wakeup, withTimeout } from '@svc/core'
-import type { Fence } from '@svc/core/contracts'
 import { type LeaseHold, tryHold } from '@svc/storage-kit'
 import { noOwner, serverDisabled } from '../errors.ts'
 import { callTimesOf } from '../registry/client-options.ts'
@@ -37,8 +36,6 @@ export class ServerOwner {
   #session: ServerSession | undefined
   #loggedIn = 0
   #timer: NodeJS.Timeout | undefined
-  /** The lease that was acquired last. */
-  #hold: LeaseHold | undefined
   #stage: 'waiting' | 'open' | 'leaving' | 'drained' | 'closed' = 'waiting'
 
   constructor(context: McpContext, server: McpServerSettings) {
@@ -84,7 +81,7 @@ export class ServerOwner {
     const { registry, workers, isEager } = this.#context
     const { server } = this
     this.#stage = 'open'
-    this.#loggedIn = this.#loginAt()
+    this.#loggedIn = registry.loginAt(server)
     if (!registry.isEnabled(server)) return
     if (!isEager) return this.#listSoon()
     if (await this.#taking.join()) return
@@ -102,11 +99,11 @@ export class ServerOwner {
     if (kind === 'login') this.#login()
   }
 
-  /** Called regularly: renews the lease, and takes a server without an owner. */
+  /** Renews the lease, or takes a server without an owner. */
   async maintain(): Promise<void> {
     const session = this.#session
     session?.maintain()
-    if (session?.fence && !(await this.#renew(session.fence)) && this.#session === session) this.#lost()
+    if (session?.hold && !(await this.#renew(session.hold)) && this.#session === session) this.#lost()
     this.#takeIfFree()
   }
 
@@ -124,19 +121,18 @@ export class ServerOwner {
   async leave(): Promise<void> {
     this.#stage = 'leaving'
     const session = this.#session
-    if (!session?.fence) return
-    await this.#release(session.fence)
+    if (!session?.hold) return
+    await this.#release(session.hold)
     await session.leave()
   }
 
   /** Takes no more calls once a successor does. Resolves when the running calls have ended. */
   async drain(): Promise<void> {
-    if (this.#stage === 'leaving' && this.#session?.fence) await this.#handOver(this.#context.lasting)
+    if (this.#stage === 'leaving' && this.#session?.hold) await this.#handOver(this.#context.lasting)
     this.#stage = 'drained'
     await Promise.all([...this.#retiring, ...(this.#session ? [this.#session] : [])].map(one => one.idle()))
   }
 
-  /** Closes the session and all retiring ones. */
   async close(ctx: CallContext): Promise<void> {
     this.#stage = 'closed'
     clearTimeout(this.#timer)
@@ -147,14 +143,14 @@ export class ServerOwner {
   async #take(): Promise<ServerSession | undefined> {
     const { registry, workers, isEager } = this.#context
     if (this.#session) return this.#session
-    const fence = workers && (await this.#acquire())
-    if (workers && !fence) return undefined
-    if (this.#isClosed() || !registry.isEnabled(this.server)) {
-      if (fence) await this.#release(fence)
+    const hold = workers && (await this.#acquire())
+    if (workers && !hold) return undefined
+    if (this.#stage === 'closed' || !registry.isEnabled(this.server)) {
+      if (hold) await this.#release(hold)
       return undefined
     }
     const before = registry.state(this.server)
-    const session = new ServerSession(this.#context, this.server, fence, () => this.#session === session && this.#lost())
+    const session = new ServerSession(this.#context, this.server, hold, () => this.#session === session && this.#lost())
     this.#session = session
     const opened = isEager ? session.open().catch(() => {}) : undefined // its state has the error
     // the old owner answers until then, so that no caller waits for the handshake
@@ -164,25 +160,20 @@ export class ServerOwner {
     return session
   }
 
-  /** Returns the fence of the lease, `undefined` if another worker holds it. Releases the lease of a worker that has ended. */
-  async #acquire(): Promise<Fence | undefined> {
+  /** Returns the lease, `undefined` if another worker holds it. Releases the lease of a worker that has ended. */
+  async #acquire(): Promise<LeaseHold | undefined> {
     const { store, registry, workers, holder, lasting } = this.#context
-    const acquire = async () => {
-      this.#hold = await tryHold(store, this.#lease, { holder, ttlMs: LEASE_MS }, lasting)
-      return this.#hold?.fence
-    }
-    const fence = await acquire()
+    const acquire = () => tryHold(store, this.#lease, { holder, ttlMs: LEASE_MS }, lasting)
+    const hold = await acquire()
     const state = registry.state(this.server)
-    if (fence || !state?.worker || !workers?.exited.has(state.worker)) return fence
+    if (hold || !state?.worker || !workers?.exited.has(state.worker)) return hold
     await store.releaseHolder(state.holder, lasting)
     return acquire()
   }
 
   /** Returns false if another worker can hold the lease by now: it is lost, or was not renewed in time. */
-  async #renew(fence: Fence): Promise<boolean> {
+  async #renew(hold: LeaseHold): Promise<boolean> {
     const { log, lasting } = this.#context
-    const hold = this.#hold
-    if (hold?.fence.fence !== fence.fence) return false
     try {
       await hold.renew(lasting)
     } catch (error) {
@@ -192,7 +183,7 @@ export class ServerOwner {
     return true
   }
 
-  async #release(fence: Fence): Promise<void> {
+  async #release({ fence }: LeaseHold): Promise<void> {
     const { store, log, lasting } = this.#context
     // must also work while this worker ends and `lasting` is aborted
     const ctx = { ...lasting, signal: AbortSignal.timeout(RELEASE_MS) }
@@ -200,7 +191,6 @@ export class ServerOwner {
     await store.release(fence, ctx).catch((err: unknown) => log.warn({ err, lease: this.#lease }, failed))
   }
 
-  /** Runs a task for which no caller waits. */
   #start(task: Promise<unknown>): void {
     const { log, lasting } = this.#context
     const done = task
@@ -210,10 +200,6 @@ export class ServerOwner {
       })
       .finally(() => this.#tasks.delete(done))
     this.#tasks.add(done)
-  }
-
-  #isClosed(): boolean {
-    return this.#stage === 'closed'
   }
 
   /** Takes the server if it has no owner, or its owner has ended or is about to. */
@@ -249,15 +235,10 @@ export class ServerOwner {
   }
 
   #login() {
-    const at = this.#loginAt()
+    const at = this.#context.registry.loginAt(this.server)
     const isNew = at !== this.#loggedIn
     this.#loggedIn = at
     if (isNew && this.#session) this.#start(this.#session.reconnect('a user has logged in'))
-  }
-
-  #loginAt(): number {
-    const login = this.#context.registry.login(this.server)?.value as { readonly at?: number } | undefined
-    return login?.at ?? 0
   }
 
   /** Another worker owns the server now; calls that run here end here. */
@@ -286,8 +267,8 @@ export class ServerOwner {
     for (let isWanted = false; isWaiting(); ) {
       await this.nextChange(ctx)
       if (isWanted || performance.now() - begun < WANTED_MS) continue
-      const fence = await this.#acquire()
-      if (fence) return this.#release(fence)
+      const hold = await this.#acquire()
+      if (hold) return this.#release(hold)
       isWanted = true
     }
     for (const until = performance.now() + SEEN_MS; performance.now() < until && !signal.aborted; ) await this.nextChange(ctx)
@@ -298,9 +279,9 @@ export class ServerOwner {
     this.#session = undefined
     if (!session) return
     await session.close()
-    if (!session.fence) return
+    if (!session.hold) return
     const { registry, self } = this.#context
-    await this.#release(session.fence)
+    await this.#release(session.hold)
     if (registry.state(this.server)?.worker !== self) return
     // if this fails, the other workers find out when they ask this worker
     await registry.report(this.server, session.record(null), undefined, ctx).catch(() => {})

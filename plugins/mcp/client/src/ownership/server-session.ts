@@ -1,7 +1,5 @@
 import { abortable, type CallContext, codeOf, createCoalescer } from '@svc/core'
 import {
-  type Fence,
-  type Json,
   type McpCallOptions,
   type McpErrorClass,
   type McpFailure,
@@ -12,9 +10,10 @@ import {
   type McpTool,
   type ToolStep,
 } from '@svc/core/contracts'
-import { callFailed, failureOf, listHash, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
+import { callFailed, failureOf, listHash, type StepsEnd, watchedSteps, withNewPins } from '@svc/mcp-protocol'
 import { definedOf, shortList } from '@svc/plugin-kit'
-import type { McpChange, McpClient, McpStatus, StepOptions } from '../connection/client-types.ts'
+import type { LeaseHold } from '@svc/storage-kit'
+import type { Arguments, McpChange, McpClient, McpStatus } from '../connection/client-types.ts'
 import { STATES } from '../connection/states.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
@@ -22,15 +21,13 @@ import { type CatalogueRecord, KEYS, loginStorage, type ReportedStatus, type Sta
 import { publicUrl } from '../registry/server-status.ts'
 import type { McpContext } from './context.ts'
 
-type Args = { readonly [name: string]: Json | undefined }
-
 /** States that no worker has reported for a month are deleted: a session reports at least once a day. */
 const REPORT_MS = 24 * 3600 * 1000
 
 /** The connection to a server, in the worker that owns it. */
 export class ServerSession {
-  /** The fence of the lease, `undefined` if there are no other workers. */
-  readonly fence: Fence | undefined
+  /** The lease, `undefined` if there are no other workers. */
+  readonly hold: LeaseHold | undefined
   readonly #context: McpContext
   readonly #server: McpServerSettings
   readonly #lost: () => void
@@ -48,24 +45,21 @@ export class ServerSession {
   #recheck: NodeJS.Timeout | undefined
   #calls = 0
   #idle = Promise.withResolvers<void>()
-  #isAnnounced = false
+  /** Whether other workers know this owner. */
+  isAnnounced = false
   #isLeaving = false
   #reportedAt = Date.now()
 
   /** Calls `lost` when another worker has the lease. */
-  constructor(context: McpContext, server: McpServerSettings, fence: Fence | undefined, lost: () => void) {
+  constructor(context: McpContext, server: McpServerSettings, hold: LeaseHold | undefined, lost: () => void) {
     this.#context = context
     this.#server = server
-    this.fence = fence
+    this.hold = hold
     this.#lost = lost
   }
 
   get state(): McpState {
     return this.#status.state
-  }
-  /** Whether other workers know this owner. */
-  get isAnnounced(): boolean {
-    return this.#isAnnounced
   }
 
   /** Connects and lists the tools, without waiting for the next retry. The state has the error of a failure. */
@@ -86,13 +80,13 @@ export class ServerSession {
   }
 
   /** Calls a tool that this connection has listed and whose status is good. */
-  call(tool: string, args: Args, options: McpCallOptions, ctx: CallContext): AsyncIterable<ToolStep> {
+  call(tool: string, args: Arguments, options: McpCallOptions, ctx: CallContext): AsyncIterable<ToolStep> {
     const { name } = this.#server.entry
     let begun = 0
     const begin = () => {
       begun = performance.now()
       this.#calls += 1
-      return this.#begin(tool, args, { ...options, owner: ctx.principal.id }, ctx)
+      return this.#begin(tool, args, options, ctx)
     }
     return watchedSteps(begin, end => {
       this.#context.metrics.ended(name, errorClassOf(end), (performance.now() - begun) / 1000)
@@ -105,11 +99,10 @@ export class ServerSession {
 
   /** Starts to report the owner and the state to all workers. */
   announce(): Promise<void> {
-    this.#isAnnounced = true
+    this.isAnnounced = true
     return this.#publish()
   }
 
-  /** Called regularly. */
   maintain(): void {
     if (STATES[this.state].isConnected && !this.#isListed) this.#listing.join().catch(() => {})
     if (Date.now() - this.#reportedAt > REPORT_MS) void this.#publish()
@@ -134,7 +127,6 @@ export class ServerSession {
     await this.open()
   }
 
-  /** Connects again, with new credentials. */
   async reconnect(reason: string): Promise<void> {
     await (await this.#connectable()).disconnect(reason)
     await this.enable()
@@ -148,12 +140,11 @@ export class ServerSession {
   /** Ends the connection; its process has ended when this resolves. */
   async close(): Promise<void> {
     clearTimeout(this.#recheck)
-    this.#isListed = this.#isAnnounced = false
+    this.#isListed = this.isAnnounced = false
     const client = await this.#client?.catch(() => undefined)
     await Promise.all([this.#reporting.idle(), client?.close()])
   }
 
-  /** The state of the server for the registry. */
   record(worker: string | null): StateRecord {
     const { holder, registry } = this.#context
     const catalogue = this.#catalogue ?? registry.catalogue(this.#server)
@@ -168,16 +159,15 @@ export class ServerSession {
     }
   }
 
-  async #begin(tool: string, args: Args, options: StepOptions, ctx: CallContext): Promise<AsyncIterable<ToolStep>> {
-    ctx.signal.throwIfAborted()
-    if (!this.#isListed) await this.#listed(ctx.signal)
-    this.#checkStanding(tool)
-    const client = await this.#connectable()
+  async #begin(tool: string, args: Arguments, options: McpCallOptions, ctx: CallContext): Promise<AsyncIterable<ToolStep>> {
     const beforeResend = async (signal: AbortSignal) => {
       await this.#listed(signal)
-      this.#checkStanding(tool)
+      this.#checkUsable(tool)
     }
-    return client.call(tool, args, { ...options, beforeResend }, ctx)
+    ctx.signal.throwIfAborted()
+    await beforeResend(ctx.signal)
+    const client = await this.#connectable()
+    return client.call(tool, args, { ...options, owner: ctx.principal.id, beforeResend }, ctx)
   }
 
   /** Resolves when the tools of this connection are known. After an error, the next call lists them again. */
@@ -188,7 +178,7 @@ export class ServerSession {
   }
 
   /** Throws MCP_CALL_FAILED, class `tool_not_found`, for a tool that cannot be used. */
-  #checkStanding(tool: string): void {
+  #checkUsable(tool: string): void {
     const { name } = this.#server.entry
     const status = this.#context.registry.tools(this.#server)?.find(one => one.name === tool)?.status
     if (status === 'good') return
@@ -258,7 +248,6 @@ export class ServerSession {
     void this.#publish()
   }
 
-  /** Calls wait for the new list. */
   #listAgain(): void {
     this.#isListed = false
     this.#listing.request().catch(() => {}) // the next call gets the error
@@ -277,7 +266,7 @@ export class ServerSession {
       throw error
     })
     if (recheckMs > 0) this.#recheck = setTimeout(() => this.#listAgain(), recheckMs).unref()
-    await registry.pinNewTools(server, tools, lasting)
+    await registry.changePins(server, pins => withNewPins(pins, tools), lasting)
     const hash = listHash(tools, problems)
     if (hash !== this.#catalogue?.hash) this.#catalogue = { hash, tools, problems }
     registry.listed(server, this.#catalogue, self)
@@ -288,15 +277,15 @@ export class ServerSession {
 
   /** Reports the state to all workers; changes meanwhile are reported together afterwards. */
   #publish(): Promise<void> {
-    return this.#isAnnounced ? this.#reporting.request() : Promise.resolve()
+    return this.isAnnounced ? this.#reporting.request() : Promise.resolve()
   }
 
   async #report(): Promise<void> {
     const { registry, self, lasting, log } = this.#context
-    if (!this.#isAnnounced) return
+    if (!this.isAnnounced) return
     this.#reportedAt = Date.now()
     try {
-      await registry.report(this.#server, this.record(self), this.#isLeaving ? undefined : this.fence, lasting)
+      await registry.report(this.#server, this.record(self), this.#isLeaving ? undefined : this.hold?.fence, lasting)
     } catch (error) {
       if (codeOf(error) === 'STORE_FENCED') return this.#lost()
       // a conflict: a successor has taken over

@@ -11,7 +11,7 @@ import {
   PROGRESS_FACTOR,
   TIMEOUT_S,
   type TokenStorage,
-} from '../connection/options.ts'
+} from '../connection/client-types.ts'
 import type { McpServerSettings } from './configured-servers.ts'
 import type { McpClientConfig, SandboxSettings } from './settings.ts'
 

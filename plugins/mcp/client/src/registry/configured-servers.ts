@@ -1,8 +1,22 @@
 import { createHash } from 'node:crypto'
-import { asSvcError, filesOfCommand, type SvcError } from '@svc/core'
-import { clientInvalid, nameTwice, serverUnknown, toolUnknown } from '../errors.ts'
-import { readHomeFile } from './home-file.ts'
-import { type EntryProblem, entryProblems, type McpClientConfig } from './settings.ts'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import {
+  asSvcError,
+  codeOf,
+  filesOfCommand,
+  readConfigFile,
+  type SchemaProblem,
+  shownPath,
+  type SvcError,
+  svcHome,
+} from '@svc/core'
+import { nameHint } from '@svc/plugin-kit'
+import { holdFile, replaceFile } from '@svc/runtime/home-files'
+import type { Document } from 'yaml'
+import { clientInvalid, fileBusy, nameTaken, nameTwice, notInFile, serverUnknown, toolUnknown } from '../errors.ts'
+import { type EntryProblem, entryProblems, MCP_FILE, type McpClientConfig } from './settings.ts'
 
 /** A configured server. */
 export interface McpServerSettings {
@@ -41,6 +55,13 @@ export async function readServers(
   )
   const servers = all.map(({ entry, where }) => serverOf(entry, where([])))
   return { servers, problems: [...home.problems, ...problems, ...duplicates(servers)] }
+}
+
+/** The same without problems. Throws the first one. */
+export async function readValidServers(config: readonly McpClientConfig[], file: string): Promise<readonly McpServerSettings[]> {
+  const { servers, problems } = await readServers(config, file)
+  for (const problem of problems) throw problem
+  return servers
 }
 
 /** Why no person can log in to a server. */
@@ -91,3 +112,93 @@ export function selected<T extends { readonly name: string }>(
   if (unknown !== undefined) throw toolUnknown(server, unknown, known)
   return names === undefined ? tools : tools.filter(tool => names.includes(tool.name))
 }
+
+/** An entry of the file; `where` returns the place of a key. */
+interface HomeEntry {
+  readonly entry: McpClientConfig
+  readonly where: (keys: readonly string[]) => string
+}
+
+/** The path of mcp.yaml, which `svc mcp add` writes: the entries of `mcp.clients`, under `clients`. */
+export const homeFile = (home: string = svcHome()): string => join(home, 'mcp.yaml')
+
+/** Reads the servers of the file, and its problems with their lines; both are empty if there is no file. Throws CONFIG_UNREADABLE. */
+async function readHomeFile(file: string): Promise<{ entries: HomeEntry[]; problems: SvcError[] }> {
+  // loading the YAML parser takes a tenth of a start
+  if (!existsSync(file)) return { entries: [], problems: [] }
+  const layer = await readConfigFile(file)
+  const { value } = layer
+  const where = (keys: readonly string[]) => `${shownPath(file)}:${layer.line?.(keys) ?? 1}`
+  const problems = MCP_FILE.check(value)
+  if (problems.length > 0)
+    return {
+      entries: [],
+      problems: problems.map(one => clientInvalid(`${one.path} ${one.message}`, where(one.keys), hintOf(one))),
+    }
+  const { clients } = value as { clients: readonly McpClientConfig[] }
+  const entries = clients.map((entry, at) => ({
+    entry,
+    where: (keys: readonly string[]) => where(['clients', String(at), ...keys]),
+  }))
+  return { entries, problems: [] }
+}
+
+function hintOf({ path, keys, keyword, allowed = [], nearest }: SchemaProblem): string {
+  if (keyword === 'required') return `Set ${path}`
+  return keyword === 'unknown' ? nameHint(nearest ?? keys.at(-1) ?? '', allowed as string[], 'Remove it') : 'Correct the value'
+}
+
+type Yaml = typeof import('yaml')
+
+const EMPTY = `# MCP servers that svc connects to, with the keys of mcp.clients (docs/guides/bridge-mcp-servers.md). svc mcp add and svc mcp remove edit this file and keep your changes.
+# This file may contain keys: keep it private.
+clients: []
+`
+
+/** Adds servers at the end of the file, and keeps its other content. Throws MCP_CLIENT_INVALID for a file with problems, and for a name that another command has added meanwhile. */
+export const addToFile = (file: string, entries: readonly McpClientConfig[]): Promise<void> =>
+  edit(file, (document, { isSeq }, names) => {
+    const twice = entries.find(({ name }) => names.includes(name))
+    if (twice) throw nameTaken(twice.name, shownPath(file))
+    for (const entry of entries) document.addIn(['clients'], document.createNode(entry))
+    const list = document.get('clients')
+    if (isSeq(list)) list.flow = false
+  })
+
+/** Removes a server from the file. Throws MCP_SERVER_UNKNOWN if the file does not have it. */
+export const removeFromFile = (file: string, name: string, hint: string): Promise<void> =>
+  edit(file, (document, { isMap, isSeq }) => {
+    const list = document.get('clients')
+    const at = isSeq(list) ? list.items.findIndex(item => isMap(item) && item.get('name') === name) : -1
+    if (at < 0) throw notInFile(name, shownPath(file), hint)
+    document.deleteIn(['clients', at])
+  })
+
+/** Milliseconds to wait for another command. */
+const WAIT_MS = 10_000
+
+/** Changes the file under a lock: without it, the second of two concurrent commands would overwrite the change of the first. */
+async function edit(file: string, change: (document: Document, yaml: Yaml, names: readonly string[]) => void): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  using _lock = await holdFile(`${file}.lock`, WAIT_MS).catch((error: unknown) => {
+    throw fileBusy(shownPath(file), error)
+  })
+  const { entries, problems } = await readHomeFile(file)
+  for (const problem of problems) throw problem
+  // imported late: the server loads this file too, and does not edit
+  const yaml = await import('yaml')
+  const document = yaml.parseDocument(await textOf(file))
+  if (!document.has('clients')) document.set('clients', document.createNode([]))
+  change(
+    document,
+    yaml,
+    entries.map(({ entry }) => entry.name)
+  )
+  await replaceFile(file, document.toString({ lineWidth: 0 }))
+}
+
+const textOf = (file: string): Promise<string> =>
+  readFile(file, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return EMPTY
+    throw error
+  })

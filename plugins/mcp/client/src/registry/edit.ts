@@ -2,8 +2,15 @@ import { type CallContext, svcHome } from '@svc/core'
 import type { McpClients, McpServerEntry, McpServersChange, Store } from '@svc/core/contracts'
 import { reloadServers } from '@svc/runtime'
 import { entryInvalid, keyForbidden, nameTaken, notRemovable } from '../errors.ts'
-import { isRemovable, type McpServerSettings, readServers, serverNamed } from './configured-servers.ts'
-import { addToFile, homeFile, removeFromFile } from './home-file.ts'
+import {
+  addToFile,
+  homeFile,
+  isRemovable,
+  type McpServerSettings,
+  readValidServers,
+  removeFromFile,
+  serverNamed,
+} from './configured-servers.ts'
 import { KEYS, openRecords, RECORDS } from './records.ts'
 import { type EditContext, firstProblem, type McpClientConfig } from './settings.ts'
 
@@ -30,11 +37,7 @@ export async function forgetServer(store: Store, server: McpServerSettings, ctx:
 
 /** Adds and removes servers for callers of the service, as the commands do. */
 export function createEditor({ config, store, lasting }: EditContext): Pick<McpClients, 'add' | 'remove'> {
-  const read = async () => {
-    const { servers, problems } = await readServers(config.clients, homeFile())
-    for (const problem of problems) throw problem
-    return servers
-  }
+  const read = () => readValidServers(config.clients, homeFile())
   return {
     async add(given) {
       const entry = checkedEntry(given, config.allow_stdio_over_http)

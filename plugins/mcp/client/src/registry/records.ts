@@ -2,7 +2,7 @@ import type { CallContext } from '@svc/core'
 import type { Json, McpServerInfo, Space, Store } from '@svc/core/contracts'
 import type { Pins, ToolList } from '@svc/mcp-protocol'
 import { changeRecord, readRecord, type RecordStore, type StoredRecord } from '@svc/storage-kit/records'
-import type { KnownEra, TokenStorage } from '../connection/options.ts'
+import type { KnownEra, TokenStorage } from '../connection/client-types.ts'
 import type { McpServerSettings } from './configured-servers.ts'
 
 /** The collection of all records of a server, under the keys below. The name is part of the stored data. */
@@ -53,7 +53,7 @@ export interface CatalogueRecord extends ToolList {
 }
 
 /** The result of a login: secret. */
-interface LoginRecord {
+export interface LoginRecord {
   readonly login: Json
   /** Unix milliseconds of a login by a user; 0 for tokens that came without one. */
   readonly at: number
@@ -75,35 +75,6 @@ export const openRecords = async (store: Store, ctx: CallContext): Promise<void>
   await store.open(SPACE, ctx)
 }
 
-type Change = (value: Json | undefined, version: number) => Json | undefined
-
-const change = (store: RecordStore, key: string, next: Change, ctx: CallContext): Promise<StoredRecord> =>
-  changeRecord(store, { collection: RECORDS, key }, ({ value, version }) => next(value, version), ctx)
-
-/** Changes the pinned tools of a server; writes nothing if `pinsOf` returns its argument. */
-export function changePins(
-  store: RecordStore,
-  server: McpServerSettings,
-  pinsOf: (pins: Pins) => Pins,
-  ctx: CallContext
-): Promise<StoredRecord> {
-  const put = (value: Json | undefined) => {
-    const before = (value as unknown as PinsRecord | undefined)?.tools ?? {}
-    const tools = pinsOf(before)
-    return tools === before ? undefined : asJson({ tools } satisfies PinsRecord)
-  }
-  return change(store, KEYS.pins(server), put, ctx)
-}
-
-/** Enables or disables a server until the next such change. */
-export const putSwitch = (
-  store: RecordStore,
-  server: McpServerSettings,
-  enabled: boolean,
-  ctx: CallContext
-): Promise<StoredRecord> =>
-  change(store, KEYS.switch(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), ctx)
-
 /** The last list of tools of an owner. */
 export const readCatalogue = async (store: RecordStore, key: string, ctx: CallContext): Promise<CatalogueRecord | undefined> =>
   (await readRecord(store, CATALOGUES, key, ctx)).value as unknown as CatalogueRecord | undefined
@@ -118,18 +89,18 @@ export function loginStorage(
   lasting: CallContext,
   saved?: (record: StoredRecord) => void
 ): TokenStorage {
-  const key = KEYS.login(server)
+  const place = { collection: RECORDS, key: KEYS.login(server) }
   let known = 0
   return {
     async load() {
-      const { version, value } = await readRecord(store, RECORDS, key, lasting)
+      const { version, value } = await readRecord(store, RECORDS, place.key, lasting)
       known = version
       return asLogin(value)?.login ?? undefined
     },
     async save(login) {
-      const put = (before: Json | undefined, version: number) =>
-        version === known ? loginRecord(login, asLogin(before)?.at ?? 0) : undefined
-      const record = await change(store, key, put, lasting)
+      const put = ({ value, version }: StoredRecord) =>
+        version === known ? loginRecord(login, asLogin(value)?.at ?? 0) : undefined
+      const record = await changeRecord(store, place, put, lasting)
       if (record.version === known + 1) known = record.version
       saved?.(record)
     },
@@ -142,9 +113,9 @@ export function personStorage(
   server: McpServerSettings,
   ctx: CallContext
 ): TokenStorage & { done(): Promise<void> } {
-  const key = KEYS.login(server)
+  const place = { collection: RECORDS, key: KEYS.login(server) }
   let latest: Json | undefined
-  const put = (at?: number) => change(store, key, before => loginRecord(latest, at ?? asLogin(before)?.at ?? 0), ctx)
+  const put = (at?: number) => changeRecord(store, place, ({ value }) => loginRecord(latest, at ?? asLogin(value)?.at ?? 0), ctx)
   return {
     // the earlier login did not work
     load: async () => latest,

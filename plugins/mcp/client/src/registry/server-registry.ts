@@ -1,18 +1,17 @@
 import type { Log, CallContext } from '@svc/core'
-import type { Fence, McpTool, Store } from '@svc/core/contracts'
-import { assessTools, type ListedTool, type Pins, pinTools, withNewPins } from '@svc/mcp-protocol'
+import type { Fence, Json, McpTool, Store } from '@svc/core/contracts'
+import { assessTools, type Pins } from '@svc/mcp-protocol'
 import { follow } from '@svc/storage-kit/follow'
-import { readRecord, type StoredRecord } from '@svc/storage-kit/records'
+import { changeRecord, readRecord, type StoredRecord } from '@svc/storage-kit/records'
 import type { McpServerSettings } from './configured-servers.ts'
 import {
   asJson,
   type CatalogueRecord,
   CATALOGUES,
-  changePins,
   KEYS,
+  type LoginRecord,
   openRecords,
   type PinsRecord,
-  putSwitch,
   readCatalogue,
   type RecordKind,
   RECORDS,
@@ -74,9 +73,9 @@ export class ServerRegistry {
     return this.#value(this.#key('state', server))
   }
 
-  /** The record of the last login; each new version is a reason to connect again. */
-  login(server: McpServerSettings): StoredRecord | undefined {
-    return this.#records.get(KEYS.login(server))
+  /** Unix milliseconds of the last login by a user, 0 without one. A new login is a reason to connect again. */
+  loginAt(server: McpServerSettings): number {
+    return this.#value<LoginRecord>(KEYS.login(server))?.at ?? 0
   }
 
   /** The tools of the owner's last list; before there is one, the pinned tools. */
@@ -109,19 +108,19 @@ export class ServerRegistry {
     return this.#catalogues.get(key)
   }
 
-  async pinNewTools(server: McpServerSettings, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
-    const record = await changePins(this.#options.store, server, pins => withNewPins(pins, tools), ctx)
-    await this.take(KEYS.pins(server), record, ctx)
+  /** Changes the pinned tools, which count here at once; writes nothing if `pinsOf` returns its argument. */
+  changePins(server: McpServerSettings, pinsOf: (pins: Pins) => Pins, ctx: CallContext): Promise<void> {
+    const put = (value: Json | undefined) => {
+      const before = (value as unknown as PinsRecord | undefined)?.tools ?? {}
+      const tools = pinsOf(before)
+      return tools === before ? undefined : asJson({ tools } satisfies PinsRecord)
+    }
+    return this.#change(KEYS.pins(server), put, ctx)
   }
 
-  /** Pins these versions of tools; they are approved here at once. */
-  async approve(server: McpServerSettings, tools: readonly ListedTool[], ctx: CallContext): Promise<void> {
-    const record = await changePins(this.#options.store, server, pins => pinTools(pins, tools), ctx)
-    await this.take(KEYS.pins(server), record, ctx)
-  }
-
-  async setEnabled(server: McpServerSettings, enabled: boolean, ctx: CallContext): Promise<void> {
-    await this.take(KEYS.switch(server), await putSwitch(this.#options.store, server, enabled, ctx), ctx)
+  /** Enables or disables a server until the next such change. */
+  setEnabled(server: McpServerSettings, enabled: boolean, ctx: CallContext): Promise<void> {
+    return this.#change(KEYS.switch(server), () => asJson({ enabled, at: Date.now() } satisfies SwitchRecord), ctx)
   }
 
   /** The owner, this worker, has listed these tools: they count here at once, in other workers after `report`. */
@@ -164,6 +163,11 @@ export class ServerRegistry {
 
   #key(kind: RecordKind, server: McpServerSettings): string {
     return KEYS[kind](server, this.#options.serverId)
+  }
+
+  async #change(key: string, next: (value: Json | undefined) => Json | undefined, ctx: CallContext): Promise<void> {
+    const place = { collection: RECORDS, key }
+    await this.take(key, await changeRecord(this.#options.store, place, ({ value }) => next(value), ctx), ctx)
   }
 
   #value<T>(key: string): T | undefined {

@@ -45,6 +45,8 @@ const effects: Typed<readonly Effect[]> = {
   description: 'Effects of its tools; default execute and network.',
 }
 
+const RETRIES = { type: 'integer', minimum: 0, maximum: 1000 }
+
 const client = typed.object(
   {
     name,
@@ -58,11 +60,7 @@ const client = typed.object(
       'Seconds without a call after which a command is stopped until the next one; 0 keeps it running; default 3600.',
       { minimum: 0, maximum: 31_536_000 }
     ),
-    retry_attempts: typed.number('Further attempts after a failed connection; default 5.', {
-      type: 'integer',
-      minimum: 0,
-      maximum: 1000,
-    }),
+    retry_attempts: typed.number('Further attempts after a failed connection; default 5.', RETRIES),
     api_key_env: typed.text('Environment variable that holds the API key.'),
     api_key_header: typed.choice(['authorization', 'x-api-key'], 'Header of the API key; default authorization (Bearer).'),
     oauth,
@@ -113,11 +111,7 @@ export const MCP_CONFIG = schema<McpConfig>(
     ),
     recheck_s: typed.number(
       'Seconds after which svc lists the tools of a remote MCP server again, to notice changes; 0 never does.',
-      {
-        minimum: 0,
-        maximum: 86_400,
-        default: 300,
-      }
+      { minimum: 0, maximum: 86_400, default: 300 }
     ),
   })
 )

@@ -1,7 +1,7 @@
 import { type AuthorizationServerMetadata, ClientCredentialsProvider, fetchToken, OAuthError } from '@modelcontextprotocol/client'
 import { createCoalescer, svcError } from '@svc/core'
 import { definedOf } from '@svc/plugin-kit'
-import type { Fetch, OAuthOptions } from '../options.ts'
+import type { Fetch, OAuthOptions } from '../client-types.ts'
 
 /** A token is not used in its last minute: it must still be valid when it arrives. */
 const EARLY_MS = 60_000
@@ -14,14 +14,6 @@ interface Token {
   readonly text: string
   /** Unix milliseconds until which it is used. */
   readonly until: number
-}
-
-/** The tokens of a client. */
-export interface ClientCredentials {
-  /** Returns a valid token. All callers wait for the same request. Throws OAUTH_FAILED. */
-  token(): Promise<string>
-  /** The server has refused this token. A refused older one says nothing about the current one. */
-  refused(token: string): void
 }
 
 interface TokenRequest {
@@ -37,12 +29,16 @@ interface TokenRequest {
  * token endpoint that the MCP server names (here: to the configured `tokenUrl`), keeps a token until it is refused (here: until shortly before it expires), and sends
  * one request for each refused one (here: one for all).
  */
-export function createClientCredentials(request: TokenRequest): ClientCredentials {
+export function createClientCredentials(request: TokenRequest) {
   let known: Token | undefined
   const requests = createCoalescer(async () => (known = await requestToken(request)))
   return {
-    token: async () => (known !== undefined && Date.now() < known.until ? known : await requests.join()).text,
-    refused(token) {
+    /** Returns a valid token. All callers wait for the same request. Throws OAUTH_FAILED. */
+    async token(): Promise<string> {
+      return (known !== undefined && Date.now() < known.until ? known : await requests.join()).text
+    },
+    /** The server has refused this token. A refused older one says nothing about the current one. */
+    refused(token: string): void {
       if (known?.text === token) known = undefined
     },
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createMcpClient } from '../mcp-client.ts'
-import type { HttpOptions, Person } from '../options.ts'
+import type { HttpOptions, Person } from '../client-types.ts'
 
 export interface LoginOptions {
   /** Shows the login page: opens a browser, or prints the address. */

@@ -5,7 +5,7 @@ import { withoutCredentials } from '@svc/provider-http'
 import { createGuardedFetch, type GuardedFetch, webFetch } from '@svc/safe-fetch'
 import type { McpConnection, ServerTransport } from '../connection.ts'
 import { createLogin, sharedRefresh } from '../oauth/login-provider.ts'
-import type { HttpOptions, Fetch } from '../options.ts'
+import type { HttpOptions, Fetch } from '../client-types.ts'
 import type { NamedServers } from '../resolved-options.ts'
 import { createClientCredentials } from '../oauth/client-credentials.ts'
 
@@ -77,14 +77,6 @@ export async function openHttp(
   return outer
 }
 
-interface UpstreamFetch {
-  readonly fetch: Fetch
-  /** The milliseconds of requests for tokens, and of those that the server refused without one. */
-  authMs(): number
-  /** Closes all connections. */
-  close(): Promise<void>
-}
-
 const ENDLESS_MS = 2 ** 31 - 1
 const ENDLESS_BYTES = Number.MAX_SAFE_INTEGER
 /** Limits of requests to other servers: metadata for logins, and tokens. */
@@ -101,12 +93,7 @@ const DNS_MS = 20_000
  * `allow`; they reach the MCP server only at its own port and resolved addresses. A body, or an event of a stream, of more than `most` bytes fails, and `tooLong` is
  * called.
  */
-function createUpstreamFetch(
-  options: HttpOptions,
-  { itself, logins }: NamedServers,
-  most: number,
-  tooLong: () => () => void
-): UpstreamFetch {
+function createUpstreamFetch(options: HttpOptions, { itself, logins }: NamedServers, most: number, tooLong: () => () => void) {
   const server = new URL(options.url)
   const more = { dnsMs: DNS_MS, ...(options.ca !== undefined && { ca: options.ca }) }
   const wide = { connections: CONNECTIONS, keepAliveMs: KEEP_ALIVE_MS, limits: OWN }
@@ -135,7 +122,7 @@ function createUpstreamFetch(
   const request = { options: oauth, resource, fetch: askTokenServer }
   const tokens = tokenUrl === undefined ? undefined : createClientCredentials({ ...request, tokenUrl })
   return {
-    async fetch(to, init = {}) {
+    async fetch(to: string | URL, init: RequestInit = {}): Promise<Response> {
       const url = new URL(to)
       const headers = new Headers(init.headers)
       const isServer = url.origin === server.origin && url.pathname === server.pathname
@@ -152,8 +139,9 @@ function createUpstreamFetch(
         tokens?.refused(token)
       }
     },
+    /** The milliseconds of requests for tokens, and of those that the server refused without one. */
     authMs: () => authMs,
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([own.close(), foreign.close()])
     },
   }

@@ -3,7 +3,7 @@ import { createLineWriter, readLines, readMessage } from '@svc/mcp-protocol'
 import { type Child, drained, type Exit, startChild } from '@svc/worker-pool/processes'
 import { cannotSend } from '../../errors.ts'
 import type { McpConnection, ServerTransport } from '../connection.ts'
-import type { Launch, StdioOptions } from '../options.ts'
+import type { Launch, StdioOptions } from '../client-types.ts'
 
 /** The variables that a program needs to run, and that hold no secret. */
 const INHERITED = ['PATH', 'HOME', 'LANG', 'TERM', 'TMPDIR', 'USER', 'LOGNAME', 'SHELL', 'TZ']

@@ -1,0 +1,359 @@
+import { type CallContext, type Log, Wakeup } from '@svc/core'
+import type { CheckReport, Fence, NodeBus, QueuedRun, RunClaim, RunQueue, Store } from '@svc/core/contracts'
+import { openSpace, storeFenced } from '@svc/storage-kit'
+import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
+import { type QueueEntry, QueueLeases, RUN_ENTRIES, RUN_SPACE, runLease } from '@svc/storage-kit/run-leases'
+import type { Jobs } from './jobs.ts'
+import { ANY_NODE, type Attempt, type Job, jobOf, jobWith, keyOf, priorityOf, type RunData, runIn } from './rows.ts'
+
+export interface QueueOptions {
+  readonly jobs: Jobs
+  readonly store: Store
+  /** Wakes the workers of other processes. Without it, they look once a second. */
+  readonly bus: NodeBus | undefined
+  /** The prefix of the lease holders of this process. */
+  readonly holder: string
+  /** The name of the node of this process. */
+  readonly node: string
+  /** Milliseconds after which a claim expires without renewal. Default 30,000. */
+  readonly claimMs?: number
+  /** When the health check complains. Default 30,000. */
+  readonly lateMs?: number
+  readonly log: Log
+  /** A context that lasts as long as the process, so that no claim is left unfinished. */
+  readonly lasting: CallContext
+}
+
+/** A claim of this process. */
+interface Held {
+  readonly attempt: Attempt
+  readonly fence: Fence
+  readonly run: RunData
+}
+
+/** The topic of the bus that wakes workers. */
+export const TOPIC = 'run_queue'
+const [CLAIM_MS, LATE_MS] = [30_000, 30_000]
+/** How often the queue is read without a wake-up: for runs that become due. */
+const POLL_MS = 1_000
+/** How often lost claims are looked for in the life of a claim. */
+const SWEEPS = 6
+/** Other workers are woken at most once in this time. */
+const ANNOUNCE_MS = 25
+/** When a job is looked at again whose run has a lease, whose group is full, or that belongs to another node. */
+const [BUSY_MS, FULL_MS, ELSEWHERE_MS] = [500, 1_000, 5_000]
+const RECOVERY_MS = 10_000
+const MOST_TIMES = 5
+const PAGE = 200
+
+/**
+ * A run queue in PostgreSQL: a job of pg-boss for each run that is ready, waits or is executed, and a lease of the store for each
+ * claim. pg-boss decides who gets a run; the lease decides whose writes count.
+ */
+export class PgBossQueue implements RunQueue {
+  readonly #options: QueueOptions
+  readonly #claimMs: number
+  readonly #leases: QueueLeases
+  readonly #held = new Map<string, Held>()
+  readonly #wakeup = new Wakeup()
+  readonly #priorities: readonly number[]
+  readonly #health: QueueHealth
+  #announcing: NodeJS.Timeout | undefined
+  #sweeping: NodeJS.Timeout | undefined
+
+  constructor(options: QueueOptions) {
+    const { store, holder, node, claimMs = CLAIM_MS, lateMs = LATE_MS } = options
+    this.#options = options
+    this.#claimMs = claimMs
+    this.#leases = new QueueLeases(store, holder, claimMs)
+    this.#priorities = [ANY_NODE, priorityOf(node)]
+    this.#health = new QueueHealth(lateMs)
+  }
+
+  /** Looks for lost claims from now on. */
+  begin(): void {
+    this.#sweeping = setTimeout(() => void this.#sweep(), this.#claimMs / SWEEPS).unref()
+  }
+
+  end(): void {
+    clearTimeout(this.#sweeping)
+    clearTimeout(this.#announcing)
+  }
+
+  /** Another worker has runs for all. */
+  rung(): void {
+    this.#wakeup.ring()
+  }
+
+  health(): CheckReport {
+    return this.#health.report()
+  }
+
+  async put(run: QueuedRun, { claim }: { readonly claim: boolean }, ctx: CallContext): Promise<RunClaim | undefined> {
+    const job = jobOf(run)
+    if (run.group) this.#options.jobs.learn(run.group.limit)
+    const isFree = claim && this.#isHere(run) && (!run.group || (await this.#leases.enter(run.id, run.group, ctx)))
+    if (isFree) return this.#putClaimed(job, ctx)
+    await this.#options.jobs.place(job)
+    this.#ring()
+    return undefined
+  }
+
+  async #putClaimed(job: ReturnType<typeof jobOf>, ctx: CallContext): Promise<RunClaim | undefined> {
+    const { jobs } = this.#options
+    const { id } = job.data
+    const [added, leased] = await Promise.allSettled([jobs.addClaimed(job), this.#leases.run(id, ctx)])
+    const fence = leased.status === 'fulfilled' ? leased.value : undefined
+    if (added.status === 'fulfilled' && typeof added.value !== 'string' && fence) return this.#hold(added.value, fence, job.data)
+    await (fence ? this.#leases.free(id, fence, ctx) : this.#leases.leave(id, ctx))
+    if (added.status === 'rejected') throw added.reason
+    if (added.value === 'known') await jobs.place(job)
+    else if (added.value !== 'busy') await this.#putBack(added.value, job.data, 0)
+    if (leased.status === 'rejected') throw leased.reason
+    this.#ring()
+    return undefined
+  }
+
+  async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
+    const stop = this.#health.take()
+    try {
+      while (!ctx.signal.aborted) {
+        const { rings } = this.#wakeup
+        const claim = await this.#next()
+        this.#health.looked()
+        if (!claim) {
+          await this.#wakeup.after(rings, POLL_MS, ctx.signal)
+          continue
+        }
+        this.#health.busy()
+        yield claim
+        this.#health.idle()
+      }
+    } finally {
+      stop()
+    }
+  }
+
+  async *takeOne(id: string, ctx: CallContext): AsyncGenerator<RunClaim, void> {
+    const { jobs } = this.#options
+    while (!ctx.signal.aborted) {
+      const { rings } = this.#wakeup
+      const job = await jobs.ofRun(keyOf(id))
+      if (job === 'gone') return
+      const claim = job && (await this.#claim(job))
+      if (claim) yield claim
+      else await this.#wakeup.after(rings, POLL_MS, ctx.signal)
+    }
+  }
+
+  async keep({ id, fence }: RunClaim, ctx: CallContext): Promise<void> {
+    const held = this.#heldBy(id, fence)
+    await Promise.all([this.#leases.keep(id, fence, ctx), this.#options.jobs.touch(held.attempt)])
+  }
+
+  async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
+    const { attempt, run } = this.#heldBy(id, fence)
+    let freesPlace = false
+    try {
+      if (how !== 'ended') {
+        // a process that has lost the run must not put it to sleep
+        await this.#leases.keep(id, fence, ctx)
+        await this.#addAgain(run, how.due)
+      }
+    } finally {
+      // the same run can be claimed again by now
+      if (this.#held.get(id)?.attempt === attempt) this.#held.delete(id)
+      freesPlace = await this.#leases.free(id, fence, ctx)
+    }
+    // at last: only now can another worker claim the run
+    await this.#options.jobs.remove(attempt)
+    // wake others only if there can be work
+    if (how !== 'ended' || freesPlace) this.#ring()
+  }
+
+  async wake(id: string, _ctx: CallContext): Promise<void> {
+    const { jobs } = this.#options
+    const key = keyOf(id)
+    for (let times = 0; times < MOST_TIMES; times++) {
+      if (await jobs.wake(key)) break
+      const job = await jobs.active(key)
+      const run = runIn(job?.data)
+      // a job beside the active one: it waits until the run is returned
+      if (!run || (await jobs.add(jobWith(run, Date.now())))) break
+    }
+    this.#ring()
+  }
+
+  /** Makes the runs of an ended process due. Its leases are free. */
+  async gone(holder: string, ctx: CallContext): Promise<void> {
+    const { store, jobs, holder: own, log } = this.#options
+    const leaseOf = (name: string) =>
+      tryAcquire(store, name, { holder: `${own}recovery/${crypto.randomUUID()}`, ttlMs: RECOVERY_MS }, ctx)
+    const turn = await leaseOf(`run_queue/recovery/${holder}`)
+    if (!turn) return // another worker does it
+    let count = 0
+    for await (const page of jobs.untouched(0)) {
+      const others = page.flatMap(job => {
+        const run = runIn(job.data)
+        return run && this.#held.get(run.id)?.attempt.id !== job.id ? [{ job, run }] : []
+      })
+      const leases = await Promise.all(others.map(({ run }) => leaseOf(runLease(run.id))))
+      const lost = others.filter((_, at) => leases[at] !== undefined)
+      await jobs.fail(lost.map(({ job }) => job))
+      const held = leases.filter(lease => lease !== undefined)
+      await Promise.all(held.map(({ lease, fence }) => store.release({ lease, fence }, ctx)))
+      count += lost.length
+    }
+    await store.release({ lease: turn.lease, fence: turn.fence }, ctx)
+    if (count > 0) log.info({ count, holder }, 'the runs of a lost worker are due again')
+    this.#ring()
+  }
+
+  /** Gives up claims that their processes have not renewed, and looks whether runs wait too long. */
+  async #sweep(): Promise<void> {
+    const { jobs, lasting, log } = this.#options
+    try {
+      for await (const page of jobs.untouched(this.#claimMs)) {
+        await jobs.fail(page)
+        this.#ring()
+      }
+      this.#health.overdue(await jobs.overdueS(this.#priorities))
+    } catch (err) {
+      if (!lasting.signal.aborted) log.debug({ err }, 'failed to look for lost claims on runs')
+    }
+    if (!lasting.signal.aborted) this.begin()
+  }
+
+  /** Claims the next due run. */
+  async #next(): Promise<RunClaim | undefined> {
+    for (const priority of this.#priorities)
+      for (let job = await this.#options.jobs.next(priority); job; job = await this.#options.jobs.next(priority)) {
+        const claim = await this.#claim(job)
+        if (claim) return claim
+      }
+    return undefined
+  }
+
+  /** Takes the leases for a claimed job; puts it back if they are taken. */
+  async #claim(job: Job): Promise<RunClaim | undefined> {
+    const { jobs, lasting, log } = this.#options
+    const run = runIn(job.data)
+    if (!run) {
+      log.warn({ job: job.id }, 'a job in the queue is not a run of svc; it is deleted')
+      await jobs.remove(job)
+      return undefined
+    }
+    const { id, group } = run
+    if (!this.#isHere(run)) return this.#putBack(job, run, ELSEWHERE_MS)
+    if (group) jobs.learn(group.limit)
+    if (group && !(await this.#leases.enter(id, group, lasting))) return this.#putBack(job, run, FULL_MS)
+    const fence = await this.#leases.run(id, lasting)
+    if (fence) return this.#hold(job, fence, run)
+    await this.#leases.leave(id, lasting)
+    return this.#putBack(job, run, BUSY_MS)
+  }
+
+  #hold(attempt: Attempt, fence: Fence, run: RunData): RunClaim {
+    this.#held.set(run.id, { attempt: { id: attempt.id, retryCount: attempt.retryCount }, fence, run })
+    return { id: run.id, fence }
+  }
+
+  async #putBack(attempt: Attempt, run: RunData, afterMs: number): Promise<undefined> {
+    await this.#addAgain(run, Date.now() + afterMs)
+    await this.#options.jobs.remove(attempt)
+  }
+
+  /** Adds a job beside the active one. One that waits already is newer, so it is due. */
+  async #addAgain(run: RunData, due: number | null): Promise<void> {
+    const { jobs } = this.#options
+    if (!(await jobs.add(jobWith(run, due)))) await jobs.wake(keyOf(run.id))
+  }
+
+  #heldBy(id: string, fence: Fence): Held {
+    const held = this.#held.get(id)
+    if (held?.fence.fence !== fence.fence) throw storeFenced(fence.lease, fence.fence)
+    return held
+  }
+
+  /** Whether workers of this node may execute the run. */
+  #isHere({ affinity }: Pick<QueuedRun, 'affinity'>): boolean {
+    return affinity === undefined || affinity === this.#options.node
+  }
+
+  /** Wakes this worker, and soon the others. */
+  #ring(): void {
+    this.#wakeup.ring()
+    const { bus, lasting, log } = this.#options
+    if (!bus || lasting.signal.aborted) return
+    this.#announcing ??= setTimeout(() => {
+      this.#announcing = undefined
+      // without it, others look within a second
+      bus.publish(TOPIC, null, lasting).catch((err: unknown) => log.debug({ err }, 'failed to wake other workers'))
+    }, ANNOUNCE_MS).unref()
+  }
+}
+
+/** Moves what a queue in the store has left: the store was moved here from another one, or the plugin was changed. */
+export async function takeOver(store: Store, jobs: Jobs, ctx: CallContext): Promise<void> {
+  await openSpace(store, RUN_SPACE, {}, ctx)
+  for (;;) {
+    const { records } = await store.range(RUN_ENTRIES, { limit: PAGE }, ctx)
+    if (records.length === 0) return
+    for (const { key, value, version } of records) {
+      const { state, due, group, affinity } = value as unknown as QueueEntry
+      const run = { id: key, ...(group ? { group } : {}), ...(affinity === undefined ? {} : { affinity }) }
+      await jobs.place(jobWith(run, state === 'held' ? Date.now() : due))
+      const removal = { op: 'delete' as const, collection: RUN_ENTRIES, key, ifVersion: version }
+      await store.batch([removal], {}, ctx).catch(onlyConflict)
+    }
+  }
+}
+
+/** What the health check knows: whether this worker waits for runs, and gets them. */
+class QueueHealth {
+  readonly #lateMs: number
+  #takers = 0
+  #lookedAt = 0
+  /** Since when a taker waits for a run; `undefined`: it executes as many as it may. */
+  #idleSince: number | undefined
+  #overdueS = 0
+
+  constructor(lateMs: number) {
+    this.#lateMs = lateMs
+  }
+
+  take(): () => void {
+    this.#takers += 1
+    this.looked()
+    this.idle()
+    return () => (this.#takers -= 1)
+  }
+
+  looked(): void {
+    this.#lookedAt = performance.now()
+  }
+
+  busy(): void {
+    this.#idleSince = undefined
+  }
+
+  idle(): void {
+    this.#idleSince ??= performance.now()
+    this.looked()
+  }
+
+  overdue(seconds: number): void {
+    this.#overdueS = seconds
+  }
+
+  report(): CheckReport {
+    if (this.#takers === 0 || this.#idleSince === undefined) return { status: 'healthy' }
+    const now = performance.now()
+    const [unreadMs, idleMs] = [now - this.#lookedAt, now - this.#idleSince]
+    if (unreadMs > this.#lateMs)
+      return { status: 'unhealthy', reason: `the queue of runs was not read for ${Math.round(unreadMs / 1_000)} s` }
+    if (idleMs > this.#lateMs && this.#overdueS * 1_000 > this.#lateMs)
+      return { status: 'unhealthy', reason: `a run is due for ${Math.round(this.#overdueS)} s, but the queue gives none` }
+    return { status: 'healthy' }
+  }
+}
