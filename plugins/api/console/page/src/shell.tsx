@@ -6,7 +6,6 @@ import { density, nextDensity } from './density.ts'
 import { followEvents } from './feed.ts'
 import { groupsFor, type PageEntry } from './pages.ts'
 import { Panel } from './parts.tsx'
-import { useFreshPluginPages, usePluginPages } from './plugin-pages.ts'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
 
@@ -111,40 +110,8 @@ const PageLinks = ({ groups }: Pick<HeaderProps, 'groups'>) => (
         ))}
       </div>
     ))}
-    <PluginPageLinks />
   </nav>
 )
-
-/** A square with a corner that was put in. */
-const PLUGIN_ICON = 'M5 5h14v14H5zM12 5v7h7'
-
-function PluginPageLinks() {
-  useFreshPluginPages()
-  const { data: pages = [] } = usePluginPages()
-  if (pages.length === 0) return null
-  return (
-    <div className="nav-group" role="group" aria-label="From plugins">
-      <p className="nav-title" aria-hidden="true">
-        From plugins
-      </p>
-      {pages.map(({ name, title, plugin }) => (
-        <Link
-          key={name}
-          to="/pages/$name"
-          params={{ name }}
-          className="nav-page"
-          title={`${title}, of ${plugin}`}
-          activeProps={{ 'aria-current': 'page' }}
-        >
-          <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
-            <path d={PLUGIN_ICON} />
-          </svg>
-          <span>{title}</span>
-        </Link>
-      ))}
-    </div>
-  )
-}
 
 const KeysPanel = ({ pages, onClose }: { readonly pages: readonly PageEntry[]; readonly onClose: () => void }) => (
   <Panel title="Keys" onClose={onClose}>

@@ -17,7 +17,6 @@ export const KINDS = [
   'node',
   'auth',
   'routes',
-  'page',
   'service',
   'hook',
   'check',
@@ -198,7 +197,7 @@ function packageJson({ words, language, kinds, manifest, api, core }: Parts): ob
     type: 'module',
     engines: { node: '>=24' },
     ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(kinds, isBuilt) }),
-    files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src', ...(kinds.includes('page') ? ['console'] : [])],
+    files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
     scripts: {
       ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}),
       pretest: NODE_CHECK,
