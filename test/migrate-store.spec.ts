@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import type { StoreOp } from '@svc/core/contracts'
 import { Store, TextIndex } from '@svc/core/contracts'
 import { systemContext } from '@svc/core'
@@ -33,7 +34,7 @@ const SPACE = {
 const noteOf = (n: number) => ({
   owner: n % 3 === 0 ? 'anna' : 'berta',
   n,
-  text: `note ${n} of the ${n % 7 === 0 ? 'harbour' : 'house'}`,
+  text: `note ${n} of the ${n % 7 === 0 ? 'harbour' : 'tower'}`,
 })
 const keyOf = (n: number) => `n${String(n).padStart(7, '0')}`
 
@@ -115,7 +116,12 @@ describeWith('postgres', 'svc store migrate', () => {
       )
       const refused = await runSvc(['store', 'migrate'], { home: from, env: env() })
       expect(refused.code).to.equal(1)
-      expect(refused.err).to.match(/MIGRATION_REFUSED[\s\S]*uses the store file[\s\S]*Stop it/)
+      expect(refused.err).to.match(/MIGRATION_REFUSED[\s\S]*another program uses the store file[\s\S]*Stop the server/)
+      const elsewhere = await runSvc(['store', 'migrate', '--from', `sqlite:${join(from, 'svc.db')}`], {
+        home: await home(),
+        env: env(),
+      })
+      expect(elsewhere.err).to.match(/MIGRATION_REFUSED[\s\S]*another program uses the store file/)
     }
     const before = await shaOf(join(from, 'svc.db'))
     const target = env()
@@ -202,6 +208,13 @@ describeWith('postgres', 'svc store migrate', () => {
     expect(missing.err).to.match(/MIGRATION_REFUSED[\s\S]*does not exist/)
     const other = await runSvc(['store', 'migrate', '--from', 'sqlite:/etc/hostname'], { home: from, env: target })
     expect(other.err).to.match(/MIGRATION_REFUSED[\s\S]*cannot be read/)
+    await fill(from, 10)
+    {
+      using db = new DatabaseSync(join(from, 'svc.db'))
+      db.prepare("UPDATE records SET value = 'no JSON' WHERE key = ?").run(keyOf(3))
+    }
+    const damaged = await runSvc(['store', 'migrate'], { home: from, env: env() })
+    expect(damaged.err).to.match(/MIGRATION_REFUSED[\s\S]*the record "n0000003" of the store file is damaged/)
     expect((await runSvc(['store', 'migrate', '--from', 'mysql:x'], { home: from, env: target })).code).to.equal(2)
     const where = await runSvc(['store', 'migrate', '--to', 'mysql://x'], { home: from, env: target })
     expect(where.code).to.equal(1)

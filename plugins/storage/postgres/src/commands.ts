@@ -2,11 +2,10 @@ import { join, resolve } from 'node:path'
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { shownPath, SvcError } from '@svc/core'
 import type { SqlValue } from '@svc/core/contracts'
-import { findServers } from '@svc/runtime'
 import { openBoss } from '@svc/storage-kit/boss'
 import { connectionOf, withDefaults } from './config.ts'
 import { sendApart } from './database.ts'
-import { schemaMissing, serversRun, storeError } from './errors.ts'
+import { schemaMissing, storeError } from './errors.ts'
 import { createLine, type Line } from './line.ts'
 import { type MigrationProgress, migrate } from './migration.ts'
 import { openSource } from './migration-source.ts'
@@ -128,7 +127,6 @@ export class StoreMigrate extends SvcCommand {
     const own = join(this.home, 'svc.db')
     const file = flags.from === undefined ? own : resolve(this.cwd, flags.from)
     const settings = { ...((await this.setting('store')) as object), ...(flags.to === undefined ? {} : { url: flags.to }) }
-    if (file === own) await refuseServers(this.home)
     using source = openSource(file)
     const began = performance.now()
     const report = progressOf(source.counts, line => this.note(line))
@@ -148,14 +146,8 @@ export class StoreMigrate extends SvcCommand {
 
 /** The path in `sqlite:<file>`. */
 function pathOf(from: string): string {
-  if (!from.startsWith('sqlite:')) throw new Error('--from must be sqlite:<file>')
+  if (!from.startsWith('sqlite:')) throw new Error('must be sqlite:<file>')
   return from.slice('sqlite:'.length)
-}
-
-async function refuseServers(home: string): Promise<void> {
-  const servers = await findServers(home)
-  for (const server of servers) server[Symbol.dispose]()
-  if (servers.length > 0) throw serversRun(servers[0]!.info.url)
 }
 
 const REPORT_MS = 10_000

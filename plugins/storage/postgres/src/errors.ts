@@ -128,7 +128,7 @@ export const migrationBusy = (): SvcError =>
 
 export const migrationNotEmpty = (schema: string): SvcError =>
   svcError('MIGRATION_REFUSED', `the schema "${schema}" has data already`, {
-    hint: 'Set store.schema to a new name, or drop the schema',
+    hint: 'If the store was moved before, start the server. Otherwise set store.schema to a new name',
   })
 
 export const migrationChanged = (): SvcError =>
@@ -136,8 +136,17 @@ export const migrationChanged = (): SvcError =>
     hint: 'Stop all servers that use the file, and run the command with --restart',
   })
 
-export const serversRun = (url: string): SvcError =>
-  svcError('MIGRATION_REFUSED', `the server ${url} uses the store file`, { hint: 'Stop it, and run the command again' })
+export const sourceInUse = (file: string): SvcError =>
+  svcError('MIGRATION_REFUSED', 'another program uses the store file', {
+    where: file,
+    hint: 'Stop the server that uses it, and run the command again',
+  })
+
+/** The value of a record is no JSON. */
+export const recordDamaged = (key: string): SvcError =>
+  svcError('MIGRATION_REFUSED', `the record ${JSON.stringify(key.slice(0, 100))} of the store file is damaged`, {
+    hint: 'Restore the file from a backup, and run the command with --restart',
+  })
 
 /** The hashes of a collection or log differ. */
 export const migrationDiffers = (name: string): SvcError =>

@@ -4,7 +4,7 @@ import { shownPath } from '@svc/core'
 import type { Space } from '@svc/core/contracts'
 import { entriesIn, loadFileCatalog, STORE_FILE_FORMATS, STORE_FILE_ID } from '@svc/storage-kit/store-file'
 import type { StoredCatalog, StoredCollection } from '@svc/storage-kit/stored-catalog'
-import { sourceUnreadable } from './errors.ts'
+import { sourceInUse, sourceUnreadable } from './errors.ts'
 
 /** A record with its version, or an entry: then `key` is its stream and `number` its seq. `value` is JSON. */
 export interface MovedItem {
@@ -31,9 +31,10 @@ export interface MigrationSource extends Disposable {
   entries(log: string, stream: string, seq: number): Iterable<MovedItem>
 }
 
-/** Opens a store file of SQLite for reading, at the state of this moment. Throws STORE_UNAVAILABLE. */
+/** Opens a store file of SQLite for reading, at the state of this moment. Throws MIGRATION_REFUSED, also if another program has it open. */
 export function openSource(path: string): MigrationSource {
   if (!existsSync(path)) throw sourceUnreadable(shownPath(path), 'the file does not exist')
+  refuseIfOpen(path)
   using stack = new DisposableStack()
   try {
     const db = stack.adopt(new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS }), item => item.close())
@@ -68,6 +69,20 @@ export function openSource(path: string): MigrationSource {
 }
 
 const BUSY_MS = 5_000
+/** SQLite's code of a lock that another connection holds. */
+const BUSY = 5
+
+/** An exclusive lock is only given if no other connection is open, as of a server of any home. It is released at once. */
+function refuseIfOpen(path: string): void {
+  try {
+    using db = new DatabaseSync(path, { timeout: 0 })
+    db.exec('PRAGMA locking_mode = EXCLUSIVE')
+    db.prepare('SELECT count(*) FROM sqlite_schema').get()
+  } catch (error) {
+    // other errors come again when the file is read
+    if (((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY) throw sourceInUse(shownPath(path))
+  }
+}
 
 function checkFormat(db: DatabaseSync, path: string): void {
   const number = (name: string) => Number(Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0])

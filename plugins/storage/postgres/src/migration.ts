@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Json } from '@svc/core/contracts'
 import type { StoredCollection } from '@svc/storage-kit/stored-catalog'
 import { declareSpace, insertPlaces, insertTexts, loadCatalog, type StoredCatalog } from './catalog.ts'
-import { migrationBusy, migrationChanged, migrationDiffers, migrationNotEmpty } from './errors.ts'
+import { migrationBusy, migrationChanged, migrationDiffers, migrationNotEmpty, recordDamaged } from './errors.ts'
 import type { Line, Step } from './line.ts'
 import type { MigrationSource, MovedItem } from './migration-source.ts'
 import { placeOf } from './places.ts'
@@ -193,7 +193,7 @@ async function recordSteps(
 ): Promise<Step[]> {
   const s = quoted(schema)
   const ids = await idsFor(line, schema, batch.length)
-  const items = batch.map(({ key, value }, at) => ({ id: ids[at]!, key, value: JSON.parse(value) as Json }))
+  const items = batch.map(({ key, value }, at) => ({ id: ids[at]!, key, value: jsonOf(key, value) }))
   const places = indexes.flatMap(({ id, paths }) =>
     items.map(item => [id, ...placeOf(paths, item.value, item.key), item.id] as const)
   )
@@ -208,6 +208,14 @@ async function recordSteps(
     ...(places.length > 0 ? [insertPlaces(s, places)] : []),
     ...(words.length > 0 ? [insertTexts(s, words)] : []),
   ]
+}
+
+function jsonOf(key: string, text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    throw recordDamaged(key)
+  }
 }
 
 async function entrySteps(line: Line, schema: string, log: number, batch: readonly MovedItem[]): Promise<Step[]> {
