@@ -14,6 +14,8 @@ import { until } from '../support/wait.ts'
 import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
 import { HOSTILE } from './support/odd-tools.ts'
 
+/** Until new workers serve. */
+const RELOAD = { timeout: 60_000 }
 const BROKEN = '{"success":false,"error":"broken","error_code":"INTERNAL_ERROR","details":{}}'
 
 const ODD = fileURLToPath(new URL('support/odd-tools.ts', import.meta.url))
@@ -152,11 +154,13 @@ describeWith('chromium', 'the pages of the console for administrators', function
       await page.getByRole('dialog').getByRole('alert').getByText('INVALID_VALUE').waitFor()
       await page.getByRole('textbox', { name: /^Name/ }).fill('nowhere')
       await page.keyboard.press('Enter')
-      await page.getByRole('dialog').waitFor({ state: 'hidden' })
+      // the dialog closes when workers that know the server serve
+      await page.getByRole('dialog').getByText('loads it with a reload').waitFor()
+      await page.getByRole('dialog').waitFor({ state: 'hidden', ...RELOAD })
       await page.getByRole('heading', { name: 'nowhere', level: 2 }).waitFor()
       await page.getByRole('button', { name: 'Remove' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
-      await page.getByText('There is no server nowhere').waitFor()
+      await page.getByText('There is no server nowhere').waitFor(RELOAD)
     })
   })
 
@@ -208,7 +212,7 @@ describeWith('chromium', 'the pages of the console for administrators', function
     await page.getByText('Saved. Reload the server to load it.').waitFor()
     await page.getByText('changes that are not in force').waitFor()
     await page.getByRole('button', { name: 'Reload' }).click()
-    await page.getByText('New workers serve.').waitFor({ timeout: 60_000 })
+    await page.getByText('New workers serve.').waitFor(RELOAD)
     // at once: no answer of a former worker is shown, whatever connections the browser had to it
     expect(await page.getByText('from svc.config').count()).to.be.greaterThan(0)
     expect(await page.getByLabel('Value of server.body_limit').innerText()).to.contain('2000000')
