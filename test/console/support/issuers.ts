@@ -13,7 +13,7 @@ export const KEY = 'the-key-of-the-operator'
 type Claims = Parameters<Issuer['token']>[0]
 
 /** A server whose console has a client at an issuer. */
-export async function startAt(issuer: string, port: number, more: Readonly<Record<string, unknown>> = {}): Promise<Service> {
+export async function startAt(issuer: string, port: number, args: readonly string[] = []): Promise<Service> {
   const url = `http://127.0.0.1:${port}`
   const oidc = {
     client_id: CLIENT.id,
@@ -23,10 +23,10 @@ export async function startAt(issuer: string, port: number, more: Readonly<Recor
     scope: 'openid offline_access read chat',
     parameters: { resource: AUDIENCE },
     label: 'Example',
-    ...more,
   }
   return startService({
     ownPort: true,
+    args,
     env: {
       SVC_API_KEY: KEY,
       CONSOLE_SECRET: CLIENT.secret,
