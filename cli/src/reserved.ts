@@ -117,5 +117,17 @@ export const RESERVED: readonly ReservedSection[] = [
       secrets: { type: 'object' },
     }),
   },
+  {
+    section: 'cache',
+    json: closed({ in: { enum: ['memory', 'store'] }, max_bytes: count(1024) }),
+    asks: [
+      {
+        key: '',
+        when: () => true,
+        what: 'a cache in memory or in the store',
+        hint: `If redis.url is set, Redis has the cache: remove the section cache, or set redis.use without "cache". Otherwise remove it, ${orPlugin('cache')}`,
+      },
+    ],
+  },
   { section: 'recommend', json: closed({ approval: flag }) },
 ]

@@ -41,6 +41,8 @@ export interface HostOptions extends KnownNames {
   readonly running?: boolean
   /** The version that `/health` reports. */
   readonly version?: string
+  /** Ends a start that has not ended: what is set up is undone. It does not close a host that has started. */
+  readonly signal?: AbortSignal
   readonly boundary?: PluginBoundary
   /** Creates the plugin that runs a package in its own process, for entries with `isolation: 'process'`. */
   readonly isolate?: Isolate
@@ -117,7 +119,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
       ...references.problems,
       ...orderProblems,
     ],
-    notes: isProblem ? [] : unowned,
+    notes: [...(config.notes ?? []), ...(isProblem ? [] : unowned)],
   }
 }
 

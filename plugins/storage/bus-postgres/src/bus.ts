@@ -1,7 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallContext, HookCallers, Log, SlotView } from '@svc/core'
 import type { BusMember, Json, NodeBusHooks, PeerAnswer, Postgres, SqlResult, SqlStatement, Store } from '@svc/core/contracts'
-import { BusCalls, type CallPart, checkSize, KnownMembers, MOST_FACTS, notJoined, type OpenBus } from '@svc/storage-kit/bus'
+import {
+  BusCalls,
+  type CallPart,
+  checkSize,
+  enterBus,
+  KnownMembers,
+  MOST_FACTS,
+  notJoined,
+  type OpenBus,
+} from '@svc/storage-kit/bus'
 import { follow } from '@svc/storage-kit/follow'
 import { WorkerPermits } from '@svc/storage-kit/permits'
 import { PostReceiver, PostSender, pruneIn } from './posts.ts'
@@ -15,8 +24,12 @@ const CLAIM_MS = 5_000
 const RETRY_MS = 5_000
 /** The payload of a notification that the members have changed. */
 const CHANGED = ''
+/** Fails with the reason when PostgreSQL cannot be reached. */
+const PROBE = { text: 'SELECT 1' }
 
 export interface PostgresBusOptions {
+  /** The name of the plugin. */
+  readonly plugin: string
   readonly postgres: Postgres
   readonly store: Pick<Store, 'releaseHolder'>
   readonly self: string
@@ -92,10 +105,17 @@ class PostgresBus implements OpenBus {
 
   async join(facts: Json): Promise<void> {
     checkSize('the facts of a worker', facts, MOST_FACTS)
-    await (this.#following ??= this.#follow())
     this.#facts = facts
-    await this.#enter()
-    if (this.#isJoined) return
+    if (this.#isJoined) return this.#enter()
+    const { postgres, plugin, lasting } = this.#options
+    await enterBus({
+      plugin,
+      server: 'PostgreSQL',
+      code: 'POSTGRES_UNAVAILABLE',
+      listening: (this.#following ??= this.#follow()),
+      probe: () => postgres.run([PROBE], lasting),
+      enter: () => this.#enter(),
+    })
     this.#isJoined = true
     void this.#keep()
   }

@@ -16,7 +16,18 @@ export default definePlugin({
     const { worker, nodeId, clusterId } = await host.report(lasting)
     const { service, exited } = busOnJoin(worker, async () => {
       const { openBus } = await import('./bus.ts')
-      return openBus({ postgres, store, self: worker, node: nodeId, cluster: clusterId, answers, hooks, log, lasting })
+      return openBus({
+        plugin: scope.name,
+        postgres,
+        store,
+        self: worker,
+        node: nodeId,
+        cluster: clusterId,
+        answers,
+        hooks,
+        log,
+        lasting,
+      })
     })
     scope.tap(Peers.hooks.workerExit, ({ worker: other }, ctx) => exited(other, ctx))
     scope.tap(Host.hooks.closing, () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus-postgres')), {

@@ -43,7 +43,7 @@ export async function openMember(
     requires: { answers: PeerAnswers },
     provides: NodeBus,
     setup: ({ hooks, log }, { answers }) =>
-      openBus({ postgres, store, self: worker, node, cluster, answers, hooks, lostMs, log, lasting }),
+      openBus({ plugin: 'bus', postgres, store, self: worker, node, cluster, answers, hooks, lostMs, log, lasting }),
   })
   const taps = definePlugin({
     requires: { bus: NodeBus },

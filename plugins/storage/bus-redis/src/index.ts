@@ -16,7 +16,7 @@ export default definePlugin({
     const { worker, nodeId } = await host.report(lasting)
     const { service, exited } = busOnJoin(worker, async () => {
       const { openBus } = await import('./bus.ts')
-      return openBus({ redis, store, self: worker, node: nodeId, answers, hooks, log, lasting })
+      return openBus({ plugin: scope.name, redis, store, self: worker, node: nodeId, answers, hooks, log, lasting })
     })
     scope.tap(Peers.hooks.workerExit, ({ worker: other }, ctx) => exited(other, ctx))
     scope.tap(Host.hooks.closing, () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus-redis')), {

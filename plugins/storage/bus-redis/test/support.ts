@@ -43,7 +43,8 @@ export async function openMember(
   const bus = definePlugin({
     requires: { answers: PeerAnswers },
     provides: NodeBus,
-    setup: ({ hooks, log }, { answers }) => openBus({ redis, store, self: worker, node, answers, hooks, lostMs, log, lasting }),
+    setup: ({ hooks, log }, { answers }) =>
+      openBus({ plugin: 'bus', redis, store, self: worker, node, answers, hooks, lostMs, log, lasting }),
   })
   const taps = definePlugin({
     requires: { bus: NodeBus },
