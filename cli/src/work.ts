@@ -185,8 +185,8 @@ interface WorkerSurroundings {
 
 async function startWorker(config: Config, task: WorkerTask, { link, log, ending }: WorkerSurroundings): Promise<RunningHost> {
   const { home, serverId, nodeId, startedAt } = task
-  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config)) }
-  const clusterId = get(config.value, ['cluster', 'name'])
+  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config), config.value) }
+  const [clusterId, roles] = ['name', 'roles'].map(key => get(config.value, ['cluster', key]))
   const options = hostOptions(config, home, link.excluded)
   const control = serverPlugin(home)
   const host = await startHost({
@@ -196,6 +196,7 @@ async function startWorker(config: Config, task: WorkerTask, { link, log, ending
     nodeId,
     ...(typeof clusterId === 'string' ? { clusterId } : {}),
     worker: link.name,
+    ...(Array.isArray(roles) ? { roles: roles.map(String) } : {}),
     startedAt,
     // After a pause no other worker serves, so this one uses what they have kept.
     running: link.start.kind === 'worker' || link.start.kind === 'resume',

@@ -35,6 +35,8 @@ export interface HostOptions extends KnownNames {
   readonly clusterId?: string
   /** The name of this process. Default: that of the server and `.0`. */
   readonly worker?: string
+  /** What the server does, for plugins that belong to a role. Default: everything. */
+  readonly roles?: readonly string[]
   /** Start time of the server in Unix milliseconds, when it is older than this host. Default: now. */
   readonly startedAt?: number
   /** Other processes of this server already run with this configuration. Plugins learn it in their `check`. */

@@ -99,7 +99,7 @@ class HostImpl implements RunningHost {
   readonly log: ReturnType<typeof createLog>
   #options: HostOptions
   #plan: Plan
-  #identity: Pick<HostReport, 'serverId' | 'nodeId' | 'clusterId' | 'worker'>
+  #identity: Pick<HostReport, 'serverId' | 'nodeId' | 'clusterId' | 'worker' | 'roles'>
   #boundary: PluginBoundary
   #hooks: Hooks
   #tracer: Tracer
@@ -124,6 +124,7 @@ class HostImpl implements RunningHost {
       nodeId: options.nodeId ?? serverId,
       clusterId: options.clusterId ?? serverId,
       worker: options.worker ?? `${serverId}.0`,
+      ...(options.roles ? { roles: options.roles } : {}),
     }
     this.#options = { version: '0.0.0', ...options }
     this.#startedAt = options.startedAt ?? Date.now()

@@ -4,7 +4,7 @@ import type {
   Configuration,
   Jobs,
   McpClients,
-  NodeBus,
+  Cluster,
   PluginSet,
   ProfileFile,
   Route,
@@ -35,7 +35,7 @@ export interface RouteOptions extends Partial<ToolServices & ProviderServices & 
   readonly events: Events
   readonly log: Log
   readonly host?: Host | undefined
-  readonly bus?: NodeBus | undefined
+  readonly cluster?: Cluster | undefined
   readonly configuration?: Configuration | undefined
   readonly control?: ServerControl | undefined
   readonly jobs?: Jobs | undefined

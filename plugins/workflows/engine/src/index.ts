@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
+import { definePlugin, Events, hasRole, Host, svcHome, systemContext } from '@svc/core'
 import {
   Checks,
   type DefinedSchedule,
@@ -40,10 +40,21 @@ export default definePlugin({
     const home = join(svcHome(), 'workflows')
     const folders = [...scope.config.roots, home]
     const roots = openRoots(folders, scope.config.code)
-    const { worker } = await host.report(lasting)
+    const report = await host.report(lasting)
     const publish: Publish = (change, ctx) => publishChange(given.events, scope.log, change, ctx)
     const addSchedule = (name: string, item: DefinedSchedule) => scope.add(WorkflowSchedules, name, item)
-    const about = { publish, worker, config: scope.config, roots, home, addSchedule, log: scope.log, span: scope.span, lasting }
+    const about = {
+      publish,
+      worker: report.worker,
+      takesRuns: hasRole(report, 'runs'),
+      config: scope.config,
+      roots,
+      home,
+      addSchedule,
+      log: scope.log,
+      span: scope.span,
+      lasting,
+    }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, lookup })
     scope.add(Checks, 'workflows', service.check)

@@ -50,6 +50,18 @@ export function checkedUrl(url: string): string {
   return url
 }
 
+/** Sends one GET request to the named server, or to the one of this home. Throws as `readStatus` does. */
+export async function askServer({ url, port, header }: ServerAddress, path: string): Promise<Answer> {
+  if (url !== undefined) return overHttp({ url: checkedUrl(url), trusted: false }, header)(path)
+  try {
+    using server = await reachServer(svcHome(), { port, fits: hasApi })
+    return await askHere(server, header)(path)
+  } catch (error) {
+    if (codeOf(error) !== 'SERVER_NONE' || port === undefined) throw error
+    return overHttp({ url: `http://127.0.0.1:${port}`, trusted: false }, header)(path)
+  }
+}
+
 async function ofUrl(url: string, header: ServerAddress['header']): Promise<ServerStatus> {
   return statusOf(url, undefined, [], await readServerMetrics(overHttp({ url: checkedUrl(url), trusted: false }, header)))
 }
@@ -59,10 +71,14 @@ async function ofHome(port: number | undefined, header: ServerAddress['header'])
   const { info, control } = server
   const { plugins } = await control.report(systemContext(AbortSignal.timeout(ASK_MS)))
   if (info.url === '') return statusOf(info.url, info, plugins, NOTHING)
-  // a header is for HTTP
-  const ask = header?.length ? overHttp({ url: info.url, trusted: isHere(info.url) }, header) : overControl(control, info.url)
-  return statusOf(info.url, info, plugins, await readServerMetrics(ask))
+  return statusOf(info.url, info, plugins, await readServerMetrics(askHere(server, header)))
 }
+
+/** Asks a server of this home. A header is for HTTP. */
+const askHere = ({ info: { url }, control }: ReachedServer, header: ServerAddress['header']): Ask =>
+  header?.length ? overHttp({ url, trusted: isHere(url) }, header) : overControl(control, url)
+
+type ReachedServer = Pick<Awaited<ReturnType<typeof reachServer>>, 'info' | 'control'>
 
 /** Sends a GET request to a server. */
 type Ask = (path: string) => Promise<Answer>
