@@ -58,7 +58,7 @@ export class ClusterNodes implements Cluster {
   /** What was logged about a node last. */
   readonly #logged = new Map<string, string>()
   /** Spaces that others have in newer versions, and since when that is known. */
-  readonly #outdated = new Map<string, NodeDifference & { readonly since: number }>()
+  readonly #outdated = new Map<string, { readonly difference: NodeDifference; readonly since: number }>()
   #busy = 0
 
   constructor(options: ClusterNodesOptions, self: Pick<HostReport, 'worker' | 'nodeId' | 'serverId'>) {
@@ -121,7 +121,7 @@ export class ClusterNodes implements Cluster {
 
   async outdated(): Promise<readonly NodeDifference[]> {
     const before = performance.now() - OUTDATED_MS
-    return [...this.#outdated.values()].filter(({ since }) => since <= before).map(({ since: _, ...difference }) => difference)
+    return [...this.#outdated.values()].filter(({ since }) => since <= before).map(({ difference }) => difference)
   }
 
   /** Compares another worker with this one. Logs what differs, once for each node and setup: the first worker of this server does. */
@@ -132,7 +132,7 @@ export class ClusterNodes implements Cluster {
     const { host, setup, spaces = {} } = factsIn(member.facts)
     for (const difference of schemaDifferences(own.spaces, spaces))
       if (Number(difference.there) > Number(difference.here) && !this.#outdated.has(difference.name))
-        this.#outdated.set(difference.name, { ...difference, since: performance.now() })
+        this.#outdated.set(difference.name, { difference, since: performance.now() })
     const state = JSON.stringify([setup, spaces])
     if (setup === undefined || this.#logged.get(member.node) === state) return
     this.#logged.set(member.node, state)

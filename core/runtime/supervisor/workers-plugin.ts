@@ -95,24 +95,34 @@ export const workersPlugin = (
       if (nodes) showNodes(scope, nodes)
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
-      return {
-        async broadcast(topic, message, ctx) {
-          await hooks.message({ topic, message }, ctx)
-          await Promise.all([line.broadcast({ topic, message }, ctx), cluster?.broadcast({ topic, message }, ctx)])
-        },
-        metrics: async ctx => (await line.metrics(ctx)) as readonly WorkerMetrics[],
-        acquire: (name, limit, ctx) => (cluster ?? line).acquire(name, limit, ctx),
-        release: (name, ctx) => (cluster ?? line).release(name, ctx),
-        self: () => line.self(),
-        ask: (worker, topic, message, ctx) =>
-          cluster?.isOther(worker)
-            ? cluster.ask(worker, topic, message, ctx)
-            : (line.ask(worker, topic, message, ctx) as AsyncIterable<Json>),
-        nodes: ctx => nodesOrNone(nodes, ctx),
-        outdated: async () => (await nodes?.outdated()) ?? [],
-      } satisfies Peers & Cluster
+      return servicesOf({ hooks, line, cluster, nodes })
     },
   })
+
+interface ServiceParts {
+  readonly hooks: HookCallers<PeersHooks>
+  readonly line: WorkerLink['peers']
+  /** Undefined for a server outside of a cluster. */
+  readonly cluster: OtherServers | undefined
+  readonly nodes: ClusterNodes | undefined
+}
+
+const servicesOf = ({ hooks, line, cluster, nodes }: ServiceParts): Peers & Cluster => ({
+  async broadcast(topic, message, ctx) {
+    await hooks.message({ topic, message }, ctx)
+    await Promise.all([line.broadcast({ topic, message }, ctx), cluster?.broadcast({ topic, message }, ctx)])
+  },
+  metrics: async ctx => (await line.metrics(ctx)) as readonly WorkerMetrics[],
+  acquire: (name, limit, ctx) => (cluster ?? line).acquire(name, limit, ctx),
+  release: (name, ctx) => (cluster ?? line).release(name, ctx),
+  self: () => line.self(),
+  ask: (worker, topic, message, ctx) =>
+    cluster?.isOther(worker)
+      ? cluster.ask(worker, topic, message, ctx)
+      : (line.ask(worker, topic, message, ctx) as AsyncIterable<Json>),
+  nodes: ctx => nodesOrNone(nodes, ctx),
+  outdated: async () => (await nodes?.outdated()) ?? [],
+})
 
 /** The topic of a message to the workers of other servers. */
 const MESSAGE = 'peers.message'
@@ -191,10 +201,11 @@ function joinOthers(scope: Scope<unknown, PeersHooks>, cluster: OtherServers): v
 }
 
 /** Answers what other workers ask about this one, and compares them with it. */
-function showNodes({ add, tap, signal, log }: Scope<unknown, PeersHooks>, nodes: ClusterNodes): void {
-  for (const [topic, answer] of Object.entries(nodes.answers)) add(PeerAnswers, topic, answer)
+function showNodes(scope: Scope<unknown, PeersHooks>, nodes: ClusterNodes): void {
+  const { signal, log } = scope
+  for (const [topic, answer] of Object.entries(nodes.answers)) scope.add(PeerAnswers, topic, answer)
   // an answer can take a while, and the bus waits for its taps
-  tap(NodeBus.hooks.joined, member => {
+  scope.tap(NodeBus.hooks.joined, member => {
     nodes.joined(member).catch((err: unknown) => signal.aborted || log.debug({ err }, 'failed to compare a node with this one'))
   })
   nodes.measure(signal)

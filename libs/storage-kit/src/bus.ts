@@ -307,13 +307,16 @@ export interface BusStart {
 }
 
 /** Joins a bus for the first time. Throws an error with `code`, which names host and port. */
-export async function enterBus({ plugin, server, code, listening, probe, enter }: BusStart): Promise<void> {
+export async function enterBus(start: BusStart): Promise<void> {
+  const { plugin, server, code, listening } = start
   const silent = () => storeUnavailable(`${server} sends no messages`, `Check ${server} and the network`)
   try {
     await withTimeout(LISTENING_MS, () => listening, { late: silent })
-    await enter()
+    await start.enter()
   } catch (error) {
-    const reason = isUnreached(error) ? await withTimeout(PROBE_MS, probe, { late: silent }).then(() => error, reasonFrom) : error
+    const reason = isUnreached(error)
+      ? await withTimeout(PROBE_MS, () => start.probe(), { late: silent }).then(() => error, reasonFrom)
+      : error
     if (!isUnreached(reason)) throw reason
     const { message, hint, details } = asSvcError(reason, code)
     throw svcError(code, `cannot join the bus of the cluster: ${message}`, {

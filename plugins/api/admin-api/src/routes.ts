@@ -34,7 +34,7 @@ import { createWorkflowRoutes, type WorkflowServices } from './routes/workflows.
 export interface RouteOptions extends Partial<ToolServices & ProviderServices & TeamServices & WorkflowServices> {
   readonly events: Events
   readonly log: Log
-  readonly host?: Host | undefined
+  readonly host: Host
   readonly cluster?: Cluster | undefined
   readonly configuration?: Configuration | undefined
   readonly control?: ServerControl | undefined

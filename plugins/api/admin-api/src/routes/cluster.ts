@@ -37,15 +37,15 @@ const NODE: JsonSchema = {
 }
 
 interface ClusterServices {
-  readonly host?: Host | undefined
+  readonly host: Host
+  /** Absent in a host that is no worker of `svc serve`. */
   readonly cluster?: Cluster | undefined
 }
 
 /** The nodes of the cluster. */
-export const createClusterRoutes = ({ host, cluster }: ClusterServices): Record<string, Route> =>
-  host && cluster ? { nodes: nodesRoute(host, cluster) } : {}
+export const createClusterRoutes = (services: ClusterServices): Record<string, Route> => ({ nodes: nodesRoute(services) })
 
-const nodesRoute = (host: Host, cluster: Cluster): Route => ({
+const nodesRoute = ({ host, cluster }: ClusterServices): Route => ({
   method: 'GET',
   path: '/api/v1/nodes',
   summary: 'List the nodes of the cluster with their workers',
@@ -59,7 +59,7 @@ const nodesRoute = (host: Host, cluster: Cluster): Route => ({
     })
   ),
   async handle(_request, ctx) {
-    const [{ clusterId }, nodes] = await Promise.all([host.report(ctx), cluster.nodes(ctx)])
+    const [{ clusterId }, nodes] = await Promise.all([host.report(ctx), cluster?.nodes(ctx)])
     return { body: { cluster: nodes ? clusterId : null, nodes: (nodes ?? []).map(nodeRecord) } }
   },
 })
