@@ -19,6 +19,7 @@ import {
 import { Configuration, Http, Reloaded, ServerControl, Store } from '@svc/core/contracts'
 import {
   deadServers,
+  type DrainRequest,
   findNonPlain,
   findServers,
   fromWire,
@@ -102,7 +103,8 @@ export async function work(text: string): Promise<void> {
     await logAbandoned(host)
     await serve(link, host, config, task, imports)
   } catch (error) {
-    if (!life.starting.aborted) await link.failed(await withPortOwner(error, task.home))
+    if (life.draining.aborted) await life.ended()
+    else await link.failed(await withPortOwner(error, task.home))
     await log.end()
     process.exit(1)
   }
@@ -115,23 +117,27 @@ interface WorkerLife {
   /** Aborts when the worker begins to drain. */
   readonly draining: AbortSignal
   started(host: RunningHost): void
+  /** Resolves when the drain has ended, if it has begun. */
+  ended(): Promise<void>
 }
 
 function createLife(link: WorkerLink, log: LogOutput): WorkerLife {
   const [starting, draining] = [new AbortController(), new AbortController()]
   let running: RunningHost | undefined
   let isLeaving = false
+  let ending: Promise<void> | undefined
   link.onLeave(() => {
     isLeaving = true
     running?.leave()
   })
-  link.onDrain(async request => {
+  const drain = async (request: DrainRequest) => {
     draining.abort()
     if (!running) return starting.abort(new Error('the worker was stopped while it started'))
     const host = running
     await host.close(request).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
     await log.end()
-  })
+  }
+  link.onDrain(request => (ending = drain(request)))
   return {
     starting: starting.signal,
     draining: draining.signal,
@@ -139,6 +145,7 @@ function createLife(link: WorkerLink, log: LogOutput): WorkerLife {
       running = host
       if (isLeaving) host.leave()
     },
+    ended: async () => ending,
   }
 }
 

@@ -34,6 +34,8 @@ const SAMPLE_MS = 5_000
 const OUTDATED_MS = 15_000
 /** Most characters of the spaces in the facts of a member, which have 4 KiB. */
 const MOST_SPACES = 3_000
+/** The space of a bus in the store: it is opened when the worker joins, so later than the facts are read. */
+const OF_THE_BUS = 'node_bus'
 /** Most differences in a line of the log. */
 const MOST_LOGGED = 10
 const ROLES = ['http', 'runs']
@@ -72,7 +74,8 @@ export class ClusterNodes implements Cluster {
     const report = await host.report(ctx)
     this.#setup = setupOf(report, configuration)
     const contents = await admin?.contents(ctx).catch(() => undefined)
-    const spaces = Object.fromEntries((contents?.spaces ?? []).map(({ name, version }) => [name, String(version)]))
+    const others = (contents?.spaces ?? []).filter(({ name }) => name !== OF_THE_BUS)
+    const spaces = Object.fromEntries(others.map(({ name, version }) => [name, String(version)]))
     this.#facts = {
       version: report.version,
       host: hostname(),
