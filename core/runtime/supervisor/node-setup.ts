@@ -62,7 +62,7 @@ export const hashOf = (setup: NodeSetup): string => digest(JSON.stringify(setup)
 /** What the other node runs differently. */
 export const differencesOf = (own: NodeSetup, other: NodeSetup): NodeDifference[] => [
   ...compare('plugin', own.plugins, other.plugins),
-  // digests tell nobody anything
+  // a digest helps no reader
   ...compare('configuration', own.configuration, other.configuration).map(({ what, name }) => ({
     what,
     name,
