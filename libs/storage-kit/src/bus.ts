@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import {
   asSvcError,
   type CallContext,
+  codeOf,
   type HookCallers,
   Host,
   type Log,
@@ -10,6 +11,7 @@ import {
   svcError,
   type SvcError,
   systemContext,
+  withTimeout,
 } from '@svc/core'
 import {
   type BusMember,
@@ -20,6 +22,7 @@ import {
   type PeerAnswer,
   Peers,
 } from '@svc/core/contracts'
+import { storeUnavailable } from './errors.ts'
 import { follow } from './follow.ts'
 
 // What every bus between the workers of a cluster (`NodeBus`) does in the same way.
@@ -297,6 +300,48 @@ export const notJoined = (worker: string): SvcError =>
 export interface OpenBus extends NodeBus {
   exited(worker: string, ctx: CallContext): Promise<void>
 }
+
+/** A server that cannot join the bus ends soon, so that its operator learns why. */
+const [LISTENING_MS, PROBE_MS] = [4_000, 2_000]
+
+export interface BusStart {
+  /** The plugin of the bus. */
+  readonly plugin: string
+  /** What the bus is in, and the code of the error when it cannot be reached. */
+  readonly server: string
+  readonly code: string
+  /** Resolves when this worker gets all messages from now on. */
+  readonly listening: Promise<void>
+  /** Fails with the reason when the server cannot be reached. */
+  probe(): Promise<unknown>
+  enter(): Promise<void>
+}
+
+/** Joins a bus for the first time. Throws an error with `code`, which names host and port. */
+export async function enterBus(start: BusStart): Promise<void> {
+  const { plugin, server, code, listening } = start
+  const silent = () => storeUnavailable(`${server} sends no messages`, `Check ${server} and the network`)
+  try {
+    await withTimeout(LISTENING_MS, () => listening, { late: silent })
+    await start.enter()
+  } catch (error) {
+    const reason = isUnreached(error)
+      ? await withTimeout(PROBE_MS, () => start.probe(), { late: silent }).then(() => error, reasonFrom)
+      : error
+    if (!isUnreached(reason)) throw reason
+    const { message, hint, details } = asSvcError(reason, code)
+    throw svcError(code, `cannot join the bus of the cluster: ${message}`, {
+      plugin,
+      details,
+      ...(hint === undefined ? {} : { hint }),
+      cause: reason,
+    })
+  }
+}
+
+const reasonFrom = (reason: unknown): unknown => reason
+
+const isUnreached = (error: unknown): boolean => ['STORE_UNAVAILABLE', 'STORE_UNSURE'].includes(codeOf(error) ?? '')
 
 /** After the http plugin has drained. */
 const AFTER_SERVING = 900

@@ -12,7 +12,18 @@ export default definePlugin({
     const { worker, nodeId, clusterId } = await host.report(lasting)
     return busOnJoin(scope, worker, async () => {
       const { openBus } = await import('./bus.ts')
-      return openBus({ postgres, store, self: worker, node: nodeId, cluster: clusterId, answers, hooks, log, lasting })
+      return openBus({
+        plugin: scope.name,
+        postgres,
+        store,
+        self: worker,
+        node: nodeId,
+        cluster: clusterId,
+        answers,
+        hooks,
+        log,
+        lasting,
+      })
     })
   },
 })

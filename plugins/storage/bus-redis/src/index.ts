@@ -12,7 +12,7 @@ export default definePlugin({
     const { worker, nodeId } = await host.report(lasting)
     return busOnJoin(scope, worker, async () => {
       const { openBus } = await import('./bus.ts')
-      return openBus({ redis, store, self: worker, node: nodeId, answers, hooks, log, lasting })
+      return openBus({ plugin: scope.name, redis, store, self: worker, node: nodeId, answers, hooks, log, lasting })
     })
   },
 })
