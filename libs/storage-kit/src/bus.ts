@@ -11,15 +11,7 @@ import {
   type SvcError,
   systemContext,
 } from '@svc/core'
-import {
-  type BusMember,
-  type BusMessage,
-  type Json,
-  type NodeBus,
-  type NodeBusHooks,
-  type PeerAnswer,
-  Peers,
-} from '@svc/core/contracts'
+import type { BusMember, BusMessage, Json, NodeBus, NodeBusHooks, PeerAnswer } from '@svc/core/contracts'
 import { follow } from './follow.ts'
 
 // What every bus between the workers of a cluster (`NodeBus`) does in the same way.
@@ -303,10 +295,14 @@ const AFTER_SERVING = 900
 const LEAVE_MS = 5_000
 
 /**
- * The service of a bus that opens when the worker joins: a server outside of a cluster needs none. It leaves when the host closes, and
- * removes workers of its server that have exited.
+ * The service of a bus that opens when the worker joins: a server outside of a cluster needs none. It leaves when the host closes.
+ * `exited` is for the hook `workerExit` of `Peers`.
  */
-export function busOnJoin(scope: Pick<Scope, 'tap'>, self: string, open: () => Promise<OpenBus>): NodeBus {
+export function busOnJoin(
+  scope: Pick<Scope, 'tap'>,
+  self: string,
+  open: () => Promise<OpenBus>
+): { readonly service: NodeBus; exited(exit: { readonly worker: string }, ctx: CallContext): Promise<void> } {
   let opened: Promise<OpenBus> | undefined
   const bus = async () => opened ?? Promise.reject(notJoined(self))
   const service: NodeBus = {
@@ -320,11 +316,9 @@ export function busOnJoin(scope: Pick<Scope, 'tap'>, self: string, open: () => P
     acquire: async (name, limit, ctx) => (await bus()).acquire(name, limit, ctx),
     release: async (name, ctx) => (await bus()).release(name, ctx),
   }
-  scope.tap(Peers.hooks.workerExit, async ({ worker }, ctx) => (await opened)?.exited(worker, ctx))
-  scope.tap(Host.hooks.closing, () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus')), {
-    stage: AFTER_SERVING,
-  })
-  return service
+  const leave = () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus'))
+  scope.tap(Host.hooks.closing, leave, { stage: AFTER_SERVING })
+  return { service, exited: async ({ worker }, ctx) => (await opened)?.exited(worker, ctx) }
 }
 
 /** Reads of the members: one after the other, and those that have not begun are one. */
