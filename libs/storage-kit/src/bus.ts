@@ -302,7 +302,7 @@ export function busOnJoin(
   scope: Pick<Scope, 'tap'>,
   self: string,
   open: () => Promise<OpenBus>
-): { readonly service: NodeBus; exited(exit: { readonly worker: string }, ctx: CallContext): Promise<void> } {
+): { readonly service: NodeBus; readonly exited: (exit: { readonly worker: string }, ctx: CallContext) => Promise<void> } {
   let opened: Promise<OpenBus> | undefined
   const bus = async () => opened ?? Promise.reject(notJoined(self))
   const service: NodeBus = {
