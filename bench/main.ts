@@ -27,6 +27,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   'plugin-start': async () => (await import('./src/plugin-start.ts')).pluginStart,
   'plugin-install': async () => (await import('./src/plugin-install.ts')).pluginInstall,
   memory: async () => (await import('./src/memory.ts')).memory,
+  console: async () => (await import('./src/console.ts')).consolePages,
   plugins: async () => (await import('./src/plugins.ts')).plugins,
 }
 

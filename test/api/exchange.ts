@@ -309,6 +309,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     .map(get)
     .concat(
       post('/api/v1/schedules/preview', { every_ms: 1_000 }),
+      get('/api/v1/console/pages'),
       // refused: it is not from a page of the server
       post('/api/v1/console/session', { credential: 'c' }),
       remove('/api/v1/console/session')

@@ -11,8 +11,12 @@ import { hostileCommand } from '../support/hostile.ts'
 import { describeWith } from '../support/needs.ts'
 import { newHome, post, type Service, startService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { openBrowser, openConsole } from './support/browser.ts'
+import { expectAccessible, openBrowser, openConsole } from './support/browser.ts'
 import { HOSTILE } from './support/odd-tools.ts'
+
+/** Until new workers serve. */
+const RELOAD = { timeout: 60_000 }
+const BROKEN = '{"success":false,"error":"broken","error_code":"INTERNAL_ERROR","details":{}}'
 
 const ODD = fileURLToPath(new URL('support/odd-tools.ts', import.meta.url))
 
@@ -150,11 +154,13 @@ describeWith('chromium', 'the pages of the console for administrators', function
       await page.getByRole('dialog').getByRole('alert').getByText('INVALID_VALUE').waitFor()
       await page.getByRole('textbox', { name: /^Name/ }).fill('nowhere')
       await page.keyboard.press('Enter')
-      await page.getByRole('dialog').waitFor({ state: 'hidden' })
+      // the dialog closes when workers that know the server serve
+      await page.getByRole('dialog').getByText('loads it with a reload').waitFor()
+      await page.getByRole('dialog').waitFor({ state: 'hidden', ...RELOAD })
       await page.getByRole('heading', { name: 'nowhere', level: 2 }).waitFor()
       await page.getByRole('button', { name: 'Remove' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
-      await page.getByText('There is no server nowhere').waitFor()
+      await page.getByText('There is no server nowhere').waitFor(RELOAD)
     })
   })
 
@@ -206,13 +212,41 @@ describeWith('chromium', 'the pages of the console for administrators', function
     await page.getByText('Saved. Reload the server to load it.').waitFor()
     await page.getByText('changes that are not in force').waitFor()
     await page.getByRole('button', { name: 'Reload' }).click()
-    await page.getByText('New workers serve.').waitFor({ timeout: 60_000 })
-    await until(
-      () => read(`${service.url}/api/v1/config?key=server.body_limit`),
-      ({ values }) => (values as { value: number; source: { kind: string } }[])[0]?.value === 2_000_000
-    )
-    await page.getByText('from svc.config').first().waitFor()
+    await page.getByText('New workers serve.').waitFor(RELOAD)
+    // at once: no answer of a former worker is shown, whatever connections the browser had to it
+    expect(await page.getByText('from svc.config').count()).to.be.greaterThan(0)
+    expect(await page.getByLabel('Value of server.body_limit').innerText()).to.contain('2000000')
     expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
+  })
+
+  it('say at 360 px that a list could not be read, also while an item of it is open', async () => {
+    for (const [path, route, what] of [
+      ['mcp?id=fixed', '**/api/v1/mcp/servers', 'fixed'],
+      ['configuration?id=server.body_limit', '**/api/v1/config', 'server.body_limit'],
+    ] as const) {
+      await using view = await openConsole(browser, at('overview'), { width: 360 })
+      const { page } = view
+      await heading(page, 'Overview')
+      const fail = () =>
+        page.route(route, broken => broken.fulfill({ status: 500, contentType: 'application/json', body: BROKEN }))
+      await fail()
+      await page.goto(at(path))
+      await page.getByRole('alert').getByText('INTERNAL_ERROR').waitFor()
+      expect(await page.getByText(/There is no server|Select a key/).count(), 'what is not known').to.equal(0)
+      await expectAccessible(page, `${path} with an error`)
+      // it was known before: what is shown is old, and says so
+      await page.unroute(route)
+      await page.getByRole('button', { name: 'Try again' }).filter({ visible: true }).click()
+      await page.getByRole('heading', { name: what, level: 2 }).waitFor()
+      await fail()
+      await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+      await post(`${service.url}/api/v1/reload`, {})
+      await page
+        .getByText(/This is what the server said/)
+        .filter({ visible: true })
+        .waitFor()
+      await page.getByRole('heading', { name: what, level: 2 }).waitFor()
+    }
   })
 
   it('follows the log over a reload of the server, and filters it by a request of any page', async () => {

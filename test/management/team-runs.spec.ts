@@ -150,6 +150,17 @@ describe('runs of teams over HTTP', function () {
     else expect(outcomeOf(other)).to.include({ status: 400, field: 'cursor' })
   })
 
+  it('can be read from their first event on', async () => {
+    const stream = await runner!.stream('POST', '/api/v1/teams/pair/run', { task: '/delay 1500\nhello' })
+    const start = (await stream.until('start')).at(-1)!.data as { id: string; run_id: string }
+    expect(start.id).to.equal(start.run_id)
+    const { status, body } = await runner!.get(`/api/v1/teams/runs/${start.id}`)
+    expect([status, (body as Shown).status, (body as Shown).id]).to.deep.equal([200, 'running', start.id])
+    expect((body as { members: { name: string }[] }).members.map(({ name }) => name)).to.include('first')
+    await stream.rest()
+    expect(((await runner!.get(`/api/v1/teams/runs/${start.id}`)).body as Shown).status).to.equal('completed')
+  })
+
   it('are shown while their workers are killed, and whole after the restart', async () => {
     const stream = await runner!.stream('POST', '/api/v1/teams/pair/run', { task: '/delay 2500\nhello' })
     const { run_id: id } = (await stream.until('member')).find(({ event }) => event === 'start')!.data as { run_id: string }

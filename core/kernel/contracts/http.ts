@@ -194,6 +194,11 @@ export interface Mount {
   readonly home?: boolean
   /** As in `Route`: for files of a page. */
   readonly untraced?: boolean
+  /**
+   * The path below which frames with an opaque origin load their files: the server then accepts GET and HEAD with `Origin: null`. Their
+   * scripts cannot read the answers, because these have no CORS headers.
+   */
+  readonly sandboxed?: string
   /** Why nothing is served below the path, and what to do. Error records for unknown paths there say it. Other plugins can serve the paths. */
   readonly off?: string
   /** Requests that open endless streams, recognized by the content of a header. They count as streams of their principal. */

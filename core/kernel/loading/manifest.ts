@@ -19,10 +19,10 @@ export interface Manifest {
   /**
    * Names by slot, with `*` for names that are only known at run time. `commands` lists command lines without `svc` (`weather
    * now`); the package exports their classes as `COMMANDS` from `./commands`. `routes` maps a name to method, path and scope,
-   * `error_formats` to path and header.
+   * `error_formats` to path and header, `console_pages` to title, scope and file.
    */
   readonly contributes?: Readonly<
-    Record<string, readonly string[] | Readonly<Record<string, RouteManifest | ErrorFormatManifest>>>
+    Record<string, readonly string[] | Readonly<Record<string, RouteManifest | ErrorFormatManifest | ConsolePageManifest>>>
   >
   /** Help texts for the first words of its commands: `{ "weather": "Look up the weather" }`. */
   readonly topics?: Readonly<Record<string, string>>
@@ -51,6 +51,11 @@ export interface Manifest {
     readonly public_routes?: readonly string[]
     /** Headers with other credentials that its auth scheme reads: `authorization`. */
     readonly credential_headers?: readonly string[]
+    /**
+     * Requests that its pages in the console send, as `GET /notes/*`, with the rights of the person at the console. A `*` matches any
+     * characters.
+     */
+    readonly console?: readonly string[]
   }
   /**
    * For a plugin that is set up once per entry of a section: that section, and the type of its entries. Without such an entry,
@@ -79,6 +84,13 @@ export interface ErrorFormatManifest {
   readonly path: string
   /** The request header without which a request does not match. */
   readonly header?: string
+}
+/** A declared page of the console. An added page that differs from it is rejected. */
+export interface ConsolePageManifest {
+  readonly title: string
+  readonly scope: string
+  /** Its file in the folder `console` of the package. Default: `index.html`. */
+  readonly file?: string
 }
 /** A package as found. None of its code has run. */
 export interface PackageInfo {
@@ -115,6 +127,22 @@ const errorFormat = closed(
   },
   ['path']
 )
+const consolePage = closed(
+  {
+    title: {
+      type: 'string',
+      pattern: '^[\\p{L}\\p{N}](?:[\\p{L}\\p{N} .,&()+-]{0,38}[\\p{L}\\p{N})])?$',
+      patternHint: 'must have at most 40 letters, digits and blanks',
+    },
+    scope: { enum: ['chat', 'read', 'workflows', 'tools', 'admin'] },
+    file: {
+      type: 'string',
+      pattern: '^(?:[\\w-][\\w.-]*/)*[\\w-][\\w.-]*\\.html$',
+      patternHint: 'must be a path like admin/index.html',
+    },
+  },
+  ['title', 'scope']
+)
 /** Command names appear in help and in completion scripts. */
 const command = {
   type: 'string',
@@ -131,6 +159,7 @@ const serverRequest = {
   pattern: '^(GET|POST|PUT|PATCH|DELETE) /[^\\s?#]*$',
   patternHint: 'must be a method and a path, like GET /api/v1/tools',
 }
+const pageName = { pattern: '^[a-z][a-z0-9_-]{0,63}$' }
 const manifestSchema = schema<Manifest>({
   // A plugin whose code is imported declares these in its code.
   dependencies: { section: ['runtime'], config: ['section'] },
@@ -144,6 +173,7 @@ const manifestSchema = schema<Manifest>({
           commands: { type: 'array', items: command },
           routes: { type: 'object', additionalProperties: route },
           error_formats: { type: 'object', additionalProperties: errorFormat },
+          console_pages: { type: 'object', propertyNames: pageName, additionalProperties: consolePage },
         },
         additionalProperties: texts,
       },
@@ -162,6 +192,7 @@ const manifestSchema = schema<Manifest>({
         server: { type: 'array', items: serverRequest },
         public_routes: texts,
         credential_headers: texts,
+        console: { type: 'array', items: serverRequest },
       }),
       instances: closed({ section: word, type: word }, ['section', 'type']),
       settings: texts,
@@ -278,6 +309,12 @@ export const routesOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): [
 /** The formats of errors that a manifest declares. */
 export const errorFormatsOf = ({ contributes = {} }: Pick<Manifest, 'contributes'>): ErrorFormatManifest[] =>
   Object.values((contributes.error_formats ?? {}) as Record<string, ErrorFormatManifest>)
+
+/** The pages of the console that a manifest declares. */
+export const consolePagesOf = ({
+  contributes = {},
+}: Pick<Manifest, 'contributes'>): [name: string, page: ConsolePageManifest][] =>
+  Object.entries((contributes.console_pages ?? {}) as Record<string, ConsolePageManifest>)
 
 /** Whether a manifest allows the plugin to add `name` to a slot. */
 export const declares = (manifest: Manifest, slot: string, name: string): boolean =>

@@ -13,6 +13,7 @@ import { withTimeout } from '../src/scheduling.ts'
 import type { PluginBoundary } from '../src/scope.ts'
 import { manifestInvalid, pluginTwice } from './errors.ts'
 import { findPlugin, type LocatedPlugin, type Isolate } from './load.ts'
+import { PackageFiles } from './package-files.ts'
 import { type Order, orderPlugins, servicesOf } from './order.ts'
 import { sectionsTaken } from './runtime.ts'
 
@@ -206,7 +207,7 @@ function orderRest(
   after: ReadonlyMap<string, string>,
   out: readonly PluginReport[] = []
 ): Order<Loaded> & { readonly out: readonly PluginReport[] } {
-  const { order, problems } = orderPlugins(kept, [Host, Events, LogLines], after)
+  const { order, problems } = orderPlugins(kept, [Host, Events, LogLines, PackageFiles], after)
   const found = new Map(problems.map(problem => [problem.plugin, problem]))
   const dropped = kept.find(loaded => loaded.found.optional && found.has(loaded.name))
   if (!dropped) return { order, problems, out }

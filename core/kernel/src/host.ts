@@ -1,4 +1,5 @@
 import { differenceOf } from '../loading/order.ts'
+import { createPackageFiles, PackageFiles } from '../loading/package-files.ts'
 import { type HostOptions, type Plan, planHost, runCheck } from '../loading/plan.ts'
 import { type CallCounter, createCallCounter, createSlot, grantedView, type Slot } from './slot.ts'
 import {
@@ -144,6 +145,9 @@ class HostImpl implements RunningHost {
     const lines: LogLines = { read: async after => ring.after(after) }
     this.#services.set(LogLines.name, this.#boundary.service(LogLines, lines, 'svc'))
     this.#services.set(Events.name, this.#boundary.service(Events, createEvents(), 'svc'))
+    const packageOf = (plugin: string) =>
+      plan.plannedPlugins.find(({ name, found }) => name === plugin && found.declared)?.found.folder
+    this.#services.set(PackageFiles.name, this.#boundary.service(PackageFiles, createPackageFiles(packageOf), 'svc'))
   }
 
   async setUp(planned: OrderedPlugin, order: number): Promise<void> {

@@ -45,6 +45,7 @@ export { maskArguments, SECRET_NAME } from '../config/redaction.ts'
 export { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
 export { matchesPattern } from '../loading/manifest.ts'
+export { PackageFiles } from '../loading/package-files.ts'
 export { timestamp } from './log.ts'
 export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type Yielder } from './scheduling.ts'
 export { type Coalescer, createCoalescer, Wakeup } from './scheduling.ts'
@@ -88,7 +89,9 @@ export { filesOfCommand, modulesIn, packagesAround, pathsOfCode, withImports } f
 export { foreignReason } from '../config/trust.ts'
 export {
   API,
+  type ConsolePageManifest,
   type ErrorFormatManifest,
+  consolePagesOf,
   errorFormatsOf,
   type Manifest,
   OLDEST_API,

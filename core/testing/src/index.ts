@@ -1,5 +1,6 @@
 export { authKit, type AuthSubject } from './auth-kit.ts'
 export { type Fixture, item, service, testHost, type TestHostOptions } from './host.ts'
+export { consolePageKit } from './console-page-kit.ts'
 export type { KitCase } from './kit-case.ts'
 export { noBubblewrap } from './isolated.ts'
 export { type TestCertificate, makeCertificate, writeCertificate } from './certificate.ts'

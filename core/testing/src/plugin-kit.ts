@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
 import { asSvcError, formatError } from '@svc/core'
 import { undeclaredImports } from '@svc/core/config'
+import { consolePageCases } from './console-page-kit.ts'
 import { type KitCase, outcome } from './kit-case.ts'
 import { lifeCases, packageCases, STARTS } from './plugin-manifest.ts'
 import { openPlugin, type PluginHost } from './plugin-host.ts'
@@ -26,7 +27,7 @@ export async function pluginKit(folder: URL | string, options: PluginKitOptions 
   const { value: started, error } = await outcome(openPlugin(found, options))
   // Each of the others would wait as long for the same error.
   if (!started) return [failing(STARTS, error, notRun(lives.length - 1)), ...cases]
-  return [...lives, ...cases, ...(await casesOfItems(found, options, started))]
+  return [...lives, ...cases, ...consolePageCases(found.info), ...(await casesOfItems(found, options, started))]
 }
 
 /** A module that does not load often imports a package that is installed only beside the plugin. */

@@ -3,8 +3,9 @@ import { readFile, stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { type CallContext, codeOf, svcError } from '@svc/core'
+import { codeOf, svcError } from '@svc/core'
 import type { Mount } from '@svc/core/contracts'
+import { type Exchange, FRAMES, type Frames } from './plugin-pages.ts'
 
 const PATH = '/console'
 const FILES = `${PATH}/files/`
@@ -48,8 +49,8 @@ const HEADERS: Readonly<Record<string, string>> = {
 /** Time after which the server disconnects a client that reads nothing. */
 const STALL_MS = 60_000
 
-/** The page at `/console` and below. `assets` has the built files; each is read at its request. */
-export function createConsolePage(assets: URL): Mount {
+/** The page at `/console` and below. `assets` has the built files; each is read at its request. `frames` sends the pages of plugins. */
+export function createConsolePage(assets: URL, frames: Frames): Mount {
   return {
     path: PATH,
     home: true,
@@ -60,19 +61,14 @@ export function createConsolePage(assets: URL): Mount {
         response.setHeader('Allow', METHODS.join(', '))
         throw methodNotAllowed(method)
       }
-      for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
       const path = (request.url ?? PATH).split('?', 1)[0]!
+      if (path.startsWith(FRAMES)) return frames.send(path.slice(FRAMES.length), { request, response, ctx })
+      for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
       if (path.startsWith(FILES)) return sendFile(assets, path.slice(FILES.length), { request, response, ctx })
       // every other path is a place in the page
       return sendPage(assets, request, response)
     },
   }
-}
-
-interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly ctx: CallContext
 }
 
 /** Sends a file with a digest in its name, which never changes. */

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { CallContext } from '@svc/core'
 import type { Json, Space, Store } from '@svc/core/contracts'
 import { changeRecord } from '@svc/storage-kit/records'
@@ -57,6 +57,9 @@ export interface Sessions {
   end(session: Session, ctx: CallContext): Promise<void>
   /** Yields each time that a session ends, in any process. */
   endings(ctx: CallContext): AsyncIterable<null>
+  /** A word that only this server can make of a text. Others cannot guess it; it is valid for a day or two. */
+  sign(text: string): Promise<string>
+  isSigned(text: string, word: string): Promise<boolean>
   /** Whether a one-time code is valid. */
   knows(code: string, ctx: CallContext): Promise<boolean>
   /** Uses a one-time code up. False: it is not valid any more. */
@@ -76,6 +79,7 @@ const REREAD_MS = 1_000
 export const FRESH_MS = 500
 const MOST_REMEMBERED = 1_000
 const COOKIE_FORM = /^1\.([A-Za-z0-9_-]{11})\.([A-Za-z0-9_-]{40,8192})$/
+const SIGNED_FORM = /^([A-Za-z0-9_-]{11})\.([A-Za-z0-9_-]{43})$/
 const CODE_FORM = /^console_[A-Za-z0-9_-]{43}$/
 const MOST_EXPIRED = 100
 
@@ -137,7 +141,26 @@ export async function createSessions(store: Store, lasting: CallContext): Promis
         yield null
       }
     },
+    ...signing(current, keyOf),
     ...codesOf(store),
+  }
+}
+
+/** Signs texts, and checks such signatures. */
+function signing(
+  current: () => Promise<SealingKey>,
+  keyOf: (id: string) => Promise<SealingKey | undefined>
+): Pick<Sessions, 'sign' | 'isSigned'> {
+  return {
+    async sign(text) {
+      const key = await current()
+      return `${key.id}.${macOf(key, text).toString('base64url')}`
+    },
+    async isSigned(text, word) {
+      const [, id = '', mac = ''] = SIGNED_FORM.exec(word) ?? []
+      const key = id === '' ? undefined : await keyOf(id)
+      return key !== undefined && timingSafeEqual(macOf(key, text), Buffer.from(mac, 'base64url'))
+    },
   }
 }
 
@@ -203,6 +226,12 @@ function sealWith({ id, bytes }: SealingKey, session: Session): string {
   const cipher = createCipheriv(CIPHER, Buffer.from(bytes, 'base64'), iv, { authTagLength: TAG_BYTES }).setAAD(associated(id))
   const data = Buffer.concat([cipher.update(JSON.stringify(session), 'utf8'), cipher.final()])
   return `1.${id}.${Buffer.concat([iv, cipher.getAuthTag(), data]).toString('base64url')}`
+}
+
+/** With a key of its own, derived from the sealing key. */
+function macOf({ bytes }: SealingKey, text: string): Buffer {
+  const key = Buffer.from(hkdfSync('sha256', Buffer.from(bytes, 'base64'), '', 'svc.console.sign', 32))
+  return createHmac('sha256', key).update(text).digest()
 }
 
 function openWith({ id, bytes }: SealingKey, sealed: string): Session | undefined {

@@ -14,7 +14,7 @@ const ctx = systemContext(new AbortController().signal)
 describe('the page of the console in a checkout', () => {
   it('says that it is being built, loads itself until it is there, and says when the build fails', async () => {
     const assets = await mkdtemp(join(tmpdir(), 'svc-console-'))
-    const page = createConsolePage(pathToFileURL(`${assets}/`))
+    const page = createConsolePage(pathToFileURL(`${assets}/`), { send: () => Promise.reject(new Error('no page of a plugin')) })
     const server = createServer((request, response) => {
       page.handle!(request, response, ctx).catch(() => response.writeHead(404).end())
     })

@@ -18,6 +18,7 @@ const EXPOSED = [
   'X-Should-Retry',
   'X-Ignored-Fields',
   'X-Svc-Dropped',
+  'X-Svc-Draining',
   'Request-Id',
   'Allow',
   'WWW-Authenticate',
@@ -65,7 +66,7 @@ export function createCors({ config, addresses, isHostChecked, isAuthenticated }
     const { origin } = ctx.req.headers
     if (origin === undefined) return next()
     if (!allows(origin)) {
-      if (isOwn(ctx, origin)) return next()
+      if (isOwn(ctx, origin) || isOfSandbox(ctx, origin)) return next()
       throw originForbidden(origin)
     }
     ctx.set({ 'Access-Control-Allow-Origin': all ? '*' : origin, ...more })
@@ -75,6 +76,13 @@ export function createCors({ config, addresses, isHostChecked, isAuthenticated }
   }
   return { middleware, headers: config.enabled && !all ? { Vary: 'Origin' } : {} }
 }
+
+/** A file of a frame that the server itself put into a sandbox. */
+const isOfSandbox = ({ method, path, state: { mount } }: Context, origin: string) =>
+  origin === 'null' &&
+  (method === 'GET' || method === 'HEAD') &&
+  mount?.sandboxed !== undefined &&
+  path.startsWith(`${mount.sandboxed}/`)
 
 /** Throws CORS_INVALID. */
 export function refuseLentCredentials({ origins, credentials }: CorsConfig): void {

@@ -192,6 +192,9 @@ function add(sum: HttpMetrics, metrics: WorkerMetrics): HttpMetrics {
   }
 }
 
+/** On an answer of a worker whose successor serves already: the next connection leads to the successor, with its configuration. */
+const DRAINING = { 'X-Svc-Draining': 'true' }
+
 /** The outermost middleware: creates the state of the request and sets the headers of every answer. Answers of one tick are sent together. */
 export function begin(common: Readonly<Record<string, string>>, life: Life): Middleware {
   const together = createStepBatcher() // batches the ends of answers
@@ -202,7 +205,7 @@ export function begin(common: Readonly<Record<string, string>>, life: Life): Mid
     ctx.res.setHeaders(headers)
     await next()
     if (ctx.respond === false) return
-    if (life.draining) ctx.set('Connection', 'close')
+    if (life.draining) ctx.set({ Connection: 'close', ...(life.ending ? {} : DRAINING) })
     await new Promise<void>(together)
   }
 }

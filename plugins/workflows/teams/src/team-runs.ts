@@ -54,6 +54,8 @@ export interface TeamRunsOptions {
 }
 
 export interface TeamRuns extends TeamRecorder {
+  /** Records a run that has just started, before its first step has: from now on it can be read. */
+  begin(run: Run, team: Team, task: Json, ctx: CallContext): Promise<void>
   list(query: TeamRunQuery, ctx: CallContext): Promise<{ readonly runs: readonly TeamRunInfo[]; readonly next?: string }>
   tree(id: string, ctx: CallContext): Promise<TeamRun>
 }
@@ -84,6 +86,19 @@ class StoredTeamRuns implements TeamRuns {
       if (progress.round === 1 && !progress.ended) await this.#prune(value.owner, ctx)
     } catch (err) {
       if (!ctx.signal.aborted) log.warn({ err, run: task.run.id }, 'failed to record a run of a team')
+    }
+  }
+
+  /** A worker that was faster, or the first start with the same idempotency key, has recorded more. */
+  async begin(run: Run, team: Team, task: Json, ctx: CallContext): Promise<void> {
+    const { store, keep } = this.#options
+    if (keep === 0) return
+    const progress = { since: run.createdAt, round: 0, spent: usageOf([]) }
+    const value = recordOf({ run, step: OWN_STEP, settings: { task } }, team, progress, ctx) as unknown as Json
+    try {
+      await store.batch([{ op: 'put', collection: RUNS, key: run.id, value, ifVersion: 0 }], {}, ctx)
+    } catch (error) {
+      if (codeOf(error) !== 'STORE_CONFLICT') throw error
     }
   }
 
@@ -183,7 +198,11 @@ const OWN_STEP = 'team'
 const idOf = (run: string, step: string) =>
   step === OWN_STEP ? run : `${run}.${createHash('sha256').update(step).digest('hex').slice(0, 12)}`
 
-function recordOf({ run, step, settings }: NodeTask, team: Team, progress: TeamProgress, ctx: CallContext): RunRecord {
+interface TeamStep extends Pick<NodeTask, 'step' | 'settings'> {
+  readonly run: Pick<Run, 'id' | 'workflow'>
+}
+
+function recordOf({ run, step, settings }: TeamStep, team: Team, progress: TeamProgress, ctx: CallContext): RunRecord {
   const { since, round, spent, ended, stop, error } = progress
   return {
     id: idOf(run.id, step),

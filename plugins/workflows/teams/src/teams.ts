@@ -16,6 +16,7 @@ import { budgetProblems } from './definition.ts'
 import { budgetInvalid, taskInvalid } from './errors.ts'
 import type { TeamLibrary } from './library.ts'
 import { stricter } from './team-budget.ts'
+import { teamOf } from './team.ts'
 import type { TeamRuns } from './team-runs.ts'
 
 /** Starts a team for a model. The members of the team cannot delegate again. */
@@ -39,7 +40,10 @@ export function createTeams(
   ) => {
     const definition = await readyFor(order)
     const { idempotencyKey } = ctx
-    return workflows.start({ workflow: workflowOf(definition), input, ...(idempotencyKey ? { idempotencyKey } : {}) }, ctx)
+    const request = { workflow: workflowOf(definition), input, ...(idempotencyKey ? { idempotencyKey } : {}) }
+    const run = await workflows.start(request, ctx)
+    await runs.begin(run, teamOf(definition), input.task, ctx)
+    return run
   }
   const service: Teams = {
     list: async () => (await library.all()).map(infoOf),

@@ -54,6 +54,7 @@ const permissions = {
   server: texts,
   public_routes: texts,
   credential_headers: texts,
+  console: texts,
 }
 const VALUES = { network: texts, env: texts, read: texts, write: texts }
 const plugin = {

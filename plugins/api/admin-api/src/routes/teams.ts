@@ -46,7 +46,13 @@ const DETAIL: JsonSchema = {
 const EVENT: JsonSchema = {
   title: 'TeamEvent',
   oneOf: [
-    object({ type: { const: 'start' }, team: STRING, run_id: STRING, at: STRING }),
+    object({
+      type: { const: 'start' },
+      team: STRING,
+      id: { ...(STRING as object), description: 'The run of the team, for /api/v1/teams/runs.' },
+      run_id: { ...(STRING as object), description: 'The workflow run, for /api/v1/workflows.' },
+      at: STRING,
+    }),
     object({
       type: { const: 'member' },
       member: STRING,
@@ -170,7 +176,8 @@ async function* teamEvents(
   { id, createdAt }: Run,
   ctx: CallContext
 ): AsyncGenerator<StreamEvent> {
-  yield { type: 'start', team, run_id: id, at: timeRecord(createdAt) }
+  // a team that is started by itself has the id of its run
+  yield { type: 'start', team, id, run_id: id, at: timeRecord(createdAt) }
   for await (const event of workflows.events(id, 0, ctx)) {
     const member = memberEvent(event)
     if (member) yield member

@@ -23,13 +23,29 @@ const isOfLogin = (input: RequestInfo | URL) => {
 }
 const OVER = 'Your session is over: the key or token was revoked, or has expired.'
 
+/** A browser has at most six connections to a server. */
+const CONNECTIONS = 6
+
+/**
+ * After a reload, connections that are still open lead to the former worker, which answers from the former configuration and then closes
+ * them. It says so; what only reads is asked again, until a new connection leads to the new worker.
+ */
+async function fetchCurrent(input: RequestInfo | URL, init: RequestInit | undefined): Promise<Response> {
+  const isRead = (init?.method ?? (input instanceof Request ? input.method : 'GET')).toUpperCase() === 'GET'
+  for (let left = CONNECTIONS; ; left--) {
+    const response = await fetch(input instanceof Request ? input.clone() : input, init)
+    if (!isRead || left === 0 || response.headers.get('x-svc-draining') === null) return response
+    await response.body?.cancel()
+  }
+}
+
 /** Every request of the page: notices when the server does not answer, and when the session is over. */
-const watchedFetch: typeof fetch = async (input, init) => {
+const serverFetch: typeof fetch = async (input, init) => {
   // the server would count each as a guess
   if (session.get().state === 'out' && !isOfLogin(input)) throw new Error('The page is signed out.')
   let response: Response
   try {
-    response = await fetch(input, init)
+    response = await fetchCurrent(input, init)
   } catch (error) {
     if (!(init?.signal?.aborted || (input instanceof Request && input.signal.aborted))) connection.set('lost')
     throw error
@@ -42,7 +58,7 @@ const watchedFetch: typeof fetch = async (input, init) => {
 
 export const client = createClient({
   url: location.origin,
-  fetch: watchedFetch,
+  fetch: serverFetch,
   retry: { retries: 1 },
   reconnect: { retries: 10_000, minDelayMs: 300, maxDelayMs: 5_000 },
 })

@@ -1,28 +1,25 @@
 import { useQuery } from '@tanstack/react-query'
 import { isApiError, type Schemas } from '@svc/client'
-import { lazy, Suspense, useState } from 'react'
-import { client, messageOf } from './api.ts'
+import { useState } from 'react'
+import { client } from './api.ts'
 import { Card } from './parts.tsx'
 import { Problem, useAgain, useChange } from './records.tsx'
+import { isRecord, JsonText, SchemaForm, useEditedValue } from './schema-input.tsx'
 import { Loading } from './states.tsx'
-
-const SchemaForm = lazy(() => import('./schema-form.tsx'))
 
 type Value = Schemas['ConfigValue']
 type ConfigProblem = Schemas['ConfigProblem']
 type JsonObject = Record<string, unknown>
 
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** The schema of a key: its part of the whole one, with the definitions that it can refer to. */
 function schemaAt(whole: JsonObject, keys: readonly string[]): JsonObject | undefined {
   let at: unknown = whole
   for (const key of keys) {
-    if (!isObject(at)) return undefined
+    if (!isRecord(at)) return undefined
     const { properties, additionalProperties } = at
-    at = isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : additionalProperties
+    at = isRecord(properties) && Object.hasOwn(properties, key) ? properties[key] : additionalProperties
   }
-  if (!isObject(at)) return undefined
+  if (!isRecord(at)) return undefined
   const { definitions, $defs } = whole
   return { ...at, ...(definitions ? { definitions } : {}), ...($defs ? { $defs } : {}) }
 }
@@ -30,34 +27,6 @@ function schemaAt(whole: JsonObject, keys: readonly string[]): JsonObject | unde
 /** `server.port: 9000` as a merge patch. */
 const patchOf = (keys: readonly string[], value: unknown): JsonObject =>
   keys.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as JsonObject
-
-const jsonOf = (value: unknown) => JSON.stringify(value, null, 2) ?? ''
-
-/** A value that is edited in a form and as JSON. Text that is not JSON leaves the draft as it was. */
-function useDraft(first: unknown) {
-  const [draft, setDraft] = useState<unknown>(first)
-  const [text, setText] = useState(() => jsonOf(first))
-  const [badText, setBadText] = useState<string>()
-  return {
-    draft,
-    text,
-    badText,
-    fromForm: (next: unknown) => {
-      setDraft(next)
-      setText(jsonOf(next))
-      setBadText(undefined)
-    },
-    fromText: (next: string) => {
-      setText(next)
-      try {
-        setDraft(JSON.parse(next))
-        setBadText(undefined)
-      } catch (failure) {
-        setBadText(messageOf(failure))
-      }
-    },
-  }
-}
 
 /** Checks a value, then saves it. */
 function useSave({ value, etag }: EditValueProps) {
@@ -93,7 +62,7 @@ export function EditValue({ value, etag }: EditValueProps) {
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: ({ signal }) => client.get('/api/v1/config/schema', { signal }),
   })
-  const { draft, text, badText, fromForm, fromText } = useDraft(value.value)
+  const edited = useEditedValue(value.value)
   const { save, problems } = useSave({ value, etag })
   if (error) return <Problem error={error} />
   if (!data) return <Loading rows={3} />
@@ -101,12 +70,8 @@ export function EditValue({ value, etag }: EditValueProps) {
   return (
     <Card title="Change it">
       <div className="pane-in stack">
-        {schema && (
-          <Suspense fallback={<Loading rows={2} />}>
-            <SchemaForm schema={schema} value={draft} onChange={fromForm} />
-          </Suspense>
-        )}
-        <DraftText text={text} badText={badText} onChange={fromText} />
+        {schema && <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} />}
+        <JsonText label="As JSON" edited={edited} />
         <ProblemList problems={problems} />
         <Problem error={staleText(save.error) ?? save.error} />
         {save.result && (
@@ -118,8 +83,8 @@ export function EditValue({ value, etag }: EditValueProps) {
           <button
             type="button"
             className="button button-primary"
-            disabled={save.isRunning || badText !== undefined}
-            onClick={() => save.run(draft)}
+            disabled={save.isRunning || edited.badText !== undefined}
+            onClick={() => save.run(edited.value)}
           >
             {save.isRunning ? 'Checking …' : 'Check and save'}
           </button>
@@ -133,32 +98,6 @@ export function EditValue({ value, etag }: EditValueProps) {
     </Card>
   )
 }
-
-interface DraftTextProps {
-  readonly text: string
-  /** Why the text is not JSON. */
-  readonly badText: string | undefined
-  readonly onChange: (text: string) => void
-}
-
-const DraftText = ({ text, badText, onChange }: DraftTextProps) => (
-  <label className="field">
-    <span>As JSON</span>
-    <textarea
-      className="textarea mono"
-      rows={Math.min(16, Math.max(2, text.split('\n').length))}
-      spellCheck={false}
-      value={text}
-      aria-invalid={badText !== undefined}
-      onChange={event => onChange(event.target.value)}
-    />
-    {badText && (
-      <span className="problem" role="alert">
-        {badText}
-      </span>
-    )}
-  </label>
-)
 
 const ProblemList = ({ problems }: { readonly problems: readonly ConfigProblem[] }) => (
   <ul className="plain-list stack-tight" aria-label="Problems">

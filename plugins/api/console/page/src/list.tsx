@@ -105,7 +105,15 @@ export function ListPage<Item>({ title, actions, filters, detail, hasSelection, 
         <ListStates list={rest.list} empty={rest.empty} />
         <List name={title} {...rest} />
       </div>
-      <div className="reader">{detail}</div>
+      <div className="reader">
+        {hasSelection && (
+          // a narrow window does not show the list, which can have failed
+          <div className="only-narrow">
+            <ListProblem list={rest.list} />
+          </div>
+        )}
+        {detail}
+      </div>
     </div>
   )
 }
@@ -127,13 +135,23 @@ export function ListStates({ list, empty }: { readonly list: CursorList<unknown>
   if (list.isPending && !list.error) return <Loading rows={8} />
   return (
     <>
-      {Boolean(list.error) && <Failure error={list.error} onRetry={list.readAgain} />}
-      {Boolean(list.error) && list.items.length > 0 && (
+      <ListProblem list={list} />
+      {!list.error && list.items.length === 0 && empty}
+    </>
+  )
+}
+
+/** That a list could not be read, and how old it is. */
+function ListProblem({ list }: { readonly list: CursorList<unknown> }) {
+  if (!list.error) return null
+  return (
+    <>
+      <Failure error={list.error} onRetry={list.readAgain} />
+      {list.items.length > 0 && (
         <p className="note">
           This is what the server said <Time at={new Date(list.readAt).toISOString()} />.
         </p>
       )}
-      {!list.error && list.items.length === 0 && empty}
     </>
   )
 }

@@ -285,6 +285,11 @@ export function AddServer({ onClose }: { readonly onClose: () => void }) {
           Add local programs with <code>svc mcp add</code>.
         </p>
         <Problem error={add.error} />
+        {add.isRunning && (
+          <p className="muted small" role="status">
+            The server loads it with a reload, which can take some seconds.
+          </p>
+        )}
         <Buttons onClose={onClose}>
           <button type="submit" className="button button-primary" disabled={add.isRunning}>
             {add.isRunning ? 'Adding …' : 'Add'}

@@ -155,6 +155,8 @@ const CONSENTS: Readonly<Record<Plan['action'], string>> = {
 const kindsOf = (values: Readonly<Record<string, readonly string[] | undefined>>) =>
   Object.entries(values).flatMap(([kind, names]) => (names ?? []).map(name => `${kind} ${name}`))
 
+const PAGES = 'run in a closed frame of the console. What they read there can leave through the browser of the reader.'
+
 function PlannedCard({ plugin }: { readonly plugin: Planned }) {
   const { permission_change: change, from_version: from } = plugin
   const kept = kindsOf(plugin.permissions).filter(text => !change.added.includes(text) && !text.startsWith('optional_env '))
@@ -172,6 +174,7 @@ function PlannedCard({ plugin }: { readonly plugin: Planned }) {
         facts={[
           ['Runs', RUNS[plugin.isolation] ?? plugin.isolation],
           ['Adds', contributes.join('; ') || 'nothing'],
+          ['Its pages', Object.hasOwn(plugin.contributes, 'console_pages') && PAGES],
           [
             from === null ? 'May' : 'May, as before',
             <PermissionList key="kept" permissions={from === null ? change.added : kept} tone="plain" />,

@@ -1,8 +1,10 @@
 import { type QueryKey, useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import { messageOf } from './api.ts'
+import { SearchLink } from './address.tsx'
+import { allows, messageOf } from './api.ts'
 import { type CursorList, useCursorList } from './list.tsx'
-import { Failure, Time } from './states.tsx'
+import { useMe } from './parts.tsx'
+import { Empty, Failure, Time } from './states.tsx'
 
 // What the pages of administrators share: lists that the server sends whole, changes with their problems, steps, secrets.
 
@@ -33,6 +35,44 @@ export function withWords<Item>(
       return wanted.every(word => text.includes(word))
     }),
   }
+}
+
+interface NothingProps {
+  readonly isFiltered: boolean
+  readonly name: string
+  readonly names: string
+  /** How to get the first one. */
+  readonly children: ReactNode
+}
+
+/** Why a list is empty: its filters, or there is nothing yet. */
+export const Nothing = ({ isFiltered, name, names, children }: NothingProps) =>
+  isFiltered ? (
+    <Empty title={`No ${name} matches`}>
+      <SearchLink change={{ q: undefined, state: undefined }}>Show all {names}</SearchLink>
+    </Empty>
+  ) : (
+    <Empty title={`No ${names}`}>{children}</Empty>
+  )
+
+interface AddingProps {
+  readonly label: string
+  readonly dialog: (onClose: () => void) => ReactNode
+}
+
+/** The button of an administrator that opens the dialog for a new item. */
+export function Adding({ label, dialog }: AddingProps) {
+  const me = useMe()
+  const [isOpen, setOpen] = useState(false)
+  if (!allows(me, 'admin')) return null
+  return (
+    <>
+      <button type="button" className="button" onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      {isOpen && dialog(() => setOpen(false))}
+    </>
+  )
 }
 
 /** Reads queries again: what a change has made old. */

@@ -1,9 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { Schemas } from '@svc/client'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import type { FormEvent, ReactNode } from 'react'
 import { client } from './api.ts'
-import { isFlat, SchemaFields, valuesOf } from './question.tsx'
-import { JsonField, jsonIn } from './json-field.tsx'
+import { SchemaInput, useEditedValue } from './schema-input.tsx'
 import { Failure, Time } from './states.tsx'
 
 type Asked = Omit<Schemas['WorkflowQuestion'], 'choices' | 'schema'> & {
@@ -75,27 +74,20 @@ const Choice = ({ choices, isOff, onAnswer }: AnswerProps & { readonly choices: 
   </div>
 )
 
-/** A form where the schema has only simple members, and JSON for every schema. */
+/** The answer as the schema wants it. The server decides whether it is one. */
 function Input({ schema, isOff, onAnswer }: AnswerProps & { readonly schema: unknown }): ReactNode {
-  const hasForm = isFlat(schema)
-  const [isJson, setJson] = useState(!hasForm)
+  const edited = useEditedValue({})
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const data = new FormData(event.currentTarget)
-    onAnswer(isJson || !hasForm ? jsonIn(data, 'value') : valuesOf(schema, data))
+    onAnswer(edited.value)
   }
   return (
     <form className="stack" onSubmit={submit}>
-      {isJson || !hasForm ? <JsonField name="value" label="Answer as JSON" value={{}} /> : <SchemaFields schema={schema} />}
+      <SchemaInput schema={schema} label="Answer as JSON" edited={edited} />
       <div className="row">
-        <button type="submit" className="button button-primary" disabled={isOff}>
+        <button type="submit" className="button button-primary" disabled={isOff || edited.badText !== undefined}>
           Send
         </button>
-        {hasForm && (
-          <button type="button" className="button button-quiet" onClick={() => setJson(!isJson)}>
-            {isJson ? 'As a form' : 'As JSON'}
-          </button>
-        )}
       </div>
     </form>
   )

@@ -1,11 +1,10 @@
 import type { EventOf, Schemas } from '@svc/client'
-import { lazy, Suspense, useEffect, useRef, useState } from 'react'
-import { client, messageOf } from './api.ts'
+import { useEffect, useRef, useState } from 'react'
+import { client } from './api.ts'
 import { Json } from './message.tsx'
 import { Problem, Step, Steps, useChange } from './records.tsx'
-import { Badge, durationOf, Loading } from './states.tsx'
-
-const SchemaForm = lazy(() => import('./schema-form.tsx'))
+import { isRecord, JsonText, SchemaForm, useEditedValue } from './schema-input.tsx'
+import { Badge, durationOf } from './states.tsx'
 
 type Event = EventOf<'post', '/api/v1/tools/{name}/call'>
 type Of<T extends Event['type']> = Extract<Event, { readonly type: T }>
@@ -68,37 +67,11 @@ function useCall(tool: string) {
   return { running, call, stop: () => ending.current?.abort() }
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** The arguments as a value and as text. `badText` is the problem of text that is no JSON object. */
-function useArguments() {
-  const [value, setValue] = useState<Record<string, unknown>>({})
-  const [text, setText] = useState('{}')
-  const [badText, setBadText] = useState<string>()
-  const fromForm = (next: unknown) => {
-    const args = isRecord(next) ? next : {}
-    setValue(args)
-    setText(JSON.stringify(args, null, 2))
-    setBadText(undefined)
-  }
-  const fromText = (next: string) => {
-    setText(next)
-    try {
-      const args: unknown = JSON.parse(next)
-      if (!isRecord(args)) return setBadText('The arguments are a JSON object: { … }')
-      setValue(args)
-      setBadText(undefined)
-    } catch (error) {
-      setBadText(messageOf(error))
-    }
-  }
-  return { value, text, badText, fromForm, fromText }
-}
+const problemOf = (value: unknown) => (isRecord(value) ? undefined : 'The arguments are a JSON object: { … }')
 
 /** The arguments as a form and as JSON: each shows what the other says. The server decides whether they are right. */
 export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
-  const { value, text, badText, fromForm, fromText } = useArguments()
+  const edited = useEditedValue({}, problemOf)
   const { running, call, stop } = useCall(tool.name)
   const isRunning = running?.state === 'running'
   return (
@@ -106,33 +79,16 @@ export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
       {!tool.callable && <p className="note">The mode of the server does not allow this tool outside of a turn.</p>}
       <div className="beside">
         <section aria-label="Arguments as a form" className="stack">
-          <Suspense fallback={<Loading rows={3} />}>
-            <SchemaForm schema={tool.input_schema} value={value} onChange={fromForm} />
-          </Suspense>
+          <SchemaForm schema={tool.input_schema} value={edited.value} onChange={edited.fromForm} />
         </section>
-        <label className="field">
-          <span>Arguments as JSON</span>
-          <textarea
-            className="textarea mono"
-            rows={Math.min(24, Math.max(8, text.split('\n').length))}
-            spellCheck={false}
-            value={text}
-            onChange={event => fromText(event.target.value)}
-            aria-invalid={badText !== undefined}
-          />
-          {badText && (
-            <span className="problem" role="alert">
-              {badText}
-            </span>
-          )}
-        </label>
+        <JsonText label="Arguments as JSON" edited={edited} rows={[8, 24]} />
       </div>
       <div className="row">
         <button
           type="button"
           className="button button-primary"
-          disabled={isRunning || badText !== undefined || !tool.callable}
-          onClick={() => void call(value)}
+          disabled={isRunning || edited.badText !== undefined || !tool.callable}
+          onClick={() => void call(isRecord(edited.value) ? edited.value : {})}
         >
           {isRunning ? 'Running …' : 'Call the tool'}
         </button>
@@ -234,13 +190,11 @@ function Ask({ requestId, ask }: { readonly requestId: string; readonly ask: Of<
         <div key={key} className="stack">
           {params?.message && <p>{params.message}</p>}
           {params?.requestedSchema && (
-            <Suspense>
-              <SchemaForm
-                schema={params.requestedSchema}
-                value={values[key] ?? {}}
-                onChange={next => setValues(all => ({ ...all, [key]: next }))}
-              />
-            </Suspense>
+            <SchemaForm
+              schema={params.requestedSchema}
+              value={values[key] ?? {}}
+              onChange={next => setValues(all => ({ ...all, [key]: next }))}
+            />
           )}
         </div>
       ))}

@@ -7,6 +7,7 @@ import {
   type AnyService,
   type AnySlot,
   type ConfigTree,
+  consolePagesOf,
   type HookKind,
   Host,
   type Manifest,
@@ -80,6 +81,7 @@ export function proposalText({ candidate, isolation, access }: Proposal, isOpen:
     ...rowsOf('adds', addedWords(manifest.contributes)),
     ...rowsOf('answers', [...routeWords(manifest.contributes), ...errorFormatWords(manifest.contributes)]),
     ...rowsOf('checks', schemeWords(manifest)),
+    ...rowsOf('shows', pageWords(manifest.contributes)),
     ...rowsOf('may', accessWords(isolation, candidate.permissions, access.lookup)),
     ...rowsOf(
       'needs',
@@ -119,6 +121,13 @@ const schemeWords = (manifest: PluginCandidate['manifest']): string[] =>
     slot === 'auth_schemes'
       ? names.map(name => `credentials of callers: "${name}" sees those that it reads, and decides what their owners can do`)
       : []
+  )
+
+/** A page reaches nothing but the console. Browsers do not close the data channels of WebRTC to it, so what it reads can leave. */
+const pageWords = (contributes: Manifest['contributes']): string[] =>
+  consolePagesOf({ contributes }).map(
+    ([, { title, scope }]) =>
+      `the page "${title}" in the console to people with the scope ${scope}; what it reads there can leave through their browser`
   )
 
 /** Only an update has a former version to compare. */
@@ -223,6 +232,8 @@ interface Kind {
 }
 
 const hasStar = (name: string) => name.includes('*')
+/** `GET /notes/*` is everything of one thing. */
+const hasStarBeforeEnd = (request: string) => hasStar(request.replace(/\/\*$/, ''))
 
 /** Serious permissions come first: people read the first lines of a long list. */
 const KINDS: Readonly<Record<PermissionKind, Kind>> = {
@@ -232,6 +243,10 @@ const KINDS: Readonly<Record<PermissionKind, Kind>> = {
     isWide: () => true,
   },
   server: { say: request => `with its commands, send ${request} to your server with your credentials`, isWide: hasStar },
+  console: {
+    say: request => `with its pages in the console, send ${request} to your server with the rights of the person there`,
+    isWide: hasStarBeforeEnd,
+  },
   services: { say: name => `use the service ${name} with all its data`, isWide: hasStar },
   tools: { say: name => `call the tool ${name}`, isWide: hasStar },
   providers: { say: name => `call the provider ${name} with its API key`, isWide: hasStar },

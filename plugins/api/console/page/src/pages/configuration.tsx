@@ -75,10 +75,18 @@ export function Configuration() {
         <Found query={query} search={search} />
       </div>
       <div className="reader">
+        {id !== undefined && (
+          // a narrow window does not show the keys, which can have failed
+          <div className="only-narrow">
+            <ReadProblem query={query} />
+          </div>
+        )}
         {selected && data ? (
           <ValueView key={selected.key} value={selected} config={data.config} etag={data.etag} mayChange={mayChange} />
         ) : (
-          <Empty title="Select a key">Its value, where it comes from, and how to change it appear here.</Empty>
+          (id === undefined || !query.error) && (
+            <Empty title="Select a key">Its value, where it comes from, and how to change it appear here.</Empty>
+          )
         )}
       </div>
     </div>
@@ -92,21 +100,28 @@ interface FoundProps {
 
 /** The keys that the search finds, and how it goes with reading them. */
 function Found({ query, search }: FoundProps) {
-  const { data, error, refetch } = query
+  const { data, error } = query
   const shown = (data?.config.values ?? []).filter(value => isShown(value, search))
   return (
     <>
       {data?.config.file.is_pending && (
         <p className="note note-warn note-flat">The file has changes that are not in force. Reload the server to load them.</p>
       )}
-      <Stale query={query} />
-      {error && !data && <Failure error={error} onRetry={() => void refetch()} />}
+      <ReadProblem query={query} />
       {!data && !error && <Loading rows={8} />}
       {data && shown.length === 0 && <Empty title="Nothing found">No key is like that.</Empty>}
       <Keys values={shown} current={search.id} />
     </>
   )
 }
+
+/** That the configuration could not be read, or not again. */
+const ReadProblem = ({ query }: Pick<FoundProps, 'query'>) => (
+  <>
+    <Stale query={query} />
+    {query.error && !query.data && <Failure error={query.error} onRetry={() => void query.refetch()} />}
+  </>
+)
 
 /** Keys below the section that they belong to. */
 function Keys({ values, current }: { readonly values: readonly Value[]; readonly current: string | undefined }) {
@@ -203,19 +218,9 @@ function ValueView({ value, config, etag, mayChange }: ValueViewProps) {
   )
 }
 
-const CLOSED_MS = 3_000
-
 /** Starts new workers from the current files. Says why if they cannot start: the old ones go on. */
 function Reload() {
-  const reload = useChange(
-    async () => {
-      const done = await client.post('/api/v1/reload', { timeoutMs: 120_000, retry: false })
-      // until the worker that has answered closes its connections: it still has the former configuration
-      await new Promise(resolve => setTimeout(resolve, CLOSED_MS))
-      return done
-    },
-    { keys: [[]] }
-  )
+  const reload = useChange(() => client.post('/api/v1/reload', { timeoutMs: 120_000, retry: false }), { keys: [[]] })
   return (
     <div className="reload">
       <button type="button" className="button" disabled={reload.isRunning} onClick={() => reload.run()}>

@@ -88,7 +88,7 @@ export function Inbox() {
         selected ? (
           <Detail key={selected.id} item={selected} next={items.find(item => item !== selected)?.id} />
         ) : (
-          <NoSelection isGone={id !== undefined && !all.isPending} />
+          <NoSelection isGone={id !== undefined && !all.isPending && !all.error} />
         )
       }
     />

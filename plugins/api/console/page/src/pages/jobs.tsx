@@ -5,14 +5,13 @@ import { type FormEvent, useState } from 'react'
 import { Chips, useAddress } from '../address.tsx'
 import { allows, client, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
-import { JsonField, jsonIn } from '../json-field.tsx'
 import { Back, type CursorList, filtersOf, Refresh, TextFilter, useCursorList } from '../list.tsx'
 import { Json } from '../message.tsx'
 import { Action, Buttons, Card, Facts, Panel, useMe } from '../parts.tsx'
 import { jobs } from '../router.tsx'
 import { Badge, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
 import { type Column, TablePage } from '../table.tsx'
-import { useJobKinds } from './schedules.tsx'
+import { JobFields, useJobInput, useJobKinds } from './schedules.tsx'
 
 export type Job = ReplyOf<'get', '/api/v1/jobs'>['jobs'][number]
 
@@ -259,11 +258,12 @@ function AddJob({ onClose }: { readonly onClose: () => void }) {
   const queries = useQueryClient()
   const [, go] = useAddress()
   const { kinds, error } = useJobKinds()
+  const job = useJobInput(kinds)
   const add = useMutation({
     mutationFn: (data: FormData) => {
       const group = textIn(data, 'group')
       return client.post('/api/v1/jobs', {
-        body: { kind: textIn(data, 'kind'), input: jsonIn(data, 'input'), ...(group === '' ? {} : { group }) },
+        body: { kind: textIn(data, 'kind'), input: job.edited.value, ...(group === '' ? {} : { group }) },
       })
     },
     async onSuccess({ id }) {
@@ -279,17 +279,7 @@ function AddJob({ onClose }: { readonly onClose: () => void }) {
   return (
     <Panel title="New job" onClose={onClose}>
       <form className="stack" onSubmit={submit}>
-        <label className="field">
-          <span>Kind</span>
-          <select className="select" name="kind" required autoFocus>
-            {kinds.map(({ name, description }) => (
-              <option key={name} value={name}>
-                {name} – {description}
-              </option>
-            ))}
-          </select>
-        </label>
-        <JsonField name="input" label="Input" value={null} />
+        <JobFields {...job} kinds={kinds} label="Kind" inputLabel="Input" />
         <label className="field">
           <span>Group (optional)</span>
           <input className="input" name="group" spellCheck={false} />
@@ -297,7 +287,7 @@ function AddJob({ onClose }: { readonly onClose: () => void }) {
         {error && <Failure error={error} />}
         {add.error && <Failure error={add.error} />}
         <Buttons onClose={onClose}>
-          <button type="submit" className="button button-primary" disabled={add.isPending}>
+          <button type="submit" className="button button-primary" disabled={add.isPending || job.edited.badText !== undefined}>
             Add
           </button>
         </Buttons>

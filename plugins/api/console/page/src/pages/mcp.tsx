@@ -1,12 +1,12 @@
 import type { Schemas } from '@svc/client'
-import { lazy, Suspense, useState } from 'react'
+import { lazy, Suspense } from 'react'
 import { Chips, SearchLink, Tabs } from '../address.tsx'
 import { allows, client, session } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Json } from '../message.tsx'
 import { Action, Facts } from '../parts.tsx'
-import { ItemHead, useAgain, useItems, withWords } from '../records.tsx'
+import { Adding, ItemHead, Nothing, useAgain, useItems, withWords } from '../records.tsx'
 import { mcp } from '../router.tsx'
 import { Badge, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -52,7 +52,16 @@ export function McpServers() {
   return (
     <ListPage
       title="MCP servers"
-      actions={mayChange && <Adding />}
+      actions={
+        <Adding
+          label="Add a server"
+          dialog={onClose => (
+            <Suspense>
+              <AddServer onClose={onClose} />
+            </Suspense>
+          )}
+        />
+      }
       filters={
         <>
           <Search label="Search MCP servers" />
@@ -64,13 +73,21 @@ export function McpServers() {
       entry={server => <Entry server={server} />}
       select={server => ({ id: server.name, tab: undefined })}
       isSelected={server => server.name === id}
-      empty={<Nothing isFiltered={q !== undefined || state !== undefined} />}
+      empty={
+        <Nothing isFiltered={q !== undefined || state !== undefined} name="server" names="MCP servers">
+          Add one here, or with <code>svc mcp add</code>.
+        </Nothing>
+      }
       hasSelection={id !== undefined}
       detail={
         selected ? (
           <ServerView key={id} server={selected} mayChange={mayChange} />
         ) : id === undefined ? (
           <Empty title="Select a server">Its state, tools, changes and log appear here.</Empty>
+        ) : all.error ? (
+          <div className="bar only-narrow">
+            <Back />
+          </div>
         ) : all.isPending ? (
           <Loading rows={6} />
         ) : (
@@ -80,33 +97,6 @@ export function McpServers() {
         )
       }
     />
-  )
-}
-
-const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
-  isFiltered ? (
-    <Empty title="Nothing found">
-      No server is like that. <SearchLink change={{ q: undefined, state: undefined }}>Show all</SearchLink>
-    </Empty>
-  ) : (
-    <Empty title="No MCP servers">
-      Add one here, or with <code>svc mcp add</code>.
-    </Empty>
-  )
-
-function Adding() {
-  const [isOpen, setOpen] = useState(false)
-  return (
-    <>
-      <button type="button" className="button" onClick={() => setOpen(true)}>
-        Add a server
-      </button>
-      {isOpen && (
-        <Suspense>
-          <AddServer onClose={() => setOpen(false)} />
-        </Suspense>
-      )}
-    </>
   )
 }
 

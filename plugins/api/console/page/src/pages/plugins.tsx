@@ -172,6 +172,7 @@ const PERMISSION_WORDS: Readonly<Record<string, string>> = {
   write: 'writes the files',
   services: 'uses the services',
   hooks: 'takes part in',
+  console: 'with its pages, sends',
   public_routes: 'serves without a login',
   credential_headers: 'sees the headers',
 }

@@ -5,10 +5,11 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import { Chips, useAddress } from '../address.tsx'
 import { allows, client, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
-import { JsonField, jsonIn } from '../json-field.tsx'
-import { Back, ListPage, Search, useCursorList } from '../list.tsx'
+import { Back, ListPage, Search } from '../list.tsx'
 import { Action, Buttons, Card, Facts, Panel, useMe } from '../parts.tsx'
+import { Adding, Nothing, useItems, withWords } from '../records.tsx'
 import { schedules } from '../router.tsx'
+import { SchemaInput, useEditedValue } from '../schema-input.tsx'
 import { Badge, durationOf, Empty, Failure, Loading, Time } from '../states.tsx'
 import { type Column, Table } from '../table.tsx'
 
@@ -29,67 +30,42 @@ const rhythmOf = ({ cron, every_ms: every }: Schedule) =>
   cron ?? (every === null ? '' : `every ${durationOf(every).replace('.0 ', ' ')}`)
 
 export function Schedules() {
-  const { id, q = '', state } = schedules.useSearch()
-  const me = useMe()
-  const [isAdding, setAdding] = useState(false)
+  const { id, q, state } = schedules.useSearch()
   useFreshening({ key: ['schedules'], isAbout: isOfSchedules })
-  const all = useCursorList({
-    key: ['schedules'],
-    read: async (_, signal): Promise<ReplyOf<'get', '/api/v1/schedules'> & { readonly next_cursor?: null }> =>
-      client.get('/api/v1/schedules', { signal }),
-    itemsOf: page => page.schedules,
-  })
-  const items = all.items.filter(
-    ({ name, job, is_paused: isPaused }) =>
-      `${name} ${job.kind}`.toLowerCase().includes(q.toLowerCase()) && (state === undefined || (state === 'paused') === isPaused)
-  )
+  const all = useItems(['schedules'], async signal => (await client.get('/api/v1/schedules', { signal })).schedules)
+  const found = withWords(all, q, ({ name, job }) => `${name} ${job.kind}`)
+  const items = found.items.filter(({ is_paused: isPaused }) => state === undefined || (state === 'paused') === isPaused)
   return (
-    <>
-      <ListPage
-        title="Schedules"
-        actions={
-          allows(me, 'admin') && (
-            <button type="button" className="button" onClick={() => setAdding(true)}>
-              New schedule
-            </button>
-          )
-        }
-        filters={
-          <>
-            <Search label="Search schedules" />
-            <Chips label="States" name="state" values={STATES} />
-          </>
-        }
-        list={{ ...all, items }}
-        keyOf={item => item.name}
-        entry={item => <Entry item={item} />}
-        select={item => ({ id: item.name })}
-        isSelected={item => item.name === id}
-        empty={<Nothing isFiltered={all.items.length > 0} />}
-        hasSelection={id !== undefined}
-        detail={
-          id === undefined ? (
-            <Empty title="Select a schedule">Its last ticks and its next one appear here.</Empty>
-          ) : (
-            <Detail key={id} name={id} />
-          )
-        }
-      />
-      {isAdding && <AddSchedule onClose={() => setAdding(false)} />}
-    </>
+    <ListPage
+      title="Schedules"
+      actions={<Adding label="New schedule" dialog={onClose => <AddSchedule onClose={onClose} />} />}
+      filters={
+        <>
+          <Search label="Search schedules" />
+          <Chips label="States" name="state" values={STATES} />
+        </>
+      }
+      list={{ ...all, items }}
+      keyOf={item => item.name}
+      entry={item => <Entry item={item} />}
+      select={item => ({ id: item.name })}
+      isSelected={item => item.name === id}
+      empty={
+        <Nothing isFiltered={all.items.length > 0} name="schedule" names="schedules">
+          Add one here, with <code>svc schedules add</code>, or as <code>schedule:</code> of a workflow.
+        </Nothing>
+      }
+      hasSelection={id !== undefined}
+      detail={
+        id === undefined ? (
+          <Empty title="Select a schedule">Its last ticks and its next one appear here.</Empty>
+        ) : (
+          <Detail key={id} name={id} />
+        )
+      }
+    />
   )
 }
-
-const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
-  isFiltered ? (
-    <Empty title="No schedule matches">
-      <Link to="/schedules">Show all schedules</Link>
-    </Empty>
-  ) : (
-    <Empty title="No schedules">
-      Add one here, with <code>svc schedules add</code>, or as <code>schedule:</code> of a workflow.
-    </Empty>
-  )
 
 function Entry({ item }: { readonly item: Schedule }) {
   return (
@@ -215,7 +191,7 @@ function Changes({ schedule: { name, is_paused: isPaused, origin } }: { readonly
 const OVERLAPS = ['skip', 'queue', 'cancel', 'allow'] as const
 const CATCH_UPS = ['none', 'one', 'all'] as const
 
-function scheduleIn(data: FormData): Omit<NewSchedule, 'name'> {
+function scheduleIn(data: FormData, input: unknown): Omit<NewSchedule, 'name'> {
   const every = textIn(data, 'every')
   const cron = textIn(data, 'cron')
   const zone = textIn(data, 'zone')
@@ -224,7 +200,7 @@ function scheduleIn(data: FormData): Omit<NewSchedule, 'name'> {
     ...(zone === '' ? {} : { time_zone: zone }),
     overlap: OVERLAPS.find(name => name === textIn(data, 'overlap')) ?? 'skip',
     catch_up: CATCH_UPS.find(name => name === textIn(data, 'catch_up')) ?? 'none',
-    job: { kind: textIn(data, 'kind'), input: jsonIn(data, 'input') },
+    job: { kind: textIn(data, 'kind'), input },
   }
 }
 
@@ -234,8 +210,44 @@ export const useJobKinds = () => {
   return { ...read, kinds: (read.data?.kinds ?? []).filter(kind => kind.can_start && !kind.is_internal) }
 }
 
+type Kinds = ReturnType<typeof useJobKinds>['kinds']
+
+/** The kind that is chosen, and its input, which begins anew with another kind. */
+export function useJobInput(kinds: Kinds) {
+  const edited = useEditedValue(null)
+  const [chosen, setChosen] = useState<string>()
+  const choose = (name: string) => {
+    setChosen(name)
+    edited.fromForm(null)
+  }
+  return { edited, choose, kind: kinds.find(({ name }) => name === chosen) ?? kinds[0] }
+}
+
+interface JobFieldsProps extends ReturnType<typeof useJobInput> {
+  readonly kinds: Kinds
+  readonly label: string
+  readonly inputLabel: string
+}
+
+/** A kind of jobs, and its input: a form where the kind has a schema. */
+export const JobFields = ({ kinds, kind, edited, choose, label, inputLabel }: JobFieldsProps) => (
+  <>
+    <label className="field">
+      <span>{label}</span>
+      <select className="select" name="kind" required value={kind?.name} onChange={event => choose(event.target.value)}>
+        {kinds.map(({ name, description }) => (
+          <option key={name} value={name}>
+            {description === '' ? name : `${name} – ${description}`}
+          </option>
+        ))}
+      </select>
+    </label>
+    {kind && <SchemaInput key={kind.name} schema={kind.input} label={inputLabel} edited={edited} />}
+  </>
+)
+
 /** Adds the schedule of a form, or only tells when it would tick. */
-function useNewSchedule(onClose: () => void) {
+function useNewSchedule(onClose: () => void, input: unknown) {
   const queries = useQueryClient()
   const [, go] = useAddress()
   const add = useMutation({
@@ -252,7 +264,7 @@ function useNewSchedule(onClose: () => void) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const data = new FormData(event.currentTarget)
-    const given = scheduleIn(data)
+    const given = scheduleIn(data, input)
     const isPreview = (event.nativeEvent as SubmitEvent).submitter?.getAttribute('value') === 'preview'
     if (isPreview) preview.mutate(given)
     else add.mutate({ name: textIn(data, 'name'), ...given })
@@ -262,7 +274,8 @@ function useNewSchedule(onClose: () => void) {
 
 function AddSchedule({ onClose }: { readonly onClose: () => void }) {
   const { kinds, error } = useJobKinds()
-  const { add, preview, submit } = useNewSchedule(onClose)
+  const job = useJobInput(kinds)
+  const { add, preview, submit } = useNewSchedule(onClose, job.edited.value)
   return (
     <Panel title="New schedule" onClose={onClose}>
       <form className="stack" onSubmit={submit}>
@@ -271,15 +284,7 @@ function AddSchedule({ onClose }: { readonly onClose: () => void }) {
           <input className="input" name="name" required autoFocus spellCheck={false} />
         </label>
         <RhythmFields />
-        <label className="field">
-          <span>Job</span>
-          <select className="select" name="kind" required>
-            {kinds.map(({ name }) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-        <JsonField name="input" label="Input of the job" value={null} rows={3} />
+        <JobFields {...job} kinds={kinds} label="Job" inputLabel="Input of the job" />
         <div className="pair">
           <Choice name="overlap" label="While the job before it runs" values={OVERLAPS} />
           <Choice name="catch_up" label="Missed ticks" values={CATCH_UPS} />
@@ -287,10 +292,15 @@ function AddSchedule({ onClose }: { readonly onClose: () => void }) {
         {[error, add.error, preview.error].map((failed, at) => failed && <Failure key={at} error={failed} />)}
         {preview.data && <NextTicks ticks={preview.data.ticks} />}
         <Buttons onClose={onClose}>
-          <button type="submit" className="button button-primary" disabled={add.isPending}>
+          <button type="submit" className="button button-primary" disabled={add.isPending || job.edited.badText !== undefined}>
             Add
           </button>
-          <button type="submit" className="button" value="preview" disabled={preview.isPending}>
+          <button
+            type="submit"
+            className="button"
+            value="preview"
+            disabled={preview.isPending || job.edited.badText !== undefined}
+          >
             Show next ticks
           </button>
         </Buttons>

@@ -223,7 +223,7 @@ interface TeamOrder {
   readonly budget?: { readonly tokens?: number; readonly cost?: number; readonly rounds?: number; readonly time?: string }
 }
 
-/** Starts the run and leaves its stream: the run goes on. Returns the id of its workflow run. */
+/** Starts the run and leaves its stream: the run goes on. Returns the id of the run of the team. */
 async function startTeam({ team, task, budget }: TeamOrder): Promise<string> {
   const leaving = new AbortController()
   const stream = client.stream('post', '/api/v1/teams/{name}/run', {
@@ -233,24 +233,13 @@ async function startTeam({ team, task, budget }: TeamOrder): Promise<string> {
   })
   try {
     for await (const event of stream) {
-      if (event.type === 'start') return event.run_id
+      if (event.type === 'start') return event.id
       if (event.type === 'error') throw Object.assign(new Error(event.error), { code: event.error_code })
     }
   } finally {
     leaving.abort()
   }
   throw new Error('The team did not start.')
-}
-
-/** The run of a team has an id of its own, which is known as soon as its step has begun. */
-async function teamRunOf(run: string): Promise<string | undefined> {
-  for (let attempt = 0; attempt < 20; attempt++) {
-    const { runs } = await client.get('/api/v1/teams/runs', { query: { limit: 50 } })
-    const found = runs.find(one => one.run_id === run)
-    if (found) return found.id
-    await new Promise(resolve => setTimeout(resolve, 250))
-  }
-  return undefined
 }
 
 function budgetIn(data: FormData): TeamOrder['budget'] {
@@ -265,10 +254,9 @@ function budgetIn(data: FormData): TeamOrder['budget'] {
 function useTeamStart(onClose: () => void) {
   const [, go] = useAddress()
   const start = useMutation({
-    async mutationFn(data: FormData) {
+    mutationFn(data: FormData) {
       const budget = budgetIn(data)
-      const run = await startTeam({ team: textIn(data, 'team'), task: textIn(data, 'task'), ...(budget ? { budget } : {}) })
-      return teamRunOf(run)
+      return startTeam({ team: textIn(data, 'team'), task: textIn(data, 'task'), ...(budget ? { budget } : {}) })
     },
     onSuccess(id) {
       onClose()

@@ -1,10 +1,9 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import type { FormEvent } from 'react'
 import { client } from '../api.ts'
-import { JsonField, jsonIn } from '../json-field.tsx'
 import { Buttons, Panel } from '../parts.tsx'
-import { isFlat, SchemaFields, valuesOf } from '../question.tsx'
+import { isRecord, SchemaInput, useEditedValue } from '../schema-input.tsx'
 import { Failure, Loading } from '../states.tsx'
 
 interface StartRunProps {
@@ -15,13 +14,12 @@ interface StartRunProps {
 /** Starts a run with the input that its workflow asks for, and opens it. */
 export function StartRun({ name, onClose }: StartRunProps) {
   const navigate = useNavigate()
-  const [isJson, setJson] = useState(false)
+  const edited = useEditedValue({}, value => (isRecord(value) ? undefined : 'The input is a JSON object: { … }'))
   const read = useQuery({
     queryKey: ['workflows', name, 'definition'],
     queryFn: ({ signal }) => client.get('/api/v1/workflows/definition', { query: { workflow: name }, signal }),
   })
   const schema = read.data?.definition.inputs
-  const hasForm = isFlat(schema) && Object.keys(schema.properties ?? {}).length > 0
   const start = useMutation({
     mutationFn: (input: Record<string, unknown>) => client.runs.start({ workflow: name, input }, { waitSeconds: 0 }),
     async onSuccess({ workflow_id: id }) {
@@ -31,8 +29,7 @@ export function StartRun({ name, onClose }: StartRunProps) {
   })
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const data = new FormData(event.currentTarget)
-    start.mutate(hasForm && !isJson ? valuesOf(schema, data) : ((jsonIn(data, 'input') ?? {}) as Record<string, unknown>))
+    start.mutate(isRecord(edited.value) ? edited.value : {})
   }
   return (
     <Panel title={`Start ${name}`} onClose={onClose}>
@@ -40,17 +37,12 @@ export function StartRun({ name, onClose }: StartRunProps) {
       {read.isPending && <Loading rows={3} />}
       {read.data && (
         <form className="stack" onSubmit={submit}>
-          {hasForm && !isJson ? <SchemaFields schema={schema} /> : <JsonField name="input" label="Input as JSON" value={{}} />}
+          <SchemaInput schema={schema} label="Input as JSON" edited={edited} />
           {start.error && <Failure error={start.error} />}
           <Buttons onClose={onClose}>
-            <button type="submit" className="button button-primary" disabled={start.isPending}>
+            <button type="submit" className="button button-primary" disabled={start.isPending || edited.badText !== undefined}>
               Start
             </button>
-            {hasForm && (
-              <button type="button" className="button button-quiet" onClick={() => setJson(!isJson)}>
-                {isJson ? 'As a form' : 'As JSON'}
-              </button>
-            )}
           </Buttons>
         </form>
       )}

@@ -6,8 +6,9 @@ import { usePageActions } from '../actions.ts'
 import { Chips, Tabs, useAddress } from '../address.tsx'
 import { allows, client, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
-import { Back, ListPage, Search, useCursorList } from '../list.tsx'
+import { Back, ListPage, Search } from '../list.tsx'
 import { Action, Buttons, Panel, useMe } from '../parts.tsx'
+import { Adding, Nothing, useItems, withWords } from '../records.tsx'
 import { workflows } from '../router.tsx'
 import { Badge, Count, Empty, Failure, Loading, Time } from '../states.tsx'
 import { type Column, Table } from '../table.tsx'
@@ -29,74 +30,50 @@ const TABS = [
 const isOfWorkflows = ({ type }: { readonly type: string }) => /^svc\.(workflow_|plugin_|reloaded)/.test(type)
 
 export const useWorkflows = () =>
-  useCursorList({
-    key: ['workflows'],
-    read: async (_, signal): Promise<ReplyOf<'get', '/api/v1/workflows'> & { readonly next_cursor?: null }> =>
-      client.get('/api/v1/workflows', { signal }),
-    itemsOf: page => page.workflows,
-  })
+  useItems(['workflows'], async signal => (await client.get('/api/v1/workflows', { signal })).workflows)
 
 export function Workflows() {
-  const { id, q = '', state, draft } = workflows.useSearch()
-  const me = useMe()
-  const [isNaming, setNaming] = useState(false)
+  const { id, q, state, draft } = workflows.useSearch()
   useFreshening({ key: ['workflows'], isAbout: isOfWorkflows })
   const all = useWorkflows()
-  const items = all.items.filter(
-    item =>
-      `${item.name} ${item.description ?? ''}`.toLowerCase().includes(q.toLowerCase()) &&
-      (state === undefined || (state === 'paused' ? item.paused_at !== null : item.problems.length > 0))
+  const found = withWords(all, q, ({ name, description }) => `${name} ${description ?? ''}`)
+  const items = found.items.filter(
+    item => state === undefined || (state === 'paused' ? item.paused_at !== null : item.problems.length > 0)
   )
   const hasSelection = id !== undefined || draft !== undefined
   return (
-    <>
-      <ListPage
-        title="Workflows"
-        actions={
-          allows(me, 'admin') && (
-            <button type="button" className="button" onClick={() => setNaming(true)}>
-              New workflow
-            </button>
-          )
-        }
-        filters={
-          <>
-            <Search label="Search workflows" />
-            <Chips label="States" name="state" values={STATES} />
-          </>
-        }
-        list={{ ...all, items }}
-        keyOf={item => item.name}
-        entry={item => <Entry item={item} />}
-        select={item => ({ id: item.name, tab: undefined, draft: undefined })}
-        isSelected={item => item.name === id}
-        empty={<Nothing isFiltered={all.items.length > 0} />}
-        hasSelection={hasSelection}
-        detail={
-          draft !== undefined ? (
-            <Draft key={draft} name={draft} />
-          ) : id === undefined ? (
-            <Empty title="Select a workflow">Its text and its drawing appear here, side by side.</Empty>
-          ) : (
-            <Detail key={id} name={id} listed={all.items.find(item => item.name === id)} />
-          )
-        }
-      />
-      {isNaming && <NameDraft onClose={() => setNaming(false)} />}
-    </>
+    <ListPage
+      title="Workflows"
+      actions={<Adding label="New workflow" dialog={onClose => <NameDraft onClose={onClose} />} />}
+      filters={
+        <>
+          <Search label="Search workflows" />
+          <Chips label="States" name="state" values={STATES} />
+        </>
+      }
+      list={{ ...all, items }}
+      keyOf={item => item.name}
+      entry={item => <Entry item={item} />}
+      select={item => ({ id: item.name, tab: undefined, draft: undefined })}
+      isSelected={item => item.name === id}
+      empty={
+        <Nothing isFiltered={all.items.length > 0} name="workflow" names="workflows">
+          Write one here, or put a file into the folder <code>workflows</code> of the svc home.
+        </Nothing>
+      }
+      hasSelection={hasSelection}
+      detail={
+        draft !== undefined ? (
+          <Draft key={draft} name={draft} />
+        ) : id === undefined ? (
+          <Empty title="Select a workflow">Its text and its drawing appear here, side by side.</Empty>
+        ) : (
+          <Detail key={id} name={id} listed={all.items.find(item => item.name === id)} />
+        )
+      }
+    />
   )
 }
-
-const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
-  isFiltered ? (
-    <Empty title="No workflow matches">
-      <Link to="/workflows">Show all workflows</Link>
-    </Empty>
-  ) : (
-    <Empty title="No workflows">
-      Write one here, or put a file into the folder <code>workflows</code> of the svc home.
-    </Empty>
-  )
 
 function Entry({ item: { name, description, nodes, problems, paused_at: paused } }: { readonly item: Workflow }) {
   return (

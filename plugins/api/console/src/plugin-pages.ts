@@ -1,0 +1,174 @@
+import { readFile } from 'node:fs/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { extname } from 'node:path'
+import { type CallContext, type Host, type PackageFiles, svcError, type SlotView } from '@svc/core'
+import type { ConsolePage, Route } from '@svc/core/contracts'
+import type { Sessions } from './session.ts'
+
+/** Below it are the files of the pages of plugins: `<signature>/<page>/<file>`. */
+export const FRAMES = '/console/frames/'
+/** The folder of a package with the files of its pages. */
+const FOLDER = 'console'
+/** Part of every page, as `bridge.js` beside its file. */
+const BRIDGE = 'bridge.js'
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.jpg': 'image/jpeg',
+  '.webp': 'image/webp',
+  '.gif': 'image/gif',
+  '.woff2': 'font/woff2',
+}
+
+/**
+ * `sandbox` without `allow-same-origin`: wherever the file is opened, it has an origin of its own, without storage and workers. Forms
+ * reach only the scripts of the page. It loads files of this server, without the rights of the person: the session is for requests of the
+ * console alone. Browsers have nothing against the data channels of WebRTC.
+ */
+const POLICY = [
+  'sandbox allow-scripts allow-forms',
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob:",
+  'font-src data:',
+  "worker-src 'none'",
+  "frame-src 'none'",
+  "connect-src 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'self'",
+].join('; ')
+
+const HEADERS: Readonly<Record<string, string>> = {
+  'Content-Security-Policy': POLICY,
+  // the frame has an opaque origin, so each of its files is one of another origin to it
+  'Cross-Origin-Resource-Policy': 'cross-origin',
+  'Permissions-Policy':
+    'camera=(), clipboard-read=(), clipboard-write=(), display-capture=(), fullscreen=(), geolocation=(), hid=(), microphone=(), payment=(), serial=(), usb=()',
+  'Cache-Control': 'private, no-cache',
+}
+
+/** A request and its response. */
+export interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly ctx: CallContext
+}
+
+/** Sends files of the pages of plugins. */
+export interface Frames {
+  /** `path`: below `FRAMES`. Throws NOT_FOUND. */
+  send(path: string, exchange: Exchange): Promise<void>
+}
+
+interface PluginPagesOptions {
+  readonly pages: SlotView<ConsolePage>
+  readonly files: PackageFiles
+  readonly host: Host
+  readonly sessions: Pick<Sessions, 'sign' | 'isSigned'>
+}
+
+/** The pages of plugins: their list for the console, and their files for its frames. */
+export function createPluginPages({ pages, files, host, sessions }: PluginPagesOptions): {
+  readonly frames: Frames
+  readonly route: Route
+} {
+  const contentOf = (name: string, file: string, ctx: CallContext) => {
+    const owner = pages.owner(name)
+    return owner === undefined ? undefined : files.read(owner, `${FOLDER}/${file}`, ctx)
+  }
+  const frames: Frames = {
+    async send(path, { request, response, ctx }) {
+      const [, signature = '', name = '', file = ''] = /^([^/]+)\/([^/]+)\/(.+)$/.exec(path) ?? []
+      const type = TYPES[extname(file)]
+      if (type === undefined || !(await sessions.isSigned(name, signature))) throw fileUnknown()
+      const isBridge = file === BRIDGE || file.endsWith(`/${BRIDGE}`)
+      const content = isBridge ? await readFile(new URL(`../${BRIDGE}`, import.meta.url)) : await contentOf(name, file, ctx)
+      if (content === undefined) throw fileUnknown()
+      sendFile(response, { content, type, isHead: request.method === 'HEAD' })
+    },
+  }
+  const recordOf = async (name: string, page: ConsolePage, rights: RightsOf) => {
+    const plugin = pages.owner(name) ?? ''
+    return {
+      name,
+      plugin,
+      title: page.title,
+      url: `${FRAMES}${await sessions.sign(name)}/${name}/${page.file ?? 'index.html'}`,
+      requests: rights(plugin),
+    }
+  }
+  return {
+    frames,
+    route: listRoute(async ctx => {
+      const { plugins } = await host.report(ctx)
+      const rights = (plugin: string) => [...(plugins.find(({ name }) => name === plugin)?.permissions.console ?? [])]
+      const shown = pages.entries().filter(([, { scope }]) => mayUse(ctx, scope))
+      return Promise.all(shown.map(([name, page]) => recordOf(name, page, rights)))
+    }),
+  }
+}
+
+type RightsOf = (plugin: string) => string[]
+
+const mayUse = ({ principal: { scopes } }: CallContext, scope: string) => scopes.includes('*') || scopes.includes(scope)
+
+interface File {
+  readonly content: Uint8Array
+  readonly type: string
+  readonly isHead: boolean
+}
+
+function sendFile(response: ServerResponse, { content, type, isHead }: File): void {
+  // the console frames the page; the policy says so
+  response.removeHeader('X-Frame-Options')
+  response.writeHead(200, { ...HEADERS, 'Content-Type': type, 'Content-Length': content.byteLength })
+  response.end(isHead ? undefined : content)
+}
+
+const STRING = { type: 'string' } as const
+
+const PAGE = {
+  title: 'ConsolePage',
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'plugin', 'title', 'url', 'requests'],
+  properties: {
+    name: STRING,
+    plugin: STRING,
+    title: STRING,
+    url: { ...STRING, description: 'The path of its file, for a frame of the console. It is valid for a day.' },
+    requests: {
+      type: 'array',
+      items: STRING,
+      description: 'The requests that the page can send through the console, as in `permissions.console` of the plugin.',
+    },
+  },
+} as const
+
+const PAGES = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['pages'],
+  properties: { pages: { type: 'array', items: PAGE } },
+} as const
+
+type Records = readonly { readonly [member: string]: string | string[] }[]
+
+const listRoute = (list: (ctx: CallContext) => Promise<Records>): Route => ({
+  method: 'GET',
+  path: '/api/v1/console/pages',
+  summary: 'List the pages of plugins in the console',
+  description: 'Only the pages whose scope the caller has.',
+  scope: 'read',
+  query: { type: 'object', properties: {}, additionalProperties: false },
+  responses: { 200: { description: 'The pages, in the order of their plugins.', schema: PAGES } },
+  handle: async (_request, ctx) => ({ body: { pages: [...(await list(ctx))] } }),
+})
+
+const fileUnknown = () => svcError('NOT_FOUND', 'the console has no such file of a page')
