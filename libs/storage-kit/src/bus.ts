@@ -13,15 +13,7 @@ import {
   systemContext,
   withTimeout,
 } from '@svc/core'
-import {
-  type BusMember,
-  type BusMessage,
-  type Json,
-  type NodeBus,
-  type NodeBusHooks,
-  type PeerAnswer,
-  Peers,
-} from '@svc/core/contracts'
+import type { BusMember, BusMessage, Json, NodeBus, NodeBusHooks, PeerAnswer } from '@svc/core/contracts'
 import { storeUnavailable } from './errors.ts'
 import { follow } from './follow.ts'
 
@@ -348,10 +340,14 @@ const AFTER_SERVING = 900
 const LEAVE_MS = 5_000
 
 /**
- * The service of a bus that opens when the worker joins: a server outside of a cluster needs none. It leaves when the host closes, and
- * removes workers of its server that have exited.
+ * The service of a bus that opens when the worker joins: a server outside of a cluster needs none. It leaves when the host closes.
+ * `exited` is for the hook `workerExit` of `Peers`.
  */
-export function busOnJoin(scope: Pick<Scope, 'tap'>, self: string, open: () => Promise<OpenBus>): NodeBus {
+export function busOnJoin(
+  scope: Pick<Scope, 'tap'>,
+  self: string,
+  open: () => Promise<OpenBus>
+): { readonly service: NodeBus; readonly exited: (exit: { readonly worker: string }, ctx: CallContext) => Promise<void> } {
   let opened: Promise<OpenBus> | undefined
   const bus = async () => opened ?? Promise.reject(notJoined(self))
   const service: NodeBus = {
@@ -365,11 +361,9 @@ export function busOnJoin(scope: Pick<Scope, 'tap'>, self: string, open: () => P
     acquire: async (name, limit, ctx) => (await bus()).acquire(name, limit, ctx),
     release: async (name, ctx) => (await bus()).release(name, ctx),
   }
-  scope.tap(Peers.hooks.workerExit, async ({ worker }, ctx) => (await opened)?.exited(worker, ctx))
-  scope.tap(Host.hooks.closing, () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus')), {
-    stage: AFTER_SERVING,
-  })
-  return service
+  const leave = () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus'))
+  scope.tap(Host.hooks.closing, leave, { stage: AFTER_SERVING })
+  return { service, exited: async ({ worker }, ctx) => (await opened)?.exited(worker, ctx) }
 }
 
 /** Reads of the members: one after the other, and those that have not begun are one. */
