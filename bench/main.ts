@@ -1,4 +1,4 @@
-// The benchmarks: node bench/main.ts [name …] [--json] [--source] [--rounds <n>] [--ms <n>]
+// The benchmarks: node --conditions=svc-source bench/main.ts [name …] [--json] [--source] [--rounds <n>] [--ms <n>]
 import { parseArgs } from 'node:util'
 import { installPeers } from './src/install.ts'
 import type { Benchmark } from './src/options.ts'
@@ -10,6 +10,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   chat: async () => (await import('./src/chat.ts')).chat,
   durable: async () => (await import('./src/durable.ts')).durable,
   conversations: async () => (await import('./src/conversations.ts')).conversations,
+  cluster: async () => (await import('./src/cluster.ts')).cluster,
   stream: async () => (await import('./src/stream.ts')).stream,
   start: async () => (await import('./src/start.ts')).startUp,
   help: async () => (await import('./src/help.ts')).help,
@@ -26,6 +27,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   'plugin-start': async () => (await import('./src/plugin-start.ts')).pluginStart,
   'plugin-install': async () => (await import('./src/plugin-install.ts')).pluginInstall,
   memory: async () => (await import('./src/memory.ts')).memory,
+  console: async () => (await import('./src/console.ts')).consolePages,
   plugins: async () => (await import('./src/plugins.ts')).plugins,
 }
 

@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +6,8 @@ import { expect } from 'chai'
 import { parse } from 'yaml'
 import { runSvc } from './support/command.ts'
 import { lacking, skipBecause } from './support/needs.ts'
-import { newHome, type Service, startService } from './support/service.ts'
+import { isReady, startBalancer, startTurns } from './support/nodes.ts'
+import { newHome, post, type Service, startService } from './support/service.ts'
 import { until } from './support/wait.ts'
 
 interface ComposeService {
@@ -21,7 +20,7 @@ interface ComposeService {
 const FOLDER = new URL('../deploy/', import.meta.url)
 const KEY = 'the-key-of-the-deployment-0123456789'
 
-/** Without containers: the commands and variables of the services, with addresses of this machine. */
+/** A9 of the acceptance of clusters, with `nodes/scaling.spec.ts`. Without containers: the commands and variables of the services, with addresses of this machine. */
 describe('the services of deploy/compose.yaml', () => {
   let services: Readonly<Record<string, ComposeService>>
   let postgres: Postgres
@@ -70,52 +69,27 @@ describe('the services of deploy/compose.yaml', () => {
       const env = { ...environmentOf(service), SVC_SERVER__PORT: String(port) }
       return startService({ env, ownPort: true })
     }
-    const ports = { 'node-1': await freePort(), 'node-2': await freePort(), public: await freePort() }
+    const ports = { 'node-1': await freePort(), 'node-2': await freePort() }
     await using nodes = new AsyncDisposableStack()
     const running = new Map<string, Service>()
     for (const name of ['node-1', 'node-2'] as const) running.set(name, nodes.use(await start(name, ports[name])))
-    await using _balancer = await startBalancer(folder, ports)
-    const url = `http://127.0.0.1:${ports.public}`
-    const isReady = async (base: string) => (await fetch(`${base}/health/ready`).catch(() => undefined))?.status === 200
+    await using balancer = await startBalancer(await freePort(), Object.values(ports))
+    const { url } = balancer
     await until(() => isReady(url), Boolean)
-    const ask = async (headers: Record<string, string>) => {
-      const body = JSON.stringify({ message: 'on and on' })
-      return fetch(`${url}/api/v1/chat`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body })
-    }
-    expect((await ask({})).status).to.equal(401)
-
-    let isOver = false
-    const failed: string[] = []
-    let answers = 0
-    const load = Array.from({ length: 6 }, async () => {
-      while (!isOver) {
-        try {
-          const answer = await ask({ authorization: `Bearer ${KEY}` })
-          const text = await answer.text()
-          if (answer.status === 200) answers++
-          else failed.push(`${answer.status} ${text}`)
-        } catch (error) {
-          failed.push(String(error))
-        }
-      }
-    })
+    expect((await post(`${url}/api/v1/chat`, { message: 'hello' })).status).to.equal(401)
+    const turns = startTurns(url, 6, { authorization: `Bearer ${KEY}` })
     try {
       for (const name of ['node-1', 'node-2'] as const) {
-        const before = answers
-        await until(
-          async () => answers,
-          count => count > before + 50 || failed.length > 0
-        )
+        await turns.more(51)
         await (name === 'node-1' ? endAsContainer : drainByCommand)(running.get(name)!)
         running.set(name, nodes.use(await start(name, ports[name])))
         await until(() => isReady(running.get(name)!.url), Boolean)
       }
     } finally {
-      isOver = true
-      await Promise.all(load)
+      await turns.stop()
     }
-    expect(failed).to.deep.equal([])
-    expect(answers).to.be.above(100)
+    expect(turns.failed).to.deep.equal([])
+    expect(turns.answers()).to.be.above(100)
     await rm(home, { recursive: true, force: true })
   }).timeout(180_000)
 })
@@ -142,25 +116,4 @@ async function drainByCommand(node: Service): Promise<void> {
   const { code, out, err } = await drained
   expect(code, err).to.equal(0)
   expect(JSON.parse(out)).to.include({ url: node.url, pid: node.child.pid })
-}
-
-/** HAProxy with the file of the deployment, its addresses replaced. */
-async function startBalancer(
-  folder: string,
-  ports: { readonly 'node-1': number; readonly 'node-2': number; readonly public: number }
-): Promise<AsyncDisposable> {
-  const text = (await readFile(new URL('haproxy.cfg', FOLDER), 'utf8'))
-    .replace('bind :8080', `bind 127.0.0.1:${ports.public}`)
-    .replace('node-1:8080', `127.0.0.1:${ports['node-1']}`)
-    .replace('node-2:8080', `127.0.0.1:${ports['node-2']}`)
-  const file = join(folder, 'haproxy.cfg')
-  await writeFile(file, text)
-  const child: ChildProcess = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'inherit'] })
-  const exit = once(child, 'exit')
-  return {
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL')
-      await exit
-    },
-  }
 }

@@ -1,69 +1,26 @@
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { StoreOp } from '@svc/core/contracts'
 import { Store, TextIndex } from '@svc/core/contracts'
-import { systemContext } from '@svc/core'
 import { testHost } from '@svc/testing'
 import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
-import { COMPILED, SVC } from './support/entry.ts'
+import { ctx, fill, keyOf, killMigration, noteOf, rowsIn, SPACE } from './support/filled-store.ts'
 import { describeWith } from './support/needs.ts'
 import { newHome, startService } from './support/service.ts'
 import { until } from './support/wait.ts'
 
-const ctx = systemContext(new AbortController().signal)
-const SQLITE = new URL('../plugins/storage/sqlite/', import.meta.url)
 const POSTGRES = new URL('../plugins/storage/postgres/', import.meta.url)
-
-const SPACE = {
-  name: 'moved',
-  version: 3,
-  collections: {
-    notes: { watched: true, indexes: { by_owner: ['owner', 'n'] }, text: { words: { fields: ['text'], filters: ['owner'] } } },
-    rights: { lasting: true },
-  },
-  logs: ['lines'],
-} as const
-
-const noteOf = (n: number) => ({
-  owner: n % 3 === 0 ? 'anna' : 'berta',
-  n,
-  text: `note ${n} of the ${n % 7 === 0 ? 'harbour' : 'tower'}`,
-})
-const keyOf = (n: number) => `n${String(n).padStart(7, '0')}`
-
-/** Fills the store of a home: notes, streams with one and with several entries in an append, and awkward texts. */
-async function fill(home: string, count: number): Promise<void> {
-  await using host = await testHost([SQLITE], { config: { store: { path: join(home, 'svc.db') } } })
-  const store = host.service(Store)
-  await store.open(SPACE, ctx)
-  for (let from = 0; from < count; from += 1_000) {
-    const numbers = Array.from({ length: Math.min(1_000, count - from) }, (_, at) => from + at)
-    const ops = numbers.flatMap((n): StoreOp[] => [
-      { op: 'put', collection: 'notes', key: keyOf(n), value: noteOf(n) },
-      { op: 'append', log: 'lines', id: `stream ${n % 500}`, values: n % 2 ? [{ n }] : [{ n }, 'half \ud800 and \u0000', null] },
-    ])
-    await store.batch(ops, {}, ctx)
-  }
-  await store.batch([{ op: 'put', collection: 'notes', key: keyOf(1), value: { ...noteOf(1), text: 'again' } }], {}, ctx)
-  await store.batch(
-    [{ op: 'put', collection: 'rights', key: 'ünïcode \u{1f512} key', value: { text: '\u0000\ud800', x: 1e21 } }],
-    {},
-    ctx
-  )
-}
 
 const shaOf = async (file: string) =>
   createHash('sha256')
     .update(await readFile(file))
     .digest('hex')
 
+/** A11 of the acceptance of clusters; `npm run soak:migrate` does it with a million records. */
 describeWith('postgres', 'svc store migrate', () => {
   let postgres: Postgres
   const homes: string[] = []
@@ -79,27 +36,9 @@ describeWith('postgres', 'svc store migrate', () => {
     return made
   }
   const env = () => ({ SVC_STORE__URL: postgres.url, SVC_STORE__SCHEMA: `moved_${++schemas}` })
-  const rowsIn = async (schema: string) =>
-    Number((await postgres.query(`SELECT count(*) AS n FROM ${schema}.records`).catch(() => []))[0]?.n ?? 0)
-
   /** Kills the command when it has copied more than so many records. */
-  async function killedAt(
-    rows: number,
-    { from, target, count }: { readonly from: string; readonly target: ReturnType<typeof env>; readonly count: number }
-  ) {
-    const child = spawn(process.execPath, [...SVC, 'store', 'migrate'], {
-      env: { PATH: process.env.PATH, ...COMPILED, ...target, SVC_HOME: from },
-      stdio: 'ignore',
-    })
-    const exit = once(child, 'exit')
-    await until(
-      () => rowsIn(target.SVC_STORE__SCHEMA),
-      n => n > rows || child.exitCode !== null
-    )
-    child.kill('SIGKILL')
-    expect(await exit).to.deep.equal([null, 'SIGKILL'])
-    expect(await rowsIn(target.SVC_STORE__SCHEMA)).to.be.below(count)
-  }
+  const killedAt = (rows: number, from: string, target: ReturnType<typeof env>) =>
+    killMigration({ from, env: target, isReached: async () => (await rowsIn(postgres, target.SVC_STORE__SCHEMA)) > rows })
 
   it('moves what a server has kept: the next one goes on with PostgreSQL', async () => {
     const from = await home()
@@ -149,7 +88,7 @@ describeWith('postgres', 'svc store migrate', () => {
     await fill(from, count)
     const target = env()
     const schema = target.SVC_STORE__SCHEMA
-    for (const part of [0.1, 0.4, 0.7]) await killedAt(count * part, { from, target, count })
+    for (const part of [0.1, 0.4, 0.7]) await killedAt(count * part, from, target)
     const kept = await runSvc(['serve', '--port', '0'], { home: await home(), env: target })
     expect(kept.code).to.equal(1)
     expect(kept.err).to.match(/SETUP_FAILED[\s\S]*being moved into the schema[\s\S]*svc store migrate/)
@@ -192,7 +131,7 @@ describeWith('postgres', 'svc store migrate', () => {
     const from = await home()
     await fill(from, 20_000)
     const target = env()
-    await killedAt(1, { from, target, count: 20_000 })
+    await killedAt(1, from, target)
     await fill(from, 10)
     const changed = await runSvc(['store', 'migrate'], { home: from, env: target })
     expect(changed.err).to.match(/MIGRATION_REFUSED[\s\S]*was used since the migration began[\s\S]*--restart/)

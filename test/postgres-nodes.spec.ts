@@ -1,15 +1,14 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
-import { type Answer, type Client, createClient, type OpenStream } from './support/client.ts'
+import type { Answer, Client, OpenStream } from './support/client.ts'
 import type { SentEvent } from './support/events.ts'
 import { runSvc } from './support/command.ts'
 import { describeWith } from './support/needs.ts'
-import { newHome, type Service, startService } from './support/service.ts'
-import { configureFew } from './support/tides.ts'
+import { beginMcpSession, clientsOf, type NodeOptions, startNode } from './support/nodes.ts'
+import { newHome } from './support/service.ts'
 import { until } from './support/wait.ts'
 
 const support = (name: string) => fileURLToPath(new URL(`./support/${name}`, import.meta.url))
@@ -34,37 +33,12 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
   before(async () => (postgres = stack.use(await startPostgres({ settings: { max_connections: 100 } }))))
   after(() => stack.disposeAsync())
 
-  interface NodeOptions {
-    readonly schema: string
-    readonly config?: object
-    readonly env?: Record<string, string>
-    readonly args?: readonly string[]
-    /** Only the plugins that a chat needs, and these: it starts faster. */
-    readonly few?: readonly string[]
-  }
-
-  /** A new node; its home goes with it. */
-  async function startNode({ schema, config = {}, env = {}, args = [], few }: NodeOptions): Promise<Service> {
-    const home = await newHome()
-    const whole = { ...config, store: { url: postgres.url, schema } }
-    if (few) await configureFew(home, whole, few)
-    else await writeFile(join(home, 'svc.config.json'), JSON.stringify(whole))
-    const service = await startService({ home, args, env })
-    return {
-      ...service,
-      async [Symbol.asyncDispose]() {
-        await service[Symbol.asyncDispose]()
-        await rm(home, { recursive: true, force: true })
-      },
-    }
-  }
-
-  async function startTwoNodes(options: Omit<NodeOptions, 'schema'> = {}) {
+  async function startTwoNodes({ config, ...rest }: Partial<NodeOptions> = {}) {
     const schema = `nodes_${++schemas}`
     const ends = new AsyncDisposableStack()
-    const one = ends.use(await startNode({ ...options, schema }))
-    const two = ends.use(await startNode({ ...options, schema }))
-    const clients = [one, two].map(({ url }) => createClient(url, { keepAlive: false })) as [Client, Client]
+    const start = async () => ends.use(await startNode({ config: { ...config, store: { url: postgres.url, schema } }, ...rest }))
+    const [one, two] = [await start(), await start()]
+    const clients = clientsOf([one, two]) as [Client, Client]
     return { schema, one, two, clients, [Symbol.asyncDispose]: () => ends.disposeAsync() }
   }
 
@@ -225,26 +199,14 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
 
     it('serve the MCP sessions of the older era of each other', async () => {
       const [first, second] = nodes.clients
-      const accept = { accept: 'application/json, text/event-stream' }
-      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1.0.0' } }
-      const message = (id: number, method: string, more = {}) => ({ jsonrpc: '2.0', id, method, ...more })
-      const begun = await first.send({
-        method: 'POST',
-        path: '/mcp',
-        headers: accept,
-        body: message(0, 'initialize', { params }),
-      })
-      const own = { ...accept, 'mcp-session-id': String(begun.headers['mcp-session-id']), 'mcp-protocol-version': '2025-11-25' }
+      const session = await beginMcpSession(first)
       for (const client of [second, first, second]) {
-        const listed = await client.send({ method: 'POST', path: '/mcp', headers: own, body: message(1, 'tools/list') })
+        const listed = await session.list(client)
         expect(listed.status, listed.text).to.equal(200)
       }
-      const ended = await second.send({ method: 'DELETE', path: '/mcp', headers: own })
+      const ended = await session.end(second)
       expect(ended.status, ended.text).to.be.below(300)
-      for (const client of [first, second])
-        expect(
-          (await client.send({ method: 'POST', path: '/mcp', headers: own, body: message(2, 'tools/list') })).status
-        ).to.equal(404)
+      for (const client of [first, second]) expect((await session.list(client)).status).to.equal(404)
     })
   })
 

@@ -114,8 +114,11 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
       ([code, err]: [number, string]) => code === 1 && /svc store init/.test(err + missing.out)
     )
     for (const created of [true, false]) {
-      const { code, out } = await run('store', 'init', '--json')
-      expect([code, JSON.parse(out)]).to.deep.equal([0, { schema: 'made', created, format: 2, queue: 'made_queue' }])
+      const { code, out, err } = await runSvc(['store', 'init', '--json'], { home, env: { ...env, SVC_STORE__MIGRATE: 'false' } })
+      expect(code, err).to.equal(0)
+      const plugins = ['@svc/plugin-bus-postgres', '@svc/plugin-queue-pgboss']
+      expect(JSON.parse(out)).to.deep.equal({ schema: 'made', created, format: 2, plugins })
+      expect(await postgres.query(`SELECT to_regclass('made_queue.job') IS NOT NULL AS made`)).to.deep.equal([{ made: true }])
     }
     const { code, out } = await run('store', 'status', '--json')
     expect(code).to.equal(0)

@@ -5,8 +5,8 @@ import { expect } from 'chai'
 import { type Answer, type Client, createClient } from './support/client.ts'
 import { runSvc } from './support/command.ts'
 import { describeWith, lacking, skipBecause } from './support/needs.ts'
-import { newHome, type Service, startService } from './support/service.ts'
-import { configureFew } from './support/tides.ts'
+import { clientsOf, startNode } from './support/nodes.ts'
+import { newHome } from './support/service.ts'
 import { until, wait } from './support/wait.ts'
 
 const PATH = '/api/v1/status'
@@ -24,25 +24,15 @@ const limited = (perMinute: number) => ({
   server: { rate_limit: { enabled: true, requests_per_minute: perMinute, requests_per_day: MANY } },
 })
 
-/** A server with few plugins, and a home that goes with it. */
-async function startNode(config: object, few: readonly string[], env: Record<string, string> = {}): Promise<Service> {
-  const home = await newHome()
-  await configureFew(home, { ...config }, few)
-  const service = await startService({ home, env })
-  return {
-    ...service,
-    async [Symbol.asyncDispose]() {
-      await service[Symbol.asyncDispose]()
-      await rm(home, { recursive: true, force: true })
-    },
-  }
-}
-
+/** A12 of the acceptance of clusters. */
 describeWith('redis', 'a server with redis.url that loses Redis', () => {
   async function startLimited(redis: Redis, more: object = {}) {
     const stack = new AsyncDisposableStack()
     const service = stack.use(
-      await startNode({ ...limited(MANY), redis: { url: redis.url, use: ['counts', 'cache'], ...more } }, ['rate-limit'])
+      await startNode({
+        config: { ...limited(MANY), redis: { url: redis.url, use: ['counts', 'cache'], ...more } },
+        few: ['rate-limit'],
+      })
     )
     const client = createClient(service.url, { keepAlive: false })
     const begun = await client.post(CHAT, { message: 'one' })
@@ -131,7 +121,7 @@ describeWith('redis', 'a server with redis.url that loses Redis', () => {
       false,
     ])
     await rm(home, { recursive: true })
-    await using service = await startNode({ redis: { url: wrong, use: ['cache'] } }, [])
+    await using service = await startNode({ config: { redis: { url: wrong, use: ['cache'] } }, few: [] })
     await service.seen(/there is no connection to Redis/)
     expect(service.output()).to.include('Redis rejected the user or the password').and.not.include('wrong-0d1b7c3f')
   }).timeout(300_000)
@@ -171,9 +161,9 @@ for (const kind of ['sqlite', 'postgres'] as const) {
     async function startTwo(cluster: string, config: object, few: readonly string[], own: Record<string, string> = {}) {
       const ends = new AsyncDisposableStack()
       const whole = { redis: { url: redis.url }, ...config, ...shared, cluster: { name: cluster } }
-      const one = ends.use(await startNode(whole, few, own))
-      const two = ends.use(await startNode(whole, few, own))
-      const clients = [one, two].map(({ url }) => createClient(url, { keepAlive: false })) as [Client, Client]
+      const start = async () => ends.use(await startNode({ config: whole, few, env: own }))
+      const [one, two] = [await start(), await start()]
+      const clients = clientsOf([one, two]) as [Client, Client]
       return { one, two, clients, [Symbol.asyncDispose]: () => ends.disposeAsync() }
     }
 

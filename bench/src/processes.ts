@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism, loadavg, totalmem } from 'node:os'
+import { fileURLToPath } from 'node:url'
 import { getHeapStatistics } from 'node:v8'
 
 /** A program to measure: its Node arguments. */
@@ -38,6 +39,53 @@ export function launch({ args, cwd, env = {}, everywhere = false, beside = false
     env: { ...process.env, NODE_ENV: 'production', ...env },
     stdio: 'ignore',
   })
+}
+
+/** Lets running processes use all cores. They inherit the single core of this one. Without taskset they have all cores anyway. */
+export function useAllCores(pids: readonly (number | undefined)[]): void {
+  for (const pid of pids) if (canPin) spawnSync('taskset', ['-a', '-c', '-p', `0-${CORES - 1}`, String(pid)])
+}
+
+/** A program of `peers` that answers messages one by one. */
+export interface PeerProcess<A> {
+  ask(message: object): Promise<A>
+  end(): Promise<void>
+}
+
+/**
+ * Starts a program of `peers`. It has all cores, because it has threads and no external load. `svc`: the arguments that start svc, for
+ * a program that uses it.
+ */
+export async function forkPeer<A>(name: string, args: readonly string[], svc: readonly string[] = []): Promise<PeerProcess<A>> {
+  const file = fileURLToPath(new URL(`../peers/${name}.js`, import.meta.url))
+  const execArgv = svc.filter(word => word.startsWith('--conditions'))
+  const child = fork(file, [...args], { execArgv, env: { ...process.env, NODE_ENV: 'production' } })
+  useAllCores([child.pid])
+  const answer = async () => {
+    const over = new AbortController()
+    const { signal } = over
+    const ended = once(child, 'exit', { signal }).then(() => Promise.reject(new Error(`${name} ended`)))
+    try {
+      const [message] = (await Promise.race([once(child, 'message', { signal }), ended])) as [A]
+      return message
+    } finally {
+      ended.catch(() => {})
+      over.abort()
+    }
+  }
+  await answer()
+  return {
+    ask(message) {
+      child.send(message)
+      return answer()
+    },
+    async end() {
+      if (!child.connected) return
+      const ended = once(child, 'exit')
+      child.disconnect()
+      await ended
+    },
+  }
 }
 
 /** Ends a process and waits for its end. */

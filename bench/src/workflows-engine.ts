@@ -1,7 +1,4 @@
-import { fork, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { availableParallelism } from 'node:os'
-import { fileURLToPath } from 'node:url'
+import { forkPeer } from './processes.ts'
 
 /** Runs of one kind: how many at once and for how long. `each`: in a sequence, with one commit per step. */
 export interface Load {
@@ -25,40 +22,8 @@ export interface Engine {
   end(): Promise<void>
 }
 
-/**
- * Starts a program of `peers`. It has all cores, because an engine has threads and no external load. `svc`: the arguments that
- * start svc.
- */
+/** Starts an engine of `peers`. `svc`: the arguments that start svc. */
 export async function startEngine(name: string, args: readonly string[], svc: readonly string[] = []): Promise<Engine> {
-  const file = fileURLToPath(new URL(`../peers/${name}.js`, import.meta.url))
-  const execArgv = svc.filter(word => word.startsWith('--conditions'))
-  const child = fork(file, [...args], { execArgv, env: { ...process.env, NODE_ENV: 'production' } })
-  // It inherits the single core of this process. Without taskset it has all cores anyway.
-  spawnSync('taskset', ['-a', '-c', '-p', `0-${availableParallelism() - 1}`, String(child.pid)])
-  const answer = async () => {
-    const over = new AbortController()
-    const { signal } = over
-    const ended = once(child, 'exit', { signal }).then(() => Promise.reject(new Error(`${name} ended`)))
-    try {
-      const [message] = (await Promise.race([once(child, 'message', { signal }), ended])) as [Ran]
-      return message
-    } finally {
-      ended.catch(() => {})
-      over.abort()
-    }
-  }
-  const ask = (message: object) => {
-    child.send(message)
-    return answer()
-  }
-  await answer()
-  return {
-    run: load => ask(load),
-    fill: async count => void (await ask({ kind: 'fill', count })),
-    async end() {
-      const ended = once(child, 'exit')
-      child.disconnect()
-      await ended
-    },
-  }
+  const { ask, end } = await forkPeer<Ran>(name, args, svc)
+  return { run: ask, fill: async count => void (await ask({ kind: 'fill', count })), end }
 }

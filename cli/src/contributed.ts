@@ -40,10 +40,9 @@ export async function commandSources(config?: string, place: CommandPlace = here
   const others = placed(plugins, place.home)
     .filter(mayHaveCommands)
     .flatMap(entry => {
-      const source = sourceOf(entry)
-      const ids = source?.ids.filter(id => mayTake(entry, id) && !taken.has(id)) ?? []
-      for (const id of ids) taken.add(id)
-      return source && ids.length > 0 ? [{ ...source, ids }] : []
+      const source = sourceOf(entry, id => mayTake(entry, id) && !taken.has(id))
+      for (const id of source?.ids ?? []) taken.add(id)
+      return source ?? []
     })
   return [...manager, ...others]
 }
@@ -90,23 +89,30 @@ interface PackageJson {
   readonly svc?: Pick<Manifest, 'contributes' | 'topics' | 'permissions'>
 }
 
-function sourceOf(entry: PluginEntry): CommandSource | undefined {
+function sourceOf(entry: PluginEntry, mayHave?: (id: string) => boolean): CommandSource | undefined {
   const file = manifestOf(entry)
-  return file === undefined ? undefined : sourceIn(dirname(file), entry)
+  return file === undefined ? undefined : sourceIn(dirname(file), entry, mayHave)
 }
 
 /** Loading and installation reject all other ids. */
 const ID = /^[A-Za-z0-9][\w-]*(:[A-Za-z0-9][\w-]*)*$/
 
-/** Returns the commands of the plugin in a folder; undefined if it declares none or its module does not exist. */
-export function sourceIn(folder: string, entry: PluginEntry): CommandSource | undefined {
+/** Returns the commands of the plugin in a folder that pass `mayHave`; undefined if there are none or their module does not exist. */
+export function sourceIn(
+  folder: string,
+  entry: PluginEntry,
+  mayHave: (id: string) => boolean = () => true
+): CommandSource | undefined {
   const file = join(folder, 'package.json')
   const pkg = readJson<PackageJson>(file)
   const ids = commandsOf(pkg?.svc ?? {})
     .map(words => words.replaceAll(' ', ':'))
-    .filter(id => ID.test(id))
-  const target = ids.length > 0 ? targetOf(file, pkg!) : undefined
-  if (target === undefined) return undefined
+    .filter(id => ID.test(id) && mayHave(id))
+  if (ids.length === 0) return undefined
+  let found: string | undefined
+  const target = () => (found ??= targetOf(file, pkg!))
+  // those that come with svc have one, and help is faster without a look at each
+  if (entry.from !== OURS && target() === undefined) return undefined
   const { name = '', version = '0.0.0', description = '', svc = {} } = pkg!
   const topics = new Set(ids.flatMap(id => (id.includes(':') ? [id.slice(0, id.indexOf(':'))] : [])))
   return {
@@ -115,10 +121,12 @@ export function sourceIn(folder: string, entry: PluginEntry): CommandSource | un
     folder,
     ids,
     topics: Object.fromEntries([...topics].map(topic => [topic, svc.topics?.[topic] ?? description])),
-    target,
+    get target() {
+      return target() ?? join(folder, COMMANDS_MODULE)
+    },
     entry,
     ...(entry.isolation === 'process' ? { permissions: entry.permissions ?? svc.permissions ?? {} } : {}),
-    facts: () => (entry.commands as CommandFacts | undefined) ?? builtFacts(name, target),
+    facts: () => (entry.commands as CommandFacts | undefined) ?? builtFacts(name, target()),
   }
 }
 
@@ -133,7 +141,7 @@ function targetOf(file: string, { name = '' }: PackageJson): string | undefined 
 }
 
 /** The facts that the build of a plugin of svc wrote. */
-const builtFacts = (name: string, target: string) =>
+const builtFacts = (name: string, target = '') =>
   name.startsWith('@svc/') && target.endsWith('.js') ? readJson<CommandFacts>(join(dirname(target), 'commands.json')) : undefined
 
 function manifestOf({ use, from }: PluginEntry): string | undefined {

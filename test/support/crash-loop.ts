@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Client } from './client.ts'
 import { createClient } from './client.ts'
 import { type History, historyProblems, saidIn } from './history.ts'
@@ -35,7 +36,17 @@ export interface Load {
   end(): Promise<void>
 }
 
-export function startLoad(url: string, ledger: Ledger, { clients, seed }: { clients: number; seed: number }): Load {
+interface LoadOptions {
+  readonly clients: number
+  readonly seed: number
+  /**
+   * The clients of a cluster: a turn that is refused, or whose connection breaks, is not acknowledged, and the next one follows. Gets what
+   * came instead of an answer.
+   */
+  readonly onRefusal?: (reason: string) => void
+}
+
+export function startLoad(url: string, ledger: Ledger, { clients, seed, onRefusal }: LoadOptions): Load {
   const client = createClient(url)
   const goals: { at: number; done: PromiseWithResolvers<void> }[] = []
   const begin = ledger.acknowledged
@@ -44,7 +55,7 @@ export function startLoad(url: string, ledger: Ledger, { clients, seed }: { clie
     for (const { at, done } of goals) if (ledger.acknowledged - begin >= at) done.resolve()
   }
   const running = Array.from({ length: clients }, (_, number) =>
-    runClient(client, ledger, { number, seed, notify, ended: () => ended }).catch((error: unknown) => {
+    runClient(client, ledger, { number, seed, notify, ended: () => ended, onRefusal }).catch((error: unknown) => {
       for (const { done } of goals) done.reject(error)
       throw error
     })
@@ -73,11 +84,14 @@ export function startLoad(url: string, ledger: Ledger, { clients, seed }: { clie
 /** The conversation of all: another one every ten seeds, before it has as many messages as one may have. */
 const sharedIn = (seed: number) => `shared/${Math.floor(seed / 10)}`
 
-async function runClient(
-  client: Client,
-  ledger: Ledger,
-  { number, seed, notify, ended }: { number: number; seed: number; notify: () => void; ended: () => boolean }
-): Promise<void> {
+interface LoadClient extends Pick<LoadOptions, 'seed'> {
+  readonly number: number
+  readonly notify: () => void
+  readonly ended: () => boolean
+  readonly onRefusal: LoadOptions['onRefusal'] | undefined
+}
+
+async function runClient(client: Client, ledger: Ledger, { number, seed, notify, ended, onRefusal }: LoadClient): Promise<void> {
   const random = randomOf(seed * 1000 + number)
   const own = [...ledger.known].filter(([name]) => name.startsWith(`${number}/`)).map(([name]) => name)
   for (let turn = 0; !ended(); turn++) {
@@ -86,6 +100,11 @@ async function runClient(
     const known = name === undefined ? undefined : ledger.known.get(name)
     ledger.sent.add(message)
     const answer = await client.post('/api/v1/chat', { message, ...(known ? { conversation_id: known.id } : {}) }).catch(isGone)
+    if (onRefusal && (!answer || REFUSED.includes(answer.status))) {
+      onRefusal(answer ? `${answer.status} ${answer.text.slice(0, 200)}` : 'the connection broke')
+      await sleep(REST_MS)
+      continue
+    }
     if (!answer) return
     if (answer.status !== 200) throw new Error(`not acknowledged: ${answer.status} ${answer.text}`)
     const where = known ?? begun(ledger, name ?? `${number}/${seed}/${turn}`, answer, own)
@@ -112,6 +131,9 @@ function begun(ledger: Ledger, name: string, answer: Answer, own: string[]): Kno
   return made
 }
 
+/** What a node answers that has lost its store, or a balancer whose node has died. */
+const REFUSED = [502, 503, 504]
+const REST_MS = 50
 const GONE = ['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ABORT_ERR', 'ECONNABORTED']
 
 function isGone(error: NodeJS.ErrnoException): undefined {
@@ -120,7 +142,7 @@ function isGone(error: NodeJS.ErrnoException): undefined {
 }
 
 /** mulberry32: the same seed, the same load. */
-function randomOf(seed: number): () => number {
+export function randomOf(seed: number): () => number {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0

@@ -9,7 +9,8 @@ import { operate } from './management.ts'
 import { post, type Service, startService } from './service.ts'
 import { configureFew } from './tides.ts'
 
-const RECORDS = fileURLToPath(new URL('./job-records.ts', import.meta.url))
+/** The plugin of jobs that leave evidence. */
+export const RECORDS = fileURLToPath(new URL('./job-records.ts', import.meta.url))
 const WORKERS = 4
 /** A worker that has served so long is replaced at once after its death. */
 const STABLE_MS = 5_500
@@ -66,9 +67,9 @@ async function jobsOf(home: string, query: Omit<JobQuery, 'limit' | 'cursor'>): 
   }
 }
 
-/** Adds so many jobs, once each, although workers die. */
-export async function addJobs(service: Service, count: number): Promise<void> {
-  for (let from = 0; from < count; from += BATCH) {
+/** Adds the jobs `first` to `count - 1`, once each, although workers die. */
+export async function addJobs(service: Pick<Service, 'url'>, count: number, first = 0): Promise<void> {
+  for (let from = first; from < count; from += BATCH) {
     for (let attempts = 1; ; attempts++) {
       const answer = await post(`${service.url}/add-jobs`, { from, count: Math.min(BATCH, count - from) }).catch(() => undefined)
       if (answer?.status === 200) break
@@ -93,15 +94,18 @@ export async function untilDone(home: string, kind: string, limitMs: number): Pr
 const openJobs = (home: string, kind: string, state: 'queued' | 'running') =>
   jobsOf(home, { kind, state }).catch(() => [undefined])
 
-/** What the jobs recorded, by the first word of a line. */
-export function recordsOf(home: string): ReadonlyMap<string, string[]> {
-  const lines = readFileSync(recordsFile(home), 'utf8').trimEnd().split('\n')
+/** What the jobs recorded in a folder, by the first word of a line. */
+export function recordsOf(folder: string): ReadonlyMap<string, string[]> {
+  const lines = readFileSync(recordsFile(folder), 'utf8').trimEnd().split('\n')
   return Map.groupBy(lines, line => line.split(' ', 1)[0]!)
 }
 
-/** The problems of jobs `0` to `count - 1` of the kind `record`: lost ones, and those that ran twice at the same time. */
-export async function auditJobs(home: string, count: number): Promise<string[]> {
-  const records = recordsOf(home)
+/**
+ * The problems of jobs `0` to `count - 1` of the kind `record`: lost ones, and those that ran twice at the same time. `folder`: that of
+ * the records, if it is not the home.
+ */
+export async function auditJobs(home: string, count: number, folder = home): Promise<string[]> {
+  const records = recordsOf(folder)
   const ended = new Set((records.get('end') ?? []).map(line => line.split(' ')[1]))
   const names = Array.from({ length: count }, (_, at) => String(at))
   const completed = (await jobsOf(home, { kind: 'record', state: 'completed' })).length
@@ -113,10 +117,10 @@ export async function auditJobs(home: string, count: number): Promise<string[]> 
 }
 
 /** The problems of the ticks of `each-second`: missing ones, and those with several jobs or without a run. */
-export async function auditTicks(home: string): Promise<{ readonly ticks: number; readonly problems: string[] }> {
+export async function auditTicks(home: string, folder = home): Promise<{ readonly ticks: number; readonly problems: string[] }> {
   const jobs = await jobsOf(home, { kind: 'tick' })
   const ticks = jobs.map(({ schedule }) => Date.parse(schedule!.tick)).toSorted((a, b) => a - b)
-  const ran = new Set((recordsOf(home).get('tick') ?? []).map(line => Number(line.split(' ')[1])))
+  const ran = new Set((recordsOf(folder).get('tick') ?? []).map(line => Number(line.split(' ')[1])))
   const problems = ticks.flatMap((tick, at) => {
     const before = ticks[at - 1]
     if (before === tick) return [`two jobs for ${tick}`]

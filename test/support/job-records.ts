@@ -5,9 +5,12 @@ import { codeOf, definePlugin, svcHome } from '@svc/core'
 import { JobKinds, Jobs, PluginSchedules, Routes } from '@svc/core/contracts'
 
 /** What the jobs of a test have done, one line each: `begin|end|clash <input> <attempt>`, `tick <time> <attempt>`. */
-export const recordsFile = (home: string) => join(home, 'records')
+export const recordsFile = (within: string) => join(within, 'records')
 
-const record = (...words: readonly unknown[]) => appendFileSync(recordsFile(svcHome()), `${words.join(' ').trimEnd()}\n`)
+/** Nodes of a cluster share a folder; a server has its home. */
+const folder = () => process.env.TEST_RECORDS ?? svcHome()
+
+const record = (...words: readonly unknown[]) => appendFileSync(recordsFile(folder()), `${words.join(' ').trimEnd()}\n`)
 
 /** State and start of a process, which tell it from a dead one that is not yet removed, and from a later one with its number. */
 function processOf(pid: string | number): { readonly isAlive: boolean; readonly start: string } {
@@ -50,7 +53,7 @@ export default definePlugin({
       backoff: { firstMs: 20, maxMs: 200 },
       async *run({ input, attempt }) {
         const name = input as string
-        const file = join(svcHome(), `lock-${name}`)
+        const file = join(folder(), `lock-${name}`)
         const holder = lock(file)
         record(holder === undefined ? 'begin' : 'clash', name, attempt, holder ?? '')
         await sleep(40 + Math.random() * 120)

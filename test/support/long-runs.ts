@@ -7,32 +7,35 @@ import { effectNode } from './workflow-host.ts'
 /** A file that all nodes of a test share; with `.go` behind it, runs may end. */
 const file = process.env.TEST_RUNS_FILE!
 
-/** Says where it begins, and ends when it may. It can be repeated. */
+/** Says where it begins, and ends when it may; with `deaf`, also after it was stopped. It can be repeated. */
 const hold: WorkflowNode = {
   description: 'Waits for a file.',
-  settings: { type: 'object', properties: {}, additionalProperties: false },
+  settings: { type: 'object', properties: { deaf: { type: 'boolean' } }, additionalProperties: false },
   repeatable: true,
-  async *run({ run, step }, { signal }) {
+  async *run({ run, step, settings }, { signal }) {
     appendFileSync(file, `begin ${run.id} ${step} ${process.pid}\n`)
-    while (!existsSync(`${file}.go`)) await pause(50, undefined, { signal })
+    while (!existsSync(`${file}.go`)) await pause(50, undefined, settings.deaf === true ? {} : { signal })
+    appendFileSync(file, `end ${run.id} ${step} ${process.pid}\n`)
     yield { type: 'output', output: process.pid }
   },
 }
 
-const LONG: WorkflowDefinition = {
-  name: 'long',
+const held = (name: string, settings: object): WorkflowDefinition => ({
+  name,
   nodes: {
     first: { type: 'effect', value: 1, next: 'hold' },
-    hold: { type: 'hold', next: 'last' },
+    hold: { type: 'hold', ...settings, next: 'last' },
     last: { type: 'effect', value: 2 },
   },
-}
+  result: { by: '${{ nodes.hold }}' },
+})
 
-/** A workflow that stays at a step that may be repeated, between two effects that happen once. */
+/** Workflows that stay at a step that may be repeated, between two effects that happen once. */
 export default definePlugin({
   setup(scope) {
     scope.add(WorkflowNodes, 'effect', effectNode(file))
     scope.add(WorkflowNodes, 'hold', hold)
-    scope.add(WorkflowDefinitions, LONG.name, LONG)
+    for (const definition of [held('long', {}), held('deaf', { deaf: true })])
+      scope.add(WorkflowDefinitions, definition.name, definition)
   },
 })

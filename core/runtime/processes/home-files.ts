@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { appendFile, constants, mkdir, open, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, isTree, svcError } from '@svc/core'
 import type { Json } from '@svc/core/contracts'
+import type * as Yaml from 'yaml'
 import type { Document } from 'yaml'
 
 /** SQLite: another connection has the lock. */
@@ -80,15 +81,23 @@ export async function readVersioned(file: string): Promise<VersionedText> {
   }
 }
 
-export interface YamlChange {
+interface FileChange {
   /** The expected version of the file. Absent: any. */
   readonly ifVersion?: string | undefined
   /** The text of a file that does not exist yet. */
   readonly first?: string
+  /** Checks both texts before the file is written. It can throw. */
+  readonly accept?: (before: string, after: string) => Promise<void>
+}
+
+export interface YamlChange extends FileChange {
   /** A JSON Merge Patch (RFC 7396): null removes a key. */
   readonly values: { readonly [key: string]: Json | undefined }
-  /** Checks both texts before the file is written. It can throw. */
-  readonly accept: (before: string, after: string) => Promise<void>
+}
+
+export interface DocumentChange extends FileChange {
+  /** Changes the document. It runs under the lock, and can throw. */
+  readonly change: (document: Document, yaml: typeof Yaml) => void | Promise<void>
 }
 
 /** Milliseconds to wait for another process that changes the file. */
@@ -98,7 +107,11 @@ const WAIT_MS = 10_000
  * Changes keys of a YAML file under a lock and replaces it in one step. Comments and other keys stay. Throws PRECONDITION_FAILED
  * (`details: {version}`), and YAML_ALIASED when a value belongs to an anchor or alias.
  */
-export function changeYaml(file: string, change: YamlChange): Promise<VersionedText> {
+export const changeYaml = (file: string, { values, ...how }: YamlChange): Promise<VersionedText> =>
+  changeDocument(file, { ...how, change: document => patch(document, values, []) })
+
+/** Changes the document of a YAML file, as `changeYaml`. */
+export function changeDocument(file: string, change: DocumentChange): Promise<VersionedText> {
   const mine = (turns.get(file) ?? Promise.resolve()).then(() => changeNow(file, change))
   const ended = mine.then(
     () => {},
@@ -112,15 +125,15 @@ export function changeYaml(file: string, change: YamlChange): Promise<VersionedT
 /** One change after the other in this process: when it closes any handle of a file, the system drops its locks of that file. */
 const turns = new Map<string, Promise<void>>()
 
-async function changeNow(file: string, { ifVersion, first = '', values, accept }: YamlChange): Promise<VersionedText> {
+async function changeNow(file: string, { ifVersion, first = '', change, accept }: DocumentChange): Promise<VersionedText> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   // the empty file of the lock stays: if it were removed, two processes could lock two files of this name
   await appendFile(`${file}.lock`, '', { mode: 0o600 })
   using _lock = await lockPatiently(`${file}.lock`)
   const { text: before = first, version } = await readVersioned(file)
   if (ifVersion !== undefined && ifVersion !== version) throw versionStale(version)
-  const after = await patchedText(before, values)
-  await accept(before, after)
+  const after = await changedText(before, change)
+  await accept?.(before, after)
   await replaceFile(file, after)
   return await readVersioned(file)
 }
@@ -130,12 +143,14 @@ async function lockPatiently(file: string): Promise<Disposable> {
   try {
     return await holdFile(file, WAIT_MS)
   } catch (error) {
-    throw (error as { errcode?: number }).errcode === BUSY ? fileBusy() : error
+    throw (error as { errcode?: number }).errcode === BUSY ? fileBusy(file) : error
   }
 }
 
-const fileBusy = () =>
-  svcError('UNAVAILABLE', 'another process changes the file; try again later', { details: { retryAfterMs: 1_000 } })
+const fileBusy = (lock: string) =>
+  svcError('UNAVAILABLE', `another process changes ${basename(lock, '.lock')}; try again later`, {
+    details: { retryAfterMs: 1_000 },
+  })
 
 const versionStale = (version: string) =>
   svcError('PRECONDITION_FAILED', 'the file was changed since it was read', {
@@ -144,12 +159,15 @@ const versionStale = (version: string) =>
   })
 
 /** The text of a YAML file after a change, without the file. Throws YAML_INVALID, YAML_ALIASED. */
-export async function patchedText(text: string, values: YamlChange['values']): Promise<string> {
-  const { parseDocument } = await import('yaml')
-  const document = parseDocument(text)
+export const patchedText = (text: string, values: YamlChange['values']): Promise<string> =>
+  changedText(text, document => patch(document, values, []))
+
+async function changedText(text: string, change: DocumentChange['change']): Promise<string> {
+  const yaml = await import('yaml')
+  const document = yaml.parseDocument(text)
   const [error] = document.errors
   if (error) throw svcError('YAML_INVALID', 'the file has errors', { details: { reason: error.message.split('\n')[0] } })
-  await patch(document, values, [])
+  await change(document, yaml)
   // another parser would read some plain texts as a time or a number
   return document.toString({ lineWidth: 0, defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN' })
 }

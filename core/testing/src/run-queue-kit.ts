@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 import type { RunClaim, RunQueue } from '@svc/core/contracts'
 import { abortable, atOnce, caseMaker, type KitCase, outcome } from './kit-case.ts'
@@ -83,6 +84,26 @@ const giving = (opened: Opened): KitCase[] => [
       for (let times = 0; times < 3; times++) await queue.keep(claim!, ctx)
       await other.wake('unknown', ctx)
     })
+  }),
+  opened('gives no run to another process between its addition and its claim', async ({ queue, other }) => {
+    await using taker = new Taker(other)
+    const over = new AbortController()
+    const looking = async () => {
+      for (; !over.signal.aborted; await sleep(1)) await other.wake('unknown', ctx)
+    }
+    const looks = Promise.all([looking(), looking()])
+    await taker.noneWhile(async () => {
+      for (let round = 0; round < 20; round++) {
+        const ids = Array.from({ length: 5 }, (_, at) => `r${round}-${at}`)
+        const claims = await Promise.all(ids.map(id => queue.put({ id, due: now() }, { claim: true }, ctx)))
+        assert.deepEqual(
+          claims.map(claim => claim?.id),
+          ids
+        )
+      }
+    })
+    over.abort()
+    await looks
   }),
   opened('gives each of many runs once, to any number of workers', async ({ queue, other }) => {
     const ids = Array.from({ length: 30 }, (_, at) => `r${at}`)

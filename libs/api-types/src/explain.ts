@@ -76,7 +76,6 @@ const TRANSLATED: Readonly<Record<string, (error: PublicError) => Explained>> = 
   MCP_SERVER_UNKNOWN: ({ details }) => notFound('server', details.server),
   MCP_TOOL_UNKNOWN: ({ details }) => notFound('tool', details.tool),
   MCP_CLIENT_INVALID: error => asItIs('INVALID_VALUE', error),
-  MCP_FILE_BUSY: unavailable,
   MCP_CALL_FAILED: error => asItIs('PROVIDER_ERROR', error),
   LOGIN_UNKNOWN: () => notFound('login_id', undefined),
   OAUTH_FAILED: error => asItIs('PROVIDER_ERROR', error),

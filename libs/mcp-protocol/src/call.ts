@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { InputRequest, Json, McpCallOptions, ToolDialog, ToolStep } from '@svc/core/contracts'
+import type { CallContext, OpenSpan } from '@svc/core'
+import type { InputRequest, Json, McpCallOptions, McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
 import { definedOf, stripped } from '@svc/plugin-kit'
 import { MAX_DEPTH, responseTo } from './answers.ts'
-import { aborted, callFailed, questionClosed, tooSlow } from './failures.ts'
+import { aborted, callFailed, failureOf, questionClosed, tooSlow } from './failures.ts'
 import type { McpLimits } from './limits.ts'
 import { deeper } from './listed-tool.ts'
 
@@ -19,6 +20,33 @@ const DONE = { done: true, value: undefined } as const
 export const watchedSteps = (open: () => Steps | Promise<Steps>, ended: (end: StepsEnd) => void): Steps => ({
   [Symbol.asyncIterator]: () => readingOf(open, ended),
 })
+
+/** The steps of a call in a span, which lasts from the first read to the end. */
+export function spannedSteps(begin: () => OpenSpan, open: (ctx: CallContext) => Steps | Promise<Steps>): Steps {
+  let span: OpenSpan | undefined
+  const start = () => open((span = begin()).ctx)
+  return watchedSteps(start, end => {
+    const failure = failureIn(end)
+    if (failure !== undefined) span?.fail(failure)
+    span?.end()
+  })
+}
+
+function failureIn(end: StepsEnd): unknown {
+  if (end === 'abandoned') return 'cancelled'
+  if (typeof end === 'string') return end
+  if ('thrown' in end) return end.thrown
+  return isFailedResult(end.last) ? 'failed' : undefined
+}
+
+/** The error class of a call that has ended, for metrics. */
+export function errorClassOf(end: StepsEnd): McpErrorClass | undefined {
+  if (typeof end === 'string') return undefined
+  if ('thrown' in end) return failureOf(end.thrown).class
+  return isFailedResult(end.last) ? 'tool_error' : undefined
+}
+
+const isFailedResult = (step: ToolStep) => step.type === 'result' && step.result.isError === true
 
 function readingOf(open: () => Steps | Promise<Steps>, ended: (end: StepsEnd) => void): AsyncIterator<ToolStep> {
   let source: AsyncIterator<ToolStep> | undefined

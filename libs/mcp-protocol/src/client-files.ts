@@ -1,4 +1,4 @@
-import { isTree } from '@svc/core'
+import { isTree, messageOf, svcError } from '@svc/core'
 import { definedOf } from '@svc/plugin-kit'
 
 /** A server in the file of another MCP client, with the keys of `mcp.clients`. */
@@ -14,7 +14,7 @@ export interface ImportedServer {
 }
 
 /** The imported servers, and a line for each part that was not imported. */
-export interface ImportedServers {
+interface ImportedServers {
   readonly entries: readonly ImportedServer[]
   readonly notes: readonly string[]
 }
@@ -24,11 +24,19 @@ const FOREIGN_KEYS = ['command', 'args', 'env', 'url', 'serverUrl', 'httpUrl', '
 
 type ForeignEntry = { readonly [key in (typeof FOREIGN_KEYS)[number]]?: unknown }
 
-/** Reads the content of `mcpServers`, the format of many MCP clients. Leaves out servers for which `problemOf` returns a text. */
-export function readClientServers(
-  servers: Readonly<Record<string, unknown>>,
-  problemOf: (entry: ImportedServer) => string | undefined
-): ImportedServers {
+/**
+ * Reads `{"mcpServers": {…}}` (or `servers`), the format of many MCP clients. Leaves out servers for which `problemOf` returns a text. Throws
+ * MCP_IMPORT_INVALID.
+ */
+export function readClientServers(text: string, problemOf: (entry: ImportedServer) => string | undefined): ImportedServers {
+  let read: unknown
+  try {
+    read = JSON.parse(text)
+  } catch (error) {
+    throw importInvalid(`the file is not valid JSON: ${messageOf(error)}`)
+  }
+  const servers = isTree(read) ? (read['mcpServers'] ?? read['servers']) : undefined
+  if (!isTree(servers)) throw importInvalid('the file has no "mcpServers"')
   const notes: string[] = []
   const entries: ImportedServer[] = []
   for (const [name, one] of Object.entries(servers)) {
@@ -100,3 +108,8 @@ function keyOf(name: string, headers: unknown, notes: string[]): Pick<ImportedSe
   }
   return {}
 }
+
+export const importInvalid = (message: string) =>
+  svcError('MCP_IMPORT_INVALID', message, {
+    hint: 'Pass a file with {"mcpServers": {"<name>": {"command": …, "args": […]} or {"url": …}}}, or - for the standard input',
+  })

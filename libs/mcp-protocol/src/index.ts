@@ -11,7 +11,17 @@ export {
   type RpcError,
   textOfResult,
 } from './answers.ts'
-export { type CallRequest, ParkedCalls, RunningCall, type StepOptions, StepQueue, type StepsEnd, watchedSteps } from './call.ts'
+export {
+  type CallRequest,
+  errorClassOf,
+  ParkedCalls,
+  RunningCall,
+  spannedSteps,
+  type StepOptions,
+  StepQueue,
+  type StepsEnd,
+  watchedSteps,
+} from './call.ts'
 export {
   aborted,
   callFailed,
@@ -26,10 +36,10 @@ export {
   tooSlow,
   undelivered,
 } from './failures.ts'
-export { type ImportedServer, type ImportedServers, readClientServers } from './client-files.ts'
+export { type ImportedServer, importInvalid, readClientServers } from './client-files.ts'
 export { LIMITS, type McpLimits } from './limits.ts'
 export { createLineWriter, type LineReader, readLines, readMessage } from './lines.ts'
-export { checkIssuer, checkLoginAnswer, checkLoginPage, isSafePage, withScope } from './login-checks.ts'
+export { isSafePage } from './oauth/login-checks.ts'
 export { deeper, type ListedTool, readTool } from './listed-tool.ts'
 export { decodeHeader, encodeHeader, headersOf, headerText, type ParamHeader, paramHeaders } from './param-headers.ts'
 export { canonical, differenceOf, hashOf, pinnedOf } from './listed-tool.ts'

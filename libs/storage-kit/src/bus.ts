@@ -3,13 +3,24 @@ import {
   asSvcError,
   type CallContext,
   type HookCallers,
+  Host,
   type Log,
+  type Scope,
   type SlotView,
   svcError,
   type SvcError,
   systemContext,
 } from '@svc/core'
-import type { BusMember, BusMessage, Json, NodeBus, NodeBusHooks, PeerAnswer } from '@svc/core/contracts'
+import {
+  type BusMember,
+  type BusMessage,
+  type Json,
+  type NodeBus,
+  type NodeBusHooks,
+  type PeerAnswer,
+  Peers,
+} from '@svc/core/contracts'
+import { follow } from './follow.ts'
 
 // What every bus between the workers of a cluster (`NodeBus`) does in the same way.
 
@@ -287,11 +298,15 @@ export interface OpenBus extends NodeBus {
   exited(worker: string, ctx: CallContext): Promise<void>
 }
 
-/** The service of a bus that opens when the worker joins: a server outside of a cluster needs none. */
-export function busOnJoin(
-  self: string,
-  open: () => Promise<OpenBus>
-): { readonly service: NodeBus; readonly exited: OpenBus['exited'] } {
+/** After the http plugin has drained. */
+const AFTER_SERVING = 900
+const LEAVE_MS = 5_000
+
+/**
+ * The service of a bus that opens when the worker joins: a server outside of a cluster needs none. It leaves when the host closes, and
+ * removes workers of its server that have exited.
+ */
+export function busOnJoin(scope: Pick<Scope, 'tap'>, self: string, open: () => Promise<OpenBus>): NodeBus {
   let opened: Promise<OpenBus> | undefined
   const bus = async () => opened ?? Promise.reject(notJoined(self))
   const service: NodeBus = {
@@ -305,5 +320,56 @@ export function busOnJoin(
     acquire: async (name, limit, ctx) => (await bus()).acquire(name, limit, ctx),
     release: async (name, ctx) => (await bus()).release(name, ctx),
   }
-  return { service, exited: async (worker, ctx) => (await opened)?.exited(worker, ctx) }
+  scope.tap(Peers.hooks.workerExit, async ({ worker }, ctx) => (await opened)?.exited(worker, ctx))
+  scope.tap(Host.hooks.closing, () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus')), {
+    stage: AFTER_SERVING,
+  })
+  return service
 }
+
+/** Reads of the members: one after the other, and those that have not begun are one. */
+export class MemberReads<T> {
+  readonly #read: () => Promise<T>
+  #last: Promise<unknown> = Promise.resolve()
+  #next: Promise<T> | undefined
+
+  constructor(read: () => Promise<T>) {
+    this.#read = read
+  }
+
+  read(): Promise<T> {
+    this.#next ??= this.inTurn(() => {
+      this.#next = undefined
+      return this.#read()
+    })
+    return this.#next
+  }
+
+  /** Does work that reads the members too, after the reads that have begun. */
+  inTurn<R>(work: () => Promise<R>): Promise<R> {
+    const turn = this.#last.catch(() => {}).then(work)
+    this.#last = turn
+    return turn
+  }
+}
+
+/** Follows the messages of a bus. Resolves when `watch` has called `begun` for the first time: no message is missed from then on. */
+export async function followMessages(
+  watch: (begun: () => void, ctx: CallContext) => Promise<void>,
+  lasting: CallContext,
+  log: Log
+): Promise<void> {
+  const listening = Promise.withResolvers<void>()
+  const messages = {
+    what: 'the messages of the bus',
+    watch: (ctx: CallContext) => watch(listening.resolve, ctx),
+    read: async () => {},
+  }
+  follow(messages, lasting, log).catch((err: unknown) => log.error({ err }, 'failed to read new messages of the bus'))
+  const end = () => listening.reject(lasting.signal.reason as Error)
+  lasting.signal.addEventListener('abort', end, { once: true })
+  await listening.promise.finally(() => lasting.signal.removeEventListener('abort', end))
+}
+
+/** The order in which members are listed. */
+export const byWorker = (a: BusMember, b: BusMember): number => (a.worker < b.worker ? -1 : 1)

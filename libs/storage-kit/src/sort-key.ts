@@ -121,3 +121,9 @@ export function timelyId(): string {
   const time = Date.now().toString(16).padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
+
+/** When an id was made, in Unix milliseconds; NaN for an id that `timelyId` has not made. */
+export function timeOf(id: string): number {
+  const [, high, low] = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/.exec(id) ?? []
+  return high === undefined ? Number.NaN : Number.parseInt(`${high}${low}`, 16)
+}

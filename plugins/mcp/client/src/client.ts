@@ -15,8 +15,9 @@ import { badOption, noResult, notForRemote, notRegistered, registeredTwice } fro
 
 export type * from './connection/client-types.ts'
 export { createMcpClient } from './connection/mcp-client.ts'
-export { type LoginOptions, type Loopback, loginMcp, openLoopback } from './connection/oauth/login.ts'
+export { type LoginOptions, loginMcp } from './connection/login.ts'
 export { fromMcpSchema, LIMITS, type ToolList, toMcpSchema, type ToolSchema } from '@svc/mcp-protocol'
+export { type Loopback, openLoopback } from '@svc/mcp-protocol/oauth'
 
 /** A server of a registry, and the names of the tools that its client lists and calls (absent: all). */
 export interface RegistryEntry {

@@ -33,12 +33,6 @@ export const serverMoved = (server: string) =>
 export const notInFile = (name: string, file: string, hint: string) =>
   svcError('MCP_SERVER_UNKNOWN', `${file} has no MCP server "${name}"`, { hint })
 
-export const fileBusy = (file: string, cause: unknown) =>
-  svcError('MCP_FILE_BUSY', `${file} cannot be changed: another command is changing it`, {
-    cause,
-    hint: 'Wait until the other command ends, then run this command again',
-  })
-
 export const nameTaken = (name: string, where: string) =>
   svcError('MCP_CLIENT_INVALID', `the MCP server "${name}" is already configured in ${where}`, {
     hint: `Choose another name, or run "svc mcp remove ${name}" first`,
@@ -66,11 +60,6 @@ export const versionStale = (server: string, tool: string) =>
   })
 
 export const loginUnknown = () => svcError('LOGIN_UNKNOWN', 'no login waits for this answer')
-
-export const importInvalid = (message: string) =>
-  svcError('MCP_IMPORT_INVALID', message, {
-    hint: 'Pass a file with {"mcpServers": {"<name>": {"command": …, "args": […]} or {"url": …}}}, or - for the standard input',
-  })
 
 const OPTION_HINTS: Readonly<Record<string, string>> = {
   url: 'Set the complete URL, for example https://example.com/mcp',

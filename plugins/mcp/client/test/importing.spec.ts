@@ -1,5 +1,8 @@
 import { expect } from 'chai'
-import { importServers } from '../src/commands/entries.ts'
+import { readClientServers } from '@svc/mcp-protocol'
+import { firstProblem } from '../src/registry/settings.ts'
+
+const importServers = (text: string) => readClientServers(text, entry => firstProblem(entry)?.message)
 
 describe('what other clients keep', () => {
   it('is taken over: commands, addresses, variables', () => {

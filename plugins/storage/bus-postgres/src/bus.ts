@@ -1,8 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallContext, HookCallers, Log, SlotView } from '@svc/core'
 import type { BusMember, Json, NodeBusHooks, PeerAnswer, Postgres, SqlResult, SqlStatement, Store } from '@svc/core/contracts'
-import { BusCalls, type CallPart, checkSize, KnownMembers, MOST_FACTS, notJoined, type OpenBus } from '@svc/storage-kit/bus'
-import { follow } from '@svc/storage-kit/follow'
+import {
+  BusCalls,
+  byWorker,
+  type CallPart,
+  checkSize,
+  followMessages,
+  KnownMembers,
+  MemberReads,
+  MOST_FACTS,
+  notJoined,
+  type OpenBus,
+} from '@svc/storage-kit/bus'
 import { WorkerPermits } from '@svc/storage-kit/permits'
 import { PostReceiver, PostSender, pruneIn } from './posts.ts'
 import { type BusSql, channelOf, createSql, notify, NOW, permitsIn } from './sql.ts'
@@ -57,8 +67,10 @@ class PostgresBus implements OpenBus {
   #facts: Json = null
   #isJoined = false
   #following: Promise<void> | undefined
-  #reading: Promise<unknown> = Promise.resolve()
-  #next: Promise<Members> | undefined
+  readonly #reads = new MemberReads(async () => {
+    const [found] = await this.#sql.run([this.#read()], RETRY_MS)
+    return this.#apply(found!)
+  })
   /** Differs when the tables were emptied. */
   #epoch: string | undefined
   /** Members from before that, until they join again or are lost. */
@@ -151,30 +163,24 @@ class PostgresBus implements OpenBus {
   async #follow(): Promise<void> {
     const { postgres, self, lasting, log } = this.#options
     const receivers = new Map([this.#everyone, self].map(receiver => [channelOf(this.#sql, receiver), receiver]))
-    const listening = Promise.withResolvers<void>()
     let hasBegun = false
-    const caughtUp = async () => {
+    const caughtUp = async (begun: () => void) => {
       if (hasBegun) {
         this.#receiver.catchUp()
         return void (await this.#refresh())
       }
       await this.#receiver.begin()
       hasBegun = true
-      listening.resolve()
+      begun()
     }
-    const watch = async (ctx: CallContext) => {
+    const watch = async (begun: () => void, ctx: CallContext) => {
       for await (const { channel, payload = CHANGED } of postgres.listen([...receivers.keys()], ctx)) {
-        if (channel === undefined) await caughtUp()
+        if (channel === undefined) await caughtUp(begun)
         else if (payload !== CHANGED) this.#receiver.notified(receivers.get(channel)!, payload)
         else this.#refresh().catch(() => {})
       }
     }
-    follow({ what: 'the messages of the bus', watch, read: async () => {} }, lasting, log).catch((err: unknown) =>
-      log.error({ err }, 'failed to read new messages of the bus')
-    )
-    const end = () => listening.reject(lasting.signal.reason as Error)
-    lasting.signal.addEventListener('abort', end, { once: true })
-    await listening.promise.finally(() => lasting.signal.removeEventListener('abort', end))
+    await followMessages(watch, lasting, log)
   }
 
   /** Writes the row of this member, and reads the others. */
@@ -200,21 +206,8 @@ class PostgresBus implements OpenBus {
     return notify([channelOf(this.#sql, this.#everyone)], [CHANGED])
   }
 
-  /** Reads the members; reads that have not begun are one. */
   #refresh(): Promise<Members> {
-    this.#next ??= this.#inTurn(async () => {
-      this.#next = undefined
-      const [found] = await this.#sql.run([this.#read()], RETRY_MS)
-      return this.#apply(found!)
-    })
-    return this.#next
-  }
-
-  /** Reads take effect in their order. */
-  #inTurn<T>(read: () => Promise<T>): Promise<T> {
-    const turn = this.#reading.catch(() => {}).then(read)
-    this.#reading = turn
-    return turn
+    return this.#reads.read()
   }
 
   /** All members, and a row with the epoch if there are none. */
@@ -290,7 +283,7 @@ class PostgresBus implements OpenBus {
       text: `UPDATE ${s}.bus_members SET seen = ${NOW} WHERE worker = $1 AND claimed = 0`,
       values: [self],
     }
-    const { isRenewed, isEmptied, late } = await this.#inTurn(async () => {
+    const { isRenewed, isEmptied, late } = await this.#reads.inTurn(async () => {
       const [renewed, found] = await this.#sql.run([renewal, this.#read()])
       await this.#apply(found!)
       const others = found!.rows.filter(row => row.late === true && row.worker !== self)
@@ -350,5 +343,3 @@ class PostgresBus implements OpenBus {
 const epochIn = ([row]: SqlResult['rows']) => (typeof row?.epoch === 'string' ? row.epoch : undefined)
 
 const REJOINS = 'a restart of PostgreSQL has ended the membership of this worker; it joins the bus again'
-
-const byWorker = (a: BusMember, b: BusMember) => (a.worker < b.worker ? -1 : 1)

@@ -1,8 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallContext, HookCallers, Log, SlotView } from '@svc/core'
 import type { BusMember, Json, NodeBusHooks, PeerAnswer, Redis, Store } from '@svc/core/contracts'
-import { BusCalls, type CallPart, checkSize, KnownMembers, MOST_FACTS, notJoined, type OpenBus } from '@svc/storage-kit/bus'
-import { follow } from '@svc/storage-kit/follow'
+import {
+  BusCalls,
+  byWorker,
+  type CallPart,
+  checkSize,
+  followMessages,
+  KnownMembers,
+  MemberReads,
+  MOST_FACTS,
+  notJoined,
+  type OpenBus,
+} from '@svc/storage-kit/bus'
 import { WorkerPermits } from '@svc/storage-kit/permits'
 import { channelOf, EVERYONE, PostReceiver, PostSender } from './posts.ts'
 import { createBusRedis, isFailureOfRedis, permitsIn, type StoredMember, StoredMembers } from './scripts.ts'
@@ -60,8 +70,7 @@ class RedisBus implements OpenBus {
   #members: ReadonlyMap<string, SeenMember> = new Map()
   /** Redis could not be read: members could not renew their membership either. */
   #isBlind = false
-  #reading: Promise<unknown> = Promise.resolve()
-  #next: Promise<void> | undefined
+  readonly #reads = new MemberReads(() => this.#read())
   #rejoining: Promise<void> | undefined
   /** From then on, the permits of the others are complete. */
   #settledAt = 0
@@ -199,24 +208,18 @@ class RedisBus implements OpenBus {
   /** Listens. Resolves when this worker gets all posts from now on. */
   async #follow(): Promise<void> {
     const { redis, self, lasting, log } = this.#options
-    const listening = Promise.withResolvers<void>()
     let hasBegun = false
-    const watch = async (ctx: CallContext) => {
+    const watch = async (begun: () => void, ctx: CallContext) => {
       for await (const { channel, payload = '' } of redis.listen([EVERYONE, self].map(channelOf), ctx)) {
         if (channel !== undefined) this.#receiver.take(channel, payload)
         else if (hasBegun) this.#reset()
         else {
           hasBegun = true
-          listening.resolve()
+          begun()
         }
       }
     }
-    follow({ what: 'the messages of the bus', watch, read: async () => {} }, lasting, log).catch((err: unknown) =>
-      log.error({ err }, 'failed to read new messages of the bus')
-    )
-    const end = () => listening.reject(lasting.signal.reason as Error)
-    lasting.signal.addEventListener('abort', end, { once: true })
-    await listening.promise.finally(() => lasting.signal.removeEventListener('abort', end))
+    await followMessages(watch, lasting, log)
   }
 
   /** The connection was replaced, so messages can be lost: ends open calls. */
@@ -239,20 +242,8 @@ class RedisBus implements OpenBus {
     this.#refresh().catch(() => {})
   }
 
-  /** Reads the members; reads that have not begun are one. */
   #refresh(): Promise<void> {
-    this.#next ??= this.#inTurn(async () => {
-      this.#next = undefined
-      await this.#read()
-    })
-    return this.#next
-  }
-
-  /** Reads take effect in their order. */
-  #inTurn(read: () => Promise<void>): Promise<void> {
-    const turn = this.#reading.catch(() => {}).then(read)
-    this.#reading = turn
-    return turn
+    return this.#reads.read()
   }
 
   async #read(): Promise<void> {
@@ -343,5 +334,3 @@ class RedisBus implements OpenBus {
     }
   }
 }
-
-const byWorker = (a: BusMember, b: BusMember) => (a.worker < b.worker ? -1 : 1)

@@ -1,10 +1,6 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
-import { NodeBus, PeerAnswers, Peers, Store } from '@svc/core/contracts'
+import { NodeBus, PeerAnswers, Store } from '@svc/core/contracts'
 import { busOnJoin } from '@svc/storage-kit/bus'
-
-/** After the http plugin has drained. */
-const AFTER_SERVING = 900
-const LEAVE_MS = 5_000
 
 export default definePlugin({
   requires: { store: Store, host: Host, answers: PeerAnswers },
@@ -13,7 +9,7 @@ export default definePlugin({
     const { hooks, log } = scope
     const lasting = systemContext(scope.signal, 'bus-store')
     const { worker, nodeId } = await host.report(lasting)
-    const { service, exited } = busOnJoin(worker, async () => {
+    return busOnJoin(scope, worker, async () => {
       // Loaded only on servers of a cluster.
       const [{ StoreBus }, { SPACE }, { openSpace }] = await Promise.all([
         import('./bus.ts'),
@@ -23,10 +19,5 @@ export default definePlugin({
       await openSpace(store, SPACE, {}, lasting)
       return new StoreBus({ store, self: worker, node: nodeId, answers, hooks, log, lasting })
     })
-    scope.tap(Peers.hooks.workerExit, ({ worker: other }, ctx) => exited(other, ctx))
-    scope.tap(Host.hooks.closing, () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus-store')), {
-      stage: AFTER_SERVING,
-    })
-    return service
   },
 })

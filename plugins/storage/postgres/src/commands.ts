@@ -1,10 +1,8 @@
 import { join, resolve } from 'node:path'
 import { Flags, JSON_FLAG, SvcCommand } from '@svc/cli/command'
 import { shownPath, SvcError } from '@svc/core'
-import type { SqlValue } from '@svc/core/contracts'
-import { openBoss } from '@svc/storage-kit/boss'
+import { RunQueue, Store } from '@svc/core/contracts'
 import { connectionOf, withDefaults } from './config.ts'
-import { sendApart } from './database.ts'
 import { schemaMissing, storeError } from './errors.ts'
 import { createLine, type Line } from './line.ts'
 import { type MigrationProgress, migrate } from './migration.ts'
@@ -26,16 +24,6 @@ async function withDatabase<T>(settings: unknown, work: (line: Line, schema: str
   }
 }
 
-/** Creates or changes the tables of the queue of runs; returns their schema. */
-async function prepareQueue(line: Line, storeSchema: string, warn: (reason: string) => void): Promise<string> {
-  const send = (text: string, values?: readonly unknown[]) =>
-    sendApart(line, { text, ...(values ? { values: values as readonly SqlValue[] } : {}) })
-  const log = { warn: (_: object, reason: string) => warn(reason), debug: () => {} }
-  const { boss, schema } = await openBoss({ send, storeSchema, mayMigrate: true, log })
-  await boss.stop({ graceful: false, close: false })
-  return schema
-}
-
 /** `svc store init`: creates the tables. */
 export class StoreInit extends SvcCommand {
   static override summary = 'Create the tables of the store in PostgreSQL, once'
@@ -45,14 +33,23 @@ export class StoreInit extends SvcCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(StoreInit)
     const settings = await this.setting('store')
-    const { schema, created, queue } = await withDatabase(settings, async (line, name) => ({
+    const { schema, created } = await withDatabase(settings, async (line, name) => ({
       schema: name,
       created: await prepareSchema(line, name),
-      queue: await prepareQueue(line, name, reason => this.warn(reason)),
     }))
-    if (flags.json) return this.print(JSON.stringify({ schema, created, format: FORMAT, queue }))
+    const plugins = await this.#prepareOthers()
+    if (flags.json) return this.print(JSON.stringify({ schema, created, format: FORMAT, plugins }))
     this.print(created ? `the tables are created in the schema ${schema}` : `the schema ${schema} has its tables already`)
-    this.print(`the tables of the queue are in the schema ${queue}`)
+    for (const plugin of plugins) this.print(`${plugin} has its tables`)
+  }
+
+  /** Plugins that use the database create their tables when they start. Returns the names of these plugins. */
+  async #prepareOthers(): Promise<string[]> {
+    const host = await this.host({ only: [Store.name, RunQueue.name], settings: { store: { migrate: true } }, log: true })
+    return host
+      .report()
+      .plugins.filter(({ requires }) => requires.includes('postgres'))
+      .map(({ name }) => name)
   }
 }
 

@@ -3,6 +3,7 @@ import { type Postgres, type PostgresStandby, startPostgres } from '@svc/testing
 import { describeWith } from '../../../../test/support/needs.ts'
 import { storesOf } from './support.ts'
 
+/** A1 of the acceptance of clusters; `pooler.spec.ts` is its part behind PgBouncer, and the kit has the clock that is ahead. */
 describeWith('postgres', 'the store in PostgreSQL', () => {
   const stack = new AsyncDisposableStack()
   let postgres: Postgres

@@ -44,6 +44,7 @@ describeWith('postgres', 'the plugin store-postgres', () => {
     expect(failed).to.include({ code: 'STORE_UNAVAILABLE', hint: 'Run `svc store init`' })
   })
 
+  /** A13 of the acceptance of clusters. */
   it('tells the sum at the start when PostgreSQL has too few connections', async () => {
     await using small = await startPostgres({ settings: { max_connections: 13 } })
     const held = Array.from({ length: 7 }, () => small.query('SELECT pg_sleep(25)').catch(() => {}))

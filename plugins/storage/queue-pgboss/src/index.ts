@@ -1,6 +1,6 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
 import { Checks, NodeBus, Peers, Postgres, RunQueue, type SqlValue, Store } from '@svc/core/contracts'
-import { openBoss } from '@svc/storage-kit/boss'
+import { openBoss } from './boss.ts'
 import { Jobs } from './jobs.ts'
 import { PgBossQueue, takeOver, TOPIC } from './queue.ts'
 

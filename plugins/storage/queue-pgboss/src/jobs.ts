@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type CallContext } from '@svc/core'
 import type { Postgres, SqlResult, SqlValue } from '@svc/core/contracts'
-import { type OpenBoss, RUNS_QUEUE, storeErrorBelow } from '@svc/storage-kit/boss'
+import { type OpenBoss, RUNS_QUEUE, storeErrorBelow } from './boss.ts'
 import { Batches } from './batches.ts'
 import { ANY_NODE, type Attempt, type Job, type NewJob, noGroup, tierOf } from './rows.ts'
 
@@ -17,6 +17,8 @@ const PAGE = 1_000
 const MOST_TIERS = 200
 /** How often a job is placed again that another worker takes at the same moment. */
 const MOST_TIMES = 5
+/** A job that its worker claims is due after this time, so that no other worker takes it before, and one does if this worker dies. */
+const CLAIM_S = 10
 
 /**
  * The jobs of pg-boss: at most one that waits and one that is active for each run. What waits while a statement is on its way shares the
@@ -84,7 +86,7 @@ export class Jobs {
       WHERE name = $1 AND singleton_key = $2 AND state <= 'active' ORDER BY due DESC`
     const [first] = (await this.#sql(sql, [RUNS_QUEUE, singletonKey])).rows
     if (!first) return 'gone'
-    return first.due === true ? (await this.#claim([String(first.id)]))[0] : undefined
+    return first.due === true ? (await this.#claim([String(first.id)], 'due'))[0] : undefined
   }
 
   /** Makes the waiting jobs of a run due. Returns whether there are any. */
@@ -155,25 +157,34 @@ export class Jobs {
   }
 
   async #insertAndClaim(jobs: readonly NewJob[]): Promise<(Attempt | 'busy' | 'known')[]> {
-    const added = await this.#insert(jobs)
-    const ids = jobs.filter((_, at) => added[at]).map(({ id }) => id)
-    const claimed = new Map((ids.length === 0 ? [] : await this.#claim(ids)).map(job => [job.id, job]))
+    const added = await this.#insert(jobs.map(job => ({ ...job, startAfter: CLAIM_S })))
+    const own = jobs.filter((_, at) => added[at])
+    const claimed = new Map(
+      (own.length === 0
+        ? []
+        : await this.#claim(
+            own.map(({ id }) => id),
+            'any'
+          )
+      ).map(job => [job.id, job])
+    )
+    await Promise.all(own.map(({ id, singletonKey }) => claimed.has(id) || this.wake(singletonKey)))
     return jobs.map(({ id }, at) => (added[at] ? (claimed.get(id) ?? 'busy') : 'known'))
   }
 
-  /** Claims due jobs by their ids, as `fetch` of pg-boss does it for the next ones. */
-  async #claim(ids: readonly string[]): Promise<Job[]> {
+  /** Claims jobs by their ids, as `fetch` of pg-boss does it for the next ones. */
+  async #claim(ids: readonly string[], which: 'due' | 'any'): Promise<Job[]> {
     const { schema } = this.#options
     const sql = `UPDATE ${this.#table} j SET state = 'active', started_on = ${schema}.job_now(), heartbeat_on = ${schema}.job_now(),
         retry_count = CASE WHEN started_on IS NOT NULL THEN retry_count + 1 ELSE retry_count END
       WHERE name = $1 AND id IN (
         SELECT n.id FROM ${this.#table} n WHERE n.name = $1 AND n.id = ANY($2::uuid[]) AND n.state < 'active'
-          AND n.start_after <= ${schema}.job_now()
+          AND ($3 OR n.start_after <= ${schema}.job_now())
           AND NOT EXISTS (SELECT 1 FROM ${this.#table} a WHERE a.name = $1 AND a.state = 'active' AND a.singleton_key = n.singleton_key)
         FOR UPDATE OF n SKIP LOCKED)
       RETURNING id, retry_count, data`
     try {
-      return (await this.#sql(sql, [RUNS_QUEUE, [...ids]])).rows.map(jobIn)
+      return (await this.#sql(sql, [RUNS_QUEUE, [...ids], which === 'any'])).rows.map(jobIn)
     } catch (error) {
       // another worker has claimed a job of the same run at the same moment
       if ((error as { details?: { sqlState?: unknown } }).details?.sqlState === UNIQUE) return []

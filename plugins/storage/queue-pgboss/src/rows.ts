@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { QueuedRun } from '@svc/core/contracts'
 import { checkKey, storeInvalid } from '@svc/storage-kit'
-import type { JobInsert } from '@svc/storage-kit/boss'
+import type { JobInsert } from './boss.ts'
 
 /** What a job of pg-boss says about its run. */
 export interface RunData extends Pick<QueuedRun, 'id' | 'group' | 'affinity'> {}

@@ -40,6 +40,7 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
     }
 }
 
+/** A10 of the acceptance of clusters: a half-open line, and a queue that gives nothing. */
 describeWith('postgres', 'the queue of runs in PostgreSQL when something fails', () => {
   const stack = new AsyncDisposableStack()
   let postgres: Postgres

@@ -1,6 +1,6 @@
 import { codeOf } from '@svc/core'
 import type { RunClaim } from '@svc/core/contracts'
-import { bossSchema, requireNode } from '@svc/storage-kit/boss'
+import { bossSchema, requireNode } from '../src/boss.ts'
 import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith } from '../../../../test/support/needs.ts'

@@ -1,7 +1,7 @@
 import { definePlugin, systemContext } from '@svc/core'
 import { Checks, Peers, Postgres, RunQueue, Store } from '@svc/core/contracts'
 import { type RunQueueSubject, testHost } from '@svc/testing'
-import { openBoss } from '@svc/storage-kit/boss'
+import { openBoss } from '../src/boss.ts'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 import { Jobs } from '../src/jobs.ts'
 import { PgBossQueue, type QueueOptions } from '../src/queue.ts'

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, codeOf, type Log, messageOf, type SlotView, type StartSpan } from '@svc/core'
 import type { Json, NodeStep, RunClaim, RunQueue, Store, WorkflowNode } from '@svc/core/contracts'
+import { timeOf } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
 import { type RunExecutorOptions, type RunOutcome, RunExecutor } from './run-executor.ts'
 import { type Entry, type History, metricsOf } from './history.ts'
@@ -41,6 +42,8 @@ const KEEP_MS = 10_000
 const LATER_MS = 5_000
 const AGAIN_MS = 1_000
 const LONGEST_MS = 2 ** 31 - 1
+/** A run is queued while it is stored. A run that is older and not in the store was not stored. */
+const STORING_MS = 60_000
 
 /** Executes runs: those that start here, and those from the queue. */
 export class RunWorker {
@@ -186,7 +189,7 @@ export class RunWorker {
     const { loader, lasting, store, types, limits, log, span } = this.#parts
     const { id, claim, initialCommit } = active
     const known = made?.record ?? (await loader.record(id, lasting))
-    if (!known) return { how: 'gone' }
+    if (!known) return Date.now() - timeOf(id) < STORING_MS ? { how: 'asleep', due: Date.now() + AGAIN_MS } : { how: 'gone' }
     if (known.status !== 'running') return { how: 'over' }
     const { pausedAt, held: _held, ...record } = known
     if (pausedAt !== undefined && !(await this.#mustEnd(id, record)))

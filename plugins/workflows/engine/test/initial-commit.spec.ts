@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, svcError } from '@svc/core'
-import { Store, type StoreOp, type WorkflowDefinition, WorkflowNodes, Workflows } from '@svc/core/contracts'
-import { item, service, testHost } from '@svc/testing'
+import { Peers, Store, type StoreOp, type WorkflowDefinition, WorkflowNodes, Workflows } from '@svc/core/contracts'
+import { type Fixture, item, service, testHost } from '@svc/testing'
 import { expect } from 'chai'
-import { node, plugin, ctx } from './support.ts'
+import { ALONE, node, plugin, ctx } from './support.ts'
 
 interface Entry {
   readonly t: string
@@ -14,7 +15,10 @@ const isOfRun = (ops: readonly StoreOp[]) =>
   entriesIn(ops).length > 0 || ops.some(op => op.op === 'put' && op.collection === 'workflow_runs')
 
 /** An engine over a store whose writes of runs are seen, and refused where `refuse` says with what. */
-async function openWatched(refuse: (ops: readonly StoreOp[]) => string | undefined = () => undefined) {
+async function openWatched(
+  refuse: (ops: readonly StoreOp[]) => string | undefined | Promise<undefined> = () => undefined,
+  more: readonly Fixture[] = []
+) {
   const below = await testHost([plugin('store-memory')])
   const store = below.service(Store)
   const writes: string[][] = []
@@ -27,7 +31,7 @@ async function openWatched(refuse: (ops: readonly StoreOp[]) => string | undefin
       return store.acquire(lease, how, theirs)
     },
     async batch(ops, options, theirs) {
-      const code = refuse(ops)
+      const code = await refuse(ops)
       if (code !== undefined) throw svcError(code, 'as the test has it')
       queued.push(...ops.filter(op => op.op === 'put' && op.collection === 'run_queue'))
       if (isOfRun(ops)) writes.push(entriesIn(ops).map(({ t, s = '' }) => `${t} ${s}`.trim()))
@@ -46,7 +50,7 @@ async function openWatched(refuse: (ops: readonly StoreOp[]) => string | undefin
       { repeatable }
     )
   const host = await testHost(['modes', 'queue-store', 'workflow-nodes', 'workflows'].map(plugin), {
-    give: [service(Store, watched), item(WorkflowNodes, 'look', look(true)), item(WorkflowNodes, 'once', look(false))],
+    give: [service(Store, watched), item(WorkflowNodes, 'look', look(true)), item(WorkflowNodes, 'once', look(false)), ...more],
   })
   const close = async () => {
     await host[Symbol.asyncDispose]()
@@ -63,6 +67,13 @@ const settled = async (workflows: Workflows, workflow: WorkflowDefinition, more:
   workflows.settled((await workflows.start({ workflow, ...more }, ctx)).id, 10_000, ctx)
 
 describe('a run that begins', () => {
+  it('is not forgotten by a worker that takes it from the queue before it is stored', async () => {
+    const delay = (ops: readonly StoreOp[]) => (isOfRun(ops) ? sleep(700, undefined) : undefined)
+    await using engine = await openWatched(delay, [service(Peers, ALONE)])
+    const { id } = await engine.workflows.start({ workflow: three('look'), detached: true }, ctx)
+    expect(await engine.workflows.settled(id, 20_000, ctx)).to.include({ status: 'completed', result: 'c' })
+  })
+
   it('is stored together with what its first node has done, and no node begins before what came of the one before is stored', async () => {
     await using engine = await openWatched()
     expect(await settled(engine.workflows, three('look'))).to.include({ status: 'completed', result: 'c' })

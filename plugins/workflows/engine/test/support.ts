@@ -18,7 +18,7 @@ import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 export const plugin = (name: string) => ({ name: `@svc/plugin-${name}`, use: pluginFolder(name) })
 
 /** A worker that is the only one: with it the engine takes runs from its queue. */
-const ALONE: Peers = {
+export const ALONE: Peers = {
   broadcast: async () => {},
   metrics: async () => [],
   acquire: async () => true,

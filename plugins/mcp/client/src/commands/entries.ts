@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { Args, Flags, JSON_FLAG } from '@svc/cli/command'
-import { isTree, messageOf, shownPath } from '@svc/core'
-import { type ImportedServers, readClientServers } from '@svc/mcp-protocol'
+import { messageOf, shownPath } from '@svc/core'
+import { importInvalid, readClientServers } from '@svc/mcp-protocol'
 import { definedOf, lineInvalid, oneLine } from '@svc/plugin-kit'
-import { importInvalid } from '../errors.ts'
 import { placementOf } from '../registry/client-options.ts'
 import { addServer, forgetServer } from '../registry/edit.ts'
 import { addToFile, homeFile, removeFromFile } from '../registry/configured-servers.ts'
@@ -49,23 +48,42 @@ export class McpAdd extends McpCommand {
   }
 
   async run(): Promise<number> {
-    const end = this.argv.includes('--') ? this.argv.indexOf('--') : this.argv.length
-    const [command, ...rest] = this.argv.slice(end + 1)
-    const { args, flags } = await this.parse(McpAdd, this.argv.slice(0, end))
-    const { name, url } = args
-    if ((url === undefined) === (command === undefined)) throw lineInvalid('it needs either a URL or a command', ADD)
-    const location = definedOf({ url, command, args: command === undefined ? undefined : rest })
-    const entry = { name, ...location, ...settingsOf(flags) }
+    const { entry, json } = await this.#entry()
+    const { name } = entry
     const problem = firstProblem(entry)
     if (problem)
       throw lineInvalid(`${problem.keys.join('.') || 'it'} ${problem.message}${problem.hint ? `: ${problem.hint}` : ''}`, ADD)
     const file = homeFile(this.home)
     await addServer(entry, await this.servers(), file)
     const runs = placementOf(entry)
-    if (flags.json) this.print(JSON.stringify({ added: name, file, runs }))
+    if (json) this.print(JSON.stringify({ added: name, file, runs }))
     else this.print(`added ${name} to ${shownPath(file)}; to try it, run svc mcp test ${name}`)
     if (runs !== 'remote') this.note(`${name} runs ${PLACEMENTS[runs](name)}`)
     return this.reloadServers()
+  }
+
+  /** The entry that the command line describes. Throws COMMAND_LINE_INVALID. */
+  async #entry(): Promise<{ readonly entry: McpClientConfig; readonly json: boolean }> {
+    const end = this.argv.includes('--') ? this.argv.indexOf('--') : this.argv.length
+    const [command, ...rest] = this.argv.slice(end + 1)
+    const { args, flags } = await this.parse(McpAdd, this.argv.slice(0, end))
+    const { name, url } = args
+    if ((url === undefined) === (command === undefined)) throw lineInvalid('it needs either a URL or a command', ADD)
+    const { env, issuer, timeout, sandbox, network, json } = flags
+    const limits = definedOf({ network_access: network || undefined, allowed_paths: flags['allow-path'] })
+    const hasLimits = Object.keys(limits).length > 0
+    const settings = definedOf({
+      url,
+      command,
+      args: command === undefined ? undefined : rest,
+      env: env && Object.fromEntries(env.map(pairOf)),
+      api_key_env: flags['api-key-env'],
+      oauth: issuer === undefined ? undefined : { issuer },
+      timeout: timeout === undefined ? undefined : Number(timeout),
+      sandbox: sandbox || hasLimits || undefined,
+      sandbox_config: hasLimits ? limits : undefined,
+    })
+    return { entry: { name, ...settings }, json }
   }
 }
 
@@ -74,30 +92,6 @@ const PLACEMENTS = {
     `with all rights of svc; to run it in the process sandbox: svc mcp remove ${name}, then add it with --sandbox`,
   sandbox: () => 'in the process sandbox; --network and --allow-path extend its rights',
 } as const
-
-interface AddFlags {
-  readonly env?: readonly string[] | undefined
-  readonly 'api-key-env'?: string | undefined
-  readonly issuer?: string | undefined
-  readonly timeout?: string | undefined
-  readonly sandbox: boolean
-  readonly 'allow-path'?: readonly string[] | undefined
-  readonly network: boolean
-}
-
-/** The part of an entry that the flags say. Throws COMMAND_LINE_INVALID. */
-function settingsOf({ env, issuer, timeout, sandbox, network, ...flags }: AddFlags): Omit<McpClientConfig, 'name'> {
-  const limits = definedOf({ network_access: network || undefined, allowed_paths: flags['allow-path'] })
-  const hasLimits = Object.keys(limits).length > 0
-  return definedOf({
-    env: env && Object.fromEntries(env.map(pairOf)),
-    api_key_env: flags['api-key-env'],
-    oauth: issuer === undefined ? undefined : { issuer },
-    timeout: timeout === undefined ? undefined : Number(timeout),
-    sandbox: sandbox || hasLimits || undefined,
-    sandbox_config: hasLimits ? limits : undefined,
-  })
-}
 
 function pairOf(text: string): [string, string] {
   const at = text.indexOf('=')
@@ -141,7 +135,7 @@ export class McpImport extends McpCommand {
 
   async run(): Promise<number> {
     const { args, flags } = await this.parse(McpImport)
-    const { entries, notes } = importServers(await contentOf(args.file))
+    const { entries, notes } = readClientServers(await contentOf(args.file), entry => firstProblem(entry)?.message)
     const known = (await this.servers()).map(one => one.entry.name)
     const names = entries.map(one => one.name)
     const fresh = entries.filter((one, at) => !known.includes(one.name) && names.indexOf(one.name) === at)
@@ -169,17 +163,4 @@ async function contentOf(file: string): Promise<string> {
   } catch (error) {
     throw importInvalid(`the file cannot be read: ${messageOf(error)}`)
   }
-}
-
-/** Reads `{"mcpServers": {…}}` (or `servers`). Throws MCP_IMPORT_INVALID. */
-export function importServers(text: string): ImportedServers {
-  let read: unknown
-  try {
-    read = JSON.parse(text)
-  } catch (error) {
-    throw importInvalid(`the file is not valid JSON: ${messageOf(error)}`)
-  }
-  const servers = isTree(read) ? (read['mcpServers'] ?? read['servers']) : undefined
-  if (!isTree(servers)) throw importInvalid('the file has no "mcpServers"')
-  return readClientServers(servers, entry => firstProblem(entry)?.message)
 }

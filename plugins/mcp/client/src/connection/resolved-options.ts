@@ -1,16 +1,9 @@
 import { nearest, svcError } from '@svc/core'
-import type { Json } from '@svc/core/contracts'
 import { LIMITS, type McpLimits } from '@svc/mcp-protocol'
+import { createMemoryStorage } from '@svc/mcp-protocol/oauth'
 import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/safe-fetch'
 import { badOption } from '../errors.ts'
-import {
-  type Backoff,
-  type HttpOptions,
-  type McpClientOptions,
-  PROGRESS_FACTOR,
-  TIMEOUT_S,
-  type TokenStorage,
-} from './client-types.ts'
+import { type Backoff, type HttpOptions, type McpClientOptions, PROGRESS_FACTOR, TIMEOUT_S } from './client-types.ts'
 
 /** Options with all defaults. */
 export interface ResolvedOptions
@@ -55,17 +48,6 @@ const KEYS: readonly string[] = [
 function withStorage(input: McpClientOptions): McpClientOptions {
   if (input.url === undefined || input.oauth === undefined) return input
   return { ...input, oauth: { storage: createMemoryStorage(), ...input.oauth } }
-}
-
-/** Stores a login in memory. */
-export function createMemoryStorage(): TokenStorage {
-  let saved: Json | undefined
-  return {
-    load: async () => saved,
-    save: async value => {
-      saved = value
-    },
-  }
 }
 
 /** The longest timer of Node: a longer one fires at once. */

@@ -2,7 +2,7 @@ import { messageOf } from '@svc/core'
 import type { McpErrorClass, McpFailure, McpTestStep } from '@svc/core/contracts'
 import { failureOf } from '@svc/mcp-protocol'
 import { reachSteps } from '@svc/safe-fetch'
-import type { Arguments, ConnectionTimings, McpClient } from '../connection/client-types.ts'
+import type { Arguments, McpClient } from '../connection/client-types.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
 import { loginStorage } from '../registry/records.ts'
@@ -22,15 +22,10 @@ export async function* testConnection(
   const { url } = server.entry
   await using opened = new AsyncDisposableStack()
   let client: McpClient | undefined
-  const connection = {
-    open: async () => (client ??= opened.use(await openTestClient(context, server))),
-    timings: () => client?.status().timings,
-  }
+  const open = async () => (client ??= opened.use(await openTestClient(context, server)))
   const reach = url === undefined ? [] : reachSteps(new URL(url))
-  for (const work of [
-    ...reach.map(({ step, run }): Work => ({ step, kind: REFUSED, work: run })),
-    ...serverSteps(server, call, connection),
-  ]) {
+  const steps = reach.map(({ step, run }): Work => ({ step, kind: REFUSED, work: run }))
+  for (const work of [...steps, ...serverSteps(server, call, open, () => client)]) {
     const done = await timed(work, server, signal)
     yield done
     if (done.error) return
@@ -79,13 +74,14 @@ function messageTo({ entry }: McpServerSettings, { message }: McpFailure, error:
   return /^SANDBOX_(PATH|COMMAND)$/.test(String(cause?.code)) ? `${message}: ${messageOf(cause)}${hint}` : message
 }
 
-interface TestedConnection {
-  readonly open: () => Promise<McpClient>
-  readonly timings: () => ConnectionTimings | undefined
-}
-
-function serverSteps(server: McpServerSettings, call: ToolToCall, { open, timings }: TestedConnection): Work[] {
-  const isLocal = server.entry.url === undefined
+/** `opened` is the connection, once `open` has made it. */
+function serverSteps(
+  server: McpServerSettings,
+  call: ToolToCall,
+  open: () => Promise<McpClient>,
+  opened: () => McpClient | undefined
+): Work[] {
+  const timings = () => opened()?.status().timings
   const connect = async (signal: AbortSignal) => {
     await (await open()).connect({ signal })
     return credentialOf(server)
@@ -104,7 +100,7 @@ function serverSteps(server: McpServerSettings, call: ToolToCall, { open, timing
     return content.map(part => (part.type === 'text' ? part.text : part.type)).join(' ')
   }
   return [
-    isLocal
+    server.entry.url === undefined
       ? { step: 'start', kind: REFUSED, work: connect, ms: () => timings()?.startMs }
       : { step: 'auth', kind: REFUSED, work: connect, ms: () => timings()?.authMs },
     { step: 'handshake', kind: 'protocol_error', work: shakeHands, ms: () => timings()?.handshakeMs },

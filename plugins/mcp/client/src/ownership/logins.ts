@@ -1,7 +1,7 @@
 import { type CallContext, codeOf } from '@svc/core'
 import type { McpLoginStep } from '@svc/core/contracts'
+import type { Loopback } from '@svc/mcp-protocol/oauth'
 import type { HttpOptions } from '../connection/client-types.ts'
-import type { Loopback } from '../connection/oauth/login.ts'
 import { entryInvalid, loginUnknown } from '../errors.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import { loginProblem, type McpServerSettings } from '../registry/configured-servers.ts'
@@ -45,7 +45,8 @@ export function createLogins({ store, env, self, workers, lasting }: McpContext)
     async *login(server: McpServerSettings, port: number | undefined, ctx: CallContext): AsyncGenerator<McpLoginStep, void> {
       const problem = loginProblem(server)
       if (problem !== undefined) throw entryInvalid('server', problem)
-      const { loginWith, openLoopback } = await import('../connection/oauth/login.ts')
+      const { loginWith } = await import('../connection/login.ts')
+      const { openLoopback } = await import('@svc/mcp-protocol/oauth')
       const stop = new AbortController()
       const signal = AbortSignal.any([ctx.signal, stop.signal])
       const storage = personStorage(store, server, lasting)

@@ -1,6 +1,6 @@
-import type { CallContext, OpenSpan } from '@svc/core'
+import type { CallContext } from '@svc/core'
 import type { McpClients, McpInspection, ToolStep } from '@svc/core/contracts'
-import { assessTools, callFailed, failureOf, type ListedTool, pinTools, type StepsEnd, watchedSteps } from '@svc/mcp-protocol'
+import { assessTools, callFailed, failureOf, type ListedTool, pinTools, spannedSteps } from '@svc/mcp-protocol'
 import { versionStale } from '../errors.ts'
 import { limitedBySandbox } from '../registry/client-options.ts'
 import { selected, serverNamed } from '../registry/configured-servers.ts'
@@ -105,21 +105,3 @@ const callAttributes = (server: string, tool: string) => ({
   'gen_ai.tool.name': tool,
   'svc.mcp.server': server,
 })
-
-/** The steps of a call as a span, from the first read to the end. */
-function spannedSteps(begin: () => OpenSpan, open: (ctx: CallContext) => AsyncIterable<ToolStep>): AsyncIterable<ToolStep> {
-  let span: OpenSpan | undefined
-  const start = () => open((span = begin()).ctx)
-  return watchedSteps(start, end => {
-    const failure = failureIn(end)
-    if (failure !== undefined) span?.fail(failure)
-    span?.end()
-  })
-}
-
-function failureIn(end: StepsEnd): unknown {
-  if (end === 'abandoned') return 'cancelled'
-  if (typeof end === 'string') return end
-  if ('thrown' in end) return end.thrown
-  return end.last.type === 'result' && end.last.result.isError ? 'failed' : undefined
-}

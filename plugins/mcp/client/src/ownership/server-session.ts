@@ -1,7 +1,6 @@
 import { abortable, type CallContext, codeOf, createCoalescer } from '@svc/core'
 import {
   type McpCallOptions,
-  type McpErrorClass,
   type McpFailure,
   McpServerConnected,
   McpServerDisconnected,
@@ -10,7 +9,7 @@ import {
   type McpTool,
   type ToolStep,
 } from '@svc/core/contracts'
-import { callFailed, failureOf, listHash, type StepsEnd, watchedSteps, withNewPins } from '@svc/mcp-protocol'
+import { callFailed, errorClassOf, failureOf, listHash, watchedSteps, withNewPins } from '@svc/mcp-protocol'
 import { definedOf, shortList } from '@svc/plugin-kit'
 import type { LeaseHold } from '@svc/storage-kit'
 import type { Arguments, McpChange, McpClient, McpStatus } from '../connection/client-types.ts'
@@ -306,13 +305,6 @@ const REFUSALS = {
   changed: (tool: string, server: string) =>
     `its tool "${tool}" has changed since it was approved: review it with svc mcp tools ${server}, then run svc mcp approve ${server}`,
 } as const
-
-/** The error class of a call that has ended. */
-function errorClassOf(end: StepsEnd): McpErrorClass | undefined {
-  if (end === 'incomplete' || end === 'abandoned') return undefined
-  if ('thrown' in end) return failureOf(end.thrown).class
-  return end.last.type === 'result' && end.last.result.isError ? 'tool_error' : undefined
-}
 
 /** The reason why a connected server is degraded, `undefined` if it is not. */
 function degradedReason(server: string, changed: readonly McpTool[], problems: readonly string[]): McpFailure | undefined {

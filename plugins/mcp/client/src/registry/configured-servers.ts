@@ -1,21 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import {
-  asSvcError,
-  codeOf,
-  filesOfCommand,
-  readConfigFile,
-  type SchemaProblem,
-  shownPath,
-  type SvcError,
-  svcHome,
-} from '@svc/core'
+import { join } from 'node:path'
+import { asSvcError, filesOfCommand, readConfigFile, type SchemaProblem, shownPath, type SvcError, svcHome } from '@svc/core'
 import { nameHint } from '@svc/plugin-kit'
-import { holdFile, replaceFile } from '@svc/runtime/home-files'
-import type { Document } from 'yaml'
-import { clientInvalid, fileBusy, nameTaken, nameTwice, notInFile, serverUnknown, toolUnknown } from '../errors.ts'
+import { changeDocument, type DocumentChange } from '@svc/runtime/home-files'
+import { clientInvalid, nameTaken, nameTwice, notInFile, serverUnknown, toolUnknown } from '../errors.ts'
 import { type EntryProblem, entryProblems, MCP_FILE, type McpClientConfig } from './settings.ts'
 
 /** A configured server. */
@@ -148,57 +137,37 @@ function hintOf({ path, keys, keyword, allowed = [], nearest }: SchemaProblem): 
   return keyword === 'unknown' ? nameHint(nearest ?? keys.at(-1) ?? '', allowed as string[], 'Remove it') : 'Correct the value'
 }
 
-type Yaml = typeof import('yaml')
-
-const EMPTY = `# MCP servers that svc connects to, with the keys of mcp.clients (docs/guides/bridge-mcp-servers.md). svc mcp add and svc mcp remove edit this file and keep your changes.
+const FIRST = `# MCP servers that svc connects to, with the keys of mcp.clients (docs/guides/bridge-mcp-servers.md). svc mcp add and svc mcp remove edit this file and keep your changes.
 # This file may contain keys: keep it private.
 clients: []
 `
 
 /** Adds servers at the end of the file, and keeps its other content. Throws MCP_CLIENT_INVALID for a file with problems, and for a name that another command has added meanwhile. */
-export const addToFile = (file: string, entries: readonly McpClientConfig[]): Promise<void> =>
-  edit(file, (document, { isSeq }, names) => {
+export async function addToFile(file: string, entries: readonly McpClientConfig[]): Promise<void> {
+  const change: DocumentChange['change'] = async (document, { isSeq }) => {
+    const names = (await validEntries(file)).map(({ entry }) => entry.name)
     const twice = entries.find(({ name }) => names.includes(name))
     if (twice) throw nameTaken(twice.name, shownPath(file))
+    if (!document.has('clients')) document.set('clients', document.createNode([]))
     for (const entry of entries) document.addIn(['clients'], document.createNode(entry))
     const list = document.get('clients')
     if (isSeq(list)) list.flow = false
-  })
-
-/** Removes a server from the file. Throws MCP_SERVER_UNKNOWN if the file does not have it. */
-export const removeFromFile = (file: string, name: string, hint: string): Promise<void> =>
-  edit(file, (document, { isMap, isSeq }) => {
-    const list = document.get('clients')
-    const at = isSeq(list) ? list.items.findIndex(item => isMap(item) && item.get('name') === name) : -1
-    if (at < 0) throw notInFile(name, shownPath(file), hint)
-    document.deleteIn(['clients', at])
-  })
-
-/** Milliseconds to wait for another command. */
-const WAIT_MS = 10_000
-
-/** Changes the file under a lock: without it, the second of two concurrent commands would overwrite the change of the first. */
-async function edit(file: string, change: (document: Document, yaml: Yaml, names: readonly string[]) => void): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  using _lock = await holdFile(`${file}.lock`, WAIT_MS).catch((error: unknown) => {
-    throw fileBusy(shownPath(file), error)
-  })
-  const { entries, problems } = await readHomeFile(file)
-  for (const problem of problems) throw problem
-  // imported late: the server loads this file too, and does not edit
-  const yaml = await import('yaml')
-  const document = yaml.parseDocument(await textOf(file))
-  if (!document.has('clients')) document.set('clients', document.createNode([]))
-  change(
-    document,
-    yaml,
-    entries.map(({ entry }) => entry.name)
-  )
-  await replaceFile(file, document.toString({ lineWidth: 0 }))
+  }
+  await changeDocument(file, { first: FIRST, change })
 }
 
-const textOf = (file: string): Promise<string> =>
-  readFile(file, 'utf8').catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return EMPTY
-    throw error
-  })
+/** Removes a server from the file. Throws MCP_SERVER_UNKNOWN if the file does not have it. */
+export async function removeFromFile(file: string, name: string, hint: string): Promise<void> {
+  const change: DocumentChange['change'] = async document => {
+    const at = (await validEntries(file)).findIndex(({ entry }) => entry.name === name)
+    if (at < 0) throw notInFile(name, shownPath(file), hint)
+    document.deleteIn(['clients', at])
+  }
+  await changeDocument(file, { first: FIRST, change })
+}
+
+async function validEntries(file: string): Promise<readonly HomeEntry[]> {
+  const { entries, problems } = await readHomeFile(file)
+  for (const problem of problems) throw problem
+  return entries
+}

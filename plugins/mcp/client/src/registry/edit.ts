@@ -73,7 +73,11 @@ function checkedEntry(given: McpServerEntry, allowLocal: boolean): McpClientConf
   if (!allowLocal) {
     const local = LOCAL_KEYS.find(key => Object.hasOwn(entry, key))
     if (local !== undefined) throw keyForbidden(local, 'it would start a program on the machine of the server')
-    for (const [field, name] of variablesOf(entry))
+    const variables = {
+      api_key_env: entry.api_key_env,
+      'oauth.client_secret_env': Object(entry.oauth).client_secret_env as unknown,
+    }
+    for (const [field, name] of Object.entries(variables))
       if (typeof name === 'string' && !name.startsWith(VARIABLES))
         throw keyForbidden(field, `only variables whose name begins with ${VARIABLES} can be sent to a server`)
   }
@@ -81,8 +85,3 @@ function checkedEntry(given: McpServerEntry, allowLocal: boolean): McpClientConf
   if (problem) throw entryInvalid(problem.keys.join('.') || 'url', problem.message, problem.hint)
   return entry
 }
-
-const variablesOf = ({ api_key_env, oauth }: McpClientConfig): readonly (readonly [string, unknown])[] => [
-  ['api_key_env', api_key_env],
-  ['oauth.client_secret_env', Object(oauth).client_secret_env],
-]

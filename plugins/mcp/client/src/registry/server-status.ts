@@ -65,6 +65,8 @@ function causeOf({ state, lastError }: McpServerInfo): string {
 /** Upper bounds of the buckets, in seconds. */
 const BOUNDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 30] as const
 
+const STATE_HELP = 'State of the connection to an MCP server: 1 for the current one.'
+
 interface ServerCounts {
   connections: number
   readonly seconds: Distribution
@@ -87,20 +89,24 @@ export class McpServerMetrics {
 
   read(owned: readonly { readonly server: string; readonly state: McpState }[]): readonly MetricFamily[] {
     const all = [...this.#all].map(([server, counts]) => ({ labels: { server }, ...counts }))
-    const calls = all.map(({ labels, seconds }) => ({ labels, value: seconds.count }))
-    const errors = all.flatMap(({ labels, errors }) =>
-      [...errors].map(([kind, value]) => ({ labels: { ...labels, class: kind }, value }))
-    )
-    const connections = all.map(({ labels, connections }) => ({ labels, value: connections }))
-    const seconds = all.map(({ labels, seconds }) => [labels, seconds] as const)
+    const errors = all.flatMap(one => [...one.errors].map(([kind, value]) => ({ labels: { ...one.labels, class: kind }, value })))
+    const samples = (read: (counts: ServerCounts) => number) => all.map(one => ({ labels: one.labels, value: read(one) }))
+    const seconds = all.map(one => [one.labels, one.seconds] as const)
     const states = owned.map(labels => ({ labels, value: 1 }))
-    const stateHelp = 'State of the connection to an MCP server: 1 for the current one.'
     return [
-      counter('svc_mcp_client_calls_total', 'Calls to MCP servers.', calls),
+      counter(
+        'svc_mcp_client_calls_total',
+        'Calls to MCP servers.',
+        samples(one => one.seconds.count)
+      ),
       counter('svc_mcp_client_errors_total', 'Failed calls to MCP servers, by class.', errors),
-      counter('svc_mcp_client_connections_total', 'Connections made to MCP servers.', connections),
+      counter(
+        'svc_mcp_client_connections_total',
+        'Connections made to MCP servers.',
+        samples(one => one.connections)
+      ),
       histogram('svc_mcp_client_call_seconds', 'Duration of calls to MCP servers in seconds.', seconds),
-      metricFamily('gauge', 'svc_mcp_client_state', stateHelp, states, 'max'),
+      metricFamily('gauge', 'svc_mcp_client_state', STATE_HELP, states, 'max'),
     ]
   }
 

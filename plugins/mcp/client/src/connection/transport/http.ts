@@ -1,13 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { withTimeout, abortable, codeOf, svcError } from '@svc/core'
+import { createClientCredentials, createLogin, sharedRefresh } from '@svc/mcp-protocol/oauth'
 import { withoutCredentials } from '@svc/provider-http'
 import { createGuardedFetch, type GuardedFetch, webFetch } from '@svc/safe-fetch'
 import type { McpConnection, ServerTransport } from '../connection.ts'
-import { createLogin, sharedRefresh } from '../oauth/login-provider.ts'
 import type { HttpOptions, Fetch } from '../client-types.ts'
 import type { NamedServers } from '../resolved-options.ts'
-import { createClientCredentials } from '../oauth/client-credentials.ts'
 
 /** The SDK does not report to which request a stream belongs: its messages are handled in the async context of the sender. */
 const senders = new AsyncLocalStorage<string>()

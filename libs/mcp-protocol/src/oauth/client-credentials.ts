@@ -1,7 +1,7 @@
 import { type AuthorizationServerMetadata, ClientCredentialsProvider, fetchToken, OAuthError } from '@modelcontextprotocol/client'
 import { createCoalescer, svcError } from '@svc/core'
 import { definedOf } from '@svc/plugin-kit'
-import type { Fetch, OAuthOptions } from '../client-types.ts'
+import type { Fetch, OAuthOptions } from './options.ts'
 
 /** A token is not used in its last minute: it must still be valid when it arrives. */
 const EARLY_MS = 60_000

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type {
   OAuthClientProvider,
   OAuthDiscoveryState,
@@ -6,10 +9,9 @@ import type {
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client'
 import type { Json } from '@svc/core/contracts'
-import { checkIssuer, checkLoginAnswer, checkLoginPage, withScope } from '@svc/mcp-protocol'
 import { definedOf } from '@svc/plugin-kit'
-import type { OAuthOptions, Fetch } from '../client-types.ts'
-import { createMemoryStorage } from '../resolved-options.ts'
+import { checkIssuer, checkLoginAnswer, checkLoginPage, withScope } from './login-checks.ts'
+import { createMemoryStorage, type Fetch, type OAuthOptions, type Person } from './options.ts'
 
 /** The stored part of a login. */
 interface SavedLogin {
@@ -130,3 +132,51 @@ export function sharedRefresh(fetch: Fetch): Fetch {
 
 const whole = async (response: Response) =>
   new Response(await response.arrayBuffer(), { status: response.status, headers: response.headers })
+
+/** A person with a browser on this machine. Dispose it to close the local port. */
+export interface Loopback extends Person, AsyncDisposable {
+  /** Takes the query of the address to which the browser came back. Returns false for that of another login. */
+  take(query: URLSearchParams): boolean
+}
+
+const pageOf = (text: string) => `<!doctype html><meta charset="utf-8"><title>svc</title><p>${text}`
+const RECEIVED = pageOf('svc has received the login. You can close this page.')
+const NOT_EXPECTED = pageOf('svc does not wait for this login.')
+const PATH = '/callback'
+
+/**
+ * Listens on 127.0.0.1 for the redirect of the browser; `show` opens or prints the page, and `port` 0 takes any port. Any web page can send a browser here, so only a
+ * request with the state of this login counts.
+ */
+export async function openLoopback(show: (page: URL) => void | Promise<void>, port: number): Promise<Loopback> {
+  let received = Promise.withResolvers<URLSearchParams>()
+  let state: string | null = null
+  const take = (answer: URLSearchParams) => {
+    const isAnswer = state !== null && answer.get('state') === state
+    if (isAnswer) received.resolve(answer)
+    return isAnswer
+  }
+  const server = createServer((request, response) => {
+    const [path, query] = (request.url ?? '').split('?', 2)
+    if (path !== PATH) return void response.writeHead(404).end()
+    const isAnswer = take(new URLSearchParams(query))
+    response
+      .writeHead(isAnswer ? 200 : 400, { 'content-type': 'text/html', connection: 'close' })
+      .end(isAnswer ? RECEIVED : NOT_EXPECTED)
+  })
+  await once(server.listen(port, '127.0.0.1'), 'listening')
+  return {
+    take,
+    redirectUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}${PATH}`,
+    async authorize(shown) {
+      received = Promise.withResolvers()
+      state = shown.searchParams.get('state')
+      await show(shown)
+      return received.promise
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await server[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -1,0 +1,203 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Browser, Page } from 'playwright-core'
+import { openBrowser, openConsole } from '../../test/console/support/browser.ts'
+import { middle } from './load.ts'
+import type { Options } from './options.ts'
+import { freePort } from './processes.ts'
+import type { Figure } from './report.ts'
+import { interleave } from './rounds.ts'
+import { type Server, start } from './server.ts'
+import { scratch, svcServe } from './svc.ts'
+
+const [MESSAGES, OPEN_MESSAGES, NODES] = [10_000, 2_000, 500]
+/** A reply of more than a minute, in paragraphs: "go go … go". A token every 3 ms is 333 a second. */
+const [PARAGRAPHS, WORDS, PACE_MS] = [500, 50, 3]
+const REPLY = Array.from({ length: PARAGRAPHS }, () => Array.from({ length: WORDS }, () => 'go').join(' ')).join('\n\n')
+/** The words of the last message in the page. */
+const SHOWN = `[...document.querySelectorAll('.message-assistant')].at(-1).textContent.split('go').length`
+const MINUTE_MS = 60_000
+const FRAMES = 600
+
+/** A workflow of 500 nodes, half of which wait for a moment. */
+const GRAPH = `name: moving
+nodes:
+${Array.from({ length: NODES }, (_, at) => {
+  const what = at % 2 === 0 ? 'type: transform, value: 1' : 'type: wait, for: 40ms'
+  return `  n${at}: { ${what}${at === NODES - 1 ? '' : `, next: n${at + 1}`} }`
+}).join('\n')}
+`
+
+/** The budgets of the console in Chromium, against a real server. The anchor of each is its limit. */
+export async function* consolePages({ svc, rounds }: Options): AsyncGenerator<Figure> {
+  yield* costs(svc, rounds)
+  using folder = scratch()
+  const workflows = join(folder.path, 'home', 'workflows')
+  mkdirSync(workflows, { recursive: true })
+  writeFileSync(join(workflows, 'moving.yaml'), GRAPH)
+  const port = await freePort()
+  await using _server = await start(svcServe(svc, port, folder.path), port)
+  await using browser = await openBrowser()
+  const at = (path: string) => `http://127.0.0.1:${port}/console/${path}`
+  yield* usable(browser, at('playground'), rounds)
+  yield* scrolling(browser, at(`conversations?id=${await importMessages(port, MESSAGES)}`))
+  yield* graph(browser, port, at)
+  yield* streaming(browser, at(`playground?conversation=${await importMessages(port, OPEN_MESSAGES)}`))
+  for (const page of ['', 'playground']) yield* idle(browser, at(page), page || 'overview')
+}
+
+const against = (what: string, value: number, unit: string, limit: number, better: Figure['better'] = 'less'): Figure => ({
+  bench: 'console',
+  what,
+  value,
+  unit,
+  anchor: 'the limit',
+  anchorValue: limit,
+  ratio: value / limit,
+  better,
+  must: 1,
+})
+
+/** What the console costs a server while no page is open. */
+async function* costs(svc: Options['svc'], rounds: number): AsyncGenerator<Figure> {
+  using folder = scratch()
+  const started = async (enabled: boolean, measured: (server: Server) => Promise<number>) => {
+    const port = await freePort()
+    const config = { plugins: [{ use: '@svc/plugin-console', enabled }] }
+    await using server = await start(svcServe(svc, port, folder.path, config), port)
+    return await measured(server)
+  }
+  const startMs = async (server: Server) => server.startMs
+  const starts = await interleave({ on: () => started(true, startMs), off: () => started(false, startMs) }, rounds + 5)
+  yield against('start with the console, against one without', middle(starts.on) - middle(starts.off), 'ms more', 5)
+  const memory = await interleave({ on: () => started(true, residentMiB), off: () => started(false, residentMiB) }, rounds)
+  yield against('memory with the console, against a server without', middle(memory.on) - middle(memory.off), 'MiB more', 1)
+}
+
+/** Memory of all processes a moment after the start. */
+async function residentMiB({ pids }: Server): Promise<number> {
+  await wait(2_000)
+  const pages = pids.map(pid => Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]))
+  return pages.reduce((all, one) => all + one, 0) / 256
+}
+
+async function* usable(browser: Browser, url: string, rounds: number): AsyncGenerator<Figure> {
+  const times: number[] = []
+  for (let at = 0; at < rounds; at++) {
+    const began = performance.now()
+    await using view = await openConsole(browser, url)
+    await view.page.getByLabel('Message', { exact: true }).fill('x')
+    times.push(performance.now() - began)
+  }
+  yield against('a page is usable, nothing in the cache', middle(times), 'ms', 1_500)
+}
+
+/** Starts to note the long tasks of a page, which are those above 50 ms. */
+const WATCH = `window.tasks = []; new PerformanceObserver(list => { for (const one of list.getEntries()) window.tasks.push(one.duration) }).observe({ type: 'longtask' })`
+
+async function longest(page: Page): Promise<{ readonly ms: number; readonly note: string }> {
+  const tasks = await page.evaluate<readonly number[]>('window.tasks')
+  return { ms: Math.max(0, ...tasks), note: `${tasks.length} tasks above 50 ms` }
+}
+
+async function* scrolling(browser: Browser, url: string): AsyncGenerator<Figure> {
+  await using view = await openConsole(browser, url)
+  const { page } = view
+  await page.getByText('question 0', { exact: true }).last().waitFor()
+  // the policy of the page allows no `waitForFunction`
+  while ((await page.evaluate<number>(`document.querySelector('.reader-scroll').scrollHeight`)) < MESSAGES * 60) await wait(100)
+  await wait(1_000)
+  await page.evaluate(WATCH)
+  await page.evaluate(`(async () => {
+    const box = document.querySelector('.reader-scroll')
+    const step = (box.scrollHeight - box.clientHeight) / ${FRAMES}
+    for (let at = 0; at < ${FRAMES}; at++) {
+      box.scrollTop += step
+      await new Promise(resolve => requestAnimationFrame(resolve))
+    }
+  })()`)
+  const { ms, note } = await longest(page)
+  yield { ...against(`${MESSAGES.toLocaleString('en')} messages scroll, the longest task`, ms, 'ms', 50), note }
+}
+
+async function* streaming(browser: Browser, url: string): AsyncGenerator<Figure> {
+  await using view = await openConsole(browser, url)
+  const { page } = view
+  await page.getByLabel('Message', { exact: true }).focus()
+  // typing that much would take the browser minutes
+  await page.evaluate(`(() => {
+    const box = document.getElementById('message')
+    Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set.call(box, ${JSON.stringify(`/pace ${PACE_MS}\n${REPLY}`)})
+    box.dispatchEvent(new Event('input', { bubbles: true }))
+  })()`)
+  await wait(2_000)
+  await page.keyboard.press('Enter')
+  await page.locator('.message-assistant').last().getByText('go go').first().waitFor()
+  await page.evaluate(WATCH)
+  const before = await page.evaluate<number>(SHOWN)
+  await wait(MINUTE_MS)
+  const words = (await page.evaluate<number>(SHOWN)) - before
+  const { ms, note } = await longest(page)
+  const rate = `${Math.round(words / (MINUTE_MS / 1_000))} tokens a second`
+  yield {
+    ...against(`a minute of a stream into ${OPEN_MESSAGES.toLocaleString('en')} messages, the longest task`, ms, 'ms', 50),
+    note: `${rate}; ${note}`,
+  }
+}
+
+async function* graph(browser: Browser, port: number, at: (path: string) => string): AsyncGenerator<Figure> {
+  const { workflow_id: id } = await ask<{ workflow_id: string }>(port, '/api/v1/workflows/run', { workflow: 'moving', input: {} })
+  await using view = await openConsole(browser, at(`runs?id=${id}`))
+  const { page } = view
+  await page.locator('.node').first().waitFor()
+  const box = (await page.locator('.react-flow').first().boundingBox())!
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2]
+  await page.evaluate(`window.drawn = 0; (function count() { window.drawn += 1; requestAnimationFrame(count) })()`)
+  await page.mouse.move(x, y)
+  await page.mouse.down()
+  const began = performance.now()
+  const first = await page.evaluate<number>('window.drawn')
+  for (let step = 0; performance.now() - began < 5_000; step++)
+    await page.mouse.move(x + 40 * Math.sin(step / 5), y + 40 * Math.cos(step / 5))
+  const shown = (await page.evaluate<number>('window.drawn')) - first
+  const rate = (shown * 1_000) / (performance.now() - began)
+  await page.mouse.up()
+  const nodes = await page.locator('.node').count()
+  yield {
+    ...against(`${NODES} nodes of a run that are moved`, rate, 'frames a second', 30, 'more'),
+    note: `${nodes} in the page`,
+  }
+}
+
+async function* idle(browser: Browser, url: string, name: string): AsyncGenerator<Figure> {
+  await using view = await openConsole(browser, url)
+  await wait(10_000)
+  const before = view.requests.length
+  await wait(MINUTE_MS)
+  const asked = view.requests.slice(before)
+  yield { ...against(`requests of an idle page in a minute, ${name}`, asked.length, 'requests', 1), note: asked.join(', ') }
+}
+
+async function importMessages(port: number, count: number): Promise<string> {
+  const messages = Array.from({ length: count / 2 }, (_, at) => [
+    { role: 'user', content: `question ${at}` },
+    { role: 'assistant', content: `answer **${at}**` },
+  ]).flat()
+  const { conversations } = await ask<{ conversations: readonly { conversation_id: string }[] }>(
+    port,
+    '/api/v1/conversations/import',
+    { format: 'chat_completions', content: JSON.stringify({ messages }) }
+  )
+  return conversations[0]!.conversation_id
+}
+
+async function ask<T>(port: number, path: string, body: object): Promise<T> {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (!answer.ok) throw new Error(`${answer.status} of ${path}: ${await answer.text()}`)
+  return (await answer.json()) as T
+}
