@@ -17,7 +17,7 @@ const RIGHTS = [
 export const READ = 'read'
 export const ALL = 'read,tools,admin'
 
-export interface OpenPage extends Console {
+interface OpenPage extends Console {
   readonly frame: Frame
   /** With which the reader has signed in. */
   readonly token: string

@@ -113,14 +113,14 @@ export async function openOutside(): Promise<Outside> {
 }
 
 /** A request that has reached the server, and what became of it. */
-export interface Reached {
+interface Reached {
   readonly request: string
   readonly status: number
   readonly origin: string | undefined
   readonly hasCredential: boolean
 }
 
-export interface Person {
+interface Person {
   readonly token: string
   readonly revoke: () => Promise<void>
 }
