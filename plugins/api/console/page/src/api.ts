@@ -40,7 +40,7 @@ async function fetchCurrent(input: RequestInfo | URL, init: RequestInit | undefi
 }
 
 /** Every request of the page: notices when the server does not answer, and when the session is over. */
-const serverFetch: typeof fetch = async (input, init) => {
+export const serverFetch: typeof fetch = async (input, init) => {
   // the server would count each as a guess
   if (session.get().state === 'out' && !isOfLogin(input)) throw new Error('The page is signed out.')
   let response: Response
