@@ -4,7 +4,7 @@ import type { Route } from './http.ts'
 /**
  * A page of a plugin in the console. The browser runs it in a frame with an origin of its own: it reaches neither the console nor the
  * network. It sends the requests that `permissions.console` of its manifest lists through the console, with the rights of the person
- * at the console. The console does not show these pages yet.
+ * at the console.
  */
 export interface ConsolePage {
   /** The name in the navigation of the console. */

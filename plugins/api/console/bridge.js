@@ -68,6 +68,10 @@
     request,
     /** `{ theme: 'dark', locale: 'en-GB', … }` */
     context: () => context,
+    /** The console loads the page anew after each of its dialogs. `value` is kept meanwhile: plain data, in memory, until the page is left. */
+    keep: value => send({ method: 'svc/keep', params: { value } }),
+    /** What was kept, or null. Ask after `ready`. */
+    kept: () => context.kept ?? null,
     /** Calls `listener` now and after each change of the context. Returns a function that ends it. */
     onContext(listener) {
       listeners.add(listener)

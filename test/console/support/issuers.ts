@@ -83,7 +83,10 @@ export async function startProvider(console: string, { seconds = 300 } = {}): Pr
       },
     },
   })
-  provider.on('grant.success', ({ oidc }: { oidc: { params: { grant_type: string } } }) => void grants.push(oidc.params.grant_type))
+  provider.on(
+    'grant.success',
+    ({ oidc }: { oidc: { params: { grant_type: string } } }) => void grants.push(oidc.params.grant_type)
+  )
   const server = createServer(provider.callback())
   server.listen(Number(new URL(url).port), '127.0.0.1')
   await once(server, 'listening')
@@ -104,7 +107,12 @@ export interface HostileIssuer extends AsyncDisposable {
   /** Bodies of the requests to its token endpoint. */
   readonly asked: URLSearchParams[]
   /** Claims of the next tokens. */
-  next: { readonly nonce?: string; readonly access?: Claims | undefined; readonly id?: Claims | undefined; readonly signer?: Issuer }
+  next: {
+    readonly nonce?: string
+    readonly access?: Claims | undefined
+    readonly id?: Claims | undefined
+    readonly signer?: Issuer
+  }
   /** Members of its discovery document. */
   metadata: Readonly<Record<string, unknown>>
 }
@@ -159,4 +167,3 @@ async function answerToken({ issuer, asked, next }: HostileIssuer, request: Inco
     refresh_token: 'the-refresh-token',
   })
 }
-

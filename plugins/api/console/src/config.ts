@@ -50,7 +50,8 @@ export const CONSOLE_CONFIG = schema<ConsoleConfig>({
           type: 'string',
           pattern: `^${ORIGIN}/console$`,
           patternHint: 'must be the address of the console: https://svc.example.com/console',
-          description: 'The address that the issuer sends browsers to after a logout, exactly as registered there. Default: none.',
+          description:
+            'The address that the issuer sends browsers to after a logout, exactly as registered there. Default: none.',
         },
         scope: {
           type: 'string',

@@ -79,7 +79,11 @@ export function createLoginRoutes(options: LoginOptions): Record<string, Route> 
             'set-cookie': cookieOf(sessions.cookie, value, Math.floor((expires - Date.now()) / 1_000), isSecure(request)),
             'cache-control': 'no-store',
           },
-          body: { principal: ctx.principal.id, expires: new Date(expires).toISOString(), ...(place === undefined ? {} : { place }) },
+          body: {
+            principal: ctx.principal.id,
+            expires: new Date(expires).toISOString(),
+            ...(place === undefined ? {} : { place }),
+          },
         }
       },
     },

@@ -168,7 +168,9 @@ function explained(error: unknown, log: Log): Error {
   const reason = reasonOf(error)
   log.debug({ reason }, 'a login at the issuer failed')
   if (error instanceof TypeError || OF_ISSUER.has(reason)) return issuerUnavailable(error)
-  return svcError('AUTHENTICATION_FAILED', `the issuer did not confirm the login (${reason})`, { hint: 'Sign in again at /console' })
+  return svcError('AUTHENTICATION_FAILED', `the issuer did not confirm the login (${reason})`, {
+    hint: 'Sign in again at /console',
+  })
 }
 
 /** The cause has the answer of the issuer, which is not for logs. */

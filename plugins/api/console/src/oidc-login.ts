@@ -205,4 +205,6 @@ const otherOrigin = (own: string) =>
   })
 
 const placeInvalid = () =>
-  svcError('INVALID_VALUE', 'place is not a place of the console', { details: { field: 'place', reason: 'must begin with /console' } })
+  svcError('INVALID_VALUE', 'place is not a place of the console', {
+    details: { field: 'place', reason: 'must begin with /console' },
+  })

@@ -36,6 +36,7 @@ const POLICY = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
+  "frame-src 'self'",
   "require-trusted-types-for 'script'",
   'trusted-types svc-worker',
 ].join('; ')
@@ -55,6 +56,7 @@ export function createConsolePage(assets: URL, frames: Frames): Mount {
     path: PATH,
     home: true,
     untraced: true,
+    sandboxed: FRAMES.slice(0, -1),
     async handle(request, response, ctx) {
       const { method = 'GET' } = request
       if (!METHODS.includes(method)) {

@@ -221,7 +221,11 @@ export async function makeCode(store: Store, ctx: CallContext): Promise<{ readon
 const expiryOf = (value: Json) => Number((value as { readonly expires?: number } | null)?.expires ?? 0)
 
 /** Deletes records whose time is over. */
-export async function prune(store: Store, of: { readonly collection: string; readonly index: string }, ctx: CallContext): Promise<void> {
+export async function prune(
+  store: Store,
+  of: { readonly collection: string; readonly index: string },
+  ctx: CallContext
+): Promise<void> {
   const { records } = await store.range(of.collection, { index: of.index, to: Date.now(), limit: MOST_EXPIRED }, ctx)
   const ops = records.map(({ key }) => ({ op: 'delete' as const, collection: of.collection, key }))
   if (ops.length > 0) await store.batch(ops, {}, ctx)

@@ -98,11 +98,7 @@ describe('the scheme of the console', () => {
           .slot(Routes)
           .entries()
           .map(([, route]) => `${route.method} ${route.path} ${route.scope}`)
-      ).to.have.members([
-        'POST /api/v1/console/session read',
-        'DELETE /api/v1/console/session read',
-        'GET /api/v1/console/pages read',
-      ])
+      ).to.have.members(['POST /api/v1/console/session read', 'DELETE /api/v1/console/session read'])
     } finally {
       await host.close()
     }

@@ -40,7 +40,7 @@ async function fetchCurrent(input: RequestInfo | URL, init: RequestInit | undefi
 }
 
 /** Every request of the page: notices when the server does not answer, and when the session is over. */
-const serverFetch: typeof fetch = async (input, init) => {
+export const serverFetch: typeof fetch = async (input, init) => {
   // the server would count each as a guess
   if (session.get().state === 'out' && !isOfLogin(input)) throw new Error('The page is signed out.')
   let response: Response
@@ -134,7 +134,9 @@ const NOT_BEGUN = 'This sign-in was not begun in this tab. Sign in again.'
 
 /** The text of an address is not shown: someone else can have written it. */
 const refusedBecause = (error: string) =>
-  error === 'access_denied' ? 'You did not allow the sign-in at the issuer, or may not use this console.' : 'The issuer refused the sign-in.'
+  error === 'access_denied'
+    ? 'You did not allow the sign-in at the issuer, or may not use this console.'
+    : 'The issuer refused the sign-in.'
 
 /** Begins a session with a credential. Returns the place to show. Throws ApiError. */
 async function exchange(credential: string): Promise<string | undefined> {

@@ -74,31 +74,31 @@ function Login({ reason }: { readonly reason: string | undefined }) {
     <div className="stack">
       <IssuerButton onProblem={setProblem} />
       <form className="stack" onSubmit={event => void submit(event)}>
-      {problem && (
-        <p className="note note-bad" role="alert">
-          {problem}
+        {problem && (
+          <p className="note note-bad" role="alert">
+            {problem}
+          </p>
+        )}
+        <label className="field">
+          <span>Key or token</span>
+          <input
+            className="input"
+            name="credential"
+            type="password"
+            autoComplete="current-password"
+            required
+            autoFocus
+            spellCheck={false}
+          />
+        </label>
+        <button className="button button-primary" type="submit" disabled={isBusy}>
+          {isBusy ? 'Signing in …' : 'Sign in'}
+        </button>
+        <p className="muted small">
+          On the machine of the server, <code>svc console</code> prints an address that is signed in. The console needs the scope{' '}
+          <code>read</code>.
         </p>
-      )}
-      <label className="field">
-        <span>Key or token</span>
-        <input
-          className="input"
-          name="credential"
-          type="password"
-          autoComplete="current-password"
-          required
-          autoFocus
-          spellCheck={false}
-        />
-      </label>
-      <button className="button button-primary" type="submit" disabled={isBusy}>
-        {isBusy ? 'Signing in …' : 'Sign in'}
-      </button>
-      <p className="muted small">
-        On the machine of the server, <code>svc console</code> prints an address that is signed in. The console needs the scope{' '}
-        <code>read</code>.
-      </p>
-    </form>
+      </form>
     </div>
   )
 }

@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import { type Me, session } from './api.ts'
+import { useCover } from './frame-guard.ts'
 import { Failure } from './states.tsx'
 import { useValue } from './value.ts'
 
@@ -13,13 +14,16 @@ interface PanelProps {
 }
 
 /** A dialog over the page. Its code is loaded when the first one opens. */
-export const Panel = ({ title, onClose, children }: PanelProps) => (
-  <Suspense>
-    <LazyPanel title={title} isOpen onClose={onClose}>
-      {children}
-    </LazyPanel>
-  </Suspense>
-)
+export function Panel({ title, onClose, children }: PanelProps) {
+  useCover()
+  return (
+    <Suspense>
+      <LazyPanel title={title} isOpen onClose={onClose}>
+        {children}
+      </LazyPanel>
+    </Suspense>
+  )
+}
 
 /** The buttons of a dialog. */
 export const Buttons = ({ onClose, children }: { readonly onClose: () => void; readonly children?: ReactNode }) => (

@@ -151,11 +151,18 @@ export const logs = page('logs', ['q', 'level', 'request', 'tab'], () => import(
 export const webhooks = page('webhooks', ['q', 'id', 'tab', 'state'], () => import('./pages/webhooks.tsx'), 'Webhooks')
 export const doctor = page('doctor', [], () => import('./pages/doctor.tsx'), 'Doctor')
 
+/** A page of a plugin. */
+export const pluginPage = createRoute({
+  getParentRoute: () => root,
+  path: 'pages/$name',
+  component: lazyRouteComponent(() => import('./pages/plugin-page.tsx'), 'PluginPage'),
+})
+
 const manage = [tools, mcp, plugins, providers, tokens, usage, configuration, logs, webhooks, doctor] as const
 
 export function createPageRouter(queries: QueryClient) {
   return createRouter({
-    routeTree: root.addChildren([start, overview, playground, conversations, traces, ...work, ...manage]),
+    routeTree: root.addChildren([start, overview, playground, conversations, traces, ...work, ...manage, pluginPage]),
     basepath: '/console',
     context: { queries },
     defaultPreload: 'intent',

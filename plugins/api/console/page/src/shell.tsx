@@ -4,8 +4,10 @@ import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { connection, type Me, signOut } from './api.ts'
 import { density, nextDensity } from './density.ts'
 import { followEvents } from './feed.ts'
+import { useCover } from './frame-guard.ts'
 import { groupsFor, type PageEntry } from './pages.ts'
 import { Panel } from './parts.tsx'
+import { useFreshPluginPages, usePluginPages } from './plugin-pages.ts'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
 
@@ -36,6 +38,7 @@ export function Shell({ me, isOut }: { readonly me: Me; readonly isOut: boolean 
   const [isPaletteOpen, openPalette] = useState(false)
   useKeys(pages, { keys: () => showKeys(true), palette: () => openPalette(true) })
   useFeed(isOut)
+  useCover(isPaletteOpen)
   return (
     <div className="shell">
       <a className="skip" href="#content">
@@ -67,6 +70,7 @@ interface HeaderProps {
 
 function Header({ me, groups, onKeys, onPalette }: HeaderProps) {
   const [isMenuOpen, openMenu] = useMenu()
+  useCover(isMenuOpen)
   return (
     <header className="nav" data-open={isMenuOpen || undefined} onKeyDown={event => event.key === 'Escape' && openMenu(false)}>
       <Link to="/overview" className="brand" aria-label="svc console, overview">
@@ -110,8 +114,40 @@ const PageLinks = ({ groups }: Pick<HeaderProps, 'groups'>) => (
         ))}
       </div>
     ))}
+    <PluginPageLinks />
   </nav>
 )
+
+/** A square with a corner that was put in. */
+const PLUGIN_ICON = 'M5 5h14v14H5zM12 5v7h7'
+
+function PluginPageLinks() {
+  useFreshPluginPages()
+  const { data: pages = [] } = usePluginPages()
+  if (pages.length === 0) return null
+  return (
+    <div className="nav-group" role="group" aria-label="From plugins">
+      <p className="nav-title" aria-hidden="true">
+        From plugins
+      </p>
+      {pages.map(({ name, title, plugin }) => (
+        <Link
+          key={name}
+          to="/pages/$name"
+          params={{ name }}
+          className="nav-page"
+          title={`${title}, of ${plugin}`}
+          activeProps={{ 'aria-current': 'page' }}
+        >
+          <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
+            <path d={PLUGIN_ICON} />
+          </svg>
+          <span>{title}</span>
+        </Link>
+      ))}
+    </div>
+  )
+}
 
 const KeysPanel = ({ pages, onClose }: { readonly pages: readonly PageEntry[]; readonly onClose: () => void }) => (
   <Panel title="Keys" onClose={onClose}>

@@ -17,6 +17,7 @@ export const KINDS = [
   'node',
   'auth',
   'routes',
+  'page',
   'service',
   'hook',
   'check',
@@ -197,7 +198,7 @@ function packageJson({ words, language, kinds, manifest, api, core }: Parts): ob
     type: 'module',
     engines: { node: '>=24' },
     ...(isData ? { main: 'vertical.yaml' } : { exports: exportsOf(kinds, isBuilt) }),
-    files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src'],
+    files: [isData ? 'vertical.yaml' : isBuilt ? 'dist' : 'src', ...(kinds.includes('page') ? ['console'] : [])],
     scripts: {
       ...(isBuilt ? { build: 'tsc -p tsconfig.build.json', prepack: 'npm run build' } : {}),
       pretest: NODE_CHECK,

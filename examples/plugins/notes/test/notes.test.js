@@ -1,0 +1,30 @@
+import { deepEqual, equal, rejects } from 'node:assert/strict'
+import { test } from 'node:test'
+import { Routes } from '@svc/core/contracts'
+import { consolePageKit, testContext, testHost } from '@svc/testing'
+import samples from './samples.js'
+
+// `svc plugins test` runs the whole kit. It starts the plugins of svc that provide the store.
+
+for (const { title, run } of await consolePageKit(new URL('..', import.meta.url))) test(title, run)
+
+test('adds notes, lists them with the newest first, and removes one once', async () => {
+  await using host = await testHost(['@svc/plugin-store-memory', new URL('..', import.meta.url)])
+  const ctx = testContext()
+  const call = async (/** @type {string} */ name, /** @type {object} */ request) => {
+    const answer = await host
+      .slot(Routes)
+      .get(name)
+      ?.handle?.({ params: {}, query: {}, headers: {}, body: {}, ...request }, ctx)
+    return /** @type {any} */ (answer)
+  }
+  for (const text of samples.texts) equal((await call('note_add', { body: { text } })).status, 201)
+  const { notes } = (await call('notes', {})).body
+  deepEqual(
+    notes.map((/** @type {{ text: string }} */ { text }) => text),
+    samples.texts.toReversed()
+  )
+  equal((await call('note_remove', { params: { id: notes[0].id } })).status, 204)
+  await rejects(call('note_remove', { params: { id: notes[0].id } }), { code: 'INVALID_VALUE' })
+  equal((await call('notes', {})).body.notes.length, samples.texts.length - 1)
+})

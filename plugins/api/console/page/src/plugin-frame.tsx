@@ -1,0 +1,186 @@
+import { type RefObject, useEffect, useRef, useState } from 'react'
+import { serverFetch } from './api.ts'
+import { type Bridge, createBridge, type FrameState, type HostContext, type PageAnswer, type PageRequest } from './bridge.ts'
+import { useFocusGuard, useIsCovered } from './frame-guard.ts'
+import { Failure, Loading } from './states.tsx'
+import { theme } from './theme.ts'
+
+interface PluginFrameProps {
+  /** What screen readers call the frame. */
+  readonly title: string
+  readonly url: string
+  readonly rights: readonly string[]
+}
+
+/** The names of MCP Apps for the colours and sizes of the console. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  '--color-background-primary': '--bg',
+  '--color-background-secondary': '--surface',
+  '--color-background-tertiary': '--sunken',
+  '--color-background-info': '--accent-soft',
+  '--color-background-danger': '--bad-soft',
+  '--color-background-success': '--ok-soft',
+  '--color-background-warning': '--warn-soft',
+  '--color-text-primary': '--text',
+  '--color-text-secondary': '--muted',
+  '--color-text-info': '--accent',
+  '--color-text-inverse': '--accent-text',
+  '--color-text-danger': '--bad',
+  '--color-text-success': '--ok',
+  '--color-text-warning': '--warn',
+  '--color-border-primary': '--border-strong',
+  '--color-border-secondary': '--border',
+  '--font-sans': '--font',
+  '--font-mono': '--mono',
+  '--font-text-sm-size': '--text-s',
+  '--font-text-md-size': '--text-m',
+  '--font-text-lg-size': '--text-l',
+  '--font-heading-md-size': '--text-xl',
+  '--border-radius-sm': '--radius-s',
+  '--border-radius-md': '--radius-m',
+}
+
+const DARK = matchMedia('(prefers-color-scheme: dark)')
+
+function contextNow(): HostContext {
+  const chosen = theme.get()
+  const style = getComputedStyle(document.documentElement)
+  return {
+    theme: chosen === 'light' || chosen === 'dark' ? chosen : DARK.matches ? 'dark' : 'light',
+    locale: navigator.language,
+    timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    displayMode: 'inline',
+    platform: 'web',
+    styles: {
+      variables: Object.fromEntries(Object.entries(VARIABLES).map(([name, own]) => [name, style.getPropertyValue(own).trim()])),
+    },
+  }
+}
+
+const REQUEST_MS = 30_000
+const LONGEST_ANSWER = 1_048_576
+
+/** Sends a request of the page with the session of the person: the page gets the answer, never the credential. */
+async function sendForPage({ method, path, body }: PageRequest, signal: AbortSignal): Promise<PageAnswer> {
+  const response = await serverFetch(path, {
+    method,
+    redirect: 'error',
+    headers: { accept: 'application/json', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body }),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
+  })
+  const text = await textOf(response)
+  const isJson = /^application\/(?:[\w.+-]+\+)?json/.test(response.headers.get('content-type') ?? '')
+  return { status: response.status, body: isJson && text !== '' ? (JSON.parse(text) as unknown) : text }
+}
+
+/** The text of an answer. A longer one is an error, so that no page fills the memory of the console. */
+async function textOf({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const piece of body ?? []) {
+    text += decoder.decode(piece, { stream: true })
+    if (text.length > LONGEST_ANSWER) throw Object.assign(new Error('the answer is too long'), { code: 'TOO_LARGE' })
+  }
+  return text + decoder.decode()
+}
+
+const TOOK_FOCUS = 'It took the keyboard focus. A page may have it only after you have gone into the page.'
+
+/** A page of a plugin in a frame, and what has become of it. While a dialog is open it is gone, and begins again with what it has kept. */
+export function PluginFrame(props: PluginFrameProps) {
+  const [round, setRound] = useState(0)
+  const [current, setCurrent] = useState<FrameState>({ state: 'starting' })
+  const isCovered = useIsCovered()
+  const kept = useRef<unknown>(undefined)
+  const begin = () => setCurrent(was => (was.state === 'stopped' ? was : { state: 'starting' }))
+  useEffect(() => {
+    if (isCovered) begin()
+  }, [isCovered])
+  const again = () => {
+    setCurrent({ state: 'starting' })
+    setRound(round + 1)
+  }
+  if (current.state === 'stopped')
+    return (
+      <Failure
+        error={Object.assign(new Error(`The page was stopped. ${current.reason}`), { code: 'PAGE_STOPPED' })}
+        onRetry={again}
+      />
+    )
+  return (
+    <div className="frame-box">
+      {current.state === 'starting' && <Loading rows={6} />}
+      {current.state === 'silent' && (
+        <div className="note note-warn row spread" role="status">
+          <span>The page does not answer. The rest of the console is not affected.</span>
+          <button type="button" className="button" onClick={again}>
+            Load it again
+          </button>
+        </div>
+      )}
+      {!isCovered && <Frame key={round} {...props} kept={kept} isShown={current.state !== 'starting'} onState={setCurrent} />}
+    </div>
+  )
+}
+
+interface FrameProps extends PluginFrameProps {
+  readonly kept: RefObject<unknown>
+  readonly isShown: boolean
+  readonly onState: (state: FrameState) => void
+}
+
+function Frame({ title, url, rights, kept, isShown, onState }: FrameProps) {
+  const frame = useRef<HTMLIFrameElement>(null)
+  const box = useRef<HTMLDivElement>(null)
+  const bridge = useRef<Bridge>(undefined)
+  // a list that is read again must not load the page again
+  const [first] = useState({ url, rights })
+  const enter = useFocusGuard({ frame, box, onTaken: () => bridge.current?.stop(TOOK_FOCUS) })
+  useEffect(() => {
+    const own = createBridge({
+      rights: first.rights,
+      context: contextNow,
+      kept: { get: () => kept.current, set: value => void (kept.current = value) },
+      // its origin is opaque, so it has no name; the policy of the console lets only files of this server into the frame
+      post: message => frame.current?.contentWindow?.postMessage(message, '*'),
+      request: sendForPage,
+      onState,
+    })
+    bridge.current = own
+    const onMessage = ({ source, origin, data }: MessageEvent<unknown>) => {
+      if (source !== null && source === frame.current?.contentWindow && origin === 'null') own.take(data)
+    }
+    addEventListener('message', onMessage)
+    DARK.addEventListener('change', own.contextChanged)
+    // after the style sheet has taken the theme up
+    const stop = theme.subscribe(() => requestAnimationFrame(own.contextChanged))
+    return () => {
+      removeEventListener('message', onMessage)
+      DARK.removeEventListener('change', own.contextChanged)
+      stop()
+      own.close()
+    }
+  }, [first, kept, onState])
+  return (
+    <div ref={box} className={isShown ? 'frame-place' : 'frame-place frame-hidden'}>
+      <button type="button" className="button frame-way" onClick={enter}>
+        Go into the page
+      </button>
+      <iframe
+        ref={frame}
+        title={title}
+        sandbox="allow-scripts allow-forms"
+        allow=""
+        referrerPolicy="no-referrer"
+        src={first.url}
+        className="frame"
+        onLoad={() => bridge.current?.loaded()}
+      />
+      {/* so that Shift and Tab lead from the end of the window into the frame */}
+      <button type="button" className="button frame-way" onClick={() => document.querySelector('h1')?.focus()}>
+        Back to the title
+      </button>
+    </div>
+  )
+}

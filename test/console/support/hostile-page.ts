@@ -1,0 +1,120 @@
+import { expect } from 'chai'
+import type { Browser, Frame, Page } from 'playwright-core'
+import { until } from '../../support/wait.ts'
+import { type Console, openBrowser, openConsole } from './browser.ts'
+import { type CuratedHost, openOutside, type Outside, startCurated, writePagePlugin } from './page-plugins.ts'
+
+/** What the hostile page declares. The last ones it never gets: they give credentials, or change plugins. */
+const RIGHTS = [
+  'GET /hostile/things',
+  'POST /hostile/things',
+  'GET /api/v1/tokens',
+  'POST /api/v1/tokens',
+  'POST /api/v1/plugins/plans',
+  'DELETE /api/v1/console/session',
+]
+
+export const READ = 'read'
+export const ALL = 'read,tools,admin'
+
+interface OpenPage extends Console {
+  readonly frame: Frame
+  /** With which the reader has signed in. */
+  readonly token: string
+}
+
+/** A server with a hostile and an honest plugin, a server outside, and a browser. */
+export interface HostilePages extends AsyncDisposable {
+  readonly browser: Browser
+  readonly service: CuratedHost
+  readonly outside: Outside
+  /** The console on a page of a plugin, signed in with these scopes. */
+  readonly signIn: (name: string, scopes: string, width?: number, token?: string) => Promise<Omit<OpenPage, 'frame'>>
+  /** The same, and the frame of the page. */
+  readonly openPage: (name?: string, scopes?: string, width?: number, token?: string) => Promise<OpenPage>
+}
+
+export async function openHostilePages(): Promise<HostilePages> {
+  const ends = new AsyncDisposableStack()
+  const browser = await openBrowser()
+  ends.defer(() => browser.close())
+  const outside = ends.use(await openOutside())
+  const service = ends.use(
+    await startCurated(async home => [
+      await writePagePlugin(home, 'hostile', RIGHTS),
+      await writePagePlugin(home, 'honest', ['GET /honest/things']),
+    ])
+  )
+  const tokens = new Map<string, string>()
+  for (const scopes of [ALL, READ]) tokens.set(scopes, (await service.person(scopes.split(','))).token)
+  const signIn: HostilePages['signIn'] = async (name, scopes, width = 1280, token = tokens.get(scopes)!) => {
+    const view = await openConsole(browser, `${service.url}/console/pages/${name}`, { width })
+    await view.page.getByLabel('Key or token').fill(token)
+    await view.page.keyboard.press('Enter')
+    return { ...view, token }
+  }
+  const openPage: HostilePages['openPage'] = async (name = 'hostile', scopes = ALL, width, token) => {
+    const view = await signIn(name, scopes, width, token)
+    return { ...view, frame: await frameOf(view.page) }
+  }
+  return { browser, service, outside, signIn, openPage, [Symbol.asyncDispose]: () => ends.disposeAsync() }
+}
+
+/** The frame of the page, when it has started. */
+export async function frameOf(page: Page): Promise<Frame> {
+  await page.locator('.frame-place:not(.frame-hidden) iframe').waitFor()
+  const frame = await (await page.locator('iframe').elementHandle())!.contentFrame()
+  // the policy of the frame does not let the browser ask again by itself
+  await until(
+    () => frame!.evaluate<boolean>('window.svc !== undefined'),
+    isThere => isThere
+  )
+  return frame!
+}
+
+/** The pointer of the reader moves over the frame, which then gets clicks. */
+export async function moveIntoFrame(page: Page): Promise<void> {
+  const { x, y, width, height } = (await page.locator('iframe').boundingBox())!
+  await page.mouse.move(x + width / 2, y + height / 2)
+  await page.mouse.move(x + width / 2 + 3, y + height / 2 + 3)
+}
+
+/** The console still works. */
+export async function expectUsable(page: Page): Promise<void> {
+  await page.getByRole('link', { name: 'Overview', exact: true }).click()
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+}
+
+interface Answer {
+  readonly result?: { readonly status: number; readonly body: unknown }
+  readonly error?: { readonly code: number; readonly message: string; readonly data: { readonly code?: string } }
+}
+
+/** Calls a method of the console, as the page of a plugin does. */
+export const call = (frame: Frame, method: string, params: object): Promise<Answer> =>
+  frame.evaluate<Answer>(
+    `new Promise(resolve => {
+      const id = 'test-' + Math.random()
+      addEventListener('message', ({ data }) => data.id === id && resolve(data))
+      parent.postMessage({ jsonrpc: '2.0', id, method: ${JSON.stringify(method)}, params: ${JSON.stringify(params)} }, '*')
+    })`
+  )
+
+/** How each of these attacks ends: with what it has got, or with the name of its error. */
+export async function tryAll(frame: Frame, attacks: Readonly<Record<string, string>>): Promise<Record<string, string>> {
+  const ends: Record<string, string> = {}
+  for (const [name, attack] of Object.entries(attacks))
+    ends[name] = await frame.evaluate<string>(`(async () => {
+      // the inspector may evaluate text, and nothing that runs later may
+      await new Promise(resolve => setTimeout(resolve))
+      try {
+        const late = new Promise(resolve => setTimeout(() => resolve('nothing'), 700))
+        return 'got ' + String(await Promise.race([(async () => ${attack})(), late])).slice(0, 200)
+      } catch (error) { return error.name }
+    })()`)
+  return ends
+}
+
+export const expectAtHome = (page: Page, { url }: CuratedHost): void => {
+  expect(page.url()).to.match(new RegExp(`^${url}/console/`))
+}
