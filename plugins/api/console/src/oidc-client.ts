@@ -69,7 +69,7 @@ export function createOidcClient({ issuer, config, secret, log }: OidcClientOpti
     },
     async exchange(answer, { state, nonce, verifier }) {
       const at = await discovered()
-      const url = new URL(`${redirectUri}?${answer}`)
+      const url = new URL(`${redirectUri}?${answer.toString()}`)
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
       try {
         return tokensOf(await openid.authorizationCodeGrant(at, url, checks))

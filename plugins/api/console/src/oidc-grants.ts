@@ -1,6 +1,6 @@
 import { hkdfSync } from 'node:crypto'
 import { type CallContext, codeOf, type Log, systemContext } from '@svc/core'
-import type { CredentialHolder, Json, Space, Store } from '@svc/core/contracts'
+import type { CredentialHolder, Space, Store } from '@svc/core/contracts'
 import type { IssuerTokens, OidcClient } from './oidc-client.ts'
 import { decrypt, digestOf, encrypt, FRESH_MS, prune, random, SESSION_MS } from './session.ts'
 
@@ -55,73 +55,29 @@ const CLOCK_MS = 30_000
 const REFRESH_LEASE = { ttlMs: 15_000, waitMs: 8_000 }
 const MOST_REMEMBERED = 1_000
 
-export function createGrants({ store, client, holderOf, log, signal }: GrantsOptions): Grants {
-  const lasting = systemContext(signal, 'console')
+export function createGrants(options: GrantsOptions): Grants {
+  const { store, client } = options
   const remembered = new Map<string, { readonly grant: Grant; readonly at: number }>()
-  const refreshing = new Map<string, Promise<Grant | undefined>>()
-
-  const read = async (credential: string, ctx: CallContext): Promise<Grant | undefined> => {
-    const record = await store.get(GRANTS, digestOf(credential), ctx)
-    return record && grantIn(credential, record.value)
-  }
-  const write = async (credential: string, grant: Grant, until: number, ctx: CallContext) => {
-    const value = { until, sealed: encrypt(JSON.stringify(grant), keyOf(credential), GRANTS) }
-    await store.batch([{ op: 'put', collection: GRANTS, key: digestOf(credential), value }], {}, ctx)
-  }
-  const drop = async (credential: string, ctx: CallContext) => {
-    remembered.delete(credential)
-    await store.batch([{ op: 'delete', collection: GRANTS, key: digestOf(credential) }], {}, ctx)
-  }
-  const renewed = async ({ refresh, id }: Grant): Promise<Grant | undefined> => {
-    const tokens = await client.refresh(refresh!)
-    const found = await holderOf(tokens, lasting)
-    if (found?.holder.id !== id) return undefined
-    return { token: found.token, refresh: tokens.refresh, id, expires: found.holder.expires ?? Date.now() + SESSION_MS }
-  }
-  /** One worker refreshes; the others read what it got. */
-  const refreshOnce = async (credential: string): Promise<Grant | undefined> => {
-    const request = { holder: `console/${crypto.randomUUID()}`, ...REFRESH_LEASE }
-    const lease = await store.acquire(`console_grant/${digestOf(credential)}`, request, lasting)
-    try {
-      const record = await store.get(GRANTS, digestOf(credential), lasting)
-      const grant = record && grantIn(credential, record.value)
-      if (!grant || !isOld(grant)) return grant
-      const next = await renewed(grant).catch(ifRefused)
-      if (!next) {
-        log.debug({ principal: grant.id }, 'the issuer refreshes a session of the console no more')
-        await drop(credential, lasting)
-        return undefined
-      }
-      await write(credential, next, untilOf(record.value), lasting)
-      return next
-    } finally {
-      await store.release(lease, lasting)
-    }
-  }
-  const refreshShared = (credential: string) => {
-    const running = refreshing.get(credential) ?? refreshOnce(credential).finally(() => refreshing.delete(credential))
-    refreshing.set(credential, running)
-    return running
-  }
+  const refresh = createRefresh(options)
   return {
     async create(grant, ctx) {
       await prune(store, { collection: GRANTS, index: 'by_until' }, ctx)
       const credential = `oidc.${random(32)}`
       const latest = Date.now() + SESSION_MS
       const expires = grant.refresh === undefined ? Math.min(grant.expires, latest) : latest
-      await write(credential, grant, expires, ctx)
+      await write(store, credential, { grant, until: expires, version: 0 }, ctx)
       return { credential, expires }
     },
     async token(credential, ctx) {
       const known = remembered.get(credential)
       const at = performance.now()
-      const grant = known && at - known.at < FRESH_MS ? known.grant : await read(credential, ctx)
+      const grant = known && at - known.at < FRESH_MS ? known.grant : (await read(store, credential, ctx))?.grant
       if (!grant) return undefined
       if (remembered.size >= MOST_REMEMBERED) remembered.clear()
       remembered.set(credential, { grant, at })
       if (!isOld(grant)) return grant.token
       try {
-        const next = await refreshShared(credential)
+        const next = await refresh(credential)
         remembered.delete(credential)
         return next?.token
       } catch (error) {
@@ -131,35 +87,89 @@ export function createGrants({ store, client, holderOf, log, signal }: GrantsOpt
       }
     },
     async remove(credential, ctx) {
-      const grant = await read(credential, ctx)
-      await drop(credential, ctx)
-      if (grant?.refresh !== undefined) void client.revoke(grant.refresh)
+      const stored = await read(store, credential, ctx)
+      remembered.delete(credential)
+      await drop(store, credential, ctx)
+      if (stored?.grant.refresh !== undefined) client.revoke(stored.grant.refresh).catch(() => {})
     },
     async use(login, until, ctx) {
       await prune(store, { collection: USED, index: 'by_until' }, ctx)
       const put = { op: 'put', collection: USED, key: digestOf(login), value: { until }, ifVersion: 0 } as const
-      return store.batch([put], {}, ctx).then(() => true, unlessUsed)
+      return store.batch([put], {}, ctx).then(() => true, unlessConflict)
     },
   }
+}
+
+/** Refreshes a grant whose token has expired. One worker does; the others read what it got. */
+function createRefresh({ store, client, holderOf, log, signal }: GrantsOptions) {
+  const lasting = systemContext(signal, 'console')
+  const running = new Map<string, Promise<Grant | undefined>>()
+  const renewed = async ({ refresh, id }: Grant): Promise<Grant | undefined> => {
+    const tokens = await client.refresh(refresh!)
+    const found = await holderOf(tokens, lasting)
+    if (found?.holder.id !== id) return undefined
+    return { token: found.token, refresh: tokens.refresh, id, expires: found.holder.expires ?? Date.now() + SESSION_MS }
+  }
+  const underLease = async (credential: string): Promise<Grant | undefined> => {
+    const stored = await read(store, credential, lasting)
+    if (!stored || !isOld(stored.grant)) return stored?.grant
+    const grant = await renewed(stored.grant).catch(ifRefused)
+    if (!grant) {
+      log.debug({ principal: stored.grant.id }, 'the issuer refreshes a session of the console no more')
+      await drop(store, credential, lasting)
+      return undefined
+    }
+    const isKept = await write(store, credential, { ...stored, grant }, lasting).then(() => true, unlessConflict)
+    if (isKept) return grant
+    // the session has ended meanwhile
+    await client.revoke(grant.refresh!).catch(() => {})
+    return undefined
+  }
+  const once = async (credential: string) => {
+    const request = { holder: `console/${crypto.randomUUID()}`, ...REFRESH_LEASE }
+    const lease = await store.acquire(`console_grant/${digestOf(credential)}`, request, lasting)
+    return underLease(credential).finally(() => store.release(lease, lasting))
+  }
+  return (credential: string): Promise<Grant | undefined> => {
+    const refreshed = running.get(credential) ?? once(credential).finally(() => running.delete(credential))
+    running.set(credential, refreshed)
+    return refreshed
+  }
+}
+
+/** A grant as the store has it. */
+interface StoredGrant {
+  readonly grant: Grant
+  readonly until: number
+  readonly version: number
+}
+
+async function read(store: Store, credential: string, ctx: CallContext): Promise<StoredGrant | undefined> {
+  const record = await store.get(GRANTS, digestOf(credential), ctx)
+  if (!record) return undefined
+  const { sealed, until } = record.value as { readonly sealed: string; readonly until: number }
+  const text = until > Date.now() ? decrypt(sealed, keyOf(credential), GRANTS) : undefined
+  return text === undefined ? undefined : { grant: JSON.parse(text) as Grant, until, version: record.version }
+}
+
+async function write(store: Store, credential: string, { grant, until, version }: StoredGrant, ctx: CallContext): Promise<void> {
+  const value = { until, sealed: encrypt(JSON.stringify(grant), keyOf(credential), GRANTS) }
+  await store.batch([{ op: 'put', collection: GRANTS, key: digestOf(credential), value, ifVersion: version }], {}, ctx)
+}
+
+async function drop(store: Store, credential: string, ctx: CallContext): Promise<void> {
+  await store.batch([{ op: 'delete', collection: GRANTS, key: digestOf(credential) }], {}, ctx)
 }
 
 const isOld = ({ refresh, expires }: Grant) => refresh !== undefined && Date.now() >= expires - CLOCK_MS
 
 const keyOf = (credential: string) => new Uint8Array(hkdfSync('sha256', credential, '', 'svc.console.grant', 32))
 
-function grantIn(credential: string, value: Json): Grant | undefined {
-  const { sealed, until } = value as { readonly sealed: string; readonly until: number }
-  const text = until > Date.now() ? decrypt(sealed, keyOf(credential), GRANTS) : undefined
-  return text === undefined ? undefined : (JSON.parse(text) as Grant)
-}
-
-const untilOf = (value: Json) => (value as { readonly until: number }).until
-
 function ifRefused(error: unknown): undefined {
   if (codeOf(error) !== 'AUTHENTICATION_FAILED') throw error
 }
 
-function unlessUsed(error: unknown): false {
+function unlessConflict(error: unknown): false {
   if (codeOf(error) !== 'STORE_CONFLICT') throw error
   return false
 }

@@ -91,30 +91,54 @@ export async function createOidcLogin({ config, schemes, sessions, store, log, l
     log,
     signal: lasting.signal,
   })
-  const handover = createHandover<{ readonly grant: Grant; readonly place: string }>()
-  const own = new URL(config.redirect_uri).origin
+  const parts = { config, sessions, grants, client, issuer: () => issuerScheme()?.issuer, holderOf }
   return {
     cookie: sessions.cookieFor(PURPOSE),
     describe() {
       const issuer = issuerScheme()?.issuer
       return issuer === undefined ? undefined : { label: config.label ?? new URL(issuer).host }
     },
-    token: grants.token,
-    remove: grants.remove,
-    async begin({ origin, place = HOME }) {
+    token: (credential, ctx) => grants.token(credential, ctx),
+    remove: (credential, ctx) => grants.remove(credential, ctx),
+    begin: beginning(parts),
+    ...finishing(parts),
+    async endSession(principal) {
       const issuer = issuerScheme()?.issuer
-      if (issuer === undefined) throw loginUnknown()
-      if (origin !== own) throw otherOrigin(own)
-      if (place.length > LONGEST_PLACE || !PLACE.test(place)) throw placeInvalid()
-      const { url, begun } = await (await client()).begin()
-      const cookie: Begun = { ...begun, issuer, place, until: Date.now() + LOGIN_MS }
-      return { url, cookie: await sessions.sealText(PURPOSE, JSON.stringify(cookie)), seconds: LOGIN_MS / 1_000 }
+      if (issuer === undefined || !principal.startsWith(`${issuer}#`)) return undefined
+      // the session of the console has ended, whether or not the issuer answers
+      return (await client()).endSession().catch(() => undefined)
     },
+  }
+}
+
+interface LoginParts extends Pick<OidcLoginOptions, 'config' | 'sessions'> {
+  readonly grants: Grants
+  readonly client: () => Promise<OidcClient>
+  readonly issuer: () => string | undefined
+  readonly holderOf: (tokens: IssuerTokens, ctx: CallContext) => ReturnType<typeof firstHolder>
+}
+
+function beginning({ config, sessions, client, issuer: current }: LoginParts): OidcLogin['begin'] {
+  const own = new URL(config.redirect_uri).origin
+  return async ({ origin, place = HOME }) => {
+    const issuer = current()
+    if (issuer === undefined) throw loginUnknown()
+    if (origin !== own) throw otherOrigin(own)
+    if (place.length > LONGEST_PLACE || !PLACE.test(place)) throw placeInvalid()
+    const { url, begun } = await (await client()).begin()
+    const cookie: Begun = { ...begun, issuer, place, until: Date.now() + LOGIN_MS }
+    return { url, cookie: await sessions.sealText(PURPOSE, JSON.stringify(cookie)), seconds: LOGIN_MS / 1_000 }
+  }
+}
+
+function finishing({ sessions, grants, client, issuer, holderOf }: LoginParts): Pick<OidcLogin, 'finish' | 'take'> {
+  const handover = createHandover<{ readonly grant: Grant; readonly place: string }>()
+  return {
     async finish(credential, cookie, ctx) {
       const answer = answerIn(credential)
       const text = cookie === undefined ? undefined : await sessions.openText(PURPOSE, cookie)
       const begun = text === undefined ? undefined : (JSON.parse(text) as Begun)
-      if (!begun || begun.until <= Date.now() || begun.issuer !== issuerScheme()?.issuer) throw loginOver()
+      if (!begun || begun.until <= Date.now() || begun.issuer !== issuer()) throw loginOver()
       // before the login is used up: an address that someone else made must not end a login that is under way
       if (answer.getAll('state').length !== 1 || digestOf(answer.get('state')!) !== digestOf(begun.state)) throw loginOver()
       if (!(await grants.use(begun.state, begun.until, ctx))) throw loginOver()
@@ -131,12 +155,6 @@ export async function createOidcLogin({ config, schemes, sessions, store, log, l
       if (taken?.grant.id !== ctx.principal.id) throw loginOver()
       const { credential: text, expires } = await grants.create(taken.grant, ctx)
       return { text, expires, place: taken.place }
-    },
-    async endSession(principal) {
-      const issuer = issuerScheme()?.issuer
-      if (issuer === undefined || !principal.startsWith(`${issuer}#`)) return undefined
-      // the session of the console has ended, whether or not the issuer answers
-      return (await client()).endSession().catch(() => undefined)
     },
   }
 }
