@@ -12,7 +12,7 @@ const MAY = [
   /^core\/runtime\//, // between processes of this machine
   /^plugins\/api\/http\/|^plugins\/mcp\/client\/src\/connection\/oauth\/login\.ts/, // servers
   /^plugins\/sandbox\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
-  /^plugins\/api\/auth-oidc\/src\/keys\.ts/, // to the issuer of the configuration
+  /^plugins\/api\/(auth-oidc\/src\/keys|console\/src\/oidc-client)\.ts/, // to the issuer of the configuration
   /^plugins\/mcp\/client\/src\/(connection\/oauth\/|ownership\/connection-test\.ts)/, // by the fetch that they are given; whether a configured server listens
   /^plugins\/sandbox\/quickjs\/src\/requests\.ts/, // calls its own fetch, which is guarded
   /^plugins\/storage\/sqlite\/src\/restore\.ts/, // brings a file

@@ -76,8 +76,9 @@ describe('the HTTP contract, each rule with a service of its own', () => {
     })
 })
 
-/** Routes that need another server: test/management/mcp.spec.ts logs in. */
+/** Routes that need another server: test/management/mcp.spec.ts and test/console/oidc.spec.ts log in. */
 const ELSEWHERE = [
+  'POST /api/v1/console/login',
   'POST /api/v1/mcp/servers/{name}/login',
   'POST /api/v1/mcp/servers/{name}/login/answer',
   'POST /api/v1/plugins/plans',

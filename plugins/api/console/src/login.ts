@@ -148,7 +148,7 @@ const BEGUN = {
   properties: { url: { type: 'string', description: 'The address at the issuer to send the browser to.' } },
 } as const
 
-/** The routes of logins at an issuer. Nobody is signed in yet, so they are open. */
+/** The routes of logins at an issuer. They are open, because their callers are not signed in yet. */
 export function createIssuerRoutes(oidc: OidcLogin | undefined): Record<string, Route> {
   return {
     console_login_ways: {

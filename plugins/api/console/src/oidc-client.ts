@@ -139,7 +139,7 @@ function authOf(secret: string | undefined): openid.ClientAuth {
 }
 
 /** Reads answers of a limited size, and follows no redirect. */
-const limitedFetch: openid.CustomFetch = async (url, options) => {
+async function limitedFetch(url: string, options: openid.CustomFetchOptions): Promise<Response> {
   const response = await fetch(url, { ...options, redirect: 'manual' } as RequestInit)
   const parts: Uint8Array[] = []
   let size = 0
