@@ -33,7 +33,10 @@ async function failures(files: Files, more: object = {}, rights = ['GET /notes',
   }
 }
 
-const html = (from: string, to: string): Files => ({ ...GOOD, 'console/index.html': GOOD['console/index.html'].replace(from, to) })
+const html = (from: string, to: string): Files => ({
+  ...GOOD,
+  'console/index.html': GOOD['console/index.html'].replace(from, to),
+})
 const NO_INLINE = 'console page notes: has scripts and styles in files, as its policy demands'
 const NO_OUTSIDE = 'console page notes: loads only files of its folder that the console sends'
 const ITS_FILE = 'console page notes: has its file, with a language, a title and bridge.js before its own scripts'
@@ -53,7 +56,11 @@ describe('the kit of console pages', () => {
     ['a file that is not there', html('href="page.css"', 'href="none.css"'), NO_OUTSIDE],
     ['a type that the console does not send', html('href="page.css"', 'href="page.json"'), NO_OUTSIDE],
     ['no bridge', html('<script src="bridge.js"></script>', ''), ITS_FILE],
-    ['the bridge after its own scripts', html('<script src="bridge.js">', '<script src="page.js"></script><script src="bridge.js">'), ITS_FILE],
+    [
+      'the bridge after its own scripts',
+      html('<script src="bridge.js">', '<script src="page.js"></script><script src="bridge.js">'),
+      ITS_FILE,
+    ],
     ['no language', html(' lang="en"', ''), ITS_FILE],
     ['no title', html('<title>Notes</title>', ''), ITS_FILE],
   ] as const)
@@ -62,7 +69,9 @@ describe('the kit of console pages', () => {
     })
 
   it('finds requests without a permission, and permissions that no page gets', async () => {
-    expect(await failures(GOOD, {}, ['GET /notes'])).to.deep.equal(['console page notes: sends only requests that the manifest lists'])
+    expect(await failures(GOOD, {}, ['GET /notes'])).to.deep.equal([
+      'console page notes: sends only requests that the manifest lists',
+    ])
     const rights = ['GET /notes', 'DELETE /notes/*', 'POST /api/v1/tokens']
     expect(await failures(GOOD, {}, rights)).to.deep.equal(['console pages: each declared request is one that a page can send'])
   })
