@@ -79,7 +79,7 @@ const OUTRO = `
 ## Keys without a plugin
 
 svc knows and checks these keys. If you switch one on and no loaded plugin implements it, the start fails with a hint.
-\`svc serve\` itself implements three: \`server.workers\` (default 1), \`server.hang_timeout_ms\` (default 10000) and \`cluster.name\`. The
+\`svc serve\` itself implements four: \`server.workers\` (default 1), \`server.hang_timeout_ms\` (default 10000), \`cluster.name\` and \`cluster.roles\` (default \`[http, runs]\`). The
 supervisor kills and replaces a worker whose event loop is blocked for that time.
 
 | Key | Type |

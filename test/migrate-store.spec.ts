@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Store, TextIndex } from '@svc/core/contracts'
 import { testHost } from '@svc/testing'
@@ -135,6 +135,16 @@ describeWith('postgres', 'svc store migrate', () => {
     await fill(from, 10)
     const changed = await runSvc(['store', 'migrate'], { home: from, env: target })
     expect(changed.err).to.match(/MIGRATION_REFUSED[\s\S]*was used since the migration began[\s\S]*--restart/)
+    const other = await home()
+    await fill(other, 10)
+    const file = join(other, 'svc.db')
+    const elsewhere = await runSvc(['store', 'migrate', '--from', `sqlite:${file}`], { home: from, env: target })
+    expect(elsewhere.code).to.equal(1)
+    expect(elsewhere.err)
+      .to.include('an interrupted migration copies svc.db')
+      .and.include(`${basename(other)}/svc.db`)
+    expect(elsewhere.err).to.include('--from sqlite:svc.db')
+    expect(elsewhere.err).to.not.include('was used since')
     const again = await runSvc(['store', 'migrate', '--restart', '--json'], { home: from, env: target })
     expect(again, again.err).to.include({ code: 0 })
     expect(JSON.parse(again.out)).to.include({ records: 20_001 })

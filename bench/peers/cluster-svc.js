@@ -27,6 +27,8 @@ const workflows = host.service(Workflows)
 const put = (collection, key, value = RECORD) => ({ op: 'put', collection, key, value })
 
 const KEPT = 5_000
+/** A change that takes longer was not seen. */
+const SEEN_MS = 5_000
 async function fill() {
   for (let from = 0; from < KEPT; from += 500)
     await store.batch(
@@ -47,8 +49,10 @@ async function watch({ ms, everyMs }) {
   const ending = new AbortController()
   const begun = new Map()
   const times = []
+  let isWatching = false
   const reading = (async () => {
     for await (const { key } of watching.watch('watched', { ...ctx, signal: ending.signal })) {
+      isWatching = true
       const at = begun.get(key)
       if (at !== undefined) times.push(performance.now() - at)
       begun.delete(key)
@@ -59,8 +63,10 @@ async function watch({ ms, everyMs }) {
     begun.set(key, performance.now())
     await store.batch([put('watched', key, 1)], {}, ctx)
   }
+  // the watch begins at a moment that only a change shows
+  for (; !isWatching; await sleep(everyMs)) await store.batch([put('watched', 'first', 1)], {}, ctx)
   for (const until = performance.now() + ms; performance.now() < until; await sleep(everyMs)) await write()
-  await sleep(1_000)
+  for (const until = performance.now() + SEEN_MS; begun.size > 0 && performance.now() < until; ) await sleep(everyMs)
   ending.abort()
   await reading
   if (begun.size > 0) throw new Error(`${begun.size} changes were not seen`)

@@ -24,6 +24,10 @@ export interface Engine {
 
 /** Starts an engine of `peers`. `svc`: the arguments that start svc. */
 export async function startEngine(name: string, args: readonly string[], svc: readonly string[] = []): Promise<Engine> {
-  const { ask, end } = await forkPeer<Ran>(name, args, svc)
-  return { run: ask, fill: async count => void (await ask({ kind: 'fill', count })), end }
+  const engine = await forkPeer<Ran>(name, args, svc)
+  return {
+    run: load => engine.ask(load),
+    fill: async count => void (await engine.ask({ kind: 'fill', count })),
+    end: () => engine.end(),
+  }
 }

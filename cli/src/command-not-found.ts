@@ -1,7 +1,8 @@
 import type { Hook } from '@oclif/core'
 import type { SvcError } from '@svc/core'
 import { curatedOwner } from './contributed.ts'
-import { commandLeftOut, commandUnknown } from './errors.ts'
+import { selectorOf } from './curated.ts'
+import { commandLeftOut, commandUnknown, commandUnselected } from './errors.ts'
 
 /** oclif's hook for an unknown command: throws an error that suggests a similar command. */
 export const commandNotFound: Hook<'command_not_found'> = async ({ id, argv = [], config }) => {
@@ -14,5 +15,7 @@ export const commandNotFound: Hook<'command_not_found'> = async ({ id, argv = []
  */
 export function notFound(id: string, argv: readonly string[], known: readonly string[]): SvcError {
   const owner = curatedOwner(id.includes(':') ? id.split(':') : argv, known)
-  return owner === undefined ? commandUnknown(id.split(':'), argv, known) : commandLeftOut(id.split(':')[0]!, owner)
+  if (owner === undefined) return commandUnknown(id.split(':'), argv, known)
+  const selector = selectorOf(owner)
+  return selector === undefined ? commandLeftOut(id.split(':')[0]!, owner) : commandUnselected(argv, owner, selector)
 }

@@ -182,6 +182,13 @@ export const SELECTABLE: readonly string[] = [
   ...Object.values(FOR_REDIS).map(({ use }) => use),
 ]
 
+/** The setting that selects a plugin which the configuration does not name; undefined for others. */
+export function selectorOf(plugin: string): string | undefined {
+  if (Object.values(FOR_POSTGRES).includes(plugin)) return 'store.url to postgres://user@host:5432/name'
+  const isOfRedis = plugin === '@svc/plugin-redis' || Object.values(FOR_REDIS).some(({ use }) => use === plugin)
+  return isOfRedis ? 'redis.url to redis://host:6379' : undefined
+}
+
 /** What selects other plugins: the URL of a database, and that of Redis with its uses. */
 export interface Selectors {
   readonly storeUrl: unknown

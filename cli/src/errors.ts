@@ -99,6 +99,15 @@ export const commandLeftOut = (word: string, plugin: string): SvcError =>
     hint: `Remove { use: "${plugin}", enabled: false } from "plugins". \`svc config show\` names the file`,
   })
 
+/** A command of a plugin that a setting selects. */
+export const commandUnselected = (argv: readonly string[], plugin: string, selector: string): SvcError => {
+  const first = argv.findIndex(word => word.startsWith('-'))
+  const words = argv.slice(0, first === -1 ? 2 : Math.min(2, first)).join(' ')
+  return svcError('COMMAND_LINE_INVALID', `"svc ${words}" is a command of ${plugin}, which the configuration does not select`, {
+    hint: `Set ${selector}, in the configuration or with a variable such as SVC_STORE__URL`,
+  })
+}
+
 /** Compares the second word within a known topic; otherwise both words, then the first word with commands and topics. */
 function nearCommand(argv: readonly string[], words: readonly string[]): string | undefined {
   const [first = '', second = ''] = argv.slice(

@@ -8,6 +8,7 @@ export interface DocumentedConfig {
   }
   cluster?: {
     name?: string
+    roles?: ('http' | 'runs')[]
   }
 }
 
@@ -40,12 +41,24 @@ export const SERVED = [
     description:
       'Servers with one store and one name act as one. Default: each server for itself; with a store in PostgreSQL, svc.',
   },
+  {
+    keys: ['cluster', 'roles'],
+    usual: ['http', 'runs'],
+    description:
+      'What this server does: `http` serves the API, `runs` executes workflow runs, jobs and schedules. Every server serves its health and metrics.',
+  },
 ] as const
 
 /** The sections for the host. A plugin that owns one of them replaces it. */
 export const RESERVED: readonly ReservedSection[] = [
-  // these three are SERVED
-  { section: 'cluster', json: closed({ name: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' } }) },
+  // these four are SERVED
+  {
+    section: 'cluster',
+    json: closed({
+      name: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' },
+      roles: { type: 'array', items: { enum: ['http', 'runs'] }, minItems: 1, uniqueItems: true },
+    }),
+  },
   { section: 'server.workers', json: count(1) },
   { section: 'server.hang_timeout_ms', json: count(100) },
   {
@@ -116,6 +129,18 @@ export const RESERVED: readonly ReservedSection[] = [
       at_once: count(1),
       secrets: { type: 'object' },
     }),
+  },
+  {
+    section: 'cache',
+    json: closed({ in: { enum: ['memory', 'store'] }, max_bytes: count(1024) }),
+    asks: [
+      {
+        key: '',
+        when: () => true,
+        what: 'a cache in memory or in the store',
+        hint: `If redis.url is set, Redis has the cache: remove the section cache, or set redis.use without "cache". Otherwise remove it, ${orPlugin('cache')}`,
+      },
+    ],
   },
   { section: 'recommend', json: closed({ approval: flag }) },
 ]

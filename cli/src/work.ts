@@ -19,6 +19,7 @@ import {
 import { Configuration, Http, Reloaded, ServerControl, Store } from '@svc/core/contracts'
 import {
   deadServers,
+  type DrainRequest,
   findNonPlain,
   findServers,
   fromWire,
@@ -85,25 +86,66 @@ export async function work(text: string): Promise<void> {
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
   redactOutput()
+  const life = createLife(link, log)
   try {
     const imports = task.options.watch === true ? (await import('@svc/runtime/watching')).noteImports() : undefined
     const layers = (await link.inherited) as WorkerReport['layers']
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
-    const host = await startWorker(config, task, link, log)
+    const host = await startWorker(config, task, { link, log, ending: life.starting })
+    life.started(host)
     process.on('uncaughtExceptionMonitor', error => {
       // Node prints the error afterwards
       redactError(error)
       host.log.error({ err: error }, 'this worker exits because of an uncaught error')
     })
-    const draining = new AbortController()
-    void releaseHolders(host, await deadHolders(task.home), draining.signal)
+    void releaseHolders(host, await deadHolders(task.home), life.draining)
     await logUnset(host)
     await logAbandoned(host)
-    await serveUntilDrained(link, { host, draining }, config, task, log, imports)
+    await serve(link, host, config, task, imports)
   } catch (error) {
-    await link.failed(await withPortOwner(error, task.home))
+    if (life.draining.aborted) await life.ended()
+    else await link.failed(await withPortOwner(error, task.home))
     await log.end()
     process.exit(1)
+  }
+}
+
+/** The end of a worker, which the supervisor asks for. */
+interface WorkerLife {
+  /** Aborts when the worker should end before its host has started. */
+  readonly starting: AbortSignal
+  /** Aborts when the worker begins to drain. */
+  readonly draining: AbortSignal
+  started(host: RunningHost): void
+  /** Resolves when the drain has ended, if it has begun. */
+  ended(): Promise<void>
+}
+
+function createLife(link: WorkerLink, log: LogOutput): WorkerLife {
+  const [starting, draining] = [new AbortController(), new AbortController()]
+  let running: RunningHost | undefined
+  let isLeaving = false
+  let ending: Promise<void> | undefined
+  link.onLeave(() => {
+    isLeaving = true
+    running?.leave()
+  })
+  const drain = async (request: DrainRequest) => {
+    draining.abort()
+    if (!running) return starting.abort(new Error('the worker was stopped while it started'))
+    const host = running
+    await host.close(request).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
+    await log.end()
+  }
+  link.onDrain(request => (ending = drain(request)))
+  return {
+    starting: starting.signal,
+    draining: draining.signal,
+    started(host) {
+      running = host
+      if (isLeaving) host.leave()
+    },
+    ended: async () => ending,
   }
 }
 
@@ -141,10 +183,17 @@ async function formerSettings(layers: readonly Layer[]): Promise<Config> {
 const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
   findSettings(options, { home, cwd: process.cwd(), env: process.env })
 
-async function startWorker(config: Config, task: WorkerTask, link: WorkerLink, log: LogOutput): Promise<RunningHost> {
+interface WorkerSurroundings {
+  readonly link: WorkerLink
+  readonly log: LogOutput
+  /** Ends the start. */
+  readonly ending: AbortSignal
+}
+
+async function startWorker(config: Config, task: WorkerTask, { link, log, ending }: WorkerSurroundings): Promise<RunningHost> {
   const { home, serverId, nodeId, startedAt } = task
-  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config)) }
-  const clusterId = get(config.value, ['cluster', 'name'])
+  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config), config.value) }
+  const [clusterId, roles] = ['name', 'roles'].map(key => get(config.value, ['cluster', key]))
   const options = hostOptions(config, home, link.excluded)
   const control = serverPlugin(home)
   const host = await startHost({
@@ -154,10 +203,12 @@ async function startWorker(config: Config, task: WorkerTask, link: WorkerLink, l
     nodeId,
     ...(typeof clusterId === 'string' ? { clusterId } : {}),
     worker: link.name,
+    ...(Array.isArray(roles) ? { roles: roles.map(String) } : {}),
     startedAt,
     // After a pause no other worker serves, so this one uses what they have kept.
     running: link.start.kind === 'worker' || link.start.kind === 'resume',
     log: { destination: log.destination },
+    signal: ending,
   })
   control.started(host)
   return host
@@ -201,20 +252,13 @@ export function serverPlugin(home: string): { readonly entry: PluginEntry; start
   return { entry: { name: 'server-control', use }, started: host => void (late.host = host) }
 }
 
-async function serveUntilDrained(
+async function serve(
   link: WorkerLink,
-  { host, draining }: { host: RunningHost; draining: AbortController },
+  host: RunningHost,
   config: Config,
   task: WorkerTask,
-  log: LogOutput,
   imports: Imports | undefined
 ): Promise<void> {
-  link.onLeave(() => host.leave())
-  link.onDrain(async request => {
-    draining.abort()
-    await host.close(request).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
-    await log.end()
-  })
   const report = await reportOf(host, config, task, imports)
   await link.ready(report)
   logStart(link, host, report)

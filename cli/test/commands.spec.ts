@@ -161,6 +161,15 @@ describe('a command of a plugin', () => {
     expect((await workspace.svc(['providers', 'gone'])).err).to.not.contain('it was imported')
   })
 
+  it('names the setting that selects the plugin of a command of PostgreSQL', async () => {
+    await using workspace = await makeWorkspace()
+    const { code, err } = await workspace.svc(['store', 'migrate', '--json'])
+    expect(code).to.equal(2)
+    expect(err).to.match(
+      /"svc store migrate" is a command of @svc\/plugin-store-postgres, which the configuration does not select\n *Set store\.url to postgres:/
+    )
+  })
+
   it('is missing if the configuration disables its plugin: svc chat reports this and exits with 2', async () => {
     await using workspace = await makeWorkspace()
     const file = await workspace.write(

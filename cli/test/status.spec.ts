@@ -107,16 +107,25 @@ describe('svc status of a server that asks for a credential', () => {
   })
   after(() => workspace[Symbol.asyncDispose]())
 
-  it('sends SVC_API_KEY; without it shows what needs no key, says what is missing and ends with 1', async () => {
-    const without = await workspace.svc(['status'])
-    expect(without.code).to.equal(1)
-    expect(without.out)
+  it('needs none for the server of its home', async () => {
+    const { code, out } = await workspace.svc(['status'])
+    expect([code, out.includes('returned nothing')]).to.deep.equal([0, false])
+    expect(out)
       .to.contain(`at ${server.url} is healthy`)
       .and.match(/^\d+ +ready/m)
+    const refused = await workspace.svc(['status', '--header', 'authorization: Bearer wrong'])
+    expect(refused.out).to.contain('AUTHENTICATION_FAILED')
+  })
+
+  it('sends SVC_API_KEY to a server that --url names; without it says what is missing and ends with 1', async () => {
+    const there = ['--url', server.url]
+    const without = await workspace.svc(['status', ...there])
+    expect(without.code).to.equal(1)
+    expect(without.out).to.contain(`at ${server.url} is healthy`)
     expect(without.out).to.match(/\/api\/v1\/status returned nothing: AUTHENTICATION_FAILED .*SVC_API_KEY/)
-    const refused = factsOf((await workspace.svc(['status', '--json'])).out)
+    const refused = factsOf((await workspace.svc(['status', ...there, '--json'])).out)
     expect([refused.ok, refused.untold.map(item => item.path)]).to.deep.equal([false, ['/api/v1/status', '/metrics']])
-    const given = await workspace.svc(['status'], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
+    const given = await workspace.svc(['status', ...there], { env: { SVC_API_KEY: 'a-secret-key-of-32-characters-00' } })
     expect([given.code, given.out.includes('returned nothing')]).to.deep.equal([0, false])
   })
 
@@ -125,9 +134,9 @@ describe('svc status of a server that asks for a credential', () => {
     const given = { env: { SVC_API_KEY: token } }
     const said = await workspace.svc(['chat', '--url', server.url, 'hi'], given)
     expect(said).to.include({ code: 0, out: 'You said: hi\n' })
-    expect(factsOf((await workspace.svc(['status', '--json'], given)).out).untold.map(item => item.path)).to.not.include(
-      '/api/v1/status'
-    )
+    expect(
+      factsOf((await workspace.svc(['status', '--url', server.url, '--json'], given)).out).untold.map(item => item.path)
+    ).to.not.include('/api/v1/status')
     const refused = await workspace.svc(['chat', '--url', server.url, 'hi'], { env: { SVC_API_KEY: `${token}x` } })
     expect(refused.err)
       .to.match(/^AUTHENTICATION_FAILED/)
@@ -137,6 +146,17 @@ describe('svc status of a server that asks for a credential', () => {
 
 describe('svc status', () => {
   const it = sideBySide()
+  it('is not counted by the limits of clients', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.yaml', 'server: { rate_limit: { enabled: true, requests_per_minute: 2 } }\n')
+    const server = await workspace.serve()
+    for (let times = 0; times < 4; times++) expect((await workspace.svc(['status'])).code).to.equal(0)
+    const asked = () => fetch(`${server.url}/api/v1/status`).then(({ status }) => status)
+    expect([await asked(), await asked(), await asked()]).to.deep.equal([200, 200, 429])
+    const { code, out } = await workspace.svc(['status'])
+    expect([code, out.includes('RATE_LIMITED')]).to.deep.equal([0, false])
+  })
+
   it('shows how the running server is, in 80 columns', async () => {
     await using workspace = await makeWorkspace()
     const server = await workspace.serve(['--workers', '2'])

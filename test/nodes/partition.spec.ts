@@ -58,7 +58,7 @@ describeWith('postgres', `a node that is cut off from PostgreSQL for ${CUT_MS / 
     )
     expect(since(), 'until it is not ready').to.be.below(NOT_READY_MS)
     expect(await isReady(two.url)).to.equal(true)
-    const refused = await first!.post(CHAT, { message: 'in vain' })
+    const refused = await first!.post(CHAT, { message: 'unheard' })
     expect(refused.status, refused.text).to.equal(503)
     await until(
       async () => [...processesIn(file, 'begin').values()].every(pids => new Set(pids).size > 1) || since() > 2 * RESUMED_MS,

@@ -130,7 +130,7 @@ const beginJobs = async () => {
 }
 const working = Promise.all([beginRuns(), beginJobs()])
 working.catch(() => {})
-while (Date.now() - began < seconds * 1_000) {
+for (const until = Date.now() + seconds * 1_000; Date.now() < until; ) {
   await Promise.race([sleep(LEAST_MS + random() * MORE_MS), working])
   const name = pick(Object.keys(EVENTS))
   say(name)

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { definePlugin } from '@svc/core'
-import { type WorkflowDefinition, WorkflowDefinitions, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
+import { JobKinds, type WorkflowDefinition, WorkflowDefinitions, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
 import { effectNode } from './workflow-host.ts'
 
 /** A file that all nodes of a test share; with `.go` behind it, runs may end. */
@@ -30,12 +30,18 @@ const held = (name: string, settings: object): WorkflowDefinition => ({
   result: { by: '${{ nodes.hold }}' },
 })
 
-/** Workflows that stay at a step that may be repeated, between two effects that happen once. */
+/** Workflows that stay at a step that may be repeated, between two effects that happen once; and a job that says where it runs. */
 export default definePlugin({
   setup(scope) {
     scope.add(WorkflowNodes, 'effect', effectNode(file))
     scope.add(WorkflowNodes, 'hold', hold)
     for (const definition of [held('long', {}), held('deaf', { deaf: true })])
       scope.add(WorkflowDefinitions, definition.name, definition)
+    scope.add(JobKinds, 'where', {
+      description: 'Says in which process it runs',
+      async *run() {
+        yield { type: 'result', value: process.pid }
+      },
+    })
   },
 })

@@ -51,6 +51,8 @@ export interface Config {
   readonly layers: readonly Layer[]
   /** Errors in the configuration. A host refuses to start with them and reports them with all other problems. */
   readonly problems: readonly SvcError[]
+  /** What a reader of the configuration should know, and what does not prevent a start. */
+  readonly notes?: readonly SvcError[]
   /** The layer that set a key, highest priority first. */
   layerOf(keys: readonly string[]): Layer | undefined
   /** `svc.config.yaml:12`, `environment SVC_A__B`, `flags`. For an absent key, the place of the nearest key around it. */

@@ -41,6 +41,14 @@ export const configAmbiguous = (files: readonly string[]) =>
     hint: `Keep one file: move the settings of the others into it, and remove ${files.slice(1).join(' and ')}`,
   })
 
+/** A note: a file that was named replaces one that svc would find. */
+export const configIgnored = (ignored: string, named: string) =>
+  svcError('CONFIG_IGNORED', `svc ignores ${ignored}, because it was started with the configuration file ${named}`, {
+    where: ignored,
+    details: { ignored, named },
+    hint: `Move its settings into ${named} or into the svc home, or start svc with --config ${ignored}`,
+  })
+
 /** Extends the hint of an unknown name that could belong to a plugin that failed to load. */
 export const withLostHint = (error: SvcError, lost: readonly string[]): SvcError =>
   Object.assign(error, { hint: `${error.hint} (or it belongs to ${lost.join(', ')}, which failed to load)` })

@@ -1,8 +1,8 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { asSvcError, type SvcError } from '../src/errors.ts'
 import { type Config, type ConfigTree, isTree, type Layer, mergeConfig } from './config.ts'
-import { configAmbiguous } from './errors.ts'
+import { configAmbiguous, configIgnored } from './errors.ts'
 import { shownPath, userHome } from './home.ts'
 import { type FileChecks, loadFile, type ShowPath, UNCHECKED } from './load-file.ts'
 
@@ -37,10 +37,21 @@ export async function findConfig(options: FindOptions): Promise<Config> {
   const project = await projectFile(reader, options)
   const files = [own, project?.file === own?.file ? undefined : project].filter(layer => layer !== undefined)
   const base = [{ name: 'defaults', value: defaults }, ...(installed ? [installed.layer] : [])]
-  return mergeConfig(
+  const config = mergeConfig(
     [...base, ...files, envLayer(env), { name: 'flags', value: flags }],
     [...(installed?.problems ?? []), ...reader.problems]
   )
+  return { ...config, notes: notesBeside(options) }
+}
+
+/** Files beside the named one that svc would read without it. */
+function notesBeside({ cwd, home, file }: FindOptions): SvcError[] {
+  const named = file === undefined ? '' : resolve(cwd, file)
+  const folder = dirname(named)
+  if (!CONFIG_FILES.includes(basename(named)) || folder === home) return []
+  return configFilesIn(folder)
+    .filter(other => other !== named)
+    .map(other => configIgnored(shownPath(other, cwd, home), shownPath(named, cwd, home)))
 }
 
 /** Reads the named file, else the nearest one upward. The file of the home is already read. */

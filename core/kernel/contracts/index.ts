@@ -1,6 +1,7 @@
 export * from './auth.ts'
 export * from './cache.ts'
 export * from './chat.ts'
+export * from './cluster.ts'
 export type * from './command.ts'
 export * from './console.ts'
 export * from './context.ts'

@@ -36,12 +36,16 @@ export interface HostOptions extends KnownNames {
   readonly clusterId?: string
   /** The name of this process. Default: that of the server and `.0`. */
   readonly worker?: string
+  /** What the server does, for plugins that belong to a role. Default: everything. */
+  readonly roles?: readonly string[]
   /** Start time of the server in Unix milliseconds, when it is older than this host. Default: now. */
   readonly startedAt?: number
   /** Other processes of this server already run with this configuration. Plugins learn it in their `check`. */
   readonly running?: boolean
   /** The version that `/health` reports. */
   readonly version?: string
+  /** Ends a start that has not ended: what is set up is undone. It does not close a host that has started. */
+  readonly signal?: AbortSignal
   readonly boundary?: PluginBoundary
   /** Creates the plugin that runs a package in its own process, for entries with `isolation: 'process'`. */
   readonly isolate?: Isolate
@@ -118,7 +122,7 @@ export async function planHost(options: HostOptions): Promise<Plan> {
       ...references.problems,
       ...orderProblems,
     ],
-    notes: isProblem ? [] : unowned,
+    notes: [...(config.notes ?? []), ...(isProblem ? [] : unowned)],
   }
 }
 

@@ -35,7 +35,7 @@ import {
   type SlotView,
   systemContext,
 } from './token.ts'
-import { withTimeout } from './scheduling.ts'
+import { abortable, withTimeout } from './scheduling.ts'
 
 /** A running host, for the program that started it: `await using host = await startHost(…)`. */
 export interface RunningHost extends AsyncDisposable {
@@ -65,18 +65,24 @@ export interface CloseOptions {
 
 /**
  * Starts a host: plans, sets up the plugins one by one, then calls `ready`. A failing start undoes what was set up and throws
- * START_FAILED with all problems.
+ * START_FAILED with all problems; one that `signal` ends throws the reason of its abort.
  */
 export async function startHost(options: HostOptions = {}): Promise<RunningHost> {
+  const { signal = new AbortController().signal } = options
   const plan = await planHost(options)
+  signal.throwIfAborted()
   if (plan.problems.length > 0) throw new StartFailed(plan.problems)
   const host = new HostImpl(options, plan)
   try {
-    for (const [order, plannedPlugin] of plan.plannedPlugins.entries()) await host.setUp(plannedPlugin, order)
-    await host.ready()
+    for (const [order, plannedPlugin] of plan.plannedPlugins.entries()) {
+      await host.setUp(plannedPlugin, order)
+      signal.throwIfAborted()
+    }
+    await abortable(host.ready(), signal)
   } catch (error) {
     redactError(error)
     await host.close().catch((left: unknown) => host.log.warn({ err: left }, 'cleanup after a failed start was incomplete'))
+    signal.throwIfAborted()
     throw error instanceof StartFailed ? error : new StartFailed([asSvcError(error, 'SETUP_FAILED')])
   }
   return host
@@ -94,7 +100,7 @@ class HostImpl implements RunningHost {
   readonly log: ReturnType<typeof createLog>
   #options: HostOptions
   #plan: Plan
-  #identity: Pick<HostReport, 'serverId' | 'nodeId' | 'clusterId' | 'worker'>
+  #identity: Pick<HostReport, 'serverId' | 'nodeId' | 'clusterId' | 'worker' | 'roles'>
   #boundary: PluginBoundary
   #hooks: Hooks
   #tracer: Tracer
@@ -119,6 +125,7 @@ class HostImpl implements RunningHost {
       nodeId: options.nodeId ?? serverId,
       clusterId: options.clusterId ?? serverId,
       worker: options.worker ?? `${serverId}.0`,
+      ...(options.roles ? { roles: options.roles } : {}),
     }
     this.#options = { version: '0.0.0', ...options }
     this.#startedAt = options.startedAt ?? Date.now()
@@ -166,6 +173,10 @@ class HostImpl implements RunningHost {
     } catch (error) {
       // Reports and other processes get this error as it is.
       redactError(error)
+      if (this.#options.signal?.aborted) {
+        await owned?.close()
+        throw this.#options.signal.reason
+      }
       await this.#abandon(planned, owned, error as SvcError, performance.now() - begun)
     }
   }
@@ -312,6 +323,7 @@ class HostImpl implements RunningHost {
         () => this.#boundary.setup(plannedPlugin.name, () => plannedPlugin.plugin.setup(owned.scope, given.values)),
         {
           late: () => setupTimeout(plannedPlugin.name, limit, waitedFor(plannedPlugin.plugin, given, owned)),
+          ...(this.#options.signal ? { signal: this.#options.signal } : {}),
         }
       )
     } catch (error) {

@@ -64,7 +64,7 @@ export type {
   StartSpan,
 } from './spans.ts'
 export type { Runtime, RuntimeCall, RuntimeItem, RuntimeModule } from '../loading/runtime.ts'
-export { Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
+export { hasRole, Host, type HostHooks, type HostReport, type HostState, type PluginReport } from './report.ts'
 
 // For embedders
 export { type CloseOptions, type RunningHost, startHost } from './host.ts'

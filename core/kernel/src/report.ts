@@ -59,6 +59,8 @@ export interface HostReport {
    * (`<worker>/…`). It begins with the name of its server and a dot.
    */
   readonly worker: string
+  /** What this server does, of `cluster.roles`. Absent: everything. */
+  readonly roles?: readonly string[]
   readonly version: string
   readonly state: HostState
   /** The host is closing and another process takes the new work, so the server as a whole stays available. */
@@ -70,6 +72,9 @@ export interface HostReport {
   /** Statistics of calls to slot items. */
   readonly calls: readonly CallStats[]
 }
+
+/** Whether a server has a role, such as `runs`. */
+export const hasRole = ({ roles }: Pick<HostReport, 'roles'>, role: string): boolean => roles?.includes(role) ?? true
 
 export interface HostHooks {
   /** All plugins are set up: start serving. A tap that throws fails the start. */

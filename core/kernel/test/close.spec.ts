@@ -1,4 +1,4 @@
-import { definePlugin, type RunningHost, startHost } from '@svc/core'
+import { definePlugin, Host, type RunningHost, startHost } from '@svc/core'
 import { expect } from 'chai'
 import { failureOf } from '../../../test/support/failure.ts'
 import { entry, Greeter, greeter, ctx, word, Words } from './support/kernel.ts'
@@ -82,6 +82,42 @@ describe('a close', () => {
     expect(counts(host)).to.deep.equal([1, 2])
     await host.close()
     expect(counts(host)).to.deep.equal([0, 0])
+  })
+})
+
+describe('a start that its signal ends', () => {
+  it('undoes what is set up, and throws the reason, in a setup that hangs and in a tap of ready', async () => {
+    for (const hangs of ['setup', 'ready'] as const) {
+      const undone: string[] = []
+      const ending = new AbortController()
+      const reason = new Error('stopped')
+      const stop = () => {
+        ending.abort(reason)
+        return never
+      }
+      const first = definePlugin({ setup: scope => scope.defer(() => undone.push('first')) })
+      const second = definePlugin({
+        setup(scope) {
+          scope.defer(() => undone.push('second'))
+          if (hangs === 'setup') return stop()
+          scope.tap(Host.hooks.ready, stop)
+          return undefined
+        },
+      })
+      const plugins = [entry('first', first), { ...entry('second', second), optional: true }]
+      const failed = await startHost({ plugins, signal: ending.signal }).catch((error: unknown) => error)
+      expect(failed).to.equal(reason)
+      expect(undone).to.deep.equal(['second', 'first'])
+    }
+  })
+
+  it('does not begin when the signal was aborted before', async () => {
+    let begun = 0
+    const plugin = definePlugin({ setup: () => void begun++ })
+    const failed = await startHost({ plugins: [entry('a', plugin)], signal: AbortSignal.abort(new Error('stopped')) }).catch(
+      (error: Error) => error.message
+    )
+    expect([failed, begun]).to.deep.equal(['stopped', 0])
   })
 })
 

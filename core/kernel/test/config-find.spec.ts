@@ -29,6 +29,18 @@ describe('finding configuration', () => {
     expect((await findIn(files, { file: 'other.yaml' })).value).to.deep.equal({ h: 1, b: 1 })
   })
 
+  it('notes a file beside that of --config which it would read otherwise', async () => {
+    const files = { 'project/svc.config.yaml': 'a: 1', 'project/svc.config.json': '{ "b": 1 }', 'project/staging.yaml': 'c: 1' }
+    const { value, problems, notes } = await findIn(files, { file: 'project/svc.config.json' })
+    expect([value, problems]).to.deep.equal([{ b: 1 }, []])
+    expect(notes?.map(({ code, message }) => [code, message])).to.deep.equal([
+      ['CONFIG_IGNORED', 'svc ignores ../svc.config.yaml, because it was started with the configuration file ../svc.config.json'],
+    ])
+    // a file with another name is meant to stand beside others
+    expect((await findIn(files, { file: 'project/staging.yaml' })).notes).to.deep.equal([])
+    expect((await findIn({ 'project/svc.config.yaml': 'a: 1' }, { file: 'project/svc.config.yaml' })).notes).to.deep.equal([])
+  })
+
   it('says when the file of --config is not there, or of no known form', async () => {
     expect(await problemIn(findIn({}, { file: 'gone.yaml' }))).to.include({
       code: 'CONFIG_UNREADABLE',

@@ -3,6 +3,7 @@ import {
   definePlugin,
   type HookCallers,
   Host,
+  type HostReport,
   type Scope,
   type SlotView,
   type CallContext,
@@ -12,6 +13,7 @@ import {
   systemContext,
 } from '@svc/core'
 import {
+  Cluster,
   type KeptCertificate,
   type Listener,
   type WorkerMetrics,
@@ -26,7 +28,9 @@ import {
   Peers,
   type PeersHooks,
   Store,
+  StoreAdmin,
 } from '@svc/core/contracts'
+import { ClusterNodes, nodesOrNone } from './cluster-nodes.ts'
 import { broadcastTimeout } from './errors.ts'
 import { ReclaimRounds } from './reclaim-rounds.ts'
 import type { WorkerLink } from './worker-link.ts'
@@ -39,17 +43,26 @@ const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
 /** The service `Peers` of a worker of `svc serve`, over its connection to the supervisor, and the supervisor as listener. */
-export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>, workers: number) =>
+export const workersPlugin = (
+  link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>,
+  workers: number,
+  configuration: unknown = {}
+) =>
   definePlugin({
     requires: { host: Host, answers: PeerAnswers },
-    optional: { store: Store, bus: NodeBus },
+    optional: { store: Store, bus: NodeBus, admin: StoreAdmin },
     provides: Peers,
-    async setup(scope, { answers, store, bus, host }) {
+    alsoProvides: [Cluster],
+    async setup(scope, { answers, store, bus, host, admin }) {
       const { hooks, log } = scope
       const { peers: line } = link
       const lasting = systemContext(scope.signal, 'workers')
-      const { nodeId: node } = await host.report(lasting)
-      const cluster = bus && (await clusterOf({ host, bus, hooks, lasting }))
+      const report = await host.report(lasting)
+      const { nodeId: node } = report
+      const isAlone = !bus || report.clusterId === report.serverId
+      const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
+      const nodes = isAlone ? undefined : new ClusterNodes({ bus, host, admin, configuration, metrics, log, lasting }, report)
+      const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting })
       const release = (holder: string, ctx: CallContext) =>
         store
           ?.releaseHolder(holder, ctx)
@@ -61,7 +74,7 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
         line.join({
           operate: (request, ctx) => operator.answer(request, ctx),
           message: (message, ctx) => hooks.message(message, ctx),
-          metrics: ctx => hooks.metrics({}, ctx),
+          metrics,
           inherit: (metrics, ctx) => hooks.inherit(metrics as WorkerMetrics, ctx),
           reclaim: (name, ctx) => hooks.reclaim({ name }, ctx),
           answer: (topic, message, ctx) => answerOf(answers, topic).answer(message as Json, ctx),
@@ -74,29 +87,42 @@ export const workersPlugin = (link: Pick<WorkerLink, 'peers' | 'listen' | 'keep'
       const ready = async (ctx: CallContext) => {
         if (store) await checkShared(store, workers, ctx)
         await join()
-        await cluster?.join(ctx)
+        if (cluster && nodes) await cluster.join(await nodes.facts(ctx), ctx)
         return undefined
       }
       scope.add(Listeners, 'supervisor', { ...listenerOf(link), serveOperator: operator.serve })
       if (cluster) joinOthers(scope, cluster)
+      if (nodes) showNodes(scope, nodes)
       scope.tap(Host.hooks.ready, (_, ctx) => ready(ctx), { stage: BEFORE_SERVING, limitMs: JOIN_MS })
       scope.tap(Host.hooks.closing, () => line.leave(), { stage: AFTER_SERVING })
-      return {
-        async broadcast(topic, message, ctx) {
-          await hooks.message({ topic, message }, ctx)
-          await Promise.all([line.broadcast({ topic, message }, ctx), cluster?.broadcast({ topic, message }, ctx)])
-        },
-        metrics: async ctx => (await line.metrics(ctx)) as readonly WorkerMetrics[],
-        acquire: (name, limit, ctx) => (cluster ?? line).acquire(name, limit, ctx),
-        release: (name, ctx) => (cluster ?? line).release(name, ctx),
-        self: () => line.self(),
-        ask: (worker, topic, message, ctx) =>
-          cluster?.isOther(worker)
-            ? cluster.ask(worker, topic, message, ctx)
-            : (line.ask(worker, topic, message, ctx) as AsyncIterable<Json>),
-      }
+      return servicesOf({ hooks, line, cluster, nodes })
     },
   })
+
+interface ServiceParts {
+  readonly hooks: HookCallers<PeersHooks>
+  readonly line: WorkerLink['peers']
+  /** Undefined for a server outside of a cluster. */
+  readonly cluster: OtherServers | undefined
+  readonly nodes: ClusterNodes | undefined
+}
+
+const servicesOf = ({ hooks, line, cluster, nodes }: ServiceParts): Peers & Cluster => ({
+  async broadcast(topic, message, ctx) {
+    await hooks.message({ topic, message }, ctx)
+    await Promise.all([line.broadcast({ topic, message }, ctx), cluster?.broadcast({ topic, message }, ctx)])
+  },
+  metrics: async ctx => (await line.metrics(ctx)) as readonly WorkerMetrics[],
+  acquire: (name, limit, ctx) => (cluster ?? line).acquire(name, limit, ctx),
+  release: (name, ctx) => (cluster ?? line).release(name, ctx),
+  self: () => line.self(),
+  ask: (worker, topic, message, ctx) =>
+    cluster?.isOther(worker)
+      ? cluster.ask(worker, topic, message, ctx)
+      : (line.ask(worker, topic, message, ctx) as AsyncIterable<Json>),
+  nodes: ctx => nodesOrNone(nodes, ctx),
+  outdated: async () => (await nodes?.outdated()) ?? [],
+})
 
 /** The topic of a message to the workers of other servers. */
 const MESSAGE = 'peers.message'
@@ -112,7 +138,7 @@ const RECLAIM_PAUSE_MS = 100
 
 /** The workers of the other servers of the cluster, and the limits that all share. */
 interface OtherServers extends Pick<Peers, 'acquire' | 'release'> {
-  join(ctx: CallContext): Promise<void>
+  join(facts: Json, ctx: CallContext): Promise<void>
   isOther(worker: string): boolean
   /** Resolves when all have handled the message. Throws UNAVAILABLE, which names the others. */
   broadcast(message: PeerMessage, ctx: CallContext): Promise<void>
@@ -120,16 +146,13 @@ interface OtherServers extends Pick<Peers, 'acquire' | 'release'> {
 }
 
 interface ClusterDependencies {
-  readonly host: Host
+  readonly report: HostReport
   readonly bus: NodeBus
   readonly hooks: HookCallers<PeersHooks>
   readonly lasting: CallContext
 }
 
-/** Undefined for a server outside of a cluster. */
-async function clusterOf({ host, bus, hooks, lasting }: ClusterDependencies): Promise<OtherServers | undefined> {
-  const { clusterId, serverId, version, worker: self } = await host.report(lasting)
-  if (clusterId === serverId) return undefined
+function clusterOf({ report: { serverId, worker: self }, bus, hooks, lasting }: ClusterDependencies): OtherServers {
   const isOther = (worker: string) => !worker.startsWith(`${serverId}.`)
   /** Whether the worker has handled the message. One that has ended does not count. */
   const send = async (worker: string, topic: string, message: Json, ctx: CallContext, ms: number): Promise<boolean> => {
@@ -150,7 +173,7 @@ async function clusterOf({ host, bus, hooks, lasting }: ClusterDependencies): Pr
   const rounds = new ReclaimRounds(reclaim, RECLAIM_PAUSE_MS)
   return {
     isOther,
-    join: ctx => bus.join({ version }, ctx),
+    join: (facts, ctx) => bus.join(facts, ctx),
     ask: (worker, topic, message, ctx) => bus.call(worker, topic, message, ctx),
     async acquire(name, limit, ctx) {
       if (await bus.acquire(name, limit, ctx)) return true
@@ -175,6 +198,17 @@ function joinOthers(scope: Scope<unknown, PeersHooks>, cluster: OtherServers): v
   const reclaim = (names: readonly string[], ctx: CallContext) => Promise.all(names.map(name => hooks.reclaim({ name }, ctx)))
   scope.add(PeerAnswers, RECLAIM, { answer: (message, ctx) => handled(reclaim(message as readonly string[], ctx)) })
   scope.tap(NodeBus.hooks.gone, (gone, ctx) => (cluster.isOther(gone.worker) ? hooks.workerExit(gone, ctx) : undefined))
+}
+
+/** Answers what other workers ask about this one, and compares them with it. */
+function showNodes(scope: Scope<unknown, PeersHooks>, nodes: ClusterNodes): void {
+  const { signal, log } = scope
+  for (const [topic, answer] of Object.entries(nodes.answers)) scope.add(PeerAnswers, topic, answer)
+  // an answer can take a while, and the bus waits for its taps
+  scope.tap(NodeBus.hooks.joined, member => {
+    nodes.joined(member).catch((err: unknown) => signal.aborted || log.debug({ err }, 'failed to compare a node with this one'))
+  })
+  nodes.measure(signal)
 }
 
 /** The answer to a message: one item when it is handled. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import {
   asSvcError,
   type CallContext,
+  codeOf,
   type HookCallers,
   Host,
   type Log,
@@ -10,16 +11,10 @@ import {
   svcError,
   type SvcError,
   systemContext,
+  withTimeout,
 } from '@svc/core'
-import {
-  type BusMember,
-  type BusMessage,
-  type Json,
-  type NodeBus,
-  type NodeBusHooks,
-  type PeerAnswer,
-  Peers,
-} from '@svc/core/contracts'
+import type { BusMember, BusMessage, Json, NodeBus, NodeBusHooks, PeerAnswer } from '@svc/core/contracts'
+import { storeUnavailable } from './errors.ts'
 import { follow } from './follow.ts'
 
 // What every bus between the workers of a cluster (`NodeBus`) does in the same way.
@@ -298,15 +293,61 @@ export interface OpenBus extends NodeBus {
   exited(worker: string, ctx: CallContext): Promise<void>
 }
 
+/** A server that cannot join the bus ends soon, so that its operator learns why. */
+const [LISTENING_MS, PROBE_MS] = [4_000, 2_000]
+
+export interface BusStart {
+  /** The plugin of the bus. */
+  readonly plugin: string
+  /** What the bus is in, and the code of the error when it cannot be reached. */
+  readonly server: string
+  readonly code: string
+  /** Resolves when this worker gets all messages from now on. */
+  readonly listening: Promise<void>
+  /** Fails with the reason when the server cannot be reached. */
+  probe(): Promise<unknown>
+  enter(): Promise<void>
+}
+
+/** Joins a bus for the first time. Throws an error with `code`, which names host and port. */
+export async function enterBus(start: BusStart): Promise<void> {
+  const { plugin, server, code, listening } = start
+  const silent = () => storeUnavailable(`${server} sends no messages`, `Check ${server} and the network`)
+  try {
+    await withTimeout(LISTENING_MS, () => listening, { late: silent })
+    await start.enter()
+  } catch (error) {
+    const reason = isUnreached(error)
+      ? await withTimeout(PROBE_MS, () => start.probe(), { late: silent }).then(() => error, reasonFrom)
+      : error
+    if (!isUnreached(reason)) throw reason
+    const { message, hint, details } = asSvcError(reason, code)
+    throw svcError(code, `cannot join the bus of the cluster: ${message}`, {
+      plugin,
+      details,
+      ...(hint === undefined ? {} : { hint }),
+      cause: reason,
+    })
+  }
+}
+
+const reasonFrom = (reason: unknown): unknown => reason
+
+const isUnreached = (error: unknown): boolean => ['STORE_UNAVAILABLE', 'STORE_UNSURE'].includes(codeOf(error) ?? '')
+
 /** After the http plugin has drained. */
 const AFTER_SERVING = 900
 const LEAVE_MS = 5_000
 
 /**
- * The service of a bus that opens when the worker joins: a server outside of a cluster needs none. It leaves when the host closes, and
- * removes workers of its server that have exited.
+ * The service of a bus that opens when the worker joins: a server outside of a cluster needs none. It leaves when the host closes.
+ * `exited` is for the hook `workerExit` of `Peers`.
  */
-export function busOnJoin(scope: Pick<Scope, 'tap'>, self: string, open: () => Promise<OpenBus>): NodeBus {
+export function busOnJoin(
+  scope: Pick<Scope, 'tap'>,
+  self: string,
+  open: () => Promise<OpenBus>
+): { readonly service: NodeBus; readonly exited: (exit: { readonly worker: string }, ctx: CallContext) => Promise<void> } {
   let opened: Promise<OpenBus> | undefined
   const bus = async () => opened ?? Promise.reject(notJoined(self))
   const service: NodeBus = {
@@ -320,11 +361,9 @@ export function busOnJoin(scope: Pick<Scope, 'tap'>, self: string, open: () => P
     acquire: async (name, limit, ctx) => (await bus()).acquire(name, limit, ctx),
     release: async (name, ctx) => (await bus()).release(name, ctx),
   }
-  scope.tap(Peers.hooks.workerExit, async ({ worker }, ctx) => (await opened)?.exited(worker, ctx))
-  scope.tap(Host.hooks.closing, () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus')), {
-    stage: AFTER_SERVING,
-  })
-  return service
+  const leave = () => service.leave(systemContext(AbortSignal.timeout(LEAVE_MS), 'bus'))
+  scope.tap(Host.hooks.closing, leave, { stage: AFTER_SERVING })
+  return { service, exited: async ({ worker }, ctx) => (await opened)?.exited(worker, ctx) }
 }
 
 /** Reads of the members: one after the other, and those that have not begun are one. */

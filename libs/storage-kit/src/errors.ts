@@ -1,4 +1,4 @@
-import { svcError, type SvcError } from '@svc/core'
+import { codeOf, svcError, type SvcError } from '@svc/core'
 
 /** The errors of the store's contract, with the same text in all stores. */
 
@@ -40,6 +40,19 @@ export const storeTooLarge = (message: string, hint: string, details: Record<str
 
 export const storeUnavailable = (reason: string, hint: string, cause?: unknown): SvcError =>
   svcError('STORE_UNAVAILABLE', reason, { details: { retryable: true }, hint, cause })
+
+/** Nothing was done: a server cannot be used. `server` is its host and port, if known. */
+export const serverUnavailable = (reason: string, hint: string, server: string | undefined, cause?: unknown): SvcError =>
+  server === undefined
+    ? storeUnavailable(reason, hint, cause)
+    : svcError('STORE_UNAVAILABLE', `${reason} (${server})`, { details: { retryable: true, server }, hint, cause })
+
+/** An error of `serverUnavailable` as the reason why a start fails: its code names the server. Others stay as they are. */
+export function startError(error: unknown, code: string, plugin: string): unknown {
+  const { message, hint, details } = Object(error) as Partial<SvcError>
+  if (codeOf(error) !== 'STORE_UNAVAILABLE' || details?.server === undefined) return error
+  return svcError(code, message ?? '', { plugin, details, ...(hint === undefined ? {} : { hint }), cause: error })
+}
 
 /** Nothing was done: the store reads only, for example because another server of it took over. */
 export const storeReadOnly = (reason: string, hint: string, cause?: unknown): SvcError =>

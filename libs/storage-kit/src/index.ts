@@ -27,6 +27,8 @@ export {
   storeFenced,
   storeInvalid,
   storeNewer,
+  serverUnavailable,
+  startError,
   storeReadOnly,
   storeTooLarge,
   storeUnavailable,

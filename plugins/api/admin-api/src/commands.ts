@@ -2,23 +2,33 @@ import { JSON_FLAG, MANAGED_FLAGS, SvcCommand } from '@svc/cli/command'
 import { svcError } from '@svc/core'
 import { managedServer, table } from '@svc/plugin-kit'
 
-/** The answer of `GET /api/v1/nodes`. */
+/** A part of the answer of `GET /api/v1/nodes`. */
 interface ShownNodes {
   readonly cluster: string | null
   readonly nodes: readonly {
     readonly id: string
+    readonly host: string | null
     readonly is_self: boolean
-    readonly workers: readonly { readonly name: string; readonly version: string | null }[]
+    readonly roles: readonly string[]
+    readonly workers: readonly { readonly name: string; readonly version: string | null; readonly state: string | null }[]
+    readonly differs: boolean
+    readonly differences: readonly ShownDifference[]
   }[]
 }
+interface ShownDifference {
+  readonly what: string
+  readonly name: string
+  readonly here: string | null
+  readonly there: string | null
+}
 
-const HEAD = ['NODE', 'WORKER', 'VERSION', '']
+const HEAD = ['NODE', 'HOST', 'WORKER', 'VERSION', 'ROLES', 'STATE', '']
 
 /** `svc nodes`: the nodes of the cluster. */
 export class Nodes extends SvcCommand {
   static override summary = 'List the nodes of the cluster with their workers'
   static override description =
-    'Servers with one PostgreSQL, or with one store and one cluster.name, are a cluster. A node that is lost stays in the list for up to 15 seconds.'
+    'Servers with one PostgreSQL, or with one store and one cluster.name, are a cluster. Shows what a node runs differently from the node that answers: plugins, keys of the configuration, and versions of the stored data. A node that is lost stays in the list for up to 15 seconds; a worker that does not answer has the state "silent".'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --json']
   static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
@@ -30,12 +40,29 @@ export class Nodes extends SvcCommand {
     if (flags.json) return this.print(JSON.stringify(shown))
     if (shown.cluster === null) return this.note('this server belongs to no cluster')
     this.print(`cluster ${shown.cluster}`)
-    const rows = shown.nodes.flatMap(({ id, is_self: isSelf, workers }) =>
-      workers.map(({ name, version }) => [id, name, version ?? '', isSelf ? 'this node' : ''])
+    const rows = shown.nodes.flatMap(({ id, host, is_self: isSelf, roles, workers }) =>
+      workers.map(({ name, version, state }) => [
+        id,
+        host ?? '',
+        name,
+        version ?? '',
+        roles.join(','),
+        state ?? 'silent',
+        isSelf ? 'this node' : '',
+      ])
     )
     for (const line of table([HEAD, ...rows])) this.print(line)
+    for (const { id, differs, differences } of shown.nodes) {
+      if (!differs) continue
+      this.print(`NODE_DIFFERS ${id}`)
+      if (differences.length === 0) this.print('  it has not answered what it runs')
+      for (const difference of differences) this.print(`  ${textOf(difference)}`)
+    }
   }
 }
+
+const textOf = ({ what, name, here, there }: ShownDifference) =>
+  what === 'configuration' ? `configuration ${name}` : `${what} ${name}: ${there ?? 'missing'}, on this node ${here ?? 'missing'}`
 
 const serverNone = () =>
   svcError('SERVER_NONE', 'no server runs from this home, and only a server knows its cluster', {

@@ -4,7 +4,7 @@ import type {
   Configuration,
   Jobs,
   McpClients,
-  NodeBus,
+  Cluster,
   PluginSet,
   ProfileFile,
   Route,
@@ -34,8 +34,8 @@ import { createWorkflowRoutes, type WorkflowServices } from './routes/workflows.
 export interface RouteOptions extends Partial<ToolServices & ProviderServices & TeamServices & WorkflowServices> {
   readonly events: Events
   readonly log: Log
-  readonly host?: Host | undefined
-  readonly bus?: NodeBus | undefined
+  readonly host: Host
+  readonly cluster?: Cluster | undefined
   readonly configuration?: Configuration | undefined
   readonly control?: ServerControl | undefined
   readonly jobs?: Jobs | undefined

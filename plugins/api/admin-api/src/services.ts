@@ -2,6 +2,7 @@ import { Events, Host } from '@svc/core'
 import {
   Chat,
   Checks,
+  Cluster,
   Configuration,
   Jobs,
   McpClients,
@@ -9,7 +10,6 @@ import {
   ModelCalls,
   ModelHealth,
   Modes,
-  NodeBus,
   PluginSet,
   Prices,
   ProfileFile,
@@ -41,9 +41,9 @@ export const REQUIRED = {
 
 /** The routes of such a service are missing without it. */
 export const OPTIONAL = {
-  bus: NodeBus,
   chat: Chat,
   clients: McpClients,
+  cluster: Cluster,
   configuration: Configuration,
   control: ServerControl,
   health: ModelHealth,

@@ -87,6 +87,10 @@ export const routeUnknown = (method: string, path: string, guides: readonly stri
   return svcError('NOT_FOUND', `there is no route ${method} ${path.slice(0, 200)}${off === undefined ? '' : `: ${off}`}`, see)
 }
 
+/** `cluster.roles` of this server has no `http`. */
+export const roleMissing = () =>
+  svcError('NOT_FOUND', 'this server has no role "http": it serves only its health and its metrics')
+
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   svcError('METHOD_NOT_ALLOWED', `the path does not support ${method}; use ${allowed.join(' or ')}`, { details: { allowed } })
 

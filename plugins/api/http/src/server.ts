@@ -7,6 +7,7 @@ import {
   type CallContext,
   type CheckContext,
   type HookCallers,
+  hasRole,
   type Host,
   type Log,
   type Principal,
@@ -39,7 +40,7 @@ import { readCertificate } from './certificate.ts'
 import type { ServerConfig } from './config.ts'
 import type { Life, Middleware, RequestState } from './context.ts'
 import { createErrorFormatting } from './error-formats.ts'
-import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed } from './errors.ts'
+import { errorCodes, explain, explainMalformed, explainThrown, methodNotAllowed, roleMissing } from './errors.ts'
 import { createGuesses, createSeenGood, type Guesses } from './guesses.ts'
 import { createCors, createHostGuard, refuseLentCredentials } from './host-and-origin.ts'
 import {
@@ -106,7 +107,9 @@ export async function createServer(parts: ServerDependencies): Promise<HttpServe
   const allowance = createAllowance(parts.limits)
   const common = { ...securityHeaders(config.ssl.enabled), ...access.cors.headers }
 
-  const app = createApp({ ...parts, ...access, life, journal, refusal, concurrency, allowance, common, isIsolated: isolated.has })
+  const roleGuard = createRoleGuard(hasRole(await parts.host.report(parts.lasting), 'http'))
+  const own = { life, journal, refusal, concurrency, allowance, common, roleGuard }
+  const app = createApp({ ...parts, ...access, ...own, isIsolated: isolated.has })
   const socket = await createSocket(parts)
   const listener = createListener({ config, life, log, listeners: parts.listeners, server: socket.server })
   const handle = app.callback()
@@ -149,7 +152,19 @@ interface AppOptions extends ServerDependencies, ReturnType<typeof createAccess>
   /** Headers of every answer. */
   readonly common: Readonly<Record<string, string>>
   readonly isIsolated: (plugin: string | undefined) => boolean
+  readonly roleGuard: Middleware
 }
+
+/** The paths of a server without the role `http`. */
+const PROBED: ReadonlySet<string> = new Set(['/health', '/health/live', '/health/ready', '/metrics'])
+
+/** Refuses what a server without the role `http` does not serve. The operator of its machine uses the API over the control socket. */
+const createRoleGuard =
+  (isServing: boolean): Middleware =>
+  (ctx, next) => {
+    if (isServing || ctx.state.isOperator || PROBED.has(ctx.path)) return next()
+    throw roleMissing()
+  }
 
 /** The Koa application: its middleware in the order in which every request meets it. */
 function createApp(parts: AppOptions): Koa<RequestState> {
@@ -170,6 +185,7 @@ function createApp(parts: AppOptions): Koa<RequestState> {
     createFlood(config.max_requests_per_second),
     parts.credentials.middleware, // hides credentials from everything except schemes
     parts.authentication.middleware, // checks the scope too
+    parts.roleGuard,
     parts.concurrency.middleware,
     createCredentialRevalidation(parts), // for endless streams
     parts.allowance.middleware,

@@ -7,6 +7,7 @@ import {
   HealthFacts,
   Http,
   Modes,
+  Cluster,
   NodeBus,
   Providers,
   Recommend,
@@ -38,7 +39,7 @@ export default definePlugin({
     routes: Routes,
     schemes: AuthSchemes,
   },
-  optional: { store: Store, bus: NodeBus, workflows: Workflows, recommend: Recommend },
+  optional: { store: Store, bus: NodeBus, cluster: Cluster, workflows: Workflows, recommend: Recommend },
   setup(scope, given) {
     const { routes, leave } = createRoutes({ ...given, chatBodyLimit: scope.config.chat_body_limit, log: scope.log })
     for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)

@@ -9,7 +9,7 @@ import {
   withTimeout,
 } from '@svc/core'
 import { checkInvalid } from './errors.ts'
-import type { Check, CheckReport, HealthFact, HealthWord, Json, NodeBus, Store } from '@svc/core/contracts'
+import type { Check, CheckReport, Cluster, HealthFact, HealthWord, Json, NodeBus, Store } from '@svc/core/contracts'
 
 const PROBE_MS = 5_000
 /** The checks that the health record always names; a name without a check is reported as healthy. */
@@ -64,7 +64,7 @@ export function createProbes(checks: SlotView<Check>, log: Log): Probes {
 }
 
 /** Whether the server can do its work: `ready`, or what it lacks. */
-type Readiness = 'ready' | 'store_unavailable' | 'bus_unavailable'
+type Readiness = 'ready' | 'store_unavailable' | 'bus_unavailable' | 'node_differs'
 export type ReadReadiness = () => Promise<Readiness>
 
 /** A load balancer takes the server out of service in a few seconds. */
@@ -76,10 +76,11 @@ interface ReadinessOptions {
   readonly host: Host
   readonly store?: Store | undefined
   readonly bus?: NodeBus | undefined
+  readonly cluster?: Cluster | undefined
 }
 
 /** Asks store and bus at most once a second. What does not exist is ready. */
-export function createReadiness({ host, store, bus }: ReadinessOptions): ReadReadiness {
+export function createReadiness({ host, store, bus, cluster }: ReadinessOptions): ReadReadiness {
   let last: { readonly at: number; readonly answer: Promise<Readiness> } | undefined
   const ctx = systemContext(new AbortController().signal, 'ready')
   // the health checks log the reasons
@@ -92,7 +93,10 @@ export function createReadiness({ host, store, bus }: ReadinessOptions): ReadRea
       holds(async within => !bus || isMember(await host.report(within), bus, within)),
     ])
     if (!hasStore) return 'store_unavailable'
-    return hasBus ? 'ready' : 'bus_unavailable'
+    if (!hasBus) return 'bus_unavailable'
+    // data that a newer version has migrated
+    const outdated = (await cluster?.outdated(ctx).catch(() => [])) ?? []
+    return outdated.length === 0 ? 'ready' : 'node_differs'
   }
   return () => {
     if (!last || performance.now() - last.at > READY_FRESH_MS) last = { at: performance.now(), answer: ask() }

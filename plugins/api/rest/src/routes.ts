@@ -1,5 +1,5 @@
 import type { Host, HostReport, Log, SlotView, CallContext } from '@svc/core'
-import type { AuthScheme, Check, Http, NodeBus, Recommend, Route, Store, Workflows } from '@svc/core/contracts'
+import type { AuthScheme, Check, Cluster, Http, NodeBus, Recommend, Route, Store, Workflows } from '@svc/core/contracts'
 import { createProbes, createReadiness } from './probes.ts'
 import { createChatRoutes } from './routes/chat.ts'
 import { createConfigRoutes } from './routes/config.ts'
@@ -27,6 +27,7 @@ type RouteOptions = Parameters<typeof createChatRoutes>[0] &
     readonly log: Log
     readonly store?: Store | undefined
     readonly bus?: NodeBus | undefined
+    readonly cluster?: Cluster | undefined
     readonly workflows?: Workflows | undefined
     readonly recommend?: Recommend | undefined
   }

@@ -5,6 +5,7 @@ import {
   type BusMember,
   type Check,
   type CheckReport,
+  Cluster,
   type HealthFact,
   HealthFacts,
   NodeBus,
@@ -171,6 +172,16 @@ describe('GET /health', () => {
       await using served = await serveRest({ more: [service(NodeBus, bus)], place: { worker: self.worker, ...place } })
       const { status, body } = await served.call('GET', '/health/ready')
       expect([status, body]).to.deep.equal([word === 'ready' ? 200 : 503, { status: word }])
+    }
+  })
+
+  it('is not ready when another node has migrated what it knows in an older version', async () => {
+    const difference = { what: 'schema', name: 'conversations', here: '3', there: '4' } as const
+    for (const outdated of [[], [difference]]) {
+      const cluster: Cluster = { nodes: async () => [], outdated: async () => outdated }
+      await using served = await serveRest({ more: [service(Cluster, cluster)] })
+      const { status, body } = await served.call('GET', '/health/ready')
+      expect([status, body]).to.deep.equal(outdated.length === 0 ? [200, { status: 'ready' }] : [503, { status: 'node_differs' }])
     }
   })
 

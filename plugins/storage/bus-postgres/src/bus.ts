@@ -6,6 +6,7 @@ import {
   byWorker,
   type CallPart,
   checkSize,
+  enterBus,
   followMessages,
   KnownMembers,
   MemberReads,
@@ -25,8 +26,12 @@ const CLAIM_MS = 5_000
 const RETRY_MS = 5_000
 /** The payload of a notification that the members have changed. */
 const CHANGED = ''
+/** Fails with the reason when PostgreSQL cannot be reached. */
+const PROBE = { text: 'SELECT 1' }
 
 export interface PostgresBusOptions {
+  /** The name of the plugin. */
+  readonly plugin: string
   readonly postgres: Postgres
   readonly store: Pick<Store, 'releaseHolder'>
   readonly self: string
@@ -104,10 +109,17 @@ class PostgresBus implements OpenBus {
 
   async join(facts: Json): Promise<void> {
     checkSize('the facts of a worker', facts, MOST_FACTS)
-    await (this.#following ??= this.#follow())
     this.#facts = facts
-    await this.#enter()
-    if (this.#isJoined) return
+    if (this.#isJoined) return this.#enter()
+    const { postgres, plugin, lasting } = this.#options
+    await enterBus({
+      plugin,
+      server: 'PostgreSQL',
+      code: 'POSTGRES_UNAVAILABLE',
+      listening: (this.#following ??= this.#follow()),
+      probe: () => postgres.run([PROBE], lasting),
+      enter: () => this.#enter(),
+    })
     this.#isJoined = true
     void this.#keep()
   }

@@ -32,7 +32,8 @@ export async function openMember(
   const member = await openBusMember(at, {
     below: { name: '@svc/plugin-store-postgres', use: pluginFolder('store-postgres') },
     config: { store },
-    open: (host, own) => openBus({ postgres: host.service(Postgres), store: host.service(Store), cluster, lostMs, ...own }),
+    open: (host, own) =>
+      openBus({ plugin: 'bus', postgres: host.service(Postgres), store: host.service(Store), cluster, lostMs, ...own }),
   })
   return { ...member, store: member.data.service(Store), postgres: member.data.service(Postgres) }
 }

@@ -6,6 +6,7 @@ import {
   byWorker,
   type CallPart,
   checkSize,
+  enterBus,
   followMessages,
   KnownMembers,
   MemberReads,
@@ -21,8 +22,12 @@ import { createBusRedis, isFailureOfRedis, permitsIn, type StoredMember, StoredM
 const LOST_MS = 10_500
 /** After Redis has lost everything, requests for permits wait so long for the permits of the others. */
 const SETTLE_MS = 500
+/** Fails with the reason when Redis cannot be reached. */
+const PROBE = 'return 1'
 
 export interface RedisBusOptions {
+  /** The name of the plugin. */
+  readonly plugin: string
   readonly redis: Redis
   readonly store: Pick<Store, 'releaseHolder'>
   readonly self: string
@@ -111,10 +116,17 @@ class RedisBus implements OpenBus {
 
   async join(facts: Json): Promise<void> {
     checkSize('the facts of a worker', facts, MOST_FACTS)
-    await (this.#following ??= this.#follow())
     this.#facts = facts
-    await this.#enter()
-    if (this.#isJoined) return
+    if (this.#isJoined) return this.#enter()
+    const { redis, plugin, lasting } = this.#options
+    await enterBus({
+      plugin,
+      server: 'Redis',
+      code: 'REDIS_UNAVAILABLE',
+      listening: (this.#following ??= this.#follow()),
+      probe: () => redis.run(PROBE, [], [], lasting),
+      enter: () => this.#enter(),
+    })
     this.#isJoined = true
     void this.#keep()
   }

@@ -1,5 +1,5 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
-import { NodeBus, PeerAnswers, Redis, Store } from '@svc/core/contracts'
+import { NodeBus, PeerAnswers, Peers, Redis, Store } from '@svc/core/contracts'
 import { busOnJoin } from '@svc/storage-kit/bus'
 
 /** The bus of the workers of a cluster, in Redis. */
@@ -10,9 +10,11 @@ export default definePlugin({
     const { hooks, log } = scope
     const lasting = systemContext(scope.signal, 'bus-redis')
     const { worker, nodeId } = await host.report(lasting)
-    return busOnJoin(scope, worker, async () => {
+    const { service, exited } = busOnJoin(scope, worker, async () => {
       const { openBus } = await import('./bus.ts')
-      return openBus({ redis, store, self: worker, node: nodeId, answers, hooks, log, lasting })
+      return openBus({ plugin: scope.name, redis, store, self: worker, node: nodeId, answers, hooks, log, lasting })
     })
+    scope.tap(Peers.hooks.workerExit, exited)
+    return service
   },
 })

@@ -34,7 +34,7 @@ export async function openMember(
     below: { name: '@svc/plugin-redis', use: pluginFolder('redis') },
     config: { redis: { url } },
     clusterId: cluster,
-    open: (host, own) => openBus({ redis: host.service(Redis), store, lostMs, ...own }),
+    open: (host, own) => openBus({ plugin: 'bus', redis: host.service(Redis), store, lostMs, ...own }),
   })
   return { ...member, redis: member.data.service(Redis) }
 }

@@ -1,5 +1,5 @@
 import { definePlugin, Host, systemContext } from '@svc/core'
-import { NodeBus, PeerAnswers, Store } from '@svc/core/contracts'
+import { NodeBus, PeerAnswers, Peers, Store } from '@svc/core/contracts'
 import { busOnJoin } from '@svc/storage-kit/bus'
 
 export default definePlugin({
@@ -9,7 +9,7 @@ export default definePlugin({
     const { hooks, log } = scope
     const lasting = systemContext(scope.signal, 'bus-store')
     const { worker, nodeId } = await host.report(lasting)
-    return busOnJoin(scope, worker, async () => {
+    const { service, exited } = busOnJoin(scope, worker, async () => {
       // Loaded only on servers of a cluster.
       const [{ StoreBus }, { SPACE }, { openSpace }] = await Promise.all([
         import('./bus.ts'),
@@ -19,5 +19,7 @@ export default definePlugin({
       await openSpace(store, SPACE, {}, lasting)
       return new StoreBus({ store, self: worker, node: nodeId, answers, hooks, log, lasting })
     })
+    scope.tap(Peers.hooks.workerExit, exited)
+    return service
   },
 })

@@ -63,7 +63,7 @@ export const createDatabase = ({ line, listener, apart, schema, mayMake, enter }
 })
 
 /** `Postgres.runApart` on a connection. */
-export async function sendApart(line: Line, { text, values }: SqlStatement): Promise<SqlResult> {
+async function sendApart(line: Line, { text, values }: SqlStatement): Promise<SqlResult> {
   await line.session()
   try {
     // the driver returns a list for several statements

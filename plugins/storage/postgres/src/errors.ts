@@ -1,5 +1,5 @@
-import { codeOf, type SvcError, svcError } from '@svc/core'
-import { storeNewer, storeReadOnly, storeTooLarge, storeUnavailable } from '@svc/storage-kit'
+import { codeOf, shownPath, type SvcError, svcError } from '@svc/core'
+import { serverUnavailable, storeNewer, storeReadOnly, storeTooLarge, storeUnavailable } from '@svc/storage-kit'
 
 /** SQLSTATEs after which a connection is of no use: the server shuts down, or it is not the primary any more. */
 const REPLACED = new Set(['57P01', '57P02', '57P03', '25006', '08P01', '25P03'])
@@ -56,21 +56,45 @@ const SYSTEM: Readonly<Record<string, string>> = {
   ENOENT: 'the socket of PostgreSQL does not exist',
 }
 
-/** Converts an error of `pg` into an error of the contract. Its message contains no address and no password. */
+/** The server of an error: host and port. The errors of `pg` do not have it. */
+const servers = new WeakMap<object, string>()
+
+/** Notes at which server an error has happened, for `storeError`. */
+export function noteServer(error: unknown, server: string): void {
+  if (error instanceof Error) servers.set(error, server)
+}
+
+const serverOf = (error: unknown): string | undefined => (error instanceof Error ? servers.get(error) : undefined)
+
+/**
+ * Converts an error of `pg` into an error of the contract. Its message names host and port, if known, and contains no password. HTTP
+ * clients do not see it.
+ */
 export function storeError(error: unknown): SvcError {
   if (codeOf(error)?.startsWith('STORE_')) return error as SvcError
+  const server = serverOf(error)
   const state = sqlStateOf(error)
   if (state === '25006') return readOnly(error)
   if (state === '54000' || state === '54001') return storeTooLarge('PostgreSQL cannot store a value of this size', 'Split it')
   const [reason, hint] = HINTS[state] ?? [undefined, undefined]
-  if (reason !== undefined) return storeUnavailable(reason, hint!, error)
-  if (state !== '') return storeUnavailable(`PostgreSQL failed (${state})`, 'Read its log', error)
-  return storeUnavailable(
-    SYSTEM[systemCode(error)] ?? 'the connection to PostgreSQL failed',
-    'Check PostgreSQL and the network',
-    error
-  )
+  if (reason !== undefined) return serverUnavailable(reason, hint!, server, error)
+  if (state !== '') return serverUnavailable(`PostgreSQL failed (${state})`, 'Read its log', server, error)
+  const what = SYSTEM[systemCode(error)] ?? 'the connection to PostgreSQL failed'
+  return serverUnavailable(what, 'Check PostgreSQL and the network', server, error)
 }
+
+/** The server asks for a password, and none is configured. */
+export const passwordMissing = (server: string, cause: unknown): SvcError =>
+  serverUnavailable(
+    'PostgreSQL wants a password, and none is configured',
+    'Set store.password_file, password_env or password_command',
+    server,
+    cause
+  )
+
+/** Whether an error can mean that a password is missing. `pg` has no code for it. */
+export const asksForPassword = (error: unknown): boolean =>
+  sqlStateOf(error) === '28P01' || (error instanceof Error && error.message.includes('client password must be'))
 
 /** Several addresses of one host fail together. */
 const systemCode = (error: unknown): string =>
@@ -131,10 +155,22 @@ export const migrationNotEmpty = (schema: string): SvcError =>
     hint: 'If the store was moved before, start the server. Otherwise set store.schema to a new name',
   })
 
-export const migrationChanged = (): SvcError =>
+export const migrationChanged = (file: string): SvcError =>
   svcError('MIGRATION_REFUSED', 'the store file was used since the migration began', {
+    where: shownPath(file),
     hint: 'Stop all servers that use the file, and run the command with --restart',
   })
+
+/** An earlier run was interrupted, and has copied from another file. */
+export const otherSource = (begun: string, named: string): SvcError =>
+  svcError(
+    'MIGRATION_REFUSED',
+    `an interrupted migration copies ${shownPath(begun)}, and this one would copy ${shownPath(named)}`,
+    {
+      where: shownPath(named),
+      hint: `Continue the first with --from sqlite:${shownPath(begun)}, or delete what it has copied with --restart`,
+    }
+  )
 
 export const sourceInUse = (file: string): SvcError =>
   svcError('MIGRATION_REFUSED', 'another program uses the store file', {

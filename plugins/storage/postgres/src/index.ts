@@ -1,5 +1,6 @@
 import { asSvcError, definePlugin, type Log, type SvcError } from '@svc/core'
 import { Checks, Counts, Postgres, ProtectedPaths, Store, StoreAdmin, StoreCounts, TextIndex } from '@svc/core/contracts'
+import { startError } from '@svc/storage-kit'
 import { loginFiles } from '@svc/storage-kit/server-login'
 import { createCheck } from './check.ts'
 import { config, connectionOf, type PostgresConfig } from './config.ts'
@@ -15,10 +16,14 @@ export default definePlugin({
   check: async settings => problemsOf(settings),
   async setup(scope) {
     const options = connectionOf(scope.config)
-    await checkConnections(options, problem => warn(scope.log, problem))
     const store = scope.use(createPostgresStore(options))
-    // A problem with the database fails the start; later it fails each request until it is fixed.
-    await store.start()
+    try {
+      await checkConnections(options, problem => warn(scope.log, problem))
+      // A problem with the database fails the start; later it fails each request until it is fixed.
+      await store.start()
+    } catch (error) {
+      throw startError(error, 'POSTGRES_UNAVAILABLE', scope.name)
+    }
     const paths = loginFiles(scope.config)
     if (paths.length > 0) scope.add(ProtectedPaths, 'store', { paths, owner: 'the store of this server' })
     scope.add(Checks, 'database', createCheck(store))

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SvcError } from '@svc/core'
 import { storeClosed } from '@svc/storage-kit'
-import { isAfterwards, isLost, storeError, wrongServer } from './errors.ts'
+import { asksForPassword, isAfterwards, isLost, noteServer, passwordMissing, storeError, wrongServer } from './errors.ts'
 
 /** A statement. One with a name is prepared once for each connection, unless a pooler stands between. */
 export interface Statement {
@@ -38,6 +38,8 @@ interface Notification {
 /** The members of `pg.Client` in use; its types are a package of their own. */
 interface Client {
   readonly processID: number | null
+  /** Also that of PGPASSWORD or `.pgpass`. */
+  readonly password: unknown
   connect(): Promise<unknown>
   query(config: { name?: string; text: string; values?: unknown[] }): Promise<Result>
   on(event: 'error' | 'end', heard: () => void): void
@@ -51,6 +53,8 @@ interface Client {
 /** An open connection. */
 export interface Session {
   readonly client: Client
+  /** Host and port. */
+  readonly server: string
   /** A pooler stands between: nothing may be left in the session. */
   readonly pooled: boolean
   /** The server is a standby. */
@@ -112,7 +116,7 @@ class ReplacedLine implements Line {
   }
 
   async run(steps: readonly Step[]): Promise<Result[]> {
-    const { client, pooled } = await this.session()
+    const { client, pooled, server } = await this.session()
     const asked = steps.map(([{ name, text }, values]) =>
       client.query({ text, ...(name !== undefined && !pooled ? { name } : {}), ...(values ? { values: [...values] } : {}) })
     )
@@ -121,6 +125,7 @@ class ReplacedLine implements Line {
     const error = errors.find(item => !isAfterwards(item)) ?? errors[0]
     if (error === undefined) return answers.map(answer => (answer as PromiseFulfilledResult<Result>).value)
     if (errors.some(isLost) && this.#open?.client === client) this.drop()
+    noteServer(error, server)
     throw error
   }
 
@@ -195,12 +200,20 @@ async function openSession(target: Target): Promise<Session> {
       if (spare) session.client.connection.stream.destroy()
       else spare = session
     } catch (error) {
+      noteServer(error, serverName(host, port))
       failures.push(error)
     }
   }
   if (spare) return spare
-  throw failures.find(error => !isLost(error)) ?? failures[0]
+  const [first] = failures
+  const definite = failures.find(error => !isLost(error))
+  if (definite === undefined) noteServer(first, target.hosts.map(({ host, port }) => serverName(host, port)).join(', '))
+  throw definite ?? first
 }
+
+/** Host and port for people. */
+const serverName = (host: string, port: number): string =>
+  host.startsWith('/') ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`
 
 const FACTS = `SELECT pg_backend_pid() AS pid, pg_is_in_recovery() AS standby, current_setting('server_version_num')::integer AS version,
   current_setting('server_encoding') AS encoding, current_setting('max_connections')::integer AS connections`
@@ -260,6 +273,7 @@ async function connectTo(target: Target, host: string, port: number): Promise<Se
     if (!pooled) await client.query({ text: settings(target.statementMs, false) })
     return {
       client,
+      server: serverName(host, port),
       pooled,
       standby: facts.standby === true,
       maxConnections: Number(facts.connections),
@@ -268,7 +282,8 @@ async function connectTo(target: Target, host: string, port: number): Promise<Se
     }
   } catch (error) {
     client.connection.stream.destroy()
-    throw error
+    const hasPassword = target.password !== undefined || (client.password ?? '') !== ''
+    throw !hasPassword && asksForPassword(error) ? passwordMissing(serverName(host, port), error) : error
   }
 }
 

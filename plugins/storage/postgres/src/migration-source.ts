@@ -15,6 +15,7 @@ export interface MovedItem {
 
 /** The state of a store file at one moment. Nothing is written to the file. */
 export interface MigrationSource extends Disposable {
+  readonly file: string
   readonly spaces: readonly Space[]
   /** The names of collections and logs, sorted: the order of the work. */
   readonly collections: readonly string[]
@@ -43,6 +44,7 @@ export function openSource(path: string): MigrationSource {
     const catalog = loadFileCatalog(db)
     const mark = markIn(db)
     const source = {
+      file: path,
       spaces: spacesOf(catalog),
       collections: [...catalog.collections.keys()].sort(),
       logs: [...catalog.logs.keys()].sort(),

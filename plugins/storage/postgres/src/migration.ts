@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Json } from '@svc/core/contracts'
 import type { StoredCollection } from '@svc/storage-kit/stored-catalog'
 import { declareSpace, insertPlaces, insertTexts, loadCatalog, type StoredCatalog } from './catalog.ts'
-import { migrationBusy, migrationChanged, migrationDiffers, migrationNotEmpty, recordDamaged } from './errors.ts'
+import { migrationBusy, migrationChanged, migrationDiffers, migrationNotEmpty, otherSource, recordDamaged } from './errors.ts'
 import type { Line, Step } from './line.ts'
 import type { MigrationSource, MovedItem } from './migration-source.ts'
 import { placeOf } from './places.ts'
@@ -52,7 +52,7 @@ export async function migrate(options: MigrationOptions): Promise<MigrationDone>
   const catalog = await loadCatalog(line, schema)
   await copy(options, catalog, place)
   const hashed = await compare(options)
-  if (source.markNow() !== source.mark) throw migrationChanged()
+  if (source.markNow() !== source.mark) throw migrationChanged(source.file)
   signal.throwIfAborted()
   const s = quoted(schema)
   await inTransaction(line, async () => void (await line.one({ text: `DROP TABLE ${migrationTable(schema)}` })))
@@ -72,9 +72,9 @@ const START: Place = { step: 0, key: '', number: 0 }
 async function goOn(options: MigrationOptions): Promise<Place> {
   const { source, line, schema, restart } = options
   if (restart) return begin(options, CONTENTS)
-  const { rows } = await line.one({ text: `SELECT mark, step, key, number FROM ${migrationTable(schema)}` })
-  const { mark, step, key, number } = rows[0]!
-  if (mark !== source.mark) throw migrationChanged()
+  const { rows } = await line.one({ text: `SELECT mark, source, step, key, number FROM ${migrationTable(schema)}` })
+  const { mark, source: file, step, key, number } = rows[0]!
+  if (mark !== source.mark) throw file === source.file ? migrationChanged(source.file) : otherSource(String(file), source.file)
   return { step: Number(step), key: String(key), number: Number(number) }
 }
 
@@ -94,9 +94,9 @@ async function begin({ source, line, schema }: MigrationOptions, former: readonl
     })
     if (rows[0]!.filled === true) throw migrationNotEmpty(schema)
     await line.one({
-      text: `CREATE TABLE ${table}(mark text NOT NULL, step integer NOT NULL, key text NOT NULL, number bigint NOT NULL)`,
+      text: `CREATE TABLE ${table}(mark text NOT NULL, source text NOT NULL, step integer NOT NULL, key text NOT NULL, number bigint NOT NULL)`,
     })
-    await line.one({ text: `INSERT INTO ${table} VALUES ($1, 0, '', 0)` }, [source.mark])
+    await line.one({ text: `INSERT INTO ${table} VALUES ($1, $2, 0, '', 0)` }, [source.mark, source.file])
     for (const space of source.spaces) await declareSpace(line, schema, space)
   })
   return START

@@ -44,6 +44,41 @@ describeWith('postgres', 'the plugin store-postgres', () => {
     expect(failed).to.include({ code: 'STORE_UNAVAILABLE', hint: 'Run `svc store init`' })
   })
 
+  it('names host and port of the server that it cannot use, never the password', async () => {
+    const url = new URL(postgres.url)
+    const started = (changes: (url: URL) => void) => {
+      const changed = new URL(postgres.url)
+      changes(changed)
+      return testHost([PLUGIN], { config: { store: { url: changed.href, wait_ms: 100 } } }).then(
+        async host => host[Symbol.asyncDispose](),
+        (error: Error & { problems?: readonly { code: string; message: string; hint?: string }[] }) => error.problems?.[0]
+      )
+    }
+    const server = `127.0.0.1:${url.port}`
+    expect(await started(item => (item.port = '1'))).to.include({
+      code: 'POSTGRES_UNAVAILABLE',
+      message: 'no PostgreSQL server answers (127.0.0.1:1)',
+    })
+    expect(await started(item => (item.password = 'wrong-8d1f'))).to.include({
+      code: 'POSTGRES_UNAVAILABLE',
+      message: `PostgreSQL rejected the password (${server})`,
+    })
+    expect(await started(item => (item.password = ''))).to.include({
+      code: 'POSTGRES_UNAVAILABLE',
+      message: `PostgreSQL wants a password, and none is configured (${server})`,
+      hint: 'Set store.password_file, password_env or password_command',
+    })
+    expect(await started(item => (item.pathname = '/nothing'))).to.include({
+      message: `the database does not exist (${server})`,
+    })
+    const two = postgres.url.replace(/@[^/]*/, '@127.0.0.1:1,127.0.0.1:2')
+    await using store = storeWith({ url: two, schema: newSchema(), wait_ms: 100 })
+    expect(await store.start().catch((error: Error) => error)).to.include({
+      code: 'STORE_UNAVAILABLE',
+      message: 'no PostgreSQL server answers (127.0.0.1:1, 127.0.0.1:2)',
+    })
+  })
+
   /** A13 of the acceptance of clusters. */
   it('tells the sum at the start when PostgreSQL has too few connections', async () => {
     await using small = await startPostgres({ settings: { max_connections: 13 } })

@@ -168,7 +168,8 @@ export class Jobs {
           )
       ).map(job => [job.id, job])
     )
-    await Promise.all(own.map(({ id, singletonKey }) => claimed.has(id) || this.wake(singletonKey)))
+    const lost = own.filter(({ id }) => !claimed.has(id))
+    await Promise.all(lost.map(({ singletonKey }) => this.wake(singletonKey)))
     return jobs.map(({ id }, at) => (added[at] ? (claimed.get(id) ?? 'busy') : 'known'))
   }
 

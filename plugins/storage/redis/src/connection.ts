@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '@svc/core'
 import { Redis } from 'ioredis'
-import { closed, redisError, unreachable } from './errors.ts'
+import { closed, redisError } from './errors.ts'
 
 export interface ConnectionOptions {
   readonly host: string
@@ -29,6 +29,8 @@ const PING_MS = 3_000
 export class Connection implements AsyncDisposable {
   readonly #options: ConnectionOptions
   readonly #name: string
+  /** Host and port, for errors. */
+  readonly server: string
   readonly #log: Log
   readonly #opened: (client: Redis) => Promise<void>
   readonly #ending = new AbortController()
@@ -46,6 +48,7 @@ export class Connection implements AsyncDisposable {
   constructor(options: ConnectionOptions, name: string, log: Log, opened: (client: Redis) => Promise<void> = async () => {}) {
     this.#options = options
     this.#name = name
+    this.server = `${options.host.includes(':') ? `[${options.host}]` : options.host}:${options.port}`
     this.#log = log
     this.#opened = opened
   }
@@ -69,7 +72,7 @@ export class Connection implements AsyncDisposable {
       const waitMs = this.#lostAt + this.#options.waitMs - performance.now()
       if (waitMs > 0) await Promise.race([this.#waiting.promise, sleep(waitMs, undefined, { ref: false })])
     }
-    if (!this.#client) throw this.#problem === undefined ? unreachable(undefined) : redisError(this.#problem)
+    if (!this.#client) throw redisError(this.#problem, this.server)
     return this.#client
   }
 
@@ -131,7 +134,7 @@ export class Connection implements AsyncDisposable {
     if (isOpen === !this.#isReported || this.#ending.signal.aborted) return
     this.#isReported = !isOpen
     if (isOpen) this.#log.info({}, `the ${this.#name} is open`)
-    else this.#log.warn({ err: redisError(this.#problem) }, `there is no ${this.#name}`)
+    else this.#log.warn({ reason: redisError(this.#problem, this.server).message }, `there is no ${this.#name}`)
   }
 
   async #create(): Promise<Redis> {

@@ -1,5 +1,5 @@
 import { codeOf, type SvcError } from '@svc/core'
-import { storeUnavailable, storeUnsure } from '@svc/storage-kit'
+import { serverUnavailable, storeUnavailable, storeUnsure } from '@svc/storage-kit'
 
 type Explanation = readonly [reason: string, hint: string]
 
@@ -26,10 +26,10 @@ const SYSTEM: Readonly<Record<string, string>> = {
   EPIPE: 'the connection to Redis is closed',
 }
 
-/** The first word of an error of Redis; undefined for another error. */
+/** The code of an error of Redis, its first word; an error inside a script can follow another code. Undefined for another error. */
 function replyOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return undefined
-  return /^(?:[A-Z]+ )?-?([A-Z]+)\b/.exec(error.message)?.[1]
+  return /^(?:[A-Z]+ (?=-))?-?([A-Z]+)\b/.exec(error.message)?.[1]
 }
 
 /** Whether an error of Redis means that another connection can find a better server, for example after a failover. */
@@ -37,18 +37,25 @@ export const isMisplaced = (error: unknown): boolean => ['READONLY', 'MASTERDOWN
 
 export const isScriptMissing = (error: unknown): boolean => replyOf(error) === 'NOSCRIPT'
 
-/** An error of `ioredis` as one of the contract. It repeats no text of Redis, which can contain keys and values. */
-export function redisError(error: unknown): SvcError {
+/**
+ * An error of `ioredis` as one of the contract, with host and port of the server. It repeats no text of Redis, which can contain keys
+ * and values.
+ */
+export function redisError(error: unknown, server: string): SvcError {
   if (codeOf(error)?.startsWith('STORE_')) return error as SvcError
   const reply = replyOf(error)
-  if (reply === undefined) return unreachable(error)
+  if (reply === undefined) return unreachable(error, server)
   const [reason, hint] = REPLIES[reply] ?? [`Redis failed (${reply.slice(0, 20)})`, 'Read its log']
-  return storeUnavailable(reason, hint)
+  return serverUnavailable(reason, hint, server)
 }
 
 /** Nothing was sent. */
-export const unreachable = (cause: unknown): SvcError =>
-  storeUnavailable(SYSTEM[systemCode(cause)] ?? 'the connection to Redis failed', 'Check Redis, the network, and redis.tls.mode')
+const unreachable = (cause: unknown, server: string): SvcError =>
+  serverUnavailable(
+    SYSTEM[systemCode(cause)] ?? 'the connection to Redis failed',
+    'Check Redis, the network, and redis.tls.mode',
+    server
+  )
 
 /** Several addresses of one host fail together. */
 const systemCode = (error: unknown): string =>

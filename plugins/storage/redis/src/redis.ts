@@ -27,7 +27,7 @@ export class RedisService implements Redis, Check, AsyncDisposable {
   constructor({ connection, prefix, mustKeep, log }: RedisOptions) {
     this.#prefix = prefix
     this.#commands = new Connection(connection, 'connection to Redis', log, async client => {
-      if (mustKeep) await warnOfEviction(client, log)
+      if (mustKeep) await warnOfEviction(client, log, this.#commands.server)
     })
     this.#listener = new Connection(connection, 'connection that listens to Redis', log, client => this.#resubscribe(client))
   }
@@ -45,7 +45,7 @@ export class RedisService implements Redis, Check, AsyncDisposable {
       return await runScript(client, script, [keys.length, ...keys.map(key => this.#prefix + key), ...args])
     } catch (error) {
       if (isMisplaced(error)) client.disconnect()
-      throw (error as Error).name === 'ReplyError' || isUnsent(error) ? redisError(error) : lost()
+      throw (error as Error).name === 'ReplyError' || isUnsent(error) ? redisError(error, this.#commands.server) : lost()
     }
   }
 
@@ -71,8 +71,8 @@ export class RedisService implements Redis, Check, AsyncDisposable {
 
   /** For `/health`: svc works without Redis, though some requests can fail. */
   async probe(): Promise<{ status: 'healthy' } | { status: 'degraded'; reason: string }> {
-    const { problem } = this.#commands
-    return problem === undefined ? { status: 'healthy' } : { status: 'degraded', reason: redisError(problem).message }
+    const { problem, server } = this.#commands
+    return problem === undefined ? { status: 'healthy' } : { status: 'degraded', reason: redisError(problem, server).message }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -100,14 +100,14 @@ export class RedisService implements Redis, Check, AsyncDisposable {
 }
 
 /** The policy can change with the server. A user of Redis without the right to read it gets no warning. */
-async function warnOfEviction(client: Client, log: Log): Promise<void> {
+async function warnOfEviction(client: Client, log: Log, server: string): Promise<void> {
   try {
     const policy = /^maxmemory_policy:(\S+)/m.exec(await client.info('memory'))?.[1] ?? 'noeviction'
     if (policy !== 'noeviction')
       log.warn({ policy }, 'Redis can evict hits of limits: set maxmemory-policy to noeviction, or leave counts out of redis.use')
   } catch (err) {
     if ((err as Error).name !== 'ReplyError') throw err
-    log.debug({ err: redisError(err) }, 'failed to read the policy of eviction of Redis')
+    log.debug({ err: redisError(err, server) }, 'failed to read the policy of eviction of Redis')
   }
 }
 

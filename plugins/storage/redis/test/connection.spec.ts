@@ -128,7 +128,19 @@ describeWith('redis', 'the connection to Redis', () => {
       await using host = await openHost('password', { url, password_command: [script], wait_ms: 100 })
       const service = host.service(RedisToken)
       const error: unknown = await service.run(GET, ['key'], [], ctx).catch((thrown: unknown) => thrown)
-      expect([codeOf(error), messageOf(error)]).to.deep.equal(['STORE_UNAVAILABLE', 'Redis rejected the user or the password'])
+      const server = `127.0.0.1:${redis.port}`
+      expect([codeOf(error), messageOf(error)]).to.deep.equal([
+        'STORE_UNAVAILABLE',
+        `Redis rejected the user or the password (${server})`,
+      ])
+      await using without = await openHost('no password', { url, wait_ms: 100 })
+      const missing = await without.service(RedisToken).run(GET, ['key'], [], ctx).catch(messageOf)
+      expect(missing).to.equal(`Redis requires a password (${server})`)
+      await using nowhere = await openHost('nowhere', { url: 'redis://localhost:1', wait_ms: 100 })
+      expect(await nowhere.slot(Checks).get('redis')!.probe(ctx)).to.deep.equal({
+        status: 'degraded',
+        reason: 'no Redis server answers (localhost:1)',
+      })
       expect(JSON.stringify([error, messageOf(error), (error as Error).stack])).to.not.include('wrong-8c2f')
       writeFileSync(file, `${redis.password}\n`)
       await becomes('the connection', () =>

@@ -26,17 +26,26 @@ export function createWatches(reader: Reader): Watches {
   const watchers = new Set<Watcher>()
   let timer: NodeJS.Timeout | undefined
   let seen = ''
+  let end: FeedPlace | undefined
 
   const stir = (watcher: Watcher) => {
     watcher.stirred = true
     watcher.wake?.()
   }
-  const look = async () => {
+  /** Most commits change no watched collection: one look at the end of the feed spares a look by each watcher. */
+  const stirAll = async () => {
+    if (watchers.size === 0) return
     // After errors of the file, each watcher retries by itself.
+    const now = await reader.reading(reads => reads.feedEnd()).catch(() => undefined)
+    if (now !== undefined && now.seq === end?.seq && now.file === end.file) return
+    end = now
+    watchers.forEach(stir)
+  }
+  const look = async () => {
     const version = await reader.reading(reads => reads.dataVersion()).catch(() => '')
     if (version === seen && version !== '') return
     seen = version
-    watchers.forEach(stir)
+    await stirAll()
   }
   const join = (watcher: Watcher) => {
     watchers.add(watcher)
@@ -64,7 +73,7 @@ export function createWatches(reader: Reader): Watches {
         signal.removeEventListener('abort', abort)
       })
     },
-    stir: () => watchers.forEach(stir),
+    stir: () => void stirAll(),
     close() {
       for (const watcher of watchers) leave(watcher)
     },

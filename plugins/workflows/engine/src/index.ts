@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
+import { definePlugin, Events, hasRole, Host, svcHome, systemContext } from '@svc/core'
 import {
   Checks,
   type DefinedSchedule,
@@ -35,19 +35,19 @@ export default definePlugin({
   optional: { peers: Peers, http: Http, selection: Selection, jobs: Jobs },
   provides: Workflows,
   async setup(scope, { host, tools, modes, teams, http, selection, ...given }) {
+    const { config, log, span } = scope
     const lasting = systemContext(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
-    const home = join(svcHome(), 'workflows')
-    const folders = [...scope.config.roots, home]
-    const roots = openRoots(folders, scope.config.code)
-    const { worker } = await host.report(lasting)
+    const [home, { roots: own, code }] = [join(svcHome(), 'workflows'), config]
+    const [folders, roots] = [[...own, home], openRoots([...own, home], code)]
+    const report = await host.report(lasting)
     const publish: Publish = (change, ctx) => publishChange(given.events, scope.log, change, ctx)
     const addSchedule = (name: string, item: DefinedSchedule) => scope.add(WorkflowSchedules, name, item)
-    const about = { publish, worker, config: scope.config, roots, home, addSchedule, log: scope.log, span: scope.span, lasting }
+    const about = { publish, worker: report.worker, config, roots, home, addSchedule, log, span, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
-    const service = await createWorkflows({ ...given, ...about, isServer, lookup })
+    const service = await createWorkflows({ ...given, ...about, isServer, takesRuns: hasRole(report, 'runs'), lookup })
     scope.add(Checks, 'workflows', service.check)
-    scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(scope.config, folders, roots))
+    scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(config, folders, roots))
     if (given.jobs) scope.add(JobKinds, BULK_KIND, service.bulkKind)
     if (given.jobs) scope.add(JobKinds, RUN_KIND, service.runKind)
     scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))

@@ -1,4 +1,4 @@
-import type { CallContext, Log } from '@svc/core'
+import { type CallContext, codeOf, type Log } from '@svc/core'
 import type { Peers } from '@svc/core/contracts'
 import type { WorkflowLibrary, LoadedWorkflow } from './library.ts'
 
@@ -53,7 +53,11 @@ export class ProblemLog {
   async #mayLog(): Promise<boolean> {
     const { peers, lasting } = this.#parts
     if (this.#hasPermit || peers === undefined) return true
-    this.#hasPermit = await peers.acquire(PERMIT, 1, lasting)
+    this.#hasPermit = await peers.acquire(PERMIT, 1, lasting).catch((error: unknown) => {
+      // the worker has not joined its cluster yet
+      if (codeOf(error) === 'BUS_NOT_JOINED') return false
+      throw error
+    })
     if (this.#hasEnded) this.#release()
     return this.#hasPermit
   }

@@ -52,6 +52,8 @@ export interface ServiceDependencies {
   readonly worker: string
   /** Whether this host takes runs from the queue. A command executes only the run that it started. */
   readonly isServer: boolean
+  /** Whether it may: a server without the role `runs` only starts and shows runs. */
+  readonly takesRuns: boolean
   readonly types: SlotView<WorkflowNode>
   readonly definitions: SlotView<WorkflowDefinition>
   /** The folder of workflows that are saved without a file. */
@@ -150,14 +152,14 @@ interface Background {
 }
 
 const lifecycleOf = (
-  { isServer, log, lasting }: ServiceDependencies,
+  { isServer, takesRuns, log, lasting }: ServiceDependencies,
   { worker, pauses }: { readonly worker: RunWorker; readonly pauses: WorkflowPauses },
   background: readonly Background[]
 ): Pick<WorkflowService, 'begin' | 'onPeerMessage' | 'drain'> => ({
   begin() {
     if (!isServer) return undefined
     pauses.follow(log, lasting)
-    void worker.take()
+    if (takesRuns) void worker.take()
     for (const item of background) void item.begin()
     return undefined
   },
@@ -182,14 +184,14 @@ interface WorkerParts {
 }
 
 function createWorker(parts: ServiceDependencies, { loader, counts, readers, asked, ended, next }: WorkerParts): RunWorker {
-  const { store, queue, types, config, log, span, lasting } = parts
+  const { store, queue, types, config, takesRuns, log, span, lasting } = parts
   return new RunWorker({
     store,
     queue,
     loader,
     types,
     limits: limitsOf(config),
-    atOnce: config.at_once,
+    atOnce: takesRuns ? config.at_once : 0,
     stored(id, record, entries, history) {
       counts.stored(entries, history)
       readers.notify(id)

@@ -1,4 +1,4 @@
-import { definePlugin, Events, Host, systemContext } from '@svc/core'
+import { definePlugin, Events, hasRole, Host, systemContext } from '@svc/core'
 import { Http, JobKinds, Jobs, MetricSources, Peers, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { CANCEL, createJobs } from './service.ts'
@@ -17,12 +17,12 @@ export default definePlugin({
   async setup(scope, { store, host, events, view, peers, http }) {
     const { config, log, span } = scope
     const lasting = systemContext(scope.signal, 'jobs')
-    const { worker: name } = await host.report(lasting)
+    const report = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
-    const holder = `${name}/jobs/`
+    const holder = `${report.worker}/jobs/`
     const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, events, log, span, lasting })
     scope.add(MetricSources, 'jobs', { read: ctx => metrics.read(ctx) })
-    const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)
+    const isExecuting = hasRole(report, 'runs') && (config.execute ?? (peers !== undefined || http !== undefined))
     if (!isExecuting) return jobs
     scope.tap(Host.hooks.ready, () => {
       worker.begin()

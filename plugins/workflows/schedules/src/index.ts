@@ -1,4 +1,4 @@
-import { definePlugin, Host, systemContext } from '@svc/core'
+import { definePlugin, hasRole, Host, systemContext } from '@svc/core'
 import { Http, Jobs, Peers, PluginSchedules, Schedules, Store, WorkflowSchedules } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { configProblems } from './definitions.ts'
@@ -13,14 +13,15 @@ export default definePlugin({
   section: 'schedules',
   config: SCHEDULES_CONFIG,
   check: async config => configProblems(config),
-  requires: { store: Store, jobs: Jobs, view: PluginSchedules, workflows: WorkflowSchedules },
+  requires: { host: Host, store: Store, jobs: Jobs, view: PluginSchedules, workflows: WorkflowSchedules },
   optional: { peers: Peers, http: Http },
   provides: Schedules,
-  async setup(scope, { store, jobs, view, workflows, peers, http }) {
+  async setup(scope, { host, store, jobs, view, workflows, peers, http }) {
     const { config, log } = scope
     const lasting = systemContext(scope.signal, 'schedules')
     await openSpace(store, SPACE, {}, lasting)
-    const isExecuting = config.execute ?? (peers !== undefined || http !== undefined)
+    const isServer = peers !== undefined || http !== undefined
+    const isExecuting = hasRole(await host.report(lasting), 'runs') && (config.execute ?? isServer)
     const own = createSchedules({ store, jobs, view, workflows, config, log, lasting, isExecuting })
     if (!isExecuting) return own.schedules
     scope.tap(Host.hooks.ready, () => own.begin())

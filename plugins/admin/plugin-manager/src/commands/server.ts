@@ -47,10 +47,11 @@ export class PluginsTop extends BaseCommand {
 export class Status extends BaseCommand {
   static override summary = 'Show server status: requests, latency, providers, plugins'
   static override description =
-    'Asks the server of this svc home, or the one that --url or --port names. Shows its health, workers, requests, latency, providers, plugins, store and cache. Estimates the latency from the histogram of /metrics, without the requests to /health, /metrics and /api/v1/status. With --watch it refreshes until Ctrl-C: one picture on a terminal, otherwise one line each time. With --live it asks only /health/live, without a credential, as the health check of a container does. Exits with 1 when the server cannot be reached, is unhealthy or does not publish its status. Sends SVC_API_KEY (an API key or a token of `svc tokens create`), the answer of SVC_CREDENTIAL_HELPER, and --header.'
+    'Asks the server of this svc home, or the one that --url or --port names. Shows its health, workers, requests, latency, providers, plugins, store and cache. Estimates the latency from the histogram of /metrics, without the requests to /health, /metrics and /api/v1/status. With --watch it refreshes until Ctrl-C: one picture on a terminal, otherwise one line each time. With --live it asks only /health/live, without a credential, as the health check of a container does. With --cluster it shows the nodes of the cluster, and exits with 1 when a worker has not answered. Exits with 1 when the server cannot be reached, is unhealthy or does not publish its status. Needs no credential for the server of this svc home, and no limit of clients counts it. To a server of another home or machine it sends SVC_API_KEY (an API key or a token of `svc tokens create`), the answer of SVC_CREDENTIAL_HELPER, and --header.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --watch',
+    '<%= config.bin %> <%= command.id %> --cluster',
     '<%= config.bin %> <%= command.id %> --port 9000 --json',
     '<%= config.bin %> <%= command.id %> --url https://svc.example.com',
   ]
@@ -63,12 +64,17 @@ export class Status extends BaseCommand {
       parse: async word => secondsOf(word),
     })(),
     ...serverFlags,
+    cluster: Flags.boolean({
+      summary: 'Show all nodes of the cluster: state, version, roles and load of their workers, and which did not answer',
+      exclusive: ['watch', 'live'],
+    }),
     live: Flags.boolean({ summary: 'Check only whether the server answers: exits with 0 or 1', exclusive: ['watch', 'json'] }),
     json: Flags.boolean({ summary: 'Print one JSON object; with --watch, one per line' }),
   }
 
   async run(): Promise<number> {
     const { flags } = await this.parse(Status)
+    if (flags.cluster) return (await import('./server/cluster-status.ts')).clusterStatus(flags)
     const { status } = await import('./server/status.ts')
     return status({ ...flags, interval: flags.interval ?? INTERVAL_S })
   }

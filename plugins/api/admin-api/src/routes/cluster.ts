@@ -1,26 +1,51 @@
-import { BOOLEAN, list, nullable, object, ok, STRING } from '@svc/api-types'
-import { type CallContext, codeOf, type Host, isTree, type JsonSchema } from '@svc/core'
-import type { BusMember, NodeBus, Route } from '@svc/core/contracts'
+import { BOOLEAN, list, nullable, object, ok, STRING, words } from '@svc/api-types'
+import type { Host, JsonSchema } from '@svc/core'
+import type { Cluster, ClusterNode, Json, Route } from '@svc/core/contracts'
+
+const described = (schema: JsonSchema, description: string): JsonSchema => ({ ...(schema as object), description })
+
+const WORKER = object({
+  name: STRING,
+  version: nullable('string'),
+  state: described(
+    { type: ['string', 'null'], enum: ['starting', 'running', 'leaving', 'closing', 'closed', null] },
+    'null: the worker has not answered within three seconds.'
+  ),
+  requests_active: nullable('integer'),
+  busy: described(nullable('number'), 'The part of the last seconds in which its event loop was busy: 0 to 1.'),
+  memory_bytes: nullable('integer'),
+})
+
+const DIFFERENCE = object({
+  what: described(words('plugin', 'configuration', 'schema'), 'schema: a space of the store.'),
+  name: described(STRING, 'The plugin, the key of the configuration, or the space.'),
+  here: described(nullable('string'), 'The version on the node that answers; null for configuration.'),
+  there: described(nullable('string'), 'The version on the other node.'),
+})
 
 const NODE: JsonSchema = {
   ...(object({
     id: STRING,
-    is_self: { ...(BOOLEAN as object), description: 'Whether a server of this node has answered.' },
-    workers: list(object({ name: STRING, version: nullable('string') })),
+    host: described(nullable('string'), 'The name of its machine.'),
+    is_self: described(BOOLEAN, 'Whether a server of this node has answered.'),
+    roles: list(STRING),
+    workers: list(WORKER),
+    differs: described(BOOLEAN, 'Whether it runs something else than the node that answers.'),
+    differences: list(DIFFERENCE),
   }) as object),
   title: 'Node',
 }
 
 interface ClusterServices {
-  readonly host?: Host | undefined
-  readonly bus?: NodeBus | undefined
+  readonly host: Host
+  /** Absent in a host that is no worker of `svc serve`. */
+  readonly cluster?: Cluster | undefined
 }
 
 /** The nodes of the cluster. */
-export const createClusterRoutes = ({ host, bus }: ClusterServices): Record<string, Route> =>
-  host && bus ? { nodes: nodesRoute(host, bus) } : {}
+export const createClusterRoutes = (services: ClusterServices): Record<string, Route> => ({ nodes: nodesRoute(services) })
 
-const nodesRoute = (host: Host, bus: NodeBus): Route => ({
+const nodesRoute = ({ host, cluster }: ClusterServices): Route => ({
   method: 'GET',
   path: '/api/v1/nodes',
   summary: 'List the nodes of the cluster with their workers',
@@ -29,31 +54,29 @@ const nodesRoute = (host: Host, bus: NodeBus): Route => ({
   responses: ok(
     'The nodes by name.',
     object({
-      cluster: { ...(nullable('string') as object), description: 'null: this server acts alone.' },
+      cluster: described(nullable('string'), 'null: this server acts alone.'),
       nodes: list(NODE),
     })
   ),
   async handle(_request, ctx) {
-    const { clusterId, nodeId } = await host.report(ctx)
-    const members = await membersOf(bus, ctx)
-    if (!members) return { body: { cluster: null, nodes: [] } }
-    const nodes = [...Map.groupBy(members, ({ node }) => node)].map(([id, workers]) => ({
-      id,
-      is_self: id === nodeId,
-      workers: workers.map(({ worker, facts }) => ({ name: worker, version: versionIn(facts) })),
-    }))
-    return { body: { cluster: clusterId, nodes: nodes.toSorted((a, b) => (a.id < b.id ? -1 : 1)) } }
+    const [{ clusterId }, nodes] = await Promise.all([host.report(ctx), cluster?.nodes(ctx)])
+    return { body: { cluster: nodes ? clusterId : null, nodes: (nodes ?? []).map(nodeRecord) } }
   },
 })
 
-/** Undefined outside of a cluster. */
-async function membersOf(bus: NodeBus, ctx: CallContext): Promise<readonly BusMember[] | undefined> {
-  try {
-    return await bus.members(ctx)
-  } catch (error) {
-    if (codeOf(error) === 'BUS_NOT_JOINED') return undefined
-    throw error
-  }
-}
-
-const versionIn = (facts: unknown) => (isTree(facts) && typeof facts.version === 'string' ? facts.version : null)
+const nodeRecord = ({ id, host, isSelf, roles, workers, differs, differences }: ClusterNode): Json => ({
+  id,
+  host: host ?? null,
+  is_self: isSelf,
+  roles: [...roles],
+  workers: workers.map(({ name, version, state, requestsActive, busy, memoryBytes }) => ({
+    name,
+    version: version ?? null,
+    state: state ?? null,
+    requests_active: requestsActive ?? null,
+    busy: busy ?? null,
+    memory_bytes: memoryBytes ?? null,
+  })),
+  differs,
+  differences: differences.map(({ what, name, here, there }) => ({ what, name, here: here ?? null, there: there ?? null })),
+})

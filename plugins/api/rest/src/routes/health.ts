@@ -26,7 +26,9 @@ const health = object(
   },
   ['status', 'version', 'uptime_seconds', 'checks']
 )
-const ready = object({ status: words('ready', 'starting', 'leaving', 'closing', 'store_unavailable', 'bus_unavailable') })
+const ready = object({
+  status: words('ready', 'starting', 'leaving', 'closing', 'store_unavailable', 'bus_unavailable', 'node_differs'),
+})
 
 /** Health routes. They need no credential, so they return statuses without details. */
 export function createHealthRoutes({
@@ -73,7 +75,7 @@ export function createHealthRoutes({
         ...ok('The server accepts new requests.', ready),
         '503': {
           description:
-            'The server is starting, leaving or closing, its store accepts no writes, or it is cut off from its cluster.',
+            'The server is starting, leaving or closing, its store accepts no writes, it is cut off from its cluster, or it is older than the data of its cluster.',
           schema: ready,
         },
       },

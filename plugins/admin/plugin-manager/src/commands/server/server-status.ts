@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createCredentials, type Credentials, hasApi, serverUnreachable, urlInvalid } from '@svc/cli/program'
 import { codeOf, type PluginReport, svcHome, systemContext } from '@svc/core'
-import { reachServer, type ServerInfo } from '@svc/runtime'
+import { type Control, reachServer, type ServerInfo } from '@svc/runtime'
 import { type Metrics, parseMetrics, type Summary, summaryOf } from './metrics.ts'
 
 /** The server to ask, and the headers to send. */
@@ -50,16 +50,58 @@ export function checkedUrl(url: string): string {
   return url
 }
 
+/** Sends one GET request to the named server, or to the one of this home. Throws as `readStatus` does. */
+export async function askServer({ url, port, header }: ServerAddress, path: string): Promise<Answer> {
+  if (url !== undefined) return overHttp({ url: checkedUrl(url), trusted: false }, header)(path)
+  try {
+    using server = await reachServer(svcHome(), { port, fits: hasApi })
+    return await askHere(server, header)(path)
+  } catch (error) {
+    if (codeOf(error) !== 'SERVER_NONE' || port === undefined) throw error
+    return overHttp({ url: `http://127.0.0.1:${port}`, trusted: false }, header)(path)
+  }
+}
+
 async function ofUrl(url: string, header: ServerAddress['header']): Promise<ServerStatus> {
-  return statusOf(url, undefined, [], await readServerMetrics({ url: checkedUrl(url), trusted: false }, header))
+  return statusOf(url, undefined, [], await readServerMetrics(overHttp({ url: checkedUrl(url), trusted: false }, header)))
 }
 
 async function ofHome(port: number | undefined, header: ServerAddress['header']): Promise<ServerStatus> {
   using server = await reachServer(svcHome(), { port, fits: hasApi })
   const { info, control } = server
   const { plugins } = await control.report(systemContext(AbortSignal.timeout(ASK_MS)))
-  const metrics = info.url === '' ? NOTHING : await readServerMetrics({ url: info.url, trusted: isHere(info.url) }, header)
-  return statusOf(info.url, info, plugins, metrics)
+  if (info.url === '') return statusOf(info.url, info, plugins, NOTHING)
+  return statusOf(info.url, info, plugins, await readServerMetrics(askHere(server, header)))
+}
+
+/** Asks a server of this home. A header is for HTTP. */
+const askHere = ({ info: { url }, control }: ReachedServer, header: ServerAddress['header']): Ask =>
+  header?.length ? overHttp({ url, trusted: isHere(url) }, header) : overControl(control, url)
+
+type ReachedServer = Pick<Awaited<ReturnType<typeof reachServer>>, 'info' | 'control'>
+
+/** Sends a GET request to a server. */
+type Ask = (path: string) => Promise<Answer>
+
+/** Over HTTP with the credentials of the command. Throws HEADER_INVALID, SERVER_UNREACHABLE. */
+function overHttp(server: Reached, header: ServerAddress['header']): Ask {
+  const credentials = createCredentials(server.url, { header })
+  return path => getWith(credentials, server, path)
+}
+
+/** Over the control socket as the operator of this machine: without a credential, and without the limits of clients. */
+function overControl(control: Control, url: string): Ask {
+  return async path => {
+    let [status, body] = [0, '']
+    try {
+      for await (const part of control.request({ method: 'GET', path }, systemContext(AbortSignal.timeout(ANSWER_MS))))
+        if (typeof part === 'string') body += part
+        else status = part.status
+      return { path, status, text: body }
+    } catch (error) {
+      throw serverUnreachable(url, error)
+    }
+  }
 }
 
 /** An address that a process of this home has bound is on this machine; a host name can lead elsewhere. */
@@ -132,12 +174,11 @@ export interface Reached {
 
 const ANSWER_MS = 10_000
 
-/** Asks the server at `url` with the credentials of the command. Throws SERVER_UNREACHABLE, HEADER_INVALID. */
-async function readServerMetrics(server: Reached, header?: ServerAddress['header']): Promise<MetricsOfServer> {
-  const credentials = createCredentials(server.url, { header })
+/** Asks a server for its metrics. Throws SERVER_UNREACHABLE, HEADER_INVALID. */
+async function readServerMetrics(ask: Ask): Promise<MetricsOfServer> {
   // not in parallel: the status counts active requests
-  const status = await getWith(credentials, server, '/api/v1/status')
-  const [health, metrics] = await Promise.all([getWith(credentials, server, '/health'), getWith(credentials, server, '/metrics')])
+  const status = await ask('/api/v1/status')
+  const [health, metrics] = await Promise.all([ask('/health'), ask('/metrics')])
   // an unhealthy server answers 503
   const healthAnswer = recordOf<HealthAnswer>(health, 'checks')
   const statusAnswer = withoutThis(recordOf<StatusAnswer>(status, 'requests_total'))

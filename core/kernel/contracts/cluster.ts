@@ -1,0 +1,51 @@
+import { defineService, type CallContext, type HostState } from '@svc/core'
+
+/** A worker of a node, and how busy it is. */
+export interface ClusterWorker {
+  /** `HostReport.worker`. */
+  readonly name: string
+  readonly version: string | undefined
+  /** Undefined: it has not answered within three seconds. So are the members below. */
+  readonly state: HostState | undefined
+  readonly requestsActive: number | undefined
+  /** The part of the last seconds in which its event loop was busy: 0 to 1. */
+  readonly busy: number | undefined
+  readonly memoryBytes: number | undefined
+}
+
+/** Something that two nodes run differently. A value is undefined where a node does not have it, and for configuration, which can be private. */
+export interface NodeDifference {
+  /** `schema`: the version of a space of the store that the node has started with. */
+  readonly what: 'plugin' | 'configuration' | 'schema'
+  /** The name of the plugin or space, or the key of the configuration. */
+  readonly name: string
+  /** On this node. */
+  readonly here: string | undefined
+  /** On the other node. */
+  readonly there: string | undefined
+}
+
+/** A server of the cluster. */
+export interface ClusterNode {
+  /** `HostReport.nodeId`. */
+  readonly id: string
+  /** The name of its machine. */
+  readonly host: string | undefined
+  /** Whether a server of this node has answered. */
+  readonly isSelf: boolean
+  readonly roles: readonly string[]
+  readonly workers: readonly ClusterWorker[]
+  /** Whether it runs something else than this node. */
+  readonly differs: boolean
+  /** What differs; empty also if the node has not answered. */
+  readonly differences: readonly NodeDifference[]
+}
+
+/** The servers of the cluster of this server. Only workers of `svc serve` have it, so declare it as `optional`. */
+export interface Cluster {
+  /** All nodes by name, with the state of their workers now; undefined for a server outside of a cluster. A lost node is listed for up to 15 seconds. */
+  nodes(ctx: CallContext): Promise<readonly ClusterNode[] | undefined>
+  /** The spaces of the store that another node has migrated since this one started: this node should serve no longer. */
+  outdated(ctx: CallContext): Promise<readonly NodeDifference[]>
+}
+export const Cluster = defineService<Cluster>('cluster', { api: 1, methods: { nodes: 'call', outdated: 'call' } })
