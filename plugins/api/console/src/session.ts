@@ -141,6 +141,17 @@ export async function createSessions(store: Store, lasting: CallContext): Promis
         yield null
       }
     },
+    ...signing(current, keyOf),
+    ...codesOf(store),
+  }
+}
+
+/** Signs texts, and checks such signatures. */
+function signing(
+  current: () => Promise<SealingKey>,
+  keyOf: (id: string) => Promise<SealingKey | undefined>
+): Pick<Sessions, 'sign' | 'isSigned'> {
+  return {
     async sign(text) {
       const key = await current()
       return `${key.id}.${macOf(key, text).toString('base64url')}`
@@ -150,7 +161,6 @@ export async function createSessions(store: Store, lasting: CallContext): Promis
       const key = id === '' ? undefined : await keyOf(id)
       return key !== undefined && timingSafeEqual(macOf(key, text), Buffer.from(mac, 'base64url'))
     },
-    ...codesOf(store),
   }
 }
 

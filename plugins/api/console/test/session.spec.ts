@@ -98,7 +98,11 @@ describe('the scheme of the console', () => {
           .slot(Routes)
           .entries()
           .map(([, route]) => `${route.method} ${route.path} ${route.scope}`)
-      ).to.have.members(['POST /api/v1/console/session read', 'DELETE /api/v1/console/session read'])
+      ).to.have.members([
+        'POST /api/v1/console/session read',
+        'DELETE /api/v1/console/session read',
+        'GET /api/v1/console/pages read',
+      ])
     } finally {
       await host.close()
     }
