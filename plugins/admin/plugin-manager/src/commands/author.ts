@@ -56,7 +56,20 @@ export class PluginsLint extends BaseCommand {
   }
 }
 
-const KINDS = ['provider', 'tool', 'node', 'auth', 'routes', 'page', 'service', 'hook', 'check', 'command', 'store', 'vertical'] as const
+const KINDS = [
+  'provider',
+  'tool',
+  'node',
+  'auth',
+  'routes',
+  'page',
+  'service',
+  'hook',
+  'check',
+  'command',
+  'store',
+  'vertical',
+] as const
 
 export class PluginsNew extends BaseCommand {
   static override summary = 'Create a plugin package that passes its test kit'
