@@ -114,6 +114,7 @@ export type CuratedModules = [
   typeof import('@svc/plugin-auth-api-key'),
   typeof import('@svc/plugin-auth-bearer'),
   typeof import('@svc/plugin-auth-oidc'),
+  typeof import('@svc/plugin-console'),
   typeof import('@svc/plugin-chat'),
   typeof import('@svc/plugin-model-calls'),
   typeof import('@svc/plugin-named-models'),

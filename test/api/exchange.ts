@@ -209,7 +209,7 @@ export const wire = (lines: readonly string[], body = ''): Wire => ({ wire: `${l
 export const beside = (file: string, sample: string): string => fileURLToPath(new URL(file, sample))
 
 /** Routes without a scope. */
-export const OPEN_ROUTES: readonly string[] = ['/health', '/health/live', '/health/ready']
+export const OPEN_ROUTES: readonly string[] = ['/api/v1/console/login', '/health', '/health/live', '/health/ready']
 
 /** A body of the Gemini API. */
 export const GEMINI_BODY = { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] } as const
@@ -403,6 +403,7 @@ export function describedRoutes(): unknown {
   const add = ({ method, path }: Request, scope: unknown) =>
     void ((paths[templateOf(path)] ??= {})[method.toLowerCase()] = { 'x-scope': scope })
   for (const path of OPEN_ROUTES) add(get(path), absent)
+  add(post('/api/v1/console/login', {}), absent)
   for (const [scope, requests] of Object.entries(GUARDED_ROUTES)) for (const request of requests) add(request, scope)
   return exact(Object.fromEntries(Object.entries(paths).map(([path, methods]) => [path, exact(methods)])))
 }

@@ -78,6 +78,8 @@ export interface AuthScheme {
   readonly guards?: NonNullable<Route['scope']>
   /** True: the routes that it guards require its credential even when authentication is off. */
   readonly always?: boolean
+  /** The OpenID Connect issuer whose tokens the scheme accepts. People can sign in there, where a page has a client of that issuer. */
+  readonly issuer?: string
   /** A warning about working but doubtful credentials, without the credential itself, and what to do. `svc doctor` shows it. */
   readonly doubt?: { readonly message: string; readonly hint: string }
   /**

@@ -31,6 +31,7 @@ export function createOidc(parts: OidcOptions): AuthScheme {
   return {
     headers: CREDENTIAL_HEADERS.names,
     challenge: 'Bearer realm="svc"',
+    issuer,
     shown: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: `An access token of ${issuer}. It has scopes.` },
     async prepare() {
       keys.current(lasting.signal).catch(() => {}) // `createKeys` has logged the failure

@@ -1,6 +1,8 @@
 import { definePlugin, Host, PackageFiles, systemContext } from '@svc/core'
 import { AuthSchemes, ConsolePages, Mounts, Routes, Store, Tokens } from '@svc/core/contracts'
-import { createLoginRoutes } from './login.ts'
+import { CONSOLE_CONFIG } from './config.ts'
+import { createIssuerRoutes, createLoginRoutes } from './login.ts'
+import { createOidcLogin } from './oidc-login.ts'
 import { createConsolePage } from './page.ts'
 import { createPluginPages } from './plugin-pages.ts'
 import { createConsoleScheme, SCHEME } from './scheme.ts'
@@ -8,14 +10,21 @@ import { createSessions } from './session.ts'
 
 /** The console: a page at `/console`, and its login. The page itself uses the public API only. */
 export default definePlugin({
+  section: 'console',
+  config: CONSOLE_CONFIG,
   requires: { files: PackageFiles, host: Host, pages: ConsolePages, schemes: AuthSchemes, store: Store },
   optional: { tokens: Tokens },
   async setup(scope, { files, host, pages, schemes, store, tokens }) {
-    const sessions = await createSessions(store, systemContext(scope.signal, 'console'))
+    const lasting = systemContext(scope.signal, 'console')
+    const sessions = await createSessions(store, lasting)
+    const { log } = scope
+    const { oidc: config } = scope.config
+    const oidc = config && (await createOidcLogin({ config, schemes, sessions, store, log, lasting }))
     const { frames, route } = createPluginPages({ pages, files, host, sessions })
     scope.add(Mounts, 'console', createConsolePage(new URL('../assets/', import.meta.url), frames))
-    scope.add(AuthSchemes, SCHEME, createConsoleScheme({ schemes, sessions }))
-    const routes = { ...createLoginRoutes({ schemes, sessions, tokens, signal: scope.signal }), console_pages: route }
+    scope.add(AuthSchemes, SCHEME, createConsoleScheme({ schemes, sessions, oidc }))
+    const logins = createLoginRoutes({ schemes, sessions, tokens, oidc, signal: scope.signal })
+    const routes = { ...logins, ...createIssuerRoutes(oidc), console_pages: route }
     for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)
   },
 })

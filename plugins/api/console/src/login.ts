@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CallContext, type SlotView, svcError, systemContext } from '@svc/core'
 import { API_SCOPES, type AuthScheme, type Route, type RouteRequest, type Tokens } from '@svc/core/contracts'
+import { isAnswer, loginUnknown, type OidcLogin } from './oidc-login.ts'
 import { holderOf, SESSION_PATH, TOKEN_NAME } from './scheme.ts'
 import { FRESH_MS, isCode, SESSION_MS, type Sessions } from './session.ts'
 
@@ -8,6 +9,7 @@ interface LoginOptions {
   readonly schemes: SlotView<AuthScheme>
   readonly sessions: Sessions
   readonly tokens: Tokens | undefined
+  readonly oidc: OidcLogin | undefined
   /** For work outside a request. */
   readonly signal: AbortSignal
 }
@@ -39,12 +41,21 @@ const SESSION = {
   properties: {
     principal: { type: 'string' },
     expires: { type: 'string', format: 'date-time', description: 'When the session ends.' },
+    place: { type: 'string', description: 'After a login at an issuer: the place of the console where it began.' },
   },
+} as const
+
+const LOGOUT = {
+  title: 'ConsoleLogout',
+  type: 'object',
+  additionalProperties: false,
+  required: ['end_session_url'],
+  properties: { end_session_url: { type: 'string', description: 'Where the issuer ends its own session, with this browser.' } },
 } as const
 
 /** The routes that begin and end a session of the console. */
 export function createLoginRoutes(options: LoginOptions): Record<string, Route> {
-  const { sessions } = options
+  const { sessions, oidc } = options
   return {
     console_login: {
       method: 'POST',
@@ -60,9 +71,7 @@ export function createLoginRoutes(options: LoginOptions): Record<string, Route> 
         const { credential } = request.body as unknown as { readonly credential: string }
         requireOwnPage(request)
         if (ctx.principal.id === 'anonymous') throw authenticationOff()
-        const { text, expires } = isCode(credential)
-          ? await ofCode(credential, options, ctx)
-          : await ofCredential(credential, options, ctx)
+        const { text, expires, place } = await sessionOf(credential, options, ctx)
         const value = await sessions.seal(text, expires)
         return {
           status: 201,
@@ -70,7 +79,11 @@ export function createLoginRoutes(options: LoginOptions): Record<string, Route> 
             'set-cookie': cookieOf(sessions.cookie, value, Math.floor((expires - Date.now()) / 1_000), isSecure(request)),
             'cache-control': 'no-store',
           },
-          body: { principal: ctx.principal.id, expires: new Date(expires).toISOString() },
+          body: {
+            principal: ctx.principal.id,
+            expires: new Date(expires).toISOString(),
+            ...(place === undefined ? {} : { place }),
+          },
         }
       },
     },
@@ -78,21 +91,110 @@ export function createLoginRoutes(options: LoginOptions): Record<string, Route> 
       method: 'DELETE',
       path: SESSION_PATH,
       summary: 'End the session of the console',
-      description: 'The cookie of the request is not accepted any more, even if someone has a copy.',
+      description:
+        'The cookie of the request is not accepted any more, even if someone has a copy. If the session began at an issuer, the answer can say where the issuer ends its own.',
       scope: 'read',
       uncounted: true,
       query: NO_QUERY,
-      responses: { 204: { description: 'The session has ended; the cookie is removed.' } },
+      responses: {
+        200: { description: 'The session has ended; that of the issuer is still there.', schema: LOGOUT },
+        204: { description: 'The session has ended; the cookie is removed.' },
+      },
       async handle(request, ctx) {
         // the scheme has ended the session: only it sees the cookie. A worker that looked it up just before trusts it a little longer
         await sleep(FRESH_MS, undefined, { signal: ctx.signal })
-        return {
-          status: 204,
-          headers: { 'set-cookie': cookieOf(sessions.cookie, '', 0, isSecure(request)), 'cache-control': 'no-store' },
-        }
+        const url = await oidc?.endSession(ctx.principal.id)
+        const headers = { 'set-cookie': cookieOf(sessions.cookie, '', 0, isSecure(request)), 'cache-control': 'no-store' }
+        return url === undefined ? { status: 204, headers } : { status: 200, headers, body: { end_session_url: url } }
       },
     },
   }
+}
+
+const LOGIN_PATH = '/api/v1/console/login'
+
+const WAYS = {
+  title: 'ConsoleLogin',
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    oidc: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['label'],
+      properties: { label: { type: 'string', description: 'The name of the issuer.' } },
+      description: 'Present if people can sign in at an OpenID Connect issuer.',
+    },
+  },
+} as const
+
+const BEGIN = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    place: {
+      type: 'string',
+      maxLength: 1_000,
+      description: 'The place of the console to show after the login: `/console/runs?status=failed`. Default: `/console`.',
+    },
+  },
+} as const
+
+const BEGUN = {
+  title: 'ConsoleLoginBegun',
+  type: 'object',
+  additionalProperties: false,
+  required: ['url'],
+  properties: { url: { type: 'string', description: 'The address at the issuer to send the browser to.' } },
+} as const
+
+/** The routes of logins at an issuer. Nobody is signed in yet, so they are open. */
+export function createIssuerRoutes(oidc: OidcLogin | undefined): Record<string, Route> {
+  return {
+    console_login_ways: {
+      method: 'GET',
+      path: LOGIN_PATH,
+      summary: 'Show how to sign in to the console',
+      description: 'Keys and tokens are always accepted.',
+      query: NO_QUERY,
+      responses: { 200: { description: 'The further ways.', schema: WAYS } },
+      async handle() {
+        const described = oidc?.describe()
+        return { headers: { 'cache-control': 'no-store' }, body: described ? { oidc: described } : {} }
+      },
+    },
+    console_login_begin: {
+      method: 'POST',
+      path: LOGIN_PATH,
+      summary: 'Begin a login at the issuer',
+      description:
+        'The answer sets a cookie for ten minutes, which is no session. The issuer sends the browser back to `/console/oidc`; that page sends the query of its address, in base64url after `console_oidc.`, as the credential of `POST /api/v1/console/session`. Only a page of this server can begin a login.',
+      query: NO_QUERY,
+      body: BEGIN,
+      responses: { 200: { description: 'The login has begun.', schema: BEGUN } },
+      async handle(request) {
+        requireOwnPage(request)
+        if (!oidc) throw loginUnknown()
+        const { place } = (request.body ?? {}) as { readonly place?: string }
+        const { url, cookie, seconds } = await oidc.begin({ origin: request.headers.origin, place })
+        const set = cookieOf(oidc.cookie, cookie, seconds, isSecure(request), SESSION_PATH)
+        return { headers: { 'set-cookie': set, 'cache-control': 'no-store' }, body: { url } }
+      },
+    },
+  }
+}
+
+interface NewSession {
+  readonly text: string
+  readonly expires: number
+  readonly place?: string
+}
+
+async function sessionOf(credential: string, options: LoginOptions, ctx: CallContext): Promise<NewSession> {
+  if (isCode(credential)) return ofCode(credential, options, ctx)
+  if (!isAnswer(credential)) return ofCredential(credential, options, ctx)
+  if (!options.oidc) throw loginUnknown()
+  return options.oidc.take(credential, ctx)
 }
 
 /** The credential of the body must be that of the header, which the server has checked: otherwise it could be guessed here. */
@@ -121,8 +223,8 @@ function requireOwnPage({ headers }: RouteRequest): void {
 /** Behind a proxy that ends TLS, browsers send the origin of the page. */
 const isSecure = ({ headers }: RouteRequest) => headers.origin?.startsWith('https://') === true
 
-function cookieOf(name: string, value: string, seconds: number, isOverTls: boolean): string {
-  return `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${isOverTls ? '; Secure' : ''}`
+function cookieOf(name: string, value: string, seconds: number, isOverTls: boolean, path = '/'): string {
+  return `${name}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Strict${isOverTls ? '; Secure' : ''}`
 }
 
 const credentialDiffers = () =>

@@ -1,6 +1,8 @@
 import { type CallContext, codeOf, svcError, type SlotView } from '@svc/core'
 import { type AuthScheme, CREDENTIAL_HEADERS, type CredentialHolder, type CredentialRequest } from '@svc/core/contracts'
 import { credentialIn } from '@svc/plugin-kit'
+import { isReference } from './oidc-grants.ts'
+import { isAnswer, loginUnknown, type OidcLogin } from './oidc-login.ts'
 import { isCode, SESSION_MS, type Sessions } from './session.ts'
 
 export const SESSION_PATH = '/api/v1/console/session'
@@ -14,34 +16,49 @@ export const TOKEN_NAME = 'console'
 interface SchemeOptions {
   readonly schemes: SlotView<AuthScheme>
   readonly sessions: Sessions
+  readonly oidc: OidcLogin | undefined
 }
 
 /**
  * The scheme of the cookie. It has no rights of its own: it hands the credential in the cookie to the other schemes at each request, so a revoked token ends its
  * sessions at once. A request with another credential is not its concern.
  */
-export function createConsoleScheme({ schemes, sessions }: SchemeOptions): AuthScheme {
+export function createConsoleScheme({ schemes, sessions, oidc }: SchemeOptions): AuthScheme {
   const ofCode = async (code: string, request: CredentialRequest, ctx: CallContext) => {
     if (request.method !== 'POST' || !isSession(request) || !(await sessions.knows(code, ctx))) throw codeRefused()
     return { id: `token:${TOKEN_NAME}`, scopes: ['read'], expires: Date.now() + SESSION_MS }
   }
+  /** The cookie of the begun login binds the answer of the issuer to this browser. */
+  const ofAnswer = async (answer: string, request: CredentialRequest, ctx: CallContext) => {
+    if (!oidc || request.method !== 'POST' || !isSession(request) || request.isRecheck) throw loginUnknown()
+    if (request.fetchSite !== 'same-origin') throw siteRefused()
+    const values = valuesOf(request.headers.cookie ?? '', oidc.cookie)
+    return oidc.finish(answer, values.length === 1 ? values[0] : undefined, ctx)
+  }
+  const credentialOf = async (credential: string, ctx: CallContext) =>
+    isReference(credential) ? oidc?.token(credential, ctx) : credential
   const ofCookie = async (header: string, request: CredentialRequest, ctx: CallContext) => {
     // no guess, as the cookie is not looked at: a page of another port would lock the operator out with a few images of this server
     if (request.fetchSite !== 'same-origin') throw siteRefused()
     const values = valuesOf(header, sessions.cookie)
     const session = values.length === 1 ? await sessions.open(values[0]!, ctx) : undefined
-    if (!session) throw sessionOver()
-    const holder = await holderOf(schemes, session.credential, request, ctx)
+    const credential = session && (await credentialOf(session.credential, ctx))
+    if (credential === undefined) throw sessionOver()
+    const holder = await holderOf(schemes, credential, request, ctx)
     if (!holder) throw sessionOver()
-    if (request.method === 'DELETE' && isSession(request) && !request.isRecheck) await sessions.end(session, ctx)
-    return { ...holder, expires: Math.min(holder.expires ?? session.expires, session.expires) }
+    if (request.method === 'DELETE' && isSession(request) && !request.isRecheck) {
+      await sessions.end(session!, ctx)
+      if (isReference(session!.credential)) await oidc?.remove(session!.credential, ctx)
+    }
+    return { ...holder, expires: Math.min(holder.expires ?? session!.expires, session!.expires) }
   }
   return {
     headers: ['cookie', ...CREDENTIAL_HEADERS.names],
-    cookies: [sessions.cookie],
+    cookies: oidc ? [sessions.cookie, oidc.cookie] : [sessions.cookie],
     challenge: 'Cookie realm="svc console"',
     async authenticate(request, ctx) {
       const given = credentialIn(request.headers)
+      if (given !== undefined && isAnswer(given)) return ofAnswer(given, request, ctx)
       if (given !== undefined) return isCode(given) ? ofCode(given, request, ctx) : undefined
       const { cookie } = request.headers
       return cookie === undefined ? undefined : ofCookie(cookie, request, ctx)

@@ -50,6 +50,8 @@ interface KeyRing {
 /** Login sessions: each is a cookie that only this server can open. The store has the sealing keys, codes, and sessions that have ended. */
 export interface Sessions {
   readonly cookie: string
+  /** The name of another cookie of this server. */
+  cookieFor(purpose: string): string
   /** Returns the value of the cookie for a credential. */
   seal(credential: string, expires: number): Promise<string>
   /** Opens a cookie. `undefined`: forged, expired, or ended. */
@@ -57,6 +59,10 @@ export interface Sessions {
   end(session: Session, ctx: CallContext): Promise<void>
   /** Yields each time that a session ends, in any process. */
   endings(ctx: CallContext): AsyncIterable<null>
+  /** Seals a text for a purpose. Only this server can open it, for a day or two. */
+  sealText(purpose: string, text: string): Promise<string>
+  /** `undefined`: forged, of another purpose, or too old. */
+  openText(purpose: string, value: string): Promise<string | undefined>
   /** A word that only this server can make of a text. Others cannot guess it; it is valid for a day or two. */
   sign(text: string): Promise<string>
   isSigned(text: string, word: string): Promise<boolean>
@@ -66,6 +72,8 @@ export interface Sessions {
   use(code: string, ctx: CallContext): Promise<boolean>
 }
 
+/** The purpose of the texts in cookies of sessions. */
+const SESSION = 'session'
 const CIPHER = 'aes-256-gcm'
 const IV_BYTES = 12
 const TAG_BYTES = 16
@@ -83,8 +91,8 @@ const SIGNED_FORM = /^([A-Za-z0-9_-]{11})\.([A-Za-z0-9_-]{43})$/
 const CODE_FORM = /^console_[A-Za-z0-9_-]{43}$/
 const MOST_EXPIRED = 100
 
-const random = (bytes: number) => randomBytes(bytes).toString('base64url')
-const digestOf = (text: string) => hash('sha256', text)
+export const random = (bytes: number) => randomBytes(bytes).toString('base64url')
+export const digestOf = (text: string) => hash('sha256', text)
 
 export const isCode = (text: string): boolean => CODE_FORM.test(text)
 
@@ -117,16 +125,16 @@ export async function createSessions(store: Store, lasting: CallContext): Promis
     alive.set(id, at)
     return false
   }
+  const { sealText, openText } = sealing(current, keyOf)
   return {
     cookie: `svc_console_${ring.realm}`,
-    async seal(credential, expires) {
-      const key = await current()
-      return sealWith(key, { id: random(16), credential, expires })
-    },
+    cookieFor: purpose => `svc_console_${purpose}_${ring.realm}`,
+    sealText,
+    openText,
+    seal: (credential, expires) => sealText(SESSION, JSON.stringify({ id: random(16), credential, expires } satisfies Session)),
     async open(value, ctx) {
-      const [, id = '', sealed = ''] = COOKIE_FORM.exec(value) ?? []
-      const key = id === '' ? undefined : await keyOf(id)
-      const session = key && openWith(key, sealed)
+      const text = await openText(SESSION, value)
+      const session = text === undefined ? undefined : (JSON.parse(text) as Session)
       if (!session || session.expires <= Date.now() || (await hasEnded(session, ctx))) return undefined
       return session
     },
@@ -146,11 +154,26 @@ export async function createSessions(store: Store, lasting: CallContext): Promis
   }
 }
 
+type FindKey = (id: string) => Promise<SealingKey | undefined>
+
+/** Seals and opens texts with the keys of the store. */
+function sealing(current: () => Promise<SealingKey>, keyOf: FindKey): Pick<Sessions, 'sealText' | 'openText'> {
+  const associated = (id: string, purpose: string) => JSON.stringify(['svc.console', 1, id, purpose])
+  return {
+    async sealText(purpose, text) {
+      const { id, bytes } = await current()
+      return `1.${id}.${encrypt(text, Buffer.from(bytes, 'base64'), associated(id, purpose))}`
+    },
+    async openText(purpose, value) {
+      const [, id = '', sealed = ''] = COOKIE_FORM.exec(value) ?? []
+      const key = id === '' ? undefined : await keyOf(id)
+      return key && decrypt(sealed, Buffer.from(key.bytes, 'base64'), associated(id, purpose))
+    },
+  }
+}
+
 /** Signs texts, and checks such signatures. */
-function signing(
-  current: () => Promise<SealingKey>,
-  keyOf: (id: string) => Promise<SealingKey | undefined>
-): Pick<Sessions, 'sign' | 'isSigned'> {
+function signing(current: () => Promise<SealingKey>, keyOf: FindKey): Pick<Sessions, 'sign' | 'isSigned'> {
   return {
     async sign(text) {
       const key = await current()
@@ -198,7 +221,11 @@ export async function makeCode(store: Store, ctx: CallContext): Promise<{ readon
 const expiryOf = (value: Json) => Number((value as { readonly expires?: number } | null)?.expires ?? 0)
 
 /** Deletes records whose time is over. */
-async function prune(store: Store, of: { readonly collection: string; readonly index: string }, ctx: CallContext): Promise<void> {
+export async function prune(
+  store: Store,
+  of: { readonly collection: string; readonly index: string },
+  ctx: CallContext
+): Promise<void> {
   const { records } = await store.range(of.collection, { index: of.index, to: Date.now(), limit: MOST_EXPIRED }, ctx)
   const ops = records.map(({ key }) => ({ op: 'delete' as const, collection: of.collection, key }))
   if (ops.length > 0) await store.batch(ops, {}, ctx)
@@ -219,22 +246,16 @@ async function rotate(store: Store, ctx: CallContext): Promise<KeyRing> {
   return (await changeRecord(store, place, change, ctx)).value as unknown as KeyRing
 }
 
-const associated = (id: string) => Buffer.from(JSON.stringify(['svc.console', 1, id]))
-
-function sealWith({ id, bytes }: SealingKey, session: Session): string {
+/** AES-256-GCM. `associated` says what the text is for: opening it for something else fails. */
+export function encrypt(text: string, key: Uint8Array, associated: string): string {
   const iv = randomBytes(IV_BYTES)
-  const cipher = createCipheriv(CIPHER, Buffer.from(bytes, 'base64'), iv, { authTagLength: TAG_BYTES }).setAAD(associated(id))
-  const data = Buffer.concat([cipher.update(JSON.stringify(session), 'utf8'), cipher.final()])
-  return `1.${id}.${Buffer.concat([iv, cipher.getAuthTag(), data]).toString('base64url')}`
+  const cipher = createCipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(associated))
+  const data = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+  return Buffer.concat([iv, cipher.getAuthTag(), data]).toString('base64url')
 }
 
-/** With a key of its own, derived from the sealing key. */
-function macOf({ bytes }: SealingKey, text: string): Buffer {
-  const key = Buffer.from(hkdfSync('sha256', Buffer.from(bytes, 'base64'), '', 'svc.console.sign', 32))
-  return createHmac('sha256', key).update(text).digest()
-}
-
-function openWith({ id, bytes }: SealingKey, sealed: string): Session | undefined {
+/** `undefined`: forged or damaged. */
+export function decrypt(sealed: string, key: Uint8Array, associated: string): string | undefined {
   const all = Buffer.from(sealed, 'base64url')
   const [iv, tag, data] = [
     all.subarray(0, IV_BYTES),
@@ -242,10 +263,16 @@ function openWith({ id, bytes }: SealingKey, sealed: string): Session | undefine
     all.subarray(IV_BYTES + TAG_BYTES),
   ]
   try {
-    const decipher = createDecipheriv(CIPHER, Buffer.from(bytes, 'base64'), iv, { authTagLength: TAG_BYTES })
-    decipher.setAAD(associated(id)).setAuthTag(tag)
-    return JSON.parse(Buffer.concat([decipher.update(data), decipher.final()]).toString('utf8')) as Session
+    const decipher = createDecipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES })
+    decipher.setAAD(Buffer.from(associated)).setAuthTag(tag)
+    return Buffer.concat([decipher.update(data), decipher.final()]).toString('utf8')
   } catch {
-    return undefined // forged or damaged
+    return undefined
   }
+}
+
+/** With a key of its own, derived from the sealing key. */
+function macOf({ bytes }: SealingKey, text: string): Buffer {
+  const key = Buffer.from(hkdfSync('sha256', Buffer.from(bytes, 'base64'), '', 'svc.console.sign', 32))
+  return createHmac('sha256', key).update(text).digest()
 }

@@ -19,7 +19,7 @@ export const connection = createValue<'ok' | 'lost'>('ok')
 const SESSION_PATH = '/api/v1/console/session'
 const isOfLogin = (input: RequestInfo | URL) => {
   const url = input instanceof Request ? input.url : String(input)
-  return url.endsWith(SESSION_PATH) || url.endsWith('/api/v1/me')
+  return url.endsWith(SESSION_PATH) || url.endsWith(LOGIN_PATH) || url.endsWith('/api/v1/me')
 }
 const OVER = 'Your session is over: the key or token was revoked, or has expired.'
 
@@ -72,6 +72,7 @@ function codeInAddress(): string | undefined {
 
 /** Finds out who uses the page. */
 export async function begin(): Promise<void> {
+  if (location.pathname === CALLBACK) return finishAtIssuer()
   const code = codeInAddress()
   try {
     session.set({ state: 'in', me: await client.get('/api/v1/me') })
@@ -83,9 +84,71 @@ export async function begin(): Promise<void> {
   }
 }
 
+/** The place that an issuer sends the browser back to. */
+const CALLBACK = '/console/oidc'
+const LOGIN_PATH = '/api/v1/console/login'
+/** In the storage of this tab: the login that it has begun. The server binds it to the browser with a cookie; this binds it to the origin. */
+const BEGUN = 'svc.login'
+
+/** The name of the issuer at which people can sign in. */
+export async function issuerLabel(): Promise<string | undefined> {
+  const ways = await client.get(LOGIN_PATH)
+  return ways.oidc?.label
+}
+
+/** Leaves the page for the issuer. Throws ApiError. */
+export async function signInAtIssuer(): Promise<void> {
+  const here = location.pathname === CALLBACK ? '/console' : location.pathname + location.search
+  const { url } = await client.post(LOGIN_PATH, { body: { place: here.slice(0, 1_000) }, retry: false })
+  sessionStorage.setItem(BEGUN, new URL(url).searchParams.get('state') ?? '')
+  leaveFor(url)
+}
+
+/** Only the web: an address of another kind could run a script. */
+function leaveFor(url: string): void {
+  if (/^https?:$/.test(new URL(url).protocol)) location.assign(url)
+}
+
+/** Takes the answer of the issuer out of the address, so that it is not in the history, and signs in with it. */
+async function finishAtIssuer(): Promise<void> {
+  const answer = location.search.slice(1)
+  history.replaceState(history.state, '', CALLBACK)
+  session.set({ state: 'checking' })
+  const begun = sessionStorage.getItem(BEGUN)
+  sessionStorage.removeItem(BEGUN)
+  const given = new URLSearchParams(answer)
+  const state = given.get('state')
+  if (state === null || state !== begun) return session.set({ state: 'out', reason: NOT_BEGUN })
+  const refused = given.get('error')
+  if (refused !== null) return session.set({ state: 'out', reason: refusedBecause(refused) })
+  try {
+    const place = await exchange(`console_oidc.${btoa(answer).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')}`)
+    // the page begins anew where it was left
+    location.replace(place ?? '/console')
+  } catch (error) {
+    session.set({ state: 'out', reason: messageOf(error) })
+  }
+}
+
+const NOT_BEGUN = 'This sign-in was not begun in this tab. Sign in again.'
+
+/** The text of an address is not shown: someone else can have written it. */
+const refusedBecause = (error: string) =>
+  error === 'access_denied'
+    ? 'You did not allow the sign-in at the issuer, or may not use this console.'
+    : 'The issuer refused the sign-in.'
+
+/** Begins a session with a credential. Returns the place to show. Throws ApiError. */
+async function exchange(credential: string): Promise<string | undefined> {
+  const headers = { authorization: `Bearer ${credential}` }
+  return (await client.post(SESSION_PATH, { body: { credential }, headers, retry: false })).place
+}
+
 /** Throws ApiError. */
 export async function signIn(credential: string): Promise<void> {
-  await client.post(SESSION_PATH, { body: { credential }, headers: { authorization: `Bearer ${credential}` }, retry: false })
+  await exchange(credential)
+  // no place of the page
+  if (location.pathname === CALLBACK) return location.replace('/console')
   try {
     session.set({ state: 'in', me: await client.get('/api/v1/me') })
   } catch (error) {
@@ -98,8 +161,9 @@ const INSECURE =
   'The server accepted the credential, but this browser does not send its cookie from here. Open the console over HTTPS, or on the machine itself.'
 
 export async function signOut(): Promise<void> {
-  await client.delete(SESSION_PATH)
+  const ended = await client.delete(SESSION_PATH)
   session.set({ state: 'out' })
+  if (ended) leaveFor(ended.end_session_url)
 }
 
 /** Whether the caller may use routes of a scope. */

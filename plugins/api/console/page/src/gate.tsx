@@ -1,5 +1,5 @@
 import { type FormEvent, useEffect, useState } from 'react'
-import { begin, messageOf, session, signIn, textIn } from './api.ts'
+import { begin, issuerLabel, messageOf, session, signIn, signInAtIssuer, textIn } from './api.ts'
 import { Panel } from './parts.tsx'
 import { Shell } from './shell.tsx'
 import { Failure, Loading } from './states.tsx'
@@ -71,31 +71,66 @@ function Login({ reason }: { readonly reason: string | undefined }) {
     }
   }
   return (
-    <form className="stack" onSubmit={event => void submit(event)}>
-      {problem && (
-        <p className="note note-bad" role="alert">
-          {problem}
+    <div className="stack">
+      <IssuerButton onProblem={setProblem} />
+      <form className="stack" onSubmit={event => void submit(event)}>
+        {problem && (
+          <p className="note note-bad" role="alert">
+            {problem}
+          </p>
+        )}
+        <label className="field">
+          <span>Key or token</span>
+          <input
+            className="input"
+            name="credential"
+            type="password"
+            autoComplete="current-password"
+            required
+            autoFocus
+            spellCheck={false}
+          />
+        </label>
+        <button className="button button-primary" type="submit" disabled={isBusy}>
+          {isBusy ? 'Signing in …' : 'Sign in'}
+        </button>
+        <p className="muted small">
+          On the machine of the server, <code>svc console</code> prints an address that is signed in. The console needs the scope{' '}
+          <code>read</code>.
         </p>
-      )}
-      <label className="field">
-        <span>Key or token</span>
-        <input
-          className="input"
-          name="credential"
-          type="password"
-          autoComplete="current-password"
-          required
-          autoFocus
-          spellCheck={false}
-        />
-      </label>
-      <button className="button button-primary" type="submit" disabled={isBusy}>
-        {isBusy ? 'Signing in …' : 'Sign in'}
-      </button>
-      <p className="muted small">
-        On the machine of the server, <code>svc console</code> prints an address that is signed in. The console needs the scope{' '}
-        <code>read</code>.
-      </p>
-    </form>
+      </form>
+    </div>
+  )
+}
+
+/** Only where the server has a client at an issuer. */
+function IssuerButton({ onProblem }: { readonly onProblem: (problem: string) => void }) {
+  const [label, setLabel] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  useEffect(() => {
+    let isShown = true
+    // without an answer, keys and tokens remain
+    issuerLabel().then(
+      found => isShown && setLabel(found),
+      () => {}
+    )
+    return () => {
+      isShown = false
+    }
+  }, [])
+  if (label === undefined) return null
+  const leave = async () => {
+    setBusy(true)
+    try {
+      await signInAtIssuer()
+    } catch (error) {
+      setBusy(false)
+      onProblem(messageOf(error))
+    }
+  }
+  return (
+    <button type="button" className="button" disabled={isBusy} onClick={() => void leave()}>
+      {isBusy ? 'Going to the issuer …' : `Sign in with ${label}`}
+    </button>
   )
 }
