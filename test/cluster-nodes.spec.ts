@@ -156,7 +156,9 @@ describeWith('postgres', 'a node that serves and a node that works on one Postgr
       expect((await client.get(path)).status, path).to.equal(200)
     for (const path of ['/api/v1/status', '/api/v1/nodes', '/openapi.json', '/v1/models', '/', '/mcp']) {
       const refused = await client.get(path)
-      expect([refused.status, refused.text.includes('no role')], path).to.deep.equal([404, true])
+      expect(refused.status, path).to.equal(404)
+      // a model endpoint has errors of its own
+      if (path !== '/v1/models') expect(refused.text, path).to.include('no role')
     }
     expect((await client.post('/api/v1/chat', { message: 'hello' })).status).to.equal(404)
     const status = await runSvc(['status'], { home: back.home })

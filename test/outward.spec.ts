@@ -10,10 +10,10 @@ const MAY = [
   /^libs\/safe-fetch\//, // that is it
   /^libs\/provider-http\/|^plugins\/providers\/ai-sdk\/src\/fetch\.ts/, // to the address of a provider's entry
   /^core\/runtime\//, // between processes of this machine
-  /^plugins\/api\/http\/|^plugins\/mcp\/client\/src\/connection\/oauth\/login\.ts/, // servers
+  /^plugins\/api\/http\/|^libs\/mcp-protocol\/src\/oauth\/login\.ts/, // servers
   /^plugins\/sandbox\/isolation\/src\/egress\.ts/, // the way out of isolated plugins, which looks at each address
   /^plugins\/api\/(auth-oidc\/src\/keys|console\/src\/oidc-client)\.ts/, // to the issuer of the configuration
-  /^plugins\/mcp\/client\/src\/(connection\/oauth\/|ownership\/connection-test\.ts)/, // by the fetch that they are given; whether a configured server listens
+  /^(libs\/mcp-protocol\/src\/oauth\/|plugins\/mcp\/client\/src\/ownership\/connection-test\.ts)/, // by the fetch that they are given; whether a configured server listens
   /^plugins\/sandbox\/quickjs\/src\/requests\.ts/, // calls its own fetch, which is guarded
   /^plugins\/storage\/sqlite\/src\/restore\.ts/, // brings a file
   /^plugins\/api\/console\/page\//, // runs in browsers, whose policy allows its own server only

@@ -150,7 +150,7 @@ describe('runs of teams over HTTP', function () {
     else expect(outcomeOf(other)).to.include({ status: 400, field: 'cursor' })
   })
 
-  it('can be read as soon as the stream has told their id', async () => {
+  it('can be read from their first event on', async () => {
     const stream = await runner!.stream('POST', '/api/v1/teams/pair/run', { task: '/delay 1500\nhello' })
     const start = (await stream.until('start')).at(-1)!.data as { id: string; run_id: string }
     expect(start.id).to.equal(start.run_id)

@@ -144,7 +144,9 @@ export class ClusterNodes implements Cluster {
       .map(({ worker }) => worker)
       .filter(name => name.startsWith(`${this.#self.serverId}.`))
     if (mine.some(name => name < this.#self.worker)) return
-    const texts = (await this.#differencesTo(member, lasting)).map(textOf)
+    const found = await this.#differencesTo(member, lasting)
+    // a worker answers only after it has joined
+    const texts = (found.length > 0 ? found : await this.#differencesTo(member, lasting)).map(textOf)
     const shown = texts.slice(0, MOST_LOGGED)
     log.warn(
       { code: 'NODE_DIFFERS', node: member.node, host, differences: shown, total: texts.length },

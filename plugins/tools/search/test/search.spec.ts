@@ -132,7 +132,8 @@ describe('search_text', () => {
       }
     going = false
     await swap
-    for (const item of seen) expect(item).to.be.oneOf(['harmless needle', 'PATH_OUTSIDE', 'PATH_MISSING'])
+    // PATH_KIND: the folder became a link between the look at it and its opening
+    for (const item of seen) expect(item).to.be.oneOf(['harmless needle', 'PATH_OUTSIDE', 'PATH_MISSING', 'PATH_KIND'])
     expect(seen).to.include('harmless needle').and.include('PATH_OUTSIDE')
   })
 

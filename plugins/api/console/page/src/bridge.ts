@@ -3,7 +3,7 @@
  * page that sends too much is stopped. The page asks for requests; the console sends those that the plugin declared and a person accepted.
  */
 
-/** What a page can be told about the console: the context of MCP Apps. */
+/** What the console says of itself to a page: the context of MCP Apps. */
 export interface HostContext {
   readonly theme: 'light' | 'dark'
   readonly locale: string

@@ -142,7 +142,7 @@ export function ListStates({ list, empty }: { readonly list: CursorList<unknown>
 }
 
 /** That a list could not be read, and how old it is. */
-export function ListProblem({ list }: { readonly list: CursorList<unknown> }) {
+function ListProblem({ list }: { readonly list: CursorList<unknown> }) {
   if (!list.error) return null
   return (
     <>

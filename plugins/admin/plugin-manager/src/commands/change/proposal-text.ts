@@ -124,7 +124,7 @@ const schemeWords = (manifest: PluginCandidate['manifest']): string[] =>
   )
 
 /** A page reaches nothing but the console. Browsers do not close the data channels of WebRTC to it, so what it reads can leave. */
-export const pageWords = (contributes: Manifest['contributes']): string[] =>
+const pageWords = (contributes: Manifest['contributes']): string[] =>
   consolePagesOf({ contributes }).map(
     ([, { title, scope }]) =>
       `the page "${title}" in the console to people with the scope ${scope}; what it reads there can leave through their browser`
