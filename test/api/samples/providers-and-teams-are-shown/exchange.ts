@@ -37,7 +37,7 @@ export default exchange({
       expect: {
         status: 200,
         events: [
-          { event: 'start', data: exact({ type: 'start', team: 'pair', run_id: any('text'), at: any('text') }) },
+          { event: 'start', data: exact({ type: 'start', team: 'pair', id: any('text'), run_id: any('text'), at: any('text') }) },
           ...['a', 'b'].flatMap(name => [member(name, 'started'), member(name, 'completed')]),
           { event: 'end', data: { status: 'completed', error: null } },
         ],
