@@ -21,7 +21,8 @@ const shaOf = async (file: string) =>
     .digest('hex')
 
 /** A11 of the acceptance of clusters; `npm run soak:migrate` does it with a million records. */
-describeWith('postgres', 'svc store migrate', () => {
+describeWith('postgres', 'svc store migrate', function () {
+  this.timeout(240_000)
   let postgres: Postgres
   const homes: string[] = []
   let schemas = 0

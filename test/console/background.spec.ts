@@ -53,6 +53,7 @@ describeWith('chromium', 'schedules, jobs, dead letters and teams in the console
     await dialog.getByLabel('Name').fill('nightly')
     await dialog.getByLabel('Cron').fill('0 3 * * *')
     await dialog.getByRole('combobox', { name: 'Job', exact: true }).selectOption('manual.echo')
+    await dialog.getByRole('button', { name: 'As JSON' }).click()
     await dialog.getByLabel('Input of the job').fill('{"say": "good night"}')
     await dialog.getByRole('button', { name: 'Show next ticks' }).click()
     await dialog.getByRole('list', { name: 'Next ticks' }).getByRole('listitem').nth(4).waitFor()
