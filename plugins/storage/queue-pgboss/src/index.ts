@@ -31,7 +31,12 @@ export default definePlugin({
       await Promise.race([stopped, new Promise(resolve => setTimeout(resolve, STOP_MS).unref())])
     })
     scope.add(Checks, 'run_queue', { probe: async () => queue.health() })
-    scope.tap(Peers.hooks.workerExit, ({ holder }) => queue.gone(holder, lasting))
+    scope.tap(Peers.hooks.workerExit, ({ holder }) =>
+      queue.gone(holder, lasting).catch((error: unknown) => {
+        // while this worker ends too, another one does it
+        if (!lasting.signal.aborted) throw error
+      })
+    )
     scope.tap(NodeBus.hooks.message, ({ topic }) => {
       if (topic === TOPIC) queue.rung()
     })
