@@ -101,8 +101,13 @@ export const commandLeftOut = (word: string, plugin: string): SvcError =>
 
 /** A command of a plugin that a setting selects. */
 export const commandUnselected = (argv: readonly string[], plugin: string, selector: string): SvcError => {
-  const first = argv.findIndex(word => word.startsWith('-'))
-  const words = argv.slice(0, first === -1 ? 2 : Math.min(2, first)).join(' ')
+  const words = argv
+    .slice(
+      0,
+      [...argv, '-'].findIndex(word => word.startsWith('-'))
+    )
+    .slice(0, 2)
+    .join(' ')
   return svcError('COMMAND_LINE_INVALID', `"svc ${words}" is a command of ${plugin}, which the configuration does not select`, {
     hint: `Set ${selector}, in the configuration or with a variable such as SVC_STORE__URL`,
   })

@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
 import {
+  KEEP_COMPILED_CODE,
+  keepHeapSmall,
+  youngGeneration,
   type ControlSocket,
   createSupervisor,
   ensureHome,
@@ -14,7 +17,6 @@ import type { Announcer } from './announcer.ts'
 import { createPausing, type Reloading } from './reloading.ts'
 import { outliveReader, type Signals, takeSignals } from './signals.ts'
 import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
-import { KEEP_COMPILED_CODE, keepHeapSmall, youngGeneration } from './small-heap.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
 /** The entry of a worker; the path is the same from `src` and from `dist`. */

@@ -18,8 +18,9 @@ import {
 } from '@svc/core'
 import { Configuration, Http, Reloaded, ServerControl, Store } from '@svc/core/contracts'
 import {
+  collectAfterStart,
+  createWorkerLife,
   deadServers,
-  type DrainRequest,
   findNonPlain,
   findServers,
   fromWire,
@@ -38,7 +39,6 @@ import { SERVED_FILE, setHome } from './command-place.ts'
 import { DEFAULTS } from './curated.ts'
 import { RESERVED, SERVED } from './reserved.ts'
 import { findSettings, sourcesOf } from './settings.ts'
-import { collectAfterStart } from './small-heap.ts'
 import { notStartedYet, portOurs } from './errors.ts'
 import { problemsOf } from './command/errors.ts'
 
@@ -86,12 +86,12 @@ export async function work(text: string): Promise<void> {
   const log = openLog(process.stdout, task.options.json === true)
   process.once('exit', log.endNow)
   redactOutput()
-  const life = createLife(link, log)
+  const life = createWorkerLife(link, () => log.end())
   try {
     const imports = task.options.watch === true ? (await import('@svc/runtime/watching')).noteImports() : undefined
     const layers = (await link.inherited) as WorkerReport['layers']
     const config = layers ? await formerSettings(layers) : await settingsFor(task)
-    const host = await startWorker(config, task, { link, log, ending: life.starting })
+    const host = await startWorker(config, task, link, log, life.starting)
     life.started(host)
     process.on('uncaughtExceptionMonitor', error => {
       // Node prints the error afterwards
@@ -107,45 +107,6 @@ export async function work(text: string): Promise<void> {
     else await link.failed(await withPortOwner(error, task.home))
     await log.end()
     process.exit(1)
-  }
-}
-
-/** The end of a worker, which the supervisor asks for. */
-interface WorkerLife {
-  /** Aborts when the worker should end before its host has started. */
-  readonly starting: AbortSignal
-  /** Aborts when the worker begins to drain. */
-  readonly draining: AbortSignal
-  started(host: RunningHost): void
-  /** Resolves when the drain has ended, if it has begun. */
-  ended(): Promise<void>
-}
-
-function createLife(link: WorkerLink, log: LogOutput): WorkerLife {
-  const [starting, draining] = [new AbortController(), new AbortController()]
-  let running: RunningHost | undefined
-  let isLeaving = false
-  let ending: Promise<void> | undefined
-  link.onLeave(() => {
-    isLeaving = true
-    running?.leave()
-  })
-  const drain = async (request: DrainRequest) => {
-    draining.abort()
-    if (!running) return starting.abort(new Error('the worker was stopped while it started'))
-    const host = running
-    await host.close(request).catch((error: unknown) => host.log.error({ err: error }, 'the host did not close cleanly'))
-    await log.end()
-  }
-  link.onDrain(request => (ending = drain(request)))
-  return {
-    starting: starting.signal,
-    draining: draining.signal,
-    started(host) {
-      running = host
-      if (isLeaving) host.leave()
-    },
-    ended: async () => ending,
   }
 }
 
@@ -183,14 +144,14 @@ async function formerSettings(layers: readonly Layer[]): Promise<Config> {
 const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
   findSettings(options, { home, cwd: process.cwd(), env: process.env })
 
-interface WorkerSurroundings {
-  readonly link: WorkerLink
-  readonly log: LogOutput
-  /** Ends the start. */
-  readonly ending: AbortSignal
-}
-
-async function startWorker(config: Config, task: WorkerTask, { link, log, ending }: WorkerSurroundings): Promise<RunningHost> {
+/** `ending` ends the start. */
+async function startWorker(
+  config: Config,
+  task: WorkerTask,
+  link: WorkerLink,
+  log: LogOutput,
+  ending: AbortSignal
+): Promise<RunningHost> {
   const { home, serverId, nodeId, startedAt } = task
   const workers = { name: 'workers', use: workersPlugin(link, workersIn(config), config.value) }
   const [clusterId, roles] = ['name', 'roles'].map(key => get(config.value, ['cluster', key]))

@@ -8,7 +8,7 @@ import { systemContext } from '@svc/core'
 import { findServers } from '@svc/runtime'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
-import { KEEP_COMPILED_CODE, youngGeneration } from '../src/small-heap.ts'
+import { KEEP_COMPILED_CODE, youngGeneration } from '@svc/runtime'
 import { makeWorkspace } from './support/svc.ts'
 
 const ctx = () => systemContext(AbortSignal.timeout(10_000))

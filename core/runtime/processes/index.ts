@@ -3,6 +3,7 @@ export { type Channel, type ChannelOptions, type Contract, dataOf, methodsOf, op
 export { plainContext } from './message.ts'
 export { copyPlain, findNonPlain } from './plain-data.ts'
 export { blockInheritedFiles } from './inherited-files.ts'
+export { collectAfterStart, KEEP_COMPILED_CODE, keepHeapSmall, youngGeneration } from './small-heap.ts'
 export { ipcTransport, memoryTransport, portTransport, socketTransport, type Transport } from './wire.ts'
 
 // A running server
@@ -20,6 +21,7 @@ export {
 } from '../supervisor/supervisor.ts'
 export { type WorkerInfo } from '../supervisor/worker-handle.ts'
 export { type PeerLink } from '../supervisor/peer-link.ts'
+export { createWorkerLife } from '../supervisor/worker-life.ts'
 export { type DrainRequest, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
 export { checkShared, workersPlugin } from '../supervisor/workers-plugin.ts'
 export {

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
-import { youngGeneration } from '../src/small-heap.ts'
+import { youngGeneration } from '../processes/small-heap.ts'
 
-const SMALL_HEAP = new URL('../src/small-heap.ts', import.meta.url).href
+const SMALL_HEAP = new URL('../processes/small-heap.ts', import.meta.url).href
 
 /** Says `collected` once what the start has left is gone; a process that allocates nothing would keep it. */
 const SCRIPT = `
