@@ -115,7 +115,7 @@ describe('MCP servers over HTTP', function () {
       const adding = ['one', 'two', 'one'].map(name => admin.send('POST', SERVERS, { name, url }))
       const statuses = (await Promise.all(adding)).map(({ status }) => status)
       expect(statuses.toSorted((a, b) => a - b)).to.deep.equal([201, 201, 400])
-      expect((await fileOf()).match(/name: (one|two)$/gm)).to.have.lengthOf(2)
+      expect((await fileOf()).match(/name: "(one|two)"$/gm)).to.have.lengthOf(2)
       const removing = ['one', 'two', 'two'].map(name => admin.send('DELETE', `${SERVERS}/${name}`))
       expect((await Promise.all(removing)).map(({ status }) => status).toSorted((a, b) => a - b)).to.deep.equal([200, 200, 404])
     })
