@@ -5,10 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { systemContext } from '@svc/core'
-import { findServers } from '@svc/runtime'
+import { findServers, KEEP_COMPILED_CODE, youngGeneration } from '@svc/runtime'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
-import { KEEP_COMPILED_CODE, youngGeneration } from '@svc/runtime'
 import { makeWorkspace } from './support/svc.ts'
 
 const ctx = () => systemContext(AbortSignal.timeout(10_000))
