@@ -1,4 +1,6 @@
 import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { makeCertificate, writeCertificate } from '@svc/testing'
 import { expect } from 'chai'
@@ -67,6 +69,25 @@ describe('svc status of a server that runs', () => {
     const { code, out } = await other.svc(['status', '--url', server.url])
     expect(code).to.equal(0)
     expect(out).to.contain(`at ${server.url} is healthy`).and.not.contain('WORKER')
+  })
+
+  it('shows what another server says of its cluster without control characters', async () => {
+    const bad = '\u001b]0;owned\u0007\u001b[2Jx\nNODE_DIFFERS y'
+    const worker = { name: bad, version: bad, state: null, requests_active: 0, busy: 0, memory_bytes: 0 }
+    const differences = [{ what: 'plugin', name: bad, here: bad, there: null }]
+    const node = { id: bad, host: bad, is_self: false, roles: [bad], workers: [worker], differs: true, differences }
+    const stranger = createServer((_, response) => {
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ cluster: bad, nodes: [node] }))
+    })
+    await once(stranger.listen(0, '127.0.0.1'), 'listening')
+    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`
+    for (const words of [['status', '--cluster'], ['nodes']]) {
+      const { out } = await workspace.svc([...words, '--url', url])
+      expect(out, words.join(' ')).to.include('NODE_DIFFERS')
+      expect(out.replaceAll('\n', ''), words.join(' ')).to.not.match(/\p{Cc}/u)
+      expect(out.split('\n').filter(line => line.startsWith('NODE_DIFFERS y'))).to.deep.equal([])
+    }
+    stranger.close()
   })
 
   it('looks again and again with --watch: a line a look where no terminal is, until Ctrl-C', async () => {

@@ -1,6 +1,6 @@
 import { JSON_FLAG, MANAGED_FLAGS, SvcCommand } from '@svc/cli/command'
 import { svcError } from '@svc/core'
-import { managedServer, table } from '@svc/plugin-kit'
+import { managedServer, oneLine, table } from '@svc/plugin-kit'
 
 /** A part of the answer of `GET /api/v1/nodes`. */
 interface ShownNodes {
@@ -22,6 +22,9 @@ interface ShownDifference {
   readonly there: string | null
 }
 
+/** Characters of a difference. */
+const LONGEST = 300
+
 const HEAD = ['NODE', 'HOST', 'WORKER', 'VERSION', 'ROLES', 'STATE', '']
 
 /** `svc nodes`: the nodes of the cluster. */
@@ -39,7 +42,7 @@ export class Nodes extends SvcCommand {
     const shown = await server.request<ShownNodes>('GET', '/api/v1/nodes')
     if (flags.json) return this.print(JSON.stringify(shown))
     if (shown.cluster === null) return this.note('this server belongs to no cluster')
-    this.print(`cluster ${shown.cluster}`)
+    this.print(oneLine(`cluster ${shown.cluster}`))
     const rows = shown.nodes.flatMap(({ id, host, is_self: isSelf, roles, workers }) =>
       workers.map(({ name, version, state }) => [
         id,
@@ -51,12 +54,13 @@ export class Nodes extends SvcCommand {
         isSelf ? 'this node' : '',
       ])
     )
-    for (const line of table([HEAD, ...rows])) this.print(line)
+    // other machines have written these texts
+    for (const line of table([HEAD, ...rows.map(row => row.map(cell => oneLine(cell)))])) this.print(line)
     for (const { id, differs, differences } of shown.nodes) {
       if (!differs) continue
-      this.print(`NODE_DIFFERS ${id}`)
+      this.print(oneLine(`NODE_DIFFERS ${id}`))
       if (differences.length === 0) this.print('  it has not answered what it runs')
-      for (const difference of differences) this.print(`  ${textOf(difference)}`)
+      for (const difference of differences) this.print(`  ${oneLine(textOf(difference), LONGEST)}`)
     }
   }
 }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'chai'
 import { allowedRequest, createBridge, type FrameState, type PageRequest } from '../page/src/bridge.ts'
 
@@ -16,6 +16,7 @@ function open() {
   const states: FrameState[] = []
   const asked: PageRequest[] = []
   let kept: unknown
+  const answering = Promise.withResolvers<void>()
   const bridge = createBridge({
     rights: RIGHTS,
     context: () => ({ theme: 'dark', locale: 'en' }),
@@ -24,11 +25,11 @@ function open() {
     onState: state => void states.push(state),
     request: async request => {
       asked.push(request)
-      await sleep(20)
+      await answering.promise
       return { status: 200, body: {} }
     },
   })
-  return { bridge, posted, states, asked, [Symbol.dispose]: () => bridge.close() }
+  return { bridge, posted, states, asked, answer: answering.resolve, [Symbol.dispose]: () => bridge.close() }
 }
 const call = (id: unknown, method: unknown, params?: unknown) => ({ jsonrpc: '2.0', id, method, params })
 
@@ -88,7 +89,7 @@ describe('the bridge of a page of a plugin', () => {
     bridge.take(call(1, 'ui/initialize', {}))
     bridge.take({ jsonrpc: '2.0', method: 'svc/keep', params: { value: { draft: 'x' } } })
     bridge.take(call(2, 'ui/initialize', {}))
-    await sleep(5)
+    await nextTurn()
     expect(posted.find(({ id }) => id === 1)).to.have.nested.property('result.hostContext.kept', null)
     expect(posted.find(({ id }) => id === 2))
       .to.have.nested.property('result.hostContext.kept')
@@ -102,7 +103,7 @@ describe('the bridge of a page of a plugin', () => {
     const { bridge, asked, states } = page
     bridge.stop('It took the keyboard focus.')
     bridge.take(call(1, 'svc/request', { method: 'GET', path: '/notes' }))
-    await sleep(5)
+    await nextTurn()
     expect(states).to.deep.equal([{ state: 'stopped', reason: 'It took the keyboard focus.' }])
     expect(asked).to.deep.equal([])
   })
@@ -126,7 +127,7 @@ describe('the bridge of a page of a plugin', () => {
     bridge.take(call(1, 'ui/initialize', {}))
     bridge.take({ jsonrpc: '2.0', method: 'ui/notifications/initialized' })
     for (const method of ['tools/call', 'constructor', '__proto__', 'toString']) bridge.take(call(method, method))
-    await sleep(5)
+    await nextTurn()
     expect(posted.find(({ id }) => id === 1)).to.have.nested.property('result.hostContext.theme', 'dark')
     expect(posted.filter(({ error }) => (error as { code?: number } | undefined)?.code === -32601).length).to.equal(4)
     expect(states).to.deep.equal([{ state: 'running' }])
@@ -168,9 +169,13 @@ describe('the bridge of a page of a plugin', () => {
   it('runs eight requests at once', async () => {
     using page = open()
     for (let id = 0; id < 30; id++) page.bridge.take(call(id, 'svc/request', { method: 'GET', path: '/notes' }))
-    await sleep(200)
+    await nextTurn()
     expect(page.asked.length).to.equal(8)
     const codes = page.posted.map(({ error }) => (error as { data?: { code: string } } | undefined)?.data?.code)
     expect(codes.filter(code => code === 'RATE_LIMITED').length).to.equal(22)
+    page.answer()
+    await nextTurn()
+    page.bridge.take(call(30, 'svc/request', { method: 'GET', path: '/notes' }))
+    expect(page.asked.length).to.equal(9)
   })
 })

@@ -1,6 +1,7 @@
 import { relative } from 'node:path'
 import { Args, BaseCommand, Flags } from '@svc/cli/command'
 import { oclifFlags, optionsOf, runServe, serveFlagNames } from '@svc/cli/program'
+import { KINDS } from './author/several-kinds.ts'
 
 // The commands for authors of plugins.
 
@@ -55,21 +56,6 @@ export class PluginsLint extends BaseCommand {
     return hasErrors(findings) ? 1 : 0
   }
 }
-
-const KINDS = [
-  'provider',
-  'tool',
-  'node',
-  'auth',
-  'routes',
-  'page',
-  'service',
-  'hook',
-  'check',
-  'command',
-  'store',
-  'vertical',
-] as const
 
 export class PluginsNew extends BaseCommand {
   static override summary = 'Create a plugin package that passes its test kit'

@@ -7,24 +7,9 @@ import { fromCaller } from '@svc/cli/program'
 import { TEMPLATES } from '../../templates-folder.ts'
 import { developmentSpecs, isLinked } from './development-specs.ts'
 import { folderTaken, kindsSeparate, nameInvalid } from '../errors.ts'
-import { joinTemplates, type KindTemplate } from './several-kinds.ts'
+import { joinTemplates, KINDS, type KindTemplate } from './several-kinds.ts'
 import { stripTypeScriptTypes, builtinModules } from 'node:module'
 
-/** Kinds of plugins that have a template. */
-export const KINDS = [
-  'provider',
-  'tool',
-  'node',
-  'auth',
-  'routes',
-  'page',
-  'service',
-  'hook',
-  'check',
-  'command',
-  'store',
-  'vertical',
-] as const
 type Kind = (typeof KINDS)[number]
 
 /** Kinds that need a package of their own: set up once per entry, or without code, or the store of svc. */

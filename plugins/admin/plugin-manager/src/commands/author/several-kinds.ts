@@ -1,5 +1,21 @@
 import type { Manifest } from '@svc/core'
 
+/** Kinds of plugins that have a template. */
+export const KINDS = [
+  'provider',
+  'tool',
+  'node',
+  'auth',
+  'routes',
+  'page',
+  'service',
+  'hook',
+  'check',
+  'command',
+  'store',
+  'vertical',
+] as const
+
 /** The files of one template with the names of the plugin: path → text. */
 export interface KindTemplate {
   readonly kind: string

@@ -1,4 +1,4 @@
-import { counted, table } from '@svc/cli/command'
+import { counted, oneLine, table } from '@svc/cli/command'
 import { svcError } from '@svc/core'
 import { type ServerAddress, askServer, jsonOf, unavailable } from './server-status.ts'
 
@@ -50,7 +50,9 @@ function textOf({ cluster, nodes }: ClusterAnswer, silent: readonly string[]): s
   )
   const count = `cluster ${cluster}: ${nodes.length} node${nodes.length === 1 ? '' : 's'}`
   const missing = silent.length === 0 ? [] : [`no answer from ${silent.join(', ')}`]
-  return [count, '', table([heads, ...rows], sides), ...differing, ...missing].join('\n')
+  // another machine has written all of these texts
+  const cleaned = rows.map(row => row.map(oneLine))
+  return [oneLine(count), '', table([heads, ...cleaned], sides), ...[...differing, ...missing].map(oneLine)].join('\n')
 }
 
 function rowOf(
