@@ -1,3 +1,4 @@
+// Not a unit test: a password can come from a command.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
