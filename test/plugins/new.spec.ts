@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { lintPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/lint.ts'
-import { KINDS, newPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/new-plugin.ts'
+import { newPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/new-plugin.ts'
+import { KINDS } from '../../plugins/admin/plugin-manager/src/commands/author/several-kinds.ts'
 import { CONDITIONS, FRUGAL, SOURCE_TYPES } from '../support/entry.ts'
 
 /** Packages of one kind, and of several. */

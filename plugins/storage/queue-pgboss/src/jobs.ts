@@ -159,15 +159,8 @@ export class Jobs {
   async #insertAndClaim(jobs: readonly NewJob[]): Promise<(Attempt | 'busy' | 'known')[]> {
     const added = await this.#insert(jobs.map(job => ({ ...job, startAfter: CLAIM_S })))
     const own = jobs.filter((_, at) => added[at])
-    const claimed = new Map(
-      (own.length === 0
-        ? []
-        : await this.#claim(
-            own.map(({ id }) => id),
-            'any'
-          )
-      ).map(job => [job.id, job])
-    )
+    const ids = own.map(({ id }) => id)
+    const claimed = new Map((ids.length === 0 ? [] : await this.#claim(ids, 'any')).map(job => [job.id, job]))
     const lost = own.filter(({ id }) => !claimed.has(id))
     await Promise.all(lost.map(({ singletonKey }) => this.wake(singletonKey)))
     return jobs.map(({ id }, at) => (added[at] ? (claimed.get(id) ?? 'busy') : 'known'))

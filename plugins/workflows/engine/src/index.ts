@@ -38,8 +38,8 @@ export default definePlugin({
     const { config, log, span } = scope
     const lasting = systemContext(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
-    const [home, { roots: own, code }] = [join(svcHome(), 'workflows'), config]
-    const [folders, roots] = [[...own, home], openRoots([...own, home], code)]
+    const home = join(svcHome(), 'workflows')
+    const roots = openRoots([...config.roots, home], config.code)
     const report = await host.report(lasting)
     const publish: Publish = (change, ctx) => publishChange(given.events, scope.log, change, ctx)
     const addSchedule = (name: string, item: DefinedSchedule) => scope.add(WorkflowSchedules, name, item)
@@ -47,7 +47,7 @@ export default definePlugin({
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, takesRuns: hasRole(report, 'runs'), lookup })
     scope.add(Checks, 'workflows', service.check)
-    scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(config, folders, roots))
+    scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(config, home, roots))
     if (given.jobs) scope.add(JobKinds, BULK_KIND, service.bulkKind)
     if (given.jobs) scope.add(JobKinds, RUN_KIND, service.runKind)
     scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))

@@ -206,11 +206,11 @@ async function below(folder: string, stamps: Map<string, string>, depth = 0): Pr
 
 /** The paths that tools must not change, including files that workflow code imports. Those are found by parsing, before any code runs. */
 export async function protectedPathsOf(
-  { code, writable_by_tools }: WorkflowsConfig,
-  folders: readonly string[],
+  { roots: folders, code, writable_by_tools }: WorkflowsConfig,
+  home: string,
   roots: WorkflowRoots
 ): Promise<ProtectedPaths> {
-  const paths = [...(writable_by_tools ? [] : folders), ...code, ...pathsOfCode(await roots.codeFiles())]
+  const paths = [...(writable_by_tools ? [] : [...folders, home]), ...code, ...pathsOfCode(await roots.codeFiles())]
   const hint = writable_by_tools ? {} : { hint: 'Set workflows.writable_by_tools to true to let tools write definitions' }
   return { paths: paths.map(path => resolve(path)), owner: 'the workflows of this server', ...hint }
 }

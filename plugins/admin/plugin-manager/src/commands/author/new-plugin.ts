@@ -7,7 +7,7 @@ import { fromCaller } from '@svc/cli/program'
 import { TEMPLATES } from '../../templates-folder.ts'
 import { developmentSpecs, isLinked } from './development-specs.ts'
 import { folderTaken, kindsSeparate, nameInvalid } from '../errors.ts'
-import { joinTemplates, KINDS, type KindTemplate } from './several-kinds.ts'
+import { joinTemplates, type KINDS, type KindTemplate } from './several-kinds.ts'
 import { stripTypeScriptTypes, builtinModules } from 'node:module'
 
 type Kind = (typeof KINDS)[number]
