@@ -141,7 +141,7 @@ export const geminiRefused = (status: number): Expectation => ({
 const JSON_TYPE = matching(/^application\/json/)
 const exactRecord = (error_code: string, details: unknown) => exact({ success: false, error: any('text'), error_code, details })
 
-/** Every route with a JSON body, with a valid body and its required fields. */
+/** The routes of `@svc/plugin-rest` with a JSON body and a fixed path: a valid body, and its required fields. */
 export const BODY_ROUTES: Readonly<
   Record<string, { readonly good: Readonly<Record<string, unknown>>; readonly required: readonly string[] }>
 > = {
@@ -157,7 +157,7 @@ export const BODY_ROUTES: Readonly<
   '/api/v1/mode/switch': { good: { mode: 'build' }, required: ['mode'] },
 }
 
-/** Every GET route with the scope `read` or without a scope, and without required parameters. */
+/** The GET routes of plugins/api/{rest,http,…} that need no parameter and no scope but `read`; `MANAGED_READ` has those of the management API. */
 export const READ_ROUTES: readonly string[] = [
   '/api/v1/config/effective',
   '/api/v1/profiles',

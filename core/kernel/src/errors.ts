@@ -183,10 +183,10 @@ export const missingService = (plugin: string, service: string, provided: Iterab
 const hint = (text: string | undefined) => (text ? ` (${text})` : '')
 
 export const contractMismatch = (plugin: string, name: string, cause: string) =>
-  svcError('CONTRACT_MISMATCH', `uses another version of the contract "${name}" than this host: ${cause}`, {
+  svcError('CONTRACT_MISMATCH', `uses the contract "${name}" in another version than this host: ${cause}`, {
     plugin,
     details: { name },
-    hint: 'Install a version of the plugin that was built for this version of the contract',
+    hint: 'Install a version of the plugin that was built for this version of svc',
   })
 
 export const serviceCycle = (path: readonly string[]) =>

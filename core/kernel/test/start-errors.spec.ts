@@ -149,8 +149,8 @@ describe('a start that fails before anything is set up', () => {
     ] as const) {
       const error = await problemOf({ plugins: [greeter(), guest] })
       expect(error).to.include({ code: 'CONTRACT_MISMATCH', plugin: 'guest' })
-      expect(error.message).to.match(new RegExp(`^uses another version of the contract "${name}" than this host: .+ instead of `))
-      expect(error.hint).to.include('this version of the contract')
+      expect(error.message).to.match(new RegExp(`^uses the contract "${name}" in another version than this host: .+ instead of `))
+      expect(error.hint).to.include('built for this version of svc')
     }
   })
 

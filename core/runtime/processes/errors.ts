@@ -82,10 +82,10 @@ export const askedTooMuch = (plugin: string, { calls, bytes }: ChannelLimits) =>
   )
 
 export const unreadTooMuch = (plugin: string, bytes: number) =>
-  svcError('UNREAD_TOO_MUCH', `more than ${bytes} bytes of streams of ${plugin} are unread`, {
+  svcError('UNREAD_TOO_MUCH', `the streams of ${plugin} hold more than ${bytes} bytes that their readers have not read yet`, {
     plugin,
     details: { bytes },
-    hint: 'Stream smaller items, or fewer at once',
+    hint: 'Read the streams faster, or let the plugin send smaller items or fewer streams at once',
   })
 
 export const homeUnusable = (home: string, cause: unknown) =>

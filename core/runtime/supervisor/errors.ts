@@ -59,6 +59,6 @@ export const workerLeaving = () => svcError('LEAVING', 'this worker is exiting: 
 export const peerGone = (worker: string, cause?: unknown) =>
   svcError('PEER_GONE', `worker ${worker} has ended`, {
     details: { worker, retryable: true, reached: cause !== undefined },
-    hint: 'Try again. Another worker has taken over the state of this worker, or the state is lost',
+    hint: 'Try again: another worker may have taken over. If it fails again, start the request anew',
     cause,
   })

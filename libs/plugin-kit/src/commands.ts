@@ -75,7 +75,7 @@ export async function managedServer(
   const server = await command.server({ url, port, header, operator: true })
   if (server) return withRoutes(server)
   if (header === undefined || header.length === 0) return undefined
-  throw svcError('SERVER_NONE', 'no server runs from this home, and --header is for a server', {
+  throw svcError('SERVER_NONE', '--header needs a server, and no server runs from this svc home', {
     hint: 'Start it with `svc serve`, or name one with --url',
   })
 }

@@ -273,7 +273,7 @@ export const busTooLarge = (what: string, bytes: number, limit: number): SvcErro
 export const peerGone = (worker: string, reached: boolean): SvcError =>
   svcError('PEER_GONE', `worker ${worker} is not a member of the cluster, or has ended`, {
     details: { worker, retryable: true, reached },
-    hint: 'Try again. Another worker has taken over the state of this worker, or the state is lost',
+    hint: 'Try again: another worker may have taken over. If it fails again, start the request anew',
   })
 
 export const peerSilent = (worker: string, topic: string): SvcError =>

@@ -69,7 +69,7 @@ const textOf = ({ what, name, here, there }: ShownDifference) =>
   what === 'configuration' ? `configuration ${name}` : `${what} ${name}: ${there ?? 'missing'}, on this node ${here ?? 'missing'}`
 
 const serverNone = () =>
-  svcError('SERVER_NONE', 'no server runs from this home, and only a server knows its cluster', {
+  svcError('SERVER_NONE', 'only a running server knows its cluster, and no server runs from this svc home', {
     hint: 'Start it with `svc serve`, or name one with --url',
   })
 

@@ -97,4 +97,6 @@ const disconnected = () => svcError('CANCELLED', 'the client disconnected before
 const RETRY_MS = 1_000
 
 const tooManyUnverified = () =>
-  svcError('UNAVAILABLE', 'too many bodies wait for the check of their credential', { details: { retryAfterMs: RETRY_MS } })
+  svcError('UNAVAILABLE', 'the server is reading too many bodies of requests whose signature it must check; try again later', {
+    details: { retryAfterMs: RETRY_MS },
+  })

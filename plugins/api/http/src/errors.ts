@@ -141,7 +141,7 @@ export const answerInvalid = (what: string) => svcError('ROUTE_ANSWER_INVALID', 
 export const errorFormatInvalid = (name: string, plugin: string | undefined, what: string) =>
   svcError('ERROR_FORMAT_INVALID', `the format of errors "${name}" ${what}`, {
     ...(plugin === undefined ? {} : { plugin }),
-    hint: 'Give it a path of literal segments, such as /v1, and optionally the name of a request header in lower case',
+    hint: 'Set path to a path without parameters, such as /v1. If you set header, write its name in lower case',
   })
 
 export const formattedInvalid = (what: string) => svcError('ERROR_FORMAT_INVALID', `the format of errors returned ${what}`)

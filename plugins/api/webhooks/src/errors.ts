@@ -46,6 +46,6 @@ export const unreachable = (code: string, message: string, retryable: boolean) =
   svcError('WEBHOOK_UNREACHABLE', message, { details: { reason: code, retryable } })
 
 export const serverNone = () =>
-  svcError('SERVER_NONE', 'no server runs from this home, and webhooks belong to a server', {
+  svcError('SERVER_NONE', 'only a running server has webhooks, and no server runs from this svc home', {
     hint: 'Start it with `svc serve`, or name one with --url',
   })

@@ -70,7 +70,7 @@ export const adminOnly = (what: string) =>
 
 /** No server runs that a command can reach. */
 export const serverNone = () =>
-  svcError('SERVER_NONE', 'no server runs from this home, and conversations belong to a server', {
+  svcError('SERVER_NONE', 'only a running server has conversations, and no server runs from this svc home', {
     hint: 'Start it with `svc serve`, or name one with --url',
   })
 

@@ -28,7 +28,10 @@ export const toolUnknown = (server: string, tool: string, known: readonly string
 
 /** Internal: the asking worker looks for the new owner. */
 export const serverMoved = (server: string) =>
-  svcError('MCP_MOVED', `another worker owns the MCP server "${server}" now`, { details: { server, retryable: true } })
+  svcError('MCP_MOVED', `another worker owns the MCP server "${server}" now`, {
+    details: { server, retryable: true },
+    hint: 'Try again: the call then goes to that worker',
+  })
 
 export const notInFile = (name: string, file: string, hint: string) =>
   svcError('MCP_SERVER_UNKNOWN', `${file} has no MCP server "${name}"`, { hint })

@@ -27,14 +27,17 @@ export const noFactory = (name: string, factories: readonly string[]): SvcError 
     hint:
       factories.length === 0
         ? 'Name a package that is an AI SDK provider'
-        : `Set export to ${factories.slice(0, 8).join(' | ')} (a method can follow after a dot: createX.chat)`,
+        : `Set "export" of its entry in "providers" to ${factories.slice(0, 8).join(' | ')} (a method can follow after a dot: createX.chat)`,
   })
 
 /** An `export` that the package does not have, or that creates no models. */
 export const badExport = (name: string, wanted: string, factories: readonly string[]): SvcError =>
   svcError('PROVIDER_PACKAGE', `"${wanted}" of the package "${name}" does not create language models`, {
     details: { package: name, exports: factories },
-    hint: factories.length === 0 ? 'Remove export' : `Set export to one of ${factories.slice(0, 8).join(', ')}, or remove it`,
+    hint:
+      factories.length === 0
+        ? 'Remove "export" from its entry in "providers"'
+        : `Set "export" of its entry in "providers" to one of ${factories.slice(0, 8).join(', ')}, or remove it`,
   })
 
 /** A package with an interface version that this plugin does not support. */

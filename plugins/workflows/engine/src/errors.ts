@@ -58,7 +58,11 @@ export const versionStale = (name: string) =>
     hint: 'Read its source again, and repeat the change',
   })
 
-export const filesBusy = (cause: unknown) => svcError('UNAVAILABLE', 'another change of a workflow takes too long', { cause })
+export const filesBusy = (cause: unknown) =>
+  svcError('UNAVAILABLE', 'another change of a workflow takes too long; save again later', {
+    cause,
+    hint: 'Save again. If it fails again, check which program holds the lock of the workflow folder',
+  })
 
 /** A run does not take the notices of its inbox while it is paused. */
 export function inboxFull(id: string, most: string) {
@@ -155,7 +159,9 @@ export const runLate = (ms: number) =>
 /** The error for a run that is older than the limit, else undefined. */
 export const tooOld = ({ createdAt }: { readonly createdAt: number }, maxAgeMs: number) =>
   createdAt + maxAgeMs <= Date.now()
-    ? svcError('RUN_EXPIRED', `the run is older than ${maxAgeMs} ms and still waits`, { hint: 'Increase workflows.max_age' })
+    ? svcError('RUN_EXPIRED', `the run is older than ${maxAgeMs / 1000} s and still waits`, {
+        hint: 'Increase workflows.max_age',
+      })
     : undefined
 
 export const resultTooLarge = (node: string, limit: number) =>

@@ -81,7 +81,7 @@ export const nameInvalid = (name: string, why: string): SvcError =>
   svcError('NAME_INVALID', `"${name}" is not a valid plugin name: ${why}`, { hint: 'Choose another name' })
 
 export const kindsSeparate = (kind: string): SvcError =>
-  svcError('KINDS_SEPARATE', `a plugin of kind ${kind} cannot have another kind`, {
+  svcError('KINDS_SEPARATE', `a package of kind ${kind} cannot have further kinds`, {
     hint: `Create two packages: one with --kind ${kind}, one with the other kinds`,
   })
 
