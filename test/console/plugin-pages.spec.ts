@@ -481,9 +481,9 @@ describeWith('chromium', 'a page of an installed plugin', function () {
   let home: string
   let service: Service
   before(async function () {
+    home = await newHome()
     skipBecause(this, lacking('bubblewrap'))
     browser = await openBrowser()
-    home = await newHome()
     await writeFile(join(home, 'svc.config.yaml'), JSON.stringify({ host: { setup_timeout_ms: 60_000 } }))
     service = await startService({ home })
   })
