@@ -86,7 +86,7 @@ ${provider('goo', 'google')}
 
       it('prints an answer of provider-local', async () => {
         const { code, out } = await ask(client, 'local/local-1', 'say hello to everybody')
-        expect(out).to.match(/(?:You said|As I understand it): [\s\S]*say hello to everybody/)
+        expect(out).to.match(/(?:You said|I heard|Your message was|You wrote|As I understand it): [\s\S]*say hello to everybody/)
         expect(code).to.equal(0)
       })
 

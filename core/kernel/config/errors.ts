@@ -113,10 +113,14 @@ export const referenceUnresolved = (
   { path, where }: { readonly path: string; readonly where: string | undefined },
   cause: unknown
 ) =>
-  svcError(codeOf(cause) ?? 'CONFIG_REFERENCE_UNRESOLVED', `${path} refers to a secret: ${messageOf(cause)}`, {
-    plugin,
-    ...(where ? { where } : {}),
-    details: { path },
-    cause,
-    hint: (cause as SvcError)?.hint ?? 'Run `svc secrets list` to see the secrets',
-  })
+  svcError(
+    codeOf(cause) ?? 'CONFIG_REFERENCE_UNRESOLVED',
+    `the secret that ${path} refers to cannot be read: ${messageOf(cause)}`,
+    {
+      plugin,
+      ...(where ? { where } : {}),
+      details: { path },
+      cause,
+      hint: (cause as SvcError)?.hint ?? 'Run `svc secrets list` to see the secrets',
+    }
+  )

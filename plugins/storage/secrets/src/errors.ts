@@ -55,7 +55,7 @@ export const keyMissing = () =>
 export const keyInvalid = (where: string, what: string) =>
   svcError('SECRETS_KEY_INVALID', `the key of the secrets is not valid: ${what}`, {
     where,
-    hint: `Create a key: ${CREATE}. A key is 32 random bytes in Base64, or as 64 hexadecimal digits. Write the current key first, then earlier keys`,
+    hint: `Create a key: ${CREATE}. A key is 32 random bytes in Base64, or as 64 hexadecimal digits. With several keys, put the current one first, and separate them with commas or line breaks`,
   })
 
 export const storeNotShared = (kind: string) =>

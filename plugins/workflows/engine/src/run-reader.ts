@@ -132,7 +132,7 @@ export class RunReader {
       return await this.#parts.store.range(RUNS, query, ctx)
     } catch (error) {
       throw codeOf(error) === 'STORE_INVALID' && query.cursor !== undefined
-        ? invalid('cursor', 'must be a cursor of an earlier page')
+        ? invalid('cursor', 'must be the cursor that an earlier page returned')
         : error
     }
   }

@@ -53,8 +53,8 @@ export const teamRunUnknown = (id: string) =>
   })
 
 export const cursorInvalid = () =>
-  svcError('INVALID_VALUE', 'cursor must be a cursor of an earlier page', {
-    details: { field: 'cursor', reason: 'must be a cursor of an earlier page' },
+  svcError('INVALID_VALUE', 'cursor must be the cursor that an earlier page returned', {
+    details: { field: 'cursor', reason: 'must be the cursor that an earlier page returned' },
   })
 
 export const delegatedAlready = () =>

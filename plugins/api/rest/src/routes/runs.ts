@@ -161,7 +161,7 @@ const stepsRoute = ({ workflows }: RunDependencies): Route => ({
 
 /** Steps keep their place: further ones come at the end. Throws INVALID_VALUE. */
 function positionOf(cursor: string): number {
-  if (!/^\d{1,9}$/.test(cursor)) throw fieldInvalid('cursor', 'must be a cursor of an earlier page')
+  if (!/^\d{1,9}$/.test(cursor)) throw fieldInvalid('cursor', 'must be the cursor that an earlier page returned')
   return Number(cursor)
 }
 
