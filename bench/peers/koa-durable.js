@@ -1,11 +1,12 @@
-// Plain koa that stores each turn: node koa-durable.js <port> <file> [commit-each]. The response waits for the commit.
+// Plain koa that stores each turn: node koa-durable.js <port> <file> [commit-each|search]. The response waits for the commit.
+// With `search`, it also keeps the texts and an FTS5 table of their words, in a later commit, as svc does.
 import { Worker } from 'node:worker_threads'
 import { serve } from './koa-app.js'
 import { replyTo } from './reply.js'
 
 const [, , port, file, mode] = process.argv
 const waiting = new Map()
-const writer = new Worker(new URL('./durable-writer.js', import.meta.url), { workerData: { file, each: mode === 'commit-each' } })
+const writer = new Worker(new URL('./durable-writer.js', import.meta.url), { workerData: { file, mode } })
 writer.on('message', ids => {
   for (const id of ids) waiting.get(id)()
   for (const id of ids) waiting.delete(id)
@@ -39,6 +40,7 @@ serve(Number(port), async message => {
     { role: 'user', parts: [{ type: 'text', text: message }] },
     { role: 'assistant', parts: [{ type: 'text', text: reply.response }], provider: reply.provider },
   ]
-  await keep({ key: reply.conversation_id, now, record: JSON.stringify(record), turn: JSON.stringify(turn) })
+  const texts = { owner: 'anonymous', user: message, assistant: reply.response, at: [0, 1] }
+  await keep({ key: reply.conversation_id, now, record: JSON.stringify(record), turn: JSON.stringify(turn), texts })
   return reply
 })

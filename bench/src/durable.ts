@@ -12,11 +12,12 @@ const WHAT = `durable turns, ${CONNECTIONS} connections`
 /** Turns that are on the disk before they are answered: the stock configuration against koa that keeps the same rows. */
 export async function* durable({ svc, rounds, ms }: Options): AsyncGenerator<Figure> {
   using folder = scratch()
-  const [first, two, three] = [await freePort(), await freePort(), await freePort()]
+  const [first, two, three, four] = [await freePort(), await freePort(), await freePort(), await freePort()]
   await using ours = await start(svcServe(svc, first, folder.path), first)
   await using group = await start(peer('koa-durable', two, `${folder.path}/group.db`), two)
   await using each = await start(peer('koa-durable', three, `${folder.path}/each.db`, 'commit-each'), three)
-  const many = await measure({ ours, group }, ({ port }) => chatLoad(port, CONNECTIONS, ms), rounds)
+  await using search = await start(peer('koa-durable', four, `${folder.path}/search.db`, 'search'), four)
+  const many = await measure({ ours, group, search }, ({ port }) => chatLoad(port, CONNECTIONS, ms), rounds)
   const bench = 'durable'
   yield {
     bench,
@@ -26,6 +27,13 @@ export async function* durable({ svc, rounds, ms }: Options): AsyncGenerator<Fig
     better: 'more',
     must: 0.8,
     aim: 1.15,
+  }
+  yield {
+    bench,
+    ...compared(WHAT, many.rates, 'ours', 'search'),
+    unit: 'turns/s',
+    anchor: 'the same, with full-text search',
+    better: 'more',
   }
   const cost = `${WHAT}, processor time`
   yield {

@@ -63,7 +63,8 @@ interface Side {
   readonly contexts: ContextLedger | undefined
 }
 
-const PLAIN_HINT = 'contracts carry JSON, undefined, bigint, Date and Uint8Array only; progress is an item of a stream'
+const PLAIN_HINT =
+  'Pass only JSON, undefined, bigint, Date and Uint8Array. To report progress, yield items of a stream, and pass no function'
 
 function cross<T>(value: T, place: string, by?: string): T {
   const cheat = findNonPlain(value, place)

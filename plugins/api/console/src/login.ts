@@ -241,5 +241,5 @@ const authenticationOff = () =>
 const notOwnPage = () =>
   svcError('INVALID_VALUE', 'only a page of this server can begin a session', {
     details: { field: 'sec-fetch-site', reason: 'must be same-origin' },
-    hint: 'Open /console over HTTPS or on this machine: browsers name the origin of a request only there',
+    hint: 'Open the console over HTTPS, or in a browser on the machine of the server: only there do browsers send Sec-Fetch-Site',
   })

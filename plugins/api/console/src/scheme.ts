@@ -125,5 +125,5 @@ const codeRefused = () =>
 
 const siteRefused = () =>
   svcError('FORBIDDEN', 'the cookie of the console is accepted only from its own page', {
-    hint: 'Open the console over HTTPS or on this machine: browsers name the origin of a request only there',
+    hint: 'Open the console over HTTPS, or in a browser on the machine of the server: only there do browsers send Sec-Fetch-Site',
   })

@@ -125,7 +125,7 @@ export function quantileOf(latencies: readonly number[], part: number): number |
 export const floorTo = (step: Step, time: number) => Math.floor(time / STEP_MS[step]) * STEP_MS[step]
 
 const tooMuch = () =>
-  svcError('INVALID_VALUE', 'the range has too many counts to add up', {
+  svcError('INVALID_VALUE', 'the range has more usage records than one request can add up', {
     details: { field: 'from', reason: 'is too long ago' },
-    hint: 'Choose a shorter range, or step=hour',
+    hint: 'Choose a shorter range',
   })

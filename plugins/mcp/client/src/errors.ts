@@ -58,8 +58,9 @@ export const notRemovable = (name: string) =>
 
 /** A tool has changed again since a person saw it. */
 export const versionStale = (server: string, tool: string) =>
-  svcError('PRECONDITION_FAILED', `the tool "${tool.slice(0, SHOWN)}" of ${server} has another version now`, {
+  svcError('PRECONDITION_FAILED', `the tool "${tool.slice(0, SHOWN)}" of ${server} has changed again, so nothing was approved`, {
     details: { field: 'tools', server, tool: tool.slice(0, SHOWN) },
+    hint: 'Read its changes again, then approve them',
   })
 
 export const loginUnknown = () => svcError('LOGIN_UNKNOWN', 'no login waits for this answer')

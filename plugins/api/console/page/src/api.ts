@@ -158,7 +158,7 @@ export async function signIn(credential: string): Promise<void> {
 }
 
 const INSECURE =
-  'The server accepted the credential, but this browser does not send its cookie from here. Open the console over HTTPS, or on the machine itself.'
+  'The server accepted the credential, but this browser does not send its cookie from here. Open the console over HTTPS, or in a browser on the machine of the server.'
 
 export async function signOut(): Promise<void> {
   const ended = await client.delete(SESSION_PATH)
