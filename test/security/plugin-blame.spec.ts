@@ -63,11 +63,11 @@ const eventsOf = ({ service }: Attacked, event: string): Blamed[] =>
     .map(line => JSON.parse(line) as Blamed)
 
 describeIsolated('an isolated plugin that ends or blocks the worker by what it sends', function () {
-  this.timeout(60_000)
+  this.timeout(180_000)
   let attacked: Attacked
   let client: Client
   before(async () => {
-    attacked = await startAttacked({ plugins: pluginsOf(), config: { server: { hang_timeout_ms: 500 } }, curated: ['metrics'] })
+    attacked = await startAttacked({ plugins: pluginsOf(), config: { server: { hang_timeout_ms: 2_000 } }, curated: ['metrics'] })
     client = createClient(attacked.service.url)
   })
   after(async () => {
@@ -129,7 +129,7 @@ describeIsolated('an isolated plugin that ends or blocks the worker by what it s
 })
 
 describeIsolated('a restart loop that one isolated plugin causes', function () {
-  this.timeout(60_000)
+  this.timeout(180_000)
 
   it('ends in the quarantine of the plugin, and the server serves on', async () => {
     const setup = "scope.tap(Host.hooks.ready, () => void setTimeout(() => trap.spring('exit', own).catch(() => {}), 700))"

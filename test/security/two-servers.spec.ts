@@ -74,13 +74,13 @@ describe('several servers and commands that work in one home at the same moment'
     await Promise.all(adding.map(item => once(item.stdout!, 'data')))
     for (const item of adding) item.stdin!.write('go\n')
     await Promise.all(adding.map(item => once(item, 'exit')))
-    expect([...(await readFile(file, 'utf8')).matchAll(/name: \w+/g)]).to.have.length(36)
+    expect([...(await readFile(file, 'utf8')).matchAll(/name: "\w+"/g)]).to.have.length(36)
   })
 
   it('have no tool server of mcp.yaml twice', async () => {
     const add = () => runSvc(['mcp', 'add', 'same', 'http://127.0.0.1:9000/mcp'], { home, cwd: base })
     const ended = await Promise.all([add(), add(), add()])
-    expect([...(await readFile(join(home, 'mcp.yaml'), 'utf8')).matchAll(/name: same/g)]).to.have.length(1)
+    expect([...(await readFile(join(home, 'mcp.yaml'), 'utf8')).matchAll(/name: "same"/g)]).to.have.length(1)
     expect(ended.filter(item => item.code === 0)).to.have.length(1)
   })
 })
