@@ -271,7 +271,8 @@ describeWith('chromium', 'the pages of the console', function () {
     await spans.getByRole('option').nth(3).waitFor()
     expect(await page.locator('.list-item').count()).to.equal(1)
     await page.getByRole('link', { name: 'All', exact: true }).click()
-    await page.locator('.list-item').nth(1).click()
+    // the requests of the console itself are traced too
+    await page.locator('.list-item', { hasText: 'POST /api/v1/chat' }).nth(1).click()
     await spans.getByText('model-calls').first().waitFor()
     await spans.focus()
     await page.keyboard.press('ArrowDown')
