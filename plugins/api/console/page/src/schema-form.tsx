@@ -25,9 +25,11 @@ interface SchemaFormProps {
   readonly schema: object
   readonly value: unknown
   readonly onChange: (value: unknown) => void
+  /** Where a page has several forms: makes the ids of the fields unique. */
+  readonly idPrefix?: string | undefined
 }
 
-export default function SchemaForm({ schema, value, onChange }: SchemaFormProps) {
+export default function SchemaForm({ schema, value, onChange, idPrefix = 'root' }: SchemaFormProps) {
   const own = useMemo(() => formSchema(schema), [schema])
   const problems = useMemo(() => (own ? problemsOf(value, own).errorSchema : {}), [own, value])
   if (!own) return <NoForm />
@@ -35,6 +37,7 @@ export default function SchemaForm({ schema, value, onChange }: SchemaFormProps)
     <Boundary key={JSON.stringify(schema).length}>
       <Form
         schema={own}
+        idPrefix={idPrefix}
         formData={value}
         validator={validator}
         noValidate
