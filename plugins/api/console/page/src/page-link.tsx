@@ -18,7 +18,7 @@ export function PageLink({ to, children }: PageLinkProps) {
     return (
       <span>
         {children}
-        {to !== '' && to !== children && <span className="muted"> ({visible(to)})</span>}
+        {to !== '' && visible(to) !== children && <span className="muted"> ({visible(to)})</span>}
       </span>
     )
   const onClick = (event: MouseEvent) => {

@@ -27,7 +27,14 @@ export function ViewForm({ part, source, onChanged }: PartProps<Part<'form'>>) {
   return (
     <Card title={part.title}>
       <form className="stack view-form" aria-label={part.title} noValidate onSubmit={submit}>
-        <SchemaForm key={round} schema={part.schema} value={value} onChange={setValue} idPrefix={`view${id}`} />
+        <SchemaForm
+          key={round}
+          schema={part.schema}
+          value={value}
+          onChange={setValue}
+          idPrefix={`view${id}`}
+          hasProblems={sending.isError}
+        />
         {sending.error && <Failure error={sending.error} />}
         <div className="row">
           <button type="submit" className="button button-primary" disabled={sending.isPending}>

@@ -70,18 +70,27 @@ export function ViewStats({ part, at, source }: PartProps<Part<'stats'>>) {
       <Answered query={query}>
         {answer => (
           <dl className="tiles view-stats">
-            {part.stats.map(({ title, value, format }, index) => (
-              <div key={index} className="tile">
-                <dt className="tile-name">{title}</dt>
-                <dd className="tile-value">
-                  <Value value={valueAt(answer, value)} format={format} />
-                </dd>
-              </div>
+            {part.stats.map((stat, index) => (
+              <Stat key={index} {...stat} found={valueAt(answer, stat.value)} />
             ))}
           </dl>
         )}
       </Answered>
     </Titled>
+  )
+}
+
+const LONGEST_LARGE = 24
+
+function Stat({ title, format, found }: Part<'stats'>['stats'][number] & { readonly found: unknown }) {
+  const isText = typeof found === 'string' && found.length > LONGEST_LARGE
+  return (
+    <div className="tile">
+      <dt className="tile-name">{title}</dt>
+      <dd className={isText ? 'tile-text' : 'tile-value'}>
+        <Value value={found} format={format} />
+      </dd>
+    </div>
   )
 }
 
