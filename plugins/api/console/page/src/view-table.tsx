@@ -112,12 +112,22 @@ function Actions({ actions, row, source, onChanged, onProblem }: ActionsProps) {
             label={title}
             kind="quiet"
             act={act}
-            confirm={isAsked ? { title: `${title}?`, text: <Asked text={confirm} request={request} /> } : undefined}
+            confirm={isAsked ? { title: `${title}?`, text: <Asked text={confirm} request={shownRequest(request, source, row)} /> } : undefined}
           />
         )
       })}
     </span>
   )
+}
+
+/** The request as it will be sent, or as it is declared if it cannot be. */
+function shownRequest(request: string, source: ViewSource, row: unknown): string {
+  try {
+    const { method, path } = requestOf({ request }, source, { row })
+    return `${method} ${path}`
+  } catch {
+    return request
+  }
 }
 
 const Asked = ({ text, request }: { readonly text: string | undefined; readonly request: string }) => (
