@@ -169,6 +169,8 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
               place: 'conversation',
               view: view(stats('GET /views/plain', { query: { id: '{conversation}' } })),
             },
+            app_panel: { title: 'App panel', place: 'overview' },
+            app_of_run: { title: 'App of the run', place: 'run' },
             ...Object.fromEntries(
               Object.entries(INVALID).map(([name, [invalid]]) => [
                 `no-${name}`,
@@ -343,6 +345,24 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     await page.locator('.tile-value').getByText('plain').waitFor()
   })
 
+  it('has apps beside it in the same places, which get the id, too', async () => {
+    const run = (await (await asked('POST', '/api/v1/workflows/run', { workflow: 'steps', input: {} })).json()) as {
+      workflow_id: string
+    }
+    await using opened = await open('overview')
+    const { page, problems } = opened
+    await page.getByRole('region', { name: 'App panel' }).locator('.frame-place:not(.frame-hidden) iframe').waitFor()
+    await page.frameLocator('iframe').getByText('{"place":"overview"}').waitFor()
+    await page.goto(`${service.url}/console/runs?id=${run.workflow_id}`)
+    await page.getByRole('link', { name: 'App of the run' }).click()
+    await page
+      .frameLocator('iframe')
+      .getByText(JSON.stringify({ place: 'run', run: run.workflow_id }))
+      .waitFor()
+    await page.getByText('From the plugin').waitFor()
+    expect(problems).to.deep.equal([])
+  })
+
   it('with the title of a page of the console is shown with the name of its plugin', async () => {
     await using opened = await open('pages/tokens_page')
     const { page } = opened
@@ -400,14 +420,13 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     const name = page.getByRole('textbox', { name: /^Name/ })
     await name.waitFor()
     await page.getByRole('cell', { name: 'Good' }).waitFor()
-    const focusOn = async (wanted: () => Promise<boolean>) => {
-      for (let left = 20; !(await wanted()); left--) {
-        expect(left, 'reached with Tab').to.be.above(0)
-        await page.keyboard.press('Tab')
-      }
-    }
+    const id = await name.getAttribute('id')
+    const focused = () => page.evaluate<string>('document.activeElement.id')
     await page.getByRole('heading', { name: 'Form', level: 1 }).focus()
-    await focusOn(() => name.evaluate(element => element === element.ownerDocument.activeElement))
+    for (let left = 20; (await focused()) !== id; left--) {
+      expect(left, 'reached with Tab').to.be.above(0)
+      await page.keyboard.press('Tab')
+    }
     await page.keyboard.type('A thing')
     await page.keyboard.press('Enter')
     await page.getByRole('status').getByText('Done').waitFor()

@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A page of the plugin: its title, its place, and its view as data or as text. */
+/** A page of the plugin: its title, its place, and its view as data or as text. Without a view, it is an app that shows its place. */
 interface ViewPage {
   readonly title: string
-  readonly view: object | string
+  readonly view?: object | string
   readonly place?: 'page' | 'overview' | 'run' | 'conversation'
 }
 
@@ -40,11 +40,20 @@ export default definePlugin({
 
 const declared = (pages: ViewPlugin['pages']) =>
   Object.fromEntries(
-    Object.entries(pages).map(([page, { title, place }]) => [
+    Object.entries(pages).map(([page, { title, view, place }]) => [
       page,
-      { title, scope: 'read', view: `${page}.json`, ...(place ? { place } : {}) },
+      {
+        title,
+        scope: 'read',
+        ...(view === undefined ? { file: 'app.html' } : { view: `${page}.json` }),
+        ...(place ? { place } : {}),
+      },
     ])
   )
+
+const APP =
+  '<!doctype html><html lang="en"><title>App</title><script src="bridge.js"></script><script src="app.js"></script></html>'
+const APP_CODE = `svc.onContext(({ place, run }) => { document.body.textContent = JSON.stringify({ place, run }) })`
 
 /** Writes the package of a plugin with views. */
 export async function writeViewPlugin(folder: string, plugin: ViewPlugin): Promise<string> {
@@ -74,12 +83,14 @@ export async function writeViewPlugin(folder: string, plugin: ViewPlugin): Promi
     },
   }
   const texts = Object.entries(pages).map(
-    ([page, { view }]) => [`console/${page}.json`, typeof view === 'string' ? view : JSON.stringify(view)] as const
+    ([page, { view }]) => [`console/${page}.json`, typeof view === 'string' ? view : JSON.stringify(view ?? null)] as const
   )
   const bodies = Object.entries(answers).map(([path, body]) => [`answers/${path}.json`, body] as const)
   for (const [path, text] of [
     ['package.json', JSON.stringify(manifest)] as const,
     ['index.js', code(plugin)] as const,
+    ['console/app.html', APP] as const,
+    ['console/app.js', APP_CODE] as const,
     ...texts,
     ...bodies,
   ])
