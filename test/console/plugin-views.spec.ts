@@ -388,7 +388,7 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
       [`conversations?id=${talk!.conversation_id}`, 'Of the talk', talk!.conversation_id],
     ] as const) {
       await page.goto(`${service.url}/console/${path}`)
-      await page.getByRole('link', { name: tab }).click()
+      await page.getByRole('link', { name: tab, exact: true }).click()
       await page.getByRole('region', { name: tab }).locator('.tile-value').getByText('plain').waitFor()
       await page.getByText('From the plugin').waitFor()
       expect(

@@ -51,9 +51,12 @@ const declared = (pages: ViewPlugin['pages']) =>
     ])
   )
 
-const APP =
-  '<!doctype html><html lang="en"><title>App</title><script src="bridge.js"></script><script src="app.js"></script></html>'
-const APP_CODE = `svc.onContext(({ place, run }) => { document.body.textContent = JSON.stringify({ place, run }) })`
+const APP = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>App</title></head>
+<body><p id="place"></p><script src="bridge.js"></script><script src="app.js"></script></body>
+</html>`
+const APP_CODE = `svc.onContext(({ place, run }) => { document.querySelector('#place').textContent = JSON.stringify({ place, run }) })`
 
 /** Writes the package of a plugin with views. */
 export async function writeViewPlugin(folder: string, plugin: ViewPlugin): Promise<string> {
