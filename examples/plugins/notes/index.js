@@ -73,6 +73,10 @@ const createRoutes = store => ({
       return { status: 204 }
     },
   },
+})
+
+/** @type {(store: Store) => Record<string, Route>} */
+const createRunRoutes = store => ({
   run_notes: {
     method: 'GET',
     path: '/notes/runs/:run',
@@ -109,6 +113,7 @@ export default definePlugin({
     scope.add(ConsolePages, 'notes', { title: 'Notes', scope: 'read' })
     scope.add(ConsolePages, 'notes_panel', { title: 'Notes', scope: 'read', view: 'panel.json', place: 'overview' })
     scope.add(ConsolePages, 'notes_of_run', { title: 'Notes', scope: 'read', view: 'run.json', place: 'run' })
-    for (const [name, route] of Object.entries(createRoutes(store))) scope.add(Routes, name, route)
+    const routes = { ...createRoutes(store), ...createRunRoutes(store) }
+    for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)
   },
 })

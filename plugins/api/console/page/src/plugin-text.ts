@@ -14,7 +14,6 @@ export const visible = (text: string, longest = LONGEST_CELL): string => {
 export function textOf(value: unknown): string {
   if (value === undefined || value === null) return '–'
   if (typeof value === 'string') return visible(value)
-  if (typeof value !== 'object') return String(value)
   try {
     return visible(JSON.stringify(value))
   } catch {

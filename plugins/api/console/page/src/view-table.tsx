@@ -112,7 +112,11 @@ function Actions({ actions, row, source, onChanged, onProblem }: ActionsProps) {
             label={title}
             kind="quiet"
             act={act}
-            confirm={isAsked ? { title: `${title}?`, text: <Asked text={confirm} request={shownRequest(request, source, row)} /> } : undefined}
+            confirm={
+              isAsked
+                ? { title: `${title}?`, text: <Asked text={confirm} request={shownRequest(request, source, row)} /> }
+                : undefined
+            }
           />
         )
       })}
