@@ -158,6 +158,14 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
             },
             changing: { title: 'Changing', view: view(stats('GET /views/plain')) },
             form: { title: 'Form', view: view(form(), table()) },
+            nested: {
+              title: 'Nested',
+              view: view(
+                { type: 'markdown', title: 'Quotes', request: 'GET /views/nested', value: 'quotes' },
+                { type: 'markdown', title: 'Brackets', request: 'GET /views/nested', value: 'brackets' },
+                { type: 'markdown', title: 'Lists', request: 'GET /views/nested', value: 'lists' }
+              ),
+            },
             panel: { title: 'Panel', place: 'overview', view: view(stats('GET /views/plain')) },
             of_run: {
               title: 'Of the run',
@@ -180,6 +188,11 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
           },
           answers: {
             plain: JSON.stringify({ value: 'plain' }),
+            nested: JSON.stringify({
+              quotes: `${'>'.repeat(9_000)} end`,
+              brackets: '['.repeat(9_000),
+              lists: `${'- '.repeat(4_000)} end`,
+            }),
             texts: JSON.stringify({
               text: hostile,
               things: hostile.split('\n\n').map(text => ({ name: text, link: text, count: text, at: text })),
@@ -285,6 +298,24 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
     await page.goto(`${service.url}/console/pages/endless`)
     await page.getByText('Nothing here yet').waitFor()
     expect((await seen()).filter(({ where }) => where === 'endless')).to.have.lengthOf(1)
+    expect(problems).to.deep.equal([])
+  })
+
+  it('does not keep the page busy with texts that are hard to read', async () => {
+    await using opened = await open('overview')
+    const { page, problems } = opened
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+    await page.evaluate(
+      `void new PerformanceObserver(list => { window.tasks = [...(window.tasks ?? []), ...list.getEntries().map(task => task.duration)] }).observe({ type: 'longtask' })`
+    )
+    await page.getByRole('link', { name: 'Nested', exact: true }).click()
+    for (const [name, text] of [
+      ['Quotes', /^>{9000} end$/],
+      ['Brackets', /^\[{9000}$/],
+      ['Lists', /^(?:- ){4000} ?end$/],
+    ] as const)
+      await page.getByRole('region', { name }).getByText(text).waitFor()
+    expect(Math.max(0, ...(await page.evaluate<number[]>('window.tasks ?? []')))).to.be.below(5_000)
     expect(problems).to.deep.equal([])
   })
 

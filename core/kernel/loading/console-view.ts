@@ -32,7 +32,7 @@ const list = (items: object, maxItems: number) => ({ type: 'array', items, minIt
 const line = (maxLength: number) => ({
   type: 'string',
   maxLength,
-  pattern: '^(?=.*\\S)[^\\p{C}\\p{Zl}\\p{Zp}]+$',
+  pattern: '^(?=.*\\S)(?:[^\\p{C}\\p{Zl}\\p{Zp}]|[\\u200C\\u200D])+$',
   patternHint: 'must be one line of visible characters',
 })
 const field = {

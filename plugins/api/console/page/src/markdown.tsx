@@ -35,7 +35,11 @@ interface MarkdownProps {
   readonly isOfPlugin?: boolean
 }
 
+/** A line with so many levels of quotes and lists costs the parser seconds, and then its stack. No person writes one. */
+const TOO_DEEP = /^(?:[ \t]*(?:[>*+-]|\d{1,9}[.)])){60}/m
+
 const Block = memo(function Block({ text, isOfPlugin }: MarkdownProps) {
+  if (TOO_DEEP.test(text)) return <div className="text">{text}</div>
   return (
     <ReactMarkdown remarkPlugins={PLUGINS} components={isOfPlugin ? OF_PLUGIN : COMPONENTS} skipHtml={false}>
       {text}

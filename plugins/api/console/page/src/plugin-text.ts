@@ -1,8 +1,8 @@
 // Texts of plugins are only text.
 
 const LONGEST_CELL = 500
-/** Control characters, such as those of terminals, and those that turn the direction of text around. */
-const HIDDEN = /[^\P{C}\n\t]/gu
+/** Control characters, such as those of terminals, and those that turn the direction of text around; not the joiners of letters. */
+const HIDDEN = /[^\P{C}\n\t\u200C\u200D]/gu
 
 /** A text of a plugin with each hidden character as a sign of its own. */
 export const visible = (text: string, longest = LONGEST_CELL): string => {

@@ -94,7 +94,7 @@ function Stat({ title, format, found }: Part<'stats'>['stats'][number] & { reado
   )
 }
 
-const LONGEST_TEXT = 20_000
+const LONGEST_TEXT = 10_000
 
 export function ViewMarkdown({ part, at, source }: PartProps<Part<'markdown'>>) {
   const { request, query, value = '' } = part
