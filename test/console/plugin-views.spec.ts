@@ -429,6 +429,10 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
       await expectAccessible(page, tab)
     }
     expect(problems).to.deep.equal([])
+    await page.goto(`${service.url}/console/overview`)
+    await page.getByRole('region', { name: 'Panel' }).first().locator('.tile-value').getByText('plain').waitFor()
+    // last, because it asks for the style sheets of the app there, which the policy of the app refuses
+    await expectAccessible(page, 'the overview with panels')
   })
 
   for (const theme of ['light', 'dark'] as const)
@@ -447,22 +451,38 @@ describeWith('chromium', 'a hostile view of a plugin', function () {
   it('is used by keyboard alone', async () => {
     await using opened = await open('pages/form')
     const { page } = opened
-    await page.getByRole('heading', { name: 'Form', level: 1 }).waitFor()
-    const name = page.getByRole('textbox', { name: /^Name/ })
-    await name.waitFor()
-    await page.getByRole('cell', { name: 'Good' }).waitFor()
-    const id = await name.getAttribute('id')
-    const focused = () => page.evaluate<string>('document.activeElement.id')
-    await page.getByRole('heading', { name: 'Form', level: 1 }).focus()
-    for (let left = 20; (await focused()) !== id; left--) {
-      expect(left, 'reached with Tab').to.be.above(0)
-      await page.keyboard.press('Tab')
+    /** Moves with Tab until the element with the focus has this in its text or its label. */
+    const tabTo = async (wanted: string) => {
+      const focused = () =>
+        page.evaluate<string>(
+          '(({ labels, textContent }) => [...(labels ?? [])].map(label => label.textContent).join() || textContent)(document.activeElement)'
+        )
+      for (let left = 20; !(await focused()).startsWith(wanted); left--) {
+        expect(left, `Tab leads to ${wanted}`).to.be.above(0)
+        await page.keyboard.press('Tab')
+      }
     }
+    const start = (name: string) => page.getByRole('heading', { name, level: 1 }).focus()
+    await page.getByRole('textbox', { name: /^Name/ }).waitFor()
+    await page.getByRole('cell', { name: 'Good' }).waitFor()
+    await start('Form')
+    await tabTo('Name')
     await page.keyboard.type('A thing')
     await page.keyboard.press('Enter')
     await page.getByRole('status').getByText('Done').waitFor()
     const added = (await seen()).findLast(({ where }) => where === 'add')!
     expect(added.body).to.deep.include({ name: 'A thing' })
-    expect(await name.inputValue()).to.equal('')
+    expect(await page.getByRole('textbox', { name: /^Name/ }).inputValue()).to.equal('')
+    await page.goto(`${service.url}/console/pages/actions`)
+    await page.getByRole('cell', { name: 'Good' }).waitFor()
+    await start('Actions')
+    await tabTo('Remove')
+    const before = (await seen()).filter(({ where }) => where === 'remove').length
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').getByText('DELETE /views/things/a').waitFor()
+    await tabTo('Remove')
+    await page.keyboard.press('Enter')
+    await until(seen, all => all.filter(({ where }) => where === 'remove').length > before)
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
   })
 })
