@@ -500,6 +500,7 @@ describeWith('chromium', 'a page of an installed plugin', function () {
     const { code, out, err } = await runSvc(['plugins', 'install', NOTES, '--yes'], { home })
     expect(code, err).to.equal(0)
     expect(out).to.contain('the page "Notes" in the console').and.to.contain('send POST /notes to your server')
+    expect(out).to.contain('the panel "Notes" on the overview of the console to people with the scope read\n')
     await page.getByRole('link', { name: 'Notes', exact: true }).click({ timeout: 60_000 })
     await page.getByRole('heading', { name: 'Notes', level: 1 }).waitFor()
     const frame = page.frameLocator('iframe')
@@ -527,6 +528,19 @@ describeWith('chromium', 'a page of an installed plugin', function () {
       () => frame.getByLabel('A note for the others').inputValue(),
       text => text === 'a draft'
     )
+    // the same notes as a view, in another place
+    await moveIntoFrame(page)
+    await frame.getByRole('button', { name: 'Add' }).click()
+    await frame.getByRole('listitem').getByText('a draft').waitFor()
+    await page.getByRole('link', { name: 'Overview', exact: true }).click()
+    const panel = page.getByRole('region', { name: 'Notes', exact: true })
+    await panel.getByRole('cell', { name: 'a draft' }).waitFor()
+    await panel.getByRole('button', { name: 'Remove' }).click()
+    await page.getByRole('dialog').getByText('Remove the note for everyone?').waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await panel.getByText('Nothing here yet').waitFor()
+    await page.getByRole('link', { name: 'Notes', exact: true }).click()
+    await frame.getByText('There are no notes yet.').waitFor()
     expect(problems.filter(text => !/ERR_|network/i.test(text))).to.deep.equal([])
     // last, because it asks for the style sheets, which the policy of the page refuses
     await expectAccessible(page, 'a page of a plugin')

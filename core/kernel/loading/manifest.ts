@@ -19,7 +19,7 @@ export interface Manifest {
   /**
    * Names by slot, with `*` for names that are only known at run time. `commands` lists command lines without `svc` (`weather
    * now`); the package exports their classes as `COMMANDS` from `./commands`. `routes` maps a name to method, path and scope,
-   * `error_formats` to path and header, `console_pages` to title, scope and file.
+   * `error_formats` to path and header, `console_pages` to title, scope, file, view and place.
    */
   readonly contributes?: Readonly<
     Record<string, readonly string[] | Readonly<Record<string, RouteManifest | ErrorFormatManifest | ConsolePageManifest>>>
@@ -89,9 +89,15 @@ export interface ErrorFormatManifest {
 export interface ConsolePageManifest {
   readonly title: string
   readonly scope: string
-  /** Its file in the folder `console` of the package. Default: `index.html`. */
+  /** The file of its app in the folder `console` of the package. Default: `index.html`, unless it is a view. */
   readonly file?: string
+  /** The file of its view in the folder `console` of the package: `notes.json`. */
+  readonly view?: string
+  /** Where the console shows it. Default: `page`. */
+  readonly place?: ConsolePlace
 }
+/** Where the console shows a page: in its navigation, on the overview, or as a tab of each run or conversation. */
+export type ConsolePlace = (typeof CONSOLE_PLACES)[number]
 /** A package as found. None of its code has run. */
 export interface PackageInfo {
   readonly name: string
@@ -127,7 +133,8 @@ const errorFormat = closed(
   },
   ['path']
 )
-const consolePage = closed(
+export const CONSOLE_PLACES = ['page', 'overview', 'run', 'conversation'] as const
+const consolePageFields = closed(
   {
     title: {
       type: 'string',
@@ -140,9 +147,17 @@ const consolePage = closed(
       pattern: '^(?:[\\w-][\\w.-]*/)*[\\w-][\\w.-]*\\.html$',
       patternHint: 'must be a path like admin/index.html',
     },
+    view: {
+      type: 'string',
+      pattern: '^(?:[\\w-][\\w.-]*/)*[\\w-][\\w.-]*\\.json$',
+      patternHint: 'must be a path like notes.json',
+    },
+    place: { enum: CONSOLE_PLACES },
   },
   ['title', 'scope']
 )
+/** A page is an app or a view. */
+const consolePage = { ...consolePageFields, dependencies: { view: { properties: { file: false } } } }
 /** Command names appear in help and in completion scripts. */
 const command = {
   type: 'string',

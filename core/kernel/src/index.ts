@@ -45,6 +45,7 @@ export { maskArguments, SECRET_NAME } from '../config/redaction.ts'
 export { asSvcError, codeOf, type SvcErrorOptions, formatError, messageOf, SvcError, svcError } from './errors.ts'
 export { nearest } from '../config/nearest.ts'
 export { matchesPattern } from '../loading/manifest.ts'
+export { type CheckedConsoleView, CONSOLE_VIEW, isReservedRequest, readConsoleView } from '../loading/console-view.ts'
 export { PackageFiles } from '../loading/package-files.ts'
 export { timestamp } from './log.ts'
 export { backoffDelay, createStepBatcher, createYielder, type StepBatcher, type Yielder } from './scheduling.ts'
@@ -89,7 +90,9 @@ export { filesOfCommand, modulesIn, packagesAround, pathsOfCode, withImports } f
 export { foreignReason } from '../config/trust.ts'
 export {
   API,
+  CONSOLE_PLACES,
   type ConsolePageManifest,
+  type ConsolePlace,
   type ErrorFormatManifest,
   consolePagesOf,
   errorFormatsOf,

@@ -104,6 +104,10 @@ describe('pages of the console in a manifest', () => {
     ['a file outside of its folder', { title: 'Notes', scope: 'read', file: '../x.html' }, 'file'],
     ['a file that is no page', { title: 'Notes', scope: 'read', file: 'x.js' }, 'file'],
     ['a hidden file', { title: 'Notes', scope: 'read', file: '.x.html' }, 'file'],
+    ['a view outside of its folder', { title: 'Notes', scope: 'read', view: '../x.json' }, 'view'],
+    ['a view that is no data', { title: 'Notes', scope: 'read', view: 'x.js' }, 'view'],
+    ['a view beside an app', { title: 'Notes', scope: 'read', view: 'x.json', file: 'x.html' }, 'file'],
+    ['an unknown place', { title: 'Notes', scope: 'read', place: 'login' }, 'place'],
   ] as const)
     it(`cannot have ${what}`, () =>
       inPackage(

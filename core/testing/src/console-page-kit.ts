@@ -2,7 +2,15 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, extname, join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type ConsolePageManifest, consolePagesOf, matchesPattern, type PackageInfo, readManifest } from '@svc/core'
+import {
+  type ConsolePageManifest,
+  consolePagesOf,
+  isReservedRequest,
+  matchesPattern,
+  type PackageInfo,
+  readConsoleView,
+  readManifest,
+} from '@svc/core'
 import type { KitCase } from './kit-case.ts'
 
 /** The folder of a package with the files of its pages. */
@@ -11,13 +19,11 @@ const FOLDER = 'console'
 const BRIDGE = 'bridge.js'
 /** What the console sends. */
 const TYPES = ['.html', '.js', '.css', '.svg', '.png', '.jpg', '.webp', '.gif', '.woff2']
-/** Requests that the console sends for no page. */
-const NEVER = /^\w+ \/(?:api\/v1\/(?:console|tokens|plugins\/plans)|console)(?:\/|$)/
 
 /**
  * Cases for the pages of a plugin in the console: `for (const one of await consolePageKit(new URL('..', import.meta.url)))
- * it(one.title, one.run)`. They find what a browser refuses without a word: scripts in the markup, modules, files of other servers,
- * requests that the manifest does not list. `pluginKit` has them too.
+ * it(one.title, one.run)`. They find mistakes in views, and in apps what a browser refuses without a word: scripts in the markup, modules,
+ * files of other servers, requests that the manifest does not list. `pluginKit` has them too.
  */
 export async function consolePageKit(folder: URL | string): Promise<KitCase[]> {
   const path = folder instanceof URL || folder.startsWith('file:') ? fileURLToPath(folder) : folder
@@ -41,12 +47,31 @@ export function consolePageCases({ folder, manifest }: Pick<PackageInfo, 'folder
     {
       title: 'console pages: each declared request is one that a page can send',
       async run() {
-        const never = rights.filter(right => NEVER.test(right))
+        const never = rights.filter(isReservedRequest)
         assert.deepEqual(never, [], 'the console sends no such request for a page: take it out of "permissions.console"')
       },
     },
-    ...pages.flatMap(([name, page]) => casesOf(name, readPage(folder, page), rights)),
+    ...pages.flatMap(([name, page]) =>
+      page.view === undefined ? casesOf(name, readPage(folder, page), rights) : [viewCase(name, folder, page, rights)]
+    ),
   ]
+}
+
+function viewCase(
+  name: string,
+  folder: string,
+  { view = '', place = 'page' }: ConsolePageManifest,
+  rights: readonly string[]
+): KitCase {
+  return {
+    title: `console page ${name}: has a view that the console can draw`,
+    async run() {
+      const file = join(folder, FOLDER, view)
+      assert.ok(existsSync(file), `${FOLDER}/${view} does not exist`)
+      const { problems } = readConsoleView(readFileSync(file, 'utf8'), { rights, place })
+      assert.deepEqual(problems, [], `change this in ${FOLDER}/${view}`)
+    },
+  }
 }
 
 interface PageFiles {

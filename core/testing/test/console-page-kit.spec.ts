@@ -13,14 +13,19 @@ const GOOD = {
 type Files = Readonly<Record<string, string>>
 
 /** The titles of the cases that fail for a package with these files. */
-async function failures(files: Files, more: object = {}, rights = ['GET /notes', 'DELETE /notes/*']): Promise<string[]> {
+async function failures(
+  files: Files,
+  more: object = {},
+  rights = ['GET /notes', 'DELETE /notes/*'],
+  page: object = {}
+): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-page-kit-'))
   try {
     await mkdir(join(folder, 'console'))
     const svc = {
       api: 1,
       kind: 'page',
-      contributes: { console_pages: { notes: { title: 'Notes', scope: 'read' } } },
+      contributes: { console_pages: { notes: { title: 'Notes', scope: 'read', ...page } } },
       permissions: { console: rights },
     }
     const all = { 'package.json': JSON.stringify({ name: 'svc-plugin-notes', version: '1.0.0', ...more, svc }), ...files }
@@ -78,5 +83,52 @@ describe('the kit of console pages', () => {
 
   it('finds a package that leaves its pages out', async () => {
     expect(await failures(GOOD, { files: ['dist'] })).to.deep.equal(['console pages: the package contains their folder'])
+  })
+
+  const VIEW = 'console page notes: has a view that the console can draw'
+  const table = { type: 'table', title: 'Notes', request: 'GET /notes', columns: [{ title: 'Text', value: 'text' }] }
+  const remove = { title: 'Remove', request: 'DELETE /notes/{row.id}' }
+  const ofView = (view: object | string, page: object = {}) =>
+    failures({ 'console/notes.json': typeof view === 'string' ? view : JSON.stringify(view) }, {}, undefined, {
+      view: 'notes.json',
+      ...page,
+    })
+
+  it('accepts a view that the console can draw', async () => {
+    expect(
+      await ofView({
+        parts: [
+          { type: 'markdown', text: '# Notes' },
+          { ...table, actions: [remove] },
+        ],
+      })
+    ).to.deep.equal([])
+    expect(await ofView({ parts: [{ ...table, query: { run: '{run}' } }] }, { place: 'run' })).to.deep.equal([])
+  })
+
+  for (const [what, view] of [
+    ['a view that is not JSON', '{'],
+    ['a view without parts', {}],
+    ['an unknown part', { parts: [{ type: 'html', text: '<b>' }] }],
+    ['an unknown member', { parts: [{ ...table, onclick: 'go()' }] }],
+    ['a request without a permission', { parts: [{ ...table, request: 'GET /other' }] }],
+    ['an action without a permission', { parts: [{ ...table, actions: [{ ...remove, request: 'POST /notes' }] }] }],
+    ['the id of a run where there is none', { parts: [{ ...table, query: { run: '{run}' } }] }],
+    ['a value of a row where there is none', { parts: [{ ...table, request: 'GET /notes/{row.id}' }] }],
+  ] as const)
+    it(`finds ${what}`, async () => {
+      expect(await ofView(view)).to.deep.equal([VIEW])
+    })
+
+  it('finds a view that is not there', async () => {
+    expect(await failures({}, {}, undefined, { view: 'none.json' })).to.deep.equal([VIEW])
+  })
+
+  it('knows no page that is both an app and a view, and no other place', async () => {
+    for (const page of [{ file: 'index.html' }, { place: 'login' }, { view: '../notes.json' }])
+      await ofView({ parts: [table] }, page).then(
+        () => expect.fail('accepted'),
+        (error: { code?: string }) => expect(error.code).to.equal('MANIFEST_INVALID')
+      )
   })
 })

@@ -6,13 +6,30 @@ import { openSpace, timelyId } from '@svc/storage-kit'
 /** @typedef {{ text: string, at: string }} Note */
 
 const NOTES = 'notes'
-const SPACE = { name: 'notes', version: 1, collections: { [NOTES]: {} } } // keys sort by time
+const RUN_NOTES = 'run_notes'
+const SPACE = {
+  name: 'notes',
+  version: 1,
+  // keys sort by time; those of runs begin with the id of the run
+  collections: { [NOTES]: {}, [RUN_NOTES]: {} },
+}
 const MOST = 200
 
 const NOTE = {
   type: 'object',
   properties: { id: { type: 'string' }, text: { type: 'string' }, at: { type: 'string', format: 'date-time' } },
   required: ['id', 'text', 'at'],
+}
+
+const LIST = {
+  description: 'The notes',
+  schema: { type: 'object', properties: { notes: { type: 'array', items: NOTE } }, required: ['notes'] },
+}
+const TEXT = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { text: { type: 'string', minLength: 1, maxLength: 2000 } },
+  required: ['text'],
 }
 
 /** @type {(store: Store) => Record<string, Route>} */
@@ -22,12 +39,7 @@ const createRoutes = store => ({
     path: '/notes',
     summary: `List the last ${MOST} notes, newest first`,
     scope: 'read',
-    responses: {
-      200: {
-        description: 'The notes',
-        schema: { type: 'object', properties: { notes: { type: 'array', items: NOTE } }, required: ['notes'] },
-      },
-    },
+    responses: { 200: LIST },
     async handle(_request, ctx) {
       const { records } = await store.range(NOTES, { reverse: true, limit: MOST }, ctx)
       return { body: { notes: records.map(({ key, value }) => ({ id: key, .../** @type {any} */ (value) })) } }
@@ -38,12 +50,7 @@ const createRoutes = store => ({
     path: '/notes',
     summary: 'Add a note',
     scope: 'tools',
-    body: {
-      type: 'object',
-      additionalProperties: false,
-      properties: { text: { type: 'string', minLength: 1, maxLength: 2000 } },
-      required: ['text'],
-    },
+    body: TEXT,
     responses: { 201: { description: 'The note', schema: NOTE } },
     async handle({ body }, ctx) {
       const { text } = /** @type {Note} */ (/** @type {unknown} */ (body))
@@ -68,11 +75,45 @@ const createRoutes = store => ({
   },
 })
 
+/** @type {(store: Store) => Record<string, Route>} */
+const createRunRoutes = store => ({
+  run_notes: {
+    method: 'GET',
+    path: '/notes/runs/:run',
+    summary: `List the last ${MOST} notes on a run, newest first`,
+    scope: 'read',
+    responses: { 200: LIST },
+    async handle({ params: { run = '' } }, ctx) {
+      const query = { from: `${run}/`, to: `${run}0`, reverse: true, limit: MOST } // '0' follows '/'
+      const { records } = await store.range(RUN_NOTES, query, ctx)
+      return { body: { notes: records.map(({ key, value }) => ({ id: key, .../** @type {any} */ (value) })) } }
+    },
+  },
+  run_note_add: {
+    method: 'POST',
+    path: '/notes/runs/:run',
+    summary: 'Add a note to a run',
+    scope: 'tools',
+    body: TEXT,
+    responses: { 201: { description: 'The note', schema: NOTE } },
+    async handle({ params: { run = '' }, body }, ctx) {
+      const { text } = /** @type {Note} */ (/** @type {unknown} */ (body))
+      const id = `${run}/${timelyId()}`
+      const value = { text, at: new Date().toISOString() }
+      await store.batch([{ op: 'put', collection: RUN_NOTES, key: id, value }], {}, ctx)
+      return { status: 201, body: { id, ...value } }
+    },
+  },
+})
+
 export default definePlugin({
   requires: { store: Store },
   async setup(scope, { store }) {
     await openSpace(store, SPACE, {}, systemContext(scope.signal))
     scope.add(ConsolePages, 'notes', { title: 'Notes', scope: 'read' })
-    for (const [name, route] of Object.entries(createRoutes(store))) scope.add(Routes, name, route)
+    scope.add(ConsolePages, 'notes_panel', { title: 'Notes', scope: 'read', view: 'panel.json', place: 'overview' })
+    scope.add(ConsolePages, 'notes_of_run', { title: 'Notes', scope: 'read', view: 'run.json', place: 'run' })
+    const routes = { ...createRoutes(store), ...createRunRoutes(store) }
+    for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)
   },
 })

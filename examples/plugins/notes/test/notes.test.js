@@ -28,3 +28,24 @@ test('adds notes, lists them with the newest first, and removes one once', async
   await rejects(call('note_remove', { params: { id: notes[0].id } }), { code: 'INVALID_VALUE' })
   equal((await call('notes', {})).body.notes.length, samples.texts.length - 1)
 })
+
+test('keeps the notes of each run apart', async () => {
+  await using host = await testHost(['@svc/plugin-store-memory', new URL('..', import.meta.url)])
+  const ctx = testContext()
+  const call = async (/** @type {string} */ name, /** @type {object} */ request) => {
+    const answer = await host
+      .slot(Routes)
+      .get(name)
+      ?.handle?.({ params: {}, query: {}, headers: {}, body: {}, ...request }, ctx)
+    return /** @type {any} */ (answer)
+  }
+  for (const run of ['a', 'ab']) await call('run_note_add', { params: { run }, body: { text: `of ${run}` } })
+  for (const run of ['a', 'ab']) {
+    const { notes } = (await call('run_notes', { params: { run } })).body
+    deepEqual(
+      notes.map((/** @type {{ text: string }} */ { text }) => text),
+      [`of ${run}`]
+    )
+  }
+  equal((await call('notes', {})).body.notes.length, 0)
+})

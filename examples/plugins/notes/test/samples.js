@@ -5,6 +5,8 @@ const samples = {
   routes: {
     notes: [{}],
     note_add: [{ body: { text: 'The backup runs at 3' } }],
+    run_notes: [{ params: { run: 'run-1' } }],
+    run_note_add: [{ params: { run: 'run-1' }, body: { text: 'Started by hand' } }],
   },
 }
 

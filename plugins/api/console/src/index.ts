@@ -5,6 +5,7 @@ import { createIssuerRoutes, createLoginRoutes } from './login.ts'
 import { createOidcLogin } from './oidc-login.ts'
 import { createConsolePage } from './page.ts'
 import { createPluginPages } from './plugin-pages.ts'
+import { createPluginViews } from './plugin-views.ts'
 import { createConsoleScheme, SCHEME } from './scheme.ts'
 import { createSessions } from './session.ts'
 
@@ -21,10 +22,12 @@ export default definePlugin({
     const { oidc: config } = scope.config
     const oidc = config && (await createOidcLogin({ config, schemes, sessions, store, log, lasting }))
     const { frames, route } = createPluginPages({ pages, files, host, sessions })
+    const views = createPluginViews({ pages, files, host, log })
+    scope.tap(ConsolePages.changed, ({ added }) => views.inspect(added, lasting))
     scope.add(Mounts, 'console', createConsolePage(new URL('../assets/', import.meta.url), frames))
     scope.add(AuthSchemes, SCHEME, createConsoleScheme({ schemes, sessions, oidc }))
     const logins = createLoginRoutes({ schemes, sessions, tokens, oidc, signal: scope.signal })
-    const routes = { ...logins, ...createIssuerRoutes(oidc), console_pages: route }
+    const routes = { ...logins, ...createIssuerRoutes(oidc), console_pages: route, console_view: views.route }
     for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)
   },
 })

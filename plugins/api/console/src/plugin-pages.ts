@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname } from 'node:path'
-import { type CallContext, type Host, type PackageFiles, svcError, type SlotView } from '@svc/core'
+import { type CallContext, CONSOLE_PLACES, type Host, type PackageFiles, svcError, type SlotView } from '@svc/core'
 import type { ConsolePage, Route } from '@svc/core/contracts'
 import type { Sessions } from './session.ts'
 
 /** Below it are the files of the pages of plugins: `<signature>/<page>/<file>`. */
 export const FRAMES = '/console/frames/'
 /** The folder of a package with the files of its pages. */
-const FOLDER = 'console'
+export const FOLDER = 'console'
 /** Part of every page, as `bridge.js` beside its file. */
 const BRIDGE = 'bridge.js'
 
@@ -66,10 +66,13 @@ export interface Frames {
   send(path: string, exchange: Exchange): Promise<void>
 }
 
-interface PluginPagesOptions {
+export interface PagesOptions {
   readonly pages: SlotView<ConsolePage>
   readonly files: PackageFiles
   readonly host: Host
+}
+
+interface PluginPagesOptions extends PagesOptions {
   readonly sessions: Pick<Sessions, 'sign' | 'isSigned'>
 }
 
@@ -95,20 +98,16 @@ export function createPluginPages({ pages, files, host, sessions }: PluginPagesO
   }
   const recordOf = async (name: string, page: ConsolePage, rights: RightsOf) => {
     const plugin = pages.owner(name) ?? ''
-    return {
-      name,
-      plugin,
-      title: page.title,
-      url: `${FRAMES}${await sessions.sign(name)}/${name}/${page.file ?? 'index.html'}`,
-      requests: rights(plugin),
-    }
+    const { title, place = 'page' } = page
+    const file = `${name}/${page.file ?? 'index.html'}`
+    const url = page.view === undefined ? `${FRAMES}${await sessions.sign(name)}/${file}` : null
+    return { name, plugin, title, place, url, requests: rights(plugin) }
   }
   return {
     frames,
     route: listRoute(async ctx => {
-      const { plugins } = await host.report(ctx)
-      const rights = (plugin: string) => [...(plugins.find(({ name }) => name === plugin)?.permissions.console ?? [])]
-      const shown = pages.entries().filter(([, { scope }]) => mayUse(ctx, scope))
+      const rights = await requestsOf(host, ctx)
+      const shown = pages.entries().filter(([, page]) => isShownTo(ctx, page))
       return Promise.all(shown.map(([name, page]) => recordOf(name, page, rights)))
     }),
   }
@@ -116,7 +115,14 @@ export function createPluginPages({ pages, files, host, sessions }: PluginPagesO
 
 type RightsOf = (plugin: string) => string[]
 
-const mayUse = ({ principal: { scopes } }: CallContext, scope: string) => scopes.includes('*') || scopes.includes(scope)
+/** The requests that the pages of each plugin can send. */
+export async function requestsOf(host: Host, ctx: CallContext): Promise<RightsOf> {
+  const { plugins } = await host.report(ctx)
+  return plugin => [...(plugins.find(({ name }) => name === plugin)?.permissions.console ?? [])]
+}
+
+export const isShownTo = ({ principal: { scopes } }: CallContext, { scope }: ConsolePage): boolean =>
+  scopes.includes('*') || scopes.includes(scope)
 
 interface File {
   readonly content: Uint8Array
@@ -137,12 +143,19 @@ const PAGE = {
   title: 'ConsolePage',
   type: 'object',
   additionalProperties: false,
-  required: ['name', 'plugin', 'title', 'url', 'requests'],
+  required: ['name', 'plugin', 'title', 'place', 'url', 'requests'],
   properties: {
     name: STRING,
     plugin: STRING,
     title: STRING,
-    url: { ...STRING, description: 'The path of its file, for a frame of the console. It is valid for a day.' },
+    place: {
+      enum: CONSOLE_PLACES,
+      description: 'Where it is shown: as a page, on the overview, or as a tab of each run or conversation.',
+    },
+    url: {
+      type: ['string', 'null'],
+      description: 'The path of the file of an app, for a frame of the console. It is valid for a day. Null for a view.',
+    },
     requests: {
       type: 'array',
       items: STRING,
@@ -158,7 +171,7 @@ const PAGES = {
   properties: { pages: { type: 'array', items: PAGE } },
 } as const
 
-type Records = readonly { readonly [member: string]: string | string[] }[]
+type Records = readonly { readonly [member: string]: string | string[] | null }[]
 
 const listRoute = (list: (ctx: CallContext) => Promise<Records>): Route => ({
   method: 'GET',

@@ -104,6 +104,7 @@ describe('the scheme of the console', () => {
         'GET /api/v1/console/login undefined',
         'POST /api/v1/console/login undefined',
         'GET /api/v1/console/pages read',
+        'GET /api/v1/console/pages/:name/view read',
       ])
     } finally {
       await host.close()

@@ -52,7 +52,7 @@ export default function Chart({ times, lines, label, valueText }: ChartProps) {
           height: HEIGHT,
           legend: { show: lines.length > 1 && lines.length <= COLOURS.length },
           cursor: { y: false },
-          scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] } },
+          scales: { y: { range: (_plot, least, most) => [least < 0 ? least * 1.1 : 0, most > 0 ? most * 1.1 : 1] } },
           axes: [
             { ...axis, values: (_plot, values) => values.map(value => clockText(value, times)) },
             { ...axis, size: 52, values: (_plot, values) => values.map(value => text.current(value)) },

@@ -1,6 +1,7 @@
 import { memo } from 'react'
 import ReactMarkdown, { type Components } from 'react-markdown'
 import remarkGfm from 'remark-gfm'
+import { PageLink } from './page-link.tsx'
 
 const PLUGINS = [remarkGfm]
 
@@ -23,9 +24,24 @@ const COMPONENTS: Components = {
   input: ({ checked }) => <span>{checked ? '☑ ' : '☐ '}</span>,
 }
 
-const Block = memo(function Block({ text }: { readonly text: string }) {
+/** Text of a page of a plugin leads to pages of the console only. Other addresses are text. */
+const OF_PLUGIN: Components = {
+  ...COMPONENTS,
+  a: ({ href = '', children }) => <PageLink to={href}>{children}</PageLink>,
+}
+
+interface MarkdownProps {
+  readonly text: string
+  readonly isOfPlugin?: boolean
+}
+
+/** A line with so many levels of quotes and lists costs the parser seconds, and then its stack. No person writes one. */
+const TOO_DEEP = /^(?:[ \t]*(?:[>*+-]|\d{1,9}[.)])){60}/m
+
+const Block = memo(function Block({ text, isOfPlugin }: MarkdownProps) {
+  if (TOO_DEEP.test(text)) return <div className="text">{text}</div>
   return (
-    <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS} skipHtml={false}>
+    <ReactMarkdown remarkPlugins={PLUGINS} components={isOfPlugin ? OF_PLUGIN : COMPONENTS} skipHtml={false}>
       {text}
     </ReactMarkdown>
   )
@@ -48,11 +64,11 @@ function blocksOf(text: string): string[] {
   return blocks
 }
 
-export default function Markdown({ text }: { readonly text: string }) {
+export default function Markdown({ text, isOfPlugin = false }: MarkdownProps) {
   return (
     <div className="markdown">
       {blocksOf(text).map((block, at) => (
-        <Block key={at} text={block} />
+        <Block key={at} text={block} isOfPlugin={isOfPlugin} />
       ))}
     </div>
   )

@@ -4,10 +4,10 @@ import { Badge, type Tone } from './states.tsx'
 const Markdown = lazy(() => import('./markdown.tsx'))
 
 /** Text with Markdown. Until its code has arrived, the text itself. */
-export function Text({ text }: { readonly text: string }) {
+export function Text({ text, isOfPlugin = false }: { readonly text: string; readonly isOfPlugin?: boolean }) {
   return (
     <Suspense fallback={<div className="text">{text}</div>}>
-      <Markdown text={text} />
+      <Markdown text={text} isOfPlugin={isOfPlugin} />
     </Suspense>
   )
 }

@@ -105,3 +105,13 @@ export const groupsFor = (me: Me): readonly Group<PageEntry>[] =>
   ALL.map(group => ({ ...group, pages: group.pages.filter(({ scope }) => allows(me, scope)) })).filter(
     ({ pages }) => pages.length > 0
   )
+
+const folded = (name: string) =>
+  name
+    .normalize('NFKC')
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]/gu, '')
+const NAMES: ReadonlySet<string> = new Set(ALL.flatMap(({ pages }) => pages.map(({ name }) => folded(name))))
+
+/** Whether a page of the console has this name, apart from case and signs. */
+export const hasPageName = (name: string): boolean => NAMES.has(folded(name))

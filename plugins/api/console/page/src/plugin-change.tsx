@@ -155,7 +155,15 @@ const CONSENTS: Readonly<Record<Plan['action'], string>> = {
 const kindsOf = (values: Readonly<Record<string, readonly string[] | undefined>>) =>
   Object.entries(values).flatMap(([kind, names]) => (names ?? []).map(name => `${kind} ${name}`))
 
-const PAGES = 'run in a closed frame of the console. What they read there can leave through the browser of the reader.'
+const APPS = 'run in a closed frame of the console. What they read there can leave through the browser of the reader.'
+const VIEWS = 'are data that the console draws'
+
+/** What the pages of a plugin are: apps, which run, or views. */
+function aboutPages(pages: unknown): string | false {
+  const all = Object.values(Object(pages) as Readonly<Record<string, { readonly view?: unknown }>>)
+  if (all.length === 0) return false
+  return all.some(({ view }) => view === undefined) ? APPS : VIEWS
+}
 
 function PlannedCard({ plugin }: { readonly plugin: Planned }) {
   const { permission_change: change, from_version: from } = plugin
@@ -174,7 +182,7 @@ function PlannedCard({ plugin }: { readonly plugin: Planned }) {
         facts={[
           ['Runs', RUNS[plugin.isolation] ?? plugin.isolation],
           ['Adds', contributes.join('; ') || 'nothing'],
-          ['Its pages', Object.hasOwn(plugin.contributes, 'console_pages') && PAGES],
+          ['Its pages', aboutPages(plugin.contributes.console_pages)],
           [
             from === null ? 'May' : 'May, as before',
             <PermissionList key="kept" permissions={from === null ? change.added : kept} tone="plain" />,

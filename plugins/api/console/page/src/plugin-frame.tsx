@@ -1,7 +1,7 @@
 import { type RefObject, useEffect, useRef, useState } from 'react'
-import { serverFetch } from './api.ts'
-import { type Bridge, createBridge, type FrameState, type HostContext, type PageAnswer, type PageRequest } from './bridge.ts'
+import { type Bridge, createBridge, type FrameState, type HostContext } from './bridge.ts'
 import { useFocusGuard, useIsCovered } from './frame-guard.ts'
+import { sendForPage } from './page-answer.ts'
 import { Failure, Loading } from './states.tsx'
 import { theme } from './theme.ts'
 
@@ -10,6 +10,8 @@ interface PluginFrameProps {
   readonly title: string
   readonly url: string
   readonly rights: readonly string[]
+  /** Where it is shown, for the page: the place, and the id of the run or conversation. */
+  readonly shown?: object
 }
 
 /** The names of MCP Apps for the colours and sizes of the console. */
@@ -57,34 +59,6 @@ function contextNow(): HostContext {
   }
 }
 
-const REQUEST_MS = 30_000
-const LONGEST_ANSWER = 1_048_576
-
-/** Sends a request of the page with the session of the person: the page gets the answer, never the credential. */
-async function sendForPage({ method, path, body }: PageRequest, signal: AbortSignal): Promise<PageAnswer> {
-  const response = await serverFetch(path, {
-    method,
-    redirect: 'error',
-    headers: { accept: 'application/json', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-    ...(body === undefined ? {} : { body }),
-    signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
-  })
-  const text = await textOf(response)
-  const isJson = /^application\/(?:[\w.+-]+\+)?json/.test(response.headers.get('content-type') ?? '')
-  return { status: response.status, body: isJson && text !== '' ? (JSON.parse(text) as unknown) : text }
-}
-
-/** The text of an answer. A longer one is an error, so that no page fills the memory of the console. */
-async function textOf({ body }: Response): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const piece of body ?? []) {
-    text += decoder.decode(piece, { stream: true })
-    if (text.length > LONGEST_ANSWER) throw Object.assign(new Error('the answer is too long'), { code: 'TOO_LARGE' })
-  }
-  return text + decoder.decode()
-}
-
 const TOOK_FOCUS = 'It took the keyboard focus. A page may have it only after you have gone into the page.'
 
 /** A page of a plugin in a frame, and what has become of it. While a dialog is open it is gone, and begins again with what it has kept. */
@@ -130,17 +104,17 @@ interface FrameProps extends PluginFrameProps {
   readonly onState: (state: FrameState) => void
 }
 
-function Frame({ title, url, rights, kept, isShown, onState }: FrameProps) {
+function Frame({ title, url, rights, shown, kept, isShown, onState }: FrameProps) {
   const frame = useRef<HTMLIFrameElement>(null)
   const box = useRef<HTMLDivElement>(null)
   const bridge = useRef<Bridge>(undefined)
   // a list that is read again must not load the page again
-  const [first] = useState({ url, rights })
+  const [first] = useState({ url, rights, shown })
   const enter = useFocusGuard({ frame, box, onTaken: () => bridge.current?.stop(TOOK_FOCUS) })
   useEffect(() => {
     const own = createBridge({
       rights: first.rights,
-      context: contextNow,
+      context: () => ({ ...contextNow(), ...first.shown }),
       kept: { get: () => kept.current, set: value => void (kept.current = value) },
       // its origin is opaque, so it has no name; the policy of the console lets only files of this server into the frame
       post: message => frame.current?.contentWindow?.postMessage(message, '*'),

@@ -58,7 +58,7 @@ export const playground = createRoute({
 export const conversations = createRoute({
   getParentRoute: () => root,
   path: 'conversations',
-  validateSearch: search => textsOf(search, ['q', 'label', 'id']),
+  validateSearch: search => textsOf(search, ['q', 'label', 'id', 'tab']),
   component: lazyRouteComponent(() => import('./pages/conversations.tsx'), 'Conversations'),
 })
 

@@ -25,16 +25,21 @@ interface SchemaFormProps {
   readonly schema: object
   readonly value: unknown
   readonly onChange: (value: unknown) => void
+  /** Where a page has several forms: makes the ids of the fields unique. */
+  readonly idPrefix?: string | undefined
+  /** Whether it says what is wrong with the value. Default: true. */
+  readonly hasProblems?: boolean
 }
 
-export default function SchemaForm({ schema, value, onChange }: SchemaFormProps) {
+export default function SchemaForm({ schema, value, onChange, idPrefix = 'root', hasProblems = true }: SchemaFormProps) {
   const own = useMemo(() => formSchema(schema), [schema])
-  const problems = useMemo(() => (own ? problemsOf(value, own).errorSchema : {}), [own, value])
+  const problems = useMemo(() => (own && hasProblems ? problemsOf(value, own).errorSchema : {}), [own, value, hasProblems])
   if (!own) return <NoForm />
   return (
     <Boundary key={JSON.stringify(schema).length}>
       <Form
         schema={own}
+        idPrefix={idPrefix}
         formData={value}
         validator={validator}
         noValidate

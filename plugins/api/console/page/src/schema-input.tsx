@@ -8,6 +8,8 @@ interface SchemaFormProps {
   readonly schema: object
   readonly value: unknown
   readonly onChange: (value: unknown) => void
+  readonly idPrefix?: string
+  readonly hasProblems?: boolean
 }
 
 /** A form for any JSON Schema. Its code is loaded when the first one opens. */

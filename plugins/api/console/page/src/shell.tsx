@@ -7,7 +7,7 @@ import { followEvents } from './feed.ts'
 import { useCover } from './frame-guard.ts'
 import { groupsFor, type PageEntry } from './pages.ts'
 import { Panel } from './parts.tsx'
-import { useFreshPluginPages, usePluginPages } from './plugin-pages.ts'
+import { titleOf, useFreshPluginPages, usePagesAt } from './plugin-pages.ts'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
 
@@ -123,26 +123,26 @@ const PLUGIN_ICON = 'M5 5h14v14H5zM12 5v7h7'
 
 function PluginPageLinks() {
   useFreshPluginPages()
-  const { data: pages = [] } = usePluginPages()
+  const pages = usePagesAt('page')
   if (pages.length === 0) return null
   return (
     <div className="nav-group" role="group" aria-label="From plugins">
       <p className="nav-title" aria-hidden="true">
         From plugins
       </p>
-      {pages.map(({ name, title, plugin }) => (
+      {pages.map(page => (
         <Link
-          key={name}
+          key={page.name}
           to="/pages/$name"
-          params={{ name }}
+          params={{ name: page.name }}
           className="nav-page"
-          title={`${title}, of ${plugin}`}
+          title={`${page.title}, of ${page.plugin}`}
           activeProps={{ 'aria-current': 'page' }}
         >
           <svg viewBox="0 0 24 24" width="16" height="16" aria-hidden="true" className="icon">
             <path d={PLUGIN_ICON} />
           </svg>
-          <span>{title}</span>
+          <span>{titleOf(page)}</span>
         </Link>
       ))}
     </div>

@@ -50,8 +50,8 @@ export function Table<Item>({ name, columns, items, keyOf, select, isSelected, m
       <div role="table" aria-label={name} aria-rowcount={items.length + 1}>
         <div role="rowgroup" className="table-head">
           <div role="row" aria-rowindex={1} className="table-row">
-            {columns.map(column => (
-              <span key={column.name} role="columnheader" className={classOf(column)}>
+            {columns.map((column, at) => (
+              <span key={at} role="columnheader" className={classOf(column)}>
                 {column.name}
               </span>
             ))}
@@ -70,7 +70,7 @@ export function Table<Item>({ name, columns, items, keyOf, select, isSelected, m
                 style={{ transform: `translateY(${start}px)` }}
               >
                 {columns.map((column, at) => (
-                  <span key={column.name} role="cell" className={classOf(column)}>
+                  <span key={at} role="cell" className={classOf(column)}>
                     {at === 0 && select ? (
                       <SearchLink change={select(item)} className="table-link">
                         {column.cell(item)}

@@ -7,6 +7,7 @@ import {
   type AnyService,
   type AnySlot,
   type ConfigTree,
+  type ConsolePlace,
   consolePagesOf,
   type HookKind,
   Host,
@@ -123,12 +124,22 @@ const schemeWords = (manifest: PluginCandidate['manifest']): string[] =>
       : []
   )
 
-/** A page reaches nothing but the console. Browsers do not close the data channels of WebRTC to it, so what it reads can leave. */
+const PLACES: Readonly<Record<ConsolePlace, (title: string) => string>> = {
+  page: title => `the page "${title}" in the console`,
+  overview: title => `the panel "${title}" on the overview of the console`,
+  run: title => `the tab "${title}" of each run in the console`,
+  conversation: title => `the tab "${title}" of each conversation in the console`,
+}
+
+/**
+ * A page reaches nothing but the console. Browsers do not close the data channels of WebRTC to an app, so what it reads can leave. A view
+ * is no code.
+ */
 const pageWords = (contributes: Manifest['contributes']): string[] =>
-  consolePagesOf({ contributes }).map(
-    ([, { title, scope }]) =>
-      `the page "${title}" in the console to people with the scope ${scope}; what it reads there can leave through their browser`
-  )
+  consolePagesOf({ contributes }).map(([, { title, scope, view, place = 'page' }]) => {
+    const leak = view === undefined ? '; what it reads there can leave through their browser' : ''
+    return `${PLACES[place](title)} to people with the scope ${scope}${leak}`
+  })
 
 /** Only an update has a former version to compare. */
 function changeRows({ from, permissionChange: { added, removed } }: PluginCandidate, values: readonly string[]): Row[] {

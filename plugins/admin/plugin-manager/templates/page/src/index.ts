@@ -4,7 +4,7 @@ import { sampleWordGreeting } from './greeting.ts'
 
 export default definePlugin({
   setup(scope) {
-    scope.add(ConsolePages, 'sample_word', { title: 'SampleWord', scope: 'read' })
+    scope.add(ConsolePages, 'sample_word', { title: 'SampleWord', scope: 'read', view: 'sample-word.json' })
     scope.add(Routes, 'sample_word_greeting', sampleWordGreeting)
   },
 })

@@ -2,12 +2,14 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
-import { type ReactNode, useMemo, useRef, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useMemo, useRef, useState } from 'react'
+import { Tabs } from '../address.tsx'
 import { client, messageOf, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, filtersOf, ListPage, Search, useCursorList, useWhole } from '../list.tsx'
 import { Message, Text, Tool, type ToolView } from '../message.tsx'
 import { Buttons, Panel } from '../parts.tsx'
+import { isPluginTab, usePluginTabs } from '../plugin-pages.ts'
 import { conversations, without } from '../router.tsx'
 import { Count, Empty, Failure, Loading, Time } from '../states.tsx'
 
@@ -96,6 +98,8 @@ function Marked({ text, marks }: { readonly text: string; readonly marks: readon
 }
 
 function Reader({ id }: { readonly id: string }) {
+  const { tab } = conversations.useSearch()
+  const pluginTabs = usePluginTabs('conversation')
   const read = useCursorList({
     key: ['conversation', id],
     read: (from, signal) =>
@@ -109,10 +113,19 @@ function Reader({ id }: { readonly id: string }) {
     <>
       <ReaderHead conversation={first} />
       {Boolean(read.error) && <Failure error={read.error} onRetry={read.readAgain} />}
-      <Messages id={id} messages={read.items} />
+      {pluginTabs.length > 0 && <Tabs label="Views of the conversation" values={[[undefined, 'Messages'], ...pluginTabs]} />}
+      {isPluginTab(tab) ? (
+        <Suspense fallback={<Loading rows={8} />}>
+          <PluginTab place="conversation" tab={tab} id={id} />
+        </Suspense>
+      ) : (
+        <Messages id={id} messages={read.items} />
+      )}
     </>
   )
 }
+
+const PluginTab = lazy(() => import('../plugin-part.tsx').then(module => ({ default: module.PluginTab })))
 
 type Action = 'rename' | 'delete' | 'export'
 

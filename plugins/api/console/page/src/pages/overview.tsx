@@ -1,13 +1,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useEffect, useRef } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useRef } from 'react'
 import { Chips } from '../address.tsx'
 import { allows, client, type Me, session } from '../api.ts'
 import { useRowHeight } from '../density.ts'
 import { feed, type ServerEvent } from '../feed.ts'
 import { useFreshening } from '../fresh.ts'
 import { Card } from '../parts.tsx'
+import { usePagesAt } from '../plugin-pages.ts'
 import { overview } from '../router.tsx'
 import { Badge, Count, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -29,9 +30,19 @@ export function Overview() {
         <Activity />
         <Aside />
       </div>
+      <FromPlugins />
     </div>
   )
 }
+
+const PluginPanels = lazy(() => import('../plugin-part.tsx'))
+
+const FromPlugins = () =>
+  usePagesAt('overview').length > 0 && (
+    <Suspense fallback={<Loading />}>
+      <PluginPanels />
+    </Suspense>
+  )
 
 const useStatus = () =>
   useQuery({ queryKey: ['overview', 'status'], queryFn: ({ signal }) => client.get('/api/v1/status', { signal }) })

@@ -1,14 +1,13 @@
-import { usePluginPages } from '../plugin-pages.ts'
-import { PluginFrame } from '../plugin-frame.tsx'
+import { PluginNote, PluginPart } from '../plugin-part.tsx'
+import { titleOf, usePluginPages } from '../plugin-pages.ts'
 import { pluginPage } from '../router.tsx'
-import { shortName } from '../records.tsx'
 import { Empty, Failure, Loading, Title } from '../states.tsx'
 
-/** A page of a plugin: its title and plugin above the frame, where the page cannot change them. */
+/** A page of a plugin: its title and plugin above it, where the page cannot change them. */
 export function PluginPage() {
   const { name } = pluginPage.useParams()
   const { data, error, refetch } = usePluginPages()
-  const page = data?.find(one => one.name === name)
+  const page = data?.find(one => one.name === name && one.place === 'page')
   if (!page)
     return (
       <div className="page">
@@ -22,15 +21,23 @@ export function PluginPage() {
         )}
       </div>
     )
+  const head = (
+    <>
+      <Title name={titleOf(page)}>{titleOf(page)}</Title>
+      <PluginNote page={page} />
+    </>
+  )
+  if (page.url === null)
+    return (
+      <div className="page">
+        <div className="row spread">{head}</div>
+        <PluginPart key={page.name} page={page} />
+      </div>
+    )
   return (
     <div className="frame-page">
-      <div className="row spread frame-head">
-        <Title name={page.title}>{page.title}</Title>
-        <p className="muted small">
-          A page of the plugin <code>{shortName(page.plugin)}</code>. Enter no key or token in it.
-        </p>
-      </div>
-      <PluginFrame key={page.name} title={`${page.title}, a page of ${page.plugin}`} url={page.url} rights={page.requests} />
+      <div className="row spread frame-head">{head}</div>
+      <PluginPart key={page.name} page={page} />
     </div>
   )
 }

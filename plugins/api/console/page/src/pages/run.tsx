@@ -1,11 +1,12 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { useEffect } from 'react'
+import { lazy, Suspense, useEffect } from 'react'
 import { Tabs } from '../address.tsx'
 import { client } from '../api.ts'
 import { usePageActions } from '../actions.ts'
 import { Back } from '../list.tsx'
 import { Action, Facts } from '../parts.tsx'
+import { isPluginTab, usePluginTabs } from '../plugin-pages.ts'
 import { RunQuestion } from '../run-question.tsx'
 import { RunBadge } from '../run-state.tsx'
 import { type RunSteps, useRunSteps } from '../run-steps.ts'
@@ -18,6 +19,8 @@ import { Signals } from './run-signals.tsx'
 
 export { RunLink, Value } from './run-parts.tsx'
 
+const PluginTab = lazy(() => import('../plugin-part.tsx').then(module => ({ default: module.PluginTab })))
+
 const TABS = [
   [undefined, 'Progress'],
   ['data', 'Input and result'],
@@ -28,6 +31,7 @@ const TABS = [
 export function RunDetail({ id }: { readonly id: string }) {
   const { tab } = runs.useSearch()
   const steps = useRunSteps(id)
+  const pluginTabs = usePluginTabs('run')
   const queries = useQueryClient()
   const {
     data: run,
@@ -54,8 +58,18 @@ export function RunDetail({ id }: { readonly id: string }) {
     <>
       <Head run={run} steps={steps} />
       <Notices run={run} />
-      <Tabs label="Views of the run" values={TABS} />
-      {tab === 'data' ? <Data run={run} /> : tab === 'signals' ? <Signals run={run} /> : <RunProgress run={run} steps={steps} />}
+      <Tabs label="Views of the run" values={[...TABS, ...pluginTabs]} />
+      {isPluginTab(tab) ? (
+        <Suspense fallback={<Loading rows={8} />}>
+          <PluginTab place="run" tab={tab} id={id} />
+        </Suspense>
+      ) : tab === 'data' ? (
+        <Data run={run} />
+      ) : tab === 'signals' ? (
+        <Signals run={run} />
+      ) : (
+        <RunProgress run={run} steps={steps} />
+      )}
     </>
   )
 }

@@ -1,0 +1,32 @@
+// Texts of plugins are only text.
+
+const LONGEST_CELL = 500
+/** Control characters, such as those of terminals, and those that turn the direction of text around; not the joiners of letters. */
+const HIDDEN = /[^\P{C}\n\t\u200C\u200D]/gu
+
+/** A text of a plugin with each hidden character as a sign of its own. */
+export const visible = (text: string, longest = LONGEST_CELL): string => {
+  const part = text.length > longest ? `${text.slice(0, longest)}…` : text
+  return part.replaceAll(HIDDEN, '\uFFFD')
+}
+
+/** Any value as a short text. */
+export function textOf(value: unknown): string {
+  if (value === undefined || value === null) return '–'
+  if (typeof value === 'string') return visible(value)
+  try {
+    return visible(JSON.stringify(value))
+  } catch {
+    return '…' // nested too deeply for a text
+  }
+}
+
+/** No login and no file: those paths do something when they are opened. */
+const CONSOLE_PATH = /^\/console\/(?!oidc\b|files\/|frames\/)[\w./?=&%~:+-]{1,500}$/
+
+/** Whether a text is the address of a page of the console, and nothing else. */
+export function isConsolePath(text: string): boolean {
+  if (!CONSOLE_PATH.test(text)) return false
+  const { origin, pathname, search } = new URL(text, location.origin)
+  return origin === location.origin && pathname + search === text
+}
