@@ -1,6 +1,7 @@
 import { type CallContext, type Log, Wakeup } from '@svc/core'
 import type { CheckReport, Fence, NodeBus, QueuedRun, RunClaim, RunQueue, Store } from '@svc/core/contracts'
 import { openSpace, storeFenced } from '@svc/storage-kit'
+import { QueueHealth } from '@svc/storage-kit/queue-health'
 import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
 import { type QueueEntry, QueueLeases, RUN_ENTRIES, RUN_SPACE, runLease } from '@svc/storage-kit/run-leases'
 import type { Jobs } from './jobs.ts'
@@ -306,54 +307,5 @@ export async function takeOver(store: Store, jobs: Jobs, ctx: CallContext): Prom
       const removal = { op: 'delete' as const, collection: RUN_ENTRIES, key, ifVersion: version }
       await store.batch([removal], {}, ctx).catch(onlyConflict)
     }
-  }
-}
-
-/** What the health check knows: whether this worker waits for runs, and gets them. */
-class QueueHealth {
-  readonly #lateMs: number
-  #takers = 0
-  #lookedAt = 0
-  /** Since when a taker waits for a run; `undefined`: it executes as many as it may. */
-  #idleSince: number | undefined
-  #overdueS = 0
-
-  constructor(lateMs: number) {
-    this.#lateMs = lateMs
-  }
-
-  take(): () => void {
-    this.#takers += 1
-    this.looked()
-    this.idle()
-    return () => (this.#takers -= 1)
-  }
-
-  looked(): void {
-    this.#lookedAt = performance.now()
-  }
-
-  busy(): void {
-    this.#idleSince = undefined
-  }
-
-  idle(): void {
-    this.#idleSince ??= performance.now()
-    this.looked()
-  }
-
-  overdue(seconds: number): void {
-    this.#overdueS = seconds
-  }
-
-  report(): CheckReport {
-    if (this.#takers === 0 || this.#idleSince === undefined) return { status: 'healthy' }
-    const now = performance.now()
-    const [unreadMs, idleMs] = [now - this.#lookedAt, now - this.#idleSince]
-    if (unreadMs > this.#lateMs)
-      return { status: 'unhealthy', reason: `the queue of runs was not read for ${Math.round(unreadMs / 1_000)} s` }
-    if (idleMs > this.#lateMs && this.#overdueS * 1_000 > this.#lateMs)
-      return { status: 'unhealthy', reason: `a run is due for ${Math.round(this.#overdueS)} s, but the queue gives none` }
-    return { status: 'healthy' }
   }
 }

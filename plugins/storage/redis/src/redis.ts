@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CallContext, Log } from '@svc/core'
-import type { Check, Redis, RedisReply } from '@svc/core/contracts'
+import type { Check, Redis, RedisArg, RedisReply } from '@svc/core/contracts'
 import { createNotices } from '@svc/storage-kit/follow'
 import type { Redis as Client } from 'ioredis'
 import { Connection, type ConnectionOptions } from './connection.ts'
@@ -37,16 +37,20 @@ export class RedisService implements Redis, Check, AsyncDisposable {
     return this.#commands.start()
   }
 
-  async run(script: string, keys: readonly string[], args: readonly (string | number)[], ctx: CallContext): Promise<RedisReply> {
+  async run(script: string, keys: readonly string[], args: readonly RedisArg[], ctx: CallContext): Promise<RedisReply> {
     ctx.signal.throwIfAborted()
     const client = await this.#commands.client()
     ctx.signal.throwIfAborted()
     try {
-      return await runScript(client, script, [keys.length, ...keys.map(key => this.#prefix + key), ...args])
+      return await runScript(client, script, [keys.length, ...keys.map(key => this.#prefix + key), ...args.map(sendable)])
     } catch (error) {
       if (isMisplaced(error)) client.disconnect()
       throw (error as Error).name === 'ReplyError' || isUnsent(error) ? redisError(error, this.#commands.server) : lost()
     }
+  }
+
+  async prefix(): Promise<string> {
+    return this.#prefix
   }
 
   async *listen(channels: readonly string[], ctx: CallContext): AsyncGenerator<{ channel?: string; payload?: string }> {
@@ -111,6 +115,9 @@ async function warnOfEviction(client: Client, log: Log, server: string): Promise
   }
 }
 
+/** The client takes no other bytes than a `Buffer`. */
+const sendable = (arg: RedisArg) => (arg instanceof Uint8Array ? Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength) : arg)
+
 const digests = new Map<string, string>()
 
 function digestOf(script: string): string {
@@ -122,7 +129,11 @@ function digestOf(script: string): string {
 }
 
 /** Redis forgets scripts when it restarts. */
-async function runScript(client: Client, script: string, rest: [count: number, ...(string | number)[]]): Promise<RedisReply> {
+async function runScript(
+  client: Client,
+  script: string,
+  rest: [count: number, ...(string | number | Buffer)[]]
+): Promise<RedisReply> {
   try {
     return (await client.evalsha(digestOf(script), ...rest)) as RedisReply
   } catch (error) {
