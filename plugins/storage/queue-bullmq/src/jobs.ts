@@ -20,7 +20,7 @@ export interface JobsOptions {
 }
 
 /** What a job says about its run. */
-export interface RunData extends Pick<QueuedRun, 'id' | 'group' | 'affinity'> {}
+interface RunData extends Pick<QueuedRun, 'id' | 'group' | 'affinity'> {}
 
 /** A job that this process has. */
 export type RunJob = Job<unknown>
@@ -40,7 +40,7 @@ interface NewJob {
 }
 
 /** The queue of runs that any node can execute. */
-export const RUNS_QUEUE = 'runs'
+const RUNS_QUEUE = 'runs'
 /** Names that BullMQ allows for jobs, and that an operator can read. */
 const PLAIN = /^(?!\d+$)[\w.@-]{1,200}$/
 const LONGEST_DELAY_MS = 30 * 86_400_000

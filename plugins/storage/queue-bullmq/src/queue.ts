@@ -1,5 +1,6 @@
 import { type CallContext, type Log, Wakeup } from '@svc/core'
 import type { CheckReport, NodeBus, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
+import { Announcer } from '@svc/storage-kit/announcer'
 import { QueueHealth } from '@svc/storage-kit/queue-health'
 import { tryAcquire } from '@svc/storage-kit/records'
 import { entryIn, NEVER, StoreQueue } from '@svc/storage-kit/store-queue'
@@ -30,8 +31,6 @@ const [CLAIM_MS, LATE_MS] = [30_000, 30_000]
 export const LOCK_MS = 30_000
 /** How often the queue is read without a wake-up: for runs that become due. */
 const POLL_MS = 1_000
-/** Other workers are woken at most once in this time. */
-const ANNOUNCE_MS = 25
 /** When a job is looked at again whose run another process has or changes, or whose group is full. */
 const LATER_MS = 1_000
 /** How long runs are taken from the store before Redis is asked again. */
@@ -51,10 +50,10 @@ export class BullQueue implements RunQueue {
   readonly #entries: StoreQueue
   readonly #health: QueueHealth
   readonly #wakeup = new Wakeup()
+  readonly #announcer: Announcer
   readonly #sweepMs: number
   /** Jobs of runs that this process executes. */
   readonly #held = new Map<string, { readonly claim: RunClaim; readonly job: RunJob }>()
-  #announcing: NodeJS.Timeout | undefined
   #sweeping: NodeJS.Timeout | undefined
   readonly #began = performance.now()
   /** Until when Redis is not asked, because it has failed. */
@@ -66,6 +65,7 @@ export class BullQueue implements RunQueue {
   constructor(options: QueueOptions) {
     const { store, holder, node, claimMs = CLAIM_MS, lateMs = LATE_MS, lasting } = options
     this.#options = options
+    this.#announcer = new Announcer({ ...options, topic: TOPIC })
     this.#sweepMs = claimMs / SWEEPS
     this.#health = new QueueHealth(lateMs)
     this.#entries = new StoreQueue({
@@ -88,7 +88,7 @@ export class BullQueue implements RunQueue {
 
   end(): void {
     clearTimeout(this.#sweeping)
-    clearTimeout(this.#announcing)
+    this.#announcer.end()
   }
 
   /** Another worker has runs for all. */
@@ -279,12 +279,6 @@ export class BullQueue implements RunQueue {
   /** Wakes this worker, and soon the others. */
   #ring(): void {
     this.#wakeup.ring()
-    const { bus, lasting, log } = this.#options
-    if (!bus || lasting.signal.aborted) return
-    this.#announcing ??= setTimeout(() => {
-      this.#announcing = undefined
-      // without it, others look within a second
-      bus.publish(TOPIC, null, lasting).catch((err: unknown) => log.debug({ err }, 'failed to wake other workers'))
-    }, ANNOUNCE_MS).unref()
+    this.#announcer.announce()
   }
 }

@@ -8,7 +8,7 @@ interface Script {
 }
 
 /** What BullMQ sends: keys, then arguments. */
-type Arguments = readonly unknown[]
+type Arguments = readonly (RedisArg | boolean | null | undefined)[]
 
 /** A group of scripts; BullMQ uses it to add many jobs. */
 interface ScriptGroup {
@@ -45,7 +45,7 @@ export class RedisClient extends EventEmitter {
   async runCommand(name: string, args: Arguments): Promise<RedisReply> {
     const script = this.#scripts.get(name)
     if (!script) throw new Error(`BullMQ uses the unknown script ${name}`)
-    const keys = args.slice(0, script.keys).map(key => this.#ownKey(String(key)))
+    const keys = args.slice(0, script.keys).map(key => this.#ownKey(key))
     return this.#redis.run(script.lua, keys, args.slice(script.keys).map(argumentOf), this.#ctx)
   }
 
@@ -87,11 +87,12 @@ export class RedisClient extends EventEmitter {
   }
 
   /** The service adds the prefix to each key. */
-  #ownKey(key: string): string {
-    if (!key.startsWith(this.#prefix)) throw new Error('BullMQ uses a key without the prefix of the cluster')
+  #ownKey(key: Arguments[number]): string {
+    if (typeof key !== 'string' || !key.startsWith(this.#prefix))
+      throw new Error('BullMQ uses a key without the prefix of the cluster')
     return key.slice(this.#prefix.length)
   }
 }
 
-const argumentOf = (value: unknown): RedisArg =>
-  typeof value === 'number' || value instanceof Uint8Array ? value : String(value ?? '')
+/** As clients of Redis send it. */
+const argumentOf = (value: Arguments[number]): RedisArg => (typeof value === 'boolean' ? String(value) : (value ?? ''))

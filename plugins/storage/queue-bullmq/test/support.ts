@@ -14,7 +14,7 @@ const QUEUE = { name: '@svc/plugin-queue-bullmq', use: new URL('..', import.meta
 
 let clusters = 0
 /** A cluster that no other test uses. */
-export const newCluster = (): string => `queue${process.pid}-${++clusters}`
+const newCluster = (): string => `queue${process.pid}-${++clusters}`
 
 /** Where the workers of a test find each other. */
 export interface Shared {

@@ -6,12 +6,16 @@ import type { Redis as Client } from 'ioredis'
 import { Connection, type ConnectionOptions } from './connection.ts'
 import { isMisplaced, isScriptMissing, lost, redisError } from './errors.ts'
 
+/** What an eviction loses, by the use of Redis. */
+const EVICTED = { counts: 'hits of limits', queue: 'jobs of runs' } as const
+type MustKeep = keyof typeof EVICTED
+
 export interface RedisOptions {
   readonly connection: ConnectionOptions
   /** Of all keys and channels. */
   readonly prefix: string
-  /** What is in Redis must not be evicted. */
-  readonly mustKeep: boolean
+  /** The uses of Redis whose keys should not be evicted. */
+  readonly mustKeep: readonly MustKeep[]
   readonly log: Log
 }
 
@@ -27,7 +31,7 @@ export class RedisService implements Redis, Check, AsyncDisposable {
   constructor({ connection, prefix, mustKeep, log }: RedisOptions) {
     this.#prefix = prefix
     this.#commands = new Connection(connection, 'connection to Redis', log, async client => {
-      if (mustKeep) await warnOfEviction(client, log, this.#commands.server)
+      if (mustKeep.length > 0) await warnOfEviction(client, mustKeep, log, this.#commands.server)
     })
     this.#listener = new Connection(connection, 'connection that listens to Redis', log, client => this.#resubscribe(client))
   }
@@ -104,11 +108,12 @@ export class RedisService implements Redis, Check, AsyncDisposable {
 }
 
 /** The policy can change with the server. A user of Redis without the right to read it gets no warning. */
-async function warnOfEviction(client: Client, log: Log, server: string): Promise<void> {
+async function warnOfEviction(client: Client, uses: readonly MustKeep[], log: Log, server: string): Promise<void> {
   try {
     const policy = /^maxmemory_policy:(\S+)/m.exec(await client.info('memory'))?.[1] ?? 'noeviction'
+    const [lost, names] = [uses.map(use => EVICTED[use]).join(' and '), uses.join(' and ')]
     if (policy !== 'noeviction')
-      log.warn({ policy }, 'Redis can evict hits of limits: set maxmemory-policy to noeviction, or leave counts out of redis.use')
+      log.warn({ policy }, `Redis can evict ${lost}: set maxmemory-policy to noeviction, or leave ${names} out of redis.use`)
   } catch (err) {
     if ((err as Error).name !== 'ReplyError') throw err
     log.debug({ err: redisError(err, server) }, 'failed to read the policy of eviction of Redis')
