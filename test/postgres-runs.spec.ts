@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Postgres, startPostgres } from '@svc/testing/engines'
+import { type Postgres, startPostgres, startRedis } from '@svc/testing/engines'
 import { expect } from 'chai'
-import { describeWith } from './support/needs.ts'
+import { describeWith, lacking, skipBecause } from './support/needs.ts'
 import { beginLong, endOf, LONG_RUNS, processesIn } from './support/node-runs.ts'
 import { clientsOf, startNode } from './support/nodes.ts'
 import { effectsIn } from './support/workflow-host.ts'
@@ -25,17 +25,12 @@ describeWith('postgres', 'runs of two servers on one PostgreSQL', () => {
   })
   after(() => stack.disposeAsync())
 
-  const start = async (file: string) =>
-    stack.use(
-      await startNode({
-        config: { plugins: [LONG_RUNS], store: { url: postgres.url, schema: 'runs' } },
-        env: { TEST_RUNS_FILE: file },
-      })
-    )
-
-  it(`all go on at the other one within ${RESUMED_MS / 1_000} s when one is killed, and no effect happens twice`, async () => {
-    const file = join(folder, 'killed')
-    const [one, two] = [await start(file), await start(file)]
+  /** Two servers share everything that the configuration names. */
+  async function killOne(name: string, more: object): Promise<void> {
+    const file = join(folder, name)
+    const config = { plugins: [LONG_RUNS], store: { url: postgres.url, schema: name }, ...more }
+    const start = async () => stack.use(await startNode({ config, env: { TEST_RUNS_FILE: file } }))
+    const [one, two] = [await start(), await start()]
     const health = async () =>
       (await clientsOf([two])[0]!.get('/health')).body as { status: string; checks: { run_queue: object } }
     expect((await health()).status).to.equal('healthy')
@@ -57,5 +52,15 @@ describeWith('postgres', 'runs of two servers on one PostgreSQL', () => {
     }
     const done = effectsIn(file).map(({ run, step }) => `${run} ${step}`)
     expect(done.toSorted()).to.deep.equal(ids.flatMap(id => [`${id} first`, `${id} last`]).toSorted())
+  }
+
+  const title = `all go on at the other one within ${RESUMED_MS / 1_000} s when one is killed, and no effect happens twice`
+  it(title, () => killOne('runs', {})).timeout(400_000)
+
+  it(`${title}, with the queue in Redis`, async function () {
+    skipBecause(this, lacking('redis'))
+    const redis = stack.use(await startRedis())
+    await killOne('bull', { redis: { url: redis.url, use: ['queue'] } })
+    expect(await redis.command('EXISTS', 'svc:svc:queue:runs:meta', 'svc:svc:queue:runs:events')).to.be.above(0)
   }).timeout(400_000)
 })

@@ -173,7 +173,10 @@ const FOR_REDIS = {
   counts: { use: '@svc/plugin-counts-redis', insteadOf: [] },
   cache: { use: '@svc/plugin-cache-redis', insteadOf: ['@svc/plugin-cache'] },
   bus: { use: '@svc/plugin-bus-redis', insteadOf: ['@svc/plugin-bus-store', '@svc/plugin-bus-postgres'] },
+  queue: { use: '@svc/plugin-queue-bullmq', insteadOf: ['@svc/plugin-queue-store', '@svc/plugin-queue-pgboss'] },
 } as const
+/** What Redis is used for where `redis.use` does not say it. */
+const DEFAULT_USES: readonly string[] = ['counts', 'cache', 'bus']
 
 /** All plugins that a configuration can select without naming them. */
 export const SELECTABLE: readonly string[] = [
@@ -186,6 +189,7 @@ export const SELECTABLE: readonly string[] = [
 /** The setting that selects a plugin which the configuration does not name; undefined for others. */
 export function selectorOf(plugin: string): string | undefined {
   if (Object.values(FOR_POSTGRES).includes(plugin)) return 'store.url to postgres://user@host:5432/name'
+  if (plugin === FOR_REDIS.queue.use) return 'redis.url to redis://host:6379, and add queue to redis.use'
   const isOfRedis = plugin === '@svc/plugin-redis' || Object.values(FOR_REDIS).some(({ use }) => use === plugin)
   return isOfRedis ? 'redis.url to redis://host:6379' : undefined
 }
@@ -206,9 +210,8 @@ export function selectedDefaults({ storeUrl, redisUrl, redisUse }: Selectors): C
   const isRedis = typeof redisUrl === 'string'
   if (!isPostgres && !isRedis) return undefined
   const plugins = isPostgres ? CURATED.map(name => FOR_POSTGRES[name] ?? name) : CURATED
-  const uses = Object.entries(FOR_REDIS).flatMap(([name, plugin]) =>
-    isRedis && (!Array.isArray(redisUse) || redisUse.includes(name)) ? [plugin] : []
-  )
+  const wanted: readonly unknown[] = Array.isArray(redisUse) ? redisUse : DEFAULT_USES
+  const uses = Object.entries(FOR_REDIS).flatMap(([name, plugin]) => (isRedis && wanted.includes(name) ? [plugin] : []))
   const replaced: readonly string[] = uses.flatMap(({ insteadOf }) => insteadOf)
   return {
     ...DEFAULTS,

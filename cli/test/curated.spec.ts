@@ -81,6 +81,11 @@ describe('the plugins that a configuration selects', () => {
       removed: ['bus-store', 'cache'],
     })
     expect(changes(of(undefined, REDIS, ['counts']))).to.deep.equal({ added: ['redis', 'counts-redis'], removed: [] })
+    expect(changes(of(undefined, REDIS, ['queue']))).to.deep.equal({ added: ['redis', 'queue-bullmq'], removed: ['queue-store'] })
+    expect(changes(of('postgres://db.example', REDIS, ['queue']))).to.deep.equal({
+      added: ['bus-postgres', 'store-postgres', 'redis', 'queue-bullmq'],
+      removed: ['bus-store', 'queue-store', 'store-sqlite'],
+    })
     expect(changes(of(undefined, REDIS, []))).to.deep.equal({ added: ['redis'], removed: [] })
     expect(changes(of('postgresql://db.example', REDIS, ['bus', 'x']))).to.deep.equal({
       added: ['queue-pgboss', 'store-postgres', 'redis', 'bus-redis'],

@@ -1,7 +1,14 @@
 import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { definePlugin } from '@svc/core'
-import { JobKinds, type WorkflowDefinition, WorkflowDefinitions, type WorkflowNode, WorkflowNodes } from '@svc/core/contracts'
+import {
+  type JobKind,
+  JobKinds,
+  type WorkflowDefinition,
+  WorkflowDefinitions,
+  type WorkflowNode,
+  WorkflowNodes,
+} from '@svc/core/contracts'
 import { effectNode } from './workflow-host.ts'
 
 /** A file that all nodes of a test share; with `.go` behind it, runs may end. */
@@ -30,13 +37,28 @@ const held = (name: string, settings: object): WorkflowDefinition => ({
   result: { by: '${{ nodes.hold }}' },
 })
 
-/** Workflows that stay at a step that may be repeated, between two effects that happen once; and a job that says where it runs. */
+/** Says which attempt of a job begins, and ends when it may. */
+const holdJob: JobKind = {
+  description: 'Waits for a file',
+  attempts: 2,
+  backoff: { firstMs: 20, maxMs: 200 },
+  async *run({ input, attempt }, { signal }) {
+    const name = input as string
+    appendFileSync(file, `begin ${name} ${attempt} ${process.pid}\n`)
+    while (!existsSync(`${file}.go`)) await pause(50, undefined, { signal })
+    appendFileSync(file, `end ${name} ${attempt} ${process.pid}\n`)
+    yield { type: 'result', value: process.pid }
+  },
+}
+
+/** Workflows that stay at a step that may be repeated, between two effects that happen once; and jobs that say where they run. */
 export default definePlugin({
   setup(scope) {
     scope.add(WorkflowNodes, 'effect', effectNode(file))
     scope.add(WorkflowNodes, 'hold', hold)
     for (const definition of [held('long', {}), held('deaf', { deaf: true })])
       scope.add(WorkflowDefinitions, definition.name, definition)
+    scope.add(JobKinds, 'hold', holdJob)
     scope.add(JobKinds, 'where', {
       description: 'Says in which process it runs',
       async *run() {

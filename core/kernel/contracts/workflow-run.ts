@@ -447,8 +447,8 @@ export interface RunClaim {
 
 /**
  * The queue of runs with work to do: at-least-once delivery, one process per run at a time. The store holds the runs; the queue
- * only decides who works. So any queue with visibility time-outs can implement it, such as BullMQ over many machines: `put` is
- * a delayed job, a claim its lock with a lease of the store, `keep` extends both.
+ * only decides who works. So any queue with visibility time-outs can implement it, such as pg-boss or BullMQ over many machines:
+ * `put` is a delayed job, a claim is a job that this process has together with a lease of the store, and `keep` extends both.
  */
 export interface RunQueue {
   /** Schedules a run, or replaces its schedule. With `claim`, this process claims it at once if its group has capacity. */

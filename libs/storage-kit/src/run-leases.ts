@@ -1,6 +1,7 @@
 import type { CallContext } from '@svc/core'
 import type { Fence, QueuedRun, Space, Store } from '@svc/core/contracts'
-import { storeFenced } from './errors.ts'
+import { checkKey } from './check.ts'
+import { storeFenced, storeInvalid } from './errors.ts'
 import { type LeaseHold, tryHold } from './lease-hold.ts'
 
 /** The leases of the claims of a run queue: one for each run, and one for each slot of a group. */
@@ -77,6 +78,16 @@ const RUN_LEASE = 'run/'
 export const runLease = (id: string): string => RUN_LEASE + id
 /** Lease of a group slot. */
 const slotLease = (group: string, at: number) => `run-place/${group}/${at}`
+
+/** Throws STORE_INVALID for names that no store accepts, and for limits and times that are none. */
+export function checkQueuedRun({ id, due, group, affinity }: QueuedRun): void {
+  checkKey('run id', id)
+  if (affinity !== undefined) checkKey('name of a node', affinity)
+  if (group) checkKey('name of a group', group.name)
+  if (group && !(Number.isSafeInteger(group.limit) && group.limit >= 1))
+    throw storeInvalid('the limit of a group must be an integer from 1')
+  if (Number.isNaN(due)) throw storeInvalid('the time of a run must be a number')
+}
 
 /** The entries of the queue in the store. */
 export const RUN_ENTRIES = 'run_queue'

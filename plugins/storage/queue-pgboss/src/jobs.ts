@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, type CallContext } from '@svc/core'
 import type { Postgres, SqlResult, SqlValue } from '@svc/core/contracts'
+import { Batches } from '@svc/storage-kit/batches'
 import { type OpenBoss, RUNS_QUEUE, storeErrorBelow } from './boss.ts'
-import { Batches } from './batches.ts'
 import { ANY_NODE, type Attempt, type Job, type NewJob, noGroup, tierOf } from './rows.ts'
 
 interface JobsOptions extends OpenBoss {

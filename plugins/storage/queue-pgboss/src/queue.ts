@@ -1,6 +1,8 @@
 import { type CallContext, type Log, Wakeup } from '@svc/core'
 import type { CheckReport, Fence, NodeBus, QueuedRun, RunClaim, RunQueue, Store } from '@svc/core/contracts'
 import { openSpace, storeFenced } from '@svc/storage-kit'
+import { Announcer } from '@svc/storage-kit/announcer'
+import { QueueHealth } from '@svc/storage-kit/queue-health'
 import { onlyConflict, tryAcquire } from '@svc/storage-kit/records'
 import { type QueueEntry, QueueLeases, RUN_ENTRIES, RUN_SPACE, runLease } from '@svc/storage-kit/run-leases'
 import type { Jobs } from './jobs.ts'
@@ -38,8 +40,6 @@ const [CLAIM_MS, LATE_MS] = [30_000, 30_000]
 const POLL_MS = 1_000
 /** How often lost claims are looked for in the life of a claim. */
 const SWEEPS = 6
-/** Other workers are woken at most once in this time. */
-const ANNOUNCE_MS = 25
 /** When a job is looked at again whose run has a lease, whose group is full, or that belongs to another node. */
 const [BUSY_MS, FULL_MS, ELSEWHERE_MS] = [500, 1_000, 5_000]
 const RECOVERY_MS = 10_000
@@ -56,14 +56,15 @@ export class PgBossQueue implements RunQueue {
   readonly #leases: QueueLeases
   readonly #held = new Map<string, Held>()
   readonly #wakeup = new Wakeup()
+  readonly #announcer: Announcer
   readonly #priorities: readonly number[]
   readonly #health: QueueHealth
-  #announcing: NodeJS.Timeout | undefined
   #sweeping: NodeJS.Timeout | undefined
 
   constructor(options: QueueOptions) {
     const { store, holder, node, claimMs = CLAIM_MS, lateMs = LATE_MS } = options
     this.#options = options
+    this.#announcer = new Announcer({ ...options, topic: TOPIC })
     this.#claimMs = claimMs
     this.#leases = new QueueLeases(store, holder, claimMs)
     this.#priorities = [ANY_NODE, priorityOf(node)]
@@ -77,7 +78,7 @@ export class PgBossQueue implements RunQueue {
 
   end(): void {
     clearTimeout(this.#sweeping)
-    clearTimeout(this.#announcing)
+    this.#announcer.end()
   }
 
   /** Another worker has runs for all. */
@@ -283,13 +284,7 @@ export class PgBossQueue implements RunQueue {
   /** Wakes this worker, and soon the others. */
   #ring(): void {
     this.#wakeup.ring()
-    const { bus, lasting, log } = this.#options
-    if (!bus || lasting.signal.aborted) return
-    this.#announcing ??= setTimeout(() => {
-      this.#announcing = undefined
-      // without it, others look within a second
-      bus.publish(TOPIC, null, lasting).catch((err: unknown) => log.debug({ err }, 'failed to wake other workers'))
-    }, ANNOUNCE_MS).unref()
+    this.#announcer.announce()
   }
 }
 
@@ -306,54 +301,5 @@ export async function takeOver(store: Store, jobs: Jobs, ctx: CallContext): Prom
       const removal = { op: 'delete' as const, collection: RUN_ENTRIES, key, ifVersion: version }
       await store.batch([removal], {}, ctx).catch(onlyConflict)
     }
-  }
-}
-
-/** What the health check knows: whether this worker waits for runs, and gets them. */
-class QueueHealth {
-  readonly #lateMs: number
-  #takers = 0
-  #lookedAt = 0
-  /** Since when a taker waits for a run; `undefined`: it executes as many as it may. */
-  #idleSince: number | undefined
-  #overdueS = 0
-
-  constructor(lateMs: number) {
-    this.#lateMs = lateMs
-  }
-
-  take(): () => void {
-    this.#takers += 1
-    this.looked()
-    this.idle()
-    return () => (this.#takers -= 1)
-  }
-
-  looked(): void {
-    this.#lookedAt = performance.now()
-  }
-
-  busy(): void {
-    this.#idleSince = undefined
-  }
-
-  idle(): void {
-    this.#idleSince ??= performance.now()
-    this.looked()
-  }
-
-  overdue(seconds: number): void {
-    this.#overdueS = seconds
-  }
-
-  report(): CheckReport {
-    if (this.#takers === 0 || this.#idleSince === undefined) return { status: 'healthy' }
-    const now = performance.now()
-    const [unreadMs, idleMs] = [now - this.#lookedAt, now - this.#idleSince]
-    if (unreadMs > this.#lateMs)
-      return { status: 'unhealthy', reason: `the queue of runs was not read for ${Math.round(unreadMs / 1_000)} s` }
-    if (idleMs > this.#lateMs && this.#overdueS * 1_000 > this.#lateMs)
-      return { status: 'unhealthy', reason: `a run is due for ${Math.round(this.#overdueS)} s, but the queue gives none` }
-    return { status: 'healthy' }
   }
 }

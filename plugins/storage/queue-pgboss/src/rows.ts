@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { QueuedRun } from '@svc/core/contracts'
-import { checkKey, storeInvalid } from '@svc/storage-kit'
+import { checkQueuedRun } from '@svc/storage-kit/run-leases'
 import type { JobInsert } from './boss.ts'
 
 /** What a job of pg-boss says about its run. */
@@ -42,19 +42,14 @@ export const noGroup = (key: string) => ({ id: `run ${key}` })
 /** When a job is due, relative to the clock of the database: that of this machine can differ. */
 function startAfterOf(due: number | null | undefined): number | Date {
   if (due === null || due === undefined) return NOT_DUE
-  if (Number.isNaN(due)) throw storeInvalid('the time of a run must be a number')
   const ms = Math.max(0, Math.ceil(due - Date.now()))
   return ms / 1_000 > LONGEST_S ? NOT_DUE : ms / 1_000
 }
 
 /** Throws STORE_INVALID. */
 export function jobOf(run: QueuedRun): NewJob {
+  checkQueuedRun(run)
   const { id, due, group, affinity } = run
-  checkKey('run id', id)
-  if (affinity !== undefined) checkKey('name of a node', affinity)
-  if (group) checkKey('name of a group', group.name)
-  if (group && !(Number.isSafeInteger(group.limit) && group.limit >= 1))
-    throw storeInvalid('the limit of a group must be an integer from 1')
   return jobWith({ id, ...(group ? { group } : {}), ...(affinity === undefined ? {} : { affinity }) }, due)
 }
 

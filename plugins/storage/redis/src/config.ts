@@ -3,7 +3,9 @@ import { LOGIN_PROPERTIES, type LoginConfig, passwordOf, tlsOf } from '@svc/stor
 import type { ConnectionOptions } from './connection.ts'
 
 /** What svc can use Redis for. */
-const USES = ['counts', 'cache', 'bus'] as const
+const USES = ['counts', 'cache', 'bus', 'queue'] as const
+/** The queue of runs is in Redis only if the configuration asks for it. */
+const DEFAULT_USES: readonly (typeof USES)[number][] = ['counts', 'cache', 'bus']
 
 export interface RedisConfig extends LoginConfig {
   url?: string
@@ -31,9 +33,9 @@ export const config = schema<RedisConfig>({
       type: 'array',
       items: { enum: [...USES] },
       uniqueItems: true,
-      default: [...USES],
+      default: [...DEFAULT_USES],
       description:
-        'What svc uses Redis for: `counts` (rate limits), `cache` (cached values), `bus` (messages between the workers of a cluster).',
+        'What svc uses Redis for: `counts` (rate limits), `cache` (cached values), `bus` (messages between the workers of a cluster), `queue` (which worker executes a run, with BullMQ; only if it is named here).',
     },
     connect_timeout_ms: ms(3_000, 10_000, 'Milliseconds until a connection attempt fails.'),
     command_timeout_ms: ms(3_000, 10_000, 'Milliseconds without an answer until svc replaces the connection.'),

@@ -24,7 +24,7 @@ export default definePlugin({
   async setup(scope, { host }) {
     const report = await host.report(systemContext(scope.signal, 'redis'))
     const { config: settings, log } = scope
-    const mustKeep = settings.use.includes('counts')
+    const mustKeep = (['counts', 'queue'] as const).filter(use => settings.use.includes(use))
     const redis = scope.use(new RedisService({ connection: connectionOf(settings), prefix: prefixOf(report), mustKeep, log }))
     const paths = loginFiles(settings)
     if (paths.length > 0) scope.add(ProtectedPaths, 'redis', { paths, owner: 'the Redis connection of this server' })

@@ -1,17 +1,21 @@
 import { createHash } from 'node:crypto'
 import type { CallContext, Log } from '@svc/core'
-import type { Check, Redis, RedisReply } from '@svc/core/contracts'
+import type { Check, Redis, RedisArg, RedisReply } from '@svc/core/contracts'
 import { createNotices } from '@svc/storage-kit/follow'
 import type { Redis as Client } from 'ioredis'
 import { Connection, type ConnectionOptions } from './connection.ts'
 import { isMisplaced, isScriptMissing, lost, redisError } from './errors.ts'
 
+/** What an eviction loses, by the use of Redis. */
+const EVICTED = { counts: 'hits of limits', queue: 'jobs of runs' } as const
+type MustKeep = keyof typeof EVICTED
+
 export interface RedisOptions {
   readonly connection: ConnectionOptions
   /** Of all keys and channels. */
   readonly prefix: string
-  /** What is in Redis must not be evicted. */
-  readonly mustKeep: boolean
+  /** The uses of Redis whose keys should not be evicted. */
+  readonly mustKeep: readonly MustKeep[]
   readonly log: Log
 }
 
@@ -27,7 +31,7 @@ export class RedisService implements Redis, Check, AsyncDisposable {
   constructor({ connection, prefix, mustKeep, log }: RedisOptions) {
     this.#prefix = prefix
     this.#commands = new Connection(connection, 'connection to Redis', log, async client => {
-      if (mustKeep) await warnOfEviction(client, log, this.#commands.server)
+      if (mustKeep.length > 0) await warnOfEviction(client, mustKeep, log, this.#commands.server)
     })
     this.#listener = new Connection(connection, 'connection that listens to Redis', log, client => this.#resubscribe(client))
   }
@@ -37,16 +41,20 @@ export class RedisService implements Redis, Check, AsyncDisposable {
     return this.#commands.start()
   }
 
-  async run(script: string, keys: readonly string[], args: readonly (string | number)[], ctx: CallContext): Promise<RedisReply> {
+  async run(script: string, keys: readonly string[], args: readonly RedisArg[], ctx: CallContext): Promise<RedisReply> {
     ctx.signal.throwIfAborted()
     const client = await this.#commands.client()
     ctx.signal.throwIfAborted()
     try {
-      return await runScript(client, script, [keys.length, ...keys.map(key => this.#prefix + key), ...args])
+      return await runScript(client, script, [keys.length, ...keys.map(key => this.#prefix + key), ...args.map(sendable)])
     } catch (error) {
       if (isMisplaced(error)) client.disconnect()
       throw (error as Error).name === 'ReplyError' || isUnsent(error) ? redisError(error, this.#commands.server) : lost()
     }
+  }
+
+  async prefix(): Promise<string> {
+    return this.#prefix
   }
 
   async *listen(channels: readonly string[], ctx: CallContext): AsyncGenerator<{ channel?: string; payload?: string }> {
@@ -100,16 +108,20 @@ export class RedisService implements Redis, Check, AsyncDisposable {
 }
 
 /** The policy can change with the server. A user of Redis without the right to read it gets no warning. */
-async function warnOfEviction(client: Client, log: Log, server: string): Promise<void> {
+async function warnOfEviction(client: Client, uses: readonly MustKeep[], log: Log, server: string): Promise<void> {
   try {
     const policy = /^maxmemory_policy:(\S+)/m.exec(await client.info('memory'))?.[1] ?? 'noeviction'
+    const [lost, names] = [uses.map(use => EVICTED[use]).join(' and '), uses.join(' and ')]
     if (policy !== 'noeviction')
-      log.warn({ policy }, 'Redis can evict hits of limits: set maxmemory-policy to noeviction, or leave counts out of redis.use')
+      log.warn({ policy }, `Redis can evict ${lost}: set maxmemory-policy to noeviction, or leave ${names} out of redis.use`)
   } catch (err) {
     if ((err as Error).name !== 'ReplyError') throw err
     log.debug({ err: redisError(err, server) }, 'failed to read the policy of eviction of Redis')
   }
 }
+
+/** The client takes no other bytes than a `Buffer`. */
+const sendable = (arg: RedisArg) => (arg instanceof Uint8Array ? Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength) : arg)
 
 const digests = new Map<string, string>()
 
@@ -122,7 +134,11 @@ function digestOf(script: string): string {
 }
 
 /** Redis forgets scripts when it restarts. */
-async function runScript(client: Client, script: string, rest: [count: number, ...(string | number)[]]): Promise<RedisReply> {
+async function runScript(
+  client: Client,
+  script: string,
+  rest: [count: number, ...(string | number | Buffer)[]]
+): Promise<RedisReply> {
   try {
     return (await client.evalsha(digestOf(script), ...rest)) as RedisReply
   } catch (error) {

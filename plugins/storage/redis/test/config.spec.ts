@@ -58,7 +58,7 @@ describe('the section redis', () => {
       expect(code, JSON.stringify(settings)).to.equal('REDIS_CONFIG_INVALID')
       expect(message).not.to.include('s3cret')
     }
-    for (const settings of [{ use: ['queue'] }, { url: 7 }, { wait_ms: 1 }, { password: 'x' }])
+    for (const settings of [{ use: ['lists'] }, { url: 7 }, { wait_ms: 1 }, { password: 'x' }])
       expect(config.check({ ...DEFAULTS, ...settings }).length, JSON.stringify(settings)).to.be.above(0)
   })
 })

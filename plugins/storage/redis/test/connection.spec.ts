@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,6 +54,18 @@ describeWith('redis', 'the connection to Redis', () => {
     const keys = (await redis.command('KEYS', '*')) as string[]
     expect(keys.filter(key => !/^svc:one(%3Atwo)?:/.test(key))).to.deep.equal([])
     expect(keys).to.have.length(2 * names.length)
+  })
+
+  it('sends bytes as they are, and tells its prefix to libraries', async () => {
+    await using one = await openHost('bytes', { url: redis.url })
+    const service = one.service(RedisToken)
+    const bytes = Uint8Array.from({ length: 256 }, (_, at) => at)
+    const hex = `return redis.sha1hex(ARGV[1])`
+    expect(await service.run(hex, [], [bytes.subarray(1)], ctx)).to.equal(hash('sha1', bytes.subarray(1)))
+    expect(await service.run(hex, [], [new Uint8Array()], ctx)).to.equal(hash('sha1', ''))
+    expect(await service.prefix(ctx)).to.equal('svc:bytes:')
+    await service.run(SET, ['own'], ['x'], ctx)
+    expect(await redis.command('GET', `${await service.prefix(ctx)}own`)).to.equal('x')
   })
 
   it('delivers the messages of a channel to those of its cluster, and says when others can be lost', async () => {

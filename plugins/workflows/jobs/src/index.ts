@@ -1,7 +1,8 @@
 import { definePlugin, Events, hasRole, Host, systemContext } from '@svc/core'
-import { Http, JobKinds, Jobs, MetricSources, Peers, Store } from '@svc/core/contracts'
+import { Http, JobKinds, Jobs, MetricSources, NodeBus, Peers, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
-import { CANCEL, createJobs } from './service.ts'
+import { Announcer } from '@svc/storage-kit/announcer'
+import { CANCEL, createJobs, TOPIC } from './service.ts'
 import { JOBS_CONFIG } from './settings.ts'
 import { SPACE } from './space.ts'
 
@@ -12,15 +13,19 @@ export default definePlugin({
   section: 'jobs',
   config: JOBS_CONFIG,
   requires: { store: Store, host: Host, events: Events, view: JobKinds },
-  optional: { peers: Peers, http: Http },
+  optional: { peers: Peers, http: Http, bus: NodeBus },
   provides: Jobs,
-  async setup(scope, { store, host, events, view, peers, http }) {
+  async setup(scope, { store, host, events, view, peers, http, bus }) {
     const { config, log, span } = scope
     const lasting = systemContext(scope.signal, 'jobs')
     const report = await host.report(lasting)
     await openSpace(store, SPACE, {}, lasting)
     const holder = `${report.worker}/jobs/`
-    const { jobs, worker, maintenance, metrics } = createJobs({ store, view, config, holder, peers, events, log, span, lasting })
+    const announcer = new Announcer({ bus, topic: TOPIC, log, lasting })
+    scope.defer(() => announcer.end())
+    const announce = () => announcer.announce()
+    const options = { store, view, config, holder, peers, events, announce, log, span, lasting }
+    const { jobs, worker, maintenance, metrics } = createJobs(options)
     scope.add(MetricSources, 'jobs', { read: ctx => metrics.read(ctx) })
     const isExecuting = hasRole(report, 'runs') && (config.execute ?? (peers !== undefined || http !== undefined))
     if (!isExecuting) return jobs
@@ -31,6 +36,9 @@ export default definePlugin({
     })
     scope.tap(Peers.hooks.message, ({ topic, message }) => {
       if (topic === CANCEL) worker.cancel(String((message as { readonly id?: unknown }).id))
+    })
+    scope.tap(NodeBus.hooks.message, ({ topic }) => {
+      if (topic === TOPIC) worker.wake()
     })
     scope.tap(Peers.hooks.workerExit, exit => worker.workerExited(exit.holder))
     scope.tap(JobKinds.changed, () => worker.wake())

@@ -29,6 +29,8 @@ export interface JobsOptions {
   readonly holder: string
   readonly peers: Peers | undefined
   readonly events: Events
+  /** Wakes the workers of other processes. */
+  readonly announce: () => void
   /** `WorkerOptions.leaseMs`. */
   readonly leaseMs?: number
   readonly log: Log
@@ -45,11 +47,13 @@ interface JobsOfProcess {
 
 /** The topic that asks the workers to cancel a job. */
 export const CANCEL = 'jobs.cancel'
+/** The topic of the bus that wakes workers. */
+export const TOPIC = 'jobs'
 const DAY_MS = 86_400_000
 
 /** Creates the service, and what executes jobs in this process. */
 export function createJobs(options: JobsOptions): JobsOfProcess {
-  const { store, view, config, holder, peers, leaseMs, log, span, lasting } = options
+  const { store, view, config, holder, peers, announce, leaseMs, log, span, lasting } = options
   const kinds = new Kinds(view, config)
   const keepMs = { completed: config.keep_completed_days * DAY_MS, failed: config.keep_failed_days * DAY_MS }
   const report = createReporter(options)
@@ -78,7 +82,11 @@ export function createJobs(options: JobsOptions): JobsOfProcess {
     keepCompletedMs: keepMs.completed,
     maxQueued: config.max_queued,
     lasting,
-    wake: () => worker.wake(),
+    wake() {
+      worker.wake()
+      // others need not look for what this worker takes at once
+      if (!worker.hasRoom) announce()
+    },
     async cancelEverywhere(id) {
       if (worker.cancel(id)) return
       // without this message, its worker finds the request within seconds

@@ -61,6 +61,12 @@ export class JobWorker {
     return counts
   }
 
+  /** Whether it takes further jobs now. */
+  get hasRoom(): boolean {
+    const isTaking = this.#timers.length > 0 && !this.#stopping.signal.aborted
+    return isTaking && this.#active.size - this.#waiting < this.#options.concurrency
+  }
+
   begin(): void {
     this.#timers.push(setInterval(() => void this.#keep(), this.#leaseMs / KEEP_TIMES).unref())
     this.#timers.push(setInterval(() => void this.#refresh(), REFRESH_MS).unref())
@@ -148,8 +154,13 @@ export class JobWorker {
   /** How many jobs of a kind this worker can take. */
   #room(kind: string): number {
     const { concurrency, kinds } = this.#options
-    const waiting = [...this.#active.values()].filter(attempt => attempt.isWaiting).length
+    const waiting = this.#waiting
     return kinds.get(kind)?.waits === true ? MOST_WAITING - waiting : concurrency - (this.#active.size - waiting)
+  }
+
+  /** Number of jobs here that only wait. */
+  get #waiting(): number {
+    return [...this.#active.values()].filter(attempt => attempt.isWaiting).length
   }
 
   /** Milliseconds until the first job of a kind is due. */

@@ -60,7 +60,7 @@ describe('a worker of jobs whose store', () => {
               log,
               span: WITHOUT_SPANS,
             }
-            const { worker: started, jobs } = createJobs({ ...parts, lasting })
+            const { worker: started, jobs } = createJobs({ ...parts, announce: () => {}, lasting })
             started.begin()
             added.push(jobs)
           },

@@ -4,12 +4,12 @@ import { type JobsSubject, testHost } from '@svc/testing'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 export const ctx = systemContext(new AbortController().signal, 'test')
-const JOBS = { name: '@svc/plugin-jobs', use: new URL('..', import.meta.url) }
+export const JOBS = { name: '@svc/plugin-jobs', use: new URL('..', import.meta.url) }
 /** The plugin that adds the kinds of the tests. */
 const KINDS = 'test:kinds'
 
 /** The workers of one test server: messages of one reach all. */
-class Network {
+export class Network {
   readonly #taps = new Set<(topic: string, message: unknown) => Promise<unknown>>()
 
   plugin(serverId: string, reported: (gone: (holder: string) => Promise<unknown>) => void) {

@@ -2,7 +2,7 @@ import { definePlugin, Host, systemContext } from '@svc/core'
 import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { RUN_SPACE } from '@svc/storage-kit/run-leases'
-import { StoreQueue } from './queue.ts'
+import { StoreQueue } from '@svc/storage-kit/store-queue'
 
 export default definePlugin({
   requires: { store: Store, host: Host },

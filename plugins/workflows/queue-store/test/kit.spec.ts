@@ -6,7 +6,7 @@ import { Peers, RunQueue, Store } from '@svc/core/contracts'
 import { runQueueKit, type RunQueueSubject, testHost } from '@svc/testing'
 import { openSpace } from '@svc/storage-kit'
 import { RUN_SPACE } from '@svc/storage-kit/run-leases'
-import { StoreQueue } from '../src/queue.ts'
+import { StoreQueue } from '@svc/storage-kit/store-queue'
 import { pluginFolder } from '../../../../test/support/plugin-folder.ts'
 
 const ctx = systemContext(new AbortController().signal, 'test')

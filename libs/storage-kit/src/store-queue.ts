@@ -1,7 +1,7 @@
 import { type CallContext, Wakeup } from '@svc/core'
 import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
-import { onlyConflict } from '@svc/storage-kit/records'
-import { type QueueEntry, QueueLeases, RUN_ENTRIES as QUEUE } from '@svc/storage-kit/run-leases'
+import { onlyConflict } from './records.ts'
+import { checkQueuedRun, type QueueEntry, QueueLeases, RUN_ENTRIES as QUEUE } from './run-leases.ts'
 
 /** Maximum waiting time of the gate. */
 const LULL_MS = 5
@@ -24,7 +24,8 @@ class IdleGate {
   }
 }
 
-export interface QueueOptions {
+/** The options of a `StoreQueue`. */
+export interface StoreQueueOptions {
   readonly store: Store
   /** The prefix of the lease holders of this process. */
   readonly holder: string
@@ -32,6 +33,11 @@ export interface QueueOptions {
   readonly node: string
   /** Milliseconds after which a claim expires without renewal. Default 30,000. */
   readonly claimMs?: number
+  /**
+   * Called when a run waits, or can have lost its process (`held`), before this process looks for due runs. For a queue that finds
+   * them elsewhere.
+   */
+  readonly announce?: (id: string, entry: QueueEntry) => Promise<void>
   /** A context that lasts as long as the process, so that no claim is left unfinished. */
   readonly lasting: CallContext
 }
@@ -44,7 +50,8 @@ const POLL_MS = 1_000
 /** How long a new process checks all held entries. */
 const SETTLE_MS = 5_000
 const PAGE = 100
-const NEVER = Number.MAX_SAFE_INTEGER
+/** The due time of runs that only a wake-up makes due. */
+export const NEVER = Number.MAX_SAFE_INTEGER
 
 /** A run queue in the store: a record for each run, and a lease for the process that executes it. */
 export class StoreQueue implements RunQueue {
@@ -54,19 +61,22 @@ export class StoreQueue implements RunQueue {
   readonly #heldMs: number
   readonly #lasting: CallContext
   readonly #leases: QueueLeases
+  readonly #announce: StoreQueueOptions['announce']
   readonly #wakeup = new Wakeup()
   readonly #lull = new IdleGate()
 
-  constructor({ store, holder, node, claimMs = CLAIM_MS, lasting }: QueueOptions) {
+  constructor({ store, holder, node, claimMs = CLAIM_MS, announce, lasting }: StoreQueueOptions) {
     this.#lasting = lasting
     this.#store = store
     this.#holder = holder
     this.#node = node
     this.#heldMs = HELD_LIVES * claimMs
     this.#leases = new QueueLeases(store, holder, claimMs)
+    this.#announce = announce
   }
 
   async put(run: QueuedRun, { claim }: { readonly claim: boolean }, ctx: CallContext): Promise<RunClaim | undefined> {
+    checkQueuedRun(run)
     this.#lull.end()
     const isFree = claim && this.#isHere(run) && (!run.group || (await this.#leases.enter(run.id, run.group, ctx)))
     if (!isFree) {
@@ -81,8 +91,8 @@ export class StoreQueue implements RunQueue {
 
   /** Makes a run ready. A process that executes it now is notified and continues. */
   async #wait(run: QueuedRun, ctx: CallContext): Promise<void> {
-    await this.#update(run.id, place => (place?.state === 'held' ? markWoken(place, run) : entryOf(run)), {}, ctx)
-    this.#wakeup.ring()
+    const change = (place?: QueueEntry) => (place?.state === 'held' ? markWoken(place, run) : entryOf(run))
+    await this.#ready(run.id, await this.#update(run.id, change, {}, ctx))
   }
 
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
@@ -90,7 +100,7 @@ export class StoreQueue implements RunQueue {
     const settled = Date.now() + SETTLE_MS
     for (let [lookAt, isIdle] = [0, false]; !ctx.signal.aborted; ) {
       const { rings } = this.#wakeup
-      if (isIdle && (await this.#isEmpty(ctx))) {
+      if (isIdle && (await this.isEmpty(ctx))) {
         isIdle = await this.#sleep(rings, ctx)
         continue
       }
@@ -99,8 +109,8 @@ export class StoreQueue implements RunQueue {
       if (until === NEVER) lookAt = now + POLL_MS
       const full = new Set<string>()
       let count = 0
-      for await (const found of this.#due(until, ctx)) {
-        const claim = ctx.signal.aborted ? undefined : await this.#claim(found, full, this.#lasting)
+      for await (const found of this.due({ waiting: Date.now() + 1, held: until }, ctx)) {
+        const claim = ctx.signal.aborted ? undefined : await this.claim(found, full)
         if (!claim) continue
         count += 1
         yield claim
@@ -117,7 +127,7 @@ export class StoreQueue implements RunQueue {
   }
 
   /** Whether no run waits or is executed: one read instead of one for each state. */
-  async #isEmpty(ctx: CallContext): Promise<boolean> {
+  async isEmpty(ctx: CallContext): Promise<boolean> {
     const { records } = await this.#store.range(QUEUE, { limit: 1 }, ctx)
     return records.length === 0
   }
@@ -127,7 +137,7 @@ export class StoreQueue implements RunQueue {
       const { rings } = this.#wakeup
       const found = await this.#store.get(QUEUE, id, ctx)
       if (!found) return
-      const claim = entryIn(found).due <= Date.now() ? await this.#claim(found, new Set(), this.#lasting) : undefined
+      const claim = entryIn(found).due <= Date.now() ? await this.claim(found, new Set()) : undefined
       if (claim) yield claim
       else await this.#wakeup.after(rings, POLL_MS, ctx.signal)
     }
@@ -140,18 +150,24 @@ export class StoreQueue implements RunQueue {
   async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
     // an ended run needs no hurry unless it holds a group slot: delete it together with the next write
     if (how === 'ended' && !this.#leases.hasSlot(id)) await this.#lull.wait()
+    let next: QueueEntry | undefined
     try {
       if (how === 'ended') await this.#store.batch([{ op: 'delete', collection: QUEUE, key: id }], { fence }, ctx)
-      else await this.#update(id, place => place && asleep(place, how.due), { fence }, ctx)
+      else next = await this.#update(id, place => place && asleep(place, how.due), { fence }, ctx)
     } finally {
       const freesPlace = await this.#leases.free(id, fence, ctx)
       // wake others only if there can be work
-      if (how !== 'ended' || freesPlace) this.#wakeup.ring()
+      if (how !== 'ended' || freesPlace) await this.#ready(id, next)
     }
   }
 
   async wake(id: string, ctx: CallContext): Promise<void> {
-    await this.#update(id, woken, {}, ctx)
+    await this.#ready(id, await this.#update(id, woken, {}, ctx))
+  }
+
+  /** Reports a run that waits now, if there is one. */
+  async #ready(id: string, entry: QueueEntry | undefined): Promise<void> {
+    if (entry && entry.state !== 'held') await this.#announce?.(id, entry)
     this.#wakeup.ring()
   }
 
@@ -159,16 +175,26 @@ export class StoreQueue implements RunQueue {
   async gone(holder: string, ctx: CallContext): Promise<void> {
     for await (const { key, value } of this.#inState('held', NEVER, ctx)) {
       const place = value as unknown as QueueEntry
-      if (place.holder?.startsWith(holder)) await this.#update(key, item => item && { ...item, due: Date.now() }, {}, ctx)
+      if (!place.holder?.startsWith(holder)) continue
+      const entry = await this.#update(key, item => item && { ...item, due: Date.now() }, {}, ctx)
+      if (entry) await this.#announce?.(key, entry)
     }
     this.#wakeup.ring()
   }
 
-  /** Due runs: ready, asleep, and held ones whose holder can be gone. */
-  async *#due(heldUntil: number, ctx: CallContext): AsyncGenerator<StoreRecord, void> {
-    yield* this.#inState('ready', Date.now() + 1, ctx)
-    yield* this.#inState('asleep', Date.now() + 1, ctx)
-    yield* this.#inState('held', heldUntil, ctx)
+  /** The entry of a run. */
+  async entry(id: string, ctx: CallContext): Promise<StoreRecord | undefined> {
+    return this.#store.get(QUEUE, id, ctx)
+  }
+
+  /** Runs that were due before these times: ready, asleep, and held ones whose holder can be gone. */
+  async *due(
+    { waiting, held }: { readonly waiting: number; readonly held: number },
+    ctx: CallContext
+  ): AsyncGenerator<StoreRecord, void> {
+    yield* this.#inState('ready', waiting, ctx)
+    yield* this.#inState('asleep', waiting, ctx)
+    yield* this.#inState('held', held, ctx)
   }
 
   async *#inState(state: QueueEntry['state'], to: number, ctx: CallContext): AsyncGenerator<StoreRecord, void> {
@@ -181,18 +207,20 @@ export class StoreQueue implements RunQueue {
     }
   }
 
-  async #claim(found: StoreRecord, full: Set<string>, ctx: CallContext): Promise<RunClaim | undefined> {
+  /** Claims a due run; undefined if another process has it, if it is bound to another node, or if its group is full (added to `full`). */
+  async claim(found: StoreRecord, full: Set<string>): Promise<RunClaim | undefined> {
+    const ctx = this.#lasting
     const { group, affinity } = entryIn(found)
     if (!this.#isHere({ affinity })) return undefined
     if (group && !full.has(group.name) && !(await this.#leases.enter(found.key, group, ctx))) full.add(group.name)
     if (group && full.has(group.name)) {
-      await this.#lookLater(found, ctx)
+      await this.lookLater(found, ctx)
       return undefined
     }
     const fence = await this.#leases.run(found.key, ctx)
     if (fence && (await this.#hold(found, fence, ctx))) return { id: found.key, fence }
     if (fence) await this.#leases.free(found.key, fence, ctx)
-    else await Promise.all([this.#leases.leave(found.key, ctx), this.#lookLater(found, ctx)])
+    else await Promise.all([this.#leases.leave(found.key, ctx), this.lookLater(found, ctx)])
     return undefined
   }
 
@@ -202,7 +230,7 @@ export class StoreQueue implements RunQueue {
   }
 
   /** Postpones the next check of a held run. */
-  async #lookLater(found: StoreRecord, ctx: CallContext): Promise<void> {
+  async lookLater(found: StoreRecord, ctx: CallContext): Promise<void> {
     const place = entryIn(found)
     if (place.state !== 'held' || place.due > Date.now()) return
     await this.#write(found.key, { ...place, due: Date.now() + this.#heldMs }, { ifVersion: found.version }, ctx).catch(
@@ -226,19 +254,23 @@ export class StoreQueue implements RunQueue {
     return { ...place, state: 'held', due: Date.now() + this.#heldMs, holder: this.#holder }
   }
 
-  /** Changes the entry of a run, and retries after concurrent changes. Does nothing if `change` returns undefined. Throws STORE_FENCED. */
+  /**
+   * Changes the entry of a run, and retries after concurrent changes. Does nothing if `change` returns undefined. Returns the new entry.
+   * Throws STORE_FENCED.
+   */
   async #update(
     id: string,
     change: (place: QueueEntry | undefined) => QueueEntry | undefined,
     { fence }: { readonly fence?: Fence },
     ctx: CallContext
-  ): Promise<void> {
+  ): Promise<QueueEntry | undefined> {
     for (;;) {
       const found = await this.#store.get(QUEUE, id, ctx)
       const next = change(found && entryIn(found))
-      if (!next) return
+      if (!next) return undefined
       try {
-        return await this.#write(id, next, { ifVersion: found?.version ?? 0, ...(fence ? { fence } : {}) }, ctx)
+        await this.#write(id, next, { ifVersion: found?.version ?? 0, ...(fence ? { fence } : {}) }, ctx)
+        return next
       } catch (error) {
         onlyConflict(error)
       }
@@ -262,7 +294,8 @@ export class StoreQueue implements RunQueue {
   }
 }
 
-const entryIn = ({ value }: StoreRecord) => value as unknown as QueueEntry
+/** The entry in its record. */
+export const entryIn = ({ value }: StoreRecord) => value as unknown as QueueEntry
 
 /** The fields of an entry that come from the run. */
 const lastingOf = ({ group, affinity }: Pick<QueuedRun, 'group' | 'affinity'>) => ({
@@ -270,7 +303,7 @@ const lastingOf = ({ group, affinity }: Pick<QueuedRun, 'group' | 'affinity'>) =
   ...(affinity === undefined ? {} : { affinity }),
 })
 
-const entryOf = (run: QueuedRun): QueueEntry => ({ state: 'ready', due: run.due ?? NEVER, ...lastingOf(run) })
+const entryOf = (run: QueuedRun): QueueEntry => ({ state: 'ready', due: Math.min(run.due ?? NEVER, NEVER), ...lastingOf(run) })
 
 /** A change of a held run takes effect when its holder returns it. */
 function markWoken(held: QueueEntry, run: QueuedRun): QueueEntry {
