@@ -68,7 +68,7 @@ export const rolledBack = (problems: readonly SvcError[]): SvcError =>
 const lineOf = ({ plugin, message, code }: SvcError) => plainWords(`${plugin ? `${plugin}: ` : ''}${message} (${code})`)
 
 const UNKNOWN: ReadonlySet<string> = new Set(['PLUGIN_NOT_FOUND', 'PLUGIN_NOT_INSTALLED'])
-const TRY_LATER: ReadonlySet<string> = new Set(['PLUGIN_SET_BUSY', 'NPM_FAILED', 'NPM_MISSING', 'ISOLATION_UNAVAILABLE'])
+const TRY_LATER: ReadonlySet<string> = new Set(['PLUGIN_SET_BEHIND', 'PLUGIN_SET_BUSY', 'NPM_FAILED', 'NPM_MISSING', 'ISOLATION_UNAVAILABLE'])
 const OWN: ReadonlySet<string> = new Set(['CONFLICT', 'INVALID_VALUE', 'UNAVAILABLE'])
 
 /** The error of a plan as clients get it: the reason stays, with its code in `details.code`. */

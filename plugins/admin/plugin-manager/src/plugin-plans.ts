@@ -49,17 +49,19 @@ interface ServerServices {
   readonly store: Store | undefined
   readonly jobs: Jobs | undefined
   readonly peers: Peers | undefined
+  /** Whether all servers of the cluster take over its plugins. */
+  readonly isShared?: boolean
 }
 
 /** The plans of this server, which say why there are none where changes are impossible. */
 export function plansFor(
   { clusterId, serverId }: Pick<HostReport, 'clusterId' | 'serverId'>,
-  { store, jobs, peers }: ServerServices
+  { store, jobs, peers, isShared = false }: ServerServices
 ): PluginPlans {
   if (process.env.SVC_PLUGINS) return withoutPlans('its plugins are a part of its build')
   if (peers === undefined) return withoutPlans('it runs without a supervisor, so it cannot reload')
   if (store === undefined || jobs === undefined) return withoutPlans('it has no background jobs')
-  if (clusterId !== serverId) return withoutPlans('it is a server of a cluster; change each of its servers')
+  if (clusterId !== serverId && !isShared) return withoutPlans('it is a server of a cluster; change each of its servers')
   return createPluginPlans({ store, jobs })
 }
 
