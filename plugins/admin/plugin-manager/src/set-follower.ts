@@ -64,7 +64,8 @@ export class SetFollower {
   async #check(): Promise<number> {
     const { store, home, lasting } = this.#options
     const newest = await newestRevision(store, lasting)
-    if (newest === undefined || hasRevision(readNodeRevision(home), newest) || !(await this.#isFirst())) return this.#good()
+    if (newest === undefined || hasRevision(readNodeRevision(home), newest)) return this.#good()
+    if (!(await this.#isLast())) return AGAIN_MS
     // the command line is needed only now
     const { takeOver } = await import('./commands/change/take-over.ts')
     const { result, revision, before, problems } = await takeOver(store, lasting)
@@ -108,10 +109,12 @@ export class SetFollower {
     this.#logged = cause
   }
 
-  /** Whether this is the first worker of its server, which follows for all. */
-  async #isFirst(): Promise<boolean> {
+  /** Whether this is the newest worker of its server, which follows for all: older ones can be draining. */
+  async #isLast(): Promise<boolean> {
     const { bus, self, lasting } = this.#options
+    const prefix = `${self.serverId}.`
+    const numberIn = (worker: string) => Number(worker.slice(prefix.length))
     const members = (await bus?.members(lasting)) ?? []
-    return !members.some(({ worker }) => worker.startsWith(`${self.serverId}.`) && worker < self.worker)
+    return !members.some(({ worker }) => worker.startsWith(prefix) && numberIn(worker) > numberIn(self.worker))
   }
 }

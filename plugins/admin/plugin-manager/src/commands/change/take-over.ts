@@ -132,6 +132,6 @@ function allows(list: readonly string[] = [], name: string): boolean {
 /** Before a server starts: takes over what it has missed. Undefined outside of a cluster. */
 export async function catchUp(config: Pick<Config, 'value' | 'plugins'>, signal: AbortSignal): Promise<TakenOver | undefined> {
   await using clusterSet = await openClusterSet(config, signal)
-  return clusterSet && takeOver(clusterSet.store, clusterSet.ctx)
+  return clusterSet && (await takeOver(clusterSet.store, clusterSet.ctx))
 }
 
