@@ -64,11 +64,14 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
   const clientOf = ({ url }: Service): Client => createClient(url, { keepAlive: false })
   const tarball = (version: string, more: Partial<Tides> = {}) => tidesFile(folder, { version, ...more })
   const tides = async (node: Service) => (await clientOf(node).post('/api/v1/chat', { message: '/tool tides {}' })).text
-  const tells = (node: Service, version: string) => within(() => tides(node), text => text.includes(`the tides of ${version}`))
+  const tells = (node: Service, version: string) =>
+    within(
+      () => tides(node),
+      text => text.includes(`the tides of ${version}`)
+    )
   const shownBy = async (node: Service) => (await clientOf(node).get('/api/v1/nodes')).body as Shown
   const setOf = async (node: Service) => (await shownBy(node)).nodes.find(({ is_self: isSelf }) => isSelf)!.plugin_set!
-  const newest = () =>
-    withStore(async (store, ctx) => (await newestRevision(store, ctx))!.revision)
+  const newest = () => withStore(async (store, ctx) => (await newestRevision(store, ctx))!.revision)
 
   async function withStore<T>(work: (store: Store, ctx: ReturnType<typeof systemContext>) => Promise<T>): Promise<T> {
     await using host = await startHost({
@@ -103,16 +106,19 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     expect((await runSvc(['nodes'], { home: two.home })).out.match(/ r1 /g)).to.have.length(2)
   })
 
-  it('is updated over HTTP on any node', async () => {
+  it('is updated over HTTP by a plan of one node that another one applies', async () => {
     const archive = (await readFile(await tarball('1.1.0'))).toString('base64')
-    const client = clientOf(two)
-    const planned = await client.post('/api/v1/plugins/plans', { action: 'install', archive })
+    const planned = await clientOf(two).post('/api/v1/plugins/plans', { action: 'install', archive })
     expect(planned.status, planned.text).to.be.below(300)
     const { hash } = planned.body as { hash: string }
-    const applied = await client.post(`/api/v1/plugins/plans/${hash}/apply`, {})
+    const applied = await clientOf(one).post(`/api/v1/plugins/plans/${hash}/apply`, {})
     expect(applied.status, applied.text).to.be.below(300)
     for (const node of [one, two]) await tells(node, '1.1.0')
-    for (const node of [one, two]) await within(() => setOf(node), ({ revision }) => revision === 2)
+    for (const node of [one, two])
+      await within(
+        () => setOf(node),
+        ({ revision }) => revision === 2
+      )
   })
 
   it('stays as it is everywhere if the node that changes it cannot start with the change', async () => {
@@ -130,7 +136,9 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     const good = done.filter(({ code }) => code === 0)
     const bad = done.filter(({ code }) => code !== 0)
     expect(good, done.map(({ err }) => err).join('\n')).to.have.length(1)
-    expect(bad[0]!.err).to.match(/PLUGIN_SET_(CONFLICT|BEHIND|BUSY)/).and.include('svc nodes')
+    expect(bad[0]!.err)
+      .to.match(/PLUGIN_SET_(CONFLICT|BEHIND|BUSY)/)
+      .and.include('svc nodes')
     const version = done[0]!.code === 0 ? '3.0.0' : '3.1.0'
     for (const node of [one, two]) await tells(node, version)
     expect(await newest()).to.equal(3)
@@ -178,7 +186,10 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     three = await startNode(three.home)
     await tells(three, '4.2.0')
     expect(three.output()).to.include('PLUGIN_SET_DAMAGED')
-    const failed = await within(() => setOf(three), set => set.failed !== null)
+    const failed = await within(
+      () => setOf(three),
+      set => set.failed !== null
+    )
     expect([failed.revision, failed.failed]).to.deep.include(revision - 1)
     expect(failed.failed!.code).to.equal('PLUGIN_SET_DAMAGED')
     const { nodes } = await shownBy(one)
@@ -191,10 +202,11 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     for (const node of [one, two, three]) await tells(node, '5.0.0')
   })
 
-  it('is refused if its packages leave their folder, or ask for more than was accepted', async () => {
+  it('is refused if its packages leave their folder, ask for more than was accepted, or are built for another platform', async () => {
     const base = await newest()
     const facts = { plugins: [], by: 'an attacker', at: 'now', version: '0.0.0', platform: `${process.platform}-${process.arch}` }
-    const write = (file: string, from: number) => withStore((store, ctx) => writeRevision(store, { base: from, file, facts }, ctx))
+    const write = (file: string, from: number) =>
+      withStore((store, ctx) => writeRevision(store, { base: from, file, facts }, ctx))
     const lock = await readLock(one.home)
     const evil = join(folder, 'evil')
     await mkdir(join(evil, 'set'), { recursive: true })
@@ -205,16 +217,32 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
       const onWriteEntry = (entry: { path: string }) => void (entry.path = entry.path === 'set/x' ? path : entry.path)
       await create({ cwd: evil, file, gzip: true, preservePaths: true, onWriteEntry }, ['bundle.json', 'set/x'])
       await write(file, await newest())
-      const { failed } = await within(() => setOf(two), set => set.failed?.code === 'BUNDLE_INVALID')
+      const { failed } = await within(
+        () => setOf(two),
+        set => set.failed?.code === 'BUNDLE_INVALID'
+      )
       expect(failed).to.be.an('object')
     }
     const more = lock.plugins.map(plugin => ({ ...plugin, permissions: { ...plugin.permissions, env: ['SECRET_KEY'] } }))
     await rm(file, { force: true })
     await packLock(one.home, { ...lock, plugins: more }, file, {})
     await write(file, await newest())
-    await within(() => setOf(two), set => set.failed?.code === 'PLUGIN_CONSENT_DIFFERS')
+    await within(
+      () => setOf(two),
+      set => set.failed?.code === 'PLUGIN_CONSENT_DIFFERS'
+    )
+    const built = lock.plugins.map(plugin => ({ ...plugin, scripts: true }))
+    await rm(file, { force: true })
+    await packLock(one.home, { ...lock, plugins: built }, file, {})
+    await withStore(async (store, ctx) =>
+      writeRevision(store, { base: await newest(), file, facts: { ...facts, platform: 'plan9-mips' } }, ctx)
+    )
+    await within(
+      () => setOf(two),
+      set => set.failed?.code === 'PLUGIN_PLATFORM_DIFFERS'
+    )
     for (const node of [one, two, three]) await tells(node, '5.0.0')
-    expect(await newest()).to.equal(base + 4)
+    expect(await newest()).to.equal(base + 5)
     expect(existsSync('/tmp/svc-escaped')).to.equal(false)
   })
 
@@ -226,13 +254,20 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     const facts = { plugins: [], by: 'the test', at: 'now', version: '0.0.0', platform: `${process.platform}-${process.arch}` }
     const from = await newest()
     await withStore((store, ctx) => writeRevision(store, { base: from, file, facts }, ctx))
-    for (const node of [one, two, three]) await within(() => setOf(node), set => set.revision === from + 1)
+    for (const node of [one, two, three])
+      await within(
+        () => setOf(node),
+        set => set.revision === from + 1
+      )
     const { code, err } = await plugins(two, 'uninstall', TIDES)
     expect(code, err).to.equal(0)
     for (const node of [one, two, three]) {
-      await within(() => setOf(node), set => set.revision === from + 2)
+      await within(
+        () => setOf(node),
+        set => set.revision === from + 2
+      )
       expect((await readLock(node.home)).plugins).to.deep.equal([])
-      expect(await tides(node)).to.not.include('the tides of')
+      expect(await tides(node), [one, two, three].indexOf(node) + node.output().slice(-6000)).to.not.include('the tides of')
     }
   })
 
@@ -248,13 +283,10 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
 async function within<T>(ask: () => Promise<T>, right: (answer: T) => boolean): Promise<T> {
   const limit = performance.now() + SOON_MS
   let last: unknown
-  return until(
-    async () => {
-      const answer = await ask()
-      last = answer
-      if (!right(answer) && performance.now() > limit) throw new Error(`still ${JSON.stringify(last)?.slice(0, 800)}`)
-      return answer
-    },
-    right
-  )
+  return until(async () => {
+    const answer = await ask()
+    last = answer
+    if (!right(answer) && performance.now() > limit) throw new Error(`still ${JSON.stringify(last)?.slice(0, 800)}`)
+    return answer
+  }, right)
 }

@@ -42,6 +42,9 @@ export async function catchUpWithCluster(
     if (problemsOf(err).some(({ code }) => code === 'POSTGRES_UNAVAILABLE')) throw err
     // the running server compares again
     const isBusy = codeOf(err) === 'PLUGIN_SET_BUSY'
-    return { hasChanged: false, report: log => isBusy || log.warn({ err }, 'failed to compare the plugins with those of the cluster') }
+    return {
+      hasChanged: false,
+      report: log => isBusy || log.warn({ err }, 'failed to compare the plugins with those of the cluster'),
+    }
   }
 }

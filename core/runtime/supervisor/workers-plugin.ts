@@ -63,7 +63,9 @@ export const workersPlugin = (
       const { nodeId: node } = report
       const isAlone = !bus || report.clusterId === report.serverId
       const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
-      const nodes = isAlone ? undefined : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, log, lasting }, report)
+      const nodes = isAlone
+        ? undefined
+        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, log, lasting }, report)
       const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting })
       const release = (holder: string, ctx: CallContext) =>
         store

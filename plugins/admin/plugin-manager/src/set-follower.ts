@@ -9,7 +9,7 @@ import { newestRevision, watchRevisions } from './set/revisions.ts'
 const CHECK_MS = 45_000
 /** After a failure. */
 const [AGAIN_MS, LONGEST_MS] = [5_000, 5 * 60_000]
-/** Another command changes the plugins of this home. */
+/** Another command changes the plugins of this home, or the supervisor is busy. */
 const BUSY_MS = 2_000
 
 interface FollowerOptions {
@@ -68,7 +68,7 @@ export class SetFollower {
     if (!(await this.#isLast())) return AGAIN_MS
     // the command line is needed only now
     const { takeOver } = await import('./commands/change/take-over.ts')
-    const { result, revision, before, problems } = await takeOver(store, lasting)
+    const { result, revision, before, problems } = await takeOver(store, lasting, process.ppid)
     if (result === 'current' || !revision) return this.#good()
     const facts = { revision: revision.revision, by: revision.by, at: revision.at, before, plugins: revision.plugins }
     if (result === 'taken') {
@@ -87,7 +87,7 @@ export class SetFollower {
 
   #failed(error: unknown): number {
     if (this.#options.lasting.signal.aborted) return 0
-    if (codeOf(error) === 'PLUGIN_SET_BUSY') return BUSY_MS
+    if (/^(PLUGIN_SET_BUSY|SERVER_SILENT)$/.test(codeOf(error) ?? '')) return BUSY_MS
     this.#log(String(codeOf(error)), { err: error }, 'failed to compare the plugins with those of the cluster')
     return this.#again()
   }

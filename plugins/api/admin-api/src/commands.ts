@@ -71,7 +71,9 @@ export class Nodes extends SvcCommand {
 const textOf = ({ what, name, here, there }: ShownDifference) =>
   what === 'plugin_set'
     ? `the installed plugins: revision ${there ?? 'unknown'}; on this node revision ${here ?? 'unknown'}`
-    : what === 'configuration' ? `configuration ${name}` : `${what} ${name}: ${there ?? 'missing'}, on this node ${here ?? 'missing'}`
+    : what === 'configuration'
+      ? `configuration ${name}`
+      : `${what} ${name}: ${there ?? 'missing'}, on this node ${here ?? 'missing'}`
 
 const serverNone = () =>
   svcError('SERVER_NONE', 'no server runs from this home, and only a server knows its cluster', {

@@ -53,7 +53,5 @@ export const writeNodeRevision = (home: string, revision: NodeRevision): Promise
   replaceFile(fileIn(home), `${JSON.stringify(revision)}\n`)
 
 /** Whether a node has this revision. The number alone is not enough: a restored database counts anew. */
-export const hasRevision = (
-  node: NodeRevision,
-  { revision, sha256 }: Pick<Revision, 'revision' | 'sha256'>
-): boolean => node.revision === revision && node.sha256 === sha256
+export const hasRevision = (node: NodeRevision, { revision, sha256 }: Pick<Revision, 'revision' | 'sha256'>): boolean =>
+  node.revision === revision && node.sha256 === sha256

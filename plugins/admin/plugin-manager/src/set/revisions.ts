@@ -247,7 +247,10 @@ export async function fetchRevision(store: Store, revision: Revision, file: stri
     for (const [at, key] of chunks.entries()) {
       const chunk = await chunkOf(store, key, ctx)
       if (chunk === undefined || sha256(chunk) !== key)
-        throw revisionDamaged(revision, `chunk ${at + 1} of ${chunks.length} ${chunk === undefined ? 'is missing' : 'was changed'}`)
+        throw revisionDamaged(
+          revision,
+          `chunk ${at + 1} of ${chunks.length} ${chunk === undefined ? 'is missing' : 'was changed'}`
+        )
       whole.update(chunk)
       written += chunk.length
       if (written > bytes) break

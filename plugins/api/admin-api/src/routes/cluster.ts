@@ -17,7 +17,10 @@ const WORKER = object({
 })
 
 const DIFFERENCE = object({
-  what: described(words('plugin', 'configuration', 'schema', 'plugin_set'), 'schema: a space of the store; plugin_set: the revision of the installed plugins.'),
+  what: described(
+    words('plugin', 'configuration', 'schema', 'plugin_set'),
+    'schema: a space of the store; plugin_set: the revision of the installed plugins.'
+  ),
   name: described(STRING, 'The plugin, the key of the configuration, or the space.'),
   here: described(nullable('string'), 'The version on the node that answers; null for configuration.'),
   there: described(nullable('string'), 'The version on the other node.'),
@@ -92,9 +95,7 @@ const nodeRecord = ({ id, host, isSelf, roles, workers, pluginSet, differs, diff
     busy: busy ?? null,
     memory_bytes: memoryBytes ?? null,
   })),
-  plugin_set: pluginSet
-    ? { revision: pluginSet.revision, failed: pluginSet.failed ? { ...pluginSet.failed } : null }
-    : null,
+  plugin_set: pluginSet ? { revision: pluginSet.revision, failed: pluginSet.failed ? { ...pluginSet.failed } : null } : null,
   differs,
   differences: differences.map(({ what, name, here, there }) => ({ what, name, here: here ?? null, there: there ?? null })),
 })

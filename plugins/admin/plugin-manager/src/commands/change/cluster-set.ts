@@ -84,7 +84,13 @@ function createClusterSet(store: Store, ctx: CallContext, close: () => Promise<v
         const plugins = lock.plugins.filter(needsSet)
         if (plugins.length > 0) await packLock(home, { ...lock, plugins }, file, { signal: ctx.signal })
         const names = plugins.map(({ name, version }) => `${name} ${version}`)
-        const facts = { plugins: names, by: writerName(), at: new Date().toISOString(), version: ownVersion(), platform: PLATFORM }
+        const facts = {
+          plugins: names,
+          by: writerName(),
+          at: new Date().toISOString(),
+          version: ownVersion(),
+          platform: PLATFORM,
+        }
         return writeRevision(store, { base, file: plugins.length > 0 ? file : undefined, facts }, ctx)
       }),
     [Symbol.asyncDispose]: close,
@@ -92,8 +98,7 @@ function createClusterSet(store: Store, ctx: CallContext, close: () => Promise<v
 }
 
 /** Keeps which revision this node has, after its change is in effect. */
-export const keepRevision = ({ revision, sha256 }: Revision): Promise<void> =>
-  writeNodeRevision(setHome(), { revision, sha256 })
+export const keepRevision = ({ revision, sha256 }: Revision): Promise<void> => writeNodeRevision(setHome(), { revision, sha256 })
 
 export const PLATFORM = `${process.platform}-${process.arch}`
 

@@ -42,14 +42,15 @@ export interface TakenOver {
 
 const label = ({ name, version }: LockedPlugin) => `${name} ${version}`
 
-/** Puts the newest revision of the cluster in effect on this node, and reloads its servers. Throws PLUGIN_SET_BUSY and the errors of the store. */
-export async function takeOver(store: Store, ctx: CallContext): Promise<TakenOver> {
+/** Puts the newest revision of the cluster in effect on this node, and reloads its servers. `server`: the process id of one that runs. Throws PLUGIN_SET_BUSY, SERVER_SILENT, and the errors of the store. */
+export async function takeOver(store: Store, ctx: CallContext, server?: number): Promise<TakenOver> {
   const home = setHome()
   const revision = await newestRevision(store, ctx)
   const before = (await readLock(home)).plugins.map(label)
-  if (revision === undefined || hasRevision(readNodeRevision(home), revision)) return { result: 'current', revision, before, problems: [] }
+  if (revision === undefined || hasRevision(readNodeRevision(home), revision))
+    return { result: 'current', revision, before, problems: [] }
   await settleAbandoned(home, here().home)
-  const problems = await withTransferFile(home, file => putRevision(revision, { store, file, ctx })).catch(problemsOf)
+  const problems = await withTransferFile(home, file => putRevision(revision, { store, file, ctx, server })).catch(problemsOf)
   if (problems === undefined) return { result: 'current', revision, before, problems: [] }
   if (problems.length === 0) {
     await keepRevision(revision)
@@ -61,10 +62,10 @@ export async function takeOver(store: Store, ctx: CallContext): Promise<TakenOve
   return { result: 'refused', revision, before, problems }
 }
 
-/** Errors of the store and of a busy home say nothing about the revision. */
+/** Errors of the store, of a busy home and of a busy server say nothing about the revision. */
 function problemsOf(error: unknown): SvcError[] {
-  const code = codeOf(error) ?? ''
-  if (code === 'PLUGIN_SET_BUSY' || /^STORE_|^LEASE_|^POSTGRES_/.test(code) || (error as Error).name === 'AbortError') throw error
+  const isOther = /^(PLUGIN_SET_BUSY|SERVER_SILENT|(STORE|LEASE|POSTGRES)_\w+)$/.test(codeOf(error) ?? '')
+  if (isOther || (error instanceof Error && error.name === 'AbortError')) throw error
   return [asSvcError(error, 'PLUGIN_SET_REFUSED')]
 }
 
@@ -72,10 +73,11 @@ interface Transfer {
   readonly store: Store
   readonly file: string
   readonly ctx: CallContext
+  readonly server: number | undefined
 }
 
 /** The problems that keep the former plugins in effect. Undefined if the node has the revision meanwhile. */
-async function putRevision(revision: Revision, { store, file, ctx }: Transfer): Promise<readonly SvcError[] | undefined> {
+async function putRevision(revision: Revision, { store, file, ctx, server }: Transfer): Promise<readonly SvcError[] | undefined> {
   const home = setHome()
   const { signal } = ctx
   if (revision.sha256 !== '') await fetchRevision(store, revision, file, ctx)
@@ -89,7 +91,7 @@ async function putRevision(revision: Revision, { store, file, ctx }: Transfer): 
   checkConsent(change, built.plugins)
   if (revision.platform !== PLATFORM) await checkPlatform(built.folder, built.plugins, revision)
   await checkNames(change, config)
-  const taking = { config, before: change.before, signal, report: () => {}, writes: false }
+  const taking = { config, before: change.before, signal, report: () => {}, writes: false, server }
   return (await tryChange(here().home, taking, holds => change.commit(built.plugins, holds))).problems
 }
 
@@ -134,4 +136,3 @@ export async function catchUp(config: Pick<Config, 'value' | 'plugins'>, signal:
   await using clusterSet = await openClusterSet(config, signal)
   return clusterSet && (await takeOver(clusterSet.store, clusterSet.ctx))
 }
-

@@ -1,6 +1,7 @@
 import { StartFailed, type SvcError, systemContext } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/runtime'
 import { changeLock, isAbandoned, type Lock, type Revision } from '../../set.ts'
+import { serverSilent } from '../errors.ts'
 import { clusterSetOf, keepRevision } from './cluster-set.ts'
 import { problemsOf } from '@svc/cli/command'
 import { startProblems } from '@svc/cli/program'
@@ -24,6 +25,8 @@ export interface TakingUp {
   readonly report: (step: 'reload' | 'start') => void
   /** False: the change comes from the cluster. Otherwise it becomes a revision of the cluster. */
   readonly writes?: boolean
+  /** The process id of the server that this change is for: it must load it. */
+  readonly server?: number | undefined
 }
 
 /**
@@ -74,6 +77,7 @@ async function takeUp(home: string, taking: TakingUp): Promise<ChangeResult> {
   const all = (await findServers(home)).map(server => stack.use(server))
   const servers = all.filter(loadsInstalled)
   const others = all.filter(server => !loadsInstalled(server)).map(({ info }) => info.url)
+  if (taking.server !== undefined && !all.some(({ info }) => info.pid === taking.server)) throw serverSilent()
   if (servers.length > 0) {
     taking.report('reload')
     return { ...(await reloadAll(servers)), others }
