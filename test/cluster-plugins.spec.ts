@@ -71,7 +71,7 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     )
   const shownBy = async (node: Service) => (await clientOf(node).get('/api/v1/nodes')).body as Shown
   const setOf = async (node: Service) => (await shownBy(node)).nodes.find(({ is_self: isSelf }) => isSelf)!.plugin_set!
-  const newest = () => withStore(async (store, ctx) => (await newestRevision(store, ctx))!.revision)
+  const newest = () => withStore(async (store, ctx) => (await newestRevision({ store, cluster: 'svc' }, ctx))!.revision)
 
   async function withStore<T>(work: (store: Store, ctx: ReturnType<typeof systemContext>) => Promise<T>): Promise<T> {
     await using host = await startHost({
@@ -175,7 +175,9 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     await three.stop()
     await plugins(one, 'install', await tarball('5.0.0'), '--yes')
     for (const node of [one, two]) await tells(node, '5.0.0')
-    const [{ chunks, revision }] = await withStore(async (store, ctx) => [(await newestRevision(store, ctx))!] as const)
+    const [{ chunks, revision }] = await withStore(
+      async (store, ctx) => [(await newestRevision({ store, cluster: 'svc' }, ctx))!] as const
+    )
     await withStore(async (store, ctx) => {
       const { value } = (await store.get('plugin_chunks', chunks[0]!, ctx))!
       const bytes = Buffer.from((value as { bytes: string }).bytes, 'base64')
@@ -206,7 +208,7 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     const base = await newest()
     const facts = { plugins: [], by: 'an attacker', at: 'now', version: '0.0.0', platform: `${process.platform}-${process.arch}` }
     const write = (file: string, from: number) =>
-      withStore((store, ctx) => writeRevision(store, { base: from, file, facts }, ctx))
+      withStore((store, ctx) => writeRevision({ store, cluster: 'svc' }, { base: from, file, facts }, ctx))
     const lock = await readLock(one.home)
     const evil = join(folder, 'evil')
     await mkdir(join(evil, 'set'), { recursive: true })
@@ -235,7 +237,7 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     await rm(file, { force: true })
     await packLock(one.home, { ...lock, plugins: built }, file, {})
     await withStore(async (store, ctx) =>
-      writeRevision(store, { base: await newest(), file, facts: { ...facts, platform: 'plan9-mips' } }, ctx)
+      writeRevision({ store, cluster: 'svc' }, { base: await newest(), file, facts: { ...facts, platform: 'plan9-mips' } }, ctx)
     )
     await within(
       () => setOf(two),
@@ -253,7 +255,7 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     await packLock(one.home, lock, file, {})
     const facts = { plugins: [], by: 'the test', at: 'now', version: '0.0.0', platform: `${process.platform}-${process.arch}` }
     const from = await newest()
-    await withStore((store, ctx) => writeRevision(store, { base: from, file, facts }, ctx))
+    await withStore((store, ctx) => writeRevision({ store, cluster: 'svc' }, { base: from, file, facts }, ctx))
     for (const node of [one, two, three])
       await within(
         () => setOf(node),

@@ -16,7 +16,7 @@ interface FollowerOptions {
   readonly store: Store
   /** Names the workers of this server: one of them follows. */
   readonly bus: NodeBus | undefined
-  readonly self: Pick<HostReport, 'worker' | 'serverId'>
+  readonly self: Pick<HostReport, 'worker' | 'serverId' | 'clusterId'>
   /** The folder of the lock. */
   readonly home: string
   readonly log: Log
@@ -62,13 +62,14 @@ export class SetFollower {
 
   /** Returns the delay until the next check. */
   async #check(): Promise<number> {
-    const { store, home, lasting } = this.#options
-    const newest = await newestRevision(store, lasting)
+    const { store, self, home, lasting } = this.#options
+    const revisions = { store, cluster: self.clusterId }
+    const newest = await newestRevision(revisions, lasting)
     if (newest === undefined || hasRevision(readNodeRevision(home), newest)) return this.#good()
     if (!(await this.#isLast())) return AGAIN_MS
     // the command line is needed only now
     const { takeOver } = await import('./commands/change/take-over.ts')
-    const { result, revision, before, problems } = await takeOver(store, lasting, process.ppid)
+    const { result, revision, before, problems } = await takeOver(revisions, lasting, process.ppid)
     if (result === 'current' || !revision) return this.#good()
     const facts = { revision: revision.revision, by: revision.by, at: revision.at, before, plugins: revision.plugins }
     if (result === 'taken') {

@@ -25,6 +25,7 @@ export {
   newestRevision,
   type Revision,
   REVISION_SPACE,
+  type RevisionStore,
   type RevisionFacts,
   watchRevisions,
   writeRevision,

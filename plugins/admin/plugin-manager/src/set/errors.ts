@@ -220,9 +220,9 @@ export const revisionBehind = (own: number, newest: NewestRevision): SvcError =>
     }
   )
 
-export const revisionInvalid = (revision: number, why: string): SvcError =>
-  svcError('PLUGIN_REVISION_INVALID', `revision ${revision} of the plugins in the store is not valid: ${why}`, {
-    details: { revision },
+export const revisionInvalid = (key: string, why: string): SvcError =>
+  svcError('PLUGIN_REVISION_INVALID', `the revision ${key} of the plugins in the store is not valid: ${why}`, {
+    details: { key },
     hint: 'Find out who has changed the collection plugin_revisions, and restore the database',
   })
 

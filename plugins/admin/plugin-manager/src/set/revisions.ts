@@ -68,20 +68,26 @@ const revisionSchema = schema<Revision>({
   required: ['revision', 'sha256', 'bytes', 'chunks', 'plugins', 'by', 'at', 'version', 'platform'],
 })
 
-const keyOf = (revision: number) => String(revision).padStart(DIGITS, '0')
+/** The revisions of one cluster in a store, which several can share. */
+export interface RevisionStore {
+  readonly store: Store
+  /** `HostReport.clusterId`. */
+  readonly cluster: string
+}
+
+const keyOf = (cluster: string, revision: number) => `${cluster}/${String(revision).padStart(DIGITS, '0')}`
+/** `0` comes after `/`. */
+const keysOf = (cluster: string) => ({ from: `${cluster}/`, to: `${cluster}0`, reverse: true }) as const
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
 /** The newest revision, or undefined. Its packed set is not checked. Throws PLUGIN_REVISION_INVALID, and the errors of the store. */
-export async function newestRevision(store: Store, ctx: CallContext): Promise<Revision | undefined> {
-  const { records } = await store.range(REVISIONS, { reverse: true, limit: 1 }, ctx)
-  return records[0] && checkedRevision(records[0])
-}
-
-function checkedRevision({ key, value }: { readonly key: string; readonly value: Json }): Revision {
-  const [problem] = revisionSchema.check(value)
-  const revision = value as unknown as Revision
-  if (problem) throw revisionInvalid(Number(key), `${problem.path} ${problem.message}`)
-  if (keyOf(revision.revision) !== key) throw revisionInvalid(Number(key), 'it has another number')
+export async function newestRevision({ store, cluster }: RevisionStore, ctx: CallContext): Promise<Revision | undefined> {
+  const [record] = (await store.range(REVISIONS, { ...keysOf(cluster), limit: 1 }, ctx)).records
+  if (record === undefined) return undefined
+  const [problem] = revisionSchema.check(record.value)
+  const revision = record.value as unknown as Revision
+  if (problem) throw revisionInvalid(record.key, `${problem.path} ${problem.message}`)
+  if (keyOf(cluster, revision.revision) !== record.key) throw revisionInvalid(record.key, 'it has another number')
   return revision
 }
 
@@ -95,7 +101,7 @@ export async function watchRevisions(store: Store, changed: () => void, ctx: Cal
  * time. Throws PLUGIN_SET_CONFLICT if another one has written that revision, PLUGIN_SET_TOO_LARGE, and the errors of the store.
  */
 export async function writeRevision(
-  store: Store,
+  { store, cluster }: RevisionStore,
   { base, file, facts }: { readonly base: number; readonly file?: string | undefined; readonly facts: RevisionFacts },
   ctx: CallContext
 ): Promise<Revision> {
@@ -103,24 +109,31 @@ export async function writeRevision(
   const packed = file === undefined ? NOTHING : await measure(file)
   await using kept = await keepLease(store, LEASE, request, ctx)
   const revision: Revision = { revision: base + 1, ...packed, ...facts }
-  const newest = await newestRevision(store, kept.ctx)
+  const newest = await newestRevision({ store, cluster }, kept.ctx)
   if ((newest?.revision ?? 0) !== base) throw revisionConflict(revision.revision, newest)
   // only links have changed, which belong to one machine
   if (newest?.sha256 === packed.sha256) return newest
-  const writer = { store, fence: kept.fence, ctx: kept.ctx }
+  const writer = { store, cluster, fence: kept.fence, ctx: kept.ctx }
   await sweepUploads(writer)
   if (file !== undefined) await upload(writer, file, revision)
   try {
     await store.batch(
       [
-        { op: 'put', collection: REVISIONS, key: keyOf(revision.revision), value: revision as unknown as Json, ifVersion: 0 },
+        {
+          op: 'put',
+          collection: REVISIONS,
+          key: keyOf(cluster, revision.revision),
+          value: revision as unknown as Json,
+          ifVersion: 0,
+        },
         { op: 'delete', collection: UPLOADS, key: revision.sha256 || EMPTY_KEY },
       ],
       { fence: kept.fence },
       kept.ctx
     )
   } catch (error) {
-    if (codeOf(error) === 'STORE_CONFLICT') throw revisionConflict(revision.revision, await newestRevision(store, ctx))
+    if (codeOf(error) === 'STORE_CONFLICT')
+      throw revisionConflict(revision.revision, await newestRevision({ store, cluster }, ctx))
     throw error
   }
   await dropOld(writer).catch(() => {}) // the next revision drops them
@@ -130,8 +143,7 @@ export async function writeRevision(
 const NOTHING = { sha256: '', bytes: 0, chunks: [] } as const
 const EMPTY_KEY = 'none'
 
-interface RevisionWriter {
-  readonly store: Store
+interface RevisionWriter extends RevisionStore {
   readonly fence: Fence
   readonly ctx: CallContext
 }
@@ -193,27 +205,27 @@ const chunksIn = (value: Json): readonly string[] => {
 }
 
 interface StoredRevision {
-  readonly key: string
   readonly chunks: readonly string[]
 }
 
-/** The newest first. */
+/** Those of all clusters. */
 async function allRevisions({ store, ctx }: Pick<RevisionWriter, 'store' | 'ctx'>): Promise<StoredRevision[]> {
-  const { records } = await store.range(REVISIONS, { reverse: true, limit: 100 }, ctx)
-  return records.map(({ key, value }) => ({ key, chunks: chunksIn(value) }))
+  const { records } = await store.range(REVISIONS, { limit: 1000 }, ctx)
+  return records.map(({ value }) => ({ chunks: chunksIn(value) }))
 }
 
 /** Removes the revisions that nothing needs any more. */
 async function dropOld(writer: RevisionWriter): Promise<void> {
-  const all = await allRevisions(writer)
-  const [kept, old] = [all.slice(0, KEPT), all.slice(KEPT)]
+  const { store, cluster, ctx } = writer
+  const { records } = await store.range(REVISIONS, { ...keysOf(cluster), limit: 100 }, ctx)
+  const old = records.slice(KEPT)
   if (old.length === 0) return
   await inBatches(
     writer,
     old.map(({ key }) => ({ op: 'delete', collection: REVISIONS, key }))
   )
-  const chunks = old.flatMap(revision => revision.chunks)
-  await dropChunks(writer, chunks, kept)
+  const chunks = old.flatMap(({ value }) => chunksIn(value))
+  await dropChunks(writer, chunks, await allRevisions(writer))
 }
 
 async function dropChunks(writer: RevisionWriter, chunks: readonly string[], kept: readonly StoredRevision[]): Promise<void> {

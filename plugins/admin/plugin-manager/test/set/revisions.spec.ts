@@ -44,7 +44,8 @@ describe('a revision of the plugins of a cluster', () => {
     await writeFile(file, bytes)
     return file
   }
-  const write = async (base: number, file?: string, into = store) => writeRevision(into, { base, file, facts: FACTS }, ctx)
+  const write = async (base: number, file?: string, into = store, cluster = 'svc') =>
+    writeRevision({ store: into, cluster }, { base, file, facts: FACTS }, ctx)
   const fetchTo = () => join(folder, `fetched-${++files}`)
   const count = async (collection: string) => (await store.range(collection, { limit: 1000 }, ctx)).records.length
   const put = (collection: string, key: string, value: Json) => store.batch([{ op: 'put', collection, key, value }], {}, ctx)
@@ -58,10 +59,10 @@ describe('a revision of the plugins of a cluster', () => {
   }
 
   it('comes back byte for byte, with its number, writer and hash', async () => {
-    expect(await newestRevision(store, ctx)).to.equal(undefined)
+    expect(await newestRevision({ store, cluster: 'svc' }, ctx)).to.equal(undefined)
     const bytes = randomBytes(BYTES)
     const revision = await write(0, await packed(bytes))
-    expect(await newestRevision(store, ctx)).to.deep.equal(revision)
+    expect(await newestRevision({ store, cluster: 'svc' }, ctx)).to.deep.equal(revision)
     expect([revision.revision, revision.by, revision.bytes, revision.chunks.length]).to.deep.equal([1, 'anna@one', BYTES, 3])
     const file = fetchTo()
     await fetchRevision(store, revision, file, ctx)
@@ -77,7 +78,7 @@ describe('a revision of the plugins of a cluster', () => {
       .map(({ reason }) => reason as { code: string; message: string })
     expect(refusals.map(({ code }) => code)).to.deep.equal(['PLUGIN_SET_CONFLICT', 'PLUGIN_SET_CONFLICT'])
     expect(refusals[0]!.message).to.include('revision 2, written by anna@one')
-    expect((await newestRevision(store, ctx))!.revision).to.equal(2)
+    expect((await newestRevision({ store, cluster: 'svc' }, ctx))!.revision).to.equal(2)
     expect(await failure(write(7, await packed()))).to.equal('PLUGIN_SET_CONFLICT')
   })
 
@@ -86,6 +87,16 @@ describe('a revision of the plugins of a cluster', () => {
     const first = await write(0, file)
     expect(await write(1, file)).to.deep.equal(first)
     expect(await write(1)).to.include({ revision: 2, sha256: '', bytes: 0 })
+  })
+
+  it('is that of one cluster in a store that several share', async () => {
+    const file = await packed()
+    const [first, other] = [await write(0, file), await write(0, file, store, 'svc2')]
+    expect([first.revision, other.revision]).to.deep.equal([1, 1])
+    for (let base = 1; base < 6; base++) await write(base, await packed(randomBytes(10)))
+    await fetchRevision(store, other, fetchTo(), ctx)
+    expect((await newestRevision({ store, cluster: 'svc2' }, ctx))!.revision).to.equal(1)
+    expect((await newestRevision({ store, cluster: 'svc' }, ctx))!.revision).to.equal(6)
   })
 
   it('is refused if bytes in the store were changed, are missing, or are others than it says', async () => {
@@ -123,8 +134,8 @@ describe('a revision of the plugins of a cluster', () => {
       {},
       null,
     ]) {
-      await put('plugin_revisions', '000000000002', wrong as unknown as Json)
-      expect(await failure(newestRevision(store, ctx))).to.equal('PLUGIN_REVISION_INVALID')
+      await put('plugin_revisions', 'svc/000000000002', wrong as unknown as Json)
+      expect(await failure(newestRevision({ store, cluster: 'svc' }, ctx))).to.equal('PLUGIN_REVISION_INVALID')
     }
     const chunks = Array.from({ length: TWO_GIB / (256 * 1024) }, () => revision.chunks[0]!)
     expect(await refused({ ...revision, bytes: TWO_GIB, chunks })).to.match(/^PLUGIN_SET_TOO_LARGE .*2048 MiB/)
@@ -153,7 +164,7 @@ describe('a revision of the plugins of a cluster', () => {
       },
     }
     expect(await failure(write(1, await packed(), dying))).to.equal('STORE_UNAVAILABLE')
-    expect(await newestRevision(store, ctx)).to.deep.equal(first)
+    expect(await newestRevision({ store, cluster: 'svc' }, ctx)).to.deep.equal(first)
     expect([await count('plugin_chunks'), await count('plugin_uploads')]).to.deep.equal([4, 1])
     await write(1, await packed())
     expect([await count('plugin_chunks'), await count('plugin_uploads')]).to.deep.equal([6, 0])
@@ -168,7 +179,7 @@ describe('a revision of the plugins of a cluster', () => {
       },
     }
     expect(await failure(write(0, await packed(), readOnly))).to.equal('STORE_UNAVAILABLE read_only')
-    expect(await newestRevision(store, ctx)).to.equal(undefined)
+    expect(await newestRevision({ store, cluster: 'svc' }, ctx)).to.equal(undefined)
   })
 
   it('goes with its bytes when five newer ones are there, except bytes that a newer one has too', async () => {
@@ -179,7 +190,7 @@ describe('a revision of the plugins of a cluster', () => {
     await write(5, await packed(Buffer.concat([shared, randomBytes(10)])))
     expect(await count('plugin_revisions')).to.equal(5)
     expect(await count('plugin_chunks')).to.equal(6)
-    await fetchRevision(store, (await newestRevision(store, ctx))!, fetchTo(), ctx)
+    await fetchRevision(store, (await newestRevision({ store, cluster: 'svc' }, ctx))!, fetchTo(), ctx)
   })
 })
 

@@ -13,6 +13,7 @@ import {
   readNodeRevision,
   type Revision,
   REVISION_SPACE,
+  type RevisionStore,
   revisionBehind,
   triedLock,
   writeNodeRevision,
@@ -26,7 +27,7 @@ const STORE = '@svc/plugin-store-postgres'
 
 /** The plugins of the cluster of this home, for a command or a job that changes them. */
 export interface ClusterSet extends AsyncDisposable {
-  readonly store: Store
+  readonly revisions: RevisionStore
   readonly ctx: CallContext
   /** The newest revision, which this node has. Throws PLUGIN_SET_BEHIND. */
   begin(): Promise<number>
@@ -42,11 +43,12 @@ export async function openClusterSet(
   const url = get(value, ['store', 'url'])
   const isShared = typeof url === 'string' && /^postgres(ql)?:/i.test(url) && plugins.some(({ use }) => use === STORE)
   if (!isShared || process.env.SVC_PLUGINS) return undefined
-  const store = get(value, ['store']) as Config['value']
+  const [store, cluster] = [get(value, ['store']) as Config['value'], get(value, ['cluster', 'name'])]
   const host = await startHost({ plugins: [STORE], from: [OURS], config: { store }, signal })
-  const clusterSet = createClusterSet(host.service(Store), systemContext(signal, 'svc plugins'), () => host.close())
+  const revisions = { store: host.service(Store), cluster: String(cluster) }
+  const clusterSet = createClusterSet(revisions, systemContext(signal, 'svc plugins'), () => host.close())
   try {
-    await openSpace(clusterSet.store, REVISION_SPACE, {}, clusterSet.ctx)
+    await openSpace(revisions.store, REVISION_SPACE, {}, clusterSet.ctx)
   } catch (error) {
     await host.close()
     throw error
@@ -66,13 +68,13 @@ export async function checkRevision(config: string | undefined, signal: AbortSig
   await clusterSet?.begin()
 }
 
-function createClusterSet(store: Store, ctx: CallContext, close: () => Promise<void>): ClusterSet {
+function createClusterSet(revisions: RevisionStore, ctx: CallContext, close: () => Promise<void>): ClusterSet {
   const home = setHome()
   return {
-    store,
+    revisions,
     ctx,
     async begin() {
-      const newest = await newestRevision(store, ctx)
+      const newest = await newestRevision(revisions, ctx)
       const own = readNodeRevision(home)
       if (newest && !hasRevision(own, newest)) throw revisionBehind(own.revision, newest)
       return newest?.revision ?? 0
@@ -91,7 +93,7 @@ function createClusterSet(store: Store, ctx: CallContext, close: () => Promise<v
           version: ownVersion(),
           platform: PLATFORM,
         }
-        return writeRevision(store, { base, file: plugins.length > 0 ? file : undefined, facts }, ctx)
+        return writeRevision(revisions, { base, file: plugins.length > 0 ? file : undefined, facts }, ctx)
       }),
     [Symbol.asyncDispose]: close,
   }

@@ -20,6 +20,7 @@ import {
   readNodeRevision,
   readNpmLock,
   type Revision,
+  type RevisionStore,
   type StagedChange,
   writeNodeRevision,
 } from '../../set.ts'
@@ -43,14 +44,16 @@ export interface TakenOver {
 const label = ({ name, version }: LockedPlugin) => `${name} ${version}`
 
 /** Puts the newest revision of the cluster in effect on this node, and reloads its servers. `server`: the process id of one that runs. Throws PLUGIN_SET_BUSY, SERVER_SILENT, and the errors of the store. */
-export async function takeOver(store: Store, ctx: CallContext, server?: number): Promise<TakenOver> {
+export async function takeOver(revisions: RevisionStore, ctx: CallContext, server?: number): Promise<TakenOver> {
   const home = setHome()
-  const revision = await newestRevision(store, ctx)
+  const revision = await newestRevision(revisions, ctx)
   const before = (await readLock(home)).plugins.map(label)
   if (revision === undefined || hasRevision(readNodeRevision(home), revision))
     return { result: 'current', revision, before, problems: [] }
   await settleAbandoned(home, here().home)
-  const problems = await withTransferFile(home, file => putRevision(revision, { store, file, ctx, server })).catch(problemsOf)
+  const problems = await withTransferFile(home, file =>
+    putRevision(revision, { store: revisions.store, file, ctx, server })
+  ).catch(problemsOf)
   if (problems === undefined) return { result: 'current', revision, before, problems: [] }
   if (problems.length === 0) {
     await keepRevision(revision)
@@ -134,5 +137,5 @@ function allows(list: readonly string[] = [], name: string): boolean {
 /** Before a server starts: takes over what it has missed. Undefined outside of a cluster. */
 export async function catchUp(config: Pick<Config, 'value' | 'plugins'>, signal: AbortSignal): Promise<TakenOver | undefined> {
   await using clusterSet = await openClusterSet(config, signal)
-  return clusterSet && (await takeOver(clusterSet.store, clusterSet.ctx))
+  return clusterSet && (await takeOver(clusterSet.revisions, clusterSet.ctx))
 }
