@@ -1,4 +1,4 @@
-import { codeOf, type Config, get, type Log } from '@svc/core'
+import { codeOf, type Config, get, type Log, type LogOptions } from '@svc/core'
 import { problemsOf } from './command/errors.ts'
 import type { WorkerTask } from './work.ts'
 
@@ -17,13 +17,14 @@ export interface CaughtUp {
 export async function catchUpWithCluster(
   config: Config,
   { options: { linked } }: WorkerTask,
-  signal: AbortSignal
+  signal: AbortSignal,
+  log: LogOptions
 ): Promise<CaughtUp | undefined> {
   const url = get(config.value, ['store', 'url'])
   if (linked !== undefined || typeof url !== 'string' || !/^postgres(ql)?:/i.test(url)) return undefined
   try {
     const { catchUp } = await import('@svc/plugin-manager/cluster')
-    const found = await catchUp(config, signal)
+    const found = await catchUp(config, signal, log)
     if (found?.revision === undefined || found.result === 'current') return undefined
     const { result, revision, before, problems } = found
     const facts = { revision: revision.revision, by: revision.by, at: revision.at, before, plugins: revision.plugins }

@@ -93,7 +93,7 @@ export async function work(text: string): Promise<void> {
     const layers = (await link.inherited) as WorkerReport['layers']
     const { config, caughtUp } = layers
       ? { config: await formerSettings(layers) }
-      : await currentSettings(task, link, life.starting)
+      : await currentSettings(task, link, log, life.starting)
     const host = await startWorker(config, task, link, log, life.starting)
     caughtUp?.report(host.log)
     life.started(host)
@@ -152,10 +152,11 @@ const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
 async function currentSettings(
   task: WorkerTask,
   { start }: Pick<WorkerLink, 'start'>,
+  { destination }: LogOutput,
   signal: AbortSignal
 ): Promise<{ readonly config: Config; readonly caughtUp?: CaughtUp | undefined }> {
   const config = await settingsFor(task)
-  const caughtUp = start.kind === 'server' ? await catchUpWithCluster(config, task, signal) : undefined
+  const caughtUp = start.kind === 'server' ? await catchUpWithCluster(config, task, signal, { destination }) : undefined
   return { config: caughtUp?.hasChanged ? await settingsFor(task) : config, caughtUp }
 }
 

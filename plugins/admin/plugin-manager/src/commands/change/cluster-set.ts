@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { findSettings, OURS, PACKAGE_FOLDER, setHome } from '@svc/cli/program'
-import { type CallContext, type Config, get, startHost, systemContext } from '@svc/core'
+import { type CallContext, type Config, get, type LogOptions, startHost, systemContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import {
@@ -35,16 +35,17 @@ export interface ClusterSet extends AsyncDisposable {
   write(base: number): Promise<Revision>
 }
 
-/** Undefined without PostgreSQL, and in a build, whose plugins do not change. Throws START_FAILED if the store cannot be reached. */
+/** `log` gets the lines of the store. Undefined without PostgreSQL, and in a build, whose plugins do not change. Throws START_FAILED if the store cannot be reached. */
 export async function openClusterSet(
   { value, plugins }: Pick<Config, 'value' | 'plugins'>,
-  signal: AbortSignal
+  signal: AbortSignal,
+  log?: LogOptions
 ): Promise<ClusterSet | undefined> {
   const url = get(value, ['store', 'url'])
   const isShared = typeof url === 'string' && /^postgres(ql)?:/i.test(url) && plugins.some(({ use }) => use === STORE)
   if (!isShared || process.env.SVC_PLUGINS) return undefined
   const [store, cluster] = [get(value, ['store']) as Config['value'], get(value, ['cluster', 'name'])]
-  const host = await startHost({ plugins: [STORE], from: [OURS], config: { store }, signal })
+  const host = await startHost({ plugins: [STORE], from: [OURS], config: { store }, signal, ...(log ? { log } : {}) })
   const revisions = { store: host.service(Store), cluster: String(cluster) }
   const clusterSet = createClusterSet(revisions, systemContext(signal, 'svc plugins'), () => host.close())
   try {

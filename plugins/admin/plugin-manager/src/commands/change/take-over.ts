@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { here, servedFile, setHome } from '@svc/cli/program'
-import { asSvcError, type CallContext, codeOf, type Config, type SvcError } from '@svc/core'
+import { asSvcError, type CallContext, codeOf, type Config, type LogOptions, type SvcError } from '@svc/core'
 import type { Store } from '@svc/core/contracts'
 import { plainText } from '../../errors.ts'
 import {
+  changeLock,
   consentDiffers,
   fetchRevision,
   hasRevision,
@@ -100,9 +101,12 @@ async function putRevision(revision: Revision, { store, file, ctx, server }: Tra
 
 /** Undefined if there is nothing to remove. */
 async function planRemoval(home: string, signal: AbortSignal): Promise<StagedChange | undefined> {
-  const names = (await readLock(home)).plugins.filter(needsSet).map(({ name }) => name)
+  const names = (await settled(home)).plugins.filter(needsSet).map(({ name }) => name)
   return names.length === 0 ? undefined : planChange(home, { uninstall: names, offline: true }, { signal })
 }
+
+/** The lock, while no other process tries a change. Throws PLUGIN_SET_BUSY. */
+const settled = (home: string) => changeLock(home, lock => lock)
 
 /** The lock of the revision is what a person has accepted; the packages must not ask for anything else. */
 function checkConsent({ candidates }: StagedChange, plugins: readonly LockedPlugin[]): void {
@@ -135,7 +139,11 @@ function allows(list: readonly string[] = [], name: string): boolean {
 }
 
 /** Before a server starts: takes over what it has missed. Undefined outside of a cluster. */
-export async function catchUp(config: Pick<Config, 'value' | 'plugins'>, signal: AbortSignal): Promise<TakenOver | undefined> {
-  await using clusterSet = await openClusterSet(config, signal)
+export async function catchUp(
+  config: Pick<Config, 'value' | 'plugins'>,
+  signal: AbortSignal,
+  log: LogOptions
+): Promise<TakenOver | undefined> {
+  await using clusterSet = await openClusterSet(config, signal, log)
   return clusterSet && (await takeOver(clusterSet.revisions, clusterSet.ctx))
 }
