@@ -22,7 +22,10 @@ const SOON_MS = 90_000
 interface Shown {
   readonly nodes: readonly {
     readonly is_self: boolean
-    readonly plugin_set: { readonly revision: number; readonly failed: { readonly code: string } | null } | null
+    readonly plugin_set: {
+      readonly revision: number
+      readonly failed: { readonly revision: number; readonly code: string } | null
+    } | null
     readonly differences: readonly { readonly what: string; readonly there: string }[]
   }[]
 }
@@ -208,6 +211,11 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     const facts = { plugins: [], by: 'an attacker', at: 'now', version: '0.0.0', platform: `${process.platform}-${process.arch}` }
     const write = (file: string, from: number) =>
       withStore((store, ctx) => writeRevision({ store, cluster: 'svc' }, { base: from, file, facts }, ctx))
+    const refused = ({ revision }: { readonly revision: number }, code: string) =>
+      within(
+        () => setOf(two),
+        ({ failed }) => failed?.revision === revision && failed.code === code
+      )
     const lock = await readLock(one.home)
     const evil = join(folder, 'evil')
     await mkdir(join(evil, 'set'), { recursive: true })
@@ -217,31 +225,19 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     for (const path of ['set/../../../../escaped', '/tmp/svc-escaped', 'set/node_modules/../../../escaped']) {
       const onWriteEntry = (entry: { path: string }) => void (entry.path = entry.path === 'set/x' ? path : entry.path)
       await create({ cwd: evil, file, gzip: true, preservePaths: true, onWriteEntry }, ['bundle.json', 'set/x'])
-      await write(file, await newest())
-      const { failed } = await within(
-        () => setOf(two),
-        set => set.failed?.code === 'BUNDLE_INVALID'
-      )
-      expect(failed).to.be.an('object')
+      await refused(await write(file, await newest()), 'BUNDLE_INVALID')
     }
     const more = lock.plugins.map(plugin => ({ ...plugin, permissions: { ...plugin.permissions, env: ['SECRET_KEY'] } }))
     await rm(file, { force: true })
     await packLock(one.home, { ...lock, plugins: more }, file, {})
-    await write(file, await newest())
-    await within(
-      () => setOf(two),
-      set => set.failed?.code === 'PLUGIN_CONSENT_DIFFERS'
-    )
+    await refused(await write(file, await newest()), 'PLUGIN_CONSENT_DIFFERS')
     const built = lock.plugins.map(plugin => ({ ...plugin, scripts: true }))
     await rm(file, { force: true })
     await packLock(one.home, { ...lock, plugins: built }, file, {})
-    await withStore(async (store, ctx) =>
+    const foreign = await withStore(async (store, ctx) =>
       writeRevision({ store, cluster: 'svc' }, { base: await newest(), file, facts: { ...facts, platform: 'plan9-mips' } }, ctx)
     )
-    await within(
-      () => setOf(two),
-      set => set.failed?.code === 'PLUGIN_PLATFORM_DIFFERS'
-    )
+    await refused(foreign, 'PLUGIN_PLATFORM_DIFFERS')
     for (const node of [one, two, three]) await tells(node, '5.0.0')
     expect(await newest()).to.equal(base + 5)
     expect(existsSync('/tmp/svc-escaped')).to.equal(false)

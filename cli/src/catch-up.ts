@@ -1,6 +1,6 @@
 import { codeOf, type Config, get, type Log, type LogOptions } from '@svc/core'
 import { problemsOf } from './command/errors.ts'
-import type { WorkerTask } from './work.ts'
+import type { ServeOptions } from './serve-flags.ts'
 
 /** What a start has found out about the plugins of its cluster. */
 export interface CaughtUp {
@@ -16,7 +16,7 @@ export interface CaughtUp {
  */
 export async function catchUpWithCluster(
   config: Config,
-  { options: { linked } }: WorkerTask,
+  { linked }: ServeOptions,
   signal: AbortSignal,
   log: LogOptions
 ): Promise<CaughtUp | undefined> {

@@ -156,7 +156,7 @@ async function currentSettings(
   signal: AbortSignal
 ): Promise<{ readonly config: Config; readonly caughtUp?: CaughtUp | undefined }> {
   const config = await settingsFor(task)
-  const caughtUp = start.kind === 'server' ? await catchUpWithCluster(config, task, signal, { destination }) : undefined
+  const caughtUp = start.kind === 'server' ? await catchUpWithCluster(config, task.options, signal, { destination }) : undefined
   return { config: caughtUp?.hasChanged ? await settingsFor(task) : config, caughtUp }
 }
 

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type CallContext, definePlugin, Events, Host, type HostReport, type Scope, svcHome, systemContext } from '@svc/core'
+import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import { JobKinds, Jobs, NodeBus, PeerAnswers, Peers, PluginSet, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { APPLY, plansFor, SPACE } from './plugin-plans.ts'
 import { createPluginSet, TOPIC } from './plugin-set.ts'
 import { createPluginStates } from './plugin-states.ts'
 import { publishDifference } from './set-events.ts'
-import type { SetFollower } from './set-follower.ts'
+import { followSet, sharesSet } from './shared-set.ts'
 import type { LockedPlugin } from './set/lock.ts'
 
 /** The folder of the lock: the svc home, or the build. */
@@ -20,30 +20,6 @@ async function installed(): Promise<readonly LockedPlugin[]> {
   return (await (await import('./set/lock.ts')).readLock(home)).plugins
 }
 
-/** Whether the plugins of this server are those of its cluster. Those of a build do not change. */
-async function sharesSet(
-  { clusterId, serverId }: Pick<HostReport, 'clusterId' | 'serverId'>,
-  store: Store,
-  ctx: CallContext
-): Promise<boolean> {
-  return clusterId !== serverId && !process.env.SVC_PLUGINS && (await store.probe(ctx)).scope === 'cluster'
-}
-
-/** The end of a take-over: the reload that it causes replaces this worker. */
-const END_MS = 60_000
-
-async function followSet(
-  scope: Pick<Scope, 'tap' | 'log'>,
-  options: Pick<ConstructorParameters<typeof SetFollower>[0], 'bus' | 'self' | 'lasting'> & { readonly store: Store }
-): Promise<void> {
-  const { SetFollower } = await import('./set-follower.ts')
-  const { REVISION_SPACE } = await import('./set/revisions.ts')
-  await openSpace(options.store, REVISION_SPACE, {}, options.lasting)
-  const follower = new SetFollower({ ...options, home: setHome(), log: scope.log })
-  scope.tap(Host.hooks.ready, () => (follower.begin(), undefined), { stage: AFTER_SERVING })
-  scope.tap(Host.hooks.closing, () => follower.end(), { limitMs: END_MS })
-}
-
 /** When the server listens, its workers reach each other. */
 const AFTER_SERVING = 2_000
 
@@ -53,7 +29,6 @@ export default definePlugin({
   optional: { store: Store, jobs: Jobs, peers: Peers, bus: NodeBus },
   provides: PluginSet,
   async setup(scope, { host, events, store, jobs, peers, bus }) {
-    const { log } = scope
     const states = createPluginStates(host, peers)
     if (peers) {
       scope.tap(Peers.hooks.metrics, states.own)
@@ -70,14 +45,14 @@ export default definePlugin({
         Host.hooks.ready,
         async () => {
           const publish = async () =>
-            publishDifference({ store, events, log }, await host.report(lasting), await installed(), lasting)
-          publish().catch((err: unknown) => log.warn({ err }, 'failed to compare the plugins with the former ones'))
+            publishDifference({ store, events, log: scope.log }, await host.report(lasting), await installed(), lasting)
+          publish().catch((err: unknown) => scope.log.warn({ err }, 'failed to compare the plugins with the former ones'))
           return undefined
         },
         { stage: AFTER_SERVING }
       )
     }
-    if (isShared) await followSet(scope, { store, bus, self: report, lasting })
+    if (isShared) await followSet(scope, { store, bus, self: report, home: setHome(), lasting })
     const { pluginSet, answer } = createPluginSet({ host, states, installed, plans })
     scope.add(PeerAnswers, TOPIC, answer)
     return pluginSet

@@ -12,7 +12,7 @@ const [AGAIN_MS, LONGEST_MS] = [5_000, 5 * 60_000]
 /** Another command changes the plugins of this home, or the supervisor is busy. */
 const BUSY_MS = 2_000
 
-interface FollowerOptions {
+export interface FollowerOptions {
   readonly store: Store
   /** Names the workers of this server: one of them follows. */
   readonly bus: NodeBus | undefined

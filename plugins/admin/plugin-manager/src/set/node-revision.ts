@@ -12,7 +12,7 @@ export interface NodeRevision {
   readonly failed?: FailedRevision
 }
 
-export interface FailedRevision {
+interface FailedRevision {
   readonly revision: number
   readonly code: string
   /** Without paths. */

@@ -18,7 +18,7 @@ export const REVISION_SPACE: Space = {
 /** Bytes of a chunk: as Base64 in JSON it is far below the limit of a value, and no batch blocks the writer of a store for long. */
 const CHUNK_BYTES = 256 * 1024
 /** Limit of a packed set. */
-export const MOST_BYTES = 256 * 1024 ** 2
+const MOST_BYTES = 256 * 1024 ** 2
 /** Revisions that the store keeps. */
 const KEPT = 5
 /** The keys sort by number. */

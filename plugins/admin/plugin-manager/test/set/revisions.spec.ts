@@ -112,7 +112,7 @@ describe('a revision of the plugins of a cluster', () => {
     await store.batch([{ op: 'delete', collection: 'plugin_chunks', key: second }], {}, ctx)
     expect(await refused(revision)).to.match(/^PLUGIN_SET_DAMAGED .*chunk 2 of 3 is missing/)
     await put('plugin_chunks', second, value)
-    // whoever changes a chunk can also change its name, but not the hash of the whole
+    // a chunk and its name can be changed together, but not the hash of the whole
     const swapped = { ...revision, chunks: [...revision.chunks].reverse() }
     for (const wrong of [
       { ...revision, sha256: 'f'.repeat(64) },
