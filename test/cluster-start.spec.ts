@@ -11,6 +11,7 @@ import { COMPILED, SVC } from './support/entry.ts'
 import { describeWith } from './support/needs.ts'
 import { inNewHome, newHome, startService } from './support/service.ts'
 import { configureFew } from './support/tides.ts'
+import { until } from './support/wait.ts'
 
 /** A server whose Redis or PostgreSQL is down ends within this time. */
 const SOON_MS = 10_000
@@ -91,6 +92,11 @@ for (const [name, configOf] of Object.entries(CLUSTERS)) {
         await configureFew(home, configOf(silent.port))
         const { child, ended, output } = serveIn(home, /^$/)
         await Promise.race([silent.asked, ended])
+        if (name === 'PostgreSQL') {
+          const isOver = () => output().includes(`waiting for PostgreSQL at 127.0.0.1:${silent.port}`) || child.exitCode !== null
+          await until(async () => isOver(), Boolean)
+          expect(child.exitCode, output()).to.equal(null)
+        }
         const began = performance.now()
         child.kill('SIGTERM')
         expect((await ended).code, output()).to.equal(0)

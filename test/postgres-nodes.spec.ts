@@ -90,7 +90,12 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
       const listed = JSON.parse(shown.out) as { cluster: string; nodes: { id: string; workers: { name: string }[] }[] }
       expect([listed.cluster, listed.nodes.length]).to.deep.equal(['svc', 2])
       const text = await runSvc(['nodes'], { home })
-      for (const { id, workers } of listed.nodes) expect(text.out).to.include(id).and.include(workers[0]!.name)
+      // as in `svc status --cluster`: the name of a worker without that of its node
+      for (const { id, workers } of listed.nodes)
+        expect(text.out)
+          .to.include(id)
+          .and.include(workers[0]!.name.slice(id.length + 1))
+          .and.not.include(workers[0]!.name)
       expect(text.out.match(/this node/g)).to.have.length(1)
       expect((await runSvc(['nodes', '--nonsense'], { home })).code).to.equal(2)
       const another = await newHome()

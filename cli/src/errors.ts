@@ -99,6 +99,16 @@ export const commandLeftOut = (word: string, plugin: string): SvcError =>
     hint: `Remove { use: "${plugin}", enabled: false } from "plugins". \`svc config show\` names the file`,
   })
 
+/** A command for the file of the embedded store, of which PostgreSQL takes the place. */
+export const commandOfEmbedded = (words: readonly string[]): SvcError =>
+  svcError(
+    'COMMAND_LINE_INVALID',
+    `"svc ${words.slice(0, 2).join(' ')}" works on the file of the embedded store, but store.url is a PostgreSQL database`,
+    {
+      hint: 'Use pg_dump and pg_restore, or a base backup with a WAL archive for recovery to a point in time: see "Back up" in docs/guides/scale.md',
+    }
+  )
+
 /** A command of a plugin that a setting selects. */
 export const commandUnselected = (argv: readonly string[], plugin: string, selector: string): SvcError => {
   const words = argv

@@ -36,6 +36,7 @@ import { redactOutput } from './redact-output.ts'
 import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
 import { hostOptions, programOf, workersIn } from './host-options.ts'
 import { SERVED_FILE, setHome } from './command-place.ts'
+import { type CaughtUp, catchUpWithCluster } from './catch-up.ts'
 import { DEFAULTS } from './curated.ts'
 import { RESERVED, SERVED } from './reserved.ts'
 import { findSettings, sourcesOf } from './settings.ts'
@@ -90,8 +91,11 @@ export async function work(text: string): Promise<void> {
   try {
     const imports = task.options.watch === true ? (await import('@svc/runtime/watching')).noteImports() : undefined
     const layers = (await link.inherited) as WorkerReport['layers']
-    const config = layers ? await formerSettings(layers) : await settingsFor(task)
+    const { config, caughtUp } = layers
+      ? { config: await formerSettings(layers) }
+      : await currentSettings(task, link, log, life.starting)
     const host = await startWorker(config, task, link, log, life.starting)
+    caughtUp?.report(host.log)
     life.started(host)
     process.on('uncaughtExceptionMonitor', error => {
       // Node prints the error afterwards
@@ -144,6 +148,18 @@ async function formerSettings(layers: readonly Layer[]): Promise<Config> {
 const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
   findSettings(options, { home, cwd: process.cwd(), env: process.env })
 
+/** The configuration now. The first worker of a server in a cluster first takes over the plugins that it has missed. */
+async function currentSettings(
+  task: WorkerTask,
+  { start }: Pick<WorkerLink, 'start'>,
+  { destination }: LogOutput,
+  signal: AbortSignal
+): Promise<{ readonly config: Config; readonly caughtUp?: CaughtUp | undefined }> {
+  const config = await settingsFor(task)
+  const caughtUp = start.kind === 'server' ? await catchUpWithCluster(config, task.options, signal, { destination }) : undefined
+  return { config: caughtUp?.hasChanged ? await settingsFor(task) : config, caughtUp }
+}
+
 /** `ending` ends the start. */
 async function startWorker(
   config: Config,
@@ -153,7 +169,7 @@ async function startWorker(
   ending: AbortSignal
 ): Promise<RunningHost> {
   const { home, serverId, nodeId, startedAt } = task
-  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config), config.value) }
+  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config), config.value, pluginSetOf) }
   const [clusterId, roles] = ['name', 'roles'].map(key => get(config.value, ['cluster', key]))
   const options = hostOptions(config, home, link.excluded)
   const control = serverPlugin(home)
@@ -174,6 +190,9 @@ async function startWorker(
   control.started(host)
   return host
 }
+
+/** The revision of the cluster's plugins that this home has now. */
+const pluginSetOf = async () => (await import('@svc/plugin-manager/installed')).readNodeRevision(setHome())
 
 /** The reason of a reload, as its log shows it. */
 const RELOAD = 'svc reload over HTTP'

@@ -170,6 +170,25 @@ describe('a command of a plugin', () => {
     )
   })
 
+  it('says what to use instead of a backup of the embedded store, if the store is in PostgreSQL', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.write('svc.config.json', JSON.stringify({ store: { url: 'postgres://svc@127.0.0.1:1/svc' } }))
+    for (const word of ['backup', 'restore']) {
+      const { code, err } = await workspace.svc(['store', word, 'file.db'])
+      expect(code).to.equal(2)
+      expect(err).to.include(`"svc store ${word}" works on the file of the embedded store`).and.include('pg_dump')
+      expect(err).to.include('docs/guides/scale.md')
+    }
+  })
+
+  it('shows no empty alternative in the usage of svc status', async () => {
+    await using workspace = await makeWorkspace()
+    const { out } = await workspace.svc(['status', '--help'])
+    expect(out)
+      .to.include('[--cluster | --live]')
+      .and.not.match(/\| *[|\]]/)
+  })
+
   it('is missing if the configuration disables its plugin: svc chat reports this and exits with 2', async () => {
     await using workspace = await makeWorkspace()
     const file = await workspace.write(

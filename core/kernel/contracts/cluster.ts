@@ -15,14 +15,25 @@ export interface ClusterWorker {
 
 /** Something that two nodes run differently. A value is undefined where a node does not have it, and for configuration, which can be private. */
 export interface NodeDifference {
-  /** `schema`: the version of a space of the store that the node has started with. */
-  readonly what: 'plugin' | 'configuration' | 'schema'
+  /**
+   * `schema`: the version of a space of the store that the node has started with. `plugin_set`: the revision of the installed
+   * plugins.
+   */
+  readonly what: 'plugin' | 'configuration' | 'schema' | 'plugin_set'
   /** The name of the plugin or space, or the key of the configuration. */
   readonly name: string
   /** On this node. */
   readonly here: string | undefined
   /** On the other node. */
   readonly there: string | undefined
+}
+
+/** The installed plugins of a node. In a cluster with PostgreSQL, all nodes take over the newest revision. */
+export interface NodePluginSet {
+  /** 0: its plugins were never those of the cluster. */
+  readonly revision: number
+  /** The newer revision that it could not take over, and the error. */
+  readonly failed?: { readonly revision: number; readonly code: string; readonly message: string }
 }
 
 /** A server of the cluster. */
@@ -35,6 +46,8 @@ export interface ClusterNode {
   readonly isSelf: boolean
   readonly roles: readonly string[]
   readonly workers: readonly ClusterWorker[]
+  /** Undefined: it has not answered, or runs a version of svc without revisions. */
+  readonly pluginSet: NodePluginSet | undefined
   /** Whether it runs something else than this node. */
   readonly differs: boolean
   /** What differs; empty also if the node has not answered. */

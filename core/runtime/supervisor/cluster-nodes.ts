@@ -8,6 +8,7 @@ import type {
   Json,
   NodeBus,
   NodeDifference,
+  NodePluginSet,
   PeerAnswer,
   StoreAdmin,
   WorkerMetrics,
@@ -17,6 +18,8 @@ import {
   factsIn,
   hashOf,
   type NodeSetup,
+  pluginSetDifferences,
+  pluginSetIn,
   schemaDifferences,
   setupIn,
   setupOf,
@@ -46,6 +49,8 @@ interface ClusterNodesOptions {
   readonly admin: StoreAdmin | undefined
   /** The merged configuration. */
   readonly configuration: unknown
+  /** The installed plugins of this node now. */
+  readonly pluginSet: () => Promise<NodePluginSet>
   readonly metrics: (ctx: CallContext) => Promise<WorkerMetrics>
   readonly log: Log
   readonly lasting: CallContext
@@ -162,6 +167,9 @@ export class ClusterNodes implements Cluster {
   ): Promise<ClusterNode> {
     const different = id === this.#self.nodeId ? undefined : members.find(member => this.#differs(member))
     const { host, roles = ROLES } = factsIn(members.at(-1)!.facts)
+    const pluginSet = members.map(({ worker }) => stateOf.get(worker)?.pluginSet).find(set => set !== undefined)
+    const own = id === this.#self.nodeId ? undefined : await this.#options.pluginSet()
+    const setDifferences = own && pluginSet ? pluginSetDifferences(own, pluginSet) : []
     return {
       id,
       host,
@@ -171,8 +179,9 @@ export class ClusterNodes implements Cluster {
         const { state, requestsActive, busy, memoryBytes } = stateOf.get(worker) ?? {}
         return { name: worker, version: factsIn(facts).version, state, requestsActive, busy, memoryBytes }
       }),
-      differs: different !== undefined,
-      differences: different ? await this.#differencesTo(different, ctx) : [],
+      pluginSet,
+      differs: different !== undefined || setDifferences.length > 0,
+      differences: [...setDifferences, ...(different ? await this.#differencesTo(different, ctx) : [])],
     }
   }
 
@@ -207,11 +216,12 @@ export class ClusterNodes implements Cluster {
   }
 
   async #state(ctx: CallContext): Promise<Json> {
-    const { host, metrics } = this.#options
-    const [{ state }, { http }] = await Promise.all([host.report(ctx), metrics(ctx)])
+    const { host, metrics, pluginSet } = this.#options
+    const [{ state }, { http }, { revision, failed }] = await Promise.all([host.report(ctx), metrics(ctx), pluginSet()])
     const requests = isTree(http) ? Number(http.requestsActive) : 0
     const busy = Math.round(this.#busy * 1_000) / 1_000
-    return { state, requests, busy, memory: process.memoryUsage.rss() }
+    const plugins = { revision, ...(failed ? { failed: { ...failed } } : {}) }
+    return { state, requests, busy, memory: process.memoryUsage.rss(), plugins }
   }
 }
 
@@ -220,12 +230,19 @@ interface WorkerState {
   readonly requestsActive: number
   readonly busy: number
   readonly memoryBytes: number
+  readonly pluginSet: NodePluginSet | undefined
 }
 
 function stateIn(sent: Json | undefined): WorkerState | undefined {
   if (sent === undefined) return undefined
-  const { state, requests, busy, memory } = Object(sent) as Record<string, unknown>
-  return { state: String(state) as HostState, requestsActive: Number(requests), busy: Number(busy), memoryBytes: Number(memory) }
+  const { state, requests, busy, memory, plugins } = Object(sent) as Record<string, unknown>
+  return {
+    state: String(state) as HostState,
+    requestsActive: Number(requests),
+    busy: Number(busy),
+    memoryBytes: Number(memory),
+    pluginSet: pluginSetIn(plugins),
+  }
 }
 
 /** `nodes` of a worker that has not joined the bus: undefined, as outside of a cluster. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type HostReport, isTree, leaves, maskedValue } from '@svc/core'
-import type { Json, NodeDifference } from '@svc/core/contracts'
+import type { Json, NodeDifference, NodePluginSet } from '@svc/core/contracts'
 
 // What a node runs, to compare it with the other nodes of its cluster.
 
@@ -79,6 +79,26 @@ function compare(what: NodeDifference['what'], own: Versions, other: Versions): 
 /** The spaces that both have in different versions. A space that only one has opened is no difference. */
 export const schemaDifferences = (own: Versions, other: Versions): NodeDifference[] =>
   compare('schema', own, other).filter(({ here, there }) => here !== undefined && there !== undefined)
+
+/** A revision that the other node has not, or could not take over. */
+export function pluginSetDifferences(own: NodePluginSet, other: NodePluginSet): NodeDifference[] {
+  if (own.revision === other.revision && !other.failed) return []
+  return [{ what: 'plugin_set', name: 'revision', here: revisionText(own), there: revisionText(other) }]
+}
+
+const revisionText = ({ revision, failed }: NodePluginSet) =>
+  failed ? `${revision}, because revision ${failed.revision} failed: ${failed.code} ${failed.message}` : String(revision)
+
+/** The installed plugins that another worker has sent. */
+export function pluginSetIn(sent: unknown): NodePluginSet | undefined {
+  if (!isTree(sent)) return undefined
+  const { revision, failed } = sent as Readonly<Record<string, unknown>>
+  const { revision: newer, code, message } = Object(failed) as Readonly<Record<string, unknown>>
+  return {
+    revision: Number(revision) || 0,
+    ...(isTree(failed) ? { failed: { revision: Number(newer) || 0, code: String(code), message: String(message) } } : {}),
+  }
+}
 
 /** The facts of a member, as far as it has published them: it can run another version. */
 export function factsIn(facts: Json): Partial<WorkerFacts> {

@@ -20,6 +20,7 @@ import {
   type Json,
   Listeners,
   NodeBus,
+  type NodePluginSet,
   type OperatorAnswers,
   type OperatorRequest,
   type PeerAnswer,
@@ -46,7 +47,8 @@ const PROBE_MS = 5_000
 export const workersPlugin = (
   link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>,
   workers: number,
-  configuration: unknown = {}
+  configuration: unknown = {},
+  pluginSet: () => Promise<NodePluginSet> = async () => ({ revision: 0 })
 ) =>
   definePlugin({
     requires: { host: Host, answers: PeerAnswers },
@@ -61,7 +63,9 @@ export const workersPlugin = (
       const { nodeId: node } = report
       const isAlone = !bus || report.clusterId === report.serverId
       const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
-      const nodes = isAlone ? undefined : new ClusterNodes({ bus, host, admin, configuration, metrics, log, lasting }, report)
+      const nodes = isAlone
+        ? undefined
+        : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, log, lasting }, report)
       const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting })
       const release = (holder: string, ctx: CallContext) =>
         store

@@ -20,6 +20,7 @@ export { eventFeedKit, type EventFeedSubject, type EventFeedWorker } from './eve
 export { newNodeBusSeen, nodeBusKit, nodeBusProbe } from './node-bus-kit.ts'
 export type { BusMemberUnderTest, NodeBusSeen, NodeBusSubject } from './node-bus-kit.ts'
 export { conversationsKit, type ConversationsSubject } from './conversations-kit.ts'
+export { clusterKit, type ClusterNodeUnderTest, type ClusterSubject, KIT_ADDRESSES, KIT_KEY } from './cluster-kit.ts'
 export { cacheKit, type CacheSubject, KIT_CACHES } from './cache-kit.ts'
 export { jobsKit, type JobsSubject } from './jobs-kit.ts'
 export { schedulesKit, type SchedulesSubject } from './schedules-kit.ts'

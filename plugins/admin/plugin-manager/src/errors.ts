@@ -47,6 +47,13 @@ export const archiveDiffers = (name: string, found: string): SvcError =>
     hint: 'Leave out name, or give that of the package in the archive',
   })
 
+/** The archive of a plan is not in the store any more, or was changed there. */
+export const archiveGone = (): SvcError =>
+  svcError('INVALID_VALUE', 'the archive of the plan does not exist any more; make a new plan', {
+    details: { field: 'hash', reason: 'its archive does not exist any more' },
+    hint: 'Make a new plan',
+  })
+
 export const rolledBack = (problems: readonly SvcError[]): SvcError =>
   svcError(
     'PLUGIN_CHANGE_ROLLED_BACK',
@@ -68,7 +75,13 @@ export const rolledBack = (problems: readonly SvcError[]): SvcError =>
 const lineOf = ({ plugin, message, code }: SvcError) => plainWords(`${plugin ? `${plugin}: ` : ''}${message} (${code})`)
 
 const UNKNOWN: ReadonlySet<string> = new Set(['PLUGIN_NOT_FOUND', 'PLUGIN_NOT_INSTALLED'])
-const TRY_LATER: ReadonlySet<string> = new Set(['PLUGIN_SET_BUSY', 'NPM_FAILED', 'NPM_MISSING', 'ISOLATION_UNAVAILABLE'])
+const TRY_LATER: ReadonlySet<string> = new Set([
+  'PLUGIN_SET_BEHIND',
+  'PLUGIN_SET_BUSY',
+  'NPM_FAILED',
+  'NPM_MISSING',
+  'ISOLATION_UNAVAILABLE',
+])
 const OWN: ReadonlySet<string> = new Set(['CONFLICT', 'INVALID_VALUE', 'UNAVAILABLE'])
 
 /** The error of a plan as clients get it: the reason stays, with its code in `details.code`. */

@@ -3,3 +3,4 @@ export type { IsolationMode, Lock, LockedPlugin, Origin, Permissions } from './s
 export { isAbandoned, lockFile, pluginFolder, readLock, setFolder } from './set/lock.ts'
 export { stampOfPlugin, verifyFiles, verifySet } from './set/verify.ts'
 export { changedSince, readInstalled, unconfiguredIn, verified, watchFiles } from './set/installed-layer.ts'
+export { type NodeRevision, readNodeRevision } from './set/node-revision.ts'

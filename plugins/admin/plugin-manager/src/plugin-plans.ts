@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { type CallContext, codeOf, type HostReport, svcError } from '@svc/core'
 import type { Job, JobKind, Jobs, JobStep, Json, Peers, PluginChange, PluginPlan, Space, Store } from '@svc/core/contracts'
-import { changesImpossible, forClients, isLasting, planChanged, plainText, planUnknown } from './errors.ts'
+import { archiveGone, changesImpossible, forClients, isLasting, planChanged, plainText, planUnknown } from './errors.ts'
+import { ARCHIVES, dropArchive, shareArchive, sharedArchive } from './shared-archives.ts'
 
 /** The job kind that applies plans. */
 export const APPLY = 'plugins.apply'
@@ -10,7 +11,11 @@ export const APPLY = 'plugins.apply'
 const INTERNAL = crypto.randomUUID()
 
 const COLLECTION = 'plugin_plans'
-export const SPACE: Space = { name: 'plugin_plans', version: 1, collections: { [COLLECTION]: {}, plugin_sets: {} } }
+export const SPACE: Space = {
+  name: 'plugin_plans',
+  version: 1,
+  collections: { [COLLECTION]: {}, [ARCHIVES]: {}, plugin_sets: {} },
+}
 
 /** Plans that are kept, and how long. An applied plan is kept longer, for its job. */
 const [MOST, LASTS_MS, APPLIED_MS] = [32, 10 * 60_000, 24 * 3_600_000]
@@ -31,11 +36,14 @@ interface PlanRecord {
   readonly expiresAt: number
   /** The job that applies it. */
   readonly job?: string
+  /** In a cluster: the number of parts of its archive in the store. */
+  readonly archiveParts?: number
 }
 
 interface PlansOptions {
   readonly store: Store
   readonly jobs: Jobs
+  readonly isShared: boolean
 }
 
 export interface PluginPlans {
@@ -49,18 +57,20 @@ interface ServerServices {
   readonly store: Store | undefined
   readonly jobs: Jobs | undefined
   readonly peers: Peers | undefined
+  /** Whether all servers of the cluster take over its plugins. */
+  readonly isShared?: boolean
 }
 
 /** The plans of this server, which say why there are none where changes are impossible. */
 export function plansFor(
   { clusterId, serverId }: Pick<HostReport, 'clusterId' | 'serverId'>,
-  { store, jobs, peers }: ServerServices
+  { store, jobs, peers, isShared = false }: ServerServices
 ): PluginPlans {
   if (process.env.SVC_PLUGINS) return withoutPlans('its plugins are a part of its build')
   if (peers === undefined) return withoutPlans('it runs without a supervisor, so it cannot reload')
   if (store === undefined || jobs === undefined) return withoutPlans('it has no background jobs')
-  if (clusterId !== serverId) return withoutPlans('it is a server of a cluster; change each of its servers')
-  return createPluginPlans({ store, jobs })
+  if (clusterId !== serverId && !isShared) return withoutPlans('it is a server of a cluster; change each of its servers')
+  return createPluginPlans({ store, jobs, isShared })
 }
 
 /** For a server whose plugins cannot be changed over HTTP. */
@@ -70,7 +80,7 @@ const withoutPlans = (reason: string): PluginPlans => ({
 })
 
 /** The plans in the store, which all workers share, and the jobs that apply them. */
-function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
+function createPluginPlans({ store, jobs, isShared }: PlansOptions): PluginPlans {
   const read = async (hash: string, ctx: CallContext): Promise<{ record: PlanRecord; version: number }> => {
     const stored = await store.get(COLLECTION, hash, ctx)
     const record = stored?.value as unknown as PlanRecord | undefined
@@ -86,7 +96,9 @@ function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
     }
   }
   /** Plans again, and compares. */
-  const checked = async ({ change, plan }: PlanRecord, ctx: CallContext): Promise<void> => {
+  const checked = async (record: PlanRecord, ctx: CallContext): Promise<void> => {
+    const { change, plan } = record
+    await bringArchive(store, record, ctx)
     const again = await planned(change, ctx)
     if (again.hash !== plan.hash) throw planChanged((await onServer()).differencesOf(plan, again))
   }
@@ -95,7 +107,15 @@ function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
       const kept = await (await onServer()).keepArchive(change)
       const plan = await planned(kept, ctx)
       await makeRoom(store, ctx)
-      const record: PlanRecord = { change: { ...kept, name: plan.name }, plan, expiresAt: Date.parse(plan.expires_at) }
+      const { archive } = change
+      const isMoved = isShared && archive !== undefined && kept.archive !== undefined
+      const archiveParts = isMoved ? await shareArchive(store, kept.archive, archive, ctx) : undefined
+      const record: PlanRecord = {
+        change: { ...kept, name: plan.name },
+        plan,
+        expiresAt: Date.parse(plan.expires_at),
+        ...(archiveParts === undefined ? {} : { archiveParts }),
+      }
       await store.batch([{ op: 'put', collection: COLLECTION, key: plan.hash, value: record as unknown as Json }], {}, ctx)
       return plan
     },
@@ -115,8 +135,21 @@ function createPluginPlans({ store, jobs }: PlansOptions): PluginPlans {
         })
       return job
     },
-    kind: createKind(async (hash, ctx) => (await read(hash, ctx)).record),
+    kind: createKind(async (hash, ctx) => {
+      const { record } = await read(hash, ctx)
+      await bringArchive(store, record, ctx)
+      return record
+    }),
   }
+}
+
+/** Another node can have made the plan: its archive then lies in the store. */
+async function bringArchive(store: Store, { change, archiveParts }: PlanRecord, ctx: CallContext): Promise<void> {
+  const { hasArchive, keepArchive } = await onServer()
+  if (archiveParts === undefined || change.archive === undefined || hasArchive(change.archive)) return
+  const archive = await sharedArchive(store, change.archive, archiveParts, ctx)
+  const kept = await keepArchive({ ...change, archive })
+  if (kept.archive !== change.archive) throw archiveGone()
 }
 
 /** The job kind, whose input names a plan. */
@@ -164,12 +197,12 @@ async function makeRoom(store: Store, ctx: CallContext): Promise<void> {
   const plans = records.map(({ key, value }) => ({ key, ...(value as unknown as PlanRecord) }))
   const live = plans.filter(({ expiresAt }) => expiresAt > now).sort((a, b) => a.expiresAt - b.expiresAt)
   const gone = [...plans.filter(({ expiresAt }) => expiresAt <= now), ...live.slice(0, Math.max(0, live.length - MOST + 1))]
-  if (gone.length > 0)
-    await store.batch(
-      gone.map(({ key }) => ({ op: 'delete', collection: COLLECTION, key })),
-      {},
-      ctx
-    )
+  if (gone.length === 0) return
+  const kept = new Set(plans.filter(plan => !gone.includes(plan)).map(({ change }) => change.archive))
+  const archives = gone.flatMap(({ change: { archive }, archiveParts = 0 }) =>
+    archive === undefined || kept.has(archive) ? [] : dropArchive(archive, archiveParts)
+  )
+  await store.batch([...gone.map(({ key }) => ({ op: 'delete' as const, collection: COLLECTION, key })), ...archives], {}, ctx)
 }
 
 /** Another command can hold the plugins for some seconds. Other errors end the job, except those that pass. */

@@ -17,8 +17,23 @@ export { filesMissing, notBuilt } from './set/errors.ts'
 export { planChange } from './set/plan-change.ts'
 export { changeLock, sweepSets } from './set/staging.ts'
 // Transfer to another machine
-export { packSet } from './set/pack-set.ts'
+export { packLock, packSet } from './set/pack-set.ts'
 export { planRestore } from './set/plan-restore.ts'
+// The plugins of a cluster, in its store
+export {
+  fetchRevision,
+  newestRevision,
+  type Revision,
+  REVISION_SPACE,
+  type RevisionStore,
+  type RevisionFacts,
+  watchRevisions,
+  writeRevision,
+} from './set/revisions.ts'
+export { consentDiffers, platformDiffers, revisionBehind } from './set/errors.ts'
+export { hasRevision, writeNodeRevision } from './set/node-revision.ts'
+export { needsSet, triedLock } from './set/lock.ts'
+export { type NpmLock, readNpmLock } from './set/lock-graph.ts'
 export { entryOf, strayDependencies, type DependencyLists } from './set/package-json.ts'
 // The packages of svc in a set
 export { givenPackages } from './set/given-packages.ts'

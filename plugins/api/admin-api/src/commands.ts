@@ -11,6 +11,7 @@ interface ShownNodes {
     readonly is_self: boolean
     readonly roles: readonly string[]
     readonly workers: readonly { readonly name: string; readonly version: string | null; readonly state: string | null }[]
+    readonly plugin_set?: { readonly revision: number } | null
     readonly differs: boolean
     readonly differences: readonly ShownDifference[]
   }[]
@@ -25,13 +26,13 @@ interface ShownDifference {
 /** Characters of a difference. */
 const LONGEST = 300
 
-const HEAD = ['NODE', 'HOST', 'WORKER', 'VERSION', 'ROLES', 'STATE', '']
+const HEAD = ['NODE', 'HOST', 'ROLES', 'WORKER', 'VERSION', 'PLUGINS', 'STATE', '']
 
 /** `svc nodes`: the nodes of the cluster. */
 export class Nodes extends SvcCommand {
   static override summary = 'List the nodes of the cluster with their workers'
   static override description =
-    'Servers with one PostgreSQL, or with one store and one cluster.name, are a cluster. Shows what a node runs differently from the node that answers: plugins, keys of the configuration, and versions of the stored data. A node that is lost stays in the list for up to 15 seconds; a worker that does not answer has the state "silent".'
+    'Servers with one PostgreSQL, or with one store and one cluster.name, are a cluster. Shows what a node runs differently from the node that answers: the revision of the installed plugins (column PLUGINS), plugins, keys of the configuration, and versions of the stored data. A node that is lost stays in the list for up to 15 seconds; a worker that does not answer has the state "silent".'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --json']
   static override flags = { ...MANAGED_FLAGS, ...JSON_FLAG }
 
@@ -43,13 +44,15 @@ export class Nodes extends SvcCommand {
     if (flags.json) return this.print(JSON.stringify(shown))
     if (shown.cluster === null) return this.note('this server belongs to no cluster')
     this.print(oneLine(`cluster ${shown.cluster}`))
-    const rows = shown.nodes.flatMap(({ id, host, is_self: isSelf, roles, workers }) =>
+    const rows = shown.nodes.flatMap(({ id, host, is_self: isSelf, roles, workers, plugin_set: plugins }) =>
       workers.map(({ name, version, state }) => [
         id,
         host ?? '',
-        name,
-        version ?? '',
         roles.join(','),
+        // the name begins with that of its node, as `svc status --cluster` shows it
+        name.startsWith(`${id}.`) ? name.slice(id.length + 1) : name,
+        version ?? '',
+        plugins?.revision ? `r${plugins.revision}` : '',
         state ?? 'silent',
         isSelf ? 'this node' : '',
       ])
@@ -66,7 +69,11 @@ export class Nodes extends SvcCommand {
 }
 
 const textOf = ({ what, name, here, there }: ShownDifference) =>
-  what === 'configuration' ? `configuration ${name}` : `${what} ${name}: ${there ?? 'missing'}, on this node ${here ?? 'missing'}`
+  what === 'plugin_set'
+    ? `the installed plugins: revision ${there ?? 'unknown'}; on this node revision ${here ?? 'unknown'}`
+    : what === 'configuration'
+      ? `configuration ${name}`
+      : `${what} ${name}: ${there ?? 'missing'}, on this node ${here ?? 'missing'}`
 
 const serverNone = () =>
   svcError('SERVER_NONE', 'only a running server knows its cluster, and no server runs from this svc home', {

@@ -17,12 +17,16 @@ export default definePlugin({
   async setup(scope) {
     const options = connectionOf(scope.config)
     const store = scope.use(createPostgresStore(options))
+    // a person at a terminal sees why the start takes long
+    const waiting = setTimeout(() => scope.log.info({}, waitText(options)), NOTE_MS)
     try {
       await checkConnections(options, problem => warn(scope.log, problem))
       // A problem with the database fails the start; later it fails each request until it is fixed.
       await store.start()
     } catch (error) {
       throw startError(error, 'POSTGRES_UNAVAILABLE', scope.name)
+    } finally {
+      clearTimeout(waiting)
     }
     const paths = loginFiles(scope.config)
     if (paths.length > 0) scope.add(ProtectedPaths, 'store', { paths, owner: 'the store of this server' })
@@ -39,6 +43,14 @@ function problemsOf(settings: PostgresConfig): SvcError[] {
   } catch (error) {
     return [asSvcError(error, 'STORE_CONFIG_INVALID')]
   }
+}
+
+/** A start that takes longer says what it waits for. */
+const NOTE_MS = 1_000
+
+function waitText({ target, waitMs }: ReturnType<typeof connectionOf>): string {
+  const hosts = target.hosts.map(({ host, port }) => `${host}:${port}`).join(', ')
+  return `waiting for PostgreSQL at ${hosts}, up to ${Math.round(Math.max(target.connectMs, waitMs ?? 0) / 1000)} s`
 }
 
 const warn = (log: Log, problem: string) => log.warn({}, problem)

@@ -6,6 +6,12 @@ export const consentMissing = (verb: string): SvcError =>
     hint: 'Read the permissions above, then pass --yes to accept them',
   })
 
+/** A server listens for commands only once its first worker is ready, and a busy one answers late. */
+export const serverSilent = (): SvcError =>
+  svcError('SERVER_SILENT', 'the supervisor of this server does not answer', {
+    hint: 'Wait: svc tries again. If it lasts, restart the server',
+  })
+
 /** Found before the question; a start would report the same setting as required. */
 export const settingsMissing = (plugin: string, settings: readonly string[]): SvcError =>
   svcError('SETTINGS_MISSING', `needs ${settings.join(', ')}, which the configuration does not have`, {

@@ -66,9 +66,14 @@ export class Status extends BaseCommand {
     ...serverFlags,
     cluster: Flags.boolean({
       summary: 'Show all nodes of the cluster: state, version, roles and load of their workers, and which did not answer',
-      exclusive: ['watch', 'live'],
+      exclusive: ['live'],
+      // oclif's usage shows a flag once: --watch stands beside --interval
+      relationships: [{ type: 'none', flags: ['watch'] }],
     }),
-    live: Flags.boolean({ summary: 'Check only whether the server answers: exits with 0 or 1', exclusive: ['watch', 'json'] }),
+    live: Flags.boolean({
+      summary: 'Check only whether the server answers: exits with 0 or 1',
+      relationships: [{ type: 'none', flags: ['watch', 'json'] }],
+    }),
     json: Flags.boolean({ summary: 'Print one JSON object; with --watch, one per line' }),
   }
 

@@ -188,3 +188,71 @@ export const bundleInvalid = (why: string, cause?: unknown): SvcError =>
   })
 
 export const archiveWords = whyOf
+
+/** The newest revision in the store, for an error. */
+interface NewestRevision {
+  readonly revision: number
+  readonly by: string
+  readonly at: string
+}
+
+const newestText = ({ revision, by, at }: NewestRevision) => `revision ${revision}, written by ${by} at ${at}`
+
+export const revisionConflict = (revision: number, newest: NewestRevision | undefined): SvcError =>
+  svcError(
+    'PLUGIN_SET_CONFLICT',
+    newest === undefined
+      ? 'the cluster has no plugins any more: its store was restored or replaced'
+      : `another node has changed the plugins of the cluster at the same time: ${newestText(newest)}`,
+    {
+      details: { revision, newest: newest?.revision ?? 0 },
+      hint: 'Wait until `svc nodes` shows the new revision on this node, then run the command again',
+    }
+  )
+
+export const revisionBehind = (own: number, newest: NewestRevision): SvcError =>
+  svcError(
+    'PLUGIN_SET_BEHIND',
+    `this node has ${own === 0 ? 'no revision' : `revision ${own}`} of the plugins of its cluster, which has ${newestText(newest)}`,
+    {
+      details: { revision: own, newest: newest.revision },
+      hint: 'Start the server of this node, or wait until it has taken over that revision (`svc nodes`), then run the command again',
+    }
+  )
+
+export const revisionInvalid = (key: string, why: string): SvcError =>
+  svcError('PLUGIN_REVISION_INVALID', `the revision ${key} of the plugins in the store is not valid: ${why}`, {
+    details: { key },
+    hint: 'Find out who has changed the collection plugin_revisions, and restore the database',
+  })
+
+export const revisionDamaged = ({ revision }: { readonly revision: number }, why: string): SvcError =>
+  svcError('PLUGIN_SET_DAMAGED', `revision ${revision} of the plugins in the store is damaged: ${why}`, {
+    details: { revision },
+    hint: 'Find out who has changed the database. On a node that has the revision, disable a plugin and enable it again: this writes new ones',
+  })
+
+export const revisionTooLarge = (bytes: number, most: number): SvcError =>
+  svcError(
+    'PLUGIN_SET_TOO_LARGE',
+    `the installed plugins are ${megabytes(bytes)} MiB packed; a cluster accepts at most ${megabytes(most)} MiB`,
+    {
+      details: { bytes, most },
+      hint: 'Uninstall a plugin, or build the plugins into the image of each server: svc build',
+    }
+  )
+
+const megabytes = (bytes: number) => Math.ceil(bytes / 1024 ** 2)
+
+export const consentDiffers = (plugin: string): SvcError =>
+  svcError('PLUGIN_CONSENT_DIFFERS', 'asks for other permissions than those that were accepted for the cluster', {
+    plugin,
+    hint: 'Do not use this revision. Install the plugin again on a node that you trust, and read its permissions',
+  })
+
+export const platformDiffers = (plugin: string, made: string, here: string): SvcError =>
+  svcError('PLUGIN_PLATFORM_DIFFERS', `has native code for ${made}; this node is ${here}`, {
+    plugin,
+    details: { made, here },
+    hint: 'Use nodes of one platform, or install a plugin without native code',
+  })

@@ -14,6 +14,9 @@ interface NpmPackage extends DependencyLists {
   readonly integrity?: string
   readonly link?: boolean
   readonly hasInstallScript?: boolean
+  /** The platforms that it supports: names, or excluded ones as `!win32`. */
+  readonly os?: readonly string[]
+  readonly cpu?: readonly string[]
 }
 
 const fileIn = (set: string) => join(set, 'package-lock.json')

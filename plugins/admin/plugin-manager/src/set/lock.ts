@@ -100,6 +100,12 @@ export async function isAbandoned(home: string): Promise<boolean> {
   return writtenLock(home).before !== undefined && !(await isHeld(home))
 }
 
+/** The lock on trial, for the process that tries it; otherwise the lock in effect. Throws LOCK_INVALID. */
+export function triedLock(home: string): Lock {
+  const { before: _former, ...tried } = writtenLock(home)
+  return tried
+}
+
 /** The lock in effect, for the holder of the plugins; removes an abandoned change first. Throws LOCK_INVALID. */
 export async function settledLock(home: string): Promise<Lock> {
   const { before, ...tried } = writtenLock(home)

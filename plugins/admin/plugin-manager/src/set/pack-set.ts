@@ -25,6 +25,20 @@ export async function packSet(
 ): Promise<void> {
   using _held = await holdSet(home, 'packing')
   const lock = await settledLock(home)
+  const link = lock.plugins.find(plugin => !needsSet(plugin))
+  if (link) throw linked(link.name)
+  // each machine has its own configuration
+  const plugins = lock.plugins.map(({ values: _accepted, ...plugin }) => plugin)
+  await packLock(home, { ...lock, plugins }, file, { signal, onProgress })
+}
+
+/** Packs the set of a lock without links, for the holder of the plugins. Throws as `packSet`. */
+export async function packLock(
+  home: string,
+  lock: Lock,
+  file: string,
+  { signal, onProgress }: Pick<SetOptions, 'signal' | 'onProgress'>
+): Promise<void> {
   const set = await packable(home, lock)
   const files = filesBelow(set, path => path === 'host')
   const out = files.find(item => item.isLink && !staysInside(`${SET}/${item.path}`, readlinkSync(join(set, item.path))))
@@ -49,8 +63,6 @@ export async function packSet(
 
 /** The folder of a set that can be packed. */
 async function packable(home: string, lock: Lock): Promise<string> {
-  const link = lock.plugins.find(plugin => !needsSet(plugin))
-  if (link) throw linked(link.name)
   const set = setFolder(home, lock)
   if (set === undefined) throw setEmpty()
   const [problem] = await problemsOf(home, lock)
@@ -60,8 +72,7 @@ async function packable(home: string, lock: Lock): Promise<string> {
 
 const bundleOf = (set: string, { plugins, dependencies }: Lock, files: readonly FileBelow[]): Bundle => ({
   bundle: 1,
-  // each machine has its own configuration
-  plugins: plugins.map(({ values: _accepted, ...plugin }) => plugin),
+  plugins,
   dependencies: dependencies.files,
   files: Object.fromEntries(files.map(file => [file.path, bundledFile(set, file)])),
 })

@@ -8,12 +8,17 @@ import { archiveWords, bundleInvalid } from './errors.ts'
 import { candidateOf } from './fetch.ts'
 import { holdSet } from './hold.ts'
 import { readNpmLock } from './lock-graph.ts'
-import { type Lock, type LockedPlugin, settledLock, tarballName } from './lock.ts'
+import { type Lock, type LockedPlugin, needsSet, settledLock, tarballName } from './lock.ts'
 import { bundledFile } from './pack-set.ts'
 import { readPluginPackage } from './package-json.ts'
 import { createStagedChange, createStaging, type NewSet, type Staging, sweep } from './staging.ts'
 import { type ArchiveEntry, isFile, quoted, readArchive, readTarball, strayMode, strayPath } from './tarball.ts'
 import { filesBelow } from './verify.ts'
+
+interface RestoreOptions extends Pick<SetOptions, 'signal' | 'onProgress'> {
+  /** Linked folders of this machine stay, unless the bundle has a plugin of their name. */
+  readonly keepsLinks?: boolean
+}
 
 /**
  * Plans to replace all installed plugins with those of a bundle, without npm and network. Checks every hash; the candidates are
@@ -23,7 +28,7 @@ import { filesBelow } from './verify.ts'
 export async function planRestore(
   home: string,
   file: string,
-  options: Pick<SetOptions, 'signal' | 'onProgress'> = {}
+  { keepsLinks = false, ...options }: RestoreOptions = {}
 ): Promise<StagedChange> {
   await using undo = new AsyncDisposableStack()
   const hold = undo.use(await holdSet(home, 'restoring a bundle'))
@@ -38,15 +43,17 @@ export async function planRestore(
   const candidates = await candidatesOf(bundle, staging, before, options.signal)
   undo.move()
   const names = new Set(candidates.map(candidate => candidate.name))
+  const others = before.plugins.filter(plugin => !names.has(plugin.name))
+  const kept = keepsLinks ? others.filter(plugin => !needsSet(plugin)) : []
   return createStagedChange({
     home,
     before,
     candidates,
-    removed: before.plugins.filter(plugin => !names.has(plugin.name)),
+    removed: others.filter(plugin => !kept.includes(plugin)),
     isEmpty: false,
     staging,
     hold,
-    make: () => settle(staging, bundle, dependencies),
+    make: async () => ({ ...(await settle(staging, bundle, dependencies)), kept }),
     notify: step => options.onProgress?.({ step }),
   })
 }
@@ -87,9 +94,9 @@ async function lookAt(plugin: LockedPlugin, set: string, work: string, signal: A
   return { ...found, origin, scripts, tarball, integrity, bytes }
 }
 
-async function settle(staging: Staging, { plugins }: Bundle, dependencies: Lock['dependencies']): Promise<NewSet> {
+async function settle(staging: Staging, { plugins }: Bundle, dependencies: Lock['dependencies']): Promise<Omit<NewSet, 'kept'>> {
   await linkHost(staging.set)
-  return { folder: await staging.settle(), set: staging.id, kept: [], plugins, dependencies }
+  return { folder: await staging.settle(), set: staging.id, plugins, dependencies }
 }
 
 /** Limit of the unpacked size in bytes. */

@@ -17,11 +17,28 @@ const WORKER = object({
 })
 
 const DIFFERENCE = object({
-  what: described(words('plugin', 'configuration', 'schema'), 'schema: a space of the store.'),
+  what: described(
+    words('plugin', 'configuration', 'schema', 'plugin_set'),
+    'schema: a space of the store; plugin_set: the revision of the installed plugins.'
+  ),
   name: described(STRING, 'The plugin, the key of the configuration, or the space.'),
   here: described(nullable('string'), 'The version on the node that answers; null for configuration.'),
   there: described(nullable('string'), 'The version on the other node.'),
 })
+
+const PLUGIN_SET: JsonSchema = {
+  description: 'The installed plugins. null: the node has not answered.',
+  anyOf: [
+    object({
+      revision: described({ type: 'integer' }, '0: its plugins were never those of the cluster.'),
+      failed: {
+        description: 'The newer revision that the node could not take over.',
+        anyOf: [object({ revision: { type: 'integer' }, code: STRING, message: STRING }), { type: 'null' }],
+      },
+    }),
+    { type: 'null' },
+  ],
+}
 
 const NODE: JsonSchema = {
   ...(object({
@@ -30,6 +47,7 @@ const NODE: JsonSchema = {
     is_self: described(BOOLEAN, 'Whether a server of this node has answered.'),
     roles: list(STRING),
     workers: list(WORKER),
+    plugin_set: PLUGIN_SET,
     differs: described(BOOLEAN, 'Whether it runs something else than the node that answers.'),
     differences: list(DIFFERENCE),
   }) as object),
@@ -64,7 +82,7 @@ const nodesRoute = ({ host, cluster }: ClusterServices): Route => ({
   },
 })
 
-const nodeRecord = ({ id, host, isSelf, roles, workers, differs, differences }: ClusterNode): Json => ({
+const nodeRecord = ({ id, host, isSelf, roles, workers, pluginSet, differs, differences }: ClusterNode): Json => ({
   id,
   host: host ?? null,
   is_self: isSelf,
@@ -77,6 +95,7 @@ const nodeRecord = ({ id, host, isSelf, roles, workers, differs, differences }: 
     busy: busy ?? null,
     memory_bytes: memoryBytes ?? null,
   })),
+  plugin_set: pluginSet ? { revision: pluginSet.revision, failed: pluginSet.failed ? { ...pluginSet.failed } : null } : null,
   differs,
   differences: differences.map(({ what, name, here, there }) => ({ what, name, here: here ?? null, there: there ?? null })),
 })

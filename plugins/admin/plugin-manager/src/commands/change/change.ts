@@ -7,6 +7,7 @@ import { openProgress, type ProgressLine } from './progress.ts'
 import { goesWithout, type IsolationChoice } from './isolation.ts'
 import { consentMissing } from '../errors.ts'
 import { checkProposals, changesNothing, proposalsOf, putInEffect } from './proposals.ts'
+import { checkRevision } from './cluster-set.ts'
 import { refusedText, settleAbandoned, type ChangeResult } from './take-up.ts'
 
 /** The request of a person. */
@@ -38,6 +39,7 @@ export async function runChange(
   using progress = openProgress({ quiet: asked.json })
   try {
     await settleAbandoned(setHome(), here().home)
+    await checkRevision(asked.config, signal)
     await using change = await plan(setHome(), { signal, onProgress: progress.report })
     progress.clear()
     return await carryOut(change, asked, { signal, progress })
@@ -73,8 +75,14 @@ async function carryOut(change: StagedChange, asked: ChangeCommand, around: Chan
   progress.clear()
   if (taken.problems.length > 0) return refused(asked, taken.problems)
   const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
-  return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
+  return printSuccess(asked, { text, facts: { ...facts, ...takenFacts(taken) } })
 }
+
+/** What a change has reached, for `--json`. */
+export const takenFacts = ({ urls, revision }: ChangeResult) => ({
+  servers: urls,
+  ...(revision === undefined ? {} : { revision }),
+})
 
 /** Only a note, because the plugin may work without the variables. */
 function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
@@ -101,13 +109,14 @@ const namesOf = ({ candidates, removed }: StagedChange) =>
     ? candidates.map(candidate => `${candidate.name} ${candidate.version}`).join(', ')
     : removed.map(item => item.name).join(', ')
 
-export function servedBy({ urls, others }: ChangeResult): string {
+export function servedBy({ urls, others, revision }: ChangeResult): string {
+  const cluster = revision === undefined ? '' : `; the nodes of the cluster take over revision ${revision}`
   const dev = others.length === 0 ? '' : `; ${others.join(', ')} (svc plugins dev) loads no installed plugins`
   const loaded =
     urls.length === 0
       ? `no ${others.length === 0 ? '' : 'other '}server runs: the next svc serve loads the change`
       : `${urls.join(', ')} ${urls.length === 1 ? 'has' : 'have'} loaded the change`
-  return `${loaded}${dev}`
+  return `${loaded}${dev}${cluster}`
 }
 
 /** Prints a line or a JSON object about a success, and returns its exit code. */

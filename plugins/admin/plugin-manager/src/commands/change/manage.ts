@@ -18,7 +18,7 @@ import {
   searchPlugins,
   sweepSets,
 } from '../../set.ts'
-import { consent, refused, runChange, servedBy, printSuccess } from './change.ts'
+import { consent, refused, runChange, servedBy, printSuccess, takenFacts } from './change.ts'
 import { openProgress } from './progress.ts'
 import { accessOf, type ConfiguredAccess, newValues, newValueWords } from './proposal-text.ts'
 import { named } from './install.ts'
@@ -49,7 +49,7 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
   if (taken.problems.length === 0 && !interrupt.signal.aborted)
     return printSuccess(asked, {
       text: `${word} ${names.join(', ')}; ${servedBy(taken)}`,
-      facts: { ...facts, servers: taken.urls },
+      facts: { ...facts, ...takenFacts(taken) },
     })
   return interrupt.signal.aborted ? endUnchanged() : refused(asked, taken.problems)
 }
@@ -90,7 +90,7 @@ export async function acceptValues({ names, yes, ...asked }: AcceptAsked): Promi
   if (signal.aborted) return endUnchanged()
   if (taken.problems.length > 0) return refused(asked, taken.problems)
   const text = `accepted for ${found.map(({ plugin }) => plugin.name).join(', ')}; ${servedBy(taken)}`
-  return printSuccess(asked, { text, facts: { ...facts, servers: taken.urls } })
+  return printSuccess(asked, { text, facts: { ...facts, ...takenFacts(taken) } })
 }
 
 /** Ctrl-C at the question declines. */

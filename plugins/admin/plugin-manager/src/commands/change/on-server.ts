@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findSettings, here, servedFile, setHome } from '@svc/cli/program'
 import type { Json, PlannedPlugin, PluginChange, PluginPlan } from '@svc/core/contracts'
 import { archiveDiffers, planChanged, rolledBack, sourceLocal } from '../../errors.ts'
 import { type ChangeRequest, type Lock, type LockedPlugin, planChange, readLock, type StagedChange } from '../../set.ts'
+import { checkRevision } from './cluster-set.ts'
 import { named } from './install.ts'
 import { stepText } from './progress.ts'
 import { newValues, type Proposal } from './proposal-text.ts'
@@ -39,6 +41,9 @@ export async function keepArchive({ archive, ...change }: PluginChange): Promise
   return { ...change, archive: hash }
 }
 
+/** Whether this node has the archive with this hash. */
+export const hasArchive = (hash: string): boolean => existsSync(archiveFile(hash))
+
 async function removeOldArchives(): Promise<void> {
   const names = await readdir(archivesFolder()).catch(() => [])
   for (const folder of names.map(name => join(archivesFolder(), name))) {
@@ -70,6 +75,7 @@ export async function applyOnServer(
 ): Promise<Json> {
   const place: ChangePlace = { config: servedFile(), signal, report: step => report(stepText(step)) }
   await settleAbandoned(setHome(), here().home)
+  await checkRevision(servedFile(), signal)
   if (isInEffect(plan, await readLock(setHome()))) return resultOf(plan, [], true)
   const taken = await inStage(change, place, async (before, staged) => {
     if (staged === undefined) {

@@ -1,6 +1,8 @@
 import { StartFailed, type SvcError, systemContext } from '@svc/core'
 import { findServers, type FoundServer, fromWire } from '@svc/runtime'
-import { changeLock, isAbandoned, type Lock } from '../../set.ts'
+import { changeLock, isAbandoned, type Lock, type Revision } from '../../set.ts'
+import { serverSilent } from '../errors.ts'
+import { clusterSetOf, keepRevision } from './cluster-set.ts'
 import { problemsOf } from '@svc/cli/command'
 import { startProblems } from '@svc/cli/program'
 
@@ -10,6 +12,8 @@ export interface ChangeResult {
   readonly urls: readonly string[]
   /** Servers of `svc plugins dev`, which load no installed plugins. */
   readonly others: readonly string[]
+  /** The revision of the cluster that the change has become. */
+  readonly revision?: number
 }
 
 export interface TakingUp {
@@ -19,11 +23,16 @@ export interface TakingUp {
   readonly before: Lock
   readonly signal: AbortSignal
   readonly report: (step: 'reload' | 'start') => void
+  /** False: the change comes from the cluster. Otherwise it becomes a revision of the cluster. */
+  readonly writes?: boolean
+  /** The process id of the server that this change is for: it must load it. */
+  readonly server?: number | undefined
 }
 
 /**
  * Puts a change in effect on trial, until all servers have loaded it. Restores the former plugins if a server cannot, or after
- * an interruption. If this process is killed, the former plugins start.
+ * an interruption. If this process is killed, the former plugins start. In a cluster, writes the new plugins as its next
+ * revision; throws PLUGIN_SET_BEHIND, PLUGIN_SET_CONFLICT, PLUGIN_SET_TOO_LARGE, and the errors of the store.
  */
 export async function tryChange(
   home: string,
@@ -31,13 +40,22 @@ export async function tryChange(
   put: (holds: () => Promise<boolean>) => Promise<unknown>
 ): Promise<ChangeResult> {
   let taken: ChangeResult = { problems: [], urls: [], others: [] }
-  const isGood = () => taken.problems.length === 0 && !taking.signal.aborted
-  await put(async () => {
-    taken = await takeUp(home, taking)
-    return isGood()
-  })
-  if (!isGood() && taken.urls.length > 0) await takeBack(home)
-  return taken
+  let revision: Revision | undefined
+  const isGood = () => taken.problems.length === 0 && (revision !== undefined || !taking.signal.aborted)
+  await using cluster = taking.writes === false ? undefined : await clusterSetOf(taking.config, taking.signal)
+  const base = await cluster?.begin()
+  try {
+    await put(async () => {
+      taken = await takeUp(home, taking)
+      // the last step: what the cluster has, this node has tried
+      if (isGood() && cluster) revision = await cluster.write(base!)
+      return isGood()
+    })
+  } finally {
+    if (taken.urls.length > 0 && (cluster === undefined ? !isGood() : revision === undefined)) await takeBack(home)
+  }
+  if (revision) await keepRevision(revision)
+  return { ...taken, ...(revision ? { revision: revision.revision } : {}) }
 }
 
 /**
@@ -59,6 +77,7 @@ async function takeUp(home: string, taking: TakingUp): Promise<ChangeResult> {
   const all = (await findServers(home)).map(server => stack.use(server))
   const servers = all.filter(loadsInstalled)
   const others = all.filter(server => !loadsInstalled(server)).map(({ info }) => info.url)
+  if (taking.server !== undefined && !all.some(({ info }) => info.pid === taking.server)) throw serverSilent()
   if (servers.length > 0) {
     taking.report('reload')
     return { ...(await reloadAll(servers)), others }

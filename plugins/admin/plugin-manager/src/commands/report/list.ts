@@ -1,6 +1,7 @@
 import { ensureHome, reachServerIfAny } from '@svc/runtime'
 import { systemContext, matchesPattern } from '@svc/core'
 import { svcHome } from '@svc/core/config'
+import type { NodeRevision } from '../../installed.ts'
 import type { LockedPlugin } from '../../set.ts'
 import { startInnerHost, findSettings, setHome } from '@svc/cli/program'
 import { lockedFacts } from '../change/proposal-text.ts'
@@ -38,7 +39,9 @@ export async function listPlugins(asked: ListOptions): Promise<number> {
   const installed = await installedPlugins()
   const disabled = installed.filter(installedPlugin => !installedPlugin.enabled)
   const idle = await idleOf(installed, [...found.plugins, ...found.leftOut], asked.config)
-  const tree = withNames({ ...found, orders: ordersOf(found), installed, disabled, idle }, asked.names)
+  const inCluster = await revisionHere()
+  const whole = { ...found, orders: ordersOf(found), installed, disabled, idle, ...(inCluster ? { inCluster } : {}) }
+  const tree = withNames(whole, asked.names)
   const isNone = asked.names.length > 0 && countOf(tree) === 0
   if (isNone) process.stderr.write(`no plugin is called like ${asked.names.map(name => `"${name}"`).join(' or ')}\n`)
   // --json and names include the plugins of svc
@@ -118,9 +121,17 @@ async function installedPlugins(): Promise<readonly LockedPlugin[]> {
   return (await readLock(setHome())).plugins
 }
 
-const wire = ({ from, version, plugins, leftOut, installed, disabled = [], idle = [], orders, asOf }: PluginTree) => ({
+/** The revision of the plugins of the cluster that this home has, if it is a node of one. */
+async function revisionHere(): Promise<NodeRevision | undefined> {
+  const { readNodeRevision } = await import('../../installed.ts')
+  const found = readNodeRevision(setHome())
+  return found.revision > 0 || found.failed ? found : undefined
+}
+
+const wire = ({ from, version, plugins, leftOut, installed, disabled = [], idle = [], orders, asOf, inCluster }: PluginTree) => ({
   from,
   version,
+  ...(inCluster ? { revision: inCluster.revision, failed_revision: inCluster.failed ?? null } : {}),
   ...(asOf === undefined ? {} : { processes_as_of: asOf }),
   plugins: plugins.map(item => {
     const { setupMs, ...plugin } = item

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import type { PluginReport } from '@svc/core'
+import type { NodeRevision } from '../../installed.ts'
 import type { LockedPlugin } from '../../set.ts'
 import { milliseconds, visible } from '@svc/cli/command'
 import { isCurated } from '../../plugin-states.ts'
@@ -32,13 +33,15 @@ export interface PluginTree extends LoadedPlugins {
   readonly disabled?: readonly LockedPlugin[]
   /** Installed and enabled, but not running. */
   readonly idle?: readonly Idle[]
+  /** The revision of the plugins of the cluster that this home has. */
+  readonly inCluster?: NodeRevision
   /** Number of loaded plugins, if the tree does not contain all. */
   readonly whole?: number
 }
 
 /** The tree for a person. Text in it can come from plugins. */
 export function treeText(tree: PluginTree): string {
-  const { version, from, plugins, leftOut, whole, disabled = [], idle = [], asOf } = tree
+  const { version, from, plugins, leftOut, whole, disabled = [], idle = [], asOf, inCluster } = tree
   const rest = whole === undefined ? 0 : whole - plugins.length - leftOut.length
   const count = countOf(tree)
   const what =
@@ -53,10 +56,16 @@ export function treeText(tree: PluginTree): string {
   const old = asOf === undefined ? [] : [`isolated plugins as of ${asOf}: ${OUTDATED_STATE}`]
   return [
     `svc ${version}: ${count} ${what} of ${from}`,
+    ...(inCluster ? revisionLines(inCluster) : []),
     ...old,
     ...branches.map(([name, facts], at) => branch(name, facts, at === branches.length - 1)),
   ].join('\n')
 }
+
+const revisionLines = ({ revision, failed }: NodeRevision) => [
+  revision === 0 ? 'no revision of the plugins of the cluster' : `revision ${revision} of the plugins of the cluster`,
+  ...(failed ? [visible(`revision ${failed.revision} failed: ${failed.code}  ${failed.message}`)] : []),
+]
 
 /** Number of plugins in the tree. */
 export const countOf = ({ plugins, leftOut, disabled = [], idle = [] }: PluginTree): number =>

@@ -11,6 +11,7 @@ interface ClusterAnswer {
     readonly is_self: boolean
     readonly roles: readonly string[]
     readonly workers: readonly ShownWorker[]
+    readonly plugin_set?: { readonly revision: number } | null
     readonly differs: boolean
     readonly differences: readonly { readonly what: string; readonly name: string }[]
   }[]
@@ -42,7 +43,7 @@ const MEGABYTE = 1_000_000
 
 function textOf({ cluster, nodes }: ClusterAnswer, silent: readonly string[]): string {
   if (cluster === null) return 'this server belongs to no cluster'
-  const heads = ['NODE', 'HOST', 'ROLES', 'WORKER', 'VERSION', 'STATE', 'REQUESTS', 'BUSY', 'MEMORY']
+  const heads = ['NODE', 'HOST', 'ROLES', 'WORKER', 'VERSION', 'PLUGINS', 'STATE', 'REQUESTS', 'BUSY', 'MEMORY']
   const rows = nodes.flatMap(node => node.workers.map(worker => rowOf(node, worker)))
   const sides = heads.map(head => (['REQUESTS', 'BUSY', 'MEMORY'].includes(head) ? ('right' as const) : ('left' as const)))
   const differing = nodes.flatMap(({ id, differs, differences }) =>
@@ -56,7 +57,7 @@ function textOf({ cluster, nodes }: ClusterAnswer, silent: readonly string[]): s
 }
 
 function rowOf(
-  { id, host, roles, is_self: isSelf }: ClusterAnswer['nodes'][number],
+  { id, host, roles, is_self: isSelf, plugin_set: plugins }: ClusterAnswer['nodes'][number],
   { name, version, state, requests_active: requests, busy, memory_bytes: memory }: ShownWorker
 ): string[] {
   return [
@@ -66,6 +67,7 @@ function rowOf(
     // the name begins with that of its node
     name.startsWith(`${id}.`) ? name.slice(id.length + 1) : name,
     version ?? '',
+    plugins?.revision ? `r${plugins.revision}` : '',
     state ?? 'silent',
     requests === null ? '' : counted(requests),
     busy === null ? '' : `${Math.round(busy * 100)} %`,

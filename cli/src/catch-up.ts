@@ -1,0 +1,51 @@
+import { codeOf, type Config, get, type Log, type LogOptions } from '@svc/core'
+import { problemsOf } from './command/errors.ts'
+import type { ServeOptions } from './serve-flags.ts'
+
+/** What a start has found out about the plugins of its cluster. */
+export interface CaughtUp {
+  /** Whether other plugins are installed than before. */
+  readonly hasChanged: boolean
+  /** Logs it, once there is a log. */
+  report(log: Log): void
+}
+
+/**
+ * Before a server of a cluster starts: takes over the plugins that were changed on other nodes. Throws only if PostgreSQL does
+ * not answer: the start would wait for it once more.
+ */
+export async function catchUpWithCluster(
+  config: Config,
+  { linked }: ServeOptions,
+  signal: AbortSignal,
+  log: LogOptions
+): Promise<CaughtUp | undefined> {
+  const url = get(config.value, ['store', 'url'])
+  if (linked !== undefined || typeof url !== 'string' || !/^postgres(ql)?:/i.test(url)) return undefined
+  try {
+    const { catchUp } = await import('@svc/plugin-manager/cluster')
+    const found = await catchUp(config, signal, log)
+    if (found?.revision === undefined || found.result === 'current') return undefined
+    const { result, revision, before, problems } = found
+    const facts = { revision: revision.revision, by: revision.by, at: revision.at, before, plugins: revision.plugins }
+    const [problem] = problems
+    return {
+      hasChanged: result === 'taken',
+      report: log =>
+        result === 'taken'
+          ? log.info(facts, `took over revision ${revision.revision} of the plugins of the cluster`)
+          : log.error(
+              { ...facts, err: problem },
+              `cannot take over revision ${revision.revision} of the plugins of the cluster, so the former ones stay in effect`
+            ),
+    }
+  } catch (err) {
+    if (problemsOf(err).some(({ code }) => code === 'POSTGRES_UNAVAILABLE')) throw err
+    // the running server compares again
+    const isBusy = codeOf(err) === 'PLUGIN_SET_BUSY'
+    return {
+      hasChanged: false,
+      report: log => isBusy || log.warn({ err }, 'failed to compare the plugins with those of the cluster'),
+    }
+  }
+}
