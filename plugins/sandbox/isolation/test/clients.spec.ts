@@ -128,8 +128,10 @@ withSandbox('client libraries in an isolated plugin', () => {
       expect(await answerOf('half', at('echo'))).to.equal('all of it')
     })
 
-    it('the address that dns.lookup and dns.resolve4 answer', async () => {
-      expect(await answerOf('lookup', at('echo'))).to.deep.include({ same: true, family: 4 })
+    it('the address that dns.lookup, dns.resolve and resolvers answer', async () => {
+      const { address, ...found } = (await answerOf('lookup', at('echo'))) as { readonly address: string }
+      expect(found).to.deep.include({ same: true, family: 4 })
+      expect(await answerOf('resolve', at('echo'))).to.deep.equal(Array.from({ length: 9 }, () => [address]))
       expect(await answerOf('lookedUp', at('echo'))).to.equal('all of it')
     })
   })
@@ -177,5 +179,32 @@ withSandbox('client libraries in an isolated plugin', () => {
         name
       ).to.have.length(1)
     expect(lines.filter(line => line.includes('tried to reach 127.0.0.1:3128'))).to.deep.equal([])
+  })
+  it('query no name server; svc reports each query by name and counts it', async () => {
+    const before = refusals()
+    const queries = ['dns', 'dns.promises', 'dns.Resolver', 'dns.promises.Resolver'].flatMap((by, n) => [
+      { by, call: 'resolveMx', host: `mail-${n}.example.org`, name: `dns:mail-${n}.example.org` },
+      { by, call: 'resolve', args: ['TXT'], host: `text-${n}.example.org`, name: `dns:text-${n}.example.org` },
+      { by, call: 'resolve4', host: `four-${n}.example.org`, name: `four-${n}.example.org` },
+    ])
+    for (const { name, ...query } of queries) {
+      expect((await run('query', query)).failed, name).to.match(/^(ECONNREFUSED|ENOTFOUND|ETIMEOUT)/)
+    }
+    while (refusals() < before + queries.length) await setTimeout(10)
+    for (const { name } of queries)
+      expect(
+        lines.filter(line => line.includes(`tried to reach ${name},`)),
+        name
+      ).to.have.length(1)
+  })
+
+  it('send no datagram from a connected socket; svc reports its server by name and counts it', async () => {
+    const before = refusals()
+    expect((await run('datagramConnected', { host: '203.0.113.10', port: 53 })).failed).to.match(/^ENETUNREACH/)
+    while (refusals() < before + 1) await setTimeout(10)
+    expect(await answerOf('datagramConnected', { host: '127.0.0.1', port: 9 })).to.be.a('number')
+    expect(lines.filter(line => line.includes('tried to reach udp:203.0.113.10:53,'))).to.have.length(1)
+    expect(lines.filter(line => line.includes('udp:hello') || line.includes('udp:127.'))).to.deep.equal([])
+    expect(refusals()).to.equal(before + 1)
   })
 })
