@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Manifest, type RunningHost, startHost } from '@svc/core'
@@ -15,6 +18,19 @@ const FOLDER = fileURLToPath(new URL('support/clients/', import.meta.url))
 const REF = { name: 'svc-plugin-clients', module: new URL('support/clients/index.js', import.meta.url).href }
 const MANIFEST: Manifest = { api: 1, kind: 'tool', contributes: { tools: ['client'] } }
 const PROTO = `${FOLDER}echo.proto`
+
+/** The code of the error of a connection from this process; undefined if there is none. */
+async function codeOfConnect(port: number, host: string): Promise<string | undefined> {
+  const socket = connect(port, host)
+  try {
+    await once(socket, 'connect')
+    return undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code
+  } finally {
+    socket.destroy()
+  }
+}
 
 withSandbox('client libraries in an isolated plugin', () => {
   const stack = new AsyncDisposableStack()
@@ -137,6 +153,19 @@ withSandbox('client libraries in an isolated plugin', () => {
   })
 
   it('reach a server of their own process', async () => expect(await answerOf('own')).to.equal('mine'))
+
+  it('listen where no other process connects to them', async () => {
+    const { port } = await (async () => {
+      await using free = await servers.startEcho()
+      return { port: free.port }
+    })()
+    expect(await answerOf('listen', { port })).to.equal(port)
+    const addresses = Object.values(networkInterfaces()).flatMap(all => all ?? [])
+    expect(addresses).to.not.deep.equal([])
+    for (const { address, family } of addresses.filter(one => one.family === 'IPv4'))
+      expect(await codeOfConnect(port, address), `${address} ${family}`).to.equal('ECONNREFUSED')
+    expect(await answerOf('unlisten'), 'the plugin itself connects').to.equal('mine')
+  })
 
   it('have 256 connections at once, and are refused one more at once', async () => {
     const { open, refused, code } = (await answerOf('many', { ...at('echo'), count: 260 })) as Record<string, unknown>

@@ -17,6 +17,8 @@ import pg from 'pg'
 import { Agent, request as undiciRequest } from 'undici'
 import WebSocket from 'ws'
 
+let listening
+
 /** Each uses a client library as its README says, and answers with plain data. */
 const CLIENTS = {
   async pg(options) {
@@ -166,6 +168,18 @@ const CLIENTS = {
   },
   async services({ host }) {
     return dns.promises.resolveSrv(host)
+  },
+  /** Listens until `unlisten`. */
+  async listen({ port }) {
+    listening = net.createServer(socket => socket.end('mine')).listen(port, '0.0.0.0')
+    await once(listening, 'listening')
+    return listening.address().port
+  },
+  async unlisten() {
+    const socket = net.connect(listening.address().port, '127.0.0.1')
+    const [data] = await once(socket, 'data')
+    listening.close()
+    return String(data)
   },
   async own() {
     const server = net.createServer(socket => socket.end('mine')).listen(0, '127.0.0.1')
