@@ -288,7 +288,7 @@ describe('svc plugins publish on a machine without a working sandbox', function 
     const file = join(workspace.folder, 'svc-plugin-bare/package.json')
     const before = await readFile(file, 'utf8')
     const publish = (...args: string[]) => workspace.svc(['plugins', 'publish', 'svc-plugin-bare', ...args], { input: '', env })
-    const { code, out, err } = await publish('--yes')
+    const { code, out, err } = await publish()
     expect([code, await readFile(file, 'utf8')]).to.deep.equal([1, before])
     expect(err)
       .to.match(/^NOT_PUBLISHED/m)
