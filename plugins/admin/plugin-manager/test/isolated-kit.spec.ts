@@ -298,7 +298,7 @@ describe('svc plugins publish on a machine without a working sandbox', function 
     // without a terminal the answer is no, so nothing is sent
     const loose = await publish('--no-isolation')
     expect(loose.out).to.match(/files, \d+ bytes packed/)
-    expect(loose.err).to.include('you did not confirm')
+    expect(loose.err).to.include('you did not confirm').and.include('Answer y, or pass --yes')
     expect(JSON.parse(await readFile(file, 'utf8'))).to.have.nested.property('svc.tested', 'in-process')
   })
 })

@@ -179,7 +179,7 @@ describe('the tool servers of a host', () => {
     const connected = (await first).value as { data: { readonly duration: number } }
     expect(connected.data.duration).to.be.within(0.001, secondsSince(begun))
     const open = performance.now()
-    await clientHost.say('one', 'sleep', { ms: 300 })
+    await clientHost.say('one', 'sleep', { ms: 100 })
     const before = secondsSince(open)
     await clientHost.say('one', 'die')
     expect(connected.data).to.include({ source: 'mcp', tool_name: null, server: 'one', protocol_version: '2025-11-25' })

@@ -85,7 +85,7 @@ describe('svc mcp without a server that runs', () => {
   })
 
   it('books the time of each step where it was spent', async () => {
-    const SLOW_MS = 400
+    const SLOW_MS = 50
     const slow = { slowMs: SLOW_MS }
     await using remote = await openHostile(slow)
     await using host = await openCommandHost([
