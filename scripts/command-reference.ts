@@ -28,6 +28,7 @@ interface Command {
   readonly description?: string
   readonly hidden?: boolean
   readonly examples?: unknown
+  readonly usage?: string | readonly string[]
   readonly args?: Readonly<Record<string, Argument>>
   readonly flags?: Readonly<Record<string, Flag>>
 }
@@ -55,19 +56,25 @@ const flagRow = ({ name, char, type, summary, description = '', options, default
   return `| \`${char ? `-${char}, ` : ''}--${name}${value}\` | ${cell(summary ?? description)}${words(options)}${known} |\n`
 }
 
-const exampleOf = (id: string, example: unknown) => {
-  const text = typeof example === 'string' ? example : ((example as { command?: string } | null)?.command ?? '')
-  return text.replaceAll('<%= config.bin %>', 'svc').replaceAll('<%= command.id %>', id)
+const filled = (id: string, text: string) => text.replaceAll('<%= config.bin %>', 'svc').replaceAll('<%= command.id %>', id)
+
+const exampleOf = (id: string, example: unknown) =>
+  filled(id, typeof example === 'string' ? example : ((example as { command?: string } | null)?.command ?? ''))
+
+/** The forms of the command line: as the command says, else from its arguments. */
+function usageOf(name: string, { usage, args = {} }: Command): string[] {
+  if (usage !== undefined) return [usage].flat().map(form => `svc ${filled(name, form)}`)
+  const words = Object.values(args).map(arg => (arg.required ? arg.name.toUpperCase() : `[${arg.name.toUpperCase()}]`))
+  return [['svc', name, ...words].join(' ')]
 }
 
 function section(id: string, command: Command): string {
   const name = id.replaceAll(':', ' ')
   const args = Object.values(command.args ?? {})
   const flags = Object.values(command.flags ?? {}).filter(flag => !flag.hidden && flag.name !== 'config')
-  const usage = ['svc', name, ...args.map(arg => (arg.required ? arg.name.toUpperCase() : `[${arg.name.toUpperCase()}]`))]
   const examples = [command.examples ?? []].flat().map(item => exampleOf(name, item))
   return [
-    `\n## svc ${name}\n\n${cell(command.summary ?? command.description ?? '')}\n\n\`\`\`text\n${usage.join(' ')}\n\`\`\`\n`,
+    `\n## svc ${name}\n\n${cell(command.summary ?? command.description ?? '')}\n\n\`\`\`text\n${usageOf(name, command).join('\n')}\n\`\`\`\n`,
     table('Argument', args.map(argumentRow)),
     table('Flag', flags.map(flagRow)),
     examples.length === 0 ? '' : `\nExamples:\n\n\`\`\`text\n${examples.join('\n')}\n\`\`\`\n`,

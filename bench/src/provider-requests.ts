@@ -7,12 +7,12 @@ const MESSAGE = 'Which of these three proposals would you take, and why?'
 
 /** svc with defaults (tools on, no list of models), and its competitors. */
 export type Name = 'ours' | 'koa' | 'bare' | 'portkey'
-/** `stripped`: the same svc, asked with `tools: []`. */
-export type Asked = Name | 'stripped' | 'direct'
+/** `stripped`: the same svc, asked with `tools: []`. `listed`: an svc whose configuration lists the models. */
+export type Asked = Name | 'stripped' | 'listed' | 'direct'
 
 /** The request to each of them, for the same answer. */
 export function requestOf(name: Asked, up: number, model: string, stream: boolean): Buffer {
-  if (name === 'ours' || name === 'stripped') {
+  if (name === 'ours' || name === 'stripped' || name === 'listed') {
     const asked = { message: MESSAGE, model, ...(name === 'stripped' ? { tools: [] } : {}) }
     return requestFor('POST', stream ? '/api/v1/chat/stream' : '/api/v1/chat', asked)
   }

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
 import { sideBySide } from '../../test/support/side-by-side.ts'
@@ -39,6 +40,16 @@ describe('help', () => {
       expect(out).to.match(new RegExp(`EXAMPLES\\n +\\$ (.*\\| )?svc ${command.join(' ')}`))
     })
   }
+
+  it('of svc mcp add shows both forms of its command line, as the reference does', async () => {
+    await using workspace = await makeWorkspace()
+    const { out } = await workspace.svc(['mcp', 'add', '--help'])
+    const forms = ['svc mcp add <name> <url>', 'svc mcp add <name> -- <command> [<argument>...]']
+    expect(out).to.match(/USAGE\n/)
+    for (const form of forms) expect(out).to.contain(`  $ ${form}\n`)
+    const reference = await readFile(new URL('../../docs/reference/commands.md', import.meta.url), 'utf8')
+    expect(reference).to.contain(`\n## svc mcp add\n\nAdd an MCP server\n\n\`\`\`text\n${forms.join('\n')}\n\`\`\`\n`)
+  })
 
   it('names the commands of a topic that plugins bring', async () => {
     await using workspace = await makeWorkspace()

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,8 +8,10 @@ import { type Postgres, startPostgres } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { newPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/new-plugin.ts'
 import { testPlugin } from '../../plugins/admin/plugin-manager/src/commands/author/test-plugin.ts'
+import { runSvc } from '../support/command.ts'
 import { FRUGAL, SOURCE_TYPES } from '../support/entry.ts'
 import { describeWith, lacking, skipBecause } from '../support/needs.ts'
+import { publishInstalled, startRegistry } from '../support/registry.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** The part of @types/pg that the guide uses; the repository does not depend on that package. */
@@ -23,10 +25,12 @@ const PG_TYPES = `declare module 'pg' {
 
 /** Follows the page in a new package, against a real database. */
 describeWith('bubblewrap', 'docs/guides/connect-a-database.md', function () {
-  this.timeout(180_000)
+  this.timeout(300_000)
   const stack = new AsyncDisposableStack()
   let place: string
   let folder: string
+  let password: string
+  let config: string
 
   before(async function () {
     skipBecause(this, lacking('postgres'))
@@ -38,12 +42,14 @@ describeWith('bubblewrap', 'docs/guides/connect-a-database.md', function () {
     await symlink(join(ROOT, 'node_modules'), join(place, 'node_modules'))
     await follow(folder, postgres)
     await copyPackage('pg', folder)
+    await writeFile(join(folder, 'src/pg.d.ts'), PG_TYPES)
+    password = postgres.password
+    config = await configIn(postgres)
   })
   after(() => stack.disposeAsync())
 
   it('has a tool of the right types', async () => {
     const config = JSON.parse(await readFile(join(folder, 'tsconfig.json'), 'utf8')) as { compilerOptions: object }
-    await writeFile(join(folder, 'src/pg.d.ts'), PG_TYPES)
     const checked = { compilerOptions: { ...config.compilerOptions, ...SOURCE_TYPES }, include: ['src', 'test/samples.ts'] }
     await writeFile(join(folder, 'tsconfig.guide.json'), JSON.stringify(checked))
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
@@ -61,7 +67,44 @@ describeWith('bubblewrap', 'docs/guides/connect-a-database.md', function () {
     expect(isolation).to.equal('process')
     expect(warnings.filter(text => !/^pg looks at|^its build /.test(text))).to.deep.equal([])
   })
+
+  it('is built, packed and installed in a process of its own, and its tool reads the database', async () => {
+    await using registry = await startRegistry()
+    await publishInstalled(registry, place, 'pg')
+    const cwd = join(place, 'project')
+    await mkdir(cwd)
+    await writeFile(join(cwd, 'svc.config.yaml'), config)
+    const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { scripts: { build: string } }
+    expect(scripts.build).to.equal('tsc -p tsconfig.build.json')
+    // the package is compiled against the types of the built packages, which scripts/test.mjs has just written
+    if (process.env.SVC_TEST_ENTRY === undefined) await promisify(execFile)('npm', ['run', '--silent', 'build'], { cwd: ROOT })
+    // `npm pack` runs `npm run build`
+    const npmEnv = { ...process.env, ...FRUGAL, npm_config_offline: 'true', npm_config_cache: join(place, 'cache') }
+    await promisify(execFile)('npm', ['pack', '--pack-destination', cwd], { cwd: folder, env: npmEnv }).catch(
+      (error: { stdout: string }) => expect.fail(error.stdout)
+    )
+    const env = { PGQUERY_PASSWORD: password, npm_config_registry: registry.url, npm_config_cache: join(place, 'cache') }
+    const svc = (...args: string[]) => runSvc(args, { home: join(place, 'home'), cwd, env })
+    const installed = await svc('plugins', 'install', './svc-plugin-pgquery-0.1.0.tgz', '--yes')
+    expect(installed.code, `${installed.out}\n${installed.err}`).to.equal(0)
+    expect(installed.out)
+      .to.include('runs      in its own process')
+      .and.include(/server: (\S+)/.exec(config)![1]!)
+    const { out, err } = await svc('tools', 'call', 'pgquery', 'sql=SELECT version()')
+    expect(out, err).to.match(/"version": ?"PostgreSQL \d+/)
+    const written = await svc('tools', 'call', 'pgquery', 'sql=CREATE TABLE made (n int)')
+    expect([written.code, written.err]).to.satisfy(
+      ([code, text]: [number, string]) => code === 1 && /read-only transaction/.test(text)
+    )
+  })
 })
+
+/** The configuration that the page shows. */
+async function configIn({ port, user }: Postgres): Promise<string> {
+  const text = await readFile(join(ROOT, 'docs/guides/connect-a-database.md'), 'utf8')
+  const [, yaml = ''] = /^```yaml\n# svc\.config\.yaml\n([^]*?)^```$/m.exec(text)!
+  return yaml.replace('127.0.0.1:5432', `127.0.0.1:${port}`).replace('user: postgres', `user: ${user}`)
+}
 
 /** Copies an installed package and its dependencies, as npm installs them: the sandbox sees the folder of the plugin only. */
 async function copyPackage(name: string, folder: string): Promise<void> {

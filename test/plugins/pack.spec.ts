@@ -138,6 +138,32 @@ registerHooks({ load: (url, context, next) => (appendFileSync(${JSON.stringify(l
     expect(stdout).to.contain('Hello from a build')
   })
 
+  it('write new plugins whose packages of svc link to the installed files, so that npm installs them', async () => {
+    const [command, args] = svc(['plugins', 'new', 'svc-plugin-linked', '--kind', 'command', '--js'])
+    const work = await mkdtemp(join(tmpdir(), 'svc-linked-'))
+    try {
+      await run(command, args, { cwd: work, env: environment(join(folder, 'sixth')) })
+      const cwd = join(work, 'svc-plugin-linked')
+      const { devDependencies } = JSON.parse(await readFile(join(cwd, 'package.json'), 'utf8')) as {
+        devDependencies: Record<string, string>
+      }
+      const linkTo = (name: string) => `file:${join(folder, 'node_modules', name)}`
+      for (const name of ['@svc/core', '@svc/testing', '@svc/cli']) expect(devDependencies[name], name).to.equal(linkTo(name))
+      expect(await readFile(join(cwd, 'README.md'), 'utf8')).to.include('link to the svc on this machine')
+      const env = { ...process.env, npm_config_offline: 'true', npm_config_cache: join(work, 'cache') }
+      await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd, env })
+      const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap'], {
+        cwd,
+        env: Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_TEST_CONTEXT')),
+      })
+      expect(stdout)
+        .to.match(/^# fail 0$/m)
+        .and.to.match(/^# pass [1-9]/m)
+    } finally {
+      await rm(work, { recursive: true, force: true })
+    }
+  })
+
   it('load a plugin and a configuration in TypeScript that import the installed core', async () => {
     await writeFile(join(folder, 'hello.ts'), HELLO)
     await writeFile(

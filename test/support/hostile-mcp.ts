@@ -80,7 +80,8 @@ function* listed() {
 
 function describe(name: string): string {
   const hidden = problems.hidden && name === 'echo' ? '\u200b\u202e\u{e0041}\u{e0042}' : ''
-  return `Does ${name}.${hidden}${problems.fickle && name === 'echo' ? ` For the ${timeOf()}. time.` : ''}`
+  const isFickle = problems.fickle === 'all' || (problems.fickle && name === 'echo')
+  return `Does ${name}.${hidden}${isFickle ? ` For the ${timeOf()}. time.` : ''}`
 }
 
 function schemaOf(): unknown {
@@ -155,7 +156,7 @@ async function take(message: Message, send: Send): Promise<void> {
   send({ jsonrpc: '2.0', id: wrong === 'id' ? 'nobody' : id, ...answer })
   if (wrong === 'twice') send({ jsonrpc: '2.0', id, result: text('again') })
   if (problems.diesAfter === method) process.exit(6)
-  if (problems.fickle === true && method === 'tools/call') send(note('tools/list_changed', {}))
+  if ((problems.fickle === true || problems.fickle === 'all') && method === 'tools/call') send(note('tools/list_changed', {}))
 }
 
 function replay(file: string, id: string | number, send: Send): void {

@@ -18,8 +18,8 @@ export interface Misbehavior {
   readonly schema?: 'deep' | 'pattern' | 'large'
   /** Hidden characters in the words of `echo`. */
   readonly hidden?: boolean
-  /** The description of `echo` is another each time the tools are listed, and it says so; or another in each process. */
-  readonly fickle?: boolean | 'start'
+  /** The description of `echo` is another each time the tools are listed, and it says so; or that of all tools is; or another in each process. */
+  readonly fickle?: boolean | 'all' | 'start'
   /** Never answers these methods. */
   readonly silent?: readonly string[]
   /** Milliseconds before it answers anything. */

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rename } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir, mkdtemp, readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { extract } from 'tar'
@@ -38,11 +38,21 @@ export async function layOut(tarballs: readonly string[], folder: string): Promi
         throw new Error(`${from} needs ${name}, which is not there`)
     }
   }
+  await writeOrigins(folder, tarballs, ours)
   for (const our of ours) need(places.get(`node_modules/${our.name}`)!, our)
   for (const [into, paths] of Map.groupBy(needed, path => join(folder, dirname(placeIn(path, places))))) {
     await mkdir(into, { recursive: true })
     await run('cp', ['-R', ...paths, into], { cwd: ROOT })
   }
+}
+
+/** Where the packages come from, as npm notes it beside them. */
+async function writeOrigins(folder: string, tarballs: readonly string[], ours: readonly Needs[]): Promise<void> {
+  const noted = ours.map(({ name, version }, at) => [
+    `node_modules/${name}`,
+    { version, resolved: `file:${relative(folder, tarballs[at]!)}` },
+  ])
+  await writeFile(join(folder, 'node_modules/.package-lock.json'), JSON.stringify({ packages: Object.fromEntries(noted) }))
 }
 
 /** What its package.json says, once it lies in its place. */

@@ -240,6 +240,14 @@ const DNS_QUERIES =
     ' '
   )
 
+/** What queries name servers: the functions of the modules, and the methods of their resolvers. */
+const RESOLVERS = [
+  { owner: dns, isPromised: false },
+  { owner: dns.promises, isPromised: true },
+  { owner: dns.Resolver.prototype, isPromised: false },
+  { owner: dns.promises.Resolver.prototype, isPromised: true },
+]
+
 /** Resolves declared names. The sandbox has no name server. */
 function answerLookups(names: Names, refuse: ReportRefusal, describe: DescribeHost): void {
   const found = (call: string, host: string): string => {
@@ -272,34 +280,35 @@ function answerLookups(names: Names, refuse: ReportRefusal, describe: DescribeHo
     const back = rest.at(-1)
     if (!isName(host) || typeof back !== 'function') return original(host, ...rest)
     const asked = optionsIn(rest[0])
-    answer(back as Back, () => {
+    return answer(back as Back, () => {
       const current = lookup(host, asked)
       return Array.isArray(current) ? [current] : [current.address, current.family]
     })
-    return {}
   })
-  for (const module of [dns, dns.promises])
+  const isForA = (type: unknown) => type === undefined || typeof type === 'function' || type === 'A'
+  const report = (host: unknown) => refuse('network', `dns:${String(host)}`)
+  for (const { owner, isPromised } of RESOLVERS) {
     for (const name of DNS_QUERIES)
-      replace(module, name, original => (host, ...rest) => {
-        refuse('network', `dns:${String(host)}`)
+      replace(owner, name, original => (host, ...rest) => {
+        report(host)
         return original(host, ...rest)
       })
-  const isForA = (type: unknown) => type === undefined || typeof type === 'function' || type === 'A'
-  for (const name of ['resolve4', 'resolve'] as const) {
-    replace(dns.promises, name, original => async (host, asked) => {
-      if (!isName(host) || (name === 'resolve' && !isForA(asked))) return original(host, asked)
-      return resolve4(host, name === 'resolve4' ? optionsIn(asked) : {})
-    })
-    replace(dns, name, original => (host, ...rest) => {
-      const back = rest.at(-1)
-      if (!isName(host) || typeof back !== 'function' || (name === 'resolve' && !isForA(rest[0]))) return original(host, ...rest)
-      answer(back as Back, () => [resolve4(host, name === 'resolve4' ? optionsIn(rest[0]) : {})])
-      return {}
-    })
+    for (const name of ['resolve4', 'resolve'] as const)
+      replace(owner, name, original => (host, ...rest) => {
+        const back = rest.at(-1)
+        if (name === 'resolve' && !isForA(rest[0])) report(host)
+        else if (isName(host)) {
+          const find = () => resolve4(host, name === 'resolve4' ? optionsIn(rest[0]) : {})
+          if (isPromised) return new Promise(resolve => resolve(find()))
+          if (typeof back === 'function') return answer(back as Back, () => [find()])
+        }
+        return original(host, ...rest)
+      })
   }
 }
 
-function answer(back: Back, find: () => readonly unknown[]): void {
+/** Calls back with what `find` returns or throws. Returns what a query of a name server returns: an object. */
+function answer(back: Back, find: () => readonly unknown[]): object {
   let failure: NodeJS.ErrnoException | null = null
   let found: readonly unknown[] = []
   try {
@@ -308,12 +317,15 @@ function answer(back: Back, find: () => readonly unknown[]): void {
     failure = error as NodeJS.ErrnoException
   }
   process.nextTick(() => back(failure, ...found))
+  return {}
 }
 
 /** Replaces a function of a Node module, and copies the properties of the original (`util.promisify` reads one). */
 function replace(module: object, name: string, by: (original: Call) => Call): void {
   const original = Reflect.get(module, name) as Call
-  const now = by((...args) => Reflect.apply(original, module, args))
+  const now = function (this: unknown, ...args: unknown[]) {
+    return by((...given) => Reflect.apply(original, this ?? module, given))(...args)
+  }
   for (const key of Reflect.ownKeys(original))
     if (!['length', 'name', 'prototype'].includes(key as string))
       Object.defineProperty(now, key, Reflect.getOwnPropertyDescriptor(original, key)!)
@@ -325,12 +337,20 @@ function replace(module: object, name: string, by: (original: Call) => Call): vo
 /** Reports datagrams as refused: no manifest can open them. */
 function reportDatagrams(refuse: ReportRefusal): void {
   // oxlint-disable-next-line typescript/unbound-method -- bound at each call
-  const { send } = dgram.Socket.prototype
-  const reported = function (this: dgram.Socket, ...args: unknown[]) {
+  const { connect, send } = dgram.Socket.prototype
+  const report = (host: unknown, port: unknown) => {
+    if (typeof host === 'string' && !isLoopback(host)) refuse('network', `udp:${host}:${String(port)}`)
+  }
+  const reportedConnect = function (this: dgram.Socket, ...args: unknown[]) {
+    report(args[1], args[0])
+    return Reflect.apply(connect, this, args) as void
+  }
+  const reportedSend = function (this: dgram.Socket, ...args: unknown[]) {
     const at = args.findLastIndex(arg => typeof arg === 'number')
-    const host = args[at + 1]
-    if (typeof host === 'string' && !isLoopback(host)) refuse('network', `udp:${host}:${String(args[at])}`)
+    // a connected socket sends without a port
+    if (at !== -1) report(args[at + 1], args[at])
     return Reflect.apply(send, this, args) as void
   }
-  dgram.Socket.prototype.send = reported as typeof send
+  dgram.Socket.prototype.connect = reportedConnect as typeof connect
+  dgram.Socket.prototype.send = reportedSend as typeof send
 }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { lineInvalid, oneLine, table } from '../src/index.ts'
+import { lineInvalid, nameHint, oneLine, table } from '../src/index.ts'
 
 describe('a wrong command line', () => {
   it('is refused with the usage', () => {
@@ -9,6 +9,15 @@ describe('a wrong command line', () => {
       message: '--to cannot be written',
       hint: 'Usage: svc x <one> [<two>]',
     })
+  })
+})
+
+describe('the hint for an unknown name', () => {
+  it('is the nearest name; without one, the known names once; without any, what to do', () => {
+    expect(nameHint('wether', ['weather', 'news'], 'Add one')).to.equal('did you mean "weather"?')
+    expect(nameHint('x', ['weather', 'news'], 'Add one')).to.equal('Use one of: weather, news')
+    expect(nameHint('x', ['weather', 'news', 'stock'], 'Add one', 2)).to.equal('Use one of: weather, news and 1 more')
+    expect(nameHint('x', [], 'Add one')).to.equal('Add one')
   })
 })
 

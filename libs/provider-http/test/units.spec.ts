@@ -2,7 +2,26 @@ import type { SvcError } from '@svc/core'
 import type { ModelEvent, ModelInfo, ModelRequest } from '@svc/core/contracts'
 import { estimateTokens, modelList, type ToolCallPiece, ToolCalls } from '@svc/provider-http'
 import { expect } from 'chai'
+import { sentBody } from '../src/json.ts'
 import { abortable, failing } from './support/rig.ts'
+
+describe('the body of a request', () => {
+  it('has the bytes of its tools from the first request with the same list', () => {
+    let written = 0
+    const listOf = () => [{ name: 'wéather', toJSON: () => (written++, { name: 'wéather' }) }]
+    const tools = listOf()
+    const readBody = (body: object) => JSON.parse(Buffer.from(sentBody(body)).toString()) as unknown
+    const expected = [{ name: 'wéather' }]
+    expect(readBody({ model: 'a', tools, text: 'ü' })).to.deep.equal({ model: 'a', text: 'ü', tools: expected })
+    expect(readBody({ tools, model: 'b' })).to.deep.equal({ model: 'b', tools: expected })
+    expect(readBody({ tools })).to.deep.equal({ tools: expected })
+    expect(written).to.equal(1)
+    expect(readBody({ tools: listOf() })).to.deep.equal({ tools: expected })
+    expect(written).to.equal(2)
+    expect(readBody({ model: 'a', tools: [] })).to.deep.equal({ model: 'a', tools: [] })
+    expect(sentBody({ model: 'a' })).to.equal('{"model":"a"}')
+  })
+})
 
 describe('tool calls in pieces', () => {
   const gather = (pieces: readonly (readonly [number | undefined, ToolCallPiece])[]) => {

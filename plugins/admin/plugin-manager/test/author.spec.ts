@@ -8,7 +8,7 @@ import { staleBuild } from '../src/commands/author/source-and-build.ts'
 import { testPlugin } from '../src/commands/author/test-plugin.ts'
 import { TIDES, tidesFolder } from '../../../../test/support/tides.ts'
 import { link } from './support/linked.ts'
-import { lacking } from '../../../../test/support/needs.ts'
+import { itWith, lacking } from '../../../../test/support/needs.ts'
 import { makeWorkspace, type Workspace } from '../../../../cli/test/support/svc.ts'
 
 const MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
@@ -326,6 +326,19 @@ describe('svc plugins dev', function () {
     )
     await server.said(/src\/route\.ts: reloaded in /)
     expect(await hello()).to.deep.equal({ hello: 'Ada', twice: true })
+    expect((await server.end()).code).to.equal(0)
+  })
+
+  itWith('bubblewrap', it)('serves the plugin in the process of svc where --isolation says so', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.svc(['plugins', 'new', 'svc-plugin-loose', '--kind', 'routes'])
+    const command = ['plugins', 'dev', 'svc-plugin-loose', '--port', '0', '--isolation', 'in-process']
+    const server = await workspace.serve([], { command })
+    expect(await fetch(`${server.url}/loose?name=Ada`).then(answer => answer.json())).to.deep.equal({ hello: 'Ada' })
+    const metrics = await fetch(`${server.url}/metrics`).then(answer => answer.text())
+    expect(metrics).to.not.match(/^\w*plugin\w*restarts\w*\{.*"svc-plugin-loose"/m)
+    // the author has asked for it, so no reason is printed
+    expect(server.err()).to.not.include('runs in the process of svc:')
     expect((await server.end()).code).to.equal(0)
   })
 

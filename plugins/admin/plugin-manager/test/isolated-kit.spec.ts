@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
-import { mkdir, readFile, symlink } from 'node:fs/promises'
+import { chmod, mkdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ConfigTree } from '@svc/core'
@@ -272,6 +272,34 @@ describeWith('bubblewrap', 'the kit in a process of its own', function () {
     )
     expect(failed).to.include({ code: 'ISOLATION_UNAVAILABLE' })
     expect(failed?.message).to.include('it is a store')
+  })
+})
+
+describe('svc plugins publish on a machine without a working sandbox', function () {
+  this.timeout(120_000)
+
+  it('publishes nothing, and says what to do; --no-isolation publishes with a record of it', async () => {
+    await using workspace = await makeWorkspace()
+    await workspace.svc(['plugins', 'new', 'svc-plugin-bare', '--kind', 'command', '--js'])
+    await symlink(MODULES, join(workspace.folder, 'node_modules'))
+    const bwrap = '#!/bin/sh\n[ "$1" = --version ] && exit\necho "no namespaces here" >&2; exit 1\n'
+    await chmod(await workspace.write('bin/bwrap', bwrap), 0o755)
+    const env = { PATH: `${join(workspace.folder, 'bin')}:${process.env.PATH}` }
+    const file = join(workspace.folder, 'svc-plugin-bare/package.json')
+    const before = await readFile(file, 'utf8')
+    const publish = (...args: string[]) => workspace.svc(['plugins', 'publish', 'svc-plugin-bare', ...args], { input: '', env })
+    const { code, out, err } = await publish()
+    expect([code, await readFile(file, 'utf8')]).to.deep.equal([1, before])
+    expect(err)
+      .to.match(/^NOT_PUBLISHED/m)
+      .and.include('cannot run in a process of its own here')
+      .and.include('Publish from a machine with bubblewrap, or pass --no-isolation, which the package records')
+    expect(out).to.not.match(/files, \d+ bytes packed/)
+    // without a terminal the answer is no, so nothing is sent
+    const loose = await publish('--no-isolation')
+    expect(loose.out).to.match(/files, \d+ bytes packed/)
+    expect(loose.err).to.include('you did not confirm').and.include('Answer y, or pass --yes')
+    expect(JSON.parse(await readFile(file, 'utf8'))).to.have.nested.property('svc.tested', 'in-process')
   })
 })
 

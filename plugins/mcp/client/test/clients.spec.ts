@@ -166,20 +166,36 @@ describe('the tool servers of a host', () => {
     expect(() => process.kill(pid, 0)).to.throw()
   })
 
-  it('publish events when they connect and disconnect', async () => {
+  it('publish events when they connect and disconnect, with the seconds that each took', async () => {
+    const begun = performance.now()
+    const secondsSince = (start: number) => (performance.now() - start) / 1000
     await using clientHost = await openClientHost([{ name: 'one', ...hostile() }])
     const reading = clientHost.host
       .service(Events)
       .subscribe({ types: ['mcp_server_connected', 'mcp_server_disconnected'] }, testContext())
     const events = reading[Symbol.asyncIterator]()
     const first = events.next()
+    await clientHost.say('one', 'echo')
+    const connected = (await first).value as { data: { readonly duration: number } }
+    expect(connected.data.duration).to.be.within(0.001, secondsSince(begun))
+    const open = performance.now()
+    await clientHost.say('one', 'sleep', { ms: 100 })
+    const before = secondsSince(open)
     await clientHost.say('one', 'die')
-    const connected = (await first).value as { data: object }
     expect(connected.data).to.include({ source: 'mcp', tool_name: null, server: 'one', protocol_version: '2025-11-25' })
-    const lost = (await events.next()).value as { type: string; data: object }
+    const lost = (await events.next()).value as { type: string; data: { readonly duration: number } }
+    expect(lost.data.duration).to.be.within(before, secondsSince(begun))
     expect(lost.type).to.equal('mcp_server_disconnected')
     expect(lost.data).to.include({ source: 'mcp', server: 'one' }).and.to.have.property('reason').that.is.a('string')
     await events.return?.()
+  })
+
+  it('have a short last error, however many of their tools have changed', async () => {
+    await using clientHost = await openClientHost([{ name: 'one', ...hostile({ fickle: 'all' }) }])
+    await clientHost.say('one', 'echo')
+    const { changed, lastError } = await clientHost.until('one', ({ state }) => state === 'degraded')
+    expect(changed).to.have.length(14)
+    expect(lastError?.message).to.equal('tools that changed: echo, sleep, big, fail, never and 9 more; svc mcp approve one')
   })
 
   it('see of the variables of this process only those that are named', async () => {

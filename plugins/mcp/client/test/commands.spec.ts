@@ -6,6 +6,7 @@ import { linesOf } from '../src/commands/tools.ts'
 import { openCommandHost } from './support/commands.ts'
 import { hostile } from './support/client-host.ts'
 import { listen } from './support/remote.ts'
+import { openHostile } from '../../../../test/support/hostile.ts'
 
 const { command, args } = hostile()
 interface Tried {
@@ -75,7 +76,35 @@ describe('svc mcp without a server that runs', () => {
     const bad = await host.run('test', 'one', '--tool', 'fail', '--json')
     const { ok, steps } = JSON.parse(bad.out) as Tried
     expect([bad.code, ok, steps.at(-1)?.step, steps.at(-1)?.error?.class]).to.deep.equal([1, false, 'call', 'tool_error'])
-    expect(await host.run('test', 'oen')).to.deep.include({ code: 'MCP_SERVER_UNKNOWN' })
+    const unknown = await host.run('test', 'oen')
+    expect([unknown.code, unknown.err]).to.deep.equal([
+      'MCP_SERVER_UNKNOWN',
+      'there is no MCP server "oen" did you mean "one"?\n',
+    ])
+    expect((await host.run('test', 'other')).err).to.equal('there is no MCP server "other" Use one of: one\n')
+  })
+
+  it('books the time of each step where it was spent', async () => {
+    const SLOW_MS = 50
+    const slow = { slowMs: SLOW_MS }
+    await using remote = await openHostile(slow)
+    await using host = await openCommandHost([
+      { name: 'program', ...hostile(slow) },
+      { name: 'remote', url: remote.url },
+    ])
+    const timesOf = async (name: string) => {
+      const begun = performance.now()
+      const { out } = await host.run('test', name, '--tool', 'echo', '--args', '{"text": "hi"}', '--json')
+      const { steps } = JSON.parse(out) as Tried
+      const ms = Object.fromEntries(steps.map(one => [one.step, one.ms]))
+      // no time is booked twice
+      expect(Object.values(ms).reduce((sum, one) => sum + one, 0)).to.be.below(performance.now() - begun)
+      for (const step of ['handshake', 'list', 'call']) expect(ms[step], step).to.be.at.least(SLOW_MS - 1)
+      return ms
+    }
+    expect(await timesOf('program')).to.have.keys('start', 'handshake', 'list', 'call')
+    // the server asked for no login
+    expect((await timesOf('remote')).auth).to.equal(0)
   })
 
   it('says of a program that cannot be started whose it is, and what it is called there', async () => {

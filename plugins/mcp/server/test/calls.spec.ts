@@ -3,6 +3,15 @@ import { Tools } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { echo, startMcpHost, refusal, toolOf } from './support/host.ts'
 
+interface LoggedFailure {
+  readonly level: number
+  readonly tool?: string
+  readonly of?: string
+  readonly code?: string
+  readonly request_id?: string
+  readonly err: { readonly stack: string }
+}
+
 describe('a call over plain HTTP', () => {
   it('ends after the time that the caller gives, and the tool hears of it', async () => {
     const ended = Promise.withResolvers<string>()
@@ -31,6 +40,26 @@ describe('a call over plain HTTP', () => {
     for (const body of [{}, { timeout: 900 }]) expect((await mcpHost.ask.post('/tools/asked/call', body)).status).to.equal(200)
     expect(deadlines[0]).to.equal(undefined)
     expect(deadlines[1]! - Date.now()).to.be.within(600_000, 900_000)
+  })
+
+  it('leaves one line in the log for what the tool throws, and none for an error that it returns', async () => {
+    const lines: string[] = []
+    const throws = toolOf(async () => {
+      throw Object.assign(new Error('the tide is lost'), { code: 'TIDE_LOST' })
+    })
+    const fails = toolOf(async () => ({ content: [{ type: 'text', text: 'no wind' }], isError: true }))
+    const log = { destination: { write: (line: string) => void lines.push(line) } }
+    await using mcpHost = await startMcpHost({ tools: { throws, fails }, log })
+    for (const name of ['throws', 'fails']) {
+      const { body } = await mcpHost.ask.post(`/tools/${name}/call`, {})
+      expect(JSON.stringify(body), name).to.not.match(/calls\.spec|\\n +at /)
+    }
+    const logged = lines.map(line => JSON.parse(line) as LoggedFailure).filter(({ tool }) => tool !== undefined)
+    expect(logged.map(({ level, tool, of, code }) => ({ level, tool, of, code }))).to.deep.equal([
+      { level: 40, tool: 'throws', of: 'test:tools/throws', code: 'TIDE_LOST' },
+    ])
+    expect(logged[0]!.request_id).to.be.a('string')
+    expect(logged[0]!.err.stack).to.match(/the tide is lost\n +at /)
   })
 
   it('is aborted when its caller leaves', async () => {

@@ -21,6 +21,17 @@ const response = (output: object, id?: string) => ({
 })
 
 describe('a request to the Gemini API', () => {
+  it('shares the JSON of equal tools', () => {
+    const tools = [{ name: 'weather', description: 'the weather', parameters: { type: 'object' } }]
+    const wire = asked([user('x')], { tools }).tools
+    expect(wire)
+      .to.be.an('array')
+      .and.equal(asked([user('y')], { tools }).tools)
+    const { tools: another } = asked([user('x')], { tools: [...tools] })
+    expect(another).to.deep.equal(wire)
+    expect(another).to.not.equal(wire).and.not.equal(wire)
+  })
+
   it('has the system messages as an instruction of its own, and nothing that was not asked for', () => {
     const system = (text: string): ModelMessage => ({ role: 'system', parts: [{ type: 'text', text }] })
     expect(asked([system('Be brief.'), system('Be kind.'), user('hi')])).to.deep.equal({

@@ -1,6 +1,9 @@
 import type { ConfigTree } from '@svc/core'
 import type { ModelMessage, ModelRequest, ToolResultPart } from '@svc/core/contracts'
 import { expect } from 'chai'
+import { bodyOf as chatBody } from '../src/request.ts'
+import { responsesBody } from '../src/responses-request.ts'
+import { PRESETS } from '../src/presets.ts'
 import { asks, offered, user } from './support/requests.ts'
 import { ask, openRig } from './support/rig.ts'
 import type { Asked } from './support/whole.ts'
@@ -47,6 +50,19 @@ describe('a request of provider-openai', () => {
       { type: 'function', function: { name: 'weather', description: 'the tool weather', parameters: { type: 'object' } } },
     ])
     expect(body).not.to.have.property('tool_choice')
+  })
+
+  it('shares the JSON of equal tools, in both APIs', () => {
+    const tools = offered('weather')
+    for (const wireOf of [
+      (list: typeof tools) => chatBody(asks('plain', { tools: list }), 'main', PRESETS.openai).tools,
+      (list: typeof tools) => responsesBody(asks('plain', { tools: list }), 'main', PRESETS.openai, { summary: undefined }).tools,
+    ]) {
+      const wire = wireOf(tools)
+      expect(wire).to.be.an('array').and.equal(wireOf(tools))
+      expect(wireOf([...tools])).to.deep.equal(wire)
+      expect(wireOf([...tools])).to.not.equal(wire)
+    }
   })
 
   it('carries a hash of the conversation for servers that find their cached prompts by a key', async () => {

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Manifest, type RunningHost, startHost } from '@svc/core'
@@ -15,6 +18,19 @@ const FOLDER = fileURLToPath(new URL('support/clients/', import.meta.url))
 const REF = { name: 'svc-plugin-clients', module: new URL('support/clients/index.js', import.meta.url).href }
 const MANIFEST: Manifest = { api: 1, kind: 'tool', contributes: { tools: ['client'] } }
 const PROTO = `${FOLDER}echo.proto`
+
+/** The code of the error of a connection from this process; undefined if there is none. */
+async function codeOfConnect(port: number, host: string): Promise<string | undefined> {
+  const socket = connect(port, host)
+  try {
+    await once(socket, 'connect')
+    return undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code
+  } finally {
+    socket.destroy()
+  }
+}
 
 withSandbox('client libraries in an isolated plugin', () => {
   const stack = new AsyncDisposableStack()
@@ -128,13 +144,28 @@ withSandbox('client libraries in an isolated plugin', () => {
       expect(await answerOf('half', at('echo'))).to.equal('all of it')
     })
 
-    it('the address that dns.lookup and dns.resolve4 answer', async () => {
-      expect(await answerOf('lookup', at('echo'))).to.deep.include({ same: true, family: 4 })
+    it('the address that dns.lookup, dns.resolve and resolvers answer', async () => {
+      const { address, ...found } = (await answerOf('lookup', at('echo'))) as { readonly address: string }
+      expect(found).to.deep.include({ same: true, family: 4 })
+      expect(await answerOf('resolve', at('echo'))).to.deep.equal(Array.from({ length: 9 }, () => [address]))
       expect(await answerOf('lookedUp', at('echo'))).to.equal('all of it')
     })
   })
 
   it('reach a server of their own process', async () => expect(await answerOf('own')).to.equal('mine'))
+
+  it('listen where no other process connects to them', async () => {
+    const { port } = await (async () => {
+      await using free = await servers.startEcho()
+      return { port: free.port }
+    })()
+    expect(await answerOf('listen', { port })).to.equal(port)
+    const addresses = Object.values(networkInterfaces()).flatMap(all => all ?? [])
+    expect(addresses).to.not.deep.equal([])
+    for (const { address, family } of addresses.filter(one => one.family === 'IPv4'))
+      expect(await codeOfConnect(port, address), `${address} ${family}`).to.equal('ECONNREFUSED')
+    expect(await answerOf('unlisten'), 'the plugin itself connects').to.equal('mine')
+  })
 
   it('have 256 connections at once, and are refused one more at once', async () => {
     const { open, refused, code } = (await answerOf('many', { ...at('echo'), count: 260 })) as Record<string, unknown>
@@ -177,5 +208,32 @@ withSandbox('client libraries in an isolated plugin', () => {
         name
       ).to.have.length(1)
     expect(lines.filter(line => line.includes('tried to reach 127.0.0.1:3128'))).to.deep.equal([])
+  })
+  it('query no name server; svc reports each query by name and counts it', async () => {
+    const before = refusals()
+    const queries = ['dns', 'dns.promises', 'dns.Resolver', 'dns.promises.Resolver'].flatMap((by, n) => [
+      { by, call: 'resolveMx', host: `mail-${n}.example.org`, name: `dns:mail-${n}.example.org` },
+      { by, call: 'resolve', args: ['TXT'], host: `text-${n}.example.org`, name: `dns:text-${n}.example.org` },
+      { by, call: 'resolve4', host: `four-${n}.example.org`, name: `four-${n}.example.org` },
+    ])
+    for (const { name, ...query } of queries) {
+      expect((await run('query', query)).failed, name).to.match(/^(ECONNREFUSED|ENOTFOUND|ETIMEOUT)/)
+    }
+    while (refusals() < before + queries.length) await setTimeout(10)
+    for (const { name } of queries)
+      expect(
+        lines.filter(line => line.includes(`tried to reach ${name},`)),
+        name
+      ).to.have.length(1)
+  })
+
+  it('send no datagram from a connected socket; svc reports its server by name and counts it', async () => {
+    const before = refusals()
+    expect((await run('datagramConnected', { host: '203.0.113.10', port: 53 })).failed).to.match(/^ENETUNREACH/)
+    while (refusals() < before + 1) await setTimeout(10)
+    expect(await answerOf('datagramConnected', { host: '127.0.0.1', port: 9 })).to.be.a('number')
+    expect(lines.filter(line => line.includes('tried to reach udp:203.0.113.10:53,'))).to.have.length(1)
+    expect(lines.filter(line => line.includes('udp:hello') || line.includes('udp:127.'))).to.deep.equal([])
+    expect(refusals()).to.equal(before + 1)
   })
 })

@@ -1,14 +1,22 @@
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { codeOf } from '@svc/core'
 import { expect } from 'chai'
 import { createDestinations, openEgress } from '../src/egress.ts'
 import { openCanary } from './support/hostile.ts'
+
+interface Tunnel {
+  readonly status: number
+  readonly socket: Socket
+  /** What came with the answer: the reason of a refusal. */
+  readonly text: string
+}
 
 describe('the way out of an isolated plugin', () => {
   let folder: string
@@ -36,11 +44,11 @@ describe('the way out of an isolated plugin', () => {
     return socket
   }
   /** Asks for a tunnel; answers with the status. */
-  async function tunnel(socketPath: string, to: string): Promise<{ readonly status: number; readonly socket: Socket }> {
+  async function tunnel(socketPath: string, to: string): Promise<Tunnel> {
     const asked = request({ socketPath, method: 'CONNECT', path: to })
     asked.end()
-    const [answer, socket] = (await once(asked, 'connect')) as [{ statusCode: number }, Socket]
-    return { status: answer.statusCode, socket }
+    const [answer, socket, head] = (await once(asked, 'connect')) as [{ statusCode: number }, Socket, Buffer]
+    return { status: answer.statusCode, socket, text: head.toString() }
   }
   async function get(socketPath: string, url: string): Promise<number> {
     const asked = request({ socketPath, path: url })
@@ -71,6 +79,18 @@ describe('the way out of an isolated plugin', () => {
     for (const name of Object.keys(names)) expect(await statusOf(socket, `${name}:${canary.port}`), name).to.equal(403)
     for (const name of Object.keys(names)) expect(await get(socket, `http://${name}/`), name).to.equal(403)
     expect(refused).to.have.length(8)
+  })
+
+  it('says in such a refusal how to declare the address', async () => {
+    const socket = await way(['in.test'], { 'in.test': ['127.0.0.1'] })
+    const hint = (port: number) =>
+      `in.test leads to an address that is not public; declare it with its port ("in.test:${port}"), or the address itself`
+    const { socket: refusedTunnel, text: said } = await tunnel(socket, `in.test:${canary.port}`)
+    refusedTunnel.destroy()
+    expect(said).to.equal(hint(canary.port))
+    const asked = request({ socketPath: socket, path: 'http://in.test/' }).end()
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+    expect([answer.statusCode, await text(answer)]).to.deep.equal([403, hint(80)])
   })
 
   it('connects to such an address where it is declared itself', async () => {

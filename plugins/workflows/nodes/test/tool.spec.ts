@@ -23,6 +23,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   late: tool({ timeoutMs: 20, call: (_args, { signal }) => never(signal) }),
   fails: tool({ call: async () => ({ ...text('no wind'), isError: true }) }),
   throws: tool({ call: async () => Promise.reject(new Error('it broke')) }),
+  breaks: tool({ call: async () => Promise.reject(Object.assign(new Error('it broke'), { code: 'WIND_LOST' })) }),
   asks: tool({ asks: true, call: async () => text('done') }),
   delegate: tool({ modes: ['delegate'] }),
   steps: tool({
@@ -39,6 +40,14 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   picture: tool({ call: async () => ({ content: [{ type: 'image', data: 'AA==', mimeType: 'image/png' }] }) }),
 }
 const options: HostOptions = { give: Object.entries(TOOLS).map(([name, entry]) => item(Tools, name, entry)) }
+
+interface LoggedFailure {
+  readonly level: number
+  readonly tool?: string
+  readonly of?: string
+  readonly code?: string
+  readonly err: { readonly stack: string }
+}
 
 describe('a node tool', () => {
   provesNode(
@@ -70,6 +79,18 @@ describe('a node tool', () => {
     },
     options
   )
+
+  it('leaves one line in the log for what the tool throws, and none for an error that it returns', async () => {
+    const lines: string[] = []
+    await using node = await openNode('tool', { ...options, log: { destination: { write: line => void lines.push(line) } } })
+    for (const name of ['breaks', 'fails'])
+      expect(await codeThrown(nodeSteps(node, { settings: { name } }))).to.include({ code: 'TOOL_EXECUTION_FAILED' })
+    const logged = lines.map(line => JSON.parse(line) as LoggedFailure).filter(({ tool }) => tool !== undefined)
+    expect(logged.map(({ level, tool, of, code }) => ({ level, tool, of, code }))).to.deep.equal([
+      { level: 40, tool: 'breaks', of: 'test:tools/breaks', code: 'WIND_LOST' },
+    ])
+    expect(logged[0]!.err.stack).to.match(/it broke\n +at /)
+  })
 
   it('tells its progress and what it spends, and asks a person with the arguments before', async () => {
     await using node = await openNode('tool', options)

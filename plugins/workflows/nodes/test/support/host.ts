@@ -1,4 +1,4 @@
-import type { ConfigTree, PluginRef, RunningHost, CallContext } from '@svc/core'
+import type { CallContext, ConfigTree, LogOptions, PluginRef, RunningHost } from '@svc/core'
 import { type NodeStep, type NodeTask, WorkflowNodes } from '@svc/core/contracts'
 import { gather, type NodeSamples, nodeKit, type NodeSubject, testHost, testContext } from '@svc/testing'
 import { pluginFolder } from '../../../../../test/support/plugin-folder.ts'
@@ -8,14 +8,15 @@ export interface HostOptions {
   readonly plugins?: readonly string[]
   readonly give?: PluginRef[]
   readonly config?: ConfigTree
+  readonly log?: LogOptions
 }
 
 /** Starts a host with all node types, and returns a node type. */
 export async function openNode(
   type: string,
-  { plugins = [], give = [], config = {} }: HostOptions = {}
+  { plugins = [], give = [], config = {}, log = {} }: HostOptions = {}
 ): Promise<NodeSubject & AsyncDisposable & { readonly host: RunningHost }> {
-  const host = await testHost([...plugins, 'workflow-nodes'].map(pluginFolder), { give, config })
+  const host = await testHost([...plugins, 'workflow-nodes'].map(pluginFolder), { give, config, log })
   const close = () => host.close()
   return { host, node: host.slot(WorkflowNodes).get(type)!, close, [Symbol.asyncDispose]: close }
 }

@@ -49,7 +49,8 @@ export async function publishPlugin({ folder, dryRun, yes, noIsolation, print }:
   const packed = await pack(at)
   print(packedText(packed))
   if (dryRun) return 0
-  if (!(yes || (await isAgreed(`Publish ${packed.name} ${packed.version}? [y/N] `)))) throw notPublished('you did not confirm')
+  if (!(yes || (await isAgreed(`Publish ${packed.name} ${packed.version}? [y/N] `))))
+    throw notPublished('you did not confirm', 'Answer y, or pass --yes')
   const [code] = (await once(spawn('npm', ['publish'], { cwd: at, stdio: 'inherit' }), 'exit')) as [number | null]
   return code ?? 1
 }

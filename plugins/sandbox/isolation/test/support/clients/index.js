@@ -17,6 +17,8 @@ import pg from 'pg'
 import { Agent, request as undiciRequest } from 'undici'
 import WebSocket from 'ws'
 
+let listening
+
 /** Each uses a client library as its README says, and answers with plain data. */
 const CLIENTS = {
   async pg(options) {
@@ -106,15 +108,6 @@ const CLIENTS = {
   async fetch({ url }) {
     return (await fetch(url)).text()
   },
-  async silent({ host, port, ms }) {
-    const socket = net.connect(port, host)
-    await once(socket, 'connect')
-    await new Promise(resolve => setTimeout(resolve, ms))
-    socket.write('hello')
-    const [data] = await once(socket, 'data')
-    socket.destroy()
-    return String(data)
-  },
   async many({ host, port, count }) {
     const open = []
     let refused = 0
@@ -141,13 +134,33 @@ const CLIENTS = {
     return String(Buffer.concat(chunks))
   },
   async lookup({ host }) {
-    const [one, all, four, viaCallback] = await Promise.all([
+    const [one, all, viaCallback] = await Promise.all([
       dns.promises.lookup(host),
       dns.promises.lookup(host, { all: true }),
-      dns.promises.resolve4(host),
       promisify(dns.lookup)(host),
     ])
-    return { same: all[0].address === one.address && four[0] === one.address && viaCallback.address === one.address, ...one }
+    return { same: all[0].address === one.address && viaCallback.address === one.address, ...one }
+  },
+  async resolve({ host }) {
+    const [resolver, promised] = [new dns.Resolver(), new dns.promises.Resolver()]
+    const byCallback = (of, name, ...args) => promisify(of[name].bind(of))(host, ...args)
+    return Promise.all([
+      dns.promises.resolve4(host),
+      dns.promises.resolve(host, 'A'),
+      byCallback(dns, 'resolve4'),
+      byCallback(dns, 'resolve'),
+      byCallback(dns, 'resolve', 'A'),
+      promised.resolve4(host),
+      promised.resolve(host, 'A'),
+      byCallback(resolver, 'resolve4'),
+      byCallback(resolver, 'resolve', 'A'),
+    ])
+  },
+  async query({ host, by, call, args = [] }) {
+    if (by === 'dns.promises.Resolver') return new dns.promises.Resolver()[call](host, ...args)
+    if (by === 'dns.promises') return dns.promises[call](host, ...args)
+    const resolver = by === 'dns' ? dns : new dns.Resolver()
+    return promisify(resolver[call].bind(resolver))(host, ...args)
   },
   async lookedUp({ host, port }) {
     const { address } = await dns.promises.lookup(host)
@@ -155,6 +168,18 @@ const CLIENTS = {
   },
   async services({ host }) {
     return dns.promises.resolveSrv(host)
+  },
+  /** Listens until `unlisten`. */
+  async listen({ port }) {
+    listening = net.createServer(socket => socket.end('mine')).listen(port, '0.0.0.0')
+    await once(listening, 'listening')
+    return listening.address().port
+  },
+  async unlisten() {
+    const socket = net.connect(listening.address().port, '127.0.0.1')
+    const [data] = await once(socket, 'data')
+    listening.close()
+    return String(data)
   },
   async own() {
     const server = net.createServer(socket => socket.end('mine')).listen(0, '127.0.0.1')
@@ -168,6 +193,15 @@ const CLIENTS = {
     const socket = dgram.createSocket('udp4')
     try {
       return await promisify(socket.send.bind(socket))('hello', port, host)
+    } finally {
+      socket.close()
+    }
+  },
+  async datagramConnected({ host, port }) {
+    const socket = dgram.createSocket('udp4')
+    try {
+      await promisify(socket.connect.bind(socket))(port, host)
+      return await promisify(socket.send.bind(socket))('hello')
     } finally {
       socket.close()
     }
