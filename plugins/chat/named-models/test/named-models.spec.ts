@@ -31,6 +31,15 @@ const PROFILES = `profiles:
   coder: { description: writes code, provider: two, model: m2, system_prompt: Be brief., tools: [current_time] }
 `
 
+const ECHO: WorkflowDefinition = { name: 'echo', nodes: { a: { type: 'transform', value: 'done: ${{ input.task }}' } } }
+const WRITER = { role: 'Writer', goal: 'Write', tools: [] }
+const PAIR: TeamDefinition = {
+  name: 'pair',
+  formation: 'sequential',
+  members: { a: WRITER, b: WRITER },
+  budget: { rounds: 1 },
+}
+
 async function startNamed(give: PluginRef[] = []) {
   const home = await mkdtemp(join(tmpdir(), 'svc-named-'))
   const profiles_file = join(home, 'profiles.yaml')
@@ -120,12 +129,23 @@ describe('a name', () => {
   })
 
   it('is listed where its caller can use it', async () => {
-    await using host = await startNamed([item(Providers, 'two', provider(['m2'], [says('x')]))])
-    const ids = async (scopes: string[]) =>
-      (await host.named.list(testContext({ principal: { id: 'anna', scopes } }))).map(({ id }) => id)
+    await using host = await startNamed([
+      item(Providers, 'two', provider(['m2'], [says('x')])),
+      item(WorkflowDefinitions, 'echo', ECHO),
+      item(TeamDefinitions, 'pair', PAIR),
+    ])
+    const as = (scopes: string[]) => testContext({ principal: { id: 'anna', scopes } })
+    const ids = async (scopes: string[]) => (await host.named.list(as(scopes))).map(({ id }) => id)
     const forChat = ['local/local-1', 'local/local-small', 'two/m2', 'fast', 'profile:default', 'profile:coder']
     expect(await ids(['chat'])).to.have.members(forChat)
-    expect(await ids(['chat', 'workflows'])).to.include.members(forChat)
+    expect(await ids(['chat', 'workflows'])).to.have.members([...forChat, 'team:pair', 'workflow:echo'])
+    for (const name of ['team:pair', 'workflow:echo']) {
+      const call = { name, request: { messages: [user('hi')] } }
+      for (const asked of [host.named.find(name, as(['chat'])), heard(host.named, call, as(['chat']))])
+        expect((await thrownBy(asked)).code, name).to.equal('MODEL_NOT_FOUND')
+      expect(await host.named.find(name, as(['chat', 'workflows']))).to.include({ id: name })
+      expect((await heard(host.named, call, as(['chat', 'workflows']))).at(-1)).to.include({ status: 'completed' })
+    }
     expect(await host.named.find('agent:coder', testContext())).to.include({ id: 'profile:coder', description: 'writes code' })
     expect(await host.named.find('fast', testContext())).to.include({ id: 'fast', kind: 'alias', owner: 'local' })
   })
@@ -209,7 +229,6 @@ describe('a profile called as a model', () => {
   })
 })
 
-const ECHO: WorkflowDefinition = { name: 'echo', nodes: { a: { type: 'transform', value: 'done: ${{ input.task }}' } } }
 
 describe('a workflow or team called as a model', () => {
   it('runs once for requests with the same key', async () => {
@@ -224,9 +243,7 @@ describe('a workflow or team called as a model', () => {
   })
 
   it('answers for a team that its budget stopped with what its members said', async () => {
-    const one = { role: 'Writer', goal: 'Write', tools: [] }
-    const pair: TeamDefinition = { name: 'pair', formation: 'sequential', members: { a: one, b: one }, budget: { rounds: 1 } }
-    await using host = await startNamed([item(TeamDefinitions, 'pair', pair)])
+    await using host = await startNamed([item(TeamDefinitions, 'pair', PAIR)])
     const events = await heard(host.named, { name: 'team:pair', request: { messages: [user('hi')] } })
     const answer = events.find(({ type }) => type === 'text') as { text: string }
     expect(answer.text).to.match(/^The team stopped before its end: the team has no round left\n\n## a\n\n.*hi/s)
@@ -241,6 +258,8 @@ describe('a workflow or team called as a model', () => {
     })
     expect(text).to.deep.equal({ type: 'text', text: 'done: hi' })
     expect(start).to.deep.include({ type: 'start', dropped: ['temperature', 'maxTokens'] })
+    const checked = await host.named.check({ name, request: { messages: [], temperature: 1, maxTokens: 5 } }, testContext())
+    expect(checked).to.deep.equal(start)
     for (const [key, code] of [
       ['a b', 'INVALID_VALUE'],
       ['', 'INVALID_VALUE'],
