@@ -67,7 +67,7 @@ const PARTS = {
   // the HTTP contract and the MCP conformance suite
   conformance: /^test\/(api|conformance)\//,
   endpoints:
-    /^(plugins\/api\/(acp|agui|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
+    /^(plugins\/api\/(acp|agui|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|model-endpoints|responses-workers)\.spec/,
   management:
     /^(plugins\/api\/(admin-api|event-feed|traces|usage|webhooks)\/test|test\/management)\/|^(plugins\/workflows\/engine\/test\/schedules|test\/docs-page)\.spec/,
   plugins:
