@@ -11,6 +11,7 @@ import {
   NamedModels,
   type Provider,
   Providers,
+  Store,
   type TeamDefinition,
   TeamDefinitions,
   type ToolSpec,
@@ -55,6 +56,7 @@ async function startNamed(give: PluginRef[] = []) {
   return {
     named: host.service(NamedModels),
     workflows: host.service(Workflows),
+    store: host.service(Store),
     async [Symbol.asyncDispose]() {
       await host.close()
       await rm(home, { recursive: true })
@@ -193,6 +195,39 @@ describe('a profile called as a model', () => {
     const other = testContext({ principal: { id: 'eve', scopes: ['chat'] } })
     await heard(host.named, next, other)
     expect(two.requests[3]!.messages.filter(({ role }) => role !== 'system')).to.have.length(3)
+  })
+
+  it('keeps the steps for one hour, then goes on without them, and deletes them with the next ones', async () => {
+    const asks: ModelEvent[] = [call('current_time', 'c1'), call('edit', 'c2'), { type: 'finish', reason: 'tool_calls' }]
+    const two = provider(['m2'], [asks, says('done'), says('done'), asks])
+    await using host = await startNamed([item(Providers, 'two', two)])
+    const kept = async () => (await host.store.range('named_models_steps', { limit: 10 }, testContext())).records
+    const begin = async () => {
+      const request = { messages: [user('go')], tools: [tool('edit')] }
+      return (await heard(host.named, { name: 'profile:coder', request })).find(event => event.type === 'tool_call')!
+    }
+    const made = await begin()
+    const result: ModelMessage = {
+      role: 'tool',
+      parts: [{ type: 'tool_result', id: made.id, tool: 'edit', content: [{ type: 'text', text: 'ok' }], isError: false }],
+    }
+    const messages = [user('go'), { role: 'assistant', parts: [made] } as const, result]
+    const rolesSeen = async () => {
+      await heard(host.named, { name: 'profile:coder', request: { messages, tools: [tool('edit')] } })
+      return two.requests.at(-1)!.messages.filter(({ role }) => role !== 'system').map(({ parts }) => parts.length)
+    }
+    const [{ key, value }] = (await kept()) as [{ key: string; value: { until: number } }]
+    expect((value.until - Date.now()) / 60_000).to.be.within(59, 60)
+    // both calls of the step, and both results
+    expect(await rolesSeen()).to.deep.equal([1, 2, 2])
+    const expired = { ...value, until: Date.now() - 1 }
+    await host.store.batch([{ op: 'put', collection: 'named_models_steps', key, value: expired }], {}, testContext())
+    // the client's call and its result
+    expect(await rolesSeen()).to.deep.equal([1, 1, 1])
+    await begin()
+    const left = await kept()
+    expect(left).to.have.length(1)
+    expect(left[0]!.key).to.not.equal(key)
   })
 
   it('uses the tool of the client where both have the name', async () => {
