@@ -244,8 +244,7 @@ describe('the cache', () => {
     })
     for (const wire of WIRES) {
       const before = provider.requests.length
-      for (let asked = 0; asked < 2; asked++)
-        expect((await api.ask(wire, 'odd/m', `hello by ${wire.name}`)).status).to.equal(200)
+      for (let asked = 0; asked < 2; asked++) expect((await api.ask(wire, 'odd/m', `hello by ${wire.name}`)).status).to.equal(200)
       expect(provider.requests.length - before, wire.name).to.equal(1)
     }
     const [chat, responses] = WIRES

@@ -117,7 +117,12 @@ export async function serveEndpoints({ give = [], config = {}, profiles = {}, st
 
 async function readReply(response: Response) {
   const text = await response.text()
-  return { status: response.status, headers: response.headers, text, body: (text.startsWith('{') ? JSON.parse(text) : {}) as Tree }
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: (text.startsWith('{') ? JSON.parse(text) : {}) as Tree,
+  }
 }
 
 /** A provider that answers every request with these events, and remembers the requests. */

@@ -1,4 +1,15 @@
-import { type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, toolsAt, nameAt, flagAt } from '@svc/api-types'
+import {
+  type Fields,
+  type Losses,
+  isFields,
+  fieldInvalid,
+  objectAt,
+  listAt,
+  textAt,
+  toolsAt,
+  nameAt,
+  flagAt,
+} from '@svc/api-types'
 import type { Json, ModelRequest, ToolSpec } from '@svc/core/contracts'
 import { cacheHintOf, given, kindAt } from './fields.ts'
 

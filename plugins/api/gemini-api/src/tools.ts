@@ -1,4 +1,14 @@
-import { checkToolCount, type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
+import {
+  checkToolCount,
+  type Fields,
+  type Losses,
+  isFields,
+  fieldInvalid,
+  objectAt,
+  listAt,
+  textAt,
+  nameAt,
+} from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Json, ModelRequest, ToolSpec } from '@svc/core/contracts'
 import { camelCased, given, shown, wordAt } from './fields.ts'

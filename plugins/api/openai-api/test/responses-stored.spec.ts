@@ -139,7 +139,9 @@ describe('a stored response', () => {
     const { host } = api
     const kept = async () => {
       const collections = ['openai_responses', 'openai_response_data', 'openai_conversations', 'conversations']
-      return Promise.all(collections.map(async name => (await host.service(Store).range(name, { limit: 500 }, ctx)).records.length))
+      return Promise.all(
+        collections.map(async name => (await host.service(Store).range(name, { limit: 500 }, ctx)).records.length)
+      )
     }
     const before = await kept()
     for (const more of [{}, { store: null }, { store: false }]) {

@@ -132,9 +132,7 @@ describe('a request for a model behind another protocol', () => {
       logitBias: { 50256: -100 },
       logprobs: 3,
       reasoningEffort: 'low',
-      tools: [
-        { name: 'weather', description: 'the weather', parameters: PARAMETERS, strict: true, cacheHint: { ttl: '1h' } },
-      ],
+      tools: [{ name: 'weather', description: 'the weather', parameters: PARAMETERS, strict: true, cacheHint: { ttl: '1h' } }],
       toolChoice: { tool: 'weather' },
       parallelToolCalls: false,
       responseSchema: SCHEMA,

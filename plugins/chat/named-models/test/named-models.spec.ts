@@ -214,9 +214,12 @@ describe('a profile called as a model', () => {
     const messages = [user('go'), { role: 'assistant', parts: [made] } as const, result]
     const rolesSeen = async () => {
       await heard(host.named, { name: 'profile:coder', request: { messages, tools: [tool('edit')] } })
-      return two.requests.at(-1)!.messages.filter(({ role }) => role !== 'system').map(({ parts }) => parts.length)
+      return two.requests
+        .at(-1)!
+        .messages.filter(({ role }) => role !== 'system')
+        .map(({ parts }) => parts.length)
     }
-    const [{ key, value }] = (await kept()) as [{ key: string; value: { until: number } }]
+    const [{ key, value }] = (await kept()) as unknown as [{ key: string; value: { until: number } }]
     expect((value.until - Date.now()) / 60_000).to.be.within(59, 60)
     // both calls of the step, and both results
     expect(await rolesSeen()).to.deep.equal([1, 2, 2])
@@ -263,7 +266,6 @@ describe('a profile called as a model', () => {
     expect(events.at(-1)).to.include({ type: 'end', status: 'completed' })
   })
 })
-
 
 describe('a workflow or team called as a model', () => {
   it('runs once for requests with the same key', async () => {

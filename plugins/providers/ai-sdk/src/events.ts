@@ -1,4 +1,13 @@
-import type { Citation, FinishReason, Json, ModelEvent, ReasoningPart, ToolCallPart, Usage } from '@svc/core/contracts'
+import type {
+  Citation,
+  FinishReason,
+  Json,
+  ModelEvent,
+  ReasoningPart,
+  TokenLogprob,
+  ToolCallPart,
+  Usage,
+} from '@svc/core/contracts'
 import {
   mergeMetadata,
   type Metadata,
@@ -23,6 +32,8 @@ export interface EventsOptions {
   readonly deltas?: boolean
   /** The texts of `stop`. */
   readonly stops?: readonly string[]
+  /** Number of alternatives of each token, if the caller asks for log probabilities. */
+  readonly logprobs?: number | undefined
 }
 
 /** Turns the stream parts of one answer into events. */
@@ -36,12 +47,19 @@ export interface EventReader {
 type Takers = { readonly [T in StreamPart['type']]: (part: Extract<StreamPart, { type: T }>) => void }
 
 /** Creates the events of one answer. Parts of unknown types (files, raw chunks) are ignored. */
-export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops = [] }: EventsOptions): EventReader {
+export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops = [], logprobs }: EventsOptions): EventReader {
   const [calls, reasoning, texts] = [new Calls(deltas), new Reasoning(), new Texts()]
   let finished = false
   const other = (event: ModelEvent) => {
     texts.close()
     emit(event)
+  }
+  // log probabilities come with the end, and must follow their text: calls wait for them
+  const waiting: ModelEvent[] = []
+  const called = (event: ModelEvent) => {
+    if (logprobs === undefined) return other(event)
+    waiting.push(event)
+    emit(ALIVE)
   }
   const takers: Takers = {
     'stream-start': part => warn(part.warnings),
@@ -57,10 +75,10 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
     'reasoning-end': part => reasoning.take(part.id, part, true, other),
     'tool-input-start': part => calls.begin(part.id, part.toolName, part.providerExecuted ?? false),
     'tool-input-delta': part => {
-      if (!calls.add(part.id, part.delta, other)) emit(ALIVE)
+      if (!calls.add(part.id, part.delta, called)) emit(ALIVE)
     },
     'tool-input-end': () => {},
-    'tool-call': part => calls.whole(part, other),
+    'tool-call': part => calls.whole(part, called),
     source(part) {
       const citation = citationOf(part)
       // A source between two pieces of a text does not end the text.
@@ -70,9 +88,12 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
       const word = wordOf(finishReason)
       if (CUT.has(word)) throw cut()
       reasoning.end(other)
-      calls.end(other, word === 'length')
-      const tokens = toUsage(usage)
-      if (tokens) emit({ type: 'usage', usage: tokens })
+      calls.end(called, word === 'length')
+      const tokens = logprobs === undefined ? [] : tokensOf(providerMetadata, logprobs)
+      if (tokens.length > 0) other({ type: 'logprobs', tokens })
+      for (const event of waiting) other(event)
+      const spent = toUsage(usage)
+      if (spent) emit({ type: 'usage', usage: spent })
       const data = texts.data()
       const reason = calls.any ? 'tool_calls' : (REASONS[word] ?? 'stop')
       const stopText = reason === 'stop' ? stops.find(stop => stop === stopSequenceIn(providerMetadata)) : undefined
@@ -100,6 +121,19 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
 
 /** Anthropic's package names the text at which the answer ended. */
 const stopSequenceIn = (metadata: Metadata | undefined): unknown => metadata?.anthropic?.stopSequence
+
+/** The log probabilities that OpenAI's package collects: a list of tokens, or of such lists. */
+function tokensOf(metadata: Metadata | undefined, top: number): readonly TokenLogprob[] {
+  const listed: unknown = metadata?.openai?.logprobs
+  return Array.isArray(listed) ? (listed as unknown[]).flat().flatMap(entry => tokenOf(entry, top)) : []
+}
+
+function tokenOf(entry: unknown, top: number): TokenLogprob[] {
+  const { token, logprob, top_logprobs: others } = Object(entry) as Readonly<Record<string, unknown>>
+  if (typeof token !== 'string' || typeof logprob !== 'number') return []
+  const listed = Array.isArray(others) ? (others as unknown[]).slice(0, top).flatMap(other => tokenOf(other, 0)) : []
+  return [{ token, logprob, ...(top === 0 ? {} : { top: listed }) }]
+}
 
 /** A package can pass anything on that its upstream sends. */
 function citationOf(source: Source): Citation | undefined {
