@@ -54,13 +54,7 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
     texts.close()
     emit(event)
   }
-  // log probabilities come with the end, and must follow their text: calls wait for them
-  const waiting: ModelEvent[] = []
-  const called = (event: ModelEvent) => {
-    if (logprobs === undefined) return other(event)
-    waiting.push(event)
-    emit(ALIVE)
-  }
+  const { called, ended } = orderCalls(emit, other, logprobs)
   const takers: Takers = {
     'stream-start': part => warn(part.warnings),
     'text-start': part => texts.about(part.providerMetadata),
@@ -89,20 +83,13 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
       if (CUT.has(word)) throw cut()
       reasoning.end(other)
       calls.end(called, word === 'length')
-      const tokens = logprobs === undefined ? [] : tokensOf(providerMetadata, logprobs)
-      if (tokens.length > 0) other({ type: 'logprobs', tokens })
-      for (const event of waiting) other(event)
+      ended(providerMetadata)
       const spent = toUsage(usage)
       if (spent) emit({ type: 'usage', usage: spent })
       const data = texts.data()
       const reason = calls.any ? 'tool_calls' : (REASONS[word] ?? 'stop')
       const stopText = reason === 'stop' ? stops.find(stop => stop === stopSequenceIn(providerMetadata)) : undefined
-      emit({
-        type: 'finish',
-        reason,
-        ...(stopText === undefined ? {} : { stopText }),
-        ...(data === undefined ? {} : { providerData: data }),
-      })
+      emit(finishEvent(reason, stopText, data))
       finished = true
     },
     error: part => {
@@ -119,8 +106,37 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
   }
 }
 
+const finishEvent = (reason: FinishReason, stopText: string | undefined, data: Json | undefined): ModelEvent => ({
+  type: 'finish',
+  reason,
+  ...(stopText === undefined ? {} : { stopText }),
+  ...(data === undefined ? {} : { providerData: data }),
+})
+
 /** Anthropic's package names the text at which the answer ended. */
 const stopSequenceIn = (metadata: Metadata | undefined): unknown => metadata?.anthropic?.stopSequence
+
+type EmitEvent = (event: ModelEvent) => void
+
+/**
+ * Log probabilities come with the end of an answer, and follow their text: tool calls wait for them. `other` emits an event that
+ * ends a text.
+ */
+function orderCalls(emit: EmitEvent, other: EmitEvent, logprobs: number | undefined) {
+  const waiting: ModelEvent[] = []
+  return {
+    called: (event: ModelEvent): void => {
+      if (logprobs === undefined) return other(event)
+      waiting.push(event)
+      emit(ALIVE)
+    },
+    ended: (metadata: Metadata | undefined): void => {
+      const tokens = logprobs === undefined ? [] : tokensOf(metadata, logprobs)
+      if (tokens.length > 0) other({ type: 'logprobs', tokens })
+      waiting.forEach(other)
+    },
+  }
+}
 
 /** The log probabilities that OpenAI's package collects: a list of tokens, or of such lists. */
 function tokensOf(metadata: Metadata | undefined, top: number): readonly TokenLogprob[] {
@@ -228,7 +244,6 @@ class Reasoning {
   }
 }
 
-type EmitCall = (event: ModelEvent) => void
 type WholeCall = Extract<StreamPart, { type: 'tool-call' }>
 
 interface Begun {
@@ -259,7 +274,7 @@ class Calls {
   }
 
   /** Adds a piece of the arguments. Returns true if it emitted the piece. */
-  add(id: string, delta: string, emit: EmitCall): boolean {
+  add(id: string, delta: string, emit: EmitEvent): boolean {
     const call = this.#begun.get(id)
     if (!call) return false
     call.text += delta
@@ -268,7 +283,7 @@ class Calls {
     return true
   }
 
-  whole(part: WholeCall, emit: EmitCall): void {
+  whole(part: WholeCall, emit: EmitEvent): void {
     const id = part.toolCallId || `call_${this.#emitted + this.#begun.size + 1}`
     if (part.providerExecuted || this.#foreign.has(id)) return
     const call = this.#begun.get(id) ?? { tool: part.toolName, text: '', index: this.#emitted + this.#begun.size }
@@ -282,13 +297,13 @@ class Calls {
   }
 
   /** Runs at the end of the answer. Packages of version 2 drop calls with invalid JSON arguments; this method emits them with the text of the model. */
-  end(emit: EmitCall, isCut: boolean): void {
+  end(emit: EmitEvent, isCut: boolean): void {
     for (const [id, call] of this.#begun) if (!isCut) call.whole ??= toCall(id, call.tool, call.text)
     for (const [id, call] of this.#begun) if (!call.whole) this.#begun.delete(id)
     this.#flush(emit)
   }
 
-  #flush(emit: EmitCall): void {
+  #flush(emit: EmitEvent): void {
     for (const [id, { whole }] of this.#begun) {
       if (!whole) return
       this.#begun.delete(id)
