@@ -66,8 +66,9 @@ const PARTS = {
   console: /^test\/console\//,
   // the HTTP contract and the MCP conformance suite
   conformance: /^test\/(api|conformance)\//,
+  // `sdk.spec.ts`, the official clients of OpenAI and Anthropic, stays in `npm test`
   endpoints:
-    /^(plugins\/api\/(acp|agui|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/|^test\/(connect-command|responses-workers)\.spec/,
+    /^(plugins\/api\/(acp|agui|anthropic-api|connect|gemini-api|openai-api)\/test|test\/acp)\/(?!sdk\.spec)|^test\/(connect-command|model-endpoints|responses-workers)\.spec/,
   management:
     /^(plugins\/api\/(admin-api|event-feed|traces|usage|webhooks)\/test|test\/management)\/|^(plugins\/workflows\/engine\/test\/schedules|test\/docs-page)\.spec/,
   plugins:

@@ -137,6 +137,18 @@ describeWith('bubblewrap', 'model calls of an isolated plugin', function () {
     await ask('leave', 'a b c d e f')
   })
 
+  it('leave no conversation', async () => {
+    const list = async () => {
+      const response = await fetch(`${service.url}/api/v1/conversations`)
+      return ((await response.json()) as { conversations: unknown[] }).conversations
+    }
+    for (const what of ['reply', 'stream', 'leave']) await ask(what, 'hello')
+    expect(await list()).to.deep.equal([])
+    // a chat leaves one
+    await post(`${service.url}/api/v1/chat`, { message: 'hello' })
+    expect(await list()).to.have.length(1)
+  })
+
   it('fail with codes and details of svc', async () => {
     expect(await ask('refused')).to.deep.include({ code: 'INVALID_VALUE' })
     expect(await ask('reply', '/fail rate_limited')).to.include({ code: 'MODEL_FAILED' })

@@ -127,6 +127,9 @@ export interface EmbedOrder {
   readonly limits?: Pick<ModelCallLimits, 'timeoutMs'>
 }
 
+/** A call to check before it is made. */
+export type CheckOrder = Pick<ModelCallOrder, 'request' | 'select' | 'selected' | 'defaults'>
+
 /** Messages to count, for which model. */
 export interface CountOrder {
   readonly request: OpenRequest
@@ -200,13 +203,18 @@ export interface ModelCalls {
   reply(order: ModelCallOrder, ctx: CallContext): Promise<ModelCallEnd>
   /** Throws INVALID_VALUE (`field: model`) for a model without the feature `embeddings`. */
   embed(order: EmbedOrder, ctx: CallContext): Promise<EmbedResult>
+  /**
+   * The `start` of the call if the selected model answers. Calls no model. Throws INVALID_VALUE for a field that the model does not
+   * support, as `stream` does.
+   */
+  check(order: CheckOrder, ctx: CallContext): Promise<ModelCallBegun>
   /** Number of input tokens of a request, as its provider counts them, or an estimate. */
   countTokens(order: CountOrder, ctx: CallContext): Promise<number>
 }
 
 export const ModelCalls = defineService<ModelCalls, ModelCallHooks>('model_calls', {
   api: 1,
-  methods: { stream: 'stream', reply: 'call', embed: 'call', countTokens: 'call' },
+  methods: { stream: 'stream', reply: 'call', embed: 'call', check: 'call', countTokens: 'call' },
   hooks: { modelCall: 'bail', modelFailed: 'bail', modelDone: 'series' },
 })
 

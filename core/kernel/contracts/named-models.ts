@@ -1,5 +1,5 @@
 import { type CallContext, defineService } from '@svc/core'
-import type { EmbedResult, ModelCallEvent, ModelCallLimits, OpenRequest } from './model-calls.ts'
+import type { EmbedResult, ModelCallBegun, ModelCallEvent, ModelCallLimits, OpenRequest } from './model-calls.ts'
 import type { EmbedRequest, ProviderFeatures, RequestField } from './provider.ts'
 
 /** What answers under a name. `model` and `alias` are models; the others are agents, in which the tools of svc run. */
@@ -49,11 +49,16 @@ export interface NamedModels {
    */
   stream(call: NamedCall, ctx: CallContext): AsyncIterable<ModelCallEvent>
   embed(call: { readonly name: string; readonly request: Omit<EmbedRequest, 'model'> }, ctx: CallContext): Promise<EmbedResult>
+  /**
+   * The `start` of the answer if the named model, or the model of the profile, answers. Calls no model. Throws INVALID_VALUE for a
+   * field that cannot be used, as `stream` does.
+   */
+  check(call: Pick<NamedCall, 'name' | 'request' | 'defaults'>, ctx: CallContext): Promise<ModelCallBegun>
   /** Number of input tokens of a request. For an agent, without its own prompt and tools. */
   countTokens(call: Pick<NamedCall, 'name' | 'request'>, ctx: CallContext): Promise<number>
 }
 
 export const NamedModels = defineService<NamedModels>('named_models', {
   api: 1,
-  methods: { list: 'call', find: 'call', stream: 'stream', embed: 'call', countTokens: 'call' },
+  methods: { list: 'call', find: 'call', stream: 'stream', embed: 'call', check: 'call', countTokens: 'call' },
 })

@@ -55,6 +55,21 @@ export function listAt(value: Json | undefined, path: string): readonly Json[] {
   return value
 }
 
+/** Maximum number of tools of a request, on all wires. */
+const MOST_TOOLS = 1_024
+
+/** Throws INVALID_VALUE if a request has too many tools. */
+export function checkToolCount(count: number, path: string): void {
+  if (count > MOST_TOOLS) throw fieldInvalid(path, `must have at most ${MOST_TOOLS} tools`)
+}
+
+/** The list of the tools of a request. Throws INVALID_VALUE. */
+export function toolsAt(value: Json | undefined, path: string): readonly Json[] {
+  const tools = listAt(value, path)
+  checkToolCount(tools.length, path)
+  return tools
+}
+
 export function textAt(value: Json | undefined, path: string): string {
   if (typeof value !== 'string') throw fieldInvalid(path, 'must be a string')
   return value

@@ -29,6 +29,7 @@ export {
 } from './run.ts'
 export { AnswerEvents, beganTwice, callCut, type NativeEvent, nativeText, settlesIn } from './answer-events.ts'
 export {
+  checkToolCount,
   fieldInvalid,
   type Fields,
   flagAt,
@@ -41,6 +42,7 @@ export {
   numberAt,
   objectAt,
   textAt,
+  toolsAt,
 } from './fields.ts'
 export {
   BOOLEAN,

@@ -1,4 +1,15 @@
-import { type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt, flagAt } from '@svc/api-types'
+import {
+  type Fields,
+  type Losses,
+  isFields,
+  fieldInvalid,
+  objectAt,
+  listAt,
+  textAt,
+  toolsAt,
+  nameAt,
+  flagAt,
+} from '@svc/api-types'
 import type { Json, ModelRequest, ToolSpec } from '@svc/core/contracts'
 import { cacheHintOf, given, kindAt } from './fields.ts'
 
@@ -10,7 +21,7 @@ export function toolsOf(body: Fields, losses: Losses): ToolFields {
   const tools: ToolSpec[] = []
   const hosted: string[] = []
   const seen = new Set<string>()
-  for (const [at, item] of listAt(listed ?? [], 'tools').entries()) {
+  for (const [at, item] of toolsAt(listed ?? [], 'tools').entries()) {
     const path = `tools.${at}`
     const tool = objectAt(item, path)
     if (isOwn(tool)) tools.push(ownTool(tool, path, seen, losses))

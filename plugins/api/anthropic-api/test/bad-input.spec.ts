@@ -116,7 +116,10 @@ describe('a request that is not valid', () => {
     await using api = await serveApi()
     const tools = Array.from({ length: 5_000 }, (_, at) => ({ ...TOOL, name: `tool_${at}`, description: 'x'.repeat(100) }))
     const many = await api.ask({ messages: [user('hi')], tools })
-    expect(many.status, many.text.slice(0, 300)).to.equal(200)
+    expect([many.status, many.body.error.type], many.text.slice(0, 300)).to.deep.equal([400, 'invalid_request_error'])
+    expect(many.body.error.message).to.equal('tools must have at most 1024 tools')
+    expect((await api.ask({ messages: [user('hi')], tools: tools.slice(0, 1_025) })).status).to.equal(400)
+    expect((await api.ask({ messages: [user('hi')], tools: tools.slice(0, 1_024) })).status).to.equal(200)
     let schema: object = { type: 'string' }
     for (let depth = 0; depth < 40; depth++) schema = { type: 'object', properties: { a: schema } }
     const deep = await api.ask({ messages: [user('hi')], tools: [{ name: 'deep', input_schema: schema }] })
@@ -212,7 +215,7 @@ describe('a client', () => {
     expect(Number(headers.get('retry-after'))).to.be.greaterThan(0)
   })
 
-  it('without a credential, or with the wrong scope, gets the error of the API', async () => {
+  it('without a credential, or with two different ones, gets the error of the API', async () => {
     process.env.SVC_TEST_API_KEY = 'k'.repeat(40)
     await using api = await serveApi({
       plugins: ['auth-api-key'],

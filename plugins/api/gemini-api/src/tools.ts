@@ -1,4 +1,14 @@
-import { type Fields, type Losses, isFields, fieldInvalid, objectAt, listAt, textAt, nameAt } from '@svc/api-types'
+import {
+  checkToolCount,
+  type Fields,
+  type Losses,
+  isFields,
+  fieldInvalid,
+  objectAt,
+  listAt,
+  textAt,
+  nameAt,
+} from '@svc/api-types'
 import type { JsonSchema } from '@svc/core'
 import type { Json, ModelRequest, ToolSpec } from '@svc/core/contracts'
 import { camelCased, given, shown, wordAt } from './fields.ts'
@@ -18,13 +28,15 @@ const DECLARATIONS = new Set(['functionDeclarations'])
 /** The functions of the client. Other tools are those that a server of this API runs. */
 function declaredTools(listed: Json | undefined, losses: Losses): readonly ToolSpec[] {
   const seen = new Set<string>()
-  return listAt(listed ?? [], 'tools').flatMap((item, at) => {
+  const tools = listAt(listed ?? [], 'tools').flatMap((item, at) => {
     const path = `tools[${at}]`
     const tool = objectAt(item, path)
     losses.dropUnknown(tool, DECLARATIONS, 'tools')
     const declarations = listAt(given(tool, 'functionDeclarations') ?? [], `${path}.functionDeclarations`)
     return declarations.map((one, index) => declared(one, `${path}.functionDeclarations[${index}]`, seen, losses))
   })
+  checkToolCount(tools.length, 'tools')
+  return tools
 }
 
 const NAME = /^[\w.:-]{1,128}$/

@@ -158,7 +158,11 @@ describe('a request that is not valid', () => {
     await using api = await serveApi()
     const many = Array.from({ length: 5_000 }, (_, at) => ({ ...WEATHER, name: `tool_${at}`, description: 'x'.repeat(100) }))
     const listed = await api.ask(tools(...many))
-    expect(listed.status, listed.text.slice(0, 300)).to.equal(200)
+    expect([listed.status, listed.body.error.status], listed.text.slice(0, 300)).to.deep.equal([400, 'INVALID_ARGUMENT'])
+    expect(listed.body.error.message).to.contain('tools must have at most 1024 tools')
+    const split = { contents, tools: [many.slice(0, 600), many.slice(600, 1_025)].map(part => ({ functionDeclarations: part })) }
+    expect((await api.ask(split)).status).to.equal(400)
+    expect((await api.ask(tools(...many.slice(0, 1_024)))).status).to.equal(200)
     let schema: object = { type: 'STRING' }
     for (let depth = 0; depth < 40; depth++) schema = { type: 'OBJECT', properties: { a: schema } }
     expect((await api.ask(tools({ name: 'deep', parameters: schema }))).status).to.equal(200)

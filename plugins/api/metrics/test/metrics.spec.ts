@@ -169,7 +169,7 @@ async function scrapeAfter(done: readonly ModelDone[]): Promise<string> {
     provides: ModelCalls,
     setup(scope) {
       all.resolve(Promise.all(done.map(entry => scope.hooks.modelDone(entry, ctx))))
-      return { reply: unused, async *stream() {}, embed: unused, countTokens: unused }
+      return { reply: unused, async *stream() {}, embed: unused, check: unused, countTokens: unused }
     },
   })
   await using host = await testHost([pluginFolder('http'), pluginFolder('metrics'), { name: 'model-calls', use: modelCalls }], {

@@ -1,9 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemContext } from '@svc/core'
-import { Jobs } from '@svc/core/contracts'
+import { Jobs, type Provider, Providers } from '@svc/core/contracts'
+import { item } from '@svc/testing'
 import { expect } from 'chai'
 import { startApi, type Tree } from './support/api.ts'
 import { fn, says, startResponses, textOf } from './support/responses.ts'
+
+/** A provider whose model has no strict tools, and a limit. */
+const PLAIN: Provider = {
+  features: { streaming: true, tool_calling: true, vision: false },
+  models: async () => ({ models: [{ id: 'p', output: 100 }], open: false }),
+  async *chat() {
+    yield { type: 'text', text: 'x' }
+    yield { type: 'usage', usage: { input: 1, output: 1 } }
+    yield { type: 'finish', reason: 'stop' }
+  },
+  countTokens: async () => 1,
+  probe: async () => undefined,
+}
 
 type Started = Awaited<ReturnType<typeof startResponses>>
 const SLOW = 'one two three four five six seven eight nine ten\n/pace 60000'
@@ -12,7 +26,7 @@ const ctx = systemContext(new AbortController().signal, 'test')
 describe('a response in the background', () => {
   let api: Started
   before(async () => {
-    api = await startResponses()
+    api = await startResponses({ give: [item(Providers, 'plain', PLAIN)] })
   })
   after(() => api[Symbol.asyncDispose]())
   const queued = async (body: Tree) => {
@@ -110,8 +124,6 @@ describe('a response in the background', () => {
     const failed = await ended(id)
     expect([failed.status, failed.error.code, textOf(failed)]).to.deep.equal(['failed', 'upstream_error', 'You said'])
     expect((await api.again(id)).types.at(-1)).to.equal('response.failed')
-    const refused = await ended((await queued({ input: 'x', frequency_penalty: 1 })).id)
-    expect([refused.status, refused.error.code]).to.deep.equal(['failed', 'unsupported_parameter'])
   })
 
   it('has failed if its job has ended without it', async () => {
@@ -123,6 +135,29 @@ describe('a response in the background', () => {
     expect((await api.get(id)).body.status).to.equal('cancelled')
   })
 
+  it('lists the fields that its model does not get when it is queued, as one in the foreground does', async () => {
+    const tools = [fn('f', { strict: true })]
+    const body = { input: 'x', user: 'u', max_output_tokens: 5_000, tools }
+    const dropped = async (more: Tree) => {
+      const { status, headers, text } = await api.respond({ ...body, ...more })
+      expect(status, text).to.equal(200)
+      return headers.get('x-svc-dropped')
+    }
+    for (const [model, expected] of [
+      ['plain/p', 'max_output_tokens, tools.strict, user'],
+      ['local/local-1', 'max_output_tokens, user'],
+      ['fast', 'max_output_tokens, user'],
+      ['profile:default', 'max_output_tokens, user'],
+    ]) {
+      expect(await dropped({ model, background: true }), model).to.equal(expected)
+      expect(await dropped({ model, store: false }), model).to.equal(expected)
+    }
+    expect((await api.stream({ ...body, model: 'plain/p', background: true })).headers.get('x-svc-dropped')).to.equal(
+      'max_output_tokens, tools.strict, user'
+    )
+    expect((await api.respond({ input: 'x', background: true })).headers.get('x-svc-dropped')).to.equal(null)
+  })
+
   it('is refused at once if the request is not valid', async () => {
     const refused = async (more: Tree) => {
       const { status, body } = await api.respond({ input: 'x', background: true, ...more })
@@ -130,6 +165,12 @@ describe('a response in the background', () => {
     }
     expect(await refused({ store: false })).to.deep.equal([400, 'invalid_value', 'background'])
     expect(await refused({ model: 'nope' })).to.deep.equal([404, 'model_not_found', 'model'])
+    expect(await refused({ frequency_penalty: 1 })).to.deep.equal([400, 'unsupported_parameter', 'frequency_penalty'])
+    expect(await refused({ model: 'profile:default', top_logprobs: 1 })).to.deep.equal([
+      400,
+      'unsupported_parameter',
+      'top_logprobs',
+    ])
     expect(await refused({ temperature: 9 })).to.deep.equal([400, 'invalid_value', 'temperature'])
     const result = { type: 'function_call_output', call_id: 'c', output: '' }
     expect(await refused({ input: [result] })).to.deep.equal([400, 'invalid_value', 'input[0].call_id'])

@@ -135,32 +135,49 @@ describe('a stored response', () => {
       expect((await missing(api.respond({ input: 'x', previous_response_id })))[1]).to.equal('previous_response_not_found')
   })
 
-  it('is not made of a request without store, whose items can be referred to meanwhile, nor of one with store: false', async () => {
+  it('is not made of a request without store: true, and nothing of such a request is kept', async () => {
+    const { host } = api
+    const kept = async () => {
+      const collections = ['openai_responses', 'openai_response_data', 'openai_conversations', 'conversations']
+      return Promise.all(
+        collections.map(async name => (await host.service(Store).range(name, { limit: 500 }, ctx)).records.length)
+      )
+    }
+    const before = await kept()
+    for (const more of [{}, { store: null }, { store: false }]) {
+      const { body } = await api.respond({ input: 'secret words', ...more })
+      const { response } = await api.stream({ input: 'secret words', ...more })
+      for (const { id, store, output } of [body, response]) {
+        expect(store).to.equal(false)
+        expect((await api.get(id)).status).to.equal(404)
+        expect((await missing(api.respond({ input: 'x', previous_response_id: id })))[1]).to.equal('previous_response_not_found')
+        const refused = await api.respond({ input: [{ type: 'item_reference', id: output[0].id }] })
+        expect([refused.status, refused.body.error.code]).to.deep.equal([404, 'item_not_found'])
+        expect(refused.body.error.message).to.contain('send store: true')
+      }
+    }
+    expect(await kept()).to.deep.equal(before)
+  })
+
+  it('is not made where items of requests without store are kept for references, nor of those of store: false', async () => {
+    await using keeping = await startResponses({ config: { api: { openai: { responses: { keep_items_minutes: 60 } } } } })
     const asked = { input: '/tool f {"a":"x"}', tools: [fn('f')] }
-    const open = (await api.respond(asked)).body
+    const open = (await keeping.respond(asked)).body
     expect(open.store).to.equal(false)
-    expect((await api.get(open.id)).status).to.equal(404)
-    expect((await missing(api.respond({ input: 'x', previous_response_id: open.id })))[1]).to.equal('previous_response_not_found')
+    expect((await keeping.get(open.id)).status).to.equal(404)
+    expect((await missing(keeping.respond({ input: 'x', previous_response_id: open.id })))[1]).to.equal(
+      'previous_response_not_found'
+    )
     const [call] = open.output
     const rest = [
       { type: 'item_reference', id: call.id },
       { type: 'function_call_output', call_id: call.call_id, output: 'done' },
     ]
-    const next = await api.respond({ ...asked, input: [says('user', asked.input), ...rest] })
+    const next = await keeping.respond({ ...asked, input: [says('user', asked.input), ...rest] })
     expect(textOf(next.body)).to.include('f answered: done')
-    const closed = (await api.respond({ ...asked, store: false })).body
-    const refused = api.respond({ ...asked, input: [{ type: 'item_reference', id: closed.output[0].id }] })
+    const closed = (await keeping.respond({ ...asked, store: false })).body
+    const refused = keeping.respond({ ...asked, input: [{ type: 'item_reference', id: closed.output[0].id }] })
     expect(await missing(refused)).to.deep.equal([404, 'item_not_found', 'input[0].id'])
-  })
-
-  it('keeps nothing of a request that is not stored, if so configured', async () => {
-    await using strict = await startResponses({ config: { api: { openai: { responses: { keep_items_minutes: 0 } } } } })
-    await strict.respond({ input: 'secret words' })
-    await strict.stream({ input: 'secret words' })
-    await strict.respond({ input: 'secret words', store: false })
-    const store = strict.host.service(Store)
-    for (const collection of ['openai_responses', 'openai_response_data', 'conversations'])
-      expect((await store.range(collection, { limit: 10 }, ctx)).records).to.deep.equal([])
   })
 })
 
@@ -220,7 +237,7 @@ describe('stored responses', () => {
   })
 
   it('expire, and are then deleted with their conversations', async () => {
-    await using api = await startResponses()
+    await using api = await startResponses({ config: { api: { openai: { responses: { keep_items_minutes: 60 } } } } })
     const { body } = await api.respond({ input: 'x', store: true })
     await api.respond({ input: 'x' })
     const store = api.host.service(Store)

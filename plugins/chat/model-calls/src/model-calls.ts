@@ -35,11 +35,13 @@ export function createModelCalls(services: CallServices, selection: Selection): 
     async embed(order, ctx) {
       return embed(services, order, await select(order, ctx), ctx)
     },
+    async check({ request, defaults, ...wish }, ctx) {
+      const at = await selectedCandidate(services, await select(wish, ctx), ctx)
+      const { dropped } = fitRequest(request, at, { defaults: new Set(defaults), isSelected: true })
+      return { type: 'start', provider: at.provider, model: at.model, ...(dropped.length > 0 ? { dropped } : {}) }
+    },
     async countTokens(order, ctx) {
-      const selected = await select(order, ctx)
-      const { timeout_ms: timeoutMs, first_token_timeout_ms: firstMs } = services.config
-      const lookup = { ...services, selected, firstMs, timeoutMs, until: performance.now() + timeoutMs }
-      const at = await candidateOf(lookup, selected, undefined, ctx)
+      const at = await selectedCandidate(services, await select(order, ctx), ctx)
       return tokensOf(fitRequest(order.request, at, LENIENT).request, at, ctx)
     },
   }
@@ -51,6 +53,12 @@ type Select = (order: Selecting, ctx: CallContext) => Selected | Promise<Selecte
 
 const selecting = (services: CallServices, order: ModelCallOrder, select: Select, ctx: CallContext) =>
   lazyStream(async () => new ModelCallRun(services, { order, selected: await select(order, ctx) }, ctx))
+
+function selectedCandidate(services: CallServices, selected: Selected, ctx: CallContext): Promise<ModelCandidate> {
+  const { timeout_ms: timeoutMs, first_token_timeout_ms: firstMs } = services.config
+  const lookup = { ...services, selected, firstMs, timeoutMs, until: performance.now() + timeoutMs }
+  return candidateOf(lookup, selected, undefined, ctx)
+}
 
 /** A count refuses no field, as no model is called: a model without the field gets the request without it. */
 const LENIENT: Fitting = { defaults: new Set(['tools']), isSelected: false }

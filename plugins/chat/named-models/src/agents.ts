@@ -1,10 +1,13 @@
 import { type CallContext, codeOf, type SvcError, svcError } from '@svc/core'
 import type {
   Chat,
+  CheckOrder,
   Json,
   MessagePart,
+  ModelCallBegun,
   ModelCallEnd,
   ModelCallEvent,
+  ModelCalls,
   ModelMessage,
   ModelParameters,
   NamedCall,
@@ -25,6 +28,7 @@ type Agent = Extract<Target, { readonly agent: string }>
 
 /** The services of agents. */
 export interface AgentServices {
+  readonly modelCalls: ModelCalls
   readonly chat: Chat | undefined
   readonly teams: Teams | undefined
   readonly workflows: Workflows | undefined
@@ -34,15 +38,25 @@ export interface AgentServices {
 /** Agents: profiles, teams and workflows, called like models. */
 export interface Agents {
   stream(agent: Agent, call: NamedCall, ctx: CallContext): AsyncIterable<ModelCallEvent>
+  /** The `start` of an answer, without a call. Throws INVALID_VALUE for a field that the agent cannot use. */
+  check(agent: Agent, order: Pick<CheckOrder, 'request' | 'defaults'>, ctx: CallContext): Promise<ModelCallBegun>
   /** The model of an agent, to count tokens. */
   selectOf(agent: Agent): SelectionRequest
 }
 
 export function createAgents(services: AgentServices): Agents {
+  const selectOf = ({ kind, agent }: Agent): SelectionRequest => (kind === 'profile' ? { profile: agent } : {})
   return {
+    selectOf,
+    async check(agent, order, ctx) {
+      const { request } = order
+      checkFields(request, agent)
+      if (agent.kind !== 'profile') return startOfRun(agent, request)
+      const { dropped, ...start } = await services.modelCalls.check({ ...order, select: selectOf(agent) }, ctx)
+      return { ...start, ...droppedOf(request, dropped) }
+    },
     stream: (agent, call, ctx) =>
       agent.kind === 'profile' ? streamTurn(services, agent, call, ctx) : streamRun(services, agent, call, ctx),
-    selectOf: ({ kind, agent }) => (kind === 'profile' ? { profile: agent } : {}),
   }
 }
 
@@ -196,6 +210,14 @@ const RUN_FIELDS: ReadonlySet<string> = new Set([
   'toolCallDeltas',
 ] satisfies (keyof OpenRequest)[])
 
+/** The `start` of a run. Throws INVALID_VALUE for a field that a run cannot use. */
+function startOfRun({ kind, agent }: Agent, request: OpenRequest): ModelCallBegun {
+  checkRunFields(request, kind)
+  const isDropped = (name: RequestField) => !RUN_FIELDS.has(name) && request[name as keyof OpenRequest] !== undefined
+  const dropped = (Object.keys(request) as (keyof OpenRequest)[]).filter(isDropped)
+  return { type: 'start', provider: 'svc', model: `${kind}:${agent}`, ...(dropped.length === 0 ? {} : { dropped }) }
+}
+
 /** A run of a team or workflow, whose result is the answer. It is cancelled when the caller leaves. */
 async function* streamRun(
   { teams, workflows }: AgentServices,
@@ -206,15 +228,14 @@ async function* streamRun(
   const { kind, agent: name } = agent
   if (!workflows || (kind === 'team' && !teams)) throw notFound(`${kind}:${name}`)
   checkFields(request, agent)
-  checkRunFields(request, kind)
-  const who = { provider: 'svc', model: `${kind}:${name}` }
+  const start = startOfRun(agent, request)
+  const who = { provider: start.provider, model: start.model }
   const began = performance.now()
   const task = taskOf(request.messages)
   const keyed = withKey(idempotencyKey, ctx)
   const started =
     kind === 'team' ? await teams!.start({ team: name, task }, keyed) : await startWorkflow(workflows, name, task, keyed)
-  const dropped = Object.keys(request).filter(name => !RUN_FIELDS.has(name) && request[name as keyof OpenRequest] !== undefined)
-  yield { type: 'start', ...who, ...(dropped.length === 0 ? {} : { dropped: dropped as RequestField[] }) }
+  yield start
   let run = started
   try {
     while (run.status === 'running') run = await workflows.settled(run.id, LOOK_MS, ctx)

@@ -13,7 +13,7 @@ export default definePlugin({
   async setup({ log, signal }, { modelCalls, store, chat, teams, workflows, ...sources }) {
     await store.open(SPACE, systemContext(signal, 'named models'))
     const names = createNames({ ...sources, teams, workflows, log })
-    const agents = createAgents({ chat, teams, workflows, hidden: createHiddenSteps(store, log) })
+    const agents = createAgents({ modelCalls, chat, teams, workflows, hidden: createHiddenSteps(store, log) })
     return createNamedModels(names, modelCalls, agents)
   },
 })

@@ -29,6 +29,11 @@ export function createNamedModels(names: Names, modelCalls: ModelCalls, agents: 
       if ('agent' in target) throw agentLacks('embeddings', target.kind)
       return modelCalls.embed({ request, select: target.select }, ctx)
     },
+    async check({ name, request, defaults }, ctx) {
+      const target = await selectOf(name, ctx)
+      if ('agent' in target) return agents.check(target, { request, ...(defaults ? { defaults } : {}) }, ctx)
+      return modelCalls.check({ request, select: target.select, ...(defaults ? { defaults } : {}) }, ctx)
+    },
     async countTokens({ name, request }, ctx) {
       const target = await selectOf(name, ctx)
       if ('agent' in target) return modelCalls.countTokens({ request, select: agents.selectOf(target) }, ctx)

@@ -11,6 +11,7 @@ import {
   NamedModels,
   type Provider,
   Providers,
+  Store,
   type TeamDefinition,
   TeamDefinitions,
   type ToolSpec,
@@ -31,6 +32,15 @@ const PROFILES = `profiles:
   coder: { description: writes code, provider: two, model: m2, system_prompt: Be brief., tools: [current_time] }
 `
 
+const ECHO: WorkflowDefinition = { name: 'echo', nodes: { a: { type: 'transform', value: 'done: ${{ input.task }}' } } }
+const WRITER = { role: 'Writer', goal: 'Write', tools: [] }
+const PAIR: TeamDefinition = {
+  name: 'pair',
+  formation: 'sequential',
+  members: { a: WRITER, b: WRITER },
+  budget: { rounds: 1 },
+}
+
 async function startNamed(give: PluginRef[] = []) {
   const home = await mkdtemp(join(tmpdir(), 'svc-named-'))
   const profiles_file = join(home, 'profiles.yaml')
@@ -46,6 +56,7 @@ async function startNamed(give: PluginRef[] = []) {
   return {
     named: host.service(NamedModels),
     workflows: host.service(Workflows),
+    store: host.service(Store),
     async [Symbol.asyncDispose]() {
       await host.close()
       await rm(home, { recursive: true })
@@ -120,12 +131,23 @@ describe('a name', () => {
   })
 
   it('is listed where its caller can use it', async () => {
-    await using host = await startNamed([item(Providers, 'two', provider(['m2'], [says('x')]))])
-    const ids = async (scopes: string[]) =>
-      (await host.named.list(testContext({ principal: { id: 'anna', scopes } }))).map(({ id }) => id)
+    await using host = await startNamed([
+      item(Providers, 'two', provider(['m2'], [says('x')])),
+      item(WorkflowDefinitions, 'echo', ECHO),
+      item(TeamDefinitions, 'pair', PAIR),
+    ])
+    const as = (scopes: string[]) => testContext({ principal: { id: 'anna', scopes } })
+    const ids = async (scopes: string[]) => (await host.named.list(as(scopes))).map(({ id }) => id)
     const forChat = ['local/local-1', 'local/local-small', 'two/m2', 'fast', 'profile:default', 'profile:coder']
     expect(await ids(['chat'])).to.have.members(forChat)
-    expect(await ids(['chat', 'workflows'])).to.include.members(forChat)
+    expect(await ids(['chat', 'workflows'])).to.have.members([...forChat, 'team:pair', 'workflow:echo'])
+    for (const name of ['team:pair', 'workflow:echo']) {
+      const call = { name, request: { messages: [user('hi')] } }
+      for (const asked of [host.named.find(name, as(['chat'])), heard(host.named, call, as(['chat']))])
+        expect((await thrownBy(asked)).code, name).to.equal('MODEL_NOT_FOUND')
+      expect(await host.named.find(name, as(['chat', 'workflows']))).to.include({ id: name })
+      expect((await heard(host.named, call, as(['chat', 'workflows']))).at(-1)).to.include({ status: 'completed' })
+    }
     expect(await host.named.find('agent:coder', testContext())).to.include({ id: 'profile:coder', description: 'writes code' })
     expect(await host.named.find('fast', testContext())).to.include({ id: 'fast', kind: 'alias', owner: 'local' })
   })
@@ -175,6 +197,42 @@ describe('a profile called as a model', () => {
     expect(two.requests[3]!.messages.filter(({ role }) => role !== 'system')).to.have.length(3)
   })
 
+  it('keeps the steps for one hour, then goes on without them, and deletes them with the next ones', async () => {
+    const asks: ModelEvent[] = [call('current_time', 'c1'), call('edit', 'c2'), { type: 'finish', reason: 'tool_calls' }]
+    const two = provider(['m2'], [asks, says('done'), says('done'), asks])
+    await using host = await startNamed([item(Providers, 'two', two)])
+    const kept = async () => (await host.store.range('named_models_steps', { limit: 10 }, testContext())).records
+    const begin = async () => {
+      const request = { messages: [user('go')], tools: [tool('edit')] }
+      return (await heard(host.named, { name: 'profile:coder', request })).find(event => event.type === 'tool_call')!
+    }
+    const made = await begin()
+    const result: ModelMessage = {
+      role: 'tool',
+      parts: [{ type: 'tool_result', id: made.id, tool: 'edit', content: [{ type: 'text', text: 'ok' }], isError: false }],
+    }
+    const messages = [user('go'), { role: 'assistant', parts: [made] } as const, result]
+    const rolesSeen = async () => {
+      await heard(host.named, { name: 'profile:coder', request: { messages, tools: [tool('edit')] } })
+      return two.requests
+        .at(-1)!
+        .messages.filter(({ role }) => role !== 'system')
+        .map(({ parts }) => parts.length)
+    }
+    const [{ key, value }] = (await kept()) as unknown as [{ key: string; value: { until: number } }]
+    expect((value.until - Date.now()) / 60_000).to.be.within(59, 60)
+    // both calls of the step, and both results
+    expect(await rolesSeen()).to.deep.equal([1, 2, 2])
+    const expired = { ...value, until: Date.now() - 1 }
+    await host.store.batch([{ op: 'put', collection: 'named_models_steps', key, value: expired }], {}, testContext())
+    // the client's call and its result
+    expect(await rolesSeen()).to.deep.equal([1, 1, 1])
+    await begin()
+    const left = await kept()
+    expect(left).to.have.length(1)
+    expect(left[0]!.key).to.not.equal(key)
+  })
+
   it('uses the tool of the client where both have the name', async () => {
     const two = provider(['m2'], [[call('current_time', 'c1'), { type: 'finish', reason: 'tool_calls' }]])
     await using host = await startNamed([item(Providers, 'two', two)])
@@ -209,8 +267,6 @@ describe('a profile called as a model', () => {
   })
 })
 
-const ECHO: WorkflowDefinition = { name: 'echo', nodes: { a: { type: 'transform', value: 'done: ${{ input.task }}' } } }
-
 describe('a workflow or team called as a model', () => {
   it('runs once for requests with the same key', async () => {
     await using host = await startNamed([item(WorkflowDefinitions, 'echo', ECHO)])
@@ -224,9 +280,7 @@ describe('a workflow or team called as a model', () => {
   })
 
   it('answers for a team that its budget stopped with what its members said', async () => {
-    const one = { role: 'Writer', goal: 'Write', tools: [] }
-    const pair: TeamDefinition = { name: 'pair', formation: 'sequential', members: { a: one, b: one }, budget: { rounds: 1 } }
-    await using host = await startNamed([item(TeamDefinitions, 'pair', pair)])
+    await using host = await startNamed([item(TeamDefinitions, 'pair', PAIR)])
     const events = await heard(host.named, { name: 'team:pair', request: { messages: [user('hi')] } })
     const answer = events.find(({ type }) => type === 'text') as { text: string }
     expect(answer.text).to.match(/^The team stopped before its end: the team has no round left\n\n## a\n\n.*hi/s)
@@ -241,6 +295,8 @@ describe('a workflow or team called as a model', () => {
     })
     expect(text).to.deep.equal({ type: 'text', text: 'done: hi' })
     expect(start).to.deep.include({ type: 'start', dropped: ['temperature', 'maxTokens'] })
+    const checked = await host.named.check({ name, request: { messages: [], temperature: 1, maxTokens: 5 } }, testContext())
+    expect(checked).to.deep.equal(start)
     for (const [key, code] of [
       ['a b', 'INVALID_VALUE'],
       ['', 'INVALID_VALUE'],

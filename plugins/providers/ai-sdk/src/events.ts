@@ -1,4 +1,13 @@
-import type { Citation, FinishReason, Json, ModelEvent, ReasoningPart, ToolCallPart, Usage } from '@svc/core/contracts'
+import type {
+  Citation,
+  FinishReason,
+  Json,
+  ModelEvent,
+  ReasoningPart,
+  TokenLogprob,
+  ToolCallPart,
+  Usage,
+} from '@svc/core/contracts'
 import {
   mergeMetadata,
   type Metadata,
@@ -23,6 +32,8 @@ export interface EventsOptions {
   readonly deltas?: boolean
   /** The texts of `stop`. */
   readonly stops?: readonly string[]
+  /** Number of alternatives of each token, if the caller asks for log probabilities. */
+  readonly logprobs?: number | undefined
 }
 
 /** Turns the stream parts of one answer into events. */
@@ -36,13 +47,14 @@ export interface EventReader {
 type Takers = { readonly [T in StreamPart['type']]: (part: Extract<StreamPart, { type: T }>) => void }
 
 /** Creates the events of one answer. Parts of unknown types (files, raw chunks) are ignored. */
-export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops = [] }: EventsOptions): EventReader {
+export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops = [], logprobs }: EventsOptions): EventReader {
   const [calls, reasoning, texts] = [new Calls(deltas), new Reasoning(), new Texts()]
   let finished = false
   const other = (event: ModelEvent) => {
     texts.close()
     emit(event)
   }
+  const { called, ended } = orderCalls(emit, other, logprobs)
   const takers: Takers = {
     'stream-start': part => warn(part.warnings),
     'text-start': part => texts.about(part.providerMetadata),
@@ -57,10 +69,10 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
     'reasoning-end': part => reasoning.take(part.id, part, true, other),
     'tool-input-start': part => calls.begin(part.id, part.toolName, part.providerExecuted ?? false),
     'tool-input-delta': part => {
-      if (!calls.add(part.id, part.delta, other)) emit(ALIVE)
+      if (!calls.add(part.id, part.delta, called)) emit(ALIVE)
     },
     'tool-input-end': () => {},
-    'tool-call': part => calls.whole(part, other),
+    'tool-call': part => calls.whole(part, called),
     source(part) {
       const citation = citationOf(part)
       // A source between two pieces of a text does not end the text.
@@ -70,18 +82,14 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
       const word = wordOf(finishReason)
       if (CUT.has(word)) throw cut()
       reasoning.end(other)
-      calls.end(other, word === 'length')
-      const tokens = toUsage(usage)
-      if (tokens) emit({ type: 'usage', usage: tokens })
+      calls.end(called, word === 'length')
+      ended(providerMetadata)
+      const spent = toUsage(usage)
+      if (spent) emit({ type: 'usage', usage: spent })
       const data = texts.data()
       const reason = calls.any ? 'tool_calls' : (REASONS[word] ?? 'stop')
       const stopText = reason === 'stop' ? stops.find(stop => stop === stopSequenceIn(providerMetadata)) : undefined
-      emit({
-        type: 'finish',
-        reason,
-        ...(stopText === undefined ? {} : { stopText }),
-        ...(data === undefined ? {} : { providerData: data }),
-      })
+      emit(finishEvent(reason, stopText, data))
       finished = true
     },
     error: part => {
@@ -98,8 +106,50 @@ export function createEvents({ emit, warn, failureOf, cut, deltas = false, stops
   }
 }
 
+const finishEvent = (reason: FinishReason, stopText: string | undefined, data: Json | undefined): ModelEvent => ({
+  type: 'finish',
+  reason,
+  ...(stopText === undefined ? {} : { stopText }),
+  ...(data === undefined ? {} : { providerData: data }),
+})
+
 /** Anthropic's package names the text at which the answer ended. */
 const stopSequenceIn = (metadata: Metadata | undefined): unknown => metadata?.anthropic?.stopSequence
+
+type EmitEvent = (event: ModelEvent) => void
+
+/**
+ * Log probabilities come with the end of an answer, and follow their text: tool calls wait for them. `other` emits an event that
+ * ends a text.
+ */
+function orderCalls(emit: EmitEvent, other: EmitEvent, logprobs: number | undefined) {
+  const waiting: ModelEvent[] = []
+  return {
+    called: (event: ModelEvent): void => {
+      if (logprobs === undefined) return other(event)
+      waiting.push(event)
+      emit(ALIVE)
+    },
+    ended: (metadata: Metadata | undefined): void => {
+      const tokens = logprobs === undefined ? [] : tokensOf(metadata, logprobs)
+      if (tokens.length > 0) other({ type: 'logprobs', tokens })
+      waiting.forEach(other)
+    },
+  }
+}
+
+/** The log probabilities that OpenAI's package collects: a list of tokens, or of such lists. */
+function tokensOf(metadata: Metadata | undefined, top: number): readonly TokenLogprob[] {
+  const listed: unknown = metadata?.openai?.logprobs
+  return Array.isArray(listed) ? (listed as unknown[]).flat().flatMap(entry => tokenOf(entry, top)) : []
+}
+
+function tokenOf(entry: unknown, top: number): TokenLogprob[] {
+  const { token, logprob, top_logprobs: others } = Object(entry) as Readonly<Record<string, unknown>>
+  if (typeof token !== 'string' || typeof logprob !== 'number') return []
+  const listed = Array.isArray(others) ? (others as unknown[]).slice(0, top).flatMap(other => tokenOf(other, 0)) : []
+  return [{ token, logprob, ...(top === 0 ? {} : { top: listed }) }]
+}
 
 /** A package can pass anything on that its upstream sends. */
 function citationOf(source: Source): Citation | undefined {
@@ -194,7 +244,6 @@ class Reasoning {
   }
 }
 
-type EmitCall = (event: ModelEvent) => void
 type WholeCall = Extract<StreamPart, { type: 'tool-call' }>
 
 interface Begun {
@@ -225,7 +274,7 @@ class Calls {
   }
 
   /** Adds a piece of the arguments. Returns true if it emitted the piece. */
-  add(id: string, delta: string, emit: EmitCall): boolean {
+  add(id: string, delta: string, emit: EmitEvent): boolean {
     const call = this.#begun.get(id)
     if (!call) return false
     call.text += delta
@@ -234,7 +283,7 @@ class Calls {
     return true
   }
 
-  whole(part: WholeCall, emit: EmitCall): void {
+  whole(part: WholeCall, emit: EmitEvent): void {
     const id = part.toolCallId || `call_${this.#emitted + this.#begun.size + 1}`
     if (part.providerExecuted || this.#foreign.has(id)) return
     const call = this.#begun.get(id) ?? { tool: part.toolName, text: '', index: this.#emitted + this.#begun.size }
@@ -248,13 +297,13 @@ class Calls {
   }
 
   /** Runs at the end of the answer. Packages of version 2 drop calls with invalid JSON arguments; this method emits them with the text of the model. */
-  end(emit: EmitCall, isCut: boolean): void {
+  end(emit: EmitEvent, isCut: boolean): void {
     for (const [id, call] of this.#begun) if (!isCut) call.whole ??= toCall(id, call.tool, call.text)
     for (const [id, call] of this.#begun) if (!call.whole) this.#begun.delete(id)
     this.#flush(emit)
   }
 
-  #flush(emit: EmitCall): void {
+  #flush(emit: EmitEvent): void {
     for (const [id, { whole }] of this.#begun) {
       if (!whole) return
       this.#begun.delete(id)

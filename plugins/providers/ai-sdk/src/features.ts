@@ -1,5 +1,5 @@
 import type { ModelFeature, ModelRequest, ReasoningEffort } from '@svc/core/contracts'
-import type { LanguageModel, Metadata, Version } from './sdk.ts'
+import type { LanguageModel, Metadata, Version, Warning } from './sdk.ts'
 
 /** What the interface of the SDK can carry. */
 const ALL: readonly ModelFeature[] = [
@@ -72,12 +72,19 @@ const keyOf = (name: string): string => (name === 'azure' ? 'openai' : name)
 const inTable = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(table, name) ? table[name] : undefined
 
+/** Version 2 of OpenAI's package forgets the log probabilities of all chunks but the last one. */
+const tellsLogprobs = (provider: string, version: Version) =>
+  provider === 'openai.responses' || (provider === 'openai.chat' && version !== 'v2')
+
 /** What a package supports, as far as its name and version tell. */
 export function supportsOf(trial: LanguageModel | undefined, embeds: boolean): readonly ModelFeature[] {
   const { provider = '', specificationVersion = 'v2' } = trial ?? {}
   const lacks = inTable(LACKS, provider) ?? []
   const name = nameOf(provider)
   const more: readonly (readonly [boolean, ModelFeature])[] = [
+    [name === 'anthropic', 'cache_hints'],
+    [provider === 'openai.chat', 'logit_bias'],
+    [tellsLogprobs(provider, specificationVersion), 'logprobs'],
     [specificationVersion === 'v4' || inTable(EFFORTS, name) !== undefined, 'reasoning_effort'],
     [inTable(SINGLE, name) !== undefined, 'parallel_tool_calls'],
     [embeds, 'embeddings'],
@@ -98,9 +105,21 @@ export function optionsOf(
   // OpenAI's package leaves the effort out in silence, unless it knows the name of a reasoning model.
   const forced = effort !== undefined && isNew && keyOf(name) === 'openai' ? { forceReasoning: true } : undefined
   const single = request.parallelToolCalls === false ? inTable(SINGLE, name) : undefined
+  const own = { ...old, ...single, ...forced, ...tokenOptions(request, provider) }
   return {
     ...(effort !== undefined && isNew ? { reasoning: effort } : {}),
-    ...(old || single || forced ? { providerOptions: { [keyOf(name)]: { ...old, ...single, ...forced } } } : {}),
+    ...(Object.keys(own).length > 0 ? { providerOptions: { [keyOf(name)]: own } } : {}),
+  }
+}
+
+/** The options of OpenAI's package for single tokens. */
+function tokenOptions({ logitBias, logprobs }: ModelRequest, provider: string | undefined): Options {
+  if (nameOf(provider) !== 'openai') return {}
+  // for the Responses API, `true` asks for 20 alternatives
+  const alternatives = provider === 'openai.responses' ? Math.max(1, logprobs ?? 0) : logprobs
+  return {
+    ...(logitBias === undefined ? {} : { logitBias }),
+    ...(logprobs === undefined ? {} : { logprobs: alternatives }),
   }
 }
 
@@ -128,14 +147,21 @@ const SETTINGS: Readonly<Record<string, readonly (keyof ModelRequest)[]>> = {
   responseFormat: ['responseFormat', 'responseSchema'],
   reasoning: ['reasoningEffort', 'reasoningTokens'],
   reasoningEffort: ['reasoningEffort', 'reasoningTokens'],
+  logprobs: ['logprobs'],
+  topLogprobs: ['logprobs'],
+  logitBias: ['logitBias'],
 }
+
+/** A warning of OpenAI's package about an option of its own. */
+const OWN_OPTION = /^(logprobs|topLogprobs|logitBias) is not supported/
 
 /** The field of a request that a warning says is not applied. A temperature may be left out: svc does so, too. */
 export function ignoredField(
   request: ModelRequest,
-  { type, feature, setting }: { readonly type: string; readonly feature?: unknown; readonly setting?: unknown }
+  { type, feature, setting, message }: Warning
 ): keyof ModelRequest | undefined {
-  const name = typeof feature === 'string' ? feature : setting
-  if (!type.startsWith('unsupported') || typeof name !== 'string') return undefined
+  const own = type === 'other' && typeof message === 'string' ? OWN_OPTION.exec(message)?.[1] : undefined
+  const name = own ?? (typeof feature === 'string' ? feature : setting)
+  if ((own === undefined && !type.startsWith('unsupported')) || typeof name !== 'string') return undefined
   return inTable(SETTINGS, name)?.find(field => request[field] !== undefined)
 }

@@ -21,7 +21,7 @@ import { createFailures, type Failures } from './failure.ts'
 import { createGuardedFetch, type ProviderFetch } from './fetch.ts'
 import { dimensionOptions, ignoredField, optionsOf, supportsOf } from './features.ts'
 import { findPackage, openPackage, type PackageModels, type Packages } from './package.ts'
-import { toPrompt } from './prompt.ts'
+import { optionsOfHint, toPrompt } from './prompt.ts'
 import {
   type CallOptions,
   type EmbeddingModel,
@@ -156,6 +156,7 @@ function chat(parts: AiSdkOptions, request: ModelRequest, ctx: CallContext): Eve
     cut: () => cutShort(name),
     deltas: request.toolCallDeltas === true,
     stops: request.stop ?? [],
+    logprobs: request.logprobs,
   })
   const ask = async (ending: AbortSignal) => {
     const model = made.makeModel(request.model)
@@ -231,12 +232,13 @@ function formatOf({ responseFormat, responseSchema, responseSchemaName }: ModelR
 
 const NAME = /^[\w-]{1,64}$/
 
-const toTool = ({ name, description, parameters, strict }: ToolSpec, version: Version): FunctionTool => ({
+const toTool = ({ name, description, parameters, strict, cacheHint }: ToolSpec, version: Version): FunctionTool => ({
   type: 'function',
   name,
   description,
   inputSchema: parameters,
   ...(strict === undefined || version === 'v2' ? {} : { strict }),
+  ...optionsOfHint(cacheHint),
 })
 
 const toChoice = (choice: ModelRequest['toolChoice'] = 'auto'): ToolChoice =>
@@ -245,10 +247,10 @@ const toChoice = (choice: ModelRequest['toolChoice'] = 'auto'): ToolChoice =>
 /** Converts a whole answer to a stream. */
 const toStream = (generated: Generated): Streamed => ({ stream: ReadableStream.from(partsOf(generated)) })
 
-const partsOf = ({ content, finishReason, usage, warnings }: Generated): StreamPart[] => [
+const partsOf = ({ content, finishReason, usage, warnings, providerMetadata }: Generated): StreamPart[] => [
   { type: 'stream-start', warnings },
   ...content.flatMap((part, at) => pieces(part, String(at))),
-  { type: 'finish', finishReason, usage },
+  { type: 'finish', finishReason, usage, providerMetadata },
 ]
 
 /** Stream parts of one part. Unknown types (files) are ignored. */

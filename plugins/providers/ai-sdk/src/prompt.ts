@@ -1,16 +1,19 @@
 import type {
+  CacheHint,
   ContentPart,
   ImagePart,
   Json,
   MessagePart,
   ModelMessage,
   ReasoningPart,
+  TextPart,
   ToolCallPart,
   ToolResultPart,
 } from '@svc/core/contracts'
 import {
   type FileData,
   isMetadata,
+  mergeMetadata,
   type Metadata,
   type OutputPart,
   type PromptFile,
@@ -26,18 +29,32 @@ import {
 
 /** Converts messages to a prompt of the SDK. Messages of other entries than `provider` lose their reasoning and opaque data. */
 export function toPrompt(messages: readonly ModelMessage[], version: Version, provider: string): SdkMessage[] {
-  return messages.map(message => MAKERS[message.role](message, version, provider)).filter(message => message.content.length > 0)
+  return messages
+    .flatMap(message => (message.role === 'system' ? systemMessages(message) : MAKERS[message.role](message, version, provider)))
+    .filter(message => message.content.length > 0)
 }
+
+/** One message, or one for each text that ends at a cache hint, because the message has the hint. */
+function systemMessages({ parts }: ModelMessage): SdkMessage[] {
+  const groups: TextPart[][] = [[]]
+  for (const part of textsOf(parts)) {
+    groups.at(-1)!.push(part)
+    if (part.cacheHint) groups.push([])
+  }
+  return groups.map(texts => ({
+    role: 'system',
+    content: texts.map(part => part.text).join('\n\n'),
+    ...optionsOfHint(texts.at(-1)?.cacheHint),
+  }))
+}
+
+/** A cache hint as Anthropic's package takes it. svc removes hints for models without the feature. */
+export const optionsOfHint = (hint: CacheHint | undefined): { providerOptions?: Metadata } =>
+  hint === undefined ? {} : { providerOptions: { anthropic: { cacheControl: { type: 'ephemeral', ...hint } } } }
 
 type Maker = (message: ModelMessage, version: Version, provider: string) => SdkMessage
 
-const MAKERS: { readonly [R in ModelMessage['role']]: Maker } = {
-  system: ({ parts }) => ({
-    role: 'system',
-    content: textsOf(parts)
-      .map(part => part.text)
-      .join('\n\n'),
-  }),
+const MAKERS: { readonly [R in Exclude<ModelMessage['role'], 'system'>]: Maker } = {
   user: ({ parts }, version) => ({ role: 'user', content: parts.flatMap(part => userPart(part, version)) }),
   assistant: (message, _version, provider) => ({
     role: 'assistant',
@@ -52,10 +69,12 @@ const MAKERS: { readonly [R in ModelMessage['role']]: Maker } = {
 const textsOf = (parts: readonly MessagePart[]) => parts.filter(part => part.type === 'text')
 
 function userPart(part: MessagePart, version: Version): (PromptText | PromptFile)[] {
-  if (part.type === 'text') return [{ type: 'text', text: part.text }]
-  if (part.type === 'image_url') return [{ type: 'file', mediaType: 'image/*', data: toAddress(part.url, version) }]
-  if (part.type === 'file') return [{ ...toFile(part, version), ...(part.name === undefined ? {} : { filename: part.name }) }]
-  return part.type === 'image' || part.type === 'audio' ? [toFile(part, version)] : []
+  const hint = 'cacheHint' in part ? optionsOfHint(part.cacheHint) : {}
+  if (part.type === 'text') return [{ type: 'text', text: part.text, ...hint }]
+  if (part.type === 'image_url') return [{ type: 'file', mediaType: 'image/*', data: toAddress(part.url, version), ...hint }]
+  if (part.type === 'file')
+    return [{ ...toFile(part, version), ...(part.name === undefined ? {} : { filename: part.name }), ...hint }]
+  return part.type === 'image' || part.type === 'audio' ? [{ ...toFile(part, version), ...hint }] : []
 }
 
 const toAddress = (url: string, version: Version): FileData =>
@@ -74,6 +93,7 @@ const toResult = (part: ToolResultPart, version: Version): PromptToolResult => (
   toolCallId: part.id,
   toolName: part.tool,
   output: toOutput(part, version),
+  ...optionsOfHint(part.cacheHint),
 })
 
 type AssistantPart = PromptText | PromptReasoning | PromptToolCall
@@ -83,11 +103,16 @@ function assistantParts({ parts, providerData }: ModelMessage, isOwn: boolean): 
   const data = isOwn ? readTextData(providerData, textsOf(parts).length) : []
   let texts = 0
   for (const part of parts) {
-    if (part.type === 'text') made.push({ type: 'text', text: part.text, ...optionsOf(data[texts++]) })
+    if (part.type === 'text') made.push(toText(part, data[texts++]))
     else if (part.type === 'tool_call') made.push(toCall(part, isOwn))
     else if (part.type === 'reasoning' && isOwn) addReasoning(part, made)
   }
   return made
+}
+
+function toText({ text, cacheHint }: TextPart, data: Json | undefined): PromptText {
+  const options = mergeMetadata(isMetadata(data) ? data : undefined, optionsOfHint(cacheHint).providerOptions)
+  return { type: 'text', text, ...(options === undefined ? {} : { providerOptions: options }) }
 }
 
 /** Joins pieces of reasoning to a block of the SDK. The last piece has the data. */

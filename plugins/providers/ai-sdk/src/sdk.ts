@@ -52,6 +52,7 @@ export interface Generated {
   readonly finishReason: SdkFinish
   readonly usage: SdkUsage
   readonly warnings: readonly Warning[]
+  readonly providerMetadata?: Metadata | undefined
 }
 
 export interface CallOptions {
@@ -80,6 +81,7 @@ export interface FunctionTool {
   readonly inputSchema: JsonSchema
   /** From version 3 on. */
   readonly strict?: boolean
+  readonly providerOptions?: Metadata
 }
 export type ToolChoice = { readonly type: 'auto' | 'none' | 'required' } | { readonly type: 'tool'; readonly toolName: string }
 
@@ -111,7 +113,7 @@ export type PromptToolResult = {
   readonly toolCallId: string
   readonly toolName: string
   readonly output: ToolOutput
-}
+} & WithOptions
 export type ToolOutput =
   | { readonly type: 'text' | 'error-text'; readonly value: string }
   | { readonly type: 'content'; readonly value: readonly OutputPart[] }
@@ -121,7 +123,7 @@ export type OutputPart =
   | { readonly type: 'file'; readonly mediaType: string; readonly data: FileData }
 
 export type SdkMessage =
-  | { readonly role: 'system'; readonly content: string }
+  | ({ readonly role: 'system'; readonly content: string } & WithOptions)
   | { readonly role: 'user'; readonly content: readonly (PromptText | PromptFile)[] }
   | { readonly role: 'assistant'; readonly content: readonly (PromptText | PromptReasoning | PromptToolCall)[] }
   | { readonly role: 'tool'; readonly content: readonly PromptToolResult[] }

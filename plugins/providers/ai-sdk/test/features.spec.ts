@@ -2,7 +2,7 @@ import type { EmbedRequest, ModelRequest } from '@svc/core/contracts'
 import { expect } from 'chai'
 import { DIALECTS, V2, V2_RESPONSES, V3, V3_RESPONSES, V4, V4_ANTHROPIC, V4_RESPONSES } from './support/dialects.ts'
 import { openScripted } from './support/modules.ts'
-import { ask, behaving, type Dialect, endlessContext, failureOf, openRig, says, WEATHER } from './support/rig.ts'
+import { ask, behaving, type Dialect, endlessContext, failureOf, openRig, says, USAGE, WEATHER } from './support/rig.ts'
 
 /** What the upstream is sent. */
 async function sent(dialect: Dialect, more: Partial<ModelRequest>, model = 'plain', entry: object = {}) {
@@ -11,6 +11,7 @@ async function sent(dialect: Dialect, more: Partial<ModelRequest>, model = 'plai
   // oxlint-disable-next-line typescript/no-explicit-any -- the body of a wire, read freely
   return rig.upstream.received[0]?.body as any
 }
+const TOKENS = ['logprobs', 'logit_bias', 'cache_hints'] as const
 const finish = { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: { inputTokens: {}, outputTokens: {} } }
 
 describe('the further fields of a request through the AI SDK', () => {
@@ -68,6 +69,99 @@ describe('the further fields of a request through the AI SDK', () => {
       expect(text).to.include('https://images.example/cat.png').and.include('JVBERi0xLjQK').and.include('report.pdf')
     })
 
+  for (const dialect of [V4, V3, V2])
+    it(`change the likelihood of tokens, through ${dialect.title}`, async () => {
+      expect(await sent(dialect, { logitBias: { 50256: -100 } })).to.deep.include({ logit_bias: { 50256: -100 } })
+    })
+
+  it('ask for log probabilities, also without alternatives', async () => {
+    for (const dialect of [V4, V3]) {
+      expect(await sent(dialect, { logprobs: 3 })).to.include({ logprobs: true, top_logprobs: 3 })
+      expect(await sent(dialect, { logprobs: 0 })).to.include({ logprobs: true, top_logprobs: 0 })
+    }
+    for (const dialect of [V4_RESPONSES, V3_RESPONSES, V2_RESPONSES]) {
+      const body = await sent(dialect, { logprobs: 3 })
+      expect(body).to.deep.include({ top_logprobs: 3, include: ['message.output_text.logprobs'] })
+      await using rig = await openRig(dialect, behaving(dialect.wire))
+      const events = await ask(rig.provider, says('probable', { logprobs: 0 }))
+      const tokens = events.flatMap(event => (event.type === 'logprobs' ? event.tokens : []))
+      expect(tokens).to.deep.equal(['Hello', ' there'].map(token => ({ token, logprob: -0.5 })))
+    }
+  })
+
+  it('mark for Anthropic what is to be cached', async () => {
+    const long = { cacheHint: { ttl: '1h' } } as const
+    const short = { cacheHint: {} } as const
+    const [kept, longer] = [{ type: 'ephemeral' }, { type: 'ephemeral', ttl: '1h' }]
+    const body = await sent(V4_ANTHROPIC, {
+      tools: [{ ...WEATHER, ...long }],
+      messages: [
+        {
+          role: 'system',
+          parts: [
+            { type: 'text', text: 'rules' },
+            { type: 'text', text: 'facts', ...short },
+            { type: 'text', text: 'today' },
+          ],
+        },
+        {
+          role: 'user',
+          parts: [
+            { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png', ...short },
+            { type: 'text', text: 'look' },
+          ],
+        },
+        {
+          role: 'assistant',
+          parts: [
+            { type: 'text', text: 'I see' },
+            { type: 'tool_call', id: 'c1', tool: 'weather', arguments: {} },
+          ],
+        },
+        {
+          role: 'tool',
+          parts: [
+            {
+              type: 'tool_result',
+              id: 'c1',
+              tool: 'weather',
+              content: [{ type: 'text', text: 'sun' }],
+              isError: false,
+              ...short,
+            },
+          ],
+        },
+      ],
+    })
+    expect(body.tools[0].cache_control).to.deep.equal(longer)
+    expect(body.system).to.deep.equal([
+      { type: 'text', text: 'rules\n\nfacts', cache_control: kept },
+      { type: 'text', text: 'today' },
+    ])
+    const blocks = body.messages.flatMap(({ content }: { content: object[] }) => content)
+    expect(blocks.map((block: { type: string; cache_control?: object }) => [block.type, block.cache_control])).to.deep.equal([
+      ['image', kept],
+      ['text', undefined],
+      ['text', undefined],
+      ['tool_use', undefined],
+      ['tool_result', kept],
+    ])
+  })
+
+  it('mark a text of the assistant, too', async () => {
+    const { messages } = await sent(V4_ANTHROPIC, {
+      messages: [
+        { role: 'user', parts: [{ type: 'text', text: 'a', cacheHint: {} }] },
+        { role: 'assistant', parts: [{ type: 'text', text: 'b', cacheHint: {} }] },
+        { role: 'user', parts: [{ type: 'text', text: 'c' }] },
+      ],
+    })
+    const marks = messages.flatMap(({ content }: { content: { cache_control?: object }[] }) =>
+      content.map(({ cache_control }) => cache_control !== undefined)
+    )
+    expect(marks).to.deep.equal([true, true, false])
+  })
+
   it('carry sounds to chat completions', async () => {
     const messages: ModelRequest['messages'] = [
       { role: 'user', parts: [{ type: 'audio', data: 'UklGRg==', mimeType: 'audio/wav' }] },
@@ -89,6 +183,18 @@ describe('what an AI SDK package cannot apply', () => {
     expect(error.message).to.include('seed')
     const gathered = await failureOf(sent(V2_RESPONSES, { stop: ['x'], gathered: true }))
     expect(gathered.message).to.include('stop')
+  })
+
+  it('is also what only models without reasoning take', async () => {
+    for (const [more, name] of [
+      [{ logprobs: 1 }, 'logprobs'],
+      [{ logitBias: { 1: 1 } }, 'logit'],
+    ] as const) {
+      const error = await failureOf(sent(V4, more, 'gpt-5-mini'))
+      expect(error.details).to.include({ kind: 'bad_request', requestOnly: true })
+      expect(error.message.toLowerCase()).to.include(name)
+    }
+    expect((await failureOf(sent(V4_RESPONSES, { logprobs: 1 }, 'gpt-6'))).message).to.include('logprobs')
   })
 
   it('is no failure where it is the temperature, or a warning about something else', async () => {
@@ -113,14 +219,29 @@ describe('what an AI SDK package cannot apply', () => {
     }
     const has = async (dialect: Dialect) => {
       const all = await supports(dialect)
-      return (['stop', 'strict_tools', 'reasoning_effort', 'parallel_tool_calls', 'embeddings'] as const).filter(one =>
+      return (['stop', 'strict_tools', 'reasoning_effort', 'parallel_tool_calls', 'embeddings', ...TOKENS] as const).filter(one =>
         all.includes(one)
       )
     }
-    expect(await has(V4)).to.deep.equal(['stop', 'strict_tools', 'reasoning_effort', 'parallel_tool_calls', 'embeddings'])
-    expect(await has(V4_RESPONSES)).not.to.include('stop')
+    expect(await has(V4)).to.deep.equal([
+      'stop',
+      'strict_tools',
+      'reasoning_effort',
+      'parallel_tool_calls',
+      'embeddings',
+      'logprobs',
+      'logit_bias',
+    ])
+    expect(await has(V4_RESPONSES))
+      .not.to.include.members(['stop'])
+      .and.not.to.include('logit_bias')
     expect(await has(V4_ANTHROPIC)).not.to.include('embeddings')
+    expect(await has(V4_ANTHROPIC)).to.include('cache_hints')
     expect(await has(V2)).not.to.include('strict_tools')
+    expect(await has(V2))
+      .to.include('logit_bias')
+      .and.not.to.include('logprobs')
+    expect(await has(V2_RESPONSES)).to.include('logprobs')
   })
 })
 
@@ -146,6 +267,26 @@ describe('the events of an AI SDK package with more than text', () => {
       { type: 'usage', usage: { input: 9, output: 1, cached: 4, cacheWrite: 5 } },
       { type: 'finish', reason: 'stop', stopText: 'END' },
     ])
+  })
+
+  it('have log probabilities after the text, and before the calls', async () => {
+    const { wire } = V4_RESPONSES
+    const call = { id: 'c', name: 'weather', json: '{"city":"Ulm"}' }
+    const frames = wire.begin() + wire.text('Hello', 2) + wire.calls([call]) + wire.end('tool_calls', USAGE)
+    await using rig = await openRig(V4_RESPONSES, (_, reply) => reply.end(frames))
+    const events = await ask(rig.provider, says('m', { tools: [WEATHER], logprobs: 1 }))
+    // a piece of reasoning without text only shows that the model works
+    expect(events.filter(event => event.type !== 'reasoning').map(({ type }) => type)).to.deep.equal([
+      'text',
+      'logprobs',
+      'tool_call',
+      'usage',
+      'finish',
+    ])
+    expect(events.find(({ type }) => type === 'logprobs')).to.deep.equal({
+      type: 'logprobs',
+      tokens: [{ token: 'Hello', logprob: -0.5, top: [{ token: 'Hello0', logprob: -1 }] }],
+    })
   })
 
   it('report the arguments of a call that came whole in one piece', async () => {

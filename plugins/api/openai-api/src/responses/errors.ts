@@ -26,7 +26,7 @@ export const previousNotFound = (id: string) =>
   )
 
 export const itemNotFound = (id: string, param: string) =>
-  refusal(404, 'item_not_found', `there is no stored item "${shown(id)}": send the item itself`, param)
+  refusal(404, 'item_not_found', `there is no stored item "${shown(id)}": send the item itself, or send store: true`, param)
 
 export const chainTooLong = () =>
   refusal(400, 'context_length_exceeded', 'the stored responses before this one are too long together', 'previous_response_id')

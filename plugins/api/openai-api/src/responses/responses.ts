@@ -29,9 +29,9 @@ export const RESPONSES_SCHEMA = {
       type: 'integer',
       minimum: 0,
       maximum: 1440,
-      default: 60,
+      default: 0,
       description:
-        'Minutes for which svc keeps the output items of responses to requests without store, for clients that send references to them. 0: none',
+        'Minutes for which svc keeps the output items of responses to requests without store, for clients that send references to them. 0: svc keeps nothing',
     },
     max_stored: {
       type: 'integer',

@@ -1,5 +1,5 @@
 import type { CallContext, Log } from '@svc/core'
-import type { Jobs, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
+import type { Jobs, ModelCallBegun, Route, RouteReply, RouteRequest, RouteStreamItem } from '@svc/core/contracts'
 import { integerIn, isSet, keyOf, type Wire, wordIn } from '../fields.ts'
 import { invalidParam } from '../errors.ts'
 import { AnswerStart, settledIn } from '../answer-start.ts'
@@ -115,32 +115,33 @@ const DONE = 'data: [DONE]\n\n'
 
 async function* create(request: RouteRequest, services: RouteServices, ctx: CallContext): AsyncGenerator<RouteStreamItem, void> {
   let prepared: Prepared
+  let start: ModelCallBegun | undefined
   try {
     const asked = readResponse(request.body as Wire)
     if (asked.background && !services.jobs) throw backgroundUnavailable()
     prepared = await prepare(asked, services, ctx)
     prepared = { ...prepared, call: { ...prepared.call, ...keyOf(request) } }
     if (prepared.kept === 'response') await services.responses.checkRoom(ctx)
-    if (asked.background) await services.named.find(asked.model, ctx)
+    if (asked.background) start = await services.named.check(prepared.call, ctx)
   } catch (error) {
     yield replyOf(await failureOf(error, services.http, ctx))
     return
   }
-  const { background, stream } = prepared.asked
-  if (background) yield* inBackground(request.body as Wire, prepared, services, ctx)
-  else yield* stream ? streamed(prepared, services, ctx) : whole(prepared, services, ctx)
+  if (start) yield* inBackground(request.body as Wire, prepared, start, services, ctx)
+  else yield* prepared.asked.stream ? streamed(prepared, services, ctx) : whole(prepared, services, ctx)
 }
 
 async function* inBackground(
   body: Wire,
   prepared: Prepared,
+  start: ModelCallBegun,
   services: RouteServices,
   ctx: CallContext
 ): AsyncGenerator<RouteStreamItem, void> {
   const { asked, hex } = prepared
   try {
     const response = await queue(prepared, body, { ...services, jobs: services.jobs! }, ctx)
-    const headers = await headersOf(undefined, asked, services.named, ctx)
+    const headers = await headersOf(start, asked, services.named, ctx)
     if (!asked.stream) {
       yield { headers, body: response }
       return

@@ -1,4 +1,4 @@
-import { event, halves, type Refusal, type Wire, type WireCall, type WireUsage } from './wire.ts'
+import { event, halves, probable, type Refusal, type Wire, type WireCall, type WireUsage } from './wire.ts'
 
 const refuse = (status: number, code: string, message: string, headers?: Record<string, string>): Refusal => ({
   status,
@@ -20,13 +20,13 @@ const refusals: Wire['refusals'] = echo => ({
   timeout: refuse(504, 'gateway', 'Gateway Time-out'),
 })
 
-const chunk = (delta: object, finish: string | null = null) =>
+const chunk = (delta: object, finish: string | null = null, more: object = {}) =>
   event({
     id: 'c1',
     object: 'chat.completion.chunk',
     created: 1,
     model: 'm',
-    choices: [{ index: 0, delta, finish_reason: finish }],
+    choices: [{ index: 0, delta, finish_reason: finish, ...more }],
   })
 const piece = (index: number, json: string) => chunk({ tool_calls: [{ index, function: { arguments: json } }] })
 
@@ -40,16 +40,17 @@ const chatUsage = ({ input, output, cached, reasoning }: WireUsage) => ({
 
 /** `POST /chat/completions` */
 export const CHAT: Wire = {
-  whole({ text = null, calls = [], end, usage }) {
+  whole({ text = null, calls = [], end, usage, top }) {
     const tool_calls = calls.map(({ id, name, json }) => ({ id, type: 'function', function: { name, arguments: json } }))
     const message = { role: 'assistant', content: text, ...(calls.length === 0 ? {} : { tool_calls }) }
-    const choices = [{ index: 0, message, finish_reason: end }]
+    const logprobs = top === undefined ? {} : { logprobs: { content: [probable(text ?? '', top)] } }
+    const choices = [{ index: 0, message, finish_reason: end, ...logprobs }]
     return { id: 'c1', object: 'chat.completion', created: 1, model: 'm', choices, usage: chatUsage(usage) }
   },
   path: '/chat/completions',
   usage: { input: 5, output: 2, cached: 2, reasoning: 1 },
   begin: () => chunk({ role: 'assistant', content: '' }),
-  text: content => chunk({ content }),
+  text: (content, top) => chunk({ content }, null, top === undefined ? {} : { logprobs: { content: [probable(content, top)] } }),
   calls: calls =>
     [
       ...calls.map(({ id, name }, index) =>
@@ -102,10 +103,11 @@ const responsesUsage = ({ input, output, cached, reasoning }: WireUsage) => ({
 
 /** `POST /responses` */
 export const RESPONSES: Wire = {
-  whole({ text, thoughts, calls = [], end, usage }) {
+  whole({ text, thoughts, calls = [], end, usage, top }) {
     const reason = INCOMPLETE[end ?? '']
     const summary = [{ type: 'summary_text', text: thoughts }]
-    const content = [{ type: 'output_text', text, annotations: [] }]
+    const logprobs = top === undefined ? {} : { logprobs: [probable(text ?? '', top)] }
+    const content = [{ type: 'output_text', text, annotations: [], ...logprobs }]
     const output = [
       ...(thoughts === undefined ? [] : [{ ...THOUGHT, summary }]),
       ...(text === undefined ? [] : [{ ...MESSAGE, status: 'completed', content }]),
@@ -135,7 +137,10 @@ export const RESPONSES: Wire = {
       reported('response.reasoning_summary_part.done', { item_id: 'rs_1', output_index: 9, summary_index: 0 }),
       reported('response.output_item.done', { output_index: 9, item: THOUGHT }),
     ].join(''),
-  text: delta => reported('response.output_text.delta', { item_id: 'msg_1', output_index: 0, content_index: 0, delta }),
+  text(delta, top) {
+    const logprobs = top === undefined ? {} : { logprobs: [probable(delta, top)] }
+    return reported('response.output_text.delta', { item_id: 'msg_1', output_index: 0, content_index: 0, delta, ...logprobs })
+  },
   calls: calls =>
     [
       ...calls.map((item, at) => reported('response.output_item.added', { output_index: at + 1, item: call(item, '') })),

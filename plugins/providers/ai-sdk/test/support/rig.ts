@@ -40,7 +40,7 @@ export async function openRig(dialect: Pick<Dialect, 'entry'>, by: Answerer, ent
   return { upstream, host, provider: host.slot(Providers).get('mine')!, close, [Symbol.asyncDispose]: close }
 }
 
-const USAGE: WireUsage = { input: 5, output: 2, cached: 2, reasoning: 1 }
+export const USAGE: WireUsage = { input: 5, output: 2, cached: 2, reasoning: 1 }
 export const UNICODE = 'Grüße, 👩‍👩‍👧 🏳️‍🌈 e\u0301 한국어 𝕏'
 const CALLS: readonly WireCall[] = [
   { id: 'call_a', name: 'weather', json: '{"city":"Ulm"}' },
@@ -65,6 +65,8 @@ export function behaving(wire: Wire): Answerer {
     const answer = featured(model, body as Readonly<Record<string, never>>)
     if (answer && !stream) return reply.json(200, wire.whole({ end: 'stop', usage: USAGE, ...answer }))
     if (answer?.calls) return reply.end(wire.begin() + wire.calls(answer.calls) + wire.end('tool_calls', USAGE))
+    if (answer?.top !== undefined)
+      return reply.end(wire.begin() + wire.text('Hello', answer.top) + wire.text(' there', answer.top) + wire.end('stop', USAGE))
     if (answer) return reply.end(wire.begin() + wire.text(answer.text ?? '') + wire.end('stop', USAGE))
     if (model === 'fail-network') return reply.cut()
     const refusal = wire.refusals(CANARY)[model.replace('fail-', '') as ModelFailure['kind']]
@@ -89,6 +91,7 @@ export function behaving(wire: Wire): Answerer {
 function featured(model: string, body: Readonly<Record<string, unknown>>): Partial<WireAnswer> | undefined {
   if (model.endsWith('data')) return { text: '{"a":"b"}' }
   if (model === 'stop') return { text: 'Hello there'.split(((body.stop ?? body.stop_sequences) as string[])[0]!)[0]! }
+  if (model === 'probable') return { text: 'Hello there', top: body.top_logprobs as number | undefined }
   if (model !== 'choice') return undefined
   const choice = body.tool_choice as { readonly name?: string; readonly function?: { readonly name: string } }
   const name = choice.name ?? choice.function?.name ?? ''

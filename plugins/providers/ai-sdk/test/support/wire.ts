@@ -17,6 +17,8 @@ type WireEnd = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 export interface WireAnswer {
   readonly text?: string | undefined
   readonly thoughts?: string
+  /** Number of alternatives of the token that is the whole text. */
+  readonly top?: number | undefined
   readonly calls?: readonly WireCall[]
   readonly end: WireEnd | null
   readonly usage: WireUsage
@@ -33,7 +35,8 @@ export interface Wire {
   /** The answer where no stream was asked for. */
   whole(answer: WireAnswer): object
   begin(): string
-  text(delta: string): string
+  /** `top`: the text is one token with so many alternatives. */
+  text(delta: string, top?: number): string
   /** What the model thinks, in pieces; absent where the wire has no thoughts. */
   thoughts?(pieces: readonly string[]): string
   /** The calls in pieces, as much in parallel as the wire allows. */
@@ -49,6 +52,13 @@ export interface Wire {
 
 export const event = (data: unknown, name?: string) =>
   `${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`
+
+/** A token as both APIs of OpenAI tell its probability. */
+export const probable = (token: string, top: number) => ({
+  token,
+  logprob: -0.5,
+  top_logprobs: Array.from({ length: top }, (_, at) => ({ token: `${token}${at}`, logprob: -1 - at })),
+})
 
 /** A text in two halves. */
 export const halves = (text: string): [string, string] => [text.slice(0, text.length >> 1), text.slice(text.length >> 1)]
