@@ -163,7 +163,8 @@ async function delaysOf({ jobs, other, addKind }: JobsSubject, name: string, bac
   addKind(name, failing)
   const { id } = await jobs.add({ kind: name }, ctx)
   for (const [at, delay] of delays.entries()) {
-    const isBack = ({ state, attempts, error }: JobDetail) => error !== undefined && (state === 'queued' ? attempts > at : attempts > at + 1)
+    const isBack = ({ state, attempts, error }: JobDetail) =>
+      error !== undefined && (state === 'queued' ? attempts > at : attempts > at + 1)
     await becomes('the end of the attempt', async () => isBack(await other.get(id, ctx)))
     const putBackAt = (await other.get(id, ctx)).due - delay
     const now = Date.now()
