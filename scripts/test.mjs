@@ -61,7 +61,7 @@ const PARTS = {
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:
-    /^(test\/(chat|eval|mcp|providers|secrets|tools|workflow)-command(s|-tools)?|test\/chat-terminal|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
+    /^(test\/(chat|eval|mcp|providers|secrets|tools|workflow)-command(s|-tools)?|test\/(chat-terminal|samples-operators)|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
   // the console in Chromium; `test/console.spec.ts` stays in `npm test`
   console: /^test\/console\//,
   // the HTTP contract and the MCP conformance suite

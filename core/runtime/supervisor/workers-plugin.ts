@@ -46,7 +46,8 @@ const PROBE_MS = 5_000
 export const workersPlugin = (
   link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>,
   workers: number,
-  configuration: unknown = {}
+  configuration: unknown = {},
+  notifyMs = NOTIFY_MS
 ) =>
   definePlugin({
     requires: { host: Host, answers: PeerAnswers },
@@ -62,7 +63,7 @@ export const workersPlugin = (
       const isAlone = !bus || report.clusterId === report.serverId
       const metrics = (ctx: CallContext) => hooks.metrics({}, ctx)
       const nodes = isAlone ? undefined : new ClusterNodes({ bus, host, admin, configuration, metrics, log, lasting }, report)
-      const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting })
+      const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting, notifyMs })
       const release = (holder: string, ctx: CallContext) =>
         store
           ?.releaseHolder(holder, ctx)
@@ -150,9 +151,11 @@ interface ClusterDependencies {
   readonly bus: NodeBus
   readonly hooks: HookCallers<PeersHooks>
   readonly lasting: CallContext
+  /** How long a broadcast waits for the workers of other servers. */
+  readonly notifyMs: number
 }
 
-function clusterOf({ report: { serverId, worker: self }, bus, hooks, lasting }: ClusterDependencies): OtherServers {
+function clusterOf({ report: { serverId, worker: self }, bus, hooks, lasting, notifyMs }: ClusterDependencies): OtherServers {
   const isOther = (worker: string) => !worker.startsWith(`${serverId}.`)
   /** Whether the worker has handled the message. One that has ended does not count. */
   const send = async (worker: string, topic: string, message: Json, ctx: CallContext, ms: number): Promise<boolean> => {
@@ -183,9 +186,9 @@ function clusterOf({ report: { serverId, worker: self }, bus, hooks, lasting }: 
     release: (name, ctx) => bus.release(name, ctx),
     async broadcast(message, ctx) {
       const others = (await bus.members(ctx)).filter(({ worker }) => isOther(worker))
-      const done = await Promise.all(others.map(({ worker }) => send(worker, MESSAGE, { ...message }, ctx, NOTIFY_MS)))
+      const done = await Promise.all(others.map(({ worker }) => send(worker, MESSAGE, { ...message }, ctx, notifyMs)))
       const silent = others.filter((_, at) => !done[at]).map(({ worker }) => worker)
-      if (silent.length > 0) throw broadcastTimeout(silent, message.topic, NOTIFY_MS)
+      if (silent.length > 0) throw broadcastTimeout(silent, message.topic, notifyMs)
     },
   }
 }
