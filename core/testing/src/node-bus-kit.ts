@@ -161,6 +161,13 @@ const calls = (opened: Opened): KitCase[] => [
       Array.from({ length: 10 }, (_, at) => at)
     )
   }),
+  opened('streams the answer of a member to itself, and stops it', async subject => {
+    const [a] = await joinAll(subject)
+    assert.deepEqual(await readAll(a.bus.call(a.worker, 'echo', { x: 1 }, ctx)), [{ x: 1 }, { by: ctx.principal.id }])
+    assert.equal(await codeFrom(readAll(a.bus.call(a.worker, 'broken', 1, ctx))), 'SESSION_UNKNOWN')
+    for await (const part of a.bus.call(a.worker, 'endless', 1, ctx)) if (part === 3) break
+    await becomes('the stop', () => a.seen.stopped === 1)
+  }),
   opened('forwards the error of an answer, and names a topic without a handler', async subject => {
     const [a, b] = await joinAll(subject)
     const { error } = await outcome(readAll(a.bus.call(b.worker, 'broken', 1, ctx)))
