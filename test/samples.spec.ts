@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemContext, type CallContext } from '@svc/core'
 import {
@@ -98,6 +98,13 @@ describe('the guides for plugins', () => {
       const { code, out } = await plugins.svc('weather', 'Oslo', '-c', 'command.yaml')
       expect({ code, out }).to.deep.equal({ code: 0, out: '12 °F in Oslo\n' })
     })
+
+  it('lists each kit of @svc/testing with its subject', async () => {
+    const page = await readFile(new URL('../docs/guides/test-a-plugin.md', import.meta.url), 'utf8')
+    const kits = Object.keys(await import('@svc/testing')).filter(name => name.endsWith('Kit'))
+    const rows = [...page.matchAll(/^\| `(\w+Kit)[(`]/gm)].map(([, name]) => name)
+    expect(rows).to.have.members(kits)
+  })
 
   it('has a vertical that brings a team, a workflow and the patterns for them', async () => {
     const runtime = new URL('../plugins/workflows/verticals/', import.meta.url)
