@@ -20,9 +20,9 @@ export async function runSvc(args: readonly string[], { home, cwd = home, env = 
   if (share && input === undefined && mayShare(command)) return toPublicError(await runShared(command))
   const child = spawn(process.execPath, [...SVC, ...args], {
     ...command,
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
-  child.stdin?.end(input)
+  child.stdin.end(input)
   const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   return toPublicError({ code: code as number | null, out, err })
 }
