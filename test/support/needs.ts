@@ -18,7 +18,8 @@ const NEEDS = {
   bubblewrap: noBubblewrap,
   chromium: () => (chromiumPath() ? undefined : 'chromium is not installed on this machine'),
   postgres: () => missingEngine('postgres'),
-  pgbouncer: () => missingEngine('pgbouncer'),
+  // tests start it in front of PostgreSQL
+  pgbouncer: () => missingEngine('pgbouncer') ?? missingEngine('postgres'),
   redis: () => missingEngine('redis'),
   haproxy: () => (programPath('haproxy') ? undefined : 'haproxy is not installed on this machine'),
   git: noProgram('git'),
