@@ -3,7 +3,7 @@
 //   npm test -- --no-system          installs nothing outside node_modules
 //   npm test -- --shuffle[=seed]     takes the files in a random order, and prints the seed
 //   npm test -- --again              runs the files that failed once more, one after the other, and names those that pass then
-//   npm test -- --hide bwrap         runs only the files that need bubblewrap, with the program hidden from PATH
+//   npm test -- --hide bwrap         runs only the files that need a program (bwrap, postgres, redis-server, …), with it hidden
 //   npm run test:security            runs a part that has a script of its own: one of PARTS (--part security)
 //   npm run test:unit                runs only the files that start no process and open no socket (--unit)
 //   npm test -- core/kernel/test/a.spec.ts  passes everything else to one serial mocha
@@ -37,6 +37,8 @@ const PACKAGES = {
   postgres: 'postgresql',
   'redis-server': 'redis-server',
 }
+/** What test/support/needs.ts calls a program, where it has another name. */
+const NEEDS = { bwrap: 'bubblewrap', 'redis-server': 'redis' }
 /**
  * Number of mocha processes. They take the files one by one, in the order of .mocharc.yaml. Each is serial and checks what a
  * file left open. Two more than cores: while one waits for its processes the others work, which saves an eighth of the time.
@@ -61,7 +63,7 @@ const PARTS = {
   clients: /^test\/clients\//,
   // commands in processes of their own; `cli/test/commands.spec.ts` stays in `npm test`
   commands:
-    /^(test\/(chat|eval|mcp|providers|tools|workflow)-command(s|-tools)?|test\/chat-terminal|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
+    /^(test\/(chat|eval|mcp|providers|secrets|tools|workflow)-command(s|-tools)?|test\/(chat-terminal|samples-operators)|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
   // the console in Chromium; `test/console.spec.ts` stays in `npm test`
   console: /^test\/console\//,
   // the HTTP contract and the MCP conformance suite
@@ -253,7 +255,7 @@ function shuffled(files, seed) {
 
 /** Test files that require a program. */
 function filesThatNeed(program) {
-  return filesWith(new RegExp(`'${PACKAGES[program] ?? program}'|noBubblewrap`))
+  return filesWith(new RegExp(`'${NEEDS[program] ?? program}'${program === 'bwrap' ? '|noBubblewrap' : ''}`))
 }
 
 function unitFiles() {
@@ -277,7 +279,7 @@ function filesWith(words) {
   return allFiles().filter(isOne)
 }
 
-/** Runs with a PATH of all current programs but this one. */
+/** Runs with a PATH of all current programs but this one, which test engines do not find outside of PATH either. */
 async function withoutProgram(program, does) {
   const root = mkdtempSync(join(tmpdir(), 'svc-path-'))
   chmodSync(root, 0o755) // test engines run as another user
@@ -288,7 +290,7 @@ async function withoutProgram(program, does) {
       for (const name of entriesOf(folder)) if (name !== program) symlinkSync(join(folder, name), join(links, name))
       return links
     })
-    return await does({ ...process.env, PATH: path.join(delimiter) })
+    return await does({ ...process.env, PATH: path.join(delimiter), SVC_TEST_HIDDEN: program })
   } finally {
     rmSync(root, { recursive: true, force: true })
   }

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { type Plugin, type ServiceToken, startHost, systemContext, type CallContext } from '@svc/core'
 import {
@@ -9,12 +9,14 @@ import {
   Schedules,
   TeamDefinitions,
   type TextSnippet,
+  Tools,
   Verticals,
   WorkflowDefinitions,
 } from '@svc/core/contracts'
 import { noBubblewrap } from '@svc/testing'
 import { expect } from 'chai'
 import { type Document, documentTests, readDocument } from './support/document.ts'
+import { runSvc } from './support/command.ts'
 import { pluginFolder } from './support/plugin-folder.ts'
 
 const guide = (name: string) => `docs/guides/${name}.md`
@@ -30,9 +32,14 @@ const plugins: Document = await readDocument(
     'add-a-web-page',
     'write-a-store',
     'keep-data',
+    'cache-values',
+    'keep-a-secret',
+    'settings-per-user',
     'full-text-search',
     'work-in-the-background',
     'run-something-every-night',
+    'receive-webhooks',
+    'write-a-command',
     'write-an-auth-scheme',
     'tap-a-chat',
     'provide-a-service',
@@ -50,6 +57,15 @@ async function loads(document: Document, file: string, plugin: string, added: ob
   expect(code, out).to.equal(0)
   const report = JSON.parse(out) as { plugins: { name: string; added: object }[] }
   expect(report.plugins.find(item => item.name === plugin)?.added).to.deep.equal(added)
+}
+
+const ctx = systemContext(new AbortController().signal)
+
+/** A host with the plugin of a sample, and plugins of this repository. */
+async function startSample(file: string, used: readonly string[]) {
+  const { default: use } = (await import(pathToFileURL(plugins.at(file)).href)) as { default: Plugin }
+  const own = { name: file.replace('.ts', ''), use }
+  return startHost({ plugins: [...used.map(pluginFolder), own], log: { destination: { write() {} } } })
 }
 
 describe('the guides for plugins', () => {
@@ -82,6 +98,13 @@ describe('the guides for plugins', () => {
       const { code, out } = await plugins.svc('weather', 'Oslo', '-c', 'command.yaml')
       expect({ code, out }).to.deep.equal({ code: 0, out: '12 °F in Oslo\n' })
     })
+
+  it('lists each kit of @svc/testing with its subject', async () => {
+    const page = await readFile(new URL('../docs/guides/test-a-plugin.md', import.meta.url), 'utf8')
+    const kits = Object.keys(await import('@svc/testing')).filter(name => name.endsWith('Kit'))
+    const rows = [...page.matchAll(/^\| `(\w+Kit)[(`]/gm)].map(([, name]) => name)
+    expect(rows).to.have.members(kits)
+  })
 
   it('has a vertical that brings a team, a workflow and the patterns for them', async () => {
     const runtime = new URL('../plugins/workflows/verticals/', import.meta.url)
@@ -178,9 +201,66 @@ describe('the guides for plugins', () => {
     expect(await host.service(Jobs).settled(night.id, 5_000, ctx)).to.include({ state: 'completed' })
   })
 
-  it('has a nightly.yaml that svc takes', async () => {
-    const { code, out } = await plugins.svc('config', 'check', '-c', 'nightly.yaml')
-    expect(code, out).to.equal(0)
+  for (const file of ['nightly.yaml', 'cache.yaml', 'secrets.yaml', 'sources.yaml', 'webhooks.yaml'])
+    it(`has a ${file} that svc takes`, async () => {
+      const { code, err } = await runSvc(['config', 'check', '-c', plugins.at(file)], {
+        home: plugins.at('home'),
+        cwd: plugins.at('.'),
+        share: true,
+      })
+      expect(code, err).to.equal(0)
+    })
+
+  it('has a tool that reads a secret, and notices a new value at once', async () => {
+    const manifest = {
+      name: 'svc-plugin-key-length',
+      type: 'module',
+      exports: { '.': './index.ts', './package.json': './package.json' },
+      svc: { api: 1, kind: 'tool', contributes: { tools: ['key_length'] }, permissions: { secrets: ['weather_key'] } },
+    }
+    await mkdir(plugins.at('key-length'))
+    await writeFile(plugins.at('key-length/package.json'), JSON.stringify(manifest))
+    await writeFile(plugins.at('key-length/index.ts'), `export { default } from '../key-length.ts'\n`)
+    await using host = await startHost({
+      plugins: [...['store-memory', 'secrets'].map(pluginFolder), plugins.at('key-length')],
+      config: { secrets: { sources: { weather_key: { env: 'WEATHER_KEY_OF_THIS_TEST' } } } },
+      log: { destination: { write() {} } },
+    })
+    const length = async () => (await host.slot(Tools).get('key_length')!.call({}, ctx)).content
+    try {
+      for (const value of ['abc', 'abcd']) {
+        process.env.WEATHER_KEY_OF_THIS_TEST = value
+        expect(await length()).to.deep.equal([{ type: 'text', text: String(value.length) }])
+      }
+    } finally {
+      delete process.env.WEATHER_KEY_OF_THIS_TEST
+    }
+  })
+
+  it('has settings that each principal changes for itself', async () => {
+    await using host = await startSample('weather.ts', ['store-memory', 'settings'])
+    const ask = async (id: string, route: string, body?: Json) => {
+      const request = { params: {}, query: {}, headers: {}, body }
+      return host.slot(Routes).get(route)!.handle!(request, { ...ctx, principal: { id, scopes: ['chat'] } })
+    }
+    expect(await ask('ann', 'change_weather', { city: 'Oslo' })).to.deep.equal({ body: { values: { city: 'Oslo' } } })
+    const values = { city: 'Oslo', unit: 'celsius' }
+    expect(await ask('ann', 'weather_settings')).to.deep.equal({
+      body: { values, sources: { city: 'principal', unit: 'default' } },
+    })
+    expect(await ask('bob', 'weather_settings')).to.have.nested.property('body.values.city', 'London')
+    const error = await ask('ann', 'change_weather', { unit: 'kelvin' }).catch((reason: Error) => reason)
+    expect(error).to.include({ code: 'SETTINGS_INVALID' })
+  })
+
+  it('has a route that reads a rate once, and from the cache then', async () => {
+    await using host = await startSample('exchange.ts', ['store-memory', 'cache'])
+    const ask = async () =>
+      host.slot(Routes).get('exchange')!.handle!({ params: {}, query: { currency: 'EUR' }, headers: {}, body: undefined }, ctx)
+    expect([await ask(), await ask()]).to.deep.equal([
+      { body: { rate: 1.5, cached: false } },
+      { body: { rate: 1.5, cached: true } },
+    ])
   })
 })
 

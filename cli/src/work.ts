@@ -169,7 +169,7 @@ async function startWorker(
   ending: AbortSignal
 ): Promise<RunningHost> {
   const { home, serverId, nodeId, startedAt } = task
-  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config), config.value, pluginSetOf) }
+  const workers = { name: 'workers', use: workersPlugin(link, workersIn(config), config.value, { pluginSet: pluginSetOf }) }
   const [clusterId, roles] = ['name', 'roles'].map(key => get(config.value, ['cluster', key]))
   const options = hostOptions(config, home, link.excluded)
   const control = serverPlugin(home)

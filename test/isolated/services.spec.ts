@@ -16,7 +16,7 @@ const SECRET = 'the-key-that-only-the-library-reads'
 /** A library of texts, as a stranger writes it: each service under plugins does what it is for. */
 const CODE = `import { createHmac } from 'node:crypto'
 import { definePlugin, defineTopic, Events, systemContext } from '@svc/core'
-import { Cache, CacheAreas, Counts, EventFeed, JobKinds, Jobs, PluginSchedules, Routes, Schedules, Secrets, SettingDefinitions, Settings, Store, TextIndex } from '@svc/core/contracts'
+import { Cache, CacheAreas, Counts, EventFeed, JobKinds, Jobs, NodeBus, PeerAnswers, Peers, PluginSchedules, Routes, Schedules, Secrets, SettingDefinitions, Settings, Store, TextIndex } from '@svc/core/contracts'
 
 const SPACE = {
   name: 'library', version: 1,
@@ -26,8 +26,9 @@ const Imported = defineTopic('LIBRARY', 'imported')
 const route = (method, path, summary, handle, more = {}) => ({ method, path, summary, scope: method === 'GET' ? 'read' : 'chat', handle, ...more })
 
 export default definePlugin({
-  requires: { cache: Cache, counts: Counts, events: Events, feed: EventFeed, jobs: Jobs, schedules: Schedules, secrets: Secrets, settings: Settings, store: Store, texts: TextIndex },
-  async setup(scope, { cache, counts, events, feed, jobs, schedules, secrets, settings, store, texts }) {
+  requires: { bus: NodeBus, cache: Cache, counts: Counts, events: Events, feed: EventFeed, jobs: Jobs, schedules: Schedules, secrets: Secrets, settings: Settings, store: Store, texts: TextIndex },
+  optional: { peers: Peers },
+  async setup(scope, { bus, cache, counts, events, feed, jobs, peers, schedules, secrets, settings, store, texts }) {
     const own = systemContext(scope.signal)
     await store.open(SPACE, own)
     const seen = []
@@ -98,6 +99,26 @@ export default definePlugin({
       const [schedule] = await schedules.list(own)
       return { body: { seen, visits: records.map(({ key }) => Number(key)), schedule } }
     }))
+
+    const heard = []
+    const hear = way => ({ topic, message, from }) => { if (topic === 'library.news') heard.push({ way, ...message, ...(from ? { from } : {}) }) }
+    scope.tap(Peers.hooks.message, hear('peers'))
+    scope.tap(NodeBus.hooks.message, hear('bus'))
+    scope.add(PeerAnswers, 'library.heard', { async *answer(_, ctx) { yield { self: await peers.self(ctx), heard } } })
+    scope.add(Routes, 'library_announce', route('POST', '/library/announce', 'Tells all workers', async ({ body }, ctx) => {
+      await peers.broadcast('library.news', body, ctx)
+      await bus.publish('library.news', body, ctx)
+      return { body: { self: await peers.self(ctx) } }
+    }, { body: { type: 'object' } }))
+    scope.add(Routes, 'library_heard', route('GET', '/library/heard', 'Asks all workers what they have heard', async (_, ctx) => {
+      const found = {}
+      for (const { worker } of await bus.members(ctx))
+        for (const [way, answer] of [['peers', peers.ask(worker, 'library.heard', null, ctx)], ['bus', bus.call(worker, 'library.heard', null, ctx)]])
+          for await (const { self, heard } of answer) found[self] = { ...found[self], [way]: heard }
+      return { body: found }
+    }))
+    scope.add(Routes, 'library_permits', route('POST', '/library/permits', 'Takes permits of both services', async (_, ctx) =>
+      ({ body: { peers: await peers.acquire('library', 3, own), bus: await bus.acquire('library.bus', 2, own) } })))
   },
 })`
 
@@ -107,6 +128,7 @@ const MANIFEST = {
   contributes: {
     cache_areas: ['library'],
     job_kinds: ['library.import', 'library.visit'],
+    peer_answers: ['library.heard'],
     plugin_schedules: ['library-visits'],
     routes: {
       import: route('POST', '/library/import'),
@@ -116,10 +138,18 @@ const MANIFEST = {
       library_forge: route('POST', '/library/forge'),
       library_settings: route('POST', '/library/settings'),
       library_state: route('GET', '/library/state'),
+      library_announce: route('POST', '/library/announce'),
+      library_heard: route('GET', '/library/heard'),
+      library_permits: route('POST', '/library/permits'),
     },
     setting_definitions: ['library'],
   },
-  permissions: { spaces: ['library'], secrets: ['library_key'], services: ['event_feed', 'events', 'jobs', 'schedules'] },
+  permissions: {
+    spaces: ['library'],
+    secrets: ['library_key'],
+    services: ['event_feed', 'events', 'jobs', 'node_bus', 'peers', 'schedules'],
+    hooks: ['peers.message', 'node_bus.message'],
+  },
 }
 const TEXTS = ['The whale', 'A white whale', 'The sea'].map(title => ({ title, body: `It tells of ${title.toLowerCase()}` }))
 
@@ -134,6 +164,11 @@ interface LibraryState {
   readonly schedule: { readonly name: string; readonly origin: string }
 }
 
+/** What each worker has heard, as each of two services answers it. */
+interface Heard {
+  readonly [worker: string]: { readonly peers: readonly object[]; readonly bus: readonly object[] }
+}
+
 describeWith('bubblewrap', 'a plugin that is installed as by default, and uses every service for plugins', function () {
   this.timeout(120_000)
   let folder: string
@@ -146,7 +181,10 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
     home = join(folder, 'home')
     await mkdir(home)
     const secrets = { sources: { library_key: { env: 'LIBRARY_KEY' } } }
-    await writeFile(join(folder, 'svc.config.json'), JSON.stringify({ secrets, server: { workers: 2 } }))
+    await writeFile(
+      join(folder, 'svc.config.json'),
+      JSON.stringify({ secrets, server: { workers: 2 }, cluster: { name: 'library' } })
+    )
     await writeStranger(folder, { name: 'svc-plugin-library', svc: MANIFEST, code: CODE })
     const env = { LIBRARY_KEY: SECRET }
     const { code, out, err } = await runSvc(['plugins', 'install', './svc-plugin-library', '--yes'], { home, cwd: folder, env })
@@ -210,6 +248,24 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
     expect(visits.every(tick => tick % 1_000 === 0)).to.equal(true)
     expect(schedule).to.include({ name: 'library-visits', origin: 'plugin' })
     expect(service.output()).to.not.include(SECRET)
+  })
+
+  it('tells its other workers news, asks each of them, and shares permits with them', async () => {
+    // the server is ready with its first worker
+    const answer = () => get<Heard>('/library/heard')
+    await until(answer, all => Object.keys(all).length === 2)
+    const { self } = (await client.post('/library/announce', { news: 'open' })).body as { self: string }
+    const heard = await until(answer, all => Object.values(all).flatMap(({ bus }) => bus).length === 3)
+    const other = Object.keys(heard).find(worker => worker !== self)!
+    const told = { way: 'peers', news: 'open' }
+    expect(Object.keys(heard)).to.have.lengthOf(2)
+    for (const way of ['peers', 'bus'] as const) {
+      expect(heard[self]?.[way]).to.deep.equal([told])
+      expect(heard[other]?.[way]).to.have.deep.members([told, { way: 'bus', news: 'open', from: self }])
+    }
+    const taken = await Promise.all(Array.from({ length: 8 }, () => client.post('/library/permits', {})))
+    const permits = taken.map(({ body }) => body as { peers: boolean; bus: boolean })
+    expect([permits.filter(({ peers }) => peers).length, permits.filter(({ bus }) => bus).length]).to.deep.equal([3, 2])
   })
 
   it('cannot push out the events of others with many of its own', async () => {

@@ -21,6 +21,7 @@ describe('the store in memory in a process of its own, by the store kit', () => 
       ...storeOf(TextIndex, host.service(TextIndex), `case ${opened}`),
     },
     counts: storeOf(Counts, host.service(Counts), `case ${opened}`),
+    hasOtherClock: true,
     async [Symbol.asyncDispose]() {},
   })
   for (const testCase of [...storeKit(open), ...countsKit(open), ...textIndexKit(open)]) it(testCase.title, testCase.run)

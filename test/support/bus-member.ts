@@ -33,7 +33,7 @@ interface MemberOptions {
   readonly open: (host: Awaited<ReturnType<typeof testHost>>, own: BusOfWorker) => Promise<OpenBus>
 }
 
-export interface HostedMember extends BusMemberUnderTest, AsyncDisposable {
+export interface HostedMember extends Omit<BusMemberUnderTest, 'store'>, AsyncDisposable {
   /** The host of the plugins that the bus uses. */
   readonly data: Awaited<ReturnType<typeof testHost>>
 }

@@ -96,7 +96,7 @@ export function documentTests(document: Document, { passes }: { readonly passes:
     // what lies outside is our own source, which has its own tsconfig and its own check
     const problems = out.split('\n').filter(line => /^[^.\s].*: error TS/.test(line) || line.startsWith('error TS'))
     expect(problems).to.deep.equal([])
-  }).timeout(60_000)
+  }).timeout(180_000)
 
   it('has tests that pass', async () => {
     const mocha = join(ROOT, 'node_modules/mocha/bin/mocha.js')
@@ -107,5 +107,5 @@ export function documentTests(document: Document, { passes }: { readonly passes:
     const { stats } = JSON.parse(out.slice(out.indexOf('{'))) as { stats: { passes: number; suites: number } }
     expect(stats.suites).to.equal(specs.length)
     expect(stats.passes).to.be.above(passes)
-  }).timeout(60_000)
+  }).timeout(180_000)
 }

@@ -10,14 +10,16 @@ const noProgram =
 
 /** Where Debian and others put Chromium. */
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
-export const chromiumPath = (): string | undefined => CHROMIUM.find(path => existsSync(path))
+export const chromiumPath = (): string | undefined =>
+  CHROMIUM.find(path => process.env.SVC_TEST_HIDDEN !== 'chromium' && existsSync(path))
 
 /** What tests need of the machine beyond Node and npm: each says why it is missing, or nothing. */
 const NEEDS = {
   bubblewrap: noBubblewrap,
   chromium: () => (chromiumPath() ? undefined : 'chromium is not installed on this machine'),
   postgres: () => missingEngine('postgres'),
-  pgbouncer: () => missingEngine('pgbouncer'),
+  // tests start it in front of PostgreSQL
+  pgbouncer: () => missingEngine('pgbouncer') ?? missingEngine('postgres'),
   redis: () => missingEngine('redis'),
   haproxy: () => (programPath('haproxy') ? undefined : 'haproxy is not installed on this machine'),
   git: noProgram('git'),

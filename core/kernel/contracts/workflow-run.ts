@@ -449,6 +449,9 @@ export interface RunClaim {
  * The queue of runs with work to do: at-least-once delivery, one process per run at a time. The store holds the runs; the queue
  * only decides who works. So any queue with visibility time-outs can implement it, such as pg-boss or BullMQ over many machines:
  * `put` is a delayed job, a claim is a job that this process has together with a lease of the store, and `keep` extends both.
+ *
+ * It is infrastructure of the workflow engine, which is its only user: a plugin that takes a claim keeps the run from the engine.
+ * Start runs with `Workflows`, and other work in the background with `Jobs`.
  */
 export interface RunQueue {
   /** Schedules a run, or replaces its schedule. With `claim`, this process claims it at once if its group has capacity. */

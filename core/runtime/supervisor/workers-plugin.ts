@@ -43,12 +43,19 @@ const AFTER_SERVING = 1_000
 const JOIN_MS = 30_000
 const PROBE_MS = 5_000
 
+interface ClusterOptions {
+  /** The plugins that this server has from the store of its cluster. Default: none. */
+  readonly pluginSet?: () => Promise<NodePluginSet>
+  /** Milliseconds that a broadcast waits for the workers of other nodes. Default 15,000. */
+  readonly notifyMs?: number
+}
+
 /** The service `Peers` of a worker of `svc serve`, over its connection to the supervisor, and the supervisor as listener. */
 export const workersPlugin = (
   link: Pick<WorkerLink, 'peers' | 'listen' | 'keep' | 'kept'>,
   workers: number,
   configuration: unknown = {},
-  pluginSet: () => Promise<NodePluginSet> = async () => ({ revision: 0 })
+  { pluginSet = async () => ({ revision: 0 }), notifyMs = NOTIFY_MS }: ClusterOptions = {}
 ) =>
   definePlugin({
     requires: { host: Host, answers: PeerAnswers },
@@ -66,7 +73,7 @@ export const workersPlugin = (
       const nodes = isAlone
         ? undefined
         : new ClusterNodes({ bus, host, admin, configuration, pluginSet, metrics, log, lasting }, report)
-      const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting })
+      const cluster = isAlone ? undefined : clusterOf({ report, bus, hooks, lasting, notifyMs })
       const release = (holder: string, ctx: CallContext) =>
         store
           ?.releaseHolder(holder, ctx)
@@ -154,9 +161,11 @@ interface ClusterDependencies {
   readonly bus: NodeBus
   readonly hooks: HookCallers<PeersHooks>
   readonly lasting: CallContext
+  /** How long a broadcast waits for the workers of other servers. */
+  readonly notifyMs: number
 }
 
-function clusterOf({ report: { serverId, worker: self }, bus, hooks, lasting }: ClusterDependencies): OtherServers {
+function clusterOf({ report: { serverId, worker: self }, bus, hooks, lasting, notifyMs }: ClusterDependencies): OtherServers {
   const isOther = (worker: string) => !worker.startsWith(`${serverId}.`)
   /** Whether the worker has handled the message. One that has ended does not count. */
   const send = async (worker: string, topic: string, message: Json, ctx: CallContext, ms: number): Promise<boolean> => {
@@ -187,9 +196,9 @@ function clusterOf({ report: { serverId, worker: self }, bus, hooks, lasting }: 
     release: (name, ctx) => bus.release(name, ctx),
     async broadcast(message, ctx) {
       const others = (await bus.members(ctx)).filter(({ worker }) => isOther(worker))
-      const done = await Promise.all(others.map(({ worker }) => send(worker, MESSAGE, { ...message }, ctx, NOTIFY_MS)))
+      const done = await Promise.all(others.map(({ worker }) => send(worker, MESSAGE, { ...message }, ctx, notifyMs)))
       const silent = others.filter((_, at) => !done[at]).map(({ worker }) => worker)
-      if (silent.length > 0) throw broadcastTimeout(silent, message.topic, NOTIFY_MS)
+      if (silent.length > 0) throw broadcastTimeout(silent, message.topic, notifyMs)
     },
   }
 }

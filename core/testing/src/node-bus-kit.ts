@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { codeOf } from '@svc/core'
-import type { BusMember, BusMessage, Json, NodeBus } from '@svc/core/contracts'
+import type { BusMember, BusMessage, Json, NodeBus, Store } from '@svc/core/contracts'
 import { abortable, atOnce, becomes, caseMaker, type KitCase, outcome } from './kit-case.ts'
 
 /** One member to test. Its hooks and the items `echo`, `endless` and `broken` of `PeerAnswers` are those of `nodeBusProbe`. */
@@ -9,6 +9,8 @@ export interface BusMemberUnderTest {
   readonly worker: string
   readonly node: string
   readonly seen: NodeBusSeen
+  /** Its handle on the store of all three, in which the bus frees the leases of a lost member. */
+  readonly store: Store
   /** Simulates the loss of its machine: it does nothing any more, and no other process reports it. */
   vanish(): Promise<void>
 }
@@ -74,6 +76,9 @@ async function readAll(answer: AsyncIterable<Json>): Promise<Json[]> {
   return all
 }
 
+/** A lease that no case outlives. */
+const LONG_MS = 600_000
+
 const membership = (opened: Opened): KitCase[] => [
   opened('lists all members with node and facts, and reports members that join or change', async subject => {
     const [a, b, c] = await joinAll(subject)
@@ -110,12 +115,17 @@ const membership = (opened: Opened): KitCase[] => [
   opened('detects a member that is lost without notice, and frees its permits and leases', async subject => {
     const [a, b, c] = await joinAll(subject)
     assert.equal(await b.bus.acquire('permit', 1, ctx), true)
+    const lease = (holder: string) => ({ holder: `${holder}/work`, ttlMs: LONG_MS, waitMs: 0 })
+    await b.store.acquire('lost', lease(b.worker), ctx)
+    await a.store.acquire('kept', lease(a.worker), ctx)
     await b.vanish()
     for (const { seen } of [a, c]) {
       await becomes('the report', () => seen.gone.length > 0)
       assert.deepEqual(seen.gone, [{ worker: b.worker, node: b.node, holder: `${b.worker}/` }])
     }
     assert.equal(await c.bus.acquire('permit', 1, ctx), true)
+    await c.store.acquire('lost', lease(c.worker), ctx)
+    assert.equal(await codeFrom(c.store.acquire('kept', lease(c.worker), ctx)), 'LEASE_BUSY')
   }),
 ]
 
@@ -150,6 +160,13 @@ const calls = (opened: Opened): KitCase[] => [
       many.map(([first]) => first),
       Array.from({ length: 10 }, (_, at) => at)
     )
+  }),
+  opened('streams the answer of a member to itself, and stops it', async subject => {
+    const [a] = await joinAll(subject)
+    assert.deepEqual(await readAll(a.bus.call(a.worker, 'echo', { x: 1 }, ctx)), [{ x: 1 }, { by: ctx.principal.id }])
+    assert.equal(await codeFrom(readAll(a.bus.call(a.worker, 'broken', 1, ctx))), 'SESSION_UNKNOWN')
+    for await (const part of a.bus.call(a.worker, 'endless', 1, ctx)) if (part === 3) break
+    await becomes('the stop', () => a.seen.stopped === 1)
   }),
   opened('forwards the error of an answer, and names a topic without a handler', async subject => {
     const [a, b] = await joinAll(subject)

@@ -22,9 +22,11 @@ export interface PeersSeen {
   readonly blocked: Map<string, Promise<void>>
 }
 
-/** Three workers of one server, which all have joined. */
+/** Three workers of one server or cluster, which all have joined. */
 export interface PeersSubject {
   readonly workers: readonly [PeerUnderTest, PeerUnderTest, PeerUnderTest]
+  /** The workers belong to different servers. Metrics are those of one server, so the kit skips their case. */
+  readonly onSeveralServers?: boolean
   close?(): unknown
 }
 
@@ -148,10 +150,14 @@ const sharing = (opened: Opened): KitCase[] => [
     await a.kill()
     await becomes('a free permit', () => c.peers.acquire('permit', 1, ctx))
   }),
-  opened('adds up metrics, and counts a worker that has exited exactly once', async ({ workers: [a, b, c] }) => {
-    for (const { seen } of [a, b, c]) seen.count = 10
-    assert.equal(await sum(a.peers), 30)
-    await b.kill()
-    for (let at = 0; at < 5; at++) assert.equal(await sum(at % 2 ? a.peers : c.peers), 30)
-  }),
+  opened(
+    'adds up metrics, and counts a worker that has exited exactly once',
+    async ({ workers: [a, b, c], onSeveralServers }) => {
+      if (onSeveralServers) return { missing: 'a server with three workers' }
+      for (const { seen } of [a, b, c]) seen.count = 10
+      assert.equal(await sum(a.peers), 30)
+      await b.kill()
+      for (let at = 0; at < 5; at++) assert.equal(await sum(at % 2 ? a.peers : c.peers), 30)
+    }
+  ),
 ]

@@ -148,6 +148,7 @@ function ofStore(found: PluginPackage, options: PluginKitOptions): KitCase[] {
   const opened = async <T, K extends string>(token: ServiceToken<T>, key: K) => {
     const under = await open()
     return {
+      hasOtherClock: found.isolation === 'process',
       ...({ [key]: under.service(token) } as Record<K, T>),
       ...(options.lasts ? { reopen: () => under.anew(token) } : {}),
       [Symbol.asyncDispose]: () => under[Symbol.asyncDispose](),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import {
   asSvcError,
   type CallContext,
@@ -118,8 +119,11 @@ export class BusCalls {
     for (const { to, ending } of this.#answering.values()) if (to === worker) ending.abort()
   }
 
-  #send(to: string, part: CallPart): Promise<void> {
-    return this.#parts.send(to, part)
+  /** A bus does not return to a worker what it sends, so a part for this worker itself takes the short way. */
+  async #send(to: string, part: CallPart): Promise<void> {
+    if (to !== this.#parts.self) return this.#parts.send(to, part)
+    await setImmediate()
+    this.take(to, structuredClone(part))
   }
 
   async *#read(call: OpenCall, ctx: CallContext): AsyncGenerator<Json, void> {

@@ -35,11 +35,14 @@ function isProgram(path: string): boolean {
   }
 }
 
+/** Names a program that counts as not installed: to see that tests which need it are skipped. */
+const HIDDEN = 'SVC_TEST_HIDDEN'
+
 /** The path of a program, also of one that PATH does not contain; undefined where it is not installed. */
 export const programPath = (name: string): string | undefined =>
   [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), ...postgresFolders(), '/usr/sbin']
     .map(folder => join(folder, name))
-    .find(isProgram)
+    .find(path => process.env[HIDDEN] !== name && isProgram(path))
 
 /** Why this machine cannot start an engine; undefined where it can. */
 export function missingEngine(engine: EngineName): string | undefined {

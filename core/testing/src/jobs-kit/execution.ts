@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, svcError } from '@svc/core'
-import type { JobStep, Space } from '@svc/core/contracts'
+import type { JobDetail, JobKind, JobStep, Space } from '@svc/core/contracts'
 import { becomes, errorCodeOf, type KitCase, outcome } from '../kit-case.ts'
-import { ctx, doing, done, kind, type Opened, result } from './rig.ts'
+import { ctx, doing, done, type JobsSubject, kind, type Opened, result } from './rig.ts'
 
 const executing = (opened: Opened): KitCase[] => [
   opened('executes a job with its input, and keeps its result', async ({ jobs, other, addKind }) => {
@@ -147,6 +147,43 @@ const failing = (opened: Opened): KitCase[] => [
   }),
 ]
 
+/** When a failed job is tried again, after each of its attempts, and the times between which it was put back. */
+async function delaysOf({ jobs, other, addKind }: JobsSubject, name: string, backoff: JobKind['backoff'], delays: number[]) {
+  const failedAt: number[] = []
+  let isSeen = Promise.withResolvers<void>()
+  const failing = doing(
+    async ({ attempt }) => {
+      if (attempt > 1) await isSeen.promise
+      isSeen = Promise.withResolvers()
+      failedAt.push(Date.now())
+      throw new Error('it failed')
+    },
+    { attempts: delays.length + 1, backoff: backoff! }
+  )
+  addKind(name, failing)
+  const { id } = await jobs.add({ kind: name }, ctx)
+  for (const [at, delay] of delays.entries()) {
+    const isBack = ({ state, attempts, error }: JobDetail) =>
+      error !== undefined && (state === 'queued' ? attempts > at : attempts > at + 1)
+    await becomes('the end of the attempt', async () => isBack(await other.get(id, ctx)))
+    const putBackAt = (await other.get(id, ctx)).due - delay
+    const now = Date.now()
+    const text = `after attempt ${at + 1} the job waits ${putBackAt + delay - failedAt[at]!} ms, not ${delay} ms`
+    assert.ok(putBackAt >= failedAt[at]! && putBackAt <= now, text)
+    isSeen.resolve()
+  }
+  assert.equal((await jobs.settled(id, 20_000, ctx)).attempts, delays.length + 1)
+}
+
+const waiting = (opened: Opened): KitCase[] => [
+  opened('waits twice as long before each further attempt, up to the maximum of the kind', subject =>
+    delaysOf(subject, 'doubled', { firstMs: 100, maxMs: 350 }, [100, 200, 350, 350])
+  ),
+  opened('waits before each attempt as the kind lists it, and as the last one says before all others', subject =>
+    delaysOf(subject, 'listed', { delaysMs: [200, 50, 100] }, [200, 50, 100, 100])
+  ),
+]
+
 const hiding = (opened: Opened): KitCase[] => [
   opened('shows no message of an error without a code of svc, which can contain paths', async ({ jobs, addKind }) => {
     const errors = { plain: new Error('/folder/secret'), system: Object.assign(new Error('/folder/secret'), { code: 'ENOENT' }) }
@@ -241,4 +278,4 @@ const sizes = (opened: Opened): KitCase[] => [
   ),
 ]
 
-export const executionCases = [executing, reporting, failing, hiding, sizes] as const
+export const executionCases = [executing, reporting, failing, waiting, hiding, sizes] as const

@@ -17,6 +17,8 @@ export interface StoreUnderTest extends AsyncDisposable {
   cut?(): Promise<void>
   /** A handle on the same data that can only read. Absent: there is none, and the kit skips these cases. */
   readOnly?(): Promise<Store>
+  /** Set for a store in another process: it does not see the clock that the kit shifts in this one. */
+  readonly hasOtherClock?: boolean
 }
 export type OpenStore = () => Promise<StoreUnderTest>
 
@@ -27,6 +29,7 @@ export interface Rig {
   readonly reopen: (() => Promise<Store>) | undefined
   readonly cut: (() => Promise<void>) | undefined
   readonly readOnly: (() => Promise<Store>) | undefined
+  readonly hasOtherClock: boolean
   second(): Promise<Store>
   put(collection: string, key: string, value: Json): Promise<number>
   batch(...ops: StoreOp[]): Promise<readonly number[]>
@@ -83,6 +86,7 @@ function rigOf(under: StoreUnderTest, ctx: CallContext): Rig {
     ctx,
     batch,
     cut: under.cut?.bind(under),
+    hasOtherClock: under.hasOtherClock === true,
     readOnly: under.readOnly && (async () => opened(await under.readOnly!())),
     reopen: under.reopen && (async () => opened(await under.reopen!())),
     second: async () => opened(under.second ? await under.second() : store),

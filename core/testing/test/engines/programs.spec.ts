@@ -1,14 +1,17 @@
-import { spawn, type StdioOptions } from 'node:child_process'
+import { execFile, spawn, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readlinkSync, rmdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { freePort, missingEngine, programPath, startRedis } from '@svc/testing/engines'
 import { expect } from 'chai'
 import { describeWith, itWith, lacking } from '../../../../test/support/needs.ts'
 
+const ROOT = fileURLToPath(new URL('../../../..', import.meta.url))
+const MOCHA = fileURLToPath(import.meta.resolve('mocha/bin/mocha.js'))
 const START_ALL = fileURLToPath(new URL('support/start-all.ts', import.meta.url))
 
 /** The number of processes of this machine that work below a folder. */
@@ -89,6 +92,18 @@ describe('the programs of test engines', () => {
     expect(error).to.include({ code: 'ENGINE_MISSING', message: 'Redis is not installed on this machine' })
     expect(error).to.have.property('hint').that.includes('apt-get install redis-server')
   })
+
+  it('are not needed: tests without their program are skipped, and their titles have the reason', async () => {
+    const file = 'plugins/storage/counts-redis/test/kit.spec.ts'
+    const words = ['--conditions=svc-source', MOCHA, '--no-config', '--reporter', 'json', file]
+    const env = { ...process.env, NODE_OPTIONS: '', SVC_TEST_HIDDEN: 'redis-server' }
+    const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: ROOT, env })
+    const { stats, pending } = JSON.parse(stdout) as { stats: Mocha.Stats; pending: { fullTitle: string }[] }
+    expect([stats.passes, stats.failures]).to.deep.equal([0, 0])
+    expect(pending.length).to.be.above(3)
+    for (const { fullTitle } of pending)
+      expect(fullTitle).to.include('counts in Redis [skipped: Redis is not installed on this machine]')
+  }).timeout(60_000)
 
   itWith('redis', it)('listen on ports that the kernel gives to no other process', async () => {
     const ports = await Promise.all(Array.from({ length: 50 }, freePort))

@@ -23,6 +23,7 @@ interface MemberOptions {
 
 export interface TestMember extends HostedMember {
   readonly redis: Redis
+  readonly store: Store
 }
 
 /** A worker with a connection to Redis and the bus. */
@@ -36,7 +37,7 @@ export async function openMember(
     clusterId: cluster,
     open: (host, own) => openBus({ plugin: 'bus', redis: host.service(Redis), store, lostMs, ...own }),
   })
-  return { ...member, redis: member.data.service(Redis) }
+  return { ...member, store, redis: member.data.service(Redis) }
 }
 
 /** A store in memory for the leases of a test. */

@@ -46,7 +46,7 @@ async function openMember(store: Store, at: number): Promise<BusMemberUnderTest 
     await vanish()
     await host.close()
   }
-  return { bus: host.service(NodeBus), worker, node, seen, vanish, close }
+  return { bus: host.service(NodeBus), worker, node, seen, store, vanish, close }
 }
 
 async function openThree(stores: readonly Store[], close: () => Promise<unknown>): Promise<NodeBusSubject> {
