@@ -339,6 +339,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     get('/tools'),
     get('/tools/t'),
     post('/tools/t/call', {}),
+    get('/api/v1/tools/t/app'),
     post('/api/v1/tools/t/call', {}),
     post('/api/v1/tools/t/answer', { request_id: 'r', question_id: 'q', allow: true }),
   ],

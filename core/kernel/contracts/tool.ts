@@ -1,4 +1,5 @@
 import { type CallContext, defineService, defineSlot, type JsonSchema } from '@svc/core'
+import type { McpToolUi } from './mcp.ts'
 import type { Json } from './store.ts'
 
 /** The effect of a tool on its environment. Modes allow tools by their effects. */
@@ -80,11 +81,20 @@ export interface Tool {
   readonly result?: JsonSchema
   /** Time limit in milliseconds. Default: `chat.tool_timeout_ms`. */
   readonly timeoutMs?: number
+  /** The tool of an MCP server that this tool calls. */
+  readonly mcp?: ToolOrigin
   /** True: a person must approve each call. Without one, the call is denied. */
   readonly asks?: boolean
   call(args: { readonly [name: string]: Json | undefined }, ctx: CallContext): Promise<ToolResult>
   /** The same as a stream, for callers that handle progress and input requests. `call` then works without both. */
   run?(args: { readonly [name: string]: Json | undefined }, dialog: ToolDialog, ctx: CallContext): AsyncIterable<ToolStep>
+}
+
+/** A tool of an MCP server, and who can call it. */
+export interface ToolOrigin extends McpToolUi {
+  readonly server: string
+  /** Its name on the server. */
+  readonly tool: string
 }
 
 /** Tools by the name under which a model calls them. */
