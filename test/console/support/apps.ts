@@ -64,10 +64,13 @@ export async function openApps(): Promise<Apps> {
   const outside = ends.use(await openOutside())
   const servers = ends.use(await openAppServers())
   const service = ends.use(
-    await startCurated(async home => {
-      await writeFile(join(home, 'mcp.yaml'), servers.yaml)
-      return [await writeAsking(home)]
-    })
+    await startCurated(
+      async home => {
+        await writeFile(join(home, 'mcp.yaml'), servers.yaml)
+        return [await writeAsking(home)]
+      },
+      { providers: { local: {} } }
+    )
   )
   const tokens = new Map<string, string>()
   const tokenOf = async (scopes: string) => {

@@ -240,7 +240,10 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>, inl
 function pick(name: string, all: TurnTools, slot: SlotView<Tool>, mode: string): Tool {
   const tool = all.tools.get(name)
   if (tool) return tool
-  throw slot.has(name) ? toolForbidden(name, mode, [...all.tools.keys()]) : toolUnknown(name, [...all.tools.keys()])
+  const hidden = slot.get(name)
+  throw hidden && isForModels(hidden)
+    ? toolForbidden(name, mode, [...all.tools.keys()])
+    : toolUnknown(name, [...all.tools.keys()])
 }
 
 function listOf(entries: readonly (readonly [string, Tool])[], inline = Number.POSITIVE_INFINITY): TurnTools {

@@ -1,6 +1,7 @@
 import { list, object, ok, STRING } from '@svc/api-types'
-import { type JsonSchema, type SlotView, svcError } from '@svc/core'
+import { type JsonSchema, type SlotView } from '@svc/core'
 import type { McpClients, Route, Tool, ToolOrigin } from '@svc/core/contracts'
+import { notFound } from '../records.ts'
 
 interface ToolAppServices {
   readonly tools: SlotView<Tool>
@@ -34,7 +35,7 @@ export const createToolAppRoute = ({ tools, clients }: ToolAppServices): Route =
   async handle({ params }, ctx) {
     const name = params.name!
     const origin = tools.get(name)?.mcp
-    if (origin?.resourceUri === undefined || clients === undefined) throw appUnknown(name)
+    if (origin?.resourceUri === undefined || clients === undefined) throw notFound('app', name)
     const { uri, html } = await clients.app(origin.server, origin.tool, ctx)
     return { body: { server: origin.server, uri, html, tools: toolsFor(origin, tools, tools.owner(name)) } }
   },
@@ -46,5 +47,3 @@ const toolsFor = ({ server }: ToolOrigin, tools: SlotView<Tool>, owner: string |
     const isIts = mcp?.server === server && mcp.visibility.includes('app') && tools.owner(name) === owner
     return isIts ? [{ name: mcp.tool, tool: name }] : []
   })
-
-const appUnknown = (name: string) => svcError('NOT_FOUND', `the tool "${name.slice(0, 100)}" has no app`)

@@ -19,7 +19,8 @@ interface ToolAppProps {
 /** The MCP App of a tool, for one of its results. */
 export default function ToolApp({ tool, input, result }: ToolAppProps) {
   const { data, error, refetch } = useQuery({
-    queryKey: ['tools', tool, 'app'],
+    // not below `tools`, which is read again after each call
+    queryKey: ['tool-app', tool],
     queryFn: ({ signal }) => client.get('/api/v1/tools/{name}/app', { path: { name: tool }, signal }),
     // an open app stays as it is
     staleTime: Number.POSITIVE_INFINITY,
@@ -43,7 +44,9 @@ function App({ app, tool, ...given }: ToolAppProps & { readonly app: Schemas['To
       <Sized host={host}>
         <ClosedFrame title={`${tool}, an app of ${app.server}`} url={FRAME} connect={host.connect} shown={SHOWN} />
       </Sized>
-      <WishOfApp host={host} />
+      <div aria-live="polite">
+        <WishOfApp host={host} />
+      </div>
       <Calls host={host} />
     </section>
   )
