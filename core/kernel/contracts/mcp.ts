@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { type CallContext, defineService, defineSlot, defineTopic, type Series } from '@svc/core'
 import type { Json } from './store.ts'
-import type { Effect, ToolDialog, ToolStep } from './tool.ts'
+import type { Effect, McpToolUi, ToolDialog, ToolStep } from './tool.ts'
 
 /**
  * State of the connection to an MCP server. `degraded`: connected, but partly unusable (a changed tool, a catalogue that
@@ -62,14 +62,6 @@ export interface McpServerInfo {
   readonly runs?: 'remote' | 'sandbox' | 'all rights'
   /** Whether `remove` can remove it: it is not in the configuration. */
   readonly removable?: boolean
-}
-
-/** The MCP App of a tool (`_meta.ui`, protocol 2026-01-26). */
-export interface McpToolUi {
-  /** The resource that shows its results: `ui://…`. */
-  readonly resourceUri?: string
-  /** Who can call the tool: models, and the apps of its own server. */
-  readonly visibility: readonly ('model' | 'app')[]
 }
 
 /** A tool as its server describes it, without hidden characters, and whether it is usable. */

@@ -1,5 +1,4 @@
 import { type CallContext, defineService, defineSlot, type JsonSchema } from '@svc/core'
-import type { McpToolUi } from './mcp.ts'
 import type { Json } from './store.ts'
 
 /** The effect of a tool on its environment. Modes allow tools by their effects. */
@@ -88,6 +87,14 @@ export interface Tool {
   call(args: { readonly [name: string]: Json | undefined }, ctx: CallContext): Promise<ToolResult>
   /** The same as a stream, for callers that handle progress and input requests. `call` then works without both. */
   run?(args: { readonly [name: string]: Json | undefined }, dialog: ToolDialog, ctx: CallContext): AsyncIterable<ToolStep>
+}
+
+/** The MCP App of a tool (`_meta.ui`, protocol 2026-01-26). */
+export interface McpToolUi {
+  /** The resource that shows its results: `ui://…`. */
+  readonly resourceUri?: string
+  /** Who can call the tool: models, and the apps of its own server. */
+  readonly visibility: readonly ('model' | 'app')[]
 }
 
 /** A tool of an MCP server, and who can call it. */

@@ -55,7 +55,7 @@ export interface Apps extends AsyncDisposable {
   readonly get: (path: string, scopes?: string) => Promise<{ readonly status: number; readonly body: Record<string, unknown> }>
 }
 
-export const ALL = 'read,chat,tools,admin'
+const ALL = 'read,chat,tools,admin'
 
 export async function openApps(): Promise<Apps> {
   const ends = new AsyncDisposableStack()
@@ -112,7 +112,7 @@ export async function openApps(): Promise<Apps> {
 }
 
 /** The frame of the app, when it has started. */
-export async function appOf(page: Page): Promise<Frame> {
+async function appOf(page: Page): Promise<Frame> {
   await page.locator('.frame-place:not(.frame-hidden) iframe').waitFor()
   return (await (await page.locator('iframe').elementHandle())!.contentFrame())!
 }

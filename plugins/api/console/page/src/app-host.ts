@@ -13,7 +13,7 @@ export interface AppCall {
 }
 
 /** What the app wants and the reader decides. */
-export interface Wish {
+export interface AppQuestion {
   readonly kind: 'link' | 'message'
   readonly text: string
   readonly decide: (isGranted: boolean) => void
@@ -28,7 +28,7 @@ interface AppHostOptions {
 /** The console's side of an MCP App: what it may do, and what the reader sees of it. */
 export interface AppHost {
   readonly calls: Value<readonly AppCall[]>
-  readonly wish: Value<Wish | undefined>
+  readonly question: Value<AppQuestion | undefined>
   /** Pixels. */
   readonly height: Value<number>
   readonly connect: () => Pick<BridgeOptions, 'methods' | 'capabilities' | 'documents' | 'onStarted' | 'onNotice'>
@@ -42,17 +42,17 @@ export const HEIGHTS = { first: 320, least: 80, most: 640 }
 
 export function createAppHost({ app, input, result }: AppHostOptions): AppHost {
   const calls = createValue<readonly AppCall[]>([])
-  const wish = createValue<Wish | undefined>(undefined)
+  const question = createValue<AppQuestion | undefined>(undefined)
   const height = createValue(HEIGHTS.first)
-  const isWaiting = () => wish.get() !== undefined || calls.get().some(({ running }) => isAsking(running))
+  const isWaiting = () => question.get() !== undefined || calls.get().some(({ running }) => isAsking(running))
   const methods = {
     'tools/call': limited('calls', createCall(app, calls), MOST_CALLS),
-    ...createWishes(wish),
+    ...createQuestions(question),
     'ui/request-display-mode': () => ({ mode: 'inline' }),
   }
   return {
     calls,
-    wish,
+    question,
     height,
     connect() {
       let isSent = false
@@ -97,25 +97,25 @@ function createCall(app: Schemas['ToolApp'], calls: Value<readonly AppCall[]>) {
     }
     const { result, problem } = await followCall(tool, args, ending, show)
     if (result) return callResultOf(result)
-    throw problem ?? pageError('FAILED', 'the call has ended without a result')
+    throw problem instanceof Error ? problem : pageError('FAILED', 'the call has ended without a result')
   }
 }
 
 /** Links and messages: the app asks, the reader decides. */
-function createWishes(wish: Value<Wish | undefined>) {
-  const ask = (kind: Wish['kind'], text: string, ending: AbortSignal): Promise<object> =>
+function createQuestions(question: Value<AppQuestion | undefined>) {
+  const ask = (kind: AppQuestion['kind'], text: string, ending: AbortSignal): Promise<object> =>
     new Promise(resolve => {
       const decide = (isGranted: boolean) => {
-        wish.set(undefined)
+        question.set(undefined)
         ending.removeEventListener('abort', leave)
         resolve(isGranted ? {} : { isError: true })
       }
       const leave = () => decide(false)
       ending.addEventListener('abort', leave)
-      wish.set({ kind, text, decide })
+      question.set({ kind, text, decide })
     })
-  const checked = async (kind: Wish['kind'], text: string, ending: AbortSignal) => {
-    if (wish.get()) throw pageError('RATE_LIMITED', 'the reader has not answered the last question')
+  const checked = async (kind: AppQuestion['kind'], text: string, ending: AbortSignal) => {
+    if (question.get()) throw pageError('RATE_LIMITED', 'the reader has not answered the last question')
     return ask(kind, text, ending)
   }
   return {
@@ -125,7 +125,7 @@ function createWishes(wish: Value<Wish | undefined>) {
 }
 
 /** The address as the browser opens it. Throws INVALID_VALUE. */
-export function linkOf(given: unknown): string {
+function linkOf(given: unknown): string {
   const url = typeof given === 'string' && given.length <= LONGEST_URL ? URL.parse(given) : null
   const isGood = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
   if (!isGood) throw pageError('INVALID_VALUE', 'url must be an address with http or https, without a name and password')
@@ -133,7 +133,7 @@ export function linkOf(given: unknown): string {
 }
 
 /** The text of a message, without hidden characters. Throws INVALID_VALUE. */
-export function messageOf(content: unknown): string {
+function messageOf(content: unknown): string {
   const parts = [content].flat().map((part: unknown) => (isRecord(part) && part.type === 'text' ? part.text : undefined))
   const isGood = parts.length > 0 && parts.every(text => typeof text === 'string')
   const text = isGood ? plainText(parts.join('\n')).trim() : ''

@@ -33,7 +33,7 @@ export type FrameState =
 
 export type Params = Readonly<Record<string, unknown>>
 type Method = (params: Params, ending: AbortSignal) => unknown
-export type Notify = (method: string, params: object) => void
+type Notify = (method: string, params: object) => void
 
 export interface BridgeOptions {
   /** The methods that the page can call besides those of every page. */

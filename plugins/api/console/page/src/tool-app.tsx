@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import type { Schemas } from '@svc/client'
 import { type ReactNode, useEffect, useState } from 'react'
 import { client } from './api.ts'
-import { type AppCall, type AppHost, createAppHost, HEIGHTS, type Wish } from './app-host.ts'
+import { type AppCall, type AppHost, createAppHost, HEIGHTS, type AppQuestion } from './app-host.ts'
 import { CallBadge, type CallResult, isAsking, Outcome } from './call-outcome.tsx'
 import { ClosedFrame } from './plugin-frame.tsx'
 import { addToPrompt } from './prompt.ts'
@@ -45,7 +45,7 @@ function App({ app, tool, ...given }: ToolAppProps & { readonly app: Schemas['To
         <ClosedFrame title={`${tool}, an app of ${app.server}`} url={FRAME} connect={host.connect} shown={SHOWN} />
       </Sized>
       <div aria-live="polite">
-        <WishOfApp host={host} />
+        <QuestionOfApp host={host} />
       </div>
       <Calls host={host} />
     </section>
@@ -74,19 +74,19 @@ function Armed({ children }: { readonly children: ReactNode }) {
   )
 }
 
-function WishOfApp({ host }: { readonly host: AppHost }) {
-  const wish = useValue(host.wish)
-  if (!wish) return null
+function QuestionOfApp({ host }: { readonly host: AppHost }) {
+  const question = useValue(host.question)
+  if (!question) return null
   return (
-    <Armed key={wish.text}>
+    <Armed key={question.text}>
       <div className="ask" role="group" aria-label="The app asks">
-        {wish.kind === 'link' ? <Link wish={wish} /> : <Message wish={wish} />}
+        {question.kind === 'link' ? <Link question={question} /> : <Message question={question} />}
       </div>
     </Armed>
   )
 }
 
-function Link({ wish: { text, decide } }: { readonly wish: Wish }) {
+function Link({ question: { text, decide } }: { readonly question: AppQuestion }) {
   const open = () => {
     window.open(text, '_blank', 'noopener,noreferrer')
     decide(true)
@@ -100,7 +100,7 @@ function Link({ wish: { text, decide } }: { readonly wish: Wish }) {
   )
 }
 
-function Message({ wish: { text, decide } }: { readonly wish: Wish }) {
+function Message({ question: { text, decide } }: { readonly question: AppQuestion }) {
   const navigate = useNavigate()
   const take = () => {
     decide(true)
