@@ -1,6 +1,10 @@
 import { codeOf, type Config, get, type Log, type LogOptions } from '@svc/core'
+import type { CatchUp } from '@svc/plugin-manager/installed'
 import { problemsOf } from './command/errors.ts'
 import type { ServeOptions } from './serve-flags.ts'
+
+/** That package uses this one, so the compiler builds it later and must not follow the import. */
+const CLUSTER: string = '@svc/plugin-manager/cluster'
 
 /** What a start has found out about the plugins of its cluster. */
 export interface CaughtUp {
@@ -23,7 +27,7 @@ export async function catchUpWithCluster(
   const url = get(config.value, ['store', 'url'])
   if (linked !== undefined || typeof url !== 'string' || !/^postgres(ql)?:/i.test(url)) return undefined
   try {
-    const { catchUp } = await import('@svc/plugin-manager/cluster')
+    const { catchUp } = (await import(CLUSTER)) as { catchUp: CatchUp }
     const found = await catchUp(config, signal, log)
     if (found?.revision === undefined || found.result === 'current') return undefined
     const { result, revision, before, problems } = found

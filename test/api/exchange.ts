@@ -310,6 +310,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     .concat(
       post('/api/v1/schedules/preview', { every_ms: 1_000 }),
       get('/api/v1/console/pages'),
+      get('/api/v1/console/pages/v/view'),
       // refused: it is not from a page of the server
       post('/api/v1/console/session', { credential: 'c' }),
       remove('/api/v1/console/session')
@@ -339,6 +340,7 @@ export const GUARDED_ROUTES: Readonly<Record<'chat' | 'read' | 'workflows' | 'to
     get('/tools'),
     get('/tools/t'),
     post('/tools/t/call', {}),
+    get('/api/v1/tools/t/app'),
     post('/api/v1/tools/t/call', {}),
     post('/api/v1/tools/t/answer', { request_id: 'r', question_id: 'q', allow: true }),
   ],
@@ -385,6 +387,7 @@ const templateOf = (path: string) =>
     .replace('/profiles/p', '/profiles/{name}')
     .replace('/deliveries/d', '/deliveries/{delivery}')
     .replace('/tools/t', '/tools/{name}')
+    .replace('/pages/v/', '/pages/{name}/')
     .replace(/^(\/v1(?:beta)?)\/models\/local\/.*$/, '$1/models/{name}')
     .replace('/traces/t', '/traces/{id}')
     .replace(/\/plugins\/p$/, '/plugins/{name}')

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { type CallContext, defineService, defineSlot, defineTopic, type Series } from '@svc/core'
 import type { Json } from './store.ts'
-import type { Effect, ToolDialog, ToolStep } from './tool.ts'
+import type { Effect, McpToolUi, ToolDialog, ToolStep } from './tool.ts'
 
 /**
  * State of the connection to an MCP server. `degraded`: connected, but partly unusable (a changed tool, a catalogue that
@@ -72,6 +72,8 @@ export interface McpTool {
   readonly inputSchema: { readonly [key: string]: Json | undefined }
   readonly outputSchema?: { readonly [key: string]: Json | undefined }
   readonly annotations?: { readonly [key: string]: Json | undefined }
+  /** Absent: it has no app, and models and apps can call it. */
+  readonly ui?: McpToolUi
   /**
    * `changed`: differs from the approved or first seen version and cannot be called until a person approves it. `hidden`:
    * excluded by the configuration.
@@ -80,11 +82,17 @@ export interface McpTool {
   /** The differences of a changed tool, one per line (`description: "…" → "…"`). */
   readonly difference?: readonly string[]
   /** A changed tool as it was approved or first seen. */
-  readonly approved?: Pick<McpTool, 'title' | 'description' | 'inputSchema' | 'outputSchema' | 'annotations'>
+  readonly approved?: Pick<McpTool, 'title' | 'description' | 'inputSchema' | 'outputSchema' | 'annotations' | 'ui'>
   /** Removed hidden characters by place and code point (`description U+200B × 3`). */
   readonly stripped?: readonly string[]
   /** A digest of this description, to approve what was shown. */
   readonly version?: string
+}
+
+/** The page of an MCP App, as its server sent it: not trusted. */
+export interface McpApp {
+  readonly uri: string
+  readonly html: string
 }
 
 /** The tools of a server for a person who decides about them. */
@@ -159,6 +167,11 @@ export interface McpClients {
     options: McpCallOptions,
     ctx: CallContext
   ): AsyncIterable<ToolStep>
+  /**
+   * Reads the app of a usable tool from the server. Throws MCP_CALL_FAILED, also if the tool has no app, or the resource is not
+   * a page of MCP Apps.
+   */
+  app(server: string, tool: string, ctx: CallContext): Promise<McpApp>
   /** Approves the current version of the given tools, or of all. */
   approve(server: string, tools: readonly string[] | undefined, ctx: CallContext): Promise<void>
   /** Enables or disables a server permanently. Enabling also ends a quarantine. */
@@ -201,6 +214,7 @@ export const McpClients = defineService<McpClients, McpClientsHooks>('mcp_client
     list: 'call',
     tools: 'call',
     call: 'stream',
+    app: 'call',
     approve: 'call',
     setEnabled: 'call',
     inspect: 'call',

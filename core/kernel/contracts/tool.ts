@@ -80,11 +80,28 @@ export interface Tool {
   readonly result?: JsonSchema
   /** Time limit in milliseconds. Default: `chat.tool_timeout_ms`. */
   readonly timeoutMs?: number
+  /** The tool of an MCP server that this tool calls. */
+  readonly mcp?: ToolOrigin
   /** True: a person must approve each call. Without one, the call is denied. */
   readonly asks?: boolean
   call(args: { readonly [name: string]: Json | undefined }, ctx: CallContext): Promise<ToolResult>
   /** The same as a stream, for callers that handle progress and input requests. `call` then works without both. */
   run?(args: { readonly [name: string]: Json | undefined }, dialog: ToolDialog, ctx: CallContext): AsyncIterable<ToolStep>
+}
+
+/** The MCP App of a tool (`_meta.ui`, protocol 2026-01-26). */
+export interface McpToolUi {
+  /** The resource that shows its results: `ui://…`. */
+  readonly resourceUri?: string
+  /** Who can call the tool: models, and the apps of its own server. */
+  readonly visibility: readonly ('model' | 'app')[]
+}
+
+/** A tool of an MCP server, and who can call it. */
+export interface ToolOrigin extends McpToolUi {
+  readonly server: string
+  /** Its name on the server. */
+  readonly tool: string
 }
 
 /** Tools by the name under which a model calls them. */

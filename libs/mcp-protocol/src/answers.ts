@@ -3,6 +3,7 @@ import type { InputRequest, Json, ToolResult, ToolStep } from '@svc/core/contrac
 import { stripped, stripResult } from '@svc/plugin-kit'
 import { callFailed, protocolError, toolNotFound } from './failures.ts'
 import { deeper } from './listed-tool.ts'
+import { APP_TYPE } from './tool-ui.ts'
 
 type JsonObject = { readonly [key: string]: unknown }
 type InputMethod = InputRequest['method']
@@ -104,9 +105,12 @@ export const INPUT_CAPABILITIES: Readonly<Record<InputMethod, object>> = {
   'roots/list': { roots: {} },
 }
 
-/** The capabilities to declare. */
+/** The capabilities to declare: the questions, and MCP Apps, which the console shows. */
 export const capabilitiesOf = (can: readonly InputMethod[]): Record<string, object> =>
-  Object.assign({}, ...can.map(method => INPUT_CAPABILITIES[method]))
+  Object.assign(
+    { extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: [APP_TYPE] } } },
+    ...can.map(method => INPUT_CAPABILITIES[method])
+  )
 
 /** Whether a request of the server is a question. */
 export const isInputMethod = (method: unknown): method is InputMethod =>

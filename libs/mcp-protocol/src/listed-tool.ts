@@ -4,6 +4,7 @@ import { stripData, type Stripped, stripWords } from '@svc/plugin-kit'
 import type { McpLimits } from './limits.ts'
 import { headersOf, type ParamHeader } from './param-headers.ts'
 import type { McpToolSchema } from './tool-schema.ts'
+import { readToolUi } from './tool-ui.ts'
 
 /** A tool as its server describes it, without hidden characters. */
 export interface ListedTool extends McpToolSchema {
@@ -57,6 +58,7 @@ function listed(name: string, raw: JsonRecord): ListedTool {
     inputSchema: cleaned(raw['inputSchema'], 'inputSchema', note) as JsonRecord,
     ...(raw['outputSchema'] !== undefined && { outputSchema: cleaned(raw['outputSchema'], 'outputSchema', note) as JsonRecord }),
     ...(raw['annotations'] !== undefined && { annotations: cleaned(raw['annotations'], 'annotations', note) as JsonRecord }),
+    ...readToolUi(raw['_meta']),
   } satisfies McpToolSchema
   const headers = headersOf(schema.inputSchema)
   return { ...schema, hash: hashOf(schema), stripped, paramHeaders: typeof headers === 'string' ? [] : headers }
@@ -88,13 +90,13 @@ export function deeper(value: unknown, most: number): boolean {
 const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null
 const isObject = (value: unknown): value is JsonRecord => isNested(value) && !Array.isArray(value)
 
-const PINNED = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations'] as const
+const PINNED = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations', 'ui'] as const
 
 /** Returns only the fields of a tool that its pin covers. */
 export const pinnedOf = (tool: McpToolSchema): McpToolSchema =>
   Object.fromEntries(PINNED.flatMap(key => (tool[key] === undefined ? [] : [[key, tool[key]]]))) as unknown as McpToolSchema
 
-/** Returns the SHA-256, in hex, of name, title, description, schemas and annotations of a tool. The order of keys has no effect. */
+/** Returns the SHA-256, in hex, of name, title, description, schemas, annotations and app of a tool. The order of keys has no effect. */
 export const hashOf = (tool: McpToolSchema): string =>
   createHash('sha256')
     .update(canonical(pinnedOf(tool)))

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type JsonSchema, matchesPattern } from '@svc/core'
-import type { Json } from '@svc/core/contracts'
+import type { Json, McpToolUi } from '@svc/core/contracts'
 
 type Annotations = { readonly [key: string]: Json | undefined }
 
@@ -12,6 +12,7 @@ export interface ToolSchema {
   readonly parameters: JsonSchema
   readonly result?: JsonSchema
   readonly annotations?: Annotations
+  readonly ui?: McpToolUi
 }
 
 /** A tool in the form of the protocol. */
@@ -22,6 +23,7 @@ export interface McpToolSchema {
   readonly inputSchema: JsonSchema
   readonly outputSchema?: JsonSchema
   readonly annotations?: Annotations
+  readonly ui?: McpToolUi
 }
 
 /** Converts a tool to the form of the protocol. The schemas stay unchanged. */

@@ -1,5 +1,5 @@
 // For tools
-export { answerOf, modeAllows, objectOf, toolOf, type TypedTool } from './tools.ts'
+export { answerOf, isForModels, modeAllows, objectOf, toolOf, type TypedTool } from './tools.ts'
 export { type Stripped, stripData, stripped, stripResult, stripWords } from './tools.ts'
 export { logToolFailure, type ToolFailure, toolFailure } from './tool-failure.ts'
 

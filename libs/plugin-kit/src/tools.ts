@@ -39,6 +39,9 @@ export const objectOf = <P extends Readonly<Record<string, object>>>(
 export const modeAllows = (name: string, mode: Mode | undefined, { effects, modes }: Tool): boolean =>
   (!modes || modes.includes(name)) && (!mode || effects.every(effect => mode.effects.includes(effect)))
 
+/** Whether models can call a tool. Some tools of MCP servers are for the apps of their server alone. */
+export const isForModels = ({ mcp }: Tool): boolean => mcp?.visibility.includes('model') ?? true
+
 /** Text without its hidden characters, and the removed characters. */
 export interface Stripped {
   readonly text: string

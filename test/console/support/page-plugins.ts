@@ -134,7 +134,10 @@ export interface CuratedHost extends AsyncDisposable {
   readonly reached: Reached[]
 }
 
-export async function startCurated(pluginsIn: (home: string) => Promise<readonly string[]>): Promise<CuratedHost> {
+export async function startCurated(
+  pluginsIn: (home: string) => Promise<readonly string[]>,
+  config: object = {}
+): Promise<CuratedHost> {
   const home = await mkdtemp(join(tmpdir(), 'svc-pages-'))
   const before = process.env.SVC_HOME
   process.env.SVC_HOME = home // plugins write their first-start files
@@ -146,7 +149,7 @@ export async function startCurated(pluginsIn: (home: string) => Promise<readonly
         .map(name => name.replace('store-sqlite', 'store-memory')),
       ...folders.map(folder => pathToFileURL(folder)),
     ],
-    config: { server: { port: 0, auth: { enabled: true } } },
+    config: { ...config, server: { port: 0, auth: { enabled: true } } },
     from: [new URL('../../../cli/', import.meta.url).href],
     log: { destination: { write() {} } },
   })

@@ -21,12 +21,14 @@ export { packLock, packSet } from './set/pack-set.ts'
 export { planRestore } from './set/plan-restore.ts'
 // The plugins of a cluster, in its store
 export {
+  type CatchUp,
   fetchRevision,
   newestRevision,
   type Revision,
   REVISION_SPACE,
   type RevisionStore,
   type RevisionFacts,
+  type TakenOver,
   watchRevisions,
   writeRevision,
 } from './set/revisions.ts'

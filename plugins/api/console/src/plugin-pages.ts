@@ -11,6 +11,8 @@ export const FRAMES = '/console/frames/'
 export const FOLDER = 'console'
 /** Part of every page, as `bridge.js` beside its file. */
 const BRIDGE = 'bridge.js'
+/** The frame of MCP Apps. It is the same for all, and has nothing of the server in it. */
+const APP = 'app.html'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -44,8 +46,27 @@ const POLICY = [
   "frame-ancestors 'self'",
 ].join('; ')
 
+/**
+ * For MCP Apps, which are one document with everything in it: its scripts may run, text may not become a script, and nothing is loaded
+ * from anywhere. What the app wants besides (`_meta.ui.csp`) is not granted.
+ */
+const APP_POLICY = [
+  'sandbox allow-scripts allow-forms',
+  "default-src 'none'",
+  "script-src 'unsafe-inline'",
+  "style-src 'unsafe-inline'",
+  'img-src data: blob:',
+  'media-src data: blob:',
+  'font-src data:',
+  "worker-src 'none'",
+  "frame-src 'none'",
+  "connect-src 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'self'",
+].join('; ')
+
 const HEADERS: Readonly<Record<string, string>> = {
-  'Content-Security-Policy': POLICY,
   // the frame has an opaque origin, so each of its files is one of another origin to it
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Permissions-Policy':
@@ -87,13 +108,16 @@ export function createPluginPages({ pages, files, host, sessions }: PluginPagesO
   }
   const frames: Frames = {
     async send(path, { request, response, ctx }) {
+      const isHead = request.method === 'HEAD'
+      if (path === APP)
+        return sendFile(response, { content: await ownFile(APP), type: TYPES['.html']!, isHead, policy: APP_POLICY })
       const [, signature = '', name = '', file = ''] = /^([^/]+)\/([^/]+)\/(.+)$/.exec(path) ?? []
       const type = TYPES[extname(file)]
       if (type === undefined || !(await sessions.isSigned(name, signature))) throw fileUnknown()
       const isBridge = file === BRIDGE || file.endsWith(`/${BRIDGE}`)
-      const content = isBridge ? await readFile(new URL(`../${BRIDGE}`, import.meta.url)) : await contentOf(name, file, ctx)
+      const content = isBridge ? await ownFile(BRIDGE) : await contentOf(name, file, ctx)
       if (content === undefined) throw fileUnknown()
-      sendFile(response, { content, type, isHead: request.method === 'HEAD' })
+      sendFile(response, { content, type, isHead, policy: POLICY })
     },
   }
   const recordOf = async (name: string, page: ConsolePage, rights: RightsOf) => {
@@ -128,12 +152,21 @@ interface File {
   readonly content: Uint8Array
   readonly type: string
   readonly isHead: boolean
+  readonly policy: string
 }
 
-function sendFile(response: ServerResponse, { content, type, isHead }: File): void {
+/** A file of this package. */
+const ownFile = (name: string) => readFile(new URL(`../${name}`, import.meta.url))
+
+function sendFile(response: ServerResponse, { content, type, isHead, policy }: File): void {
   // the console frames the page; the policy says so
   response.removeHeader('X-Frame-Options')
-  response.writeHead(200, { ...HEADERS, 'Content-Type': type, 'Content-Length': content.byteLength })
+  response.writeHead(200, {
+    ...HEADERS,
+    'Content-Security-Policy': policy,
+    'Content-Type': type,
+    'Content-Length': content.byteLength,
+  })
   response.end(isHead ? undefined : content)
 }
 

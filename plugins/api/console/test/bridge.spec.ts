@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'chai'
-import { allowedRequest, createBridge, type FrameState, type PageRequest } from '../page/src/bridge.ts'
+import { allowedRequest, createBridge, createRequests, type FrameState, type PageRequest } from '../page/src/bridge.ts'
 
 const RIGHTS = ['GET /notes', 'DELETE /notes/*', 'GET /api/v1/tokens', 'POST /*']
 const codeOf = (params: object) => {
@@ -17,17 +17,17 @@ function open() {
   const asked: PageRequest[] = []
   let kept: unknown
   const answering = Promise.withResolvers<void>()
+  const request = async (one: PageRequest) => {
+    asked.push(one)
+    await answering.promise
+    return { status: 200, body: {} }
+  }
   const bridge = createBridge({
-    rights: RIGHTS,
+    methods: createRequests({ rights: RIGHTS, request }),
     context: () => ({ theme: 'dark', locale: 'en' }),
     kept: { get: () => kept, set: value => void (kept = value) },
     post: message => void posted.push(message as Record<string, unknown>),
     onState: state => void states.push(state),
-    request: async request => {
-      asked.push(request)
-      await answering.promise
-      return { status: 200, body: {} }
-    },
   })
   return { bridge, posted, states, asked, answer: answering.resolve, [Symbol.dispose]: () => bridge.close() }
 }

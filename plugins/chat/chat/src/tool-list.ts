@@ -1,6 +1,6 @@
 import type { SlotView } from '@svc/core'
 import type { Json, Mode, StoredMessage, Tool, ToolCallPart, ToolResult, ToolSpec } from '@svc/core/contracts'
-import { answerOf, modeAllows, stripWords } from '@svc/plugin-kit'
+import { answerOf, isForModels, modeAllows, stripWords } from '@svc/plugin-kit'
 import { toolForbidden, toolUnknown } from './errors.ts'
 
 /** The tools of a turn: by name, and as the model sees them. */
@@ -203,7 +203,7 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>, inl
     if (now !== version) [version, lists] = [now, new Map()]
     const known = lists.get(mode)
     if (known) return known
-    const allowed = slot.entries().filter(([, tool]) => modeAllows(mode, modes.get(mode), tool))
+    const allowed = slot.entries().filter(([, tool]) => isForModels(tool) && modeAllows(mode, modes.get(mode), tool))
     const made = { all: listOf(allowed, inline), named: new Map<string, TurnTools>() }
     lists.set(mode, made)
     return made
@@ -240,7 +240,10 @@ export function createToolLists(slot: SlotView<Tool>, modes: SlotView<Mode>, inl
 function pick(name: string, all: TurnTools, slot: SlotView<Tool>, mode: string): Tool {
   const tool = all.tools.get(name)
   if (tool) return tool
-  throw slot.has(name) ? toolForbidden(name, mode, [...all.tools.keys()]) : toolUnknown(name, [...all.tools.keys()])
+  const hidden = slot.get(name)
+  throw hidden && isForModels(hidden)
+    ? toolForbidden(name, mode, [...all.tools.keys()])
+    : toolUnknown(name, [...all.tools.keys()])
 }
 
 function listOf(entries: readonly (readonly [string, Tool])[], inline = Number.POSITIVE_INFINITY): TurnTools {

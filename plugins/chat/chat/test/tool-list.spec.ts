@@ -37,6 +37,22 @@ describe('the tools of a request', () => {
     expect([specNames(first)?.includes('find_tools'), first.indexed]).to.deep.equal([false, undefined])
   })
 
+  it('do not include those that only apps of their MCP server can call', async () => {
+    const origin = (visibility: ('model' | 'app')[]) => ({ mcp: { server: 's', tool: 't', visibility } })
+    const give = [
+      item(Tools, 's__both', tool(origin(['model', 'app']))),
+      item(Tools, 's__apps', tool(origin(['app']))),
+      item(Tools, 's__none', tool(origin([]))),
+    ]
+    const { first } = await stepsOf(give, [says('so')])
+    expect(specNames(first)).to.include('s__both').and.not.to.include('s__apps').and.not.to.include('s__none')
+    const asked = stepsOf(give, [says('so')], { request: { tools: ['s__apps'] } })
+    await asked.then(
+      () => expect.fail('it was offered'),
+      (error: { code?: string }) => expect(error.code).to.equal('INVALID_VALUE')
+    )
+  })
+
   it('become an index above it: one line for each tool, and find_tools', async () => {
     const { first } = await stepsOf(many(11), [says('so')])
     expect(specNames(first)).to.deep.equal(['find_tools'])

@@ -110,6 +110,9 @@ const NO_DIALOG: ToolDialog = { can: [] }
 /** The deadline of the caller overrides the call timeout of the server. */
 const timeoutOf = ({ deadline }: CallContext) => (deadline === undefined ? {} : { timeoutMs: Math.max(1, deadline - Date.now()) })
 
+/** Without a list of its server, models and apps can call a tool. */
+const EVERYBODY = { visibility: ['model', 'app'] } as const
+
 /** Creates a tool of this service from a tool of another server. Text and schemas come from that server, `effects` from the configuration. */
 function createBridgedTool({ name, server, tool, clients, reporter }: BridgedToolOptions): Tool {
   const run = (args: Arguments, dialog: ToolDialog, ctx: CallContext): AsyncIterable<ToolStep> =>
@@ -126,6 +129,7 @@ function createBridgedTool({ name, server, tool, clients, reporter }: BridgedToo
     parameters: tool.inputSchema as JsonSchema,
     ...(tool.outputSchema === undefined ? {} : { result: tool.outputSchema as JsonSchema }),
     timeoutMs: server.callLimitMs,
+    mcp: { server: server.name, tool: tool.name, ...(tool.ui ?? EVERYBODY) },
     async call(args, ctx) {
       for await (const step of run(args, NO_DIALOG, ctx)) {
         if (step.type === 'result') return step.result

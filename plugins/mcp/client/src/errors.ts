@@ -104,4 +104,6 @@ export const notConnected = (server: string, why: string): SvcError =>
   callFailed(server, 'connection_refused', why, { delivered: 'no' })
 export const serverDisabled = (server: string) => notConnected(server, `it is disabled; run svc mcp enable ${server}`)
 export const noOwner = (server: string) => notConnected(server, 'no worker of this service owns its connection')
+export const noApp = (server: string, tool: string) =>
+  callFailed(server, 'tool_not_found', `its tool "${tool}" has no app`, { delivered: 'no' })
 export const noResult = (server: string) => callFailed(server, 'cancelled', 'the call ended without an answer')

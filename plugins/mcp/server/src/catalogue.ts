@@ -1,6 +1,7 @@
 import { type JsonSchema, type Log, nearest, type SlotView, type SvcError } from '@svc/core'
 import type { Effect, Mode, Tool } from '@svc/core/contracts'
 import { headersOf, type ParamHeader, toolMatcher } from '@svc/mcp-protocol'
+import { isForModels } from '@svc/plugin-kit'
 import { toolsUnknown, type UnknownName } from './errors.ts'
 import type { McpServerConfig } from './settings.ts'
 
@@ -109,7 +110,9 @@ export function createCatalogue({ tools, gate }: ToolSource, { path, isPublished
     const current = `${tools.version} ${gate.version}`
     if (version === current) return now
     version = current
-    const chosen = tools.entries().filter(([name, tool]) => tool.modes === undefined && isPublished(name) && gate.allows(tool))
+    const isChosen = (name: string, tool: Tool) =>
+      tool.modes === undefined && isForModels(tool) && isPublished(name) && gate.allows(tool)
+    const chosen = tools.entries().filter(([name, tool]) => isChosen(name, tool))
     const made = chosen.map(([name, tool]) => {
       const known = now.get(name)
       return known?.tool === tool ? known : publish(name, tool, { set, plugin: tools.owner(name) }, log)

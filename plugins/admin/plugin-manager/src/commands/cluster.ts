@@ -1,2 +1,2 @@
 // The plugins of a cluster before a server starts: `@svc/plugin-manager/cluster`
-export { catchUp, type TakenOver } from './change/take-over.ts'
+export { catchUp } from './change/take-over.ts'

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { type FileHandle, open, rm, stat } from 'node:fs/promises'
-import { type CallContext, codeOf, schema } from '@svc/core'
+import { type CallContext, codeOf, type Config, type LogOptions, schema, type SvcError } from '@svc/core'
 import type { Fence, Json, Space, Store, StoreOp } from '@svc/core/contracts'
 import { keepLease } from '@svc/storage-kit'
 import { revisionConflict, revisionDamaged, revisionInvalid, revisionTooLarge } from './errors.ts'
@@ -281,3 +281,20 @@ async function chunkOf(store: Store, key: string, ctx: CallContext): Promise<Uin
   const { bytes } = Object(record?.value) as { readonly bytes?: unknown }
   return typeof bytes === 'string' ? Buffer.from(bytes, 'base64') : undefined
 }
+
+/** What became of a revision: `current` if the node already had it. */
+export interface TakenOver {
+  readonly result: 'current' | 'taken' | 'refused'
+  readonly revision: Revision | undefined
+  /** Names and versions before. */
+  readonly before: readonly string[]
+  /** Why it was refused. */
+  readonly problems: readonly SvcError[]
+}
+
+/** Before a server starts: takes over what it has missed. Undefined outside of a cluster. `@svc/plugin-manager/cluster` exports it. */
+export type CatchUp = (
+  config: Pick<Config, 'value' | 'plugins'>,
+  signal: AbortSignal,
+  log: LogOptions
+) => Promise<TakenOver | undefined>

@@ -54,6 +54,7 @@ const WORDS = {
   input_schema: OBJECT,
   output_schema: { type: ['object', 'null'] },
   annotations: { type: ['object', 'null'] },
+  ui: { type: ['object', 'null'], description: 'Its app: `_meta.ui` of MCP Apps.' },
 } as const satisfies Record<string, JsonSchema>
 const TOOL: JsonSchema = {
   ...(object({
@@ -291,12 +292,13 @@ function serverRecord(info: McpServerInfo, ctx: CallContext) {
   }
 }
 
-const wordsOf = ({ title, description, inputSchema, outputSchema, annotations }: NonNullable<McpTool['approved']>) => ({
+const wordsOf = ({ title, description, inputSchema, outputSchema, annotations, ui }: NonNullable<McpTool['approved']>) => ({
   title: title ?? null,
   description,
   input_schema: inputSchema,
   output_schema: outputSchema ?? null,
   annotations: annotations ?? null,
+  ui: ui ? { ...ui, visibility: [...ui.visibility] } : null,
 })
 
 const toolRecord = ({ name, status, ...tool }: McpTool) => ({

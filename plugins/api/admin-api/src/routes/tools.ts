@@ -1,8 +1,9 @@
 import { BOOLEAN, INTEGER, list, nullable, OBJECT, object, ok, STRING, text, TIME, toolRecord, words } from '@svc/api-types'
 import { type JsonSchema, type SlotView, svcError } from '@svc/core'
-import type { Chat, Json, Mode, Route, Selection, Tool, ToolAnswer, ToolCallEvent } from '@svc/core/contracts'
+import type { Chat, Json, McpClients, Mode, Route, Selection, Tool, ToolAnswer, ToolCallEvent } from '@svc/core/contracts'
 import { definedOf, modeAllows } from '@svc/plugin-kit'
 import { errorFrame, framesOf, type StreamEvent } from '../frames.ts'
+import { createToolAppRoute, hasApp } from './tool-app.ts'
 
 const PATH = '/api/v1/tools/:name'
 /** Maximum timeout of a call, in seconds. */
@@ -14,6 +15,7 @@ export interface ToolServices {
   readonly tools: SlotView<Tool>
   readonly modes: SlotView<Mode>
   readonly selection: Selection
+  readonly clients?: McpClients | undefined
 }
 
 const EFFECT = words('read', 'write', 'execute', 'network')
@@ -30,6 +32,7 @@ const TOOL: JsonSchema = {
     plugin: { ...(nullable('string') as object), description: 'The plugin that added it.' },
     modes: { type: ['array', 'null'], items: STRING, description: 'The only modes of turns that have it. null: no limit.' },
     asks: { ...(BOOLEAN as object), description: 'A person must approve each call.' },
+    app: { ...(BOOLEAN as object), description: 'An MCP App shows its results: GET /api/v1/tools/{name}/app.' },
     timeout_ms: { ...(nullable('integer') as object), description: 'Its own time limit. null: that of chat.' },
     callable: {
       ...(BOOLEAN as object),
@@ -107,7 +110,7 @@ const answerBody: JsonSchema = {
 }
 
 /** Routes for one tool: its schema, a call as a stream, and answers to its questions. They need no MCP server. */
-export const createToolRoutes = ({ chat, tools, modes, selection }: ToolServices): Record<string, Route> => ({
+export const createToolRoutes = ({ chat, tools, modes, selection, clients }: ToolServices): Record<string, Route> => ({
   tool: {
     method: 'GET',
     path: PATH,
@@ -121,6 +124,7 @@ export const createToolRoutes = ({ chat, tools, modes, selection }: ToolServices
       return { body: { ...detailRecord(params.name!, tool), plugin: tools.owner(params.name!) ?? null, callable } }
     },
   },
+  tool_app: createToolAppRoute({ tools, clients }),
   tool_call: {
     method: 'POST',
     path: `${PATH}/call`,
@@ -193,6 +197,7 @@ const detailRecord = (name: string, tool: Tool) => ({
   effects: [...tool.effects],
   modes: tool.modes ? [...tool.modes] : null,
   asks: tool.asks ?? false,
+  app: hasApp(tool),
   timeout_ms: tool.timeoutMs ?? null,
 })
 

@@ -31,14 +31,25 @@ export type FrameState =
   /** It was stopped, for this reason. */
   | { readonly state: 'stopped'; readonly reason: string }
 
-interface BridgeOptions {
-  /** Patterns of the requests that the page can send: `GET /notes/*`. */
-  readonly rights: readonly string[]
+export type Params = Readonly<Record<string, unknown>>
+type Method = (params: Params, ending: AbortSignal) => unknown
+type Notify = (method: string, params: object) => void
+
+export interface BridgeOptions {
+  /** The methods that the page can call besides those of every page. */
+  readonly methods: Readonly<Record<string, Method>>
+  /** What the console can do for the page, in the words of MCP Apps. */
+  readonly capabilities?: object
+  /** The page has started. `notify` sends it a notification. */
+  readonly onStarted?: (notify: Notify) => void
+  /** A notification that is not of every page. */
+  readonly onNotice?: (method: string, params: Params, notify: Notify) => void
+  /** Documents that the frame loads before it stays; default 1. */
+  readonly documents?: number
   readonly context: () => HostContext
   /** What the page wants back when it is loaded again. */
   readonly kept: { readonly get: () => unknown; readonly set: (value: unknown) => void }
   readonly post: (message: object) => void
-  readonly request: (request: PageRequest, signal: AbortSignal) => Promise<PageAnswer>
   readonly onState: (state: FrameState) => void
 }
 
@@ -67,9 +78,7 @@ const IN_FLIGHT = 8
 const TOO_MANY = 'It sent too many messages.'
 const TOO_LARGE = 'It sent a message that is too large.'
 const LEFT = 'It has left its place for another document.'
-const NO_START = 'It did not start. Its file must load bridge.js, which connects it to the console.'
-
-type Params = Readonly<Record<string, unknown>>
+const NO_START = 'It did not start: it has not connected itself to the console, as bridge.js does.'
 
 export function createBridge(options: BridgeOptions): Bridge {
   const { post, onState } = options
@@ -77,6 +86,9 @@ export function createBridge(options: BridgeOptions): Bridge {
   const isClosed = () => ending.signal.aborted
   const rate = createRate()
   const calls = createCalls(options, ending.signal)
+  const notify: Notify = (method, params) => {
+    if (!isClosed()) post({ jsonrpc: '2.0', method, params })
+  }
   let documents = 0
   const stop = (reason: string) => {
     if (isClosed()) return
@@ -98,16 +110,17 @@ export function createBridge(options: BridgeOptions): Bridge {
       const { id, method, params } = message
       if (method === undefined) watch.answered(id)
       else if (id !== undefined) void calls(id, method, params)
-      else if (method === 'ui/notifications/initialized') watch.started()
-      else if (method === 'svc/keep') options.kept.set(params.value)
+      else if (method === 'ui/notifications/initialized') {
+        if (watch.started()) options.onStarted?.(notify)
+      } else if (method === 'svc/keep') options.kept.set(params.value)
+      else options.onNotice?.(method, params, notify)
     },
     loaded() {
       documents++
-      if (documents > 1) stop(LEFT)
+      if (documents > (options.documents ?? 1)) stop(LEFT)
     },
     contextChanged() {
-      if (watch.isStarted() && !isClosed())
-        post({ jsonrpc: '2.0', method: 'ui/notifications/host-context-changed', params: options.context() })
+      if (watch.isStarted()) notify('ui/notifications/host-context-changed', options.context())
     },
     stop,
     close,
@@ -127,11 +140,13 @@ function createWatch({ post, onState }: BridgeOptions, stop: (reason: string) =>
   }, PING_MS)
   return {
     isStarted: () => isStarted,
-    started() {
-      if (isStarted) return
+    /** Returns whether it is the first time. */
+    started(): boolean {
+      if (isStarted) return false
       isStarted = true
       clearTimeout(starting)
       onState({ state: 'running' })
+      return true
     },
     answered(id: MessageId | undefined) {
       if (id !== PING) return
@@ -146,26 +161,16 @@ function createWatch({ post, onState }: BridgeOptions, stop: (reason: string) =>
 }
 
 /** The methods that a page can call. */
-function createCalls({ post, context, kept, request, rights }: BridgeOptions, ending: AbortSignal) {
-  let running = 0
-  const methods: Readonly<Record<string, (params: Params) => unknown>> = {
+function createCalls({ post, context, kept, capabilities = {}, ...options }: BridgeOptions, ending: AbortSignal) {
+  const methods: Readonly<Record<string, Method>> = {
+    ...options.methods,
     'ui/initialize': () => ({
       protocolVersion: PROTOCOL,
       hostInfo: { name: 'svc console', version: '1' },
-      hostCapabilities: {},
+      hostCapabilities: capabilities,
       hostContext: { ...context(), kept: kept.get() ?? null },
     }),
     ping: () => ({}),
-    'svc/request': async params => {
-      if (running >= IN_FLIGHT) throw pageError('RATE_LIMITED', `at most ${IN_FLIGHT} requests run at once`)
-      const allowed = allowedRequest(params, rights)
-      running++
-      try {
-        return await request(allowed, ending)
-      } finally {
-        running--
-      }
-    },
   }
   const fail = (id: MessageId, code: number, message: string, data: object = {}) =>
     post({ jsonrpc: '2.0', id, error: { code, message, data } })
@@ -173,7 +178,7 @@ function createCalls({ post, context, kept, request, rights }: BridgeOptions, en
     const run = Object.hasOwn(methods, method) ? methods[method] : undefined
     if (!run) return fail(id, -32601, `there is no method ${method.slice(0, 80)}`)
     try {
-      const result = await run(params)
+      const result = await run(params, ending)
       if (!ending.aborted) post({ jsonrpc: '2.0', id, result })
     } catch (error) {
       if (!ending.aborted) fail(id, -32000, textOf(error), { code: codeOf(error) })
@@ -239,12 +244,37 @@ function isSmall(data: unknown): boolean {
 
 // --- the requests of a page ---
 
+interface RequestOptions {
+  /** Patterns of the requests that the page can send: `GET /notes/*`. */
+  readonly rights: readonly string[]
+  readonly request: (request: PageRequest, signal: AbortSignal) => Promise<PageAnswer>
+}
+
+/** The method for requests of a page of a plugin. */
+export const createRequests = ({ rights, request }: RequestOptions): Readonly<Record<string, Method>> => ({
+  'svc/request': limited('requests', async (params, ending) => request(allowedRequest(params, rights), ending)),
+})
+
+/** So many calls of a method run at once. */
+export function limited(what: string, run: (params: Params, ending: AbortSignal) => Promise<unknown>, most = IN_FLIGHT): Method {
+  let running = 0
+  return async (params, ending) => {
+    if (running >= most) throw pageError('RATE_LIMITED', `at most ${most} ${what} run at once`)
+    running++
+    try {
+      return await run(params, ending)
+    } finally {
+      running--
+    }
+  }
+}
+
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 const PATH = /^\/[\w.~!$&'()*+,;=:@%/-]{0,2000}$/
 /** Whatever a plugin declares: what gives or takes a credential, and what changes plugins, is for the person alone. */
 const NEVER = ['/api/v1/console', '/api/v1/tokens', '/api/v1/plugins/plans', '/console']
 
-const pageError = (code: string, message: string) => Object.assign(new Error(message), { code })
+export const pageError = (code: string, message: string) => Object.assign(new Error(message), { code })
 const textOf = (error: unknown) => (error instanceof Error ? error.message : 'it failed')
 const codeOf = (error: unknown) => {
   const { code } = Object(error) as { readonly code?: unknown }

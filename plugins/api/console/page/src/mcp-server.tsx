@@ -121,6 +121,7 @@ const MEMBERS = [
   ['input_schema', 'Arguments'],
   ['output_schema', 'Structured result'],
   ['annotations', 'Annotations'],
+  ['ui', 'App'],
 ] as const
 
 const textOf = (value: unknown) =>

@@ -1,17 +1,22 @@
 import { type RefObject, useEffect, useRef, useState } from 'react'
-import { type Bridge, createBridge, type FrameState, type HostContext } from './bridge.ts'
+import { type Bridge, type BridgeOptions, createBridge, createRequests, type FrameState, type HostContext } from './bridge.ts'
 import { useFocusGuard, useIsCovered } from './frame-guard.ts'
 import { sendForPage } from './page-answer.ts'
 import { Failure, Loading } from './states.tsx'
 import { theme } from './theme.ts'
 
-interface PluginFrameProps {
+interface ClosedFrameProps {
   /** What screen readers call the frame. */
   readonly title: string
   readonly url: string
-  readonly rights: readonly string[]
+  /** What the page can do besides what every page can. */
+  readonly connect: () => Pick<BridgeOptions, 'methods' | 'capabilities' | 'documents' | 'onStarted' | 'onNotice'>
   /** Where it is shown, for the page: the place, and the id of the run or conversation. */
-  readonly shown?: object
+  readonly shown?: object | undefined
+}
+
+interface PluginFrameProps extends Omit<ClosedFrameProps, 'connect'> {
+  readonly rights: readonly string[]
 }
 
 /** The names of MCP Apps for the colours and sizes of the console. */
@@ -61,8 +66,13 @@ function contextNow(): HostContext {
 
 const TOOK_FOCUS = 'It took the keyboard focus. A page may have it only after you have gone into the page.'
 
-/** A page of a plugin in a frame, and what has become of it. While a dialog is open it is gone, and begins again with what it has kept. */
-export function PluginFrame(props: PluginFrameProps) {
+/** A page of a plugin in a frame. */
+export const PluginFrame = ({ rights, ...props }: PluginFrameProps) => (
+  <ClosedFrame {...props} connect={() => ({ methods: createRequests({ rights, request: sendForPage }) })} />
+)
+
+/** A page that is not trusted in a frame, and what has become of it. While a dialog is open it is gone, and begins again with what it has kept. */
+export function ClosedFrame(props: ClosedFrameProps) {
   const [round, setRound] = useState(0)
   const [current, setCurrent] = useState<FrameState>({ state: 'starting' })
   const isCovered = useIsCovered()
@@ -98,27 +108,26 @@ export function PluginFrame(props: PluginFrameProps) {
   )
 }
 
-interface FrameProps extends PluginFrameProps {
+interface FrameProps extends ClosedFrameProps {
   readonly kept: RefObject<unknown>
   readonly isShown: boolean
   readonly onState: (state: FrameState) => void
 }
 
-function Frame({ title, url, rights, shown, kept, isShown, onState }: FrameProps) {
+function Frame({ title, url, connect, shown, kept, isShown, onState }: FrameProps) {
   const frame = useRef<HTMLIFrameElement>(null)
   const box = useRef<HTMLDivElement>(null)
   const bridge = useRef<Bridge>(undefined)
   // a list that is read again must not load the page again
-  const [first] = useState({ url, rights, shown })
+  const [first] = useState({ url, connect, shown })
   const enter = useFocusGuard({ frame, box, onTaken: () => bridge.current?.stop(TOOK_FOCUS) })
   useEffect(() => {
     const own = createBridge({
-      rights: first.rights,
+      ...first.connect(),
       context: () => ({ ...contextNow(), ...first.shown }),
       kept: { get: () => kept.current, set: value => void (kept.current = value) },
       // its origin is opaque, so it has no name; the policy of the console lets only files of this server into the frame
       post: message => frame.current?.contentWindow?.postMessage(message, '*'),
-      request: sendForPage,
       onState,
     })
     bridge.current = own

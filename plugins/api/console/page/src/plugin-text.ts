@@ -10,6 +10,9 @@ export const visible = (text: string, longest = LONGEST_CELL): string => {
   return part.replaceAll(HIDDEN, '\uFFFD')
 }
 
+/** A text without its hidden characters. */
+export const plainText = (text: string): string => text.replaceAll(HIDDEN, '')
+
 /** Any value as a short text. */
 export function textOf(value: unknown): string {
   if (value === undefined || value === null) return '–'

@@ -30,6 +30,7 @@ const unused = () => Promise.reject(new Error('not for tools'))
 async function* none() {}
 const UNUSED = {
   inspect: unused,
+  app: unused,
   approveVersions: unused,
   add: unused,
   remove: unused,

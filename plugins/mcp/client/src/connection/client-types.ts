@@ -1,4 +1,4 @@
-import type { InputRequest, Json, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
+import type { InputRequest, Json, McpApp, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
 import type { McpLimits, StepOptions, ToolList, ToolSchema } from '@svc/mcp-protocol'
 import type { OAuthOptions } from '@svc/mcp-protocol/oauth'
 
@@ -159,6 +159,8 @@ export interface McpClient extends AsyncDisposable {
   callTool(name: string, args: Arguments, options?: { readonly timeout?: number } & AbortOptions): Promise<CallAnswer>
   /** Calls a tool step by step: progress and log steps, then one `result` or `input`. Throws MCP_CALL_FAILED. */
   call(name: string, args: Arguments, options: StepOptions, ctx: RunningCallContext): AsyncIterable<ToolStep>
+  /** Reads the page of an MCP App. Throws as `connect`. */
+  readApp(uri: string, ctx?: AbortOptions): Promise<McpApp>
   /** Calls back when a connection is lost. Returns a function that removes the callback. */
   onDisconnect(callback: (reason: string) => void): () => void
   onChange(callback: (change: McpChange) => void): () => void

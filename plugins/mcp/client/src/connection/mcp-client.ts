@@ -5,7 +5,7 @@ import { noResult } from '../errors.ts'
 import type { AbortOptions, CallAnswer, McpChange, McpClient, McpClientOptions } from './client-types.ts'
 import { ConnectionManager } from './connection-manager.ts'
 import { policyOf, positive, type ResolvedOptions, resolveOptions } from './resolved-options.ts'
-import { ConnectionCalls, createCatalogue } from './tools.ts'
+import { ConnectionCalls, createCatalogue, requestApp } from './tools.ts'
 
 /** Limit for servers that report changed tools all the time: each report leads to a new list. */
 const TOOLS_MS = 1_000
@@ -54,6 +54,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
       }
     },
     call: (tool, args, how, ctx) => calls.call(tool, args, how, ctx),
+    readApp: (uri, ctx) => bounded(resolved, ctx, signal => requestApp(name, manager, uri, signal)),
     onDisconnect: callback => changes.follow(change => change.type === 'disconnected' && callback(change.reason)),
     onChange: callback => changes.follow(callback),
     setReconnectPolicy: (retryAttempts, backoff) => manager.setPolicy(policyOf(retryAttempts, backoff)),

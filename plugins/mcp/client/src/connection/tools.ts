@@ -1,5 +1,5 @@
 import { abortable, codeOf, pause, type SvcError, traceHeaders } from '@svc/core'
-import type { McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
+import type { McpApp, McpErrorClass, ToolDialog, ToolStep } from '@svc/core/contracts'
 import {
   callFailed,
   type CallRequest,
@@ -11,6 +11,7 @@ import {
   ParkedCalls,
   protocolError,
   questionClosed,
+  readApp,
   readOutcome,
   readToolList,
   readToolPage,
@@ -72,6 +73,15 @@ export function createCatalogue(
       changed()
     },
   }
+}
+
+/** Reads an app from the server. */
+export async function requestApp(server: string, manager: ConnectionManager, uri: string, signal: AbortSignal): Promise<McpApp> {
+  const connection = await manager.ready(signal)
+  const params = { uri, ...(connection.isStateless && { _meta: connection.meta([]) }) }
+  const answer = await connection.request('resources/read', () => params, { signal })
+  if ('error' in answer) throw refused(server, '', answer.error)
+  return readApp(server, uri, answer.result)
 }
 
 const MAX_WAITING = 1_000

@@ -1,5 +1,5 @@
 import type { CallContext } from '@svc/core'
-import type { McpClients, McpInspection, ToolStep } from '@svc/core/contracts'
+import type { McpApp, McpClients, McpInspection, ToolStep } from '@svc/core/contracts'
 import { assessTools, callFailed, failureOf, type ListedTool, pinTools, spannedSteps } from '@svc/mcp-protocol'
 import { versionStale } from '../errors.ts'
 import { limitedBySandbox } from '../registry/client-options.ts'
@@ -38,6 +38,7 @@ export function createClients(
       const begin = () => context.span(`tools/call ${tool}`, ctx, { kind: 'client', attributes: callAttributes(name, tool) })
       return spannedSteps(begin, open)
     },
+    app: async (name, tool, ctx) => appOf(context, ownerOf(name), tool, ctx),
     async approve(name, names, ctx) {
       const server = named(name)
       const tools = selected(name, registry.catalogue(server)?.tools ?? [], names)
@@ -75,6 +76,11 @@ async function toolsOf(context: McpContext, owner: ServerOwner, ctx: CallContext
     ctx.signal.throwIfAborted()
     await owner.nextChange(ctx)
   }
+}
+
+async function appOf(context: McpContext, owner: ServerOwner, tool: string, ctx: CallContext): Promise<McpApp> {
+  for await (const app of askOwner(context, owner, { do: 'app', tool }, ctx)) return app as unknown as McpApp
+  throw callFailed(owner.server.entry.name, 'cancelled', 'the request for its app ended without an answer')
 }
 
 /** The tools now (`fresh`), or those listed last if the server cannot be asked. Throws MCP_CALL_FAILED if there are none either. */

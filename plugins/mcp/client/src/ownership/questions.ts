@@ -13,6 +13,7 @@ import type { ServerSession } from './server-session.ts'
 type OwnerTask =
   | { readonly do: 'open' }
   | { readonly do: 'refresh' }
+  | { readonly do: 'app'; readonly tool: string }
   | { readonly do: 'call'; readonly tool: string; readonly args: Arguments; readonly options: McpCallOptions }
 
 /** The question of one worker to the owner of a server. A worker with another entry of that name is not its owner. */
@@ -58,6 +59,7 @@ function ownerFailure(server: string, error: unknown): unknown {
 async function* doTask(session: ServerSession, task: OwnerTask, ctx: CallContext): AsyncGenerator<Json, void> {
   if (task.do === 'open') return await session.open(ctx)
   if (task.do === 'refresh') return yield (await session.refresh(ctx)) as unknown as Json
+  if (task.do === 'app') return yield (await session.app(task.tool, ctx)) as unknown as Json
   yield* session.call(task.tool, task.args, task.options, ctx) as AsyncIterable<unknown> as AsyncIterable<Json>
 }
 

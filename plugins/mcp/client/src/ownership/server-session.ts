@@ -1,5 +1,6 @@
 import { abortable, type CallContext, codeOf, createCoalescer } from '@svc/core'
 import {
+  type McpApp,
   type McpCallOptions,
   type McpFailure,
   McpServerConnected,
@@ -17,6 +18,7 @@ import { STATES } from '../connection/states.ts'
 import { clientOptions } from '../registry/client-options.ts'
 import type { McpServerSettings } from '../registry/configured-servers.ts'
 import { type CatalogueRecord, KEYS, loginStorage, type ReportedStatus, type StateRecord } from '../registry/records.ts'
+import { noApp } from '../errors.ts'
 import { publicUrl } from '../registry/server-status.ts'
 import type { McpContext } from './context.ts'
 
@@ -94,6 +96,17 @@ export class ServerSession {
       this.#idle.resolve()
       this.#idle = Promise.withResolvers()
     })
+  }
+
+  /** Reads the app of a tool whose status is good: the one that was approved with the tool. */
+  async app(tool: string, { signal }: CallContext): Promise<McpApp> {
+    await this.#listed(signal)
+    this.#checkUsable(tool)
+    const { name } = this.#server.entry
+    const uri = this.#context.registry.tools(this.#server)?.find(one => one.name === tool)?.ui?.resourceUri
+    if (uri === undefined) throw noApp(name, tool)
+    const client = await this.#connectable()
+    return client.readApp(uri, { signal })
   }
 
   /** Starts to report the owner and the state to all workers. */

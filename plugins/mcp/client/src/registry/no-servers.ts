@@ -13,6 +13,7 @@ export function noServers(context: EditContext): McpClients {
     remove: async (server, ctx) => (await editor()).remove(server, ctx),
     list: async () => [],
     tools: unknown,
+    app: unknown,
     approve: unknown,
     setEnabled: unknown,
     inspect: unknown,

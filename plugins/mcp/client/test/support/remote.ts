@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
+import { APP_TYPE } from '@svc/mcp-protocol'
 import { McpServer as McpServer1 } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 
@@ -30,12 +31,17 @@ export async function listen(answer: Answer): Promise<Listening> {
 const info = { name: 'remote', version: '1.0.0' }
 const greeting = (who: string) => ({ content: [{ type: 'text' as const, text: `hello from ${who}` }] })
 
+/** The address of the app that both servers have. */
+export const APP = 'ui://remote/page'
+const page = () => ({ contents: [{ uri: APP, mimeType: APP_TYPE, text: '<h1>An app</h1>' }] })
+
 /** A server of the tool protocol by its official SDK: 2 speaks 2026-07-28 (and older), 1 what was before. One tool: `greet`. */
 const SDKS: Readonly<Record<1 | 2, () => Answer>> = {
   2() {
     const handler = createMcpHandler(() => {
       const server = new McpServer(info)
       server.registerTool('greet', { description: 'Greets.' }, () => greeting('v2'))
+      server.registerResource('page', APP, { mimeType: APP_TYPE }, page)
       return server
     })
     return (request, response) => overNode(handler.fetch, request, response)
@@ -43,6 +49,7 @@ const SDKS: Readonly<Record<1 | 2, () => Answer>> = {
   1: () => async (request, response) => {
     const server = new McpServer1(info)
     server.registerTool('greet', { description: 'Greets.' }, () => greeting('v1'))
+    server.registerResource('page', APP, { mimeType: APP_TYPE }, page)
     const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
     await server.connect(transport as Parameters<typeof server.connect>[0])
     response.on('close', () => void server.close())

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { here, servedFile, setHome } from '@svc/cli/program'
-import { asSvcError, type CallContext, codeOf, type Config, type LogOptions, type SvcError } from '@svc/core'
+import { asSvcError, type CallContext, codeOf, type SvcError } from '@svc/core'
 import type { Store } from '@svc/core/contracts'
 import { plainText } from '../../errors.ts'
 import {
@@ -24,6 +24,8 @@ import {
   type RevisionStore,
   type StagedChange,
   writeNodeRevision,
+  type CatchUp,
+  type TakenOver,
 } from '../../set.ts'
 import { keepRevision, openClusterSet, PLATFORM } from './cluster-set.ts'
 import { checkIsolation, checkNames } from './isolation.ts'
@@ -31,16 +33,6 @@ import { settleAbandoned, tryChange } from './take-up.ts'
 import { withTransferFile } from './transfer-file.ts'
 
 // A node takes over the plugins of its cluster: the consent of a person on one node holds for all.
-
-/** What became of a revision: `current` if the node already had it. */
-export interface TakenOver {
-  readonly result: 'current' | 'taken' | 'refused'
-  readonly revision: Revision | undefined
-  /** Names and versions before. */
-  readonly before: readonly string[]
-  /** Why it was refused. */
-  readonly problems: readonly SvcError[]
-}
 
 const label = ({ name, version }: LockedPlugin) => `${name} ${version}`
 
@@ -139,11 +131,7 @@ function allows(list: readonly string[] = [], name: string): boolean {
 }
 
 /** Before a server starts: takes over what it has missed. Undefined outside of a cluster. */
-export async function catchUp(
-  config: Pick<Config, 'value' | 'plugins'>,
-  signal: AbortSignal,
-  log: LogOptions
-): Promise<TakenOver | undefined> {
+export const catchUp: CatchUp = async (config, signal, log) => {
   await using clusterSet = await openClusterSet(config, signal, log)
   return clusterSet && (await takeOver(clusterSet.revisions, clusterSet.ctx))
 }

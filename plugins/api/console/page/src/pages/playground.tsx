@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { type FormEvent, type KeyboardEvent, memo, type ReactNode, useEffect, useRef, useState } from 'react'
+import { type FormEvent, type KeyboardEvent, lazy, memo, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { client } from '../api.ts'
 import { Message, Text, Tool } from '../message.tsx'
+import { prompt } from '../prompt.ts'
 import { Question } from '../question.tsx'
 import { playground, without } from '../router.tsx'
 import { Badge, Failure, Title } from '../states.tsx'
@@ -148,21 +149,38 @@ function PieceView({ piece, turn }: { readonly piece: Piece; readonly turn: Turn
   if (ask && !result && turn.state === 'open') return <Question turn={turn} ask={ask} input={input} />
   const state = result ? (result.success ? 'done' : 'failed') : turn.state === 'open' ? 'running' : 'failed'
   return (
-    <Tool
-      name={name}
-      state={state}
-      input={input}
-      output={result && (result.success ? result.result : result.error)}
-      {...(result ? { durationMs: result.duration_ms } : {})}
-    />
+    <>
+      <Tool
+        name={name}
+        state={state}
+        input={input}
+        output={result && (result.success ? result.result : result.error)}
+        {...(result ? { durationMs: result.duration_ms } : {})}
+      />
+      {result?.success && turn.state !== 'open' && mayHaveApp(name) && (
+        <Suspense>
+          <PieceApp tool={name} input={input} result={result.result} isOpen={isNewest(piece, turn)} />
+        </Suspense>
+      )}
+    </>
   )
 }
+
+const PieceApp = lazy(() => import('../tool-app-piece.tsx'))
+
+/** Only tools of MCP servers have apps: `<server>__<tool>`. */
+const mayHaveApp = (name: string) => name.includes('__')
+
+/** One app opens by itself: that of the last such tool of the last turn. */
+const isNewest = (piece: Piece, turn: Turn) =>
+  chat.get().turns.at(-1)?.key === turn.key && turn.pieces.findLast(one => one.kind === 'tool' && mayHaveApp(one.name)) === piece
 
 /** What the next message is sent with: the settings of the address, and the text for the system. */
 let settings: { profile?: string; provider?: string; model?: string; mode?: string; system?: string } = {}
 
 function Composer({ isBusy }: { readonly isBusy: boolean }) {
-  const [text, setText] = useState('')
+  const text = useValue(prompt)
+  const setText = prompt.set
   const field = useRef<HTMLTextAreaElement>(null)
   const submit = (event?: FormEvent) => {
     event?.preventDefault()

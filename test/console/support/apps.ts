@@ -1,0 +1,118 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Browser, Frame, Page } from 'playwright-core'
+import { until } from '../../support/wait.ts'
+import { type AppServers, openAppServers } from './app-servers.ts'
+import { type Console, openBrowser, openConsole } from './browser.ts'
+import { type CuratedHost, openOutside, type Outside, startCurated } from './page-plugins.ts'
+
+/** A person must allow each call of the tool `careful`. */
+const ASKS = `import { definePlugin } from '@svc/core'
+import { Chat } from '@svc/core/contracts'
+export default definePlugin({
+  setup(scope) {
+    scope.tap(Chat.hooks.toolCall, ({ tool }) => (tool === 'apps__careful' ? { verdict: 'ask', question: 'May it be careful?' } : undefined))
+  },
+})
+`
+
+async function writeAsking(home: string): Promise<string> {
+  const place = join(home, 'asking')
+  await mkdir(place)
+  const manifest = {
+    name: 'svc-plugin-asking',
+    version: '1.0.0',
+    type: 'module',
+    exports: { '.': './index.js', './package.json': './package.json' },
+    svc: { api: 1, kind: 'hook', permissions: { hooks: ['chat.toolCall'] } },
+  }
+  await writeFile(join(place, 'package.json'), JSON.stringify(manifest))
+  await writeFile(join(place, 'index.js'), ASKS)
+  return place
+}
+
+/** The console, signed in, at one of its pages. */
+interface SignedIn extends Console {
+  readonly token: string
+}
+
+interface OpenApp extends SignedIn {
+  readonly frame: Frame
+}
+
+/** A server with two MCP servers, a server outside, and a browser. */
+export interface Apps extends AsyncDisposable {
+  readonly browser: Browser
+  readonly service: CuratedHost
+  readonly outside: Outside
+  readonly servers: AppServers
+  readonly signIn: (path: string, scopes?: string) => Promise<SignedIn>
+  /** Calls a tool on its page. */
+  readonly callTool: (tool: string, scopes?: string) => Promise<SignedIn>
+  /** The same, and the frame of the app. */
+  readonly openApp: (tool?: string) => Promise<OpenApp>
+  /** As a script of that person. */
+  readonly get: (path: string, scopes?: string) => Promise<{ readonly status: number; readonly body: Record<string, unknown> }>
+}
+
+const ALL = 'read,chat,tools,admin'
+
+export async function openApps(): Promise<Apps> {
+  const ends = new AsyncDisposableStack()
+  const browser = await openBrowser()
+  ends.defer(() => browser.close())
+  const outside = ends.use(await openOutside())
+  const servers = ends.use(await openAppServers())
+  const service = ends.use(
+    await startCurated(
+      async home => {
+        await writeFile(join(home, 'mcp.yaml'), servers.yaml)
+        return [await writeAsking(home)]
+      },
+      { providers: { local: {} } }
+    )
+  )
+  const tokens = new Map<string, string>()
+  const tokenOf = async (scopes: string) => {
+    const token = tokens.get(scopes) ?? (await service.person(scopes.split(','))).token
+    tokens.set(scopes, token)
+    return token
+  }
+  const get: Apps['get'] = async (path, scopes = ALL) => {
+    const headers = { authorization: `Bearer ${await tokenOf(scopes)}` }
+    const response = await fetch(`${service.url}${path}`, { headers })
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  }
+  await until(
+    () => get('/api/v1/tools/other__steal'),
+    ({ status }) => status === 200
+  )
+  await until(
+    () => get('/api/v1/tools/apps__show'),
+    ({ status }) => status === 200
+  )
+  const signIn: Apps['signIn'] = async (path, scopes = ALL) => {
+    const token = await tokenOf(scopes)
+    const view = await openConsole(browser, `${service.url}/console/${path}`)
+    await view.page.getByLabel('Key or token').fill(token)
+    await view.page.keyboard.press('Enter')
+    return { ...view, token }
+  }
+  const callTool: Apps['callTool'] = async (tool, scopes) => {
+    const view = await signIn(`tools?id=apps__${tool}`, scopes)
+    await view.page.getByRole('button', { name: 'Call the tool' }).click()
+    await view.page.getByText(`${tool} done`).waitFor()
+    return view
+  }
+  const openApp: Apps['openApp'] = async (tool = 'show') => {
+    const view = await callTool(tool)
+    return { ...view, frame: await appOf(view.page) }
+  }
+  return { browser, service, outside, servers, signIn, callTool, openApp, get, [Symbol.asyncDispose]: () => ends.disposeAsync() }
+}
+
+/** The frame of the app, when it has started. */
+async function appOf(page: Page): Promise<Frame> {
+  await page.locator('.frame-place:not(.frame-hidden) iframe').waitFor()
+  return (await (await page.locator('iframe').elementHandle())!.contentFrame())!
+}
