@@ -25,7 +25,13 @@ export function paletteImage({ width, height, data }: PNG): Buffer {
   header.set([8, 3, 0, 0, 0], 8) // bits of an index, and that there is a palette
   const colors = Buffer.from(palette.flatMap(partsOf))
   const image = deflateSync(rows, { level: 9, memLevel: 9 })
-  return Buffer.concat([SIGNATURE, chunk('IHDR', header), chunk('PLTE', colors), chunk('IDAT', image), chunk('IEND', Buffer.alloc(0))])
+  return Buffer.concat([
+    SIGNATURE,
+    chunk('IHDR', header),
+    chunk('PLTE', colors),
+    chunk('IDAT', image),
+    chunk('IEND', Buffer.alloc(0)),
+  ])
 }
 
 const partsOf = (color: number): [number, number, number] => [color >>> 16, (color >>> 8) & 0xff, color & 0xff]

@@ -23,10 +23,16 @@ I suggest a refund of **10 %** (12.95 €). Our rule for late orders:
 const REPLIES: readonly (readonly [word: RegExp, reply: string])[] = [
   [/Dear Mara/, 'The letter is short and honest. Name the number of the order in its first sentence.'],
   [/subject/i, 'Sorry that we kept you waiting'],
-  [/reply|answer|letter/i, 'Dear Mara,\n\nyour order came four days late. We are sorry, and refund 12.95 €.\n\nYour team of the shop'],
+  [
+    /reply|answer|letter/i,
+    'Dear Mara,\n\nyour order came four days late. We are sorry, and refund 12.95 €.\n\nYour team of the shop',
+  ],
   [/refund it/i, 'Done. 12.95 € go back to the card of Mara Lindqvist, and the note says that we are sorry.'],
   [/late/i, SUMMARY],
-  [/return/i, 'You can return an item within **30 days**. The label is in the parcel; the refund follows within three working days.'],
+  [
+    /return/i,
+    'You can return an item within **30 days**. The label is in the parcel; the refund follows within three working days.',
+  ],
 ]
 const TOOLS: readonly (readonly [word: RegExp, name: string, args: object])[] = [
   [/refund it/i, 'refund_order', { order: 'A-1042', amount: 12.95, reason: 'late', note: 'Sorry for the wait!' }],

@@ -1,4 +1,4 @@
-import { type RunningHost, startHost, systemContext } from '@svc/core'
+import { type ConfigTree, type RunningHost, startHost, systemContext } from '@svc/core'
 import { AuthSchemes } from '@svc/core/contracts'
 import { expect } from 'chai'
 
@@ -8,7 +8,7 @@ const HTTP = new URL('../../http/', import.meta.url)
 const OIDC = new URL('../../auth-oidc/', import.meta.url)
 const CONSOLE = { oidc: { client_id: 'svc-console', redirect_uri: 'https://svc.example.com/console/oidc' } }
 const ISSUER = { issuer: 'https://login.example.org', audience: 'svc' }
-const start = (plugins: readonly URL[], config: object) =>
+const start = (plugins: readonly URL[], config: ConfigTree) =>
   startHost({ plugins: [STORE, ...plugins], config, log: { destination: { write() {} } } })
 const prepare = (host: RunningHost) =>
   host.slot(AuthSchemes).get('console_session')!.prepare!(systemContext(new AbortController().signal))
@@ -25,7 +25,10 @@ describe('a console with a client of an issuer', () => {
   })
 
   it('does not with an issuer, in whatever order the plugins start, nor without a client', async () => {
-    for (const plugins of [[OWN, OIDC], [OIDC, OWN]]) {
+    for (const plugins of [
+      [OWN, OIDC],
+      [OIDC, OWN],
+    ]) {
       await using host = await start(plugins, { console: CONSOLE, server: { auth: { oidc: ISSUER } } })
       await prepare(host)
     }

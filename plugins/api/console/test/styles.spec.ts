@@ -24,6 +24,7 @@ describe('the style sheets of the console', () => {
   })
 
   it('do not set the size of the root, from which every rem follows', () => {
-    for (const [name, text] of Object.entries(SHEETS)) expect(/(?:^|\n)(?:html|:root)[^{]*\{[^}]*font(?:-size)?:/.test(text), name).to.equal(false)
+    for (const [name, text] of Object.entries(SHEETS))
+      expect(/(?:^|\n)(?:html|:root)[^{]*\{[^}]*font(?:-size)?:/.test(text), name).to.equal(false)
   })
 })
