@@ -11,7 +11,7 @@ import { picturesOf } from './pictures.ts'
 import { type Scene, SCENE_KEY } from './scene.ts'
 
 export const THEMES = ['light', 'dark'] as const
-export const SIZE = { width: 1280, height: 800 }
+const SIZE = { width: 1280, height: 800 }
 
 /** The fonts of all pictures, so that those of the machine do not matter. */
 const FONTS = ['@expo-google-fonts/inter', '@expo-google-fonts/jetbrains-mono'].map(name =>
@@ -134,6 +134,6 @@ const findAreas = `() => {
     range.selectNodeContents(text)
     for (const part of range.getClientRects()) add(part)
   }
-  for (const drawing of document.querySelectorAll('time, .spark, .chart, .waterfall-bar, [data-varies]')) add(drawing.getBoundingClientRect())
+  for (const drawing of document.querySelectorAll('time, .spark, .chart, .span-detail, [aria-label="Spans"], [aria-label="Conversations"]')) add(drawing.getBoundingClientRect())
   return areas
 }`
