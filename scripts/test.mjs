@@ -54,7 +54,7 @@ const MOST_AGAIN = 3
 
 const PARALLEL = ['--parallel', '--jobs', String(JOBS)]
 
-/** Files with their own script: `npm test` skips them, `.ci/run` runs all but the clients, which are 1.9 GB. */
+/** Files with their own script: `npm test` skips them, `.ci/run` runs all but the clients, which are 1.9 GB, and the screenshots. */
 const PARTS = {
   client: /^test\/client\//,
   // PostgreSQL and Redis; `plugins/storage/{postgres/test/{config,plugin},redis/test/config}.spec.ts` stay in `npm test`
@@ -65,7 +65,7 @@ const PARTS = {
   commands:
     /^(test\/(chat|eval|mcp|providers|secrets|tools|workflow)-command(s|-tools)?|test\/(chat-terminal|samples-operators)|cli\/test\/(folder-commands|mcp-serve|status|watching))\.spec/,
   // the console in Chromium; `test/console.spec.ts` stays in `npm test`
-  console: /^test\/console\//,
+  console: /^test\/console\/(?!screenshots\.spec)/,
   // the HTTP contract and the MCP conformance suite
   conformance: /^test\/(api|conformance)\//,
   // `sdk.spec.ts`, the official clients of OpenAI and Anthropic, stays in `npm test`
@@ -78,6 +78,8 @@ const PARTS = {
   // several workers, crashes and reloads; `test/crash.spec.ts` and `test/cluster.spec.ts` stay in `npm test`
   processes:
     /^(test\/(cluster-ends|mcp-owner|mcp-workers|reload|workflow-files|workflows-(crash|many|takeover|workers))|cli\/test\/reload|plugins\/sandbox\/isolation\/test\/deaths)\.spec/,
+  // pictures of other machines differ, so `.ci/run` does not compare them
+  screenshots: /^test\/console\/screenshots\.spec/,
   security: /^(test\/security\/|plugins\/tools\/git\/test\/hostile\.spec)/,
   services:
     /^(core\/testing\/test\/engines|plugins\/workflows\/(jobs|schedules)\/test|plugins\/storage\/(bus-store|cache|secrets|settings)\/test)\/|^test\/(isolated\/(jobs|services)|jobs|jobs-commands|servers)\.spec/,

@@ -4,15 +4,19 @@ import { expect } from 'chai'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { chromiumPath } from '../../support/needs.ts'
 
-const FLAGS =
+const WORDS =
   '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage'
 /** There is no internet: whatever is not this machine has no address. */
 const OFFLINE = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'
+/** The arguments of Chromium. */
+export const FLAGS: readonly string[] = [...WORDS.split(' '), OFFLINE]
 
-/** Builds the page before, if its sources have changed. */
+/** Builds the page, if its sources have changed. */
+export const buildPage = (): void => void execFileSync(process.execPath, ['scripts/console.mjs'], { stdio: 'ignore' })
+
 export function openBrowser(): Promise<Browser> {
-  execFileSync(process.execPath, ['scripts/console.mjs'], { stdio: 'ignore' })
-  return chromium.launch({ executablePath: chromiumPath()!, args: [...FLAGS.split(' '), OFFLINE] })
+  buildPage()
+  return chromium.launch({ executablePath: chromiumPath()!, args: [...FLAGS] })
 }
 
 /** An element that does not appear within this time fails its test, with its name. */

@@ -56,6 +56,10 @@ export function createConsoleScheme({ schemes, sessions, oidc }: SchemeOptions):
     headers: ['cookie', ...CREDENTIAL_HEADERS.names],
     cookies: oidc ? [sessions.cookie, oidc.cookie] : [sessions.cookie],
     challenge: 'Cookie realm="svc console"',
+    // all schemes are there now: that of the issuer can be added later than this one
+    async prepare() {
+      if (oidc && !oidc.describe()) throw issuerMissing()
+    },
     async authenticate(request, ctx) {
       const given = credentialIn(request.headers)
       if (given !== undefined && isAnswer(given)) return ofAnswer(given, request, ctx)
@@ -66,6 +70,12 @@ export function createConsoleScheme({ schemes, sessions, oidc }: SchemeOptions):
     changes: ctx => startWithNull(sessions.endings(ctx)),
   }
 }
+
+const issuerMissing = () =>
+  svcError('ISSUER_MISSING', 'console.oidc is set, but the server accepts the tokens of no issuer', {
+    where: 'console.oidc',
+    hint: 'Set server.auth.oidc.issuer and server.auth.oidc.audience, or remove console.oidc',
+  })
 
 async function* startWithNull(changes: AsyncIterable<null>): AsyncGenerator<null> {
   const iterator = changes[Symbol.asyncIterator]()

@@ -71,9 +71,11 @@ export function problemsOf(data: unknown, schema: RJSFSchema): { errors: RJSFVal
   try {
     for (const { keyword, instanceLocation, error } of check(schema, data, undefined, false).errors) {
       if (OUTER.has(keyword)) continue
-      const steps = stepsOf(instanceLocation)
-      builder.addErrors(error, steps)
-      errors.push({ name: keyword, message: error, property: steps.join('.'), stack: error })
+      const missing = keyword === 'required' ? /"(.+)"\.$/s.exec(error)?.[1] : undefined
+      const steps = [...stepsOf(instanceLocation), ...(missing === undefined ? [] : [missing])]
+      const message = missing === undefined ? error : 'A value is required.'
+      builder.addErrors(message, steps)
+      errors.push({ name: keyword, message, property: steps.join('.'), stack: message })
     }
   } catch {
     // the schema itself is not valid, or refers to what is not there: the server says so when it is asked

@@ -6,6 +6,7 @@ import { client } from './api.ts'
 import { Json } from './message.tsx'
 import { shortName } from './records.tsx'
 import { Badge, Empty, Failure, Loading, type Tone } from './states.tsx'
+import { visible } from './visible-text.ts'
 
 type Line = Schemas['LogLine']
 export type LogQuery = Pick<QueryOf<'get', '/api/v1/logs'>, 'level' | 'request_id' | 'text' | 'since'>
@@ -125,7 +126,7 @@ export function LogLines({ query, isWhole = false }: LogLinesProps) {
   }
   const shownState = state === 'live' ? 'live' : state === 'failed' ? 'stopped' : 'connecting'
   return (
-    <div className={isWhole ? 'log log-whole' : 'log'}>
+    <div className={isWhole ? 'log-box log-whole' : 'log-box'}>
       <p className="log-state muted small" role="status">
         <Badge tone={state === 'live' ? 'ok' : state === 'failed' ? 'bad' : 'plain'}>{shownState}</Badge>{' '}
         {lines.length === 1 ? '1 line' : `${lines.length} lines`}
@@ -164,7 +165,7 @@ function LineRow({ line, top, isOpen, onOpen }: LineRowProps) {
         <span className={`log-level level-${TONES[line.level]}`}>{line.level}</span>
         <span className="clip muted only-wide">{line.plugin === null ? line.worker : shortName(line.plugin)}</span>
         <span className="clip">
-          {line.message} <span className="muted">{factsText(line)}</span>
+          {visible(line.message)} <span className="muted">{factsText(line)}</span>
         </span>
       </button>
     </li>
@@ -172,11 +173,12 @@ function LineRow({ line, top, isOpen, onOpen }: LineRowProps) {
 }
 
 const LONGEST_FACT = 80
+const LONGEST_MESSAGE = 5_000
 
 /** The plain fields of a line: `request` alone says little. */
 function factsText({ fields }: Line): string {
   return Object.entries(fields)
-    .flatMap(([name, value]) => (isPlain(value) ? [`${name}=${String(value).slice(0, LONGEST_FACT)}`] : []))
+    .flatMap(([name, value]) => (isPlain(value) ? [visible(`${name}=${String(value).slice(0, LONGEST_FACT)}`)] : []))
     .join(' ')
 }
 const isPlain = (value: unknown) => typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
@@ -186,7 +188,7 @@ function LineDetail({ line, onClose }: { readonly line: Line; readonly onClose: 
   return (
     <section className="span-detail" aria-label="The selected line">
       <div className="row spread">
-        <h3 className="section-title grow">{line.message}</h3>
+        <h3 className="section-title grow wrap">{visible(line.message, LONGEST_MESSAGE)}</h3>
         <span className="row">
           {line.request_id !== null && (
             <SearchLink change={{ request: line.request_id }} className="button">

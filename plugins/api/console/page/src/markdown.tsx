@@ -1,17 +1,40 @@
-import { memo } from 'react'
+import { memo, type ReactNode } from 'react'
 import ReactMarkdown, { type Components } from 'react-markdown'
 import remarkGfm from 'remark-gfm'
 import { PageLink } from './page-link.tsx'
+import { visible } from './visible-text.ts'
 
 const PLUGINS = [remarkGfm]
 
+interface ModelLinkProps {
+  /** The address, as a model or a tool has written it. */
+  readonly to: string
+  readonly children: ReactNode
+}
+
+/** A link opens apart, and names the host that it leads to. Other addresses than those of the web are text. */
+function ModelLink({ to, children }: ModelLinkProps) {
+  if (!/^https?:/i.test(to) || !URL.canParse(to))
+    return (
+      <span>
+        {children}
+        {to !== '' && <span className="muted"> ({visible(to)})</span>}
+      </span>
+    )
+  const { href, host } = new URL(to)
+  return (
+    <>
+      <a href={href} target="_blank" rel="noreferrer noopener" title={visible(href)}>
+        {children}
+      </a>
+      {to !== children && <span className="muted"> ({host})</span>}
+    </>
+  )
+}
+
 /** Text of models and tools is only text: no HTML, no images that load, and links that open apart. */
 const COMPONENTS: Components = {
-  a: ({ href, children }) => (
-    <a href={href} target="_blank" rel="noreferrer noopener">
-      {children}
-    </a>
-  ),
+  a: ({ href = '', children }) => <ModelLink to={href}>{children}</ModelLink>,
   img: ({ alt, src }) => <span className="muted">[image: {alt || String(src ?? '')}]</span>,
   // a heading of a message is none of the page
   h1: ({ children }) => <p className="ask-question">{children}</p>,

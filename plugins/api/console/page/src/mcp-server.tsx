@@ -164,7 +164,7 @@ function Side({
 }) {
   const Mark = side === 'gone' ? 'del' : 'ins'
   return (
-    <pre className="side-text" tabIndex={0} role="region" aria-label={label}>
+    <pre className="compared" tabIndex={0} role="region" aria-label={label}>
       {parts.map(({ kind, text }, at) =>
         kind === 'same' ? <span key={at}>{text}</span> : kind === side ? <Mark key={at}>{text}</Mark> : null
       )}

@@ -1,5 +1,6 @@
 import { lazy, type ReactNode, Suspense } from 'react'
 import { Badge, type Tone } from './states.tsx'
+import { visible } from './visible-text.ts'
 
 const Markdown = lazy(() => import('./markdown.tsx'))
 
@@ -19,7 +20,7 @@ export function Json({ value, label }: { readonly value: unknown; readonly label
   const text = typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? String(value))
   return (
     <pre className="json" tabIndex={0} aria-label={label} role="region">
-      {text.slice(0, LONGEST)}
+      {visible(text.slice(0, LONGEST), LONGEST)}
       {text.length > LONGEST && `\n… ${text.length - LONGEST} more characters`}
     </pre>
   )
@@ -48,17 +49,17 @@ export function Tool({ name, state, input, output, durationMs }: ToolView) {
         <svg viewBox="0 0 24 24" width="14" height="14" aria-hidden="true" className="icon muted">
           <path d="M14 7l3 3-9 9H5v-3zM13 4h7v7" />
         </svg>
-        <code className="grow clip">{name}</code>
+        <code className="grow clip">{visible(name)}</code>
         {durationMs !== undefined && <span className="muted">{durationMs} ms</span>}
         <Badge tone={tone}>{word}</Badge>
       </summary>
       <div className="tool-body">
         <span className="muted">Arguments</span>
-        <Json value={input} label={`Arguments of ${name}`} />
+        <Json value={input} label={`Arguments of ${visible(name)}`} />
         {output !== undefined && (
           <>
             <span className="muted">Result</span>
-            <Json value={output} label={`Result of ${name}`} />
+            <Json value={output} label={`Result of ${visible(name)}`} />
           </>
         )}
       </div>

@@ -1,6 +1,7 @@
 import { useRouter } from '@tanstack/react-router'
 import type { MouseEvent, ReactNode } from 'react'
-import { isConsolePath, visible } from './plugin-text.ts'
+import { isConsolePath } from './plugin-text.ts'
+import { visible } from './visible-text.ts'
 
 interface PageLinkProps {
   /** The address, as a plugin has written it. */

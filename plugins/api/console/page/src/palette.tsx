@@ -8,6 +8,7 @@ import { allows, client, type Me, signOut } from './api.ts'
 import type { PageEntry } from './pages.ts'
 import { nextTheme } from './theme.ts'
 import { useValue } from './value.ts'
+import { visible } from './visible-text.ts'
 
 interface PaletteProps {
   readonly me: Me
@@ -100,7 +101,7 @@ function Workflows({ workflows, go }: GroupProps & Pick<Found, 'workflows'>) {
           className="palette-item"
           onSelect={go(() => navigate({ to: '/workflows', search: { id: name } }))}
         >
-          {name}
+          {visible(name)}
         </Command.Item>
       ))}
     </Command.Group>
@@ -125,7 +126,7 @@ function Conversations({ conversations, text, go }: ConversationsProps) {
           className="palette-item"
           onSelect={go(() => navigate({ to: '/conversations', search: { id } }))}
         >
-          {title ?? 'Without a title'}
+          {title === null || title === undefined ? 'Without a title' : visible(title)}
         </Command.Item>
       ))}
     </Command.Group>

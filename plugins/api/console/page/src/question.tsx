@@ -3,6 +3,7 @@ import { messageOf } from './api.ts'
 import { Json } from './message.tsx'
 import { isRecord, SchemaForm, useEditedValue } from './schema-input.tsx'
 import { type Ask, answer, type Turn } from './turn.ts'
+import { visible } from './visible-text.ts'
 
 /** The question of a tool of the open turn. */
 export const Question = ({ turn, ask, input }: { readonly turn: Turn; readonly ask: Ask; readonly input: unknown }) => (
@@ -13,6 +14,8 @@ export interface Reply {
   readonly allow: boolean
   readonly content?: Record<string, unknown>
 }
+
+const LONGEST_QUESTION = 5_000
 
 interface AskFormProps {
   readonly tool: string
@@ -46,9 +49,9 @@ export function AskForm({ tool, question, form, input, onReply }: AskFormProps) 
     void reply({ allow: true, ...(form ? { content: schema ? content : {} } : {}) })
   }
   return (
-    <form className="ask" onSubmit={submit} aria-label={`Question of ${tool}`}>
-      <p className="ask-question">{question}</p>
-      {!form && <Json value={input} label={`Arguments of ${tool}`} />}
+    <form className="ask" onSubmit={submit} aria-label={`Question of ${visible(tool)}`}>
+      <p className="ask-question">{visible(question, LONGEST_QUESTION)}</p>
+      {!form && <Json value={input} label={`Arguments of ${visible(tool)}`} />}
       {schema && <SchemaForm schema={schema} value={edited.value} onChange={edited.fromForm} />}
       {typeof form?.url === 'string' && /^https?:/.test(form.url) && (
         <p>

@@ -193,7 +193,7 @@ export function Secret({ name, value }: { readonly name: string; readonly value:
 /** The end of something that happens step by step. */
 export function Steps({ label, children }: { readonly label: string; readonly children: ReactNode }) {
   return (
-    <ol className="steps" aria-label={label} aria-live="polite">
+    <ol className="step-list" aria-label={label} aria-live="polite">
       {children}
     </ol>
   )

@@ -4,6 +4,9 @@ import type { FormEvent, ReactNode } from 'react'
 import { client } from './api.ts'
 import { SchemaInput, useEditedValue } from './schema-input.tsx'
 import { Failure, Time } from './states.tsx'
+import { visible } from './visible-text.ts'
+
+const LONGEST_MESSAGE = 5_000
 
 type Asked = Omit<Schemas['WorkflowQuestion'], 'choices' | 'schema'> & {
   readonly choices?: readonly string[] | null
@@ -34,7 +37,7 @@ export function RunQuestion({ run, step, question, until, onAnswered }: RunQuest
   const isOff = reply.isPending || reply.isSuccess
   return (
     <div className="ask" role="group" aria-label={`Question of ${step}`}>
-      <p className="ask-question">{question.message}</p>
+      <p className="ask-question">{visible(question.message, LONGEST_MESSAGE)}</p>
       {until !== null && (
         <p className="muted small">
           The time for an answer is over <Time at={until} />.

@@ -1,17 +1,18 @@
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { factsOf, messageOf } from './api.ts'
+import { visible } from './visible-text.ts'
 
 /** The title of a page. It gets the focus when the page opens, so that a screen reader says where the reader is. */
 export function Title({ children, name }: { readonly children: ReactNode; readonly name: string }) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${name} · svc console`
+    document.title = `${visible(name)} · svc console`
     heading.current?.focus({ preventScroll: true })
   }, [name])
   return (
     <h1 className="title" tabIndex={-1} ref={heading}>
-      {children}
+      {typeof children === 'string' ? visible(children) : children}
     </h1>
   )
 }
@@ -40,12 +41,14 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
+const LONGEST_MESSAGE = 2_000
+
 /** What failed, its code, what to do, and a way to try again. */
 export function Failure({ error, onRetry }: { readonly error: unknown; readonly onRetry?: (() => void) | undefined }) {
   const { code, hint, requestId } = factsOf(error)
   return (
     <div className="failure" role="alert">
-      <p className="failure-title">{messageOf(error)}</p>
+      <p className="failure-title">{visible(messageOf(error), LONGEST_MESSAGE)}</p>
       {hint && <p>{hint}</p>}
       <p className="failure-facts">
         {code && <code>{code}</code>}

@@ -26,13 +26,19 @@ const problemOf = (value: unknown) => (isRecord(value) ? undefined : 'The argume
 export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
   const edited = useEditedValue({}, problemOf)
   const { running, call, stop } = useCall(tool.name)
+  const [isTouched, setTouched] = useState(false)
   const isRunning = running?.state === 'running'
   return (
     <div className="pane">
       {!tool.callable && <p className="note">The mode of the server does not allow this tool outside of a turn.</p>}
-      <div className="beside">
+      <div className="beside" onInput={() => setTouched(true)}>
         <section aria-label="Arguments as a form" className="stack">
-          <SchemaForm schema={tool.input_schema} value={edited.value} onChange={edited.fromForm} />
+          <SchemaForm
+            schema={tool.input_schema}
+            value={edited.value}
+            onChange={edited.fromForm}
+            hasProblems={isTouched || running !== undefined}
+          />
         </section>
         <JsonText label="Arguments as JSON" edited={edited} rows={[8, 24]} />
       </div>

@@ -1,8 +1,8 @@
 import type { ReplyOf } from '@svc/client'
 import { allowedRequest, type PageRequest } from './bridge.ts'
 import { sendForPage } from './page-answer.ts'
-import { visible } from './plugin-text.ts'
 import { isRecord } from './schema-input.tsx'
+import { visible } from './visible-text.ts'
 
 // What a view shows comes from a plugin: it is found by a path, and measured.
 

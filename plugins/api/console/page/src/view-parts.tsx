@@ -4,7 +4,7 @@ import { Text } from './message.tsx'
 import { PageLink } from './page-link.tsx'
 import { Card } from './parts.tsx'
 import { Empty, Failure, Loading, Time } from './states.tsx'
-import { textOf, visible } from './plugin-text.ts'
+import { textOf } from './plugin-text.ts'
 import {
   answerOf,
   type Declared,
@@ -16,6 +16,7 @@ import {
   valueAt,
   type ViewSource,
 } from './view-data.ts'
+import { visible } from './visible-text.ts'
 
 const Chart = lazy(() => import('./chart.tsx'))
 

@@ -1,12 +1,12 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Component, type ReactNode } from 'react'
 import { type PluginPage, usePluginView } from './plugin-pages.ts'
-import { visible } from './plugin-text.ts'
 import { Failure, Loading } from './states.tsx'
 import { ViewChart, ViewMarkdown, ViewStats } from './view-parts.tsx'
 import type { PartProps, View, ViewSource } from './view-data.ts'
 import { ViewForm } from './view-form.tsx'
 import { ViewTable } from './view-table.tsx'
+import { visible } from './visible-text.ts'
 
 interface PluginViewProps {
   readonly page: PluginPage

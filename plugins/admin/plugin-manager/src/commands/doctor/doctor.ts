@@ -84,7 +84,7 @@ const noteOf = ({ message, where, hint = '' }: SvcError): DoctorFinding => ({
 /** Starts the plugins that do not listen, and runs their checks. */
 async function parts(plan: Plan, home: string, signal: AbortSignal): Promise<DoctorFinding[]> {
   try {
-    await using inner = await startInnerHost(plan.config, home, undefined, { kept: ['mcp.server'] })
+    await using inner = await startInnerHost(plan.config, home, undefined, { kept: ['mcp.server', 'console'] })
     const failed = inner.host.report().plugins.filter(plugin => plugin.state === 'failed')
     const lost = failed.map(({ name, error }) =>
       warn('plugins', `${name} (optional) failed: ${error?.message}`, error?.hint ?? '')

@@ -176,7 +176,7 @@ interface ValueViewProps {
 }
 
 const SOURCE_WORDS: Readonly<Record<Value['source']['kind'], string>> = {
-  default: 'svc, which takes it if nothing else is set',
+  default: 'svc: nothing else sets it',
   installed: 'an installed plugin',
   home: 'the file of the svc home',
   file: 'a configuration file',

@@ -12,6 +12,7 @@ import { Buttons, Panel } from '../parts.tsx'
 import { isPluginTab, usePluginTabs } from '../plugin-pages.ts'
 import { conversations, without } from '../router.tsx'
 import { Count, Empty, Failure, Loading, Time } from '../states.tsx'
+import { visible } from '../visible-text.ts'
 
 type Listed = ReplyOf<'get', '/api/v1/conversations'>['conversations'][number]
 type Read = ReplyOf<'get', '/api/v1/conversations/{id}'>
@@ -65,11 +66,13 @@ const Nothing = ({ isSearch }: { readonly isSearch: boolean }) =>
     </Empty>
   )
 
+const titleOf = ({ title }: { readonly title?: string | null }) => (title == null ? 'Without a title' : visible(title))
+
 function Entry({ item }: { readonly item: Listed }) {
   const [match] = item.matches ?? []
   return (
     <>
-      <span className="list-name clip">{item.title ?? 'Without a title'}</span>
+      <span className="list-name clip">{titleOf(item)}</span>
       {match && (
         <span className="list-match clip">
           <Marked text={match.text} marks={match.marks} />
@@ -131,13 +134,13 @@ type Action = 'rename' | 'delete' | 'export'
 
 function ReaderHead({ conversation }: { readonly conversation: Read }) {
   const [action, setAction] = useState<Action>()
-  const { conversation_id: id, title, message_count: count, usage } = conversation
+  const { conversation_id: id, message_count: count, usage } = conversation
   const close = () => setAction(undefined)
   return (
     <div className="bar">
       <Back />
       <div className="grow">
-        <h2 className="section-title clip">{title ?? 'Without a title'}</h2>
+        <h2 className="section-title clip">{titleOf(conversation)}</h2>
         <p className="muted small">
           <Count value={count} /> messages
           {usage && (
@@ -263,7 +266,7 @@ function Delete({ conversation: { conversation_id: id, title, message_count: cou
   return (
     <Panel title="Delete the conversation?" onClose={onClose}>
       <p>
-        “{title ?? 'Without a title'}” and its {count} messages are removed for good.
+        “{titleOf({ title })}” and its {count} messages are removed for good.
       </p>
       {remove.error && <Failure error={remove.error} />}
       <Buttons onClose={onClose}>
@@ -358,7 +361,8 @@ function StoredMessage({ id, message, results }: StoredProps) {
       role={role}
       facts={
         <>
-          {model && `${model} `}
+          {model && visible(model)}
+          {model && at && ' · '}
           {at && <Time at={at} />}
           {status && ` (${status})`}
         </>

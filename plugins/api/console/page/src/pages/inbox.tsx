@@ -11,6 +11,7 @@ import { AskForm, type Reply } from '../question.tsx'
 import { inbox } from '../router.tsx'
 import { RunQuestion } from '../run-question.tsx'
 import { Badge, Empty, Time } from '../states.tsx'
+import { visible } from '../visible-text.ts'
 
 type OfRun = Schemas['RunQuestion']
 type OfChat = Schemas['ChatQuestion']
@@ -29,15 +30,15 @@ const KINDS = [
 const runItem = (question: OfRun): Item => ({
   kind: 'run',
   id: `${question.workflow_id} ${question.step}`,
-  title: question.message,
-  about: question.workflow,
+  title: visible(question.message),
+  about: visible(question.workflow),
   question,
 })
 const chatItem = (question: OfChat): Item => ({
   kind: 'chat',
   id: `${question.request_id} ${question.call_id}`,
-  title: question.question,
-  about: question.tool,
+  title: visible(question.question),
+  about: visible(question.tool),
   question,
 })
 

@@ -12,6 +12,7 @@ import { usePagesAt } from '../plugin-pages.ts'
 import { overview } from '../router.tsx'
 import { Badge, Count, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
+import { visible } from '../visible-text.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MINUTES = 60
@@ -293,9 +294,9 @@ function aboutOf({ data, subject }: ServerEvent): ReactNode {
   const facts = SHOWN.flatMap(name => {
     const value = data[name]
     if (typeof value === 'number') return [`${Math.round(value)} ms`]
-    return typeof value === 'string' ? [value] : []
+    return typeof value === 'string' ? [visible(value)] : []
   })
-  return facts.length > 0 ? facts.join(' · ') : subject
+  return facts.length > 0 ? facts.join(' · ') : subject === undefined ? undefined : visible(subject)
 }
 
 function Aside() {
@@ -384,5 +385,5 @@ function Waiting({ me }: { readonly me: Me }) {
 
 function textOf(record: object, name: string): string | undefined {
   const value = (record as Readonly<Record<string, unknown>>)[name]
-  return typeof value === 'string' ? value : undefined
+  return typeof value === 'string' ? visible(value) : undefined
 }

@@ -11,6 +11,7 @@ import { ItemHead, shortName, Stale, useItems, withWords } from '../records.tsx'
 import { tools } from '../router.tsx'
 import { Badge, Empty, Failure, Loading, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
+import { visible } from '../visible-text.ts'
 
 const Call = lazy(() => import('../tool-call.tsx').then(({ Call }) => ({ default: Call })))
 
@@ -71,7 +72,7 @@ const Nothing = ({ isFiltered }: { readonly isFiltered: boolean }) =>
 const Entry = ({ tool: { name, description, category } }: { readonly tool: Listed }) => (
   <>
     <span className="row spread">
-      <code className="list-name clip grow">{name}</code>
+      <code className="list-name clip grow">{visible(name)}</code>
       <span className="muted small">{category}</span>
     </span>
     <span className="list-match clip">{description}</span>

@@ -8,6 +8,7 @@ import { Back, filtersOf, ListPage, Refresh, Search, useCursorList, useWhole } f
 import { Json } from '../message.tsx'
 import { traces } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
+import { visible } from '../visible-text.ts'
 
 type Listed = ReplyOf<'get', '/api/v1/traces'>['traces'][number]
 type Read = ReplyOf<'get', '/api/v1/traces/{id}'>
@@ -81,7 +82,7 @@ function Entry({ item }: { readonly item: Listed }) {
   return (
     <>
       <span className="row spread">
-        <span className="list-name clip grow">{item.name}</span>
+        <span className="list-name clip grow">{visible(item.name)}</span>
         {item.status !== 'ok' && <Badge tone={TONES[item.status]}>{item.error_code ?? item.status}</Badge>}
       </span>
       <span className="list-facts">

@@ -198,7 +198,7 @@ function Limits() {
       {data && (
         <ul className="meters plain-list" aria-label={`Limits of ${data.client}`}>
           {data.limits.map(({ name, limit, used, remaining, reset }) => (
-            <li key={name} className="meter">
+            <li key={name} className="limit">
               <span className="row spread">
                 <span>
                   {LIMIT_NAMES[name] ?? name} <span className="muted">of {data.client}</span>

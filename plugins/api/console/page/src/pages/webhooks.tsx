@@ -301,7 +301,7 @@ function Deliveries({ id }: { readonly id: string }) {
   })
   return (
     <>
-      <div className="row spread pane-in">
+      <div className="row spread pad">
         <Chips label="States" name="state" values={STATES} />
         <Testing id={id} />
       </div>

@@ -1,0 +1,11 @@
+// Texts of models, tools, plugins and strangers are only text.
+
+const LONGEST_CELL = 500
+/** Control characters, such as those of terminals, and those that turn the direction of text around; not the joiners of letters. */
+const HIDDEN = /[^\P{C}\n\t\u200C\u200D]/gu
+
+/** A text with each hidden character as a sign of its own. */
+export const visible = (text: string, longest = LONGEST_CELL): string => {
+  const part = text.length > longest ? `${text.slice(0, longest)}…` : text
+  return part.replaceAll(HIDDEN, '\uFFFD')
+}
