@@ -159,7 +159,7 @@ async function seedChats({ send, get }: Caller) {
     await send('chat', { message, model: 'small-3' })
   const traces = await until(
     async () => (await get('traces?q=chat')) as { traces: { id?: string; trace_id?: string; name: string }[] },
-    ({ traces = [] }) => traces.length >= 5
+    answer => answer.traces.length >= 5
   )
   const first = traces.traces.at(-1)!
   return { conversation: id, trace: String(first.id ?? first.trace_id) }

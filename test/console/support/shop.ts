@@ -18,8 +18,8 @@ export default definePlugin({
       effects: ['read'],
       parameters: { type: 'object', properties: { order: ORDER }, required: ['order'], additionalProperties: false },
       async call({ order }) {
-        const found = ORDERS[String(order)]
-        if (!found) throw new Error(`There is no order ${String(order)}: check the number.`)
+        const found = typeof order === 'string' ? ORDERS[order] : undefined
+        if (!found) throw new Error('There is no order with this number: check it.')
         return TEXT(found)
       },
     })

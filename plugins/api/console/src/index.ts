@@ -23,7 +23,14 @@ export default definePlugin({
     const oidc = config && (await createOidcLogin({ config, schemes, sessions, store, log, lasting }))
     const { frames, route } = createPluginPages({ pages, files, host, sessions })
     const views = createPluginViews({ pages, files, host, log })
-    scope.tap(ConsolePages.changed, ({ added }) => views.inspect(added, lasting))
+    // before the host is ready, its report lacks plugins that are being set up
+    let isReady = false
+    scope.tap(ConsolePages.changed, async ({ added }) => (isReady ? views.inspect(added, lasting) : undefined))
+    scope.tap(Host.hooks.ready, async () => {
+      isReady = true
+      await views.inspect(pages.names(), lasting)
+      return undefined
+    })
     scope.add(Mounts, 'console', createConsolePage(new URL('../assets/', import.meta.url), frames))
     scope.add(AuthSchemes, SCHEME, createConsoleScheme({ schemes, sessions, oidc }))
     const logins = createLoginRoutes({ schemes, sessions, tokens, oidc, signal: scope.signal })

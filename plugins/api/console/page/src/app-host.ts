@@ -1,7 +1,7 @@
 import type { Schemas } from '@svc/client'
 import { type BridgeOptions, limited, pageError, type Params } from './bridge.ts'
 import { type CallResult, callResultOf, followCall, isAsking, type Running } from './call-outcome.tsx'
-import { plainText } from './plugin-text.ts'
+import { plainText } from './visible-text.ts'
 import { isRecord } from './schema-input.tsx'
 import { createValue, type Value } from './value.ts'
 

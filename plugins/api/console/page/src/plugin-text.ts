@@ -1,9 +1,6 @@
 // Texts of plugins are only text.
 import { visible } from './visible-text.ts'
 
-/** A text without its hidden characters. */
-export const plainText = (text: string): string => text.replaceAll(HIDDEN, '')
-
 /** Any value as a short text. */
 export function textOf(value: unknown): string {
   if (value === undefined || value === null) return '–'

@@ -9,3 +9,6 @@ export const visible = (text: string, longest = LONGEST_CELL): string => {
   const part = text.length > longest ? `${text.slice(0, longest)}…` : text
   return part.replaceAll(HIDDEN, '\uFFFD')
 }
+
+/** A text without its hidden characters. */
+export const plainText = (text: string): string => text.replaceAll(HIDDEN, '')

@@ -66,7 +66,8 @@ const Nothing = ({ isSearch }: { readonly isSearch: boolean }) =>
     </Empty>
   )
 
-const titleOf = ({ title }: { readonly title?: string | null }) => (title == null ? 'Without a title' : visible(title))
+const titleOf = ({ title }: { readonly title?: string | null }) =>
+  typeof title === 'string' ? visible(title) : 'Without a title'
 
 function Entry({ item }: { readonly item: Listed }) {
   const [match] = item.matches ?? []
