@@ -87,7 +87,7 @@ describe('a strict host names who cheats:', () => {
   it('progress by callback', async () => {
     const error = await caught({}, far => far.call({ onProgress: () => {} }, ctx))
     expect(error.message).to.equal('far.call.args[0].onProgress is a function')
-    expect(error.hint).to.include('progress is an item of a stream')
+    expect(error.hint).to.include('yield items of a stream')
   })
 
   it('a call without a context, or with more in it than crosses', async () => {

@@ -61,7 +61,7 @@ describe('a channel', () => {
     for (const error of [await failureOf(near.handshake(ctx)), await failureOf(clock.echo(1, ctx))]) {
       expect(error).to.include({ code: 'CONTRACT_MISMATCH', plugin: 'near' })
       expect(error.message).to.include('{echo: call}').and.include(' cheat: stream')
-      expect(error.hint).to.include('this version of the contract')
+      expect(error.hint).to.include('built for this version of svc')
     }
     near.close()
   })
