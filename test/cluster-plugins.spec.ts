@@ -67,6 +67,12 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
   const clientOf = ({ url }: Service): Client => createClient(url, { keepAlive: false })
   const tarball = (version: string, more: Partial<Tides> = {}) => tidesFile(folder, { version, ...more })
   const tides = async (node: Service) => (await clientOf(node).post('/api/v1/chat', { message: '/tool tides {}' })).text
+  /** The log can come later than the first answer. */
+  const writes = (node: Service, text: string) =>
+    within(
+      async () => node.output(),
+      output => output.includes(text)
+    )
   const tells = (node: Service, version: string) =>
     within(
       () => tides(node),
@@ -151,7 +157,7 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     const version = (await readLock(one.home)).plugins[0]!.version
     three = await startNode()
     expect(await tides(three)).to.include(`the tides of ${version}`)
-    expect(three.output()).to.include('took over revision 3')
+    await writes(three, 'took over revision 3')
   })
 
   it('reaches a node that is killed while it takes it over, when it starts again', async () => {
@@ -189,7 +195,7 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     })
     three = await startNode(three.home)
     await tells(three, '4.2.0')
-    expect(three.output()).to.include('PLUGIN_SET_DAMAGED')
+    await writes(three, 'PLUGIN_SET_DAMAGED')
     const failed = await within(
       () => setOf(three),
       set => set.failed !== null
