@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startHost, systemContext } from '@svc/core'
+import { codeOf, startHost, systemContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { newestRevision, packLock, readLock, REVISION_SPACE, writeRevision } from '@svc/plugin-manager/set'
 import { type Postgres, startPostgres } from '@svc/testing/engines'
@@ -67,6 +67,17 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
   const clientOf = ({ url }: Service): Client => createClient(url, { keepAlive: false })
   const tarball = (version: string, more: Partial<Tides> = {}) => tidesFile(folder, { version, ...more })
   const tides = async (node: Service) => (await clientOf(node).post('/api/v1/chat', { message: '/tool tides {}' })).text
+  /** Packs the set of the first node. Commands hold the home meanwhile; this does not, so the server can sweep the folder in between. */
+  const pack = async (lock: Awaited<ReturnType<typeof readLock>>, file: string): Promise<void> => {
+    for (;;)
+      try {
+        await rm(file, { force: true })
+        await packLock(one.home, lock, file, {})
+        return
+      } catch (error) {
+        if (codeOf(error) !== 'ENOENT') throw error
+      }
+  }
   /** The log can come later than the first answer. */
   const writes = (node: Service, text: string) =>
     within(
@@ -234,12 +245,10 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
       await refused(await write(file, await newest()), 'BUNDLE_INVALID')
     }
     const more = lock.plugins.map(plugin => ({ ...plugin, permissions: { ...plugin.permissions, env: ['SECRET_KEY'] } }))
-    await rm(file, { force: true })
-    await packLock(one.home, { ...lock, plugins: more }, file, {})
+    await pack({ ...lock, plugins: more }, file)
     await refused(await write(file, await newest()), 'PLUGIN_CONSENT_DIFFERS')
     const built = lock.plugins.map(plugin => ({ ...plugin, scripts: true }))
-    await rm(file, { force: true })
-    await packLock(one.home, { ...lock, plugins: built }, file, {})
+    await pack({ ...lock, plugins: built }, file)
     const foreign = await withStore(async (store, ctx) =>
       writeRevision({ store, cluster: 'svc' }, { base: await newest(), file, facts: { ...facts, platform: 'plan9-mips' } }, ctx)
     )
@@ -253,7 +262,7 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     // the good set again: the newest revision is one that no node accepts
     const lock = await readLock(one.home)
     const file = join(folder, 'good.tgz')
-    await packLock(one.home, lock, file, {})
+    await pack(lock, file)
     const facts = { plugins: [], by: 'the test', at: 'now', version: '0.0.0', platform: `${process.platform}-${process.arch}` }
     const from = await newest()
     await withStore((store, ctx) => writeRevision({ store, cluster: 'svc' }, { base: from, file, facts }, ctx))

@@ -54,7 +54,7 @@ describeWith('postgres', 'two servers on one PostgreSQL', () => {
         Number(
           (await postgres.query(`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = 'postgres'`))[0]!.n
         )
-      await sleep(6_000) // the start
+      await sleep(20_000) // the start, and what it looks for afterwards
       const [before, began] = [await count(), performance.now()]
       await sleep(20_000)
       const each = ((await count()) - before) / 2 / ((performance.now() - began) / 1_000)

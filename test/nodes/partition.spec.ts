@@ -13,7 +13,7 @@ import { effectsIn } from '../support/workflow-host.ts'
 import { follow } from '../support/workflow-load.ts'
 
 const CUT_MS = 60_000
-const [NOT_READY_MS, RESUMED_MS, BACK_MS] = [5_000, 20_000, 15_000]
+const [NOT_READY_MS, RESUMED_MS, BACK_MS] = [5_000, 25_000, 15_000]
 const RUNS = 10
 const CHAT = '/api/v1/chat'
 
