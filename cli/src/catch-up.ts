@@ -1,6 +1,7 @@
 import { codeOf, type Config, get, type Log, type LogOptions } from '@svc/core'
 import type { CatchUp } from '@svc/plugin-manager/installed'
 import { problemsOf } from './command/errors.ts'
+import { isPostgresUrl } from './curated.ts'
 import type { ServeOptions } from './serve-flags.ts'
 
 /** That package uses this one, so the compiler builds it later and must not follow the import. */
@@ -24,8 +25,7 @@ export async function catchUpWithCluster(
   signal: AbortSignal,
   log: LogOptions
 ): Promise<CaughtUp | undefined> {
-  const url = get(config.value, ['store', 'url'])
-  if (linked !== undefined || typeof url !== 'string' || !/^postgres(ql)?:/i.test(url)) return undefined
+  if (linked !== undefined || !isPostgresUrl(get(config.value, ['store', 'url']))) return undefined
   try {
     const { catchUp } = (await import(CLUSTER)) as { catchUp: CatchUp }
     const found = await catchUp(config, signal, log)

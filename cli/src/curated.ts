@@ -201,12 +201,15 @@ export interface Selectors {
   readonly redisUse: unknown
 }
 
+/** Whether `store.url` selects the store in PostgreSQL. */
+export const isPostgresUrl = (url: unknown): url is string => typeof url === 'string' && /^postgres(ql)?:/i.test(url)
+
 /**
  * The default configuration for these values of the others. Servers with a store in PostgreSQL are one cluster. Undefined if they
  * select nothing.
  */
 export function selectedDefaults({ storeUrl, redisUrl, redisUse }: Selectors): ConfigTree | undefined {
-  const isPostgres = typeof storeUrl === 'string' && /^postgres(ql)?:/i.test(storeUrl)
+  const isPostgres = isPostgresUrl(storeUrl)
   const isRedis = typeof redisUrl === 'string'
   if (!isPostgres && !isRedis) return undefined
   const plugins = isPostgres ? CURATED.map(name => FOR_POSTGRES[name] ?? name) : CURATED

@@ -11,7 +11,7 @@ export type { ServeOptions } from './serve-flags.ts'
 export { runServe } from './run-serve.ts'
 export { oclifFlags, optionsOf, serveFlagNames, settingFlagNames } from './commands.ts'
 // Plugins: those of svc, the installed ones, and their declarations
-export { DEFAULTS } from './curated.ts'
+export { DEFAULTS, isPostgresUrl } from './curated.ts'
 export { OURS } from './plugin-places.ts'
 export { RESERVED, SERVED } from './reserved.ts'
 export { reservedFor } from './summaries.ts'

@@ -257,11 +257,11 @@ describeWith('bubblewrap', 'a plugin that is installed as by default, and uses e
     const { self } = (await client.post('/library/announce', { news: 'open' })).body as { self: string }
     const heard = await until(answer, all => Object.values(all).flatMap(({ bus }) => bus).length === 3)
     const other = Object.keys(heard).find(worker => worker !== self)!
-    const told = { way: 'peers', news: 'open' }
+    const announced = { way: 'peers', news: 'open' }
     expect(Object.keys(heard)).to.have.lengthOf(2)
     for (const way of ['peers', 'bus'] as const) {
-      expect(heard[self]?.[way]).to.deep.equal([told])
-      expect(heard[other]?.[way]).to.have.deep.members([told, { way: 'bus', news: 'open', from: self }])
+      expect(heard[self]?.[way]).to.deep.equal([announced])
+      expect(heard[other]?.[way]).to.have.deep.members([announced, { way: 'bus', news: 'open', from: self }])
     }
     const taken = await Promise.all(Array.from({ length: 8 }, () => client.post('/library/permits', {})))
     const permits = taken.map(({ body }) => body as { peers: boolean; bus: boolean })

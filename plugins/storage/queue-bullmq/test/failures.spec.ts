@@ -134,7 +134,7 @@ describeWith('redis', 'the queue of runs in Redis when Redis fails', () => {
     await using a = await openQueue('a', { ...shared, redis: { url: proxy.url, ...times } })
     await using b = await openQueue('b', shared)
     const taking = takeMany(a, 1)
-    await sleep(200)
+    await sleep(200) // it has asked Redis, and waits for its answer
     proxy.drop()
     const began = performance.now()
     await put(b, 'r')

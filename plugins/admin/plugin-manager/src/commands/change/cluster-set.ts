@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { findSettings, OURS, PACKAGE_FOLDER, setHome } from '@svc/cli/program'
+import { findSettings, isPostgresUrl, OURS, PACKAGE_FOLDER, setHome } from '@svc/cli/program'
 import { type CallContext, type Config, get, type LogOptions, startHost, systemContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
@@ -41,8 +41,7 @@ export async function openClusterSet(
   signal: AbortSignal,
   log?: LogOptions
 ): Promise<ClusterSet | undefined> {
-  const url = get(value, ['store', 'url'])
-  const isShared = typeof url === 'string' && /^postgres(ql)?:/i.test(url) && plugins.some(({ use }) => use === STORE)
+  const isShared = isPostgresUrl(get(value, ['store', 'url'])) && plugins.some(({ use }) => use === STORE)
   if (!isShared || process.env.SVC_PLUGINS) return undefined
   const [store, cluster] = [get(value, ['store']) as Config['value'], get(value, ['cluster', 'name'])]
   const host = await startHost({ plugins: [STORE], from: [OURS], config: { store }, signal, ...(log ? { log } : {}) })
