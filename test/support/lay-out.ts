@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -32,6 +33,7 @@ export async function layOut(tarballs: readonly string[], folder: string): Promi
       const path = pathOf(packages, from, name)
       if (kin) checkKin(from, kin, dependencies[name])
       else if (path !== undefined && !needed.has(path)) {
+        if (name in optionalDependencies && !existsSync(join(ROOT, path))) continue // for another platform: npm left it out
         needed.add(path)
         need(path, packages[path]!)
       } else if (path === undefined && !(name in optionalDependencies))
