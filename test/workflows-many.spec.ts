@@ -52,10 +52,10 @@ describe('many runs', () => {
       const notify = (id: string, at: number) =>
         at % 2 ? service.answer(id, { step: 'wait', value: true }, ctx) : service.signal(id, { name: 'go', data: at }, ctx)
       await Promise.all(ids.map(notify))
-      const runs = await Promise.all(ids.map(id => service.settled(id, 60_000, ctx)))
+      const runs = await Promise.all(ids.map(id => service.settled(id, 150_000, ctx)))
       expect(runs.map(({ status, result }) => [status, result])).to.deep.equal(times(RUNS).map(at => ['completed', at]))
       expect(await standOf(host)).to.include({ runs_open: 0, runs_waiting: 0 })
-    })).timeout(60_000)
+    })).timeout(180_000)
 
   it('of a workflow of which three may work at a time work three at a time, over two processes', () =>
     inNewHome(async home => {
@@ -74,7 +74,7 @@ describe('many runs', () => {
         most = Math.max(most, inside)
       }
       expect([inside, most]).to.deep.equal([0, 3])
-    })).timeout(60_000)
+    })).timeout(180_000)
 
   it(`are listed, filtered and cancelled in bulk, ${MANY} of them`, () =>
     inNewHome(async home => {
