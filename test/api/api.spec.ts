@@ -76,8 +76,13 @@ describe('the HTTP contract, each rule with a service of its own', () => {
     })
 })
 
-/** Routes that need another server: test/management/mcp.spec.ts and test/console/oidc.spec.ts log in. */
+/**
+ * Routes that need another server: test/management/mcp.spec.ts and test/console/oidc.spec.ts log in, plugin-views.spec.ts and
+ * tool-apps.spec.ts in test/console have installed plugins and a tool server with an app.
+ */
 const ELSEWHERE = [
+  'GET /api/v1/console/pages/{name}/view',
+  'GET /api/v1/tools/{name}/app',
   'POST /api/v1/console/login',
   'POST /api/v1/mcp/servers/{name}/login',
   'POST /api/v1/mcp/servers/{name}/login/answer',

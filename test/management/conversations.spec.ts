@@ -362,7 +362,7 @@ describe('conversations after kill -9', function () {
           .send('POST', `${PATH}/import`, { content })
           .then(({ status }) => status)
           .catch(() => undefined)
-        await Promise.race([sleep(delay), asked])
+        await Promise.race([sleep(delay, undefined, { ref: false }), asked])
         await service.kill()
         const status = await asked
         await using again = await start(home)

@@ -6,6 +6,9 @@ const SLOWEST = 15
 /** What `needs.ts` and the kits write into the title of a test that they skip. */
 const REASON = /\[skipped: (.+?)\](?: |$)|– skipped: (.+)$/
 
+/** What `leftovers.ts` says of a file: the hook that fails is one of all files. */
+const LEFT_OPEN = /^(\S+\.spec\.ts) left open/
+
 /** mocha's own report, then the slowest files, why tests were skipped, and one plain line that a pipeline can read. */
 export default class Reporter extends Mocha.reporters.Spec {
   constructor(runner, options) {
@@ -21,8 +24,8 @@ export default class Reporter extends Mocha.reporters.Spec {
       reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
     })
     // a file whose process died, or that cannot be read: mocha knows it and does not say it
-    runner.on('fail', (test, { file } = {}) => {
-      failed.add(test.file ?? file)
+    runner.on('fail', (test, { file, message = '' } = {}) => {
+      failed.add(test.file ?? file ?? LEFT_OPEN.exec(message)?.[1])
       if (file !== undefined && test.file === undefined) test.title += ` (${relative(process.cwd(), file)})`
     })
     super(runner, options)

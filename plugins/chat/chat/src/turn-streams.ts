@@ -212,6 +212,9 @@ interface StreamedTurnOptions {
   readonly forget: (id: string) => void
 }
 
+/** A client that misses the end of a stream connects again in less: its first pause is a second at most. */
+const ON_THE_WAY_MS = 3_000
+
 /** The end of a turn is read also after it was aborted. */
 const ENDLESS = new AbortController().signal
 
@@ -237,6 +240,7 @@ class StreamedTurn implements TurnJournal {
   #isRead = false
   #failure: { readonly error: unknown } | undefined
   #timer: NodeJS.Timeout | undefined
+  #endedAt = 0
   #waiting = new Set<() => void>()
   isOver = false
 
@@ -262,9 +266,9 @@ class StreamedTurn implements TurnJournal {
   get count(): number {
     return this.#first + this.#events.length - 1
   }
-  /** Whether somebody may come back for its events. */
+  /** Whether somebody may come back for its events: also a reader whose connection broke before the last ones had arrived. */
   get isWanted(): boolean {
-    return !this.isOver || !this.#isRead
+    return !this.isOver || !this.#isRead || performance.now() - this.#endedAt < ON_THE_WAY_MS
   }
 
   /** The stream of the first reader, who drives the turn as long as it reads. `registry` has the turn from its start event on. */
@@ -410,6 +414,7 @@ class StreamedTurn implements TurnJournal {
   #end(...failure: [error?: unknown]): void {
     if (this.isOver) return
     this.isOver = true
+    this.#endedAt = performance.now()
     if (failure.length > 0) this.#failure = { error: failure[0] }
     this.#over.resolve()
     this.#wake()
