@@ -72,12 +72,12 @@ class Reload extends Command {
 class Drain extends Command {
   static override summary = SUMMARIES.drain
   static override description =
-    'For a server behind a load balancer. `/health/ready` is 503 at once, so that the balancer sends new requests elsewhere. The server goes on serving for the delay, then finishes its requests, puts its runs back and ends. The command waits for the end.'
+    'Stops a server behind a load balancer. `/health/ready` returns 503 at once, so that the balancer sends new requests elsewhere. The server keeps serving during the delay. Then it finishes its requests, returns its workflow runs to the queue and exits. The command waits for that.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --delay 10 --json']
   static override flags = {
     ...RUNNING_FLAGS,
     delay: Flags.integer({
-      summary: 'Seconds that it goes on serving; default: server.shutdown_delay',
+      summary: 'Seconds to keep serving; default: server.shutdown_delay',
       helpValue: '<seconds>',
       min: 0,
       max: 600,

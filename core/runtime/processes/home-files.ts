@@ -148,8 +148,9 @@ async function lockPatiently(file: string): Promise<Disposable> {
 }
 
 const fileBusy = (lock: string) =>
-  svcError('UNAVAILABLE', `another process changes ${basename(lock, '.lock')}; try again later`, {
+  svcError('UNAVAILABLE', `another process is changing ${basename(lock, '.lock')}`, {
     details: { retryAfterMs: 1_000 },
+    hint: 'Try again later',
   })
 
 const versionStale = (version: string) =>
