@@ -148,9 +148,8 @@ async function lockPatiently(file: string): Promise<Disposable> {
 }
 
 const fileBusy = (lock: string) =>
-  svcError('UNAVAILABLE', `another process is changing ${basename(lock, '.lock')}`, {
+  svcError('UNAVAILABLE', `another process is changing ${basename(lock, '.lock')}; try again later`, {
     details: { retryAfterMs: 1_000 },
-    hint: 'Try again later',
   })
 
 const versionStale = (version: string) =>

@@ -204,7 +204,9 @@ const answerIn = (credential: string) =>
   new URLSearchParams(Buffer.from(ANSWER.exec(credential)?.[1] ?? '', 'base64url').toString('utf8'))
 
 const loginOver = () =>
-  svcError('AUTHENTICATION_FAILED', 'the login was not begun in this browser, or is over', { hint: 'Sign in again at /console' })
+  svcError('AUTHENTICATION_FAILED', 'the login was not started in this browser, or has expired', {
+    hint: 'Sign in again at /console',
+  })
 
 const tokensNotForUs = () =>
   svcError('AUTHENTICATION_FAILED', 'the tokens of the issuer are not for this server', {
