@@ -337,19 +337,26 @@ const randomName = () => Math.floor(Math.random() * 2 ** 52).toString(36)
 export const makeServerId = (nodeId: string): string => `${nodeId}.${Date.now().toString(36)}${randomName()}`
 
 const NODE_NAME = /^[\w-]{1,64}$/
+const nodeFile = (home: string) => join(home, 'node')
 
-/** The name of this home as a node of a cluster. It keeps it over restarts. */
-export function nodeIdOf(home: string): string {
-  const file = join(home, 'node')
+/** The name of this home as a node of a cluster, which it keeps over restarts; undefined before its first server. */
+function knownNodeId(home: string): string | undefined {
   try {
-    const kept = readFileSync(file, 'utf8').trim()
-    if (NODE_NAME.test(kept)) return kept
+    const kept = readFileSync(nodeFile(home), 'utf8').trim()
+    return NODE_NAME.test(kept) ? kept : undefined
   } catch {
-    // the first start of this home
+    // no server has started in this home
+    return undefined
   }
+}
+
+/** The same; the first start of a home makes it. */
+export function nodeIdOf(home: string): string {
+  const known = knownNodeId(home)
+  if (known !== undefined) return known
   const made = randomName()
   try {
-    writeFileSync(file, `${made}\n`, { mode: 0o600 })
+    writeFileSync(nodeFile(home), `${made}\n`, { mode: 0o600 })
   } catch {
     // A home that cannot be written, or a full disk: this start has a name of its own.
   }
