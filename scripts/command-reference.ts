@@ -52,7 +52,7 @@ const argumentRow = ({ name, description = '', options }: Argument) =>
 
 const flagRow = ({ name, char, type, summary, description = '', options, default: fallback }: Flag) => {
   const value = type === 'boolean' ? '' : '=<value>'
-  const known = ['string', 'number'].includes(typeof fallback) ? ` Default: \`${String(fallback)}\`` : ''
+  const known = ['string', 'number'].includes(typeof fallback) ? `; default: \`${String(fallback)}\`` : ''
   return `| \`${char ? `-${char}, ` : ''}--${name}${value}\` | ${cell(summary ?? description)}${words(options)}${known} |\n`
 }
 

@@ -30,6 +30,12 @@ export function optionsOf(flags: Readonly<Record<string, unknown>>, names: reado
   return Object.fromEntries(names.filter(name => flags[name] !== undefined).map(name => [name, flags[name]])) as ServeOptions
 }
 
+/** Flags of a command for the running server of this machine. */
+const RUNNING_FLAGS = {
+  port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
+  json: Flags.boolean({ summary: 'Print one JSON object' }),
+}
+
 const MCP_FLAGS = mcpServeFlags()
 
 class McpServe extends Command {
@@ -54,10 +60,7 @@ class Reload extends Command {
   static override description =
     'Starts new workers from the code, plugins and configuration on disk, with the options of the running server. When the new workers are ready, they accept the new connections, and the old workers finish their requests. svc refuses no request. If the new workers cannot start, the command prints all problems, exits with 1, and the old workers keep serving. SIGHUP to the server does the same.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --port 9000 --json']
-  static override flags = {
-    port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
-    json: Flags.boolean({ summary: 'Print one JSON object' }),
-  }
+  static override flags = RUNNING_FLAGS
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Reload)
@@ -69,17 +72,16 @@ class Reload extends Command {
 class Drain extends Command {
   static override summary = SUMMARIES.drain
   static override description =
-    'For a server behind a load balancer. `/health/ready` is 503 at once, so that the balancer sends new requests elsewhere. The server goes on serving for the delay, then finishes its requests, puts its runs back and ends. The command waits for the end.'
+    'Stops a server behind a load balancer. `/health/ready` returns 503 at once, so that the balancer sends new requests elsewhere. The server keeps serving during the delay. Then it finishes its requests, returns its workflow runs to the queue and exits. The command waits for that.'
   static override examples = ['<%= config.bin %> <%= command.id %>', '<%= config.bin %> <%= command.id %> --delay 10 --json']
   static override flags = {
-    port: Flags.integer({ char: 'p', summary: 'Port of the server on this machine', helpValue: '<int>' }),
+    ...RUNNING_FLAGS,
     delay: Flags.integer({
-      summary: 'Seconds that it goes on serving; default: server.shutdown_delay',
+      summary: 'Seconds to keep serving; default: server.shutdown_delay',
       helpValue: '<seconds>',
       min: 0,
       max: 600,
     }),
-    json: Flags.boolean({ summary: 'Print one JSON object' }),
   }
 
   async run(): Promise<void> {

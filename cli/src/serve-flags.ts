@@ -3,9 +3,6 @@ import type { ConfigTree } from '@svc/core'
 // An `import` of node:util loads all its lazy exports, which would delay every start.
 const { parseArgs } = process.getBuiltinModule('node:util')
 
-/** The variable with the names of dead workers. It has not the form SVC_A__B, so it is not configuration. */
-export const DEAD_WORKERS = 'SVC_DEAD_WORKERS'
-
 /** One option of `svc serve` as data. The oclif flag, the fast parser and the configuration key derive from it. */
 export interface ServeFlag {
   readonly type: 'integer' | 'text' | 'switch'

@@ -1,4 +1,3 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
@@ -8,15 +7,18 @@ import {
   youngGeneration,
   type ControlSocket,
   createSupervisor,
+  DeadWorkers,
   ensureHome,
   listenControl,
+  makeServerId,
+  nodeIdOf,
   type Supervisor,
   type SupervisorEvent,
 } from '@svc/runtime'
 import type { Announcer } from './announcer.ts'
 import { createPausing, type Reloading } from './reloading.ts'
 import { outliveReader, type Signals, takeSignals } from './signals.ts'
-import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
+import type { ServeOptions } from './serve-flags.ts'
 import type { WorkerReport, WorkerTask } from './work.ts'
 
 /** The entry of a worker; the path is the same from `src` and from `dist`. */
@@ -131,7 +133,7 @@ function superviseWorkers(
   announce: (event: SupervisorEvent<WorkerReport>) => void
 ): Supervisor<WorkerReport> {
   const task: WorkerTask = { serverId: id, nodeId, startedAt: Date.now(), home, options }
-  const dead = new Set<string>()
+  const dead = new DeadWorkers()
   const supervisor: Supervisor<WorkerReport> = createSupervisor<WorkerReport>({
     name: id,
     exec: WORKER,
@@ -145,37 +147,14 @@ function superviseWorkers(
     // an author who saves a file sees whether the worker stays up
     ...(options.linked === undefined ? {} : { trialMs: 0 }),
     traceFolder: join(home, 'run'),
-    settings: report => settingsOf(report, () => [...dead]),
+    settings: report => settingsOf(report, dead),
     onEvent(event) {
-      if (event.event === 'exited') remember(dead, event.worker.name)
+      if (event.event === 'exited') dead.add(event.worker.name)
       announceLater(supervisor, event, announce)
     },
   })
   return supervisor
 }
-
-/** Not a secret: node:crypto would delay the first worker by a tenth. */
-const randomName = () => Math.floor(Math.random() * 2 ** 52).toString(36)
-const makeServerId = (nodeId: string) => `${nodeId}.${Date.now().toString(36)}${randomName()}`
-
-/** The name of this home, which it keeps over restarts. */
-function nodeIdOf(home: string): string {
-  const file = join(home, 'node')
-  try {
-    const kept = readFileSync(file, 'utf8').trim()
-    if (NODE_NAME.test(kept)) return kept
-  } catch {
-    // the first start of this home
-  }
-  const made = randomName()
-  try {
-    writeFileSync(file, `${made}\n`, { mode: 0o600 })
-  } catch {
-    // A home that cannot be written, or a full disk: this start has a name of its own.
-  }
-  return made
-}
-const NODE_NAME = /^[\w-]{1,64}$/
 
 /** Reports events of workers only once the server runs. */
 function announceLater(
@@ -186,30 +165,16 @@ function announceLater(
   if (supervisor.state.state === 'running') announce(event)
 }
 
-/** A limit: a server whose workers crash repeatedly must not fill memory or environment. Leases of older ones have expired. */
-const REMEMBERED = 100
-
-function remember(dead: Set<string>, worker: string) {
-  dead.add(worker)
-  const [oldest] = dead
-  if (oldest !== undefined && dead.size > REMEMBERED) dead.delete(oldest)
-}
-
-const settingsOf = (
-  { workers, leaveMs, drainLimitMs, swapLimitMs, hangLimitMs, layers }: WorkerReport,
-  dead: () => readonly string[]
-) => ({
+const settingsOf = ({ workers, leaveMs, drainLimitMs, swapLimitMs, hangLimitMs, layers }: WorkerReport, dead: DeadWorkers) => ({
   inherited: layers,
   count: workers,
   leaveMs,
   drainLimitMs,
   swapLimitMs,
   hangLimitMs,
-  env: {
-    // read again for each new worker
-    get [DEAD_WORKERS]() {
-      return dead().join()
-    },
+  // read again for each new worker
+  get env() {
+    return dead.env
   },
 })
 

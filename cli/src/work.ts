@@ -16,28 +16,29 @@ import {
   type SvcError,
   redactError,
 } from '@svc/core'
-import { Configuration, Http, Reloaded, ServerControl, Store } from '@svc/core/contracts'
+import { Configuration, Http, Reloaded, ServerControl } from '@svc/core/contracts'
 import {
   collectAfterStart,
   createWorkerLife,
-  deadServers,
+  deadHolders,
   findNonPlain,
   findServers,
   fromWire,
   reachServer,
+  releaseHolders,
   type WorkerLink,
   workerLink,
   workersPlugin,
 } from '@svc/runtime'
 import { protectedPathsOf, watchedPaths } from '@svc/runtime/plugin-paths'
 import type { Begun, Imports } from '@svc/runtime/watching'
+import type { CatchUp, CaughtUp } from '@svc/plugin-manager/installed'
 import { type LogOutput, openLog } from './log-output.ts'
 import { redactOutput } from './redact-output.ts'
-import { type ServeOptions, DEAD_WORKERS } from './serve-flags.ts'
+import type { ServeOptions } from './serve-flags.ts'
 import { hostOptions, programOf, workersIn } from './host-options.ts'
 import { SERVED_FILE, setHome } from './command-place.ts'
-import { type CaughtUp, catchUpWithCluster } from './catch-up.ts'
-import { DEFAULTS } from './curated.ts'
+import { DEFAULTS, isPostgresUrl } from './curated.ts'
 import { RESERVED, SERVED } from './reserved.ts'
 import { findSettings, sourcesOf } from './settings.ts'
 import { notStartedYet, portOurs } from './errors.ts'
@@ -148,6 +149,9 @@ async function formerSettings(layers: readonly Layer[]): Promise<Config> {
 const settingsFor = ({ home, options }: WorkerTask): Promise<Config> =>
   findSettings(options, { home, cwd: process.cwd(), env: process.env })
 
+/** That package uses this one, so the compiler builds it later and must not follow the import. */
+const CLUSTER: string = '@svc/plugin-manager/cluster'
+
 /** The configuration now. The first worker of a server in a cluster first takes over the plugins that it has missed. */
 async function currentSettings(
   task: WorkerTask,
@@ -156,7 +160,10 @@ async function currentSettings(
   signal: AbortSignal
 ): Promise<{ readonly config: Config; readonly caughtUp?: CaughtUp | undefined }> {
   const config = await settingsFor(task)
-  const caughtUp = start.kind === 'server' ? await catchUpWithCluster(config, task.options, signal, { destination }) : undefined
+  const isInCluster = isPostgresUrl(get(config.value, ['store', 'url'])) && task.options.linked === undefined
+  if (start.kind !== 'server' || !isInCluster) return { config }
+  const { catchUp } = (await import(CLUSTER)) as { catchUp: CatchUp }
+  const caughtUp = await catchUp(config, signal, { destination })
   return { config: caughtUp?.hasChanged ? await settingsFor(task) : config, caughtUp }
 }
 
@@ -294,28 +301,6 @@ function addressOf(host: RunningHost) {
   const serves = host.report().plugins.some(plugin => plugin.provides === Http.name && plugin.state === 'running')
   return serves ? host.service(Http).address(systemContext(AbortSignal.timeout(CLOSE_MS))) : undefined
 }
-
-const RELEASE_MS = 10_000
-
-/**
- * Prefixes of lease holders that are dead: workers of this server, and servers of this home that were killed. A holder begins with
- * `<name of the worker>/`, and that with `<id of the server>.`. Must be read before this server reports to be ready, because that removes the traces.
- */
-async function deadHolders(home: string): Promise<string[]> {
-  return [...deadBefore().map(worker => `${worker}/`), ...(await deadServers(home)).map(id => `${id}.`)]
-}
-
-/** Releases the leases of dead holders, so that others need not wait for their expiry. Logs errors and never throws. */
-async function releaseHolders(host: RunningHost, holders: readonly string[], signal: AbortSignal): Promise<void> {
-  const stores = host.report().plugins.some(plugin => plugin.provides === Store.name && plugin.state === 'running')
-  if (!stores) return
-  const ctx = systemContext(AbortSignal.any([signal, AbortSignal.timeout(RELEASE_MS)]), 'dead workers')
-  const failed = (err: unknown) =>
-    host.log.warn({ err }, 'failed to release the leases of exited workers; they expire on their own')
-  await Promise.all(holders.map(async holder => host.service(Store).releaseHolder(holder, ctx))).catch(failed)
-}
-
-const deadBefore = () => (process.env[DEAD_WORKERS] ?? '').split(',').filter(Boolean)
 
 /** Adds the owner to a taken port if it is a server of this home. */
 async function withPortOwner(error: unknown, home: string): Promise<unknown> {

@@ -2,7 +2,7 @@ import { chmod, chown, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
-import { deadServers, findServers, listenControl, reachServer } from '@svc/runtime'
+import { deadHolders, findServers, listenControl, reachServer } from '@svc/runtime'
 import { expect } from 'chai'
 import { failureOf } from '../support/failure.ts'
 
@@ -67,7 +67,7 @@ describe('the note that leads to a control socket in the temporary directory', (
     await chown(folder, 65_534, 65_534)
     await chmod(folder, 0o700)
     expect(await findServers(home)).to.deep.equal([])
-    expect(await deadServers(home)).to.deep.equal(['former'])
+    expect(await deadHolders(home)).to.deep.equal(['former.'])
     await using _own = await strangerAt(home)
     expect((await readdir(join(home, 'run'))).sort()).to.deep.equal(['1.id', '1.sock'])
     expect((await stat(join(folder, 'control.sock'))).isSocket()).to.equal(true)

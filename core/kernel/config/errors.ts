@@ -84,11 +84,11 @@ export const reservedNeedsPlugin = (path: string, what: string, where: string | 
   })
 
 export const referenceInvalid = (plugin: string, path: string, where: string | undefined) =>
-  svcError('CONFIG_REFERENCE_INVALID', `${path} contains "\${secret:" without the name of one secret and "}"`, {
+  svcError('CONFIG_REFERENCE_INVALID', `${path} contains "\${secret:", but no secret name and "}" after it`, {
     plugin,
     ...(where ? { where } : {}),
     details: { path },
-    hint: 'Write ${secret:NAME}. A name is a letter, then up to 63 letters, digits, "_" and "-", without references in it. Write $${secret: for this text itself',
+    hint: 'Write ${secret:NAME}. NAME is a letter, then up to 63 letters, digits, "_" and "-". To keep the text as it is, write $${secret:',
   })
 
 export const referenceUnprovided = (plugin: string, path: string, where: string | undefined) =>

@@ -85,7 +85,7 @@ export const valueNotAccepted = (plugin: string, kind: keyof PermissionValues, s
     plugin,
     where: setting,
     details: { kind, setting, value },
-    hint: `Check the value, then accept it (svc plugins accept ${plugin}), or restore the former value. Where no person can answer, set SVC_ACCEPT_VALUES=1`,
+    hint: `Check the value, then accept it (svc plugins accept ${plugin}), or restore the former value. To accept all values without a question, for example in a container, set SVC_ACCEPT_VALUES=1`,
   })
 
 const readable = (value: string) => value.replaceAll(/[\p{Cc}\p{Cf}]/gu, '')

@@ -1,15 +1,15 @@
 import { once } from 'node:events'
-import { mkdirSync, type Stats, statSync } from 'node:fs'
+import { mkdirSync, readFileSync, type Stats, statSync, writeFileSync } from 'node:fs'
 import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { type CallContext, codeOf, defineService, type HostReport, svcHome, systemContext } from '@svc/core'
+import { type CallContext, codeOf, defineService, type HostReport, type SvcError, svcHome, systemContext } from '@svc/core'
 import type { OperatorAnswerPart, OperatorRequest } from '@svc/core/contracts'
 import type { WorkerInfo } from '../supervisor/worker-handle.ts'
 import { type Channel, openChannel } from './channel.ts'
-import { homeUnusable, serverAmbiguous, serverNone, type WireError } from './errors.ts'
+import { fromWire, homeUnusable, serverAmbiguous, serverNone, type WireError } from './errors.ts'
 import { socketTransport } from './wire.ts'
 
 /** A running server, as commands see it. */
@@ -260,14 +260,17 @@ export async function findServers(home: string): Promise<FoundServer[]> {
   return found.filter(server => server !== undefined)
 }
 
+/** A server of this home that was reloaded, and why it could not load the change. */
+export interface ReloadedServer {
+  readonly url: string
+  readonly problems: readonly SvcError[]
+}
+
 /** Reloads the servers of this home, one after the other. */
-export async function* reloadServers(
-  home: string,
-  ctx: CallContext
-): AsyncGenerator<ReloadResult & Pick<ServerInfo, 'url'>, void> {
+export async function* reloadServers(home: string, ctx: CallContext): AsyncGenerator<ReloadedServer, void> {
   using stack = new DisposableStack()
   for (const { control, info } of (await findServers(home)).map(server => stack.use(server)))
-    yield { ...(await control.reload(ctx)), url: info.url }
+    yield { url: info.url, problems: (await control.reload(ctx)).problems.map(fromWire) }
 }
 
 async function find(place: SocketLocation): Promise<FoundServer | undefined> {
@@ -325,6 +328,39 @@ export function ensureHome(home: string = svcHome()): string {
     throw homeUnusable(home, error)
   }
   return home
+}
+
+/** Not a secret: node:crypto would delay the first worker by a tenth. */
+const randomName = () => Math.floor(Math.random() * 2 ** 52).toString(36)
+
+/** Makes the id of a server of this node. It is never reused, unlike a process id. */
+export const makeServerId = (nodeId: string): string => `${nodeId}.${Date.now().toString(36)}${randomName()}`
+
+const NODE_NAME = /^[\w-]{1,64}$/
+const nodeFile = (home: string) => join(home, 'node')
+
+/** The name of this home as a node of a cluster, which it keeps over restarts; undefined before its first server. */
+function knownNodeId(home: string): string | undefined {
+  try {
+    const kept = readFileSync(nodeFile(home), 'utf8').trim()
+    return NODE_NAME.test(kept) ? kept : undefined
+  } catch {
+    // no server has started in this home
+    return undefined
+  }
+}
+
+/** The same; the first start of a home makes it. */
+export function nodeIdOf(home: string): string {
+  const known = knownNodeId(home)
+  if (known !== undefined) return known
+  const made = randomName()
+  try {
+    writeFileSync(nodeFile(home), `${made}\n`, { mode: 0o600 })
+  } catch {
+    // A home that cannot be written, or a full disk: this start has a name of its own.
+  }
+  return made
 }
 
 /**

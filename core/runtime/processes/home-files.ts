@@ -148,7 +148,7 @@ async function lockPatiently(file: string): Promise<Disposable> {
 }
 
 const fileBusy = (lock: string) =>
-  svcError('UNAVAILABLE', `another process changes ${basename(lock, '.lock')}; try again later`, {
+  svcError('UNAVAILABLE', `another process is changing ${basename(lock, '.lock')}; try again later`, {
     details: { retryAfterMs: 1_000 },
   })
 

@@ -10,8 +10,7 @@ export { ipcTransport, memoryTransport, portTransport, socketTransport, type Tra
 export { fromWire, problemsToWire, toWire } from './errors.ts'
 export { shownPath } from '@svc/core'
 export { userHome } from '@svc/core/internal'
-export { ensureHome } from './control.ts'
-export { createdFiles } from './control.ts'
+export { createdFiles, ensureHome, makeServerId, nodeIdOf } from './control.ts'
 export {
   createSupervisor,
   type ReloadOutcome,
@@ -21,13 +20,13 @@ export {
 } from '../supervisor/supervisor.ts'
 export { type WorkerInfo } from '../supervisor/worker-handle.ts'
 export { type PeerLink } from '../supervisor/peer-link.ts'
+export { deadHolders, DeadWorkers, releaseHolders } from '../supervisor/dead-workers.ts'
 export { createWorkerLife } from '../supervisor/worker-life.ts'
 export { type DrainRequest, type WorkerLink, workerLink } from '../supervisor/worker-link.ts'
 export { checkShared, workersPlugin } from '../supervisor/workers-plugin.ts'
 export {
   Control,
   type ControlSocket,
-  deadServers,
   findServers,
   type FoundServer,
   listenControl,

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { codeOf, systemContext } from '@svc/core'
-import { type Control, deadServers, findServers, listenControl, reachServer, type ServerInfo } from '@svc/runtime'
+import { type Control, deadHolders, findServers, listenControl, reachServer, type ServerInfo } from '@svc/runtime'
 import { expect } from 'chai'
 import { failureOf } from '../../../test/support/failure.ts'
 
@@ -135,7 +135,7 @@ describe('the control socket', () => {
     const run = dirname(alive.path)
     for (const [name, text] of Object.entries({ '12.sock': '', '12.id': '12-before', '13.sock': '' }))
       await writeFile(join(run, name), text)
-    expect(await deadServers(home)).to.deep.equal(['12-before'])
+    expect(await deadHolders(home)).to.deep.equal(['12-before.'])
   })
 
   it('asks for the port when two servers share a home', async () => {

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
-import { codeOf, messageOf, nearest, svcError } from '@svc/core'
-import type { CommandContext, ServerChoice, ServerClient } from '@svc/core/contracts'
+import { type CallContext, codeOf, messageOf, nearest, svcError } from '@svc/core'
+import { type CommandContext, type ServerChoice, type ServerClient, Store } from '@svc/core/contracts'
 
 /** Formats rows of cells as a table. The first row is the header. */
 export function table(rows: readonly (readonly string[])[]): string[] {
@@ -59,9 +59,27 @@ export function nameHint(name: string, known: readonly string[], none: string, m
 export const lineInvalid = (message: string, usage: string) =>
   svcError('COMMAND_LINE_INVALID', message, { hint: `Usage: svc ${usage}` })
 
-/** Creates the error for a command that needs a store which other processes share. `so` is the consequence. */
-export const storeNotShared = (kind: string, so: string, hint = 'Configure a durable store, such as @svc/plugin-store-sqlite') =>
-  svcError('STORE_NOT_SHARED', `the store "${kind}" is not shared between processes, so ${so}`, { hint })
+/** The host that a command starts. */
+type CommandHost = Awaited<ReturnType<CommandContext['host']>>
+
+/**
+ * The store of a command that works only if the servers of this home share it. Throws STORE_NOT_SHARED if it is not durable;
+ * `so` is the consequence.
+ */
+export async function sharedStore(
+  host: Pick<CommandHost, 'service'>,
+  so: string,
+  ctx: CallContext,
+  hint = 'Configure a durable store, such as @svc/plugin-store-sqlite'
+): Promise<Store> {
+  const store = host.service(Store)
+  const { durable, kind } = await store.probe(ctx)
+  if (durable) return store
+  throw svcError('STORE_NOT_SHARED', `the store "${kind}" is not shared between processes, so ${so}`, { hint })
+}
+
+/** The hint of a command that works with a running server too. */
+export const DURABLE_OR_SERVER = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
 
 /**
  * The server that a command manages over its HTTP API: the one at `url`, or the running one of this home. That one gets the

@@ -17,14 +17,15 @@ export { type Defined, definedOf } from './tools.ts'
 
 // For commands
 export {
+  DURABLE_OR_SERVER,
   fromRecord,
   lineInvalid,
   managedServer,
   nameHint,
   oneLine,
+  sharedStore,
   shortList,
   snakeCase,
-  storeNotShared,
   table,
   timeText,
   toRecord,

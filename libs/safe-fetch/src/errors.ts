@@ -22,7 +22,7 @@ export const addressForbidden = (host: string): SvcError =>
   })
 
 export const hostUnknown = (host: string): SvcError =>
-  svcError('HOST_UNKNOWN', `the name ${host} leads to no address`, { details: { host }, hint: 'Check the name' })
+  svcError('HOST_UNKNOWN', `the name ${host} has no address`, { details: { host }, hint: 'Check the name' })
 
 export const dnsTimeout = (host: string, ms: number): SvcError =>
   svcError('HOST_UNKNOWN', `the name ${host} was not resolved within ${ms} ms`, {

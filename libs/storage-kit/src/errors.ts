@@ -62,7 +62,7 @@ export const storeReadOnly = (reason: string, hint: string, cause?: unknown): Sv
 export const storeUnsure = (reason: string, cause?: unknown): SvcError =>
   svcError('STORE_UNSURE', `it is unknown whether the write was done: ${reason}`, {
     details: { retryable: false },
-    hint: 'Read what the write changes, and repeat it only if the change is missing',
+    hint: 'Read the records of the write, and repeat it only if the change is missing',
     cause,
   })
 

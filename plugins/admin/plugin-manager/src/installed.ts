@@ -4,4 +4,4 @@ export { isAbandoned, lockFile, pluginFolder, readLock, setFolder } from './set/
 export { stampOfPlugin, verifyFiles, verifySet } from './set/verify.ts'
 export { changedSince, readInstalled, unconfiguredIn, verified, watchFiles } from './set/installed-layer.ts'
 export { type NodeRevision, readNodeRevision } from './set/node-revision.ts'
-export type { CatchUp } from './set/revisions.ts'
+export type { CatchUp, CaughtUp } from './set/revisions.ts'

@@ -22,6 +22,7 @@ export { planRestore } from './set/plan-restore.ts'
 // The plugins of a cluster, in its store
 export {
   type CatchUp,
+  type CaughtUp,
   fetchRevision,
   newestRevision,
   type Revision,

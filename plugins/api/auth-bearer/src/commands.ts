@@ -10,8 +10,8 @@ import {
   TokenRevoked,
   Tokens,
 } from '@svc/core/contracts'
+import { lineInvalid, sharedStore } from '@svc/plugin-kit'
 import { reachServerIfAny } from '@svc/runtime'
-import { lineInvalid, storeNotShared } from './errors.ts'
 import { TOPIC } from './tokens.ts'
 
 const { names: SCOPES } = API_SCOPES
@@ -67,8 +67,7 @@ export class TokensCreate extends SvcCommand {
     }
     const ctx = systemContext(this.signal, 'svc tokens create')
     const host = await this.host(NEEDED)
-    const { durable, kind } = await host.service(Store).probe(ctx)
-    if (!durable) throw storeNotShared(kind)
+    await sharedStore(host, 'no server would accept the token', ctx)
     const { token, info } = await host.service(Tokens).create(options, ctx).catch(rejectLine)
     await announce(this, TokenCreated.type, info)
     if (flags.json) return this.print(JSON.stringify({ token, ...info }))

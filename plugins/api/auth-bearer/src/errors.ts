@@ -24,11 +24,3 @@ export const adminNeeded = () =>
   svcError('FORBIDDEN', 'changing access tokens needs the scope admin', {
     details: { scope: 'admin', reason: 'the scope is missing' },
   })
-
-export const lineInvalid = (message: string, usage: string) =>
-  svcError('COMMAND_LINE_INVALID', message, { hint: `Usage: svc ${usage}` })
-
-export const storeNotShared = (kind: string) =>
-  svcError('STORE_NOT_SHARED', `the store "${kind}" is not shared with other processes, so no server would accept the token`, {
-    hint: 'Configure a persistent store: @svc/plugin-store-sqlite',
-  })

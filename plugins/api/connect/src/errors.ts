@@ -20,7 +20,7 @@ export const modelUnknown = (model: string, known: readonly string[], url: strin
   })
 
 export const modelRequired = (url: string) =>
-  svcError('MODEL_REQUIRED', 'the server lists no model of a provider', { where: url, hint: 'Choose a model with --model' })
+  svcError('MODEL_REQUIRED', 'no provider of the server lists a model', { where: url, hint: 'Choose a model with --model' })
 
 /** Problems of the files of a client. */
 export const fileInvalid = (where: string, reason: string, hint = 'Correct the file, then run the command again') =>

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { Flags, JSON_FLAG, PORT_FLAG, SERVER_FLAGS, SvcCommand } from '@svc/cli/command'
 import { svcError, systemContext } from '@svc/core'
 import { Store } from '@svc/core/contracts'
-import { storeNotShared } from '@svc/plugin-kit'
+import { sharedStore } from '@svc/plugin-kit'
 import { makeCode } from './session.ts'
 
 /** Programs that open an address in the browser of the person. */
@@ -26,9 +26,7 @@ export class Console extends SvcCommand {
     const server = await this.server({ url: flags.url, port: flags.port, header: undefined })
     if (!server) throw serverNone()
     const ctx = systemContext(this.signal, 'svc console')
-    const store = (await this.host({ only: [Store.name] })).service(Store)
-    const { durable, kind } = await store.probe(ctx)
-    if (!durable) throw storeNotShared(kind, 'no server would accept the code')
+    const store = await sharedStore(await this.host({ only: [Store.name] }), 'no server would accept the code', ctx)
     const { code, expires } = await makeCode(store, ctx)
     const url = `${server.url.replace(/\/+$/, '')}/console#code=${code}`
     if (flags.open) openInBrowser(url)

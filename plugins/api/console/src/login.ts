@@ -231,7 +231,7 @@ const credentialDiffers = () =>
   svcError('AUTHENTICATION_FAILED', 'the credential in the body is not the one in the Authorization header')
 const codeUsed = () => svcError('AUTHENTICATION_FAILED', 'the one-time code is not valid', { hint: 'Run `svc console` again' })
 const tokensMissing = () =>
-  svcError('UNAVAILABLE', 'the server has no access tokens, which a one-time code becomes', {
+  svcError('UNAVAILABLE', 'a one-time code becomes an access token, but this server has no access tokens', {
     hint: 'Enable @svc/plugin-auth-bearer, or sign in with a key',
   })
 const authenticationOff = () =>

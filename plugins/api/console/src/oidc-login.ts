@@ -204,11 +204,13 @@ const answerIn = (credential: string) =>
   new URLSearchParams(Buffer.from(ANSWER.exec(credential)?.[1] ?? '', 'base64url').toString('utf8'))
 
 const loginOver = () =>
-  svcError('AUTHENTICATION_FAILED', 'the login was not begun in this browser, or is over', { hint: 'Sign in again at /console' })
+  svcError('AUTHENTICATION_FAILED', 'the login was not started in this browser, or has expired', {
+    hint: 'Sign in again at /console',
+  })
 
 const tokensNotForUs = () =>
   svcError('AUTHENTICATION_FAILED', 'the tokens of the issuer are not for this server', {
-    hint: 'Set server.auth.oidc.audience to the audience of its access token, or ask for one with console.oidc.parameters',
+    hint: 'Set server.auth.oidc.audience to the audience of the access token, or request the right audience with console.oidc.parameters',
   })
 
 export const loginUnknown = () =>
@@ -223,6 +225,6 @@ const otherOrigin = (own: string) =>
   })
 
 const placeInvalid = () =>
-  svcError('INVALID_VALUE', 'place is not a place of the console', {
+  svcError('INVALID_VALUE', 'place is not an address of the console', {
     details: { field: 'place', reason: 'must begin with /console' },
   })

@@ -126,7 +126,7 @@ const valuesOf = (header: string, name: string) =>
   })
 
 const sessionOver = () =>
-  svcError('AUTHENTICATION_FAILED', 'the session of the console is over', { hint: 'Sign in again at /console' })
+  svcError('AUTHENTICATION_FAILED', 'the session of the console has ended', { hint: 'Sign in again at /console' })
 
 const codeRefused = () =>
   svcError('AUTHENTICATION_FAILED', 'the one-time code is not valid', {

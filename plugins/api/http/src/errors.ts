@@ -100,7 +100,7 @@ export const scopeMissing = (scope: string) =>
   svcError('FORBIDDEN', `the credential lacks the scope ${scope}`, { details: { scope, reason: 'the scope is missing' } })
 
 export const hostForbidden = (host: string) =>
-  svcError('FORBIDDEN', 'the server does not accept this Host; server.allowed_hosts lists the accepted names', {
+  svcError('FORBIDDEN', 'the server does not accept this Host header; server.allowed_hosts lists the accepted names', {
     details: { field: 'host', value: host.slice(0, 200) },
   })
 

@@ -29,11 +29,11 @@ export const urlInvalid = (reason: string) => svcError('INVALID_VALUE', `url ${r
 export const keyMissing = (cause: unknown) =>
   svcError(
     'UNAVAILABLE',
-    `the key that signs webhooks cannot be kept: ${messageOf(cause)}. Set secrets.key_file or SVC_SECRETS_KEY, see "Keep a secret"`,
+    `the server cannot store the key that signs webhooks: ${messageOf(cause)}; set secrets.key_file or SVC_SECRETS_KEY`,
     {
       cause,
       details: { retryable: false },
-      hint: 'Create a key with `openssl rand -base64 32`, and set secrets.key_file to its file',
+      hint: 'Set secrets.key_file or SVC_SECRETS_KEY. `openssl rand -base64 32` creates a key. See docs/guides/keep-a-secret.md',
     }
   )
 

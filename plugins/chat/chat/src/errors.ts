@@ -48,7 +48,7 @@ export function turnUnknown(turnId: string) {
 }
 
 export const tooManyUnread = (limit: number) =>
-  svcError('UNAVAILABLE', `${limit} turns continue without a reader; no other can begin`, {
+  svcError('UNAVAILABLE', `${limit} turns already continue without a reader, which is the limit`, {
     details: { limit },
     hint: 'Read or cancel turns, then answer again',
   })

@@ -88,7 +88,7 @@ export class EvalReplay extends SvcCommand {
   ]
   static override flags = {
     since: Flags.string({
-      summary: 'Turns since this time, or for minutes, hours or days',
+      summary: 'Only turns since this time, or of the last minutes, hours or days, such as 30m, 2h or 7d',
       helpValue: '<time>|<n>m|<n>h|<n>d',
       required: true,
     }),

@@ -6,8 +6,8 @@ export const keyInvalid = () =>
   svcError('INVALID_VALUE', 'idempotency-key must be 1 to 255 visible characters', { details: { field: 'idempotency-key' } })
 
 export const nameMissing = () =>
-  svcError('INVALID_VALUE', 'model must name a model', {
-    details: { field: 'model', reason: 'must name a model' },
+  svcError('INVALID_VALUE', 'model must be the name of a model', {
+    details: { field: 'model', reason: 'must be the name of a model' },
     hint: 'Use a name of GET /v1/models, for example <provider>/<model>',
   })
 

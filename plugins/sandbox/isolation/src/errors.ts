@@ -4,7 +4,7 @@ import { OPEN } from './settings.ts'
 export const unavailable = (plugin: string, why: string, hint: string): SvcError =>
   svcError('ISOLATION_UNAVAILABLE', `${plugin} cannot run in an isolated process on this machine: ${why}`, {
     details: { plugin, reason: why },
-    hint: `${hint}; Run "svc doctor" to see what this machine supports. To run the plugin without a sandbox, set isolation.without_sandbox: ${OPEN}`,
+    hint: `${hint}. Run "svc doctor" to see what this machine supports. To run the plugin without a sandbox, set isolation.without_sandbox: ${OPEN}`,
   })
 
 export const pathMissing = (plugin: string, path: string): SvcError =>

@@ -103,7 +103,7 @@ async function statusOf(line: Line, schema: string) {
 export class StoreMigrate extends SvcCommand {
   static override summary = 'Move the embedded store of SQLite into PostgreSQL'
   static override description =
-    'Copies everything into the empty database of store.url, and compares both by their hashes. The file is only read. A run that was interrupted is continued by the next one.'
+    'Copies everything into the empty database of store.url, and compares both by their hashes. The command only reads the file. If it is interrupted, run it again: it continues where it stopped.'
   static override examples = [
     '<%= config.bin %> <%= command.id %>',
     '<%= config.bin %> <%= command.id %> --from sqlite:/var/lib/svc/svc.db --to postgres://svc@db.example/svc --json',

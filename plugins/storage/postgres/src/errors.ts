@@ -168,7 +168,7 @@ export const otherSource = (begun: string, named: string): SvcError =>
     `an interrupted migration copies ${shownPath(begun)}, and this one would copy ${shownPath(named)}`,
     {
       where: shownPath(named),
-      hint: `Continue the first with --from sqlite:${shownPath(begun)}, or delete what it has copied with --restart`,
+      hint: `Continue the first with --from sqlite:${shownPath(begun)}, or pass --restart to delete its copies`,
     }
   )
 
@@ -186,6 +186,6 @@ export const recordDamaged = (key: string): SvcError =>
 
 /** The hashes of a collection or log differ. */
 export const migrationDiffers = (name: string): SvcError =>
-  svcError('MIGRATION_FAILED', `what PostgreSQL has of "${name}" differs from the store file`, {
+  svcError('MIGRATION_FAILED', `the data of "${name}" in PostgreSQL differs from the store file`, {
     hint: 'Run the command with --restart; if it fails again, the database or its disk has changed the data',
   })

@@ -64,7 +64,7 @@ export function requireNode(version: string): void {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major > LEAST_NODE[0] || (major === LEAST_NODE[0] && minor >= LEAST_NODE[1])) return
   throw svcError('QUEUE_NODE_OLD', `the queue in PostgreSQL needs Node.js ${LEAST_NODE.join('.')} or newer, this is ${version}`, {
-    hint: 'Install a newer Node.js, or replace @svc/plugin-queue-pgboss by @svc/plugin-queue-store in `plugins`',
+    hint: 'Install a newer Node.js, or replace @svc/plugin-queue-pgboss with @svc/plugin-queue-store in "plugins"',
   })
 }
 

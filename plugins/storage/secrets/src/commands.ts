@@ -29,9 +29,9 @@ export class SecretsSet extends SvcCommand {
 
 const HEAD = ['NAME', 'SOURCE', 'STATE', 'CHANGED', 'KEY', 'READ BY']
 
-/** `svc secrets list`: lists the secrets without their values, and what may read them. */
+/** `svc secrets list`: lists the secrets without their values, with the plugins and settings that use them. */
 export class SecretsList extends SvcCommand {
-  static override summary = 'List the secrets without their values, and what may read them'
+  static override summary = 'List the secrets without their values, with the plugins and settings that use them'
   static override examples = ['<%= config.bin %> <%= command.id %>']
   static override flags = JSON_FLAG
 

@@ -58,11 +58,6 @@ export const keyInvalid = (where: string, what: string) =>
     hint: `Create a key: ${CREATE}. A key is 32 random bytes in Base64, or as 64 hexadecimal digits. With several keys, put the current one first, and separate them with commas or line breaks`,
   })
 
-export const storeNotShared = (kind: string) =>
-  svcError('STORE_NOT_SHARED', `the store "${kind}" is not shared with other processes, so no server would read the secret`, {
-    hint: 'Configure a persistent store: @svc/plugin-store-sqlite',
-  })
-
 export const notReloaded = (url: string, problems: readonly SvcError[]) =>
   svcError(
     'NOT_RELOADED',

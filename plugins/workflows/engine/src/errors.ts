@@ -152,7 +152,7 @@ export const nodeLate = (node: string, ms: number) =>
   svcError('NODE_TIMEOUT', `the node "${node}" did not end within ${ms} ms`, { hint: 'Set a longer "timeout" for the node' })
 
 export const runLate = (ms: number) =>
-  svcError('RUN_TIMEOUT', `the run has worked for longer than its limit of ${ms} ms`, {
+  svcError('RUN_TIMEOUT', `the run has exceeded its limit of ${ms} ms`, {
     hint: 'Increase "timeout" of the workflow, or workflows.run_timeout_s',
   })
 
@@ -211,7 +211,11 @@ export function toPublicError(error: unknown): PublicError {
 }
 
 export const continueWithin = (node: string) =>
-  svcError('INVALID_VALUE', `node "${node}" cannot continue the run as new: it is in a subworkflow or a body`, {
-    details: { field: 'type', reason: 'is in a subworkflow or a body', node },
-    hint: 'Use continue_as_new in the outermost graph of a workflow that is started itself',
-  })
+  svcError(
+    'INVALID_VALUE',
+    `node "${node}" cannot continue the run as new: it is in a subworkflow or in the body of another node`,
+    {
+      details: { field: 'type', reason: 'is in a subworkflow or a body', node },
+      hint: 'Use continue_as_new in the outermost graph of a workflow, and start that workflow directly',
+    }
+  )

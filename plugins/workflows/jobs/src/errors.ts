@@ -40,7 +40,7 @@ export const queueFull = (limit: number) =>
   })
 
 export const wrongState = (id: string, state: JobState, wanted: string) =>
-  svcError('JOB_STATE', `the job ${id} is ${state}; only a ${wanted} job can do this`, {
+  svcError('JOB_STATE', `the job ${id} is ${state}, but this works only for a ${wanted} job`, {
     details: { state },
     hint: `Run: svc jobs show ${id}`,
   })

@@ -25,7 +25,7 @@ const CANCEL_MS = 12_000
 class TeamsRun extends SvcCommand {
   static override summary = 'Run a team on a task'
   static override description =
-    'Prints the answer to the standard output, and the progress of the members to the standard error. Ctrl-C cancels the run. Of the flags and the budget of the team, the stricter value of each kind holds. A team that a budget stops before its answer prints what its members said last, with the exit code 1.'
+    'Prints the answer to the standard output, and the progress of the members to the standard error. Ctrl-C cancels the run. If both a flag and the team set a limit, the stricter one applies. If a limit stops the team before its answer, the command prints the last messages of the members and exits with 1.'
   static override examples = ['<%= config.bin %> <%= command.id %> reviewers "What is wrong with README.md?"']
   static override args = {
     team: Args.string({ description: 'Name of a team', required: true, ignoreStdin: true }),
@@ -214,14 +214,14 @@ const RUNS_HEAD = ['RUN', 'TEAM', 'STATUS', 'STARTED', 'ROUNDS', 'TOKENS', 'COST
 const STATUSES: readonly TeamRunStatus[] = ['running', 'completed', 'partial', 'failed', 'cancelled']
 
 class TeamsRuns extends SvcCommand {
-  static override summary = 'List runs of teams, the newest first'
+  static override summary = 'List runs of teams, newest first'
   static override examples = ['<%= config.bin %> <%= command.id %> --team reviewers --status partial']
   static override flags = {
     ...JSON_FLAG,
     team: Flags.string({ description: 'Only runs of this team' }),
     status: Flags.option({ description: 'Only runs with this status', options: STATUSES })(),
     limit: Flags.integer({ description: 'Maximum number of runs', default: 20, min: 1, max: 200 }),
-    cursor: Flags.string({ description: 'The cursor of the previous page' }),
+    cursor: Flags.string({ description: 'Continue after this page' }),
   }
 
   async run(): Promise<void> {

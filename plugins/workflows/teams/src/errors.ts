@@ -20,7 +20,7 @@ export const lineOf = ({ path, message, line }: WorkflowProblem): string =>
 
 /** A member failed that the formation needs. */
 export const memberFailed = ({ name, formation }: Team, member: string, error: PublicError) =>
-  svcError('TEAM_MEMBER_FAILED', `the member "${member}" failed, which the ${formation} team "${name}" needs: ${error.message}`, {
+  svcError('TEAM_MEMBER_FAILED', `the ${formation} team "${name}" needs the member "${member}", which failed: ${error.message}`, {
     details: { team: name, member, error },
     hint: 'Fix the cause and retry the run; the work of the other members is kept',
   })

@@ -72,7 +72,7 @@ export class PluginsNew extends BaseCommand {
   static override flags = {
     kind: Flags.option({
       options: KINDS,
-      summary: 'What it adds; several kinds with commas or several times',
+      summary: 'Kind of contribution; repeatable, or several kinds separated by commas',
       required: true,
       multiple: true,
       multipleNonGreedy: true,

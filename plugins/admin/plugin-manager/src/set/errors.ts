@@ -213,7 +213,7 @@ export const revisionConflict = (revision: number, newest: NewestRevision | unde
 export const revisionBehind = (own: number, newest: NewestRevision): SvcError =>
   svcError(
     'PLUGIN_SET_BEHIND',
-    `this node has ${own === 0 ? 'no revision' : `revision ${own}`} of the plugins of its cluster, which has ${newestText(newest)}`,
+    `this node has ${own === 0 ? 'no revision' : `revision ${own}`} of the plugins, but the newest of its cluster is ${newestText(newest)}`,
     {
       details: { revision: own, newest: newest.revision },
       hint: 'Start the server of this node, or wait until it has taken over that revision (`svc nodes`), then run the command again',
@@ -229,7 +229,7 @@ export const revisionInvalid = (key: string, why: string): SvcError =>
 export const revisionDamaged = ({ revision }: { readonly revision: number }, why: string): SvcError =>
   svcError('PLUGIN_SET_DAMAGED', `revision ${revision} of the plugins in the store is damaged: ${why}`, {
     details: { revision },
-    hint: 'Find out who has changed the database. On a node that has the revision, disable a plugin and enable it again: this writes new ones',
+    hint: 'Find out who changed the database. To write a new revision, disable a plugin and enable it again on a node that has this revision',
   })
 
 export const revisionTooLarge = (bytes: number, most: number): SvcError =>

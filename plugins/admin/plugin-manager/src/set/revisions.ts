@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { type FileHandle, open, rm, stat } from 'node:fs/promises'
-import { type CallContext, codeOf, type Config, type LogOptions, schema, type SvcError } from '@svc/core'
+import { type CallContext, codeOf, type Config, type Log, type LogOptions, schema, type SvcError } from '@svc/core'
 import type { Fence, Json, Space, Store, StoreOp } from '@svc/core/contracts'
 import { keepLease } from '@svc/storage-kit'
 import { revisionConflict, revisionDamaged, revisionInvalid, revisionTooLarge } from './errors.ts'
@@ -292,9 +292,21 @@ export interface TakenOver {
   readonly problems: readonly SvcError[]
 }
 
-/** Before a server starts: takes over what it has missed. Undefined outside of a cluster. `@svc/plugin-manager/cluster` exports it. */
+/** What a start has found out about the plugins of its cluster. */
+export interface CaughtUp {
+  /** Whether other plugins are installed than before. */
+  readonly hasChanged: boolean
+  /** Logs it, once there is a log. */
+  report(log: Log): void
+}
+
+/**
+ * Before a server starts: takes over the plugins that were changed on other nodes. Undefined outside of a cluster, and if nothing
+ * was changed. Throws only if PostgreSQL does not answer: the start would wait for it once more. `@svc/plugin-manager/cluster`
+ * exports it.
+ */
 export type CatchUp = (
   config: Pick<Config, 'value' | 'plugins'>,
   signal: AbortSignal,
   log: LogOptions
-) => Promise<TakenOver | undefined>
+) => Promise<CaughtUp | undefined>

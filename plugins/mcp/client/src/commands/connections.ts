@@ -64,7 +64,7 @@ function cells({ info, runs }: Row): string[] {
 export class McpTest extends McpCommand {
   static override summary = 'Test the connection to an MCP server step by step'
   static override description =
-    'Resolves, connects, authenticates, shakes hands and lists the tools over a connection of its own, and prints the time of each step. The running server does this; if none runs, this command does. Exits with 1 if a step fails.'
+    'Resolves the host name, connects, authenticates, performs the handshake and lists the tools over a connection of its own, and prints the time of each step. The running server does this; if none runs, this command does. Exits with 1 if a step fails.'
   static override examples = [`<%= config.bin %> <%= command.id %> files --tool read_file --args '{"path": "/data/notes.txt"}'`]
   static override args = SERVER_ARG
   static override flags = {
@@ -138,7 +138,7 @@ export class McpDisable extends SwitchCommand {
 export class McpLogin extends McpCommand {
   static override summary = 'Log in to an MCP server in the browser'
   static override description =
-    'Prints a page to open in a browser on this machine, and waits up to five minutes for its answer on 127.0.0.1.'
+    'Prints the address of a login page. Open it in a browser on this machine. The command waits up to five minutes for the answer on 127.0.0.1.'
   static override examples = ['<%= config.bin %> <%= command.id %> docs']
   static override args = SERVER_ARG
   static override flags = {

@@ -9,10 +9,10 @@ import {
   type McpTool,
   type ServerChoice,
   type ServerClient,
-  Store,
+  type Store,
 } from '@svc/core/contracts'
-import { definedOf, fromRecord, managedServer, oneLine, storeNotShared } from '@svc/plugin-kit'
-import { fromWire, reloadServers } from '@svc/runtime'
+import { definedOf, fromRecord, managedServer, oneLine, sharedStore } from '@svc/plugin-kit'
+import { reloadServers } from '@svc/runtime'
 import { homeFile, type McpServerSettings, readValidServers, serverNamed } from '../registry/configured-servers.ts'
 import { openRecords } from '../registry/records.ts'
 import { MCP_CLIENTS, type McpClientConfig } from '../registry/settings.ts'
@@ -40,9 +40,7 @@ export abstract class McpCommand extends SvcCommand {
   /** The store that all servers of this home share. Throws STORE_NOT_SHARED if it is not durable. */
   protected async openStore(): Promise<Store> {
     const ctx = this.callContext
-    const store = (await this.host()).service(Store)
-    const { durable, kind } = await store.probe(ctx)
-    if (!durable) throw storeNotShared(kind, 'the server would not see the change')
+    const store = await sharedStore(await this.host(), 'the server would not see the change', ctx)
     await openRecords(store, ctx)
     return store
   }
@@ -73,7 +71,7 @@ export abstract class McpCommand extends SvcCommand {
     let code = 0
     for (const { url, problems } of servers) {
       if (problems.length === 0) this.note(`${url} has applied the change`)
-      for (const line of problems.flatMap(problem => formatError(fromWire(problem)).split('\n')))
+      for (const line of problems.flatMap(problem => formatError(problem).split('\n')))
         this.note(`${/^ */.exec(line)![0]}${oneLine(line, MAX_LINE)}`)
       if (problems.length > 0) code = 1
     }

@@ -1,6 +1,6 @@
 import type { InputRequest, Json, McpApp, McpFailure, McpServerInfo, ToolResult, ToolStep } from '@svc/core/contracts'
 import type { McpLimits, StepOptions, ToolList, ToolSchema } from '@svc/mcp-protocol'
-import type { OAuthOptions } from '@svc/mcp-protocol/oauth'
+import type { ServerFetchOptions } from '@svc/mcp-protocol/server-fetch'
 
 export type { McpLimits, StepOptions } from '@svc/mcp-protocol'
 export type { Fetch, OAuthOptions, Person, TokenStorage } from '@svc/mcp-protocol/oauth'
@@ -51,20 +51,8 @@ interface CommonOptions {
 }
 
 /** A remote server. */
-export interface HttpOptions extends CommonOptions {
-  readonly url: string
+export interface HttpOptions extends CommonOptions, ServerFetchOptions {
   readonly command?: undefined
-  /** Sent as `apiKeyHeader` says. */
-  readonly apiKey?: string
-  /** Default `authorization`: `Authorization: Bearer <key>`. */
-  readonly apiKeyHeader?: 'authorization' | 'x-api-key'
-  readonly oauth?: OAuthOptions
-  /** False: no address but the server's own, not even for a login. Default true. */
-  readonly networkAccess?: boolean
-  /** Private names, addresses and networks that can be reached, besides the server's own host and `oauth.tokenUrl`'s. */
-  readonly allow?: readonly string[]
-  /** Additional trusted certificates in PEM form. */
-  readonly ca?: string
 }
 
 /** A program to start, with all of its variables. */

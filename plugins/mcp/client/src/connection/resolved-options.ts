@@ -1,7 +1,8 @@
 import { nearest, svcError } from '@svc/core'
 import { LIMITS, type McpLimits } from '@svc/mcp-protocol'
 import { createMemoryStorage } from '@svc/mcp-protocol/oauth'
-import { type AddressGuard, createNamedServer, type NamedServer } from '@svc/safe-fetch'
+import type { NamedServers } from '@svc/mcp-protocol/server-fetch'
+import { createNamedServer } from '@svc/safe-fetch'
 import { badOption } from '../errors.ts'
 import { type Backoff, type HttpOptions, type McpClientOptions, PROGRESS_FACTOR, TIMEOUT_S } from './client-types.ts'
 
@@ -84,13 +85,6 @@ function shownUrl(written: string): string {
   const url = URL.parse(written)
   if (url === null) throw badOption('url', written.slice(0, 100))
   return url.origin + url.pathname
-}
-
-/** The servers that the operator names for one connection. They live as long as the client: a name must not lead to another address later. */
-export interface NamedServers {
-  readonly itself: NamedServer
-  /** Sources of logins and tokens. The operator named them, so their addresses can be private. */
-  readonly logins: readonly AddressGuard[]
 }
 
 function namedServers({ url, oauth }: HttpOptions): NamedServers {

@@ -1,7 +1,8 @@
 import { systemContext, type CallContext } from '@svc/core'
 import { type CommandContext, Secrets, Store, type SecretInfo } from '@svc/core/contracts'
-import { fromWire, reloadServers } from '@svc/runtime'
-import { storeNotShared, notReloaded } from '../errors.ts'
+import { sharedStore } from '@svc/plugin-kit'
+import { reloadServers } from '@svc/runtime'
+import { notReloaded } from '../errors.ts'
 
 /** The secrets of the configured store, in this process. A running server shares the store. */
 export interface OpenSecrets {
@@ -15,8 +16,7 @@ export interface OpenSecrets {
 export async function openSecrets(command: Pick<CommandContext, 'host' | 'signal'>, name: string): Promise<OpenSecrets> {
   const host = await command.host({ only: [Secrets.name, Store.name] })
   const ctx = systemContext(command.signal, `svc secrets ${name}`)
-  const { durable, kind } = await host.service(Store).probe(ctx)
-  if (!durable) throw storeNotShared(kind)
+  await sharedStore(host, 'no server would read the secret', ctx)
   return { secrets: host.service(Secrets), ctx }
 }
 
@@ -51,7 +51,7 @@ async function reloadUsers({ home, setting, note, signal }: CommandContext, name
   const places = referencePlaces(await setting()).filter(([item]) => item === name)
   if (places.length === 0) return
   for await (const { url, problems } of reloadServers(home, systemContext(signal, 'svc secrets'))) {
-    if (problems.length > 0) throw notReloaded(url, problems.map(fromWire))
+    if (problems.length > 0) throw notReloaded(url, problems)
     note(`${url} was reloaded, because ${places.map(([, path]) => path).join(', ')} refers to the secret`)
   }
 }

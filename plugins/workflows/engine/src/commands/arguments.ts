@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { Args, Flags } from '@svc/cli/command'
 import { type CallContext, messageOf, systemContext } from '@svc/core'
-import { type CommandContext, type Json, type Question, Store, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
-import { lineInvalid, storeNotShared } from '@svc/plugin-kit'
+import { type CommandContext, type Json, type Question, type WorkflowDefinition, Workflows } from '@svc/core/contracts'
+import { lineInvalid, sharedStore } from '@svc/plugin-kit'
 
 const RUN = 'workflows run <workflow> [--input <json>] [--param <name>=<value>]...'
 
@@ -92,7 +92,6 @@ export const openWorkflows = async (call: CommandContext): Promise<Workflows> =>
 
 /** The same for runs of other processes. Throws STORE_NOT_SHARED if the store is not durable. */
 export async function openRuns(call: CommandContext, ctx: CallContext): Promise<Workflows> {
-  const { durable, kind } = await (await call.host()).service(Store).probe(ctx)
-  if (!durable) throw storeNotShared(kind, 'this command cannot see the runs of the server')
+  await sharedStore(await call.host(), 'this command cannot see the runs of the server', ctx)
   return openWorkflows(call)
 }

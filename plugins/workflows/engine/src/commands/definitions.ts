@@ -12,7 +12,7 @@ import { contextOf, counted, openRuns, openWorkflows, WORKFLOW_ARG } from './arg
 export class WorkflowsValidate extends SvcCommand {
   static override summary = 'Check workflows and report all problems'
   static override description =
-    'A file can be in any folder. Shows each problem with its line and a hint. Exits with 1 if there is a problem. While `svc plugins dev` runs, its server checks them with the nodes and tools of that plugin, unless you name a configuration.'
+    'A file can be in any folder. Shows each problem with its line and a hint. Exits with 1 if there is a problem. While `svc plugins dev` runs, its server checks the workflows with the nodes and tools of that plugin, unless you name a configuration.'
   static override examples = ['<%= config.bin %> <%= command.id %> workflows/*.yaml']
   static override args = {
     workflow: Args.string({ description: 'Name or file of a workflow', required: true, multiple: true, ignoreStdin: true }),

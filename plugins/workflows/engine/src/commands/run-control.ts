@@ -48,7 +48,7 @@ const RUN_OR_WORKFLOW = { run: Args.string({ description: 'Id of a run', ignoreS
 export class WorkflowsPause extends SvcCommand {
   static override summary = 'Pause a run, or a workflow'
   static override description =
-    'A paused run ends its running nodes and starts no further one. It keeps its questions and events, also over restarts. New runs of a paused workflow are stored and wait; running ones go on. Exits with 1 if a node of the run still runs after ten seconds: the run is paused when it ends.'
+    'A paused run finishes its running nodes and starts no further node. It keeps its questions and events, also over restarts. New runs of a paused workflow are stored and wait; running ones continue. Exits with 1 if a node of the run still runs after ten seconds: the run is paused when that node ends.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> 4f0c',
     '<%= config.bin %> <%= command.id %> --workflow release',
@@ -81,7 +81,8 @@ const pauseRun: Change = async (workflows, id, ctx) => {
 
 export class WorkflowsResume extends SvcCommand {
   static override summary = 'Resume a paused run, or a paused workflow with the runs that wait'
-  static override description = 'A server of this home executes the runs, or run `svc workflows status <run> --follow`.'
+  static override description =
+    'A server of this home executes the runs. Without a server, run `svc workflows status <run> --follow`.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> 4f0c',
     '<%= config.bin %> <%= command.id %> --workflow release',

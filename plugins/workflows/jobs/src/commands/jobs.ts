@@ -7,9 +7,8 @@ import {
   type CommandContext,
   Jobs,
   type ServerChoice,
-  Store,
 } from '@svc/core/contracts'
-import { managedServer, oneLine, snakeCase, storeNotShared, table, timeText } from '@svc/plugin-kit'
+import { DURABLE_OR_SERVER, managedServer, oneLine, sharedStore, snakeCase, table, timeText } from '@svc/plugin-kit'
 import { type CallContext, systemContext } from '@svc/core'
 import { type ManagedJobs, remoteJobs } from './remote-jobs.ts'
 
@@ -178,8 +177,6 @@ export class JobsRetry extends SvcCommand {
   }
 }
 
-const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
-
 /** The jobs of the chosen server, or those in the store if none runs. Throws STORE_NOT_SHARED. */
 async function jobsOf(
   call: CommandContext & { readonly id?: string | undefined },
@@ -189,8 +186,7 @@ async function jobsOf(
   const server = await managedServer(call, choice)
   if (server) return { jobs: remoteJobs(server), ctx }
   const host = await call.host()
-  const { durable, kind } = await host.service(Store).probe(ctx)
-  if (!durable) throw storeNotShared(kind, 'this command cannot see the jobs of a server', HINT)
+  await sharedStore(host, 'this command cannot see the jobs of a server', ctx, DURABLE_OR_SERVER)
   return { jobs: host.service(Jobs), ctx }
 }
 

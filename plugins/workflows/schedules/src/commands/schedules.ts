@@ -8,9 +8,8 @@ import {
   type ScheduleSpec,
   Schedules,
   type ServerChoice,
-  Store,
 } from '@svc/core/contracts'
-import { managedServer, oneLine, table, lineInvalid, storeNotShared, timeText } from '@svc/plugin-kit'
+import { DURABLE_OR_SERVER, managedServer, oneLine, table, lineInvalid, sharedStore, timeText } from '@svc/plugin-kit'
 import { type CallContext, messageOf, systemContext } from '@svc/core'
 import { CATCH_UPS, OVERLAPS, durationMs } from '../settings.ts'
 import { type ManagedSchedules, remoteSchedules } from './remote-schedules.ts'
@@ -160,8 +159,6 @@ export class SchedulesRun extends SvcCommand {
   }
 }
 
-const HINT = 'Configure a durable store, such as @svc/plugin-store-sqlite, or start the server first'
-
 /** The schedules of the chosen server, or those in the store if none runs. Throws STORE_NOT_SHARED. */
 async function schedulesOf(
   call: CommandContext & { readonly id?: string | undefined },
@@ -171,8 +168,7 @@ async function schedulesOf(
   const server = await managedServer(call, choice)
   if (server) return { all: remoteSchedules(server), ctx }
   const host = await call.host()
-  const { durable, kind } = await host.service(Store).probe(ctx)
-  if (!durable) throw storeNotShared(kind, 'this command cannot see the schedules of a server', HINT)
+  await sharedStore(host, 'this command cannot see the schedules of a server', ctx, DURABLE_OR_SERVER)
   return { all: host.service(Schedules), ctx }
 }
 

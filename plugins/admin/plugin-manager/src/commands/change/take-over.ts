@@ -24,10 +24,9 @@ import {
   type RevisionStore,
   type StagedChange,
   writeNodeRevision,
-  type CatchUp,
   type TakenOver,
 } from '../../set.ts'
-import { keepRevision, openClusterSet, PLATFORM } from './cluster-set.ts'
+import { keepRevision, PLATFORM } from './cluster-set.ts'
 import { checkIsolation, checkNames } from './isolation.ts'
 import { settleAbandoned, tryChange } from './take-up.ts'
 import { withTransferFile } from './transfer-file.ts'
@@ -128,10 +127,4 @@ const fits = ({ os, cpu }: NpmPackage) => allows(os, process.platform) && allows
 function allows(list: readonly string[] = [], name: string): boolean {
   const names = list.filter(item => !item.startsWith('!'))
   return !list.includes(`!${name}`) && (names.length === 0 || names.includes(name) || names.includes('any'))
-}
-
-/** Before a server starts: takes over what it has missed. Undefined outside of a cluster. */
-export const catchUp: CatchUp = async (config, signal, log) => {
-  await using clusterSet = await openClusterSet(config, signal, log)
-  return clusterSet && (await takeOver(clusterSet.revisions, clusterSet.ctx))
 }
