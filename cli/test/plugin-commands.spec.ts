@@ -157,7 +157,7 @@ const WAYS = [
 
 for (const { where, args, skip } of WAYS)
   describe(`the commands of an installed plugin that runs ${where}`, function () {
-    this.timeout(120_000)
+    this.timeout(300_000)
     let workspace: Workspace
 
     before(async function () {

@@ -161,13 +161,14 @@ describe('examples/plugins of few lines', () => {
       )
       expect(code, out).to.equal(0)
       expect((await lintPlugin(folder)).filter(({ level }) => level === 'error')).to.deep.equal([])
-    }).timeout(30_000)
+    }).timeout(120_000)
 })
 
 /** As its plugin makes it. */
 type Cabinet = { readonly createCabinet: (file: string) => Store & AsyncDisposable }
 
-describe('examples/plugins/cabinet, by the store kit', () => {
+describe('examples/plugins/cabinet, by the store kit', function () {
+  this.timeout(180_000)
   const open = async () => {
     const { createCabinet } = (await import(join(EXAMPLES, 'cabinet/cabinet.js'))) as Cabinet
     const folder = await mkdtemp(join(tmpdir(), 'svc-cabinet-'))

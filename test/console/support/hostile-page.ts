@@ -62,7 +62,7 @@ export async function openHostilePages(): Promise<HostilePages> {
 
 /** The frame of the page, when it has started. */
 export async function frameOf(page: Page): Promise<Frame> {
-  await page.locator('.frame-place:not(.frame-hidden) iframe').waitFor()
+  await page.locator('.frame-place:not(.frame-hidden) iframe').waitFor({ timeout: 60_000 })
   const frame = await (await page.locator('iframe').elementHandle())!.contentFrame()
   // the policy of the frame does not let the browser ask again by itself
   await until(

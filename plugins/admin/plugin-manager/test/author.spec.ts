@@ -41,7 +41,7 @@ const failedIn = (cases: readonly { title: string; state: string; error?: string
   new Map(cases.filter(({ state }) => state === 'failed').map(({ title, error = '' }) => [title, error]))
 
 describe('svc plugins test', function () {
-  this.timeout(60_000)
+  this.timeout(180_000)
 
   it('reports a false manifest, an undeclared variable, and a broken tool', async () => {
     await using workspace = await makeWorkspace()
@@ -131,7 +131,7 @@ describe('svc plugins test', function () {
 })
 
 describe('svc plugins lint', function () {
-  this.timeout(60_000)
+  this.timeout(180_000)
   const codes = async (folder: string) => (await lintPlugin(folder)).map(({ level, code }) => `${level} ${code}`)
 
   it('reports problems for users who install it', async () => {
@@ -285,7 +285,7 @@ export default { setup() {} }`
 })
 
 describe('svc plugins new, on the command line', function () {
-  this.timeout(60_000)
+  this.timeout(180_000)
 
   it('refuses names that npm or svc refuse and a folder that is not empty, and writes nothing then', async () => {
     await using workspace = await makeWorkspace()
