@@ -84,7 +84,7 @@ export async function openApps(): Promise<Apps> {
     tokens.set(scopes, token)
     return token
   }
-  const get: Apps['get'] = async (path, scopes = ALL, body = undefined) => {
+  const get: Apps['get'] = async (path, scopes = ALL, body) => {
     const headers = { authorization: `Bearer ${await tokenOf(scopes)}`, ...(body && { 'content-type': 'application/json' }) }
     const request = body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers }
     const response = await fetch(`${service.url}${path}`, request)

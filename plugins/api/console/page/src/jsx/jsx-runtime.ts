@@ -1,6 +1,6 @@
-// The JSX of the console: each text that a page shows, whoever wrote it, has a sign for each hidden character. Names of tools, servers,
-// plugins and people come from outside, and one that nobody has thought of would be enough. What must stay as it was written, such as the
-// text of a message, is in files with `@jsxImportSource react`.
+// The JSX of the console replaces hidden characters in each text that a page shows. Names of tools, servers and plugins come from
+// outside, and one place that forgets to replace them would be enough. Texts that stay as they were written, such as messages, are in
+// files that begin with the pragma of the JSX of React.
 import type { ElementType, Key, ReactElement } from 'react'
 import { jsx as create, jsxs as createMany } from 'react/jsx-runtime'
 import { shown } from '../visible-text.ts'
