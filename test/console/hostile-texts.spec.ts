@@ -1,11 +1,15 @@
+import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { type FakeUpstream, openUpstream } from '@svc/testing'
 import { expect } from 'chai'
 import type { Browser, Page } from 'playwright-core'
 import { describeWith } from '../support/needs.ts'
 import { newHome, post, type Service, startService } from '../support/service.ts'
+import { until } from '../support/wait.ts'
+import { listenMcp } from './support/app-servers.ts'
 import { openBrowser, openConsole } from './support/browser.ts'
 import { ODD } from './support/odd-lines.ts'
 
@@ -13,6 +17,7 @@ import { ODD } from './support/odd-lines.ts'
 const NAME = /pay[\uFFFD ]?gnp\.exe/
 const PLUGIN = fileURLToPath(new URL('support/odd-lines.ts', import.meta.url))
 const ASKS = `name: asks
+description: "Asks ${JSON.stringify(ODD).slice(1, -1)}"
 inputs: { type: object, properties: { what: { type: string } } }
 nodes:
   may: { type: human, message: "May \${{ input.what }} run?", branches: { approved: end, rejected: end } }
@@ -43,6 +48,47 @@ const openModel = () =>
   })
 let calls = 0
 
+/** An MCP server that says odd words wherever it can. */
+const openOddServer = () =>
+  listenMcp(() => {
+    const server = new McpServer({ name: `server ${ODD}`, version: `1 ${ODD}`, title: `Server ${ODD}` })
+    const words = { title: `Title ${ODD}`, description: `Finds ${ODD}`, annotations: { title: `Note ${ODD}` } }
+    server.registerTool('find', words, () => ({ content: [{ type: 'text', text: ODD }] }))
+    return server
+  })
+
+/** Marks of direction and tags, which no check of names refuses. */
+const SOFT = 'pay\u202Egnp.exe\u2066 \u200E\u{E0041}'
+
+/** Names that people give, by the request that takes them. */
+const GIVEN: readonly (readonly [path: string, body: object])[] = [
+  ['webhooks', { name: `hook ${SOFT}`, url: 'https://hooks.shop.example/x', types: ['run_*'] }],
+  ['schedules', { name: 'plain', description: `Description ${SOFT}`, every_ms: 86_400_000, job: { kind: 'odd.kind' } }],
+  ['jobs', { kind: 'odd.kind', input: { [ODD]: ODD }, group: `group ${SOFT}` }],
+]
+
+/** Pages, and what they show when they are whole. */
+const ODD_PAGES: readonly (readonly [path: string, shows: string | RegExp])[] = [
+  ['tools', 'odd_tool'],
+  ['tools?id=odd_tool', 'Call the tool'],
+  ['tools?id=odd_tool&tab=about', 'Modes of turns'],
+  ['tools?id=odd_tool&tab=schema', 'Arguments'],
+  ['tools?id=odd__find&tab=about', 'Modes of turns'],
+  ['mcp?id=odd', 'Disable'],
+  ['mcp?id=odd&tab=tools', 'find'],
+  ['providers?id=odd', 'Calls tools'],
+  ['playground', 'Copy as curl'],
+  ['webhooks', 'hook'],
+  ['schedules?id=plain', 'Last ticks'],
+  ['jobs', 'odd.kind'],
+  ['dead-letters', 'Dead letters'],
+  ['workflows', 'asks'],
+  ['runs', 'asks'],
+  ['traces?q=chat', 'POST /api/v1/chat'],
+  ['usage?by=model&range=1h', 'Who used what'],
+  ['configuration?q=models', 'models'],
+]
+
 /** What a reader cannot see, and what deceives: in the texts of these parts, their names for screen readers, and the title of the page. */
 const hiddenIn = (parts: string) => String.raw`(() => {
   const texts = [document.title]
@@ -63,16 +109,29 @@ describeWith('chromium', 'texts of models and strangers in the console', functio
   let home: string
   let service: Service
   let model: FakeUpstream
+  let mcp: Awaited<ReturnType<typeof openOddServer>>
   let conversation: string
   before(async () => {
     browser = await openBrowser()
     model = await openModel()
+    mcp = await openOddServer()
     home = await newHome()
     await mkdir(join(home, 'workflows'))
     await writeFile(join(home, 'workflows', 'asks.yaml'), ASKS)
-    const odd = { type: 'openai', preset: 'compatible', base_url: `${model.url}/v1`, models: ['m'] }
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [PLUGIN], providers: { odd } }))
-    service = await startService({ home })
+    const odd = { type: 'openai', preset: 'compatible', base_url: `${model.url}/v1`, models: ['m', `model ${ODD}`] }
+    await writeFile(
+      join(home, 'svc.config.json'),
+      JSON.stringify({
+        plugins: [PLUGIN],
+        providers: { odd },
+        traces: { enabled: true },
+        mcp: { clients: [{ name: 'odd', url: mcp.url, effects: ['read'] }] },
+      })
+    )
+    service = await startService({
+      home,
+      env: { SVC_SECRETS_KEY: randomBytes(32).toString('base64') },
+    })
     await post(`${service.url}/api/v1/workflows/run`, { workflow: 'asks', input: { what: ODD } })
     const { body } = await post(`${service.url}/api/v1/chat`, { message: `What of ${ODD}?`, provider: 'odd', model: 'm' })
     conversation = String(body.conversation_id)
@@ -81,6 +140,7 @@ describeWith('chromium', 'texts of models and strangers in the console', functio
     await browser?.close()
     await service?.stop()
     await model?.[Symbol.asyncDispose]()
+    await mcp?.close()
     await rm(home, { recursive: true, force: true })
   })
 
@@ -110,6 +170,35 @@ describeWith('chromium', 'texts of models and strangers in the console', functio
     await page.locator('.log-line', { hasText: NAME }).click()
     await page.getByRole('region', { name: 'Fields of the line' }).waitFor()
     await expectClear(page, 'the log')
+    expect(problems).to.deep.equal([])
+  })
+
+  it('have a sign for each hidden character on every page that prints names from outside', async () => {
+    const { url } = service
+    for (const [path, body] of GIVEN) {
+      const { status } = await post(`${url}/api/v1/${path}`, body)
+      expect(status, path).to.be.below(300)
+    }
+    await until(
+      () => fetch(`${url}/api/v1/tools/odd__find`),
+      ({ status }) => status === 200
+    )
+    await using view = await openConsole(browser, `${url}/console/overview`)
+    const { page, problems } = view
+    for (const [path, shows] of ODD_PAGES) {
+      await page.goto(`${url}/console/${path}`)
+      await page.getByText(shows).filter({ visible: true }).first().waitFor()
+      await expectClear(page, path)
+    }
+    // the names are there, and not only absent
+    for (const path of ['tools?id=odd_tool&tab=about', 'webhooks', 'providers?id=odd']) {
+      await page.goto(`${url}/console/${path}`)
+      await page.getByText(NAME).filter({ visible: true }).first().waitFor()
+    }
+    await page.goto(`${url}/console/tools?id=odd_tool`)
+    await page.getByRole('button', { name: 'Call the tool' }).click()
+    await page.getByRole('region', { name: 'The call' }).getByText('completed').waitFor()
+    await expectClear(page, 'the result of a tool')
     expect(problems).to.deep.equal([])
   })
 

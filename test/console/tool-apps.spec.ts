@@ -51,6 +51,40 @@ describeWith('chromium', 'an app of an MCP server', function () {
     await context.close()
   })
 
+  it('is shown in conversations, for the step of a run and in a trace when the reader wants it', async () => {
+    const { body: turn } = await apps.get('/api/v1/chat', undefined, { message: '/tool apps__weather {}' })
+    const { body: run } = await apps.get('/api/v1/workflows/run', undefined, { workflow: 'weather', input: {} })
+    await until(
+      () => apps.get(`/api/v1/workflows/${String(run.workflow_id)}/status`),
+      ({ body }) => body.status === 'completed'
+    )
+    const conversation = String(turn.conversation_id)
+    const [trace] = await until(
+      async () => (await apps.get(`/api/v1/traces?conversation=${conversation}`)).body.traces as { readonly trace_id: string }[],
+      traces => traces.length > 0
+    )
+    for (const path of [
+      `conversations?id=${conversation}`,
+      `runs?id=${String(run.workflow_id)}&step=look`,
+      `traces?id=${trace!.trace_id}`,
+    ]) {
+      const { page, problems, context } = await apps.signIn(path)
+      if (path.startsWith('traces')) await page.getByRole('option', { name: /execute_tool apps__weather/ }).click()
+      const show = page.getByRole('button', { name: 'Show the app of apps__weather' })
+      await show.waitFor()
+      expect(await page.locator('iframe').count(), path).to.equal(0)
+      await show.click()
+      const app = page.frameLocator('iframe')
+      await app.locator('#input').getByText('{}').waitFor()
+      // a conversation has the text that the model got
+      if (!path.startsWith('conversations')) await app.locator('#result').getByText('"city":"Bonn"').waitFor()
+      await page.getByRole('button', { name: 'Show as text' }).click()
+      await page.locator('iframe').waitFor({ state: 'detached' })
+      expect(problems, path).to.deep.equal([])
+      await context.close()
+    }
+  })
+
   it('has an origin of its own: it reads nothing of the console, and evaluates no text', async () => {
     const { frame, token, context } = await apps.openApp()
     expect(await frame.evaluate('origin')).to.equal('null')

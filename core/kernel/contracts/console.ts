@@ -17,14 +17,16 @@ export interface ConsolePage {
   readonly view?: string
   /**
    * Where it is shown: `page` in the navigation (default), `overview` as a panel on the overview, `run` and `conversation` as a tab of
-   * each run or conversation, whose id it gets.
+   * each run or conversation, whose id it gets, `tool_result` in place of the results of `tools`, which it gets.
    */
   readonly place?: ConsolePlace
+  /** For the place `tool_result`: the tools whose results it shows. Each is a tool of the same plugin. */
+  readonly tools?: readonly string[]
 }
 
 /** Pages of the console by a name that the plugin chooses. The manifest declares the members of each. */
 export const ConsolePages = defineSlot<ConsolePage>('console_pages', {
   api: 1,
   methods: {},
-  declared: ['title', 'scope', 'file', 'view', 'place'],
+  declared: ['title', 'scope', 'file', 'view', 'place', 'tools'],
 })

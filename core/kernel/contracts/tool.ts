@@ -114,6 +114,7 @@ export const Tools = defineSlot<Tool>('tools', {
     attributes: { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.type': 'function' },
     methods: ['call', 'run'],
     failed: 'isError',
+    content: { argument: 'gen_ai.tool.call.arguments', answer: 'gen_ai.tool.call.result' },
   },
 })
 

@@ -3,7 +3,8 @@ import { messageOf } from '../src/errors.ts'
 import { type ConsolePlace, matchesPattern } from './manifest.ts'
 
 // A page of the console as data. The console draws it; none of it is code. The language has no expressions: a value is found by its path,
-// and the only parameters of a request are the members of a row and the id of the run or conversation.
+// and the only parameters of a request are the members of a row and the id of the run or conversation. In the place `tool_result`, a part
+// without a request shows the result.
 
 /** A view that was checked. */
 interface ConsoleView {
@@ -15,6 +16,9 @@ interface Part {
   readonly request?: string
   readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly actions?: readonly { readonly request: string }[]
+  /** Of a text. */
+  readonly text?: string
+  readonly cursor?: string
 }
 
 const LARGEST = 65_536
@@ -49,7 +53,8 @@ const request = (methods: string) => ({
 const source = {
   request: {
     ...request('GET'),
-    description: '`GET /notes`. In a tab of a run or conversation, `{run}` or `{conversation}` stands for its id.',
+    description:
+      '`GET /notes`. In a tab of a run or conversation, `{run}` or `{conversation}` stands for its id. In the place `tool_result`, a part without it shows the result.',
   },
   query: {
     description: 'Fixed values; a text can be `{run}` or `{conversation}`, too.',
@@ -132,9 +137,9 @@ const PARTS = {
       columns: list(value, 12),
       actions: list(action, 4),
     },
-    ['type', 'title', 'request', 'columns']
+    ['type', 'title', 'columns']
   ),
-  stats: closed({ type: { const: 'stats' }, title, ...source, stats: list(value, 12) }, ['type', 'request', 'stats']),
+  stats: closed({ type: { const: 'stats' }, title, ...source, stats: list(value, 12) }, ['type', 'stats']),
   chart: closed(
     {
       type: { const: 'chart' },
@@ -144,17 +149,17 @@ const PARTS = {
       time: { ...field, description: 'The path of the time in an item.' },
       lines: list(closed({ title, value: field }, ['title', 'value']), 6),
     },
-    ['type', 'title', 'request', 'time', 'lines']
+    ['type', 'title', 'time', 'lines']
   ),
   markdown: {
     ...closed({ type: { const: 'markdown' }, title, ...source, value: field, text: { type: 'string', maxLength: 10_000 } }, [
       'type',
     ]),
-    dependencies: { request: ['value'], value: ['request'], query: ['request'] },
+    dependencies: { request: ['value'] },
     if: { required: ['text'] },
     // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
-    then: { properties: { request: false } },
-    else: { required: ['request'] },
+    then: { properties: { request: false, value: false, query: false } },
+    else: { required: ['value'] },
   },
   form: closed(
     {
@@ -234,11 +239,23 @@ function problemsOf(view: unknown, about: ViewPlace): string[] {
 
 const PLACES_WITH_ID = ['run', 'conversation']
 
-function requestProblems({ request, query = {}, actions = [] }: Part, prefix: string, about: ViewPlace): string[] {
+/** A part gets its values from a request, or is for the result of a tool. */
+function sourceProblems({ request, text, ...part }: Part, prefix: string, { place }: ViewPlace): string[] {
+  if (request !== undefined || text !== undefined) return []
+  if (place !== 'tool_result')
+    return [`${prefix} must have "request": only a page in the place tool_result has values without one`]
+  return (['query', 'cursor'] as const)
+    .filter(name => part[name] !== undefined)
+    .map(name => `${prefix}.${name} must not be there without "request"`)
+}
+
+function requestProblems(part: Part, prefix: string, about: ViewPlace): string[] {
+  const { request, query = {}, actions = [] } = part
   const ids = PLACES_WITH_ID.filter(place => place === about.place)
   const own = request === undefined ? [] : [[`${prefix}.request`, request] as const]
   const ofRows = actions.map((action, at) => [`${prefix}.actions[${at}].request`, action.request] as const)
   return [
+    ...sourceProblems(part, prefix, about),
     ...own.flatMap(([at, text]) => unknownParameters(at, text, ids)),
     ...Object.entries(query).flatMap(([name, text]) => unknownParameters(`${prefix}.query.${name}`, String(text), ids)),
     ...ofRows.flatMap(([at, text]) => unknownParameters(at, text, [...ids, 'row'])),

@@ -19,7 +19,7 @@ export interface Manifest {
   /**
    * Names by slot, with `*` for names that are only known at run time. `commands` lists command lines without `svc` (`weather
    * now`); the package exports their classes as `COMMANDS` from `./commands`. `routes` maps a name to method, path and scope,
-   * `error_formats` to path and header, `console_pages` to title, scope, file, view and place.
+   * `error_formats` to path and header, `console_pages` to title, scope, file, view, place and tools.
    */
   readonly contributes?: Readonly<
     Record<string, readonly string[] | Readonly<Record<string, RouteManifest | ErrorFormatManifest | ConsolePageManifest>>>
@@ -95,8 +95,10 @@ export interface ConsolePageManifest {
   readonly view?: string
   /** Where the console shows it. Default: `page`. */
   readonly place?: ConsolePlace
+  /** For the place `tool_result`: the tools of the plugin whose results it shows. */
+  readonly tools?: readonly string[]
 }
-/** Where the console shows a page: in its navigation, on the overview, or as a tab of each run or conversation. */
+/** Where the console shows a page: in its navigation, on the overview, as a tab of each run or conversation, or for results of tools. */
 export type ConsolePlace = (typeof CONSOLE_PLACES)[number]
 /** A package as found. None of its code has run. */
 export interface PackageInfo {
@@ -133,7 +135,7 @@ const errorFormat = closed(
   },
   ['path']
 )
-export const CONSOLE_PLACES = ['page', 'overview', 'run', 'conversation'] as const
+export const CONSOLE_PLACES = ['page', 'overview', 'run', 'conversation', 'tool_result'] as const
 const consolePageFields = closed(
   {
     title: {
@@ -153,11 +155,25 @@ const consolePageFields = closed(
       patternHint: 'must be a path like notes.json',
     },
     place: { enum: CONSOLE_PLACES },
+    tools: {
+      type: 'array',
+      items: { type: 'string', pattern: '^[\\w.-]{1,128}$', patternHint: 'must be the name of one tool' },
+      minItems: 1,
+      maxItems: 50,
+      uniqueItems: true,
+    },
   },
   ['title', 'scope']
 )
-/** A page is an app or a view. */
-const consolePage = { ...consolePageFields, dependencies: { view: { properties: { file: false } } } }
+/** A page is an app or a view. Only one that shows results of tools names tools. */
+const consolePage = {
+  ...consolePageFields,
+  dependencies: { view: { properties: { file: false } } },
+  if: { properties: { place: { const: 'tool_result' } }, required: ['place'] },
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  then: { required: ['tools'] },
+  else: { properties: { tools: false } },
+}
 /** Command names appear in help and in completion scripts. */
 const command = {
   type: 'string',
@@ -247,7 +263,7 @@ export async function readManifest(file: string): Promise<PackageInfo> {
   if (strange) throw strange
   const problems = manifestSchema.check(structuredClone(pkg.svc))
   if (problems.length > 0) throw schemaProblems(name, problems, text, file)
-  const claim = forbiddenClaim(pkg.svc)
+  const claim = forbiddenClaim(pkg.svc) ?? foreignToolClaim(pkg.svc)
   if (claim) throw manifestInvalid(name, claim.what, placeOf(file, text, claim.keys), claim.hint)
   return {
     name,
@@ -283,6 +299,18 @@ function forbiddenClaim({ runtime, section, contributes }: Manifest) {
   if (section === undefined || OWN_SECTION.test(section)) return undefined
   const what = `it runs in "${runtime}", so its section must be "tools.<name>", was "${section}"`
   return { what, keys: ['svc', 'section'], hint: 'Choose a section like tools.shout' }
+}
+
+/** A page shows results of tools of its own plugin only. */
+function foreignToolClaim(manifest: Manifest) {
+  for (const [page, { tools = [] }] of consolePagesOf(manifest)) {
+    const tool = tools.find(name => !declares(manifest, 'tools', name))
+    if (tool === undefined) continue
+    const what = `its page "${page}" shows results of the tool "${tool}", which the plugin does not declare`
+    const keys = ['svc', 'contributes', 'console_pages', page, 'tools']
+    return { what, keys, hint: `Declare "${tool}" in contributes.tools, or remove it from the page` }
+  }
+  return undefined
 }
 
 function parse(text: string, file: string): PackageJson {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   closeFailed,
   contributionDiffers,
@@ -135,7 +136,7 @@ function checkManifest(
   if (!declares(manifest, slot, item)) throw undeclaredContribution(name, slot, item, added)
   if (declared && added) {
     const said = picked(detailsOf(manifest, slot, item), declared)
-    if (declared.some(key => said[key] !== added[key])) throw contributionDiffers(name, slot, item, said, added)
+    if (declared.some(key => !isDeepStrictEqual(said[key], added[key]))) throw contributionDiffers(name, slot, item, said, added)
   }
   if (permission === undefined) return
   const names = permissions[permission.name as keyof typeof permissions] ?? []

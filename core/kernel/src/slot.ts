@@ -212,15 +212,27 @@ function tracedMethod(
   return (...args) => {
     const ctx = args.at(-1) as CallContext | undefined
     if (!tracer.isOn || !(ctx?.signal instanceof AbortSignal)) return method(...args)
-    const start = () => tracer.start(plugin, title, ctx, { attributes })
+    const { content } = traced
+    const start = () => {
+      const span = tracer.start(plugin, title, ctx, { attributes })
+      if (content) span.content(() => ({ [content.argument]: args[0] }))
+      return span
+    }
     const call = (span: OpenSpan) => method(...args.slice(0, -1), span.ctx)
-    return kind === 'call' ? spannedCall(call, start(), traced) : spannedStream(call, start)
+    return kind === 'call' ? spannedCall(call, start(), traced) : spannedStream(call, start, traced)
   }
 }
 
-function spannedCall(call: (span: OpenSpan) => unknown, span: OpenSpan, { failed }: TracedCalls): unknown {
+/** Records an answer, if content is recorded. */
+function keepAnswer(span: OpenSpan, { content }: TracedCalls, answer: unknown): void {
+  if (content && answer !== undefined) span.content(() => ({ [content.answer]: answer }))
+}
+
+function spannedCall(call: (span: OpenSpan) => unknown, span: OpenSpan, traced: TracedCalls): unknown {
+  const { failed } = traced
   const succeeded = (answer: unknown) => {
     if (failed !== undefined && Object(answer)[failed] === true) span.fail('failed')
+    keepAnswer(span, traced, answer)
     span.end()
   }
   const broke = (error: unknown) => {
@@ -239,14 +251,22 @@ function spannedCall(call: (span: OpenSpan) => unknown, span: OpenSpan, { failed
 }
 
 /** The span lasts from the first read to the end of the stream, or until its reader leaves. */
-async function* spannedStream(open: (span: OpenSpan) => unknown, start: () => OpenSpan): AsyncGenerator<unknown> {
+async function* spannedStream(
+  open: (span: OpenSpan) => unknown,
+  start: () => OpenSpan,
+  traced: TracedCalls
+): AsyncGenerator<unknown> {
   const span = start()
+  let last: unknown
   try {
-    return yield* open(span) as AsyncIterable<unknown>
+    if (!traced.content) return yield* open(span) as AsyncIterable<unknown>
+    for await (const item of open(span) as AsyncIterable<unknown>) yield (last = item)
   } catch (error) {
     span.fail(error)
     throw error
   } finally {
+    // a reader can leave after the item that it has waited for
+    keepAnswer(span, traced, last)
     span.end()
   }
 }

@@ -140,6 +140,8 @@ export interface TracedCalls {
   readonly methods: readonly string[]
   readonly failed?: string
   readonly attributes?: Readonly<Record<string, string>>
+  /** The attributes for the first argument and for the answer, or the last item of a stream, if content is recorded. */
+  readonly content?: { readonly argument: string; readonly answer: string }
 }
 
 /** Identifies a service. Its types carry the interface and the hooks. */

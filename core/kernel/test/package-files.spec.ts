@@ -96,6 +96,23 @@ describe('the files of packages', () => {
   })
 })
 
+/** The error of a start with these pages. */
+async function startError(pages: object, contributes: object = {}): Promise<string> {
+  let text = ''
+  await inPackage(
+    async folder => {
+      const error: unknown = await started(folder).then(
+        host => host.close(),
+        (failed: unknown) => failed
+      )
+      expect(error).to.have.nested.property('details.codes').that.deep.equals(['MANIFEST_INVALID'])
+      text = String(error)
+    },
+    { contributes: { console_pages: pages, ...contributes } }
+  )
+  return text
+}
+
 describe('pages of the console in a manifest', () => {
   for (const [what, page, key] of [
     ['a title with markup', { title: '<b>x', scope: 'read' }, 'title'],
@@ -108,17 +125,29 @@ describe('pages of the console in a manifest', () => {
     ['a view that is no data', { title: 'Notes', scope: 'read', view: 'x.js' }, 'view'],
     ['a view beside an app', { title: 'Notes', scope: 'read', view: 'x.json', file: 'x.html' }, 'file'],
     ['an unknown place', { title: 'Notes', scope: 'read', place: 'login' }, 'place'],
+    ['tools in a place without results', { title: 'Notes', scope: 'read', place: 'run', tools: ['note'] }, 'tools'],
+    ['tools without a place', { title: 'Notes', scope: 'read', tools: ['note'] }, 'tools'],
+    ['results of no tool', { title: 'Notes', scope: 'read', place: 'tool_result', tools: [] }, 'tools'],
+    ['results without tools', { title: 'Notes', scope: 'read', place: 'tool_result' }, 'tools'],
   ] as const)
-    it(`cannot have ${what}`, () =>
-      inPackage(
-        async folder => {
-          const error: unknown = await started(folder).then(
-            host => host.close(),
-            (failed: unknown) => failed
-          )
-          expect(error).to.have.nested.property('details.codes').that.deep.equals(['MANIFEST_INVALID'])
-          expect(String(error)).to.contain(`console_pages.notes.${key} must`)
-        },
-        { contributes: { console_pages: { notes: page } } }
-      ))
+    it(`cannot have ${what}`, async () => {
+      expect(await startError({ notes: page })).to.match(new RegExp(`console_pages\\.notes\\.${key} (?:must|is required)`))
+    })
+
+  for (const [what, tool] of [
+    ['a tool of another plugin', 'calculate'],
+    ['a tool of an MCP server', 'shipping__find'],
+    ['a member of all objects', 'constructor'],
+  ] as const)
+    it(`cannot show results of ${what}`, async () => {
+      const page = { title: 'Notes', scope: 'read', place: 'tool_result', tools: ['note', tool] }
+      expect(await startError({ notes: page }, { tools: ['note'] })).to.contain(
+        `its page "notes" shows results of the tool "${tool}", which the plugin does not declare`
+      )
+    })
+
+  it('cannot name a pattern as a tool', async () => {
+    const page = { title: 'Notes', scope: 'read', place: 'tool_result', tools: ['*'] }
+    expect(await startError({ notes: page }, { tools: ['*'] })).to.contain('must be the name of one tool')
+  })
 })

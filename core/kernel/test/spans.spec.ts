@@ -23,10 +23,11 @@ interface Item {
   call(text: string, ctx: CallContext): Promise<{ readonly isError?: boolean; readonly trace?: string }>
   run(text: string, ctx: CallContext): AsyncIterable<string>
 }
+const CONTENT = { argument: 'item.asked', answer: 'item.answered' }
 const Items = defineSlot<Item>('items', {
   api: 1,
   methods: { call: 'call', run: 'stream' },
-  traced: { span: 'use', attribute: 'item.name', methods: ['call', 'run'], failed: 'isError' },
+  traced: { span: 'use', attribute: 'item.name', methods: ['call', 'run'], failed: 'isError', content: CONTENT },
 })
 
 const worker = definePlugin({
@@ -154,6 +155,19 @@ describe('spans', () => {
     await settled()
     const { spanId } = spans.find(({ name }) => name === 'working')!
     expect(contents).to.deep.equal([{ traceId: PARENT.trace, spanId, principal: 'anna', content: { text: 'what anna wrote' } }])
+  })
+
+  it('have argument and answer of the items of a slot that says so, or the last item of a stream', async () => {
+    const { host, contents } = await open({ content: true })
+    await using _host = host
+    const one = host.slot(Items).get('one')!
+    await one.call('bad', ctx)
+    // a reader that leaves early has what it has read
+    for await (const item of one.run('first', ctx)) if (item === 'first') break
+    await settled()
+    const of = (name: string) => contents.map(({ content }) => content[name]).filter(value => value !== undefined)
+    expect(of('item.asked')).to.deep.equal(['bad', 'first'])
+    expect(of('item.answered')).to.deep.equal([{ isError: true }, 'first'])
   })
 
   it('time the calls to items of a slot that says so, and their results', async () => {

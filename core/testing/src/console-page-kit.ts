@@ -52,7 +52,9 @@ export function consolePageCases({ folder, manifest }: Pick<PackageInfo, 'folder
       },
     },
     ...pages.flatMap(([name, page]) =>
-      page.view === undefined ? casesOf(name, readPage(folder, page), rights) : [viewCase(name, folder, page, rights)]
+      page.view === undefined
+        ? [...casesOf(name, readPage(folder, page), rights), ...resultCases(name, folder, page)]
+        : [viewCase(name, folder, page, rights), ...resultCases(name, folder, page)]
     ),
   ]
 }
@@ -72,6 +74,32 @@ function viewCase(
       assert.deepEqual(problems, [], `change this in ${FOLDER}/${view}`)
     },
   }
+}
+
+/** A page for results of tools is of no use if it does not read them. */
+function resultCases(name: string, folder: string, page: ConsolePageManifest): KitCase[] {
+  if (page.place !== 'tool_result') return []
+  return [
+    {
+      title: `console page ${name}: shows the result of its tools`,
+      async run() {
+        if (page.view !== undefined) {
+          const { parts = [] } = JSON.parse(readFileSync(join(folder, FOLDER, page.view), 'utf8')) as View
+          const isShown = parts.some(part => part.type !== 'form' && part.request === undefined && part.text === undefined)
+          return assert.ok(isShown, 'no part of its view shows the result: leave "request" out of one')
+        }
+        const its = readPage(folder, page)
+        const isRead = scriptsOf(its).some(path =>
+          /\b(?:context\s*\(|onContext\b|host-context-changed)/.test(its.read(path) ?? '')
+        )
+        assert.ok(isRead, 'none of its scripts reads the result: it is in svc.context().result after svc.ready')
+      },
+    },
+  ]
+}
+
+interface View {
+  readonly parts?: readonly { readonly type?: string; readonly request?: string; readonly text?: string }[]
 }
 
 interface PageFiles {

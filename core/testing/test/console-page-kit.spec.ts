@@ -17,7 +17,8 @@ async function failures(
   files: Files,
   more: object = {},
   rights = ['GET /notes', 'DELETE /notes/*'],
-  page: object = {}
+  page: object = {},
+  contributes: object = {}
 ): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-page-kit-'))
   try {
@@ -25,7 +26,7 @@ async function failures(
     const svc = {
       api: 1,
       kind: 'page',
-      contributes: { console_pages: { notes: { title: 'Notes', scope: 'read', ...page } } },
+      contributes: { ...contributes, console_pages: { notes: { title: 'Notes', scope: 'read', ...page } } },
       permissions: { console: rights },
     }
     const all = { 'package.json': JSON.stringify({ name: 'svc-plugin-notes', version: '1.0.0', ...more, svc }), ...files }
@@ -130,5 +131,38 @@ describe('the kit of console pages', () => {
         () => expect.fail('accepted'),
         (error: { code?: string }) => expect(error.code).to.equal('MANIFEST_INVALID')
       )
+  })
+
+  describe('for results of tools', () => {
+    const RESULT = 'console page notes: shows the result of its tools'
+    const place = { place: 'tool_result', tools: ['note'] }
+    const own = { tools: ['note'] }
+    const stats = { type: 'stats', stats: [{ title: 'Text', value: 'text' }] }
+    const ofResult = (...parts: object[]) =>
+      failures({ 'console/notes.json': JSON.stringify({ parts }) }, {}, undefined, { view: 'notes.json', ...place }, own)
+
+    it('accepts views and apps that show the result', async () => {
+      expect(await ofResult(stats, { type: 'markdown', value: 'text' }, table)).to.deep.equal([])
+      const code = { ...GOOD, 'console/page.js': 'void svc.ready.then(() => show(svc.context().result))' }
+      expect(await failures(code, {}, undefined, place, own)).to.deep.equal([])
+    })
+
+    it('finds those that do not', async () => {
+      expect(await ofResult({ type: 'markdown', text: 'Always the same' }, table)).to.deep.equal([RESULT])
+      expect(await failures(GOOD, {}, undefined, place, own)).to.deep.equal([RESULT])
+    })
+
+    it('finds a part without a request in another place, and a cursor or query without one', async () => {
+      expect(await ofView({ parts: [stats] })).to.deep.equal([VIEW])
+      const list = { type: 'table', title: 'Notes', columns: table.columns }
+      expect(await ofResult(list)).to.deep.equal([])
+      expect(await ofResult({ ...list, cursor: 'next' })).to.deep.equal([VIEW])
+      expect(await ofResult({ ...list, query: { limit: 1 } })).to.deep.equal([VIEW])
+    })
+
+    it('reads no package that claims a tool of another', async () => {
+      const error = await failures(GOOD, {}, undefined, { place: 'tool_result', tools: ['calculate'] }, own).catch(String)
+      expect(error).to.contain('which the plugin does not declare')
+    })
   })
 })

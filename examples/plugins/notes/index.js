@@ -1,8 +1,9 @@
 import { definePlugin, svcError, systemContext } from '@svc/core'
-import { ConsolePages, Routes, Store } from '@svc/core/contracts'
+import { ConsolePages, Routes, Store, Tools } from '@svc/core/contracts'
 import { openSpace, timelyId } from '@svc/storage-kit'
 
 /** @typedef {import('@svc/core/contracts').Route} Route */
+/** @typedef {import('@svc/core/contracts').Tool} Tool */
 /** @typedef {{ text: string, at: string }} Note */
 
 const NOTES = 'notes'
@@ -106,6 +107,27 @@ const createRunRoutes = store => ({
   },
 })
 
+/** @type {(store: Store) => Tool} */
+const createFindNotes = store => ({
+  description: 'Finds notes of the operators that contain a text',
+  category: 'notes',
+  effects: ['read'],
+  parameters: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { text: { type: 'string', minLength: 1, maxLength: 200, description: 'A part of the note' } },
+    required: ['text'],
+  },
+  async call({ text }, ctx) {
+    const { records } = await store.range(NOTES, { reverse: true, limit: MOST }, ctx)
+    const notes = records
+      .map(({ value }) => /** @type {Note} */ (/** @type {unknown} */ (value)))
+      .filter(note => note.text.toLowerCase().includes(String(text).toLowerCase()))
+      .map(({ text, at }) => ({ text, at }))
+    return { content: [], structured: { count: notes.length, notes } }
+  },
+})
+
 export default definePlugin({
   requires: { store: Store },
   async setup(scope, { store }) {
@@ -113,6 +135,14 @@ export default definePlugin({
     scope.add(ConsolePages, 'notes', { title: 'Notes', scope: 'read' })
     scope.add(ConsolePages, 'notes_panel', { title: 'Notes', scope: 'read', view: 'panel.json', place: 'overview' })
     scope.add(ConsolePages, 'notes_of_run', { title: 'Notes', scope: 'read', view: 'run.json', place: 'run' })
+    scope.add(ConsolePages, 'notes_found', {
+      title: 'Notes found',
+      scope: 'read',
+      view: 'found.json',
+      place: 'tool_result',
+      tools: ['find_notes'],
+    })
+    scope.add(Tools, 'find_notes', createFindNotes(store))
     const routes = { ...createRoutes(store), ...createRunRoutes(store) }
     for (const [name, route] of Object.entries(routes)) scope.add(Routes, name, route)
   },

@@ -64,8 +64,8 @@ export async function openAppServers(): Promise<AppServers> {
   let shown = 'ui://apps/hostile'
   const weather = await official()
   const servers = await Promise.all([
-    listen(() => appServer({ calls, reads, shown, weather })),
-    listen(() => {
+    listenMcp(() => appServer({ calls, reads, shown, weather })),
+    listenMcp(() => {
       const server = new McpServer({ name: 'other', version: '1.0.0' })
       addTool(server, calls, 'steal', undefined)
       return server
@@ -137,13 +137,13 @@ function addTool(server: McpServer, calls: string[], name: string, ui: object | 
   })
 }
 
-interface Listening {
+interface ListeningMcp {
   readonly url: string
   readonly close: () => Promise<void>
 }
 
 /** Without sessions: each request has a server of its own. */
-async function listen(create: () => McpServer): Promise<Listening> {
+export async function listenMcp(create: () => McpServer): Promise<ListeningMcp> {
   const server: Server = createServer(async (request, response) => {
     const own = create()
     const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })

@@ -4,6 +4,7 @@ import type { Browser, Frame, Page } from 'playwright-core'
 import { until } from '../../support/wait.ts'
 import { type AppServers, openAppServers } from './app-servers.ts'
 import { type Console, openBrowser, openConsole } from './browser.ts'
+import { writeFlows } from './flows.ts'
 import { type CuratedHost, openOutside, type Outside, startCurated } from './page-plugins.ts'
 
 /** A person must allow each call of the tool `careful`. */
@@ -51,11 +52,15 @@ export interface Apps extends AsyncDisposable {
   readonly callTool: (tool: string, scopes?: string) => Promise<SignedIn>
   /** The same, and the frame of the app. */
   readonly openApp: (tool?: string) => Promise<OpenApp>
-  /** As a script of that person. */
-  readonly get: (path: string, scopes?: string) => Promise<{ readonly status: number; readonly body: Record<string, unknown> }>
+  /** As a script of that person. With a body, it posts. */
+  readonly get: (
+    path: string,
+    scopes?: string,
+    body?: object
+  ) => Promise<{ readonly status: number; readonly body: Record<string, unknown> }>
 }
 
-const ALL = 'read,chat,tools,admin'
+const ALL = 'read,chat,tools,workflows,admin'
 
 export async function openApps(): Promise<Apps> {
   const ends = new AsyncDisposableStack()
@@ -67,9 +72,10 @@ export async function openApps(): Promise<Apps> {
     await startCurated(
       async home => {
         await writeFile(join(home, 'mcp.yaml'), servers.yaml)
+        await writeFlows(home, { weather: 'name: weather\nnodes:\n  look: { type: tool, name: apps__weather, arguments: {} }\n' })
         return [await writeAsking(home)]
       },
-      { providers: { local: {} } }
+      { providers: { local: {} }, traces: { enabled: true, content: true } }
     )
   )
   const tokens = new Map<string, string>()
@@ -78,9 +84,10 @@ export async function openApps(): Promise<Apps> {
     tokens.set(scopes, token)
     return token
   }
-  const get: Apps['get'] = async (path, scopes = ALL) => {
-    const headers = { authorization: `Bearer ${await tokenOf(scopes)}` }
-    const response = await fetch(`${service.url}${path}`, { headers })
+  const get: Apps['get'] = async (path, scopes = ALL, body) => {
+    const headers = { authorization: `Bearer ${await tokenOf(scopes)}`, ...(body && { 'content-type': 'application/json' }) }
+    const request = body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers }
+    const response = await fetch(`${service.url}${path}`, request)
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
   await until(
@@ -101,7 +108,7 @@ export async function openApps(): Promise<Apps> {
   const callTool: Apps['callTool'] = async (tool, scopes) => {
     const view = await signIn(`tools?id=apps__${tool}`, scopes)
     await view.page.getByRole('button', { name: 'Call the tool' }).click()
-    await view.page.getByText(`${tool} done`).waitFor()
+    await view.page.getByRole('region', { name: 'The call' }).getByText('completed').waitFor()
     return view
   }
   const openApp: Apps['openApp'] = async (tool = 'show') => {

@@ -1,6 +1,6 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import { Routes } from '@svc/core/contracts'
+import { Routes, Tools } from '@svc/core/contracts'
 import { consolePageKit, testContext, testHost } from '@svc/testing'
 import samples from './samples.js'
 
@@ -48,4 +48,14 @@ test('keeps the notes of each run apart', async () => {
     )
   }
   equal((await call('notes', {})).body.notes.length, 0)
+})
+
+test('finds notes by a part of their text', async () => {
+  await using host = await testHost(['@svc/plugin-store-memory', new URL('..', import.meta.url)])
+  const ctx = testContext()
+  for (const text of ['The queue is full', 'All is well'])
+    await host.slot(Routes).get('note_add')?.handle?.({ params: {}, query: {}, headers: {}, body: { text } }, ctx)
+  const found = await host.slot(Tools).get('find_notes')?.call({ text: 'QUEUE' }, ctx)
+  const { count, notes } = /** @type {any} */ (found?.structured)
+  deepEqual([count, notes[0].text], [1, 'The queue is full'])
 })

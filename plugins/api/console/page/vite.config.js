@@ -9,7 +9,7 @@ export default defineConfig({
     // texts of schemas are only text, and the forms are a fifth smaller
     alias: { 'markdown-to-jsx/react': fileURLToPath(new URL('src/no-markdown.tsx', import.meta.url)) },
   },
-  oxc: { jsx: { runtime: 'automatic' } },
+  oxc: { jsx: { runtime: 'automatic', importSource: '#jsx' } },
   build: {
     assetsDir: 'files',
     assetsInlineLimit: 0,

@@ -1,5 +1,5 @@
 import { definePlugin, Host, PackageFiles, systemContext } from '@svc/core'
-import { AuthSchemes, ConsolePages, Mounts, Routes, Store, Tokens } from '@svc/core/contracts'
+import { AuthSchemes, ConsolePages, Mounts, Routes, Store, Tokens, Tools } from '@svc/core/contracts'
 import { CONSOLE_CONFIG } from './config.ts'
 import { createIssuerRoutes, createLoginRoutes } from './login.ts'
 import { createOidcLogin } from './oidc-login.ts'
@@ -13,15 +13,15 @@ import { createSessions } from './session.ts'
 export default definePlugin({
   section: 'console',
   config: CONSOLE_CONFIG,
-  requires: { files: PackageFiles, host: Host, pages: ConsolePages, schemes: AuthSchemes, store: Store },
+  requires: { files: PackageFiles, host: Host, pages: ConsolePages, schemes: AuthSchemes, store: Store, tools: Tools },
   optional: { tokens: Tokens },
-  async setup(scope, { files, host, pages, schemes, store, tokens }) {
+  async setup(scope, { files, host, pages, schemes, store, tokens, tools }) {
     const lasting = systemContext(scope.signal, 'console')
     const sessions = await createSessions(store, lasting)
     const { log } = scope
     const { oidc: config } = scope.config
     const oidc = config && (await createOidcLogin({ config, schemes, sessions, store, log, lasting }))
-    const { frames, route } = createPluginPages({ pages, files, host, sessions })
+    const { frames, route } = createPluginPages({ pages, files, host, sessions, tools })
     const views = createPluginViews({ pages, files, host, log })
     // before the host is ready, its report lacks plugins that are being set up
     let isReady = false

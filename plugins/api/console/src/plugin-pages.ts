@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname } from 'node:path'
 import { type CallContext, CONSOLE_PLACES, type Host, type PackageFiles, svcError, type SlotView } from '@svc/core'
-import type { ConsolePage, Route } from '@svc/core/contracts'
+import type { ConsolePage, Route, Tool } from '@svc/core/contracts'
 import type { Sessions } from './session.ts'
 
 /** Below it are the files of the pages of plugins: `<signature>/<page>/<file>`. */
@@ -94,11 +94,12 @@ export interface PagesOptions {
 }
 
 interface PluginPagesOptions extends PagesOptions {
+  readonly tools: SlotView<Tool>
   readonly sessions: Pick<Sessions, 'sign' | 'isSigned'>
 }
 
 /** The pages of plugins: their list for the console, and their files for its frames. */
-export function createPluginPages({ pages, files, host, sessions }: PluginPagesOptions): {
+export function createPluginPages({ pages, files, host, sessions, tools }: PluginPagesOptions): {
   readonly frames: Frames
   readonly route: Route
 } {
@@ -125,7 +126,9 @@ export function createPluginPages({ pages, files, host, sessions }: PluginPagesO
     const { title, place = 'page' } = page
     const file = `${name}/${page.file ?? 'index.html'}`
     const url = page.view === undefined ? `${FRAMES}${await sessions.sign(name)}/${file}` : null
-    return { name, plugin, title, place, url, requests: rights(plugin) }
+    // a name that another plugin has taken meanwhile is a tool of another plugin
+    const its = (page.tools ?? []).filter(tool => place === 'tool_result' && tools.owner(tool) === plugin)
+    return { name, plugin, title, place, url, requests: rights(plugin), tools: its }
   }
   return {
     frames,
@@ -176,14 +179,15 @@ const PAGE = {
   title: 'ConsolePage',
   type: 'object',
   additionalProperties: false,
-  required: ['name', 'plugin', 'title', 'place', 'url', 'requests'],
+  required: ['name', 'plugin', 'title', 'place', 'url', 'requests', 'tools'],
   properties: {
     name: STRING,
     plugin: STRING,
     title: STRING,
     place: {
       enum: CONSOLE_PLACES,
-      description: 'Where it is shown: as a page, on the overview, or as a tab of each run or conversation.',
+      description:
+        'Where it is shown: as a page, on the overview, as a tab of each run or conversation, or in place of results of tools.',
     },
     url: {
       type: ['string', 'null'],
@@ -193,6 +197,11 @@ const PAGE = {
       type: 'array',
       items: STRING,
       description: 'The requests that the page can send through the console, as in `permissions.console` of the plugin.',
+    },
+    tools: {
+      type: 'array',
+      items: STRING,
+      description: 'The tools whose results it shows, in the place `tool_result`: those that its own plugin provides now.',
     },
   },
 } as const

@@ -223,7 +223,7 @@ const MOST_VALUES = 10_000
 const MOST_DEPTH = 32
 
 /** Whether a message is plain data of a modest size. It stops reading at the limit. */
-function isSmall(data: unknown): boolean {
+export function isSmall(data: unknown): boolean {
   let characters = 0
   let values = 0
   const fits = (value: unknown, depth: number): boolean => {

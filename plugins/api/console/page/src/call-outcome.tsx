@@ -83,11 +83,12 @@ export const isAsking = ({ state, asks }: Running): boolean => state === 'runnin
 
 interface OutcomeProps {
   readonly running: Running
-  readonly children?: ReactNode
+  /** Shows the result in another form; by default, it is text. */
+  readonly shown?: (result: Of<'result'>, text: ReactNode) => ReactNode
 }
 
 /** A call: its progress, its questions and its result. */
-export function Outcome({ running, children }: OutcomeProps) {
+export function Outcome({ running, shown = (_result, text) => text }: OutcomeProps) {
   const { state, start, progress, asks, result, end, problem } = running
   const last = progress.at(-1)
   return (
@@ -111,20 +112,25 @@ export function Outcome({ running, children }: OutcomeProps) {
         )}
         {start && state === 'running' && asks.map(ask => <Ask key={ask.question_id} requestId={start.request_id} ask={ask} />)}
         <Problem error={problem} />
-        {result?.content.map((part, at) => (
-          <Part key={at} part={part} />
-        ))}
-        {result && result.structured_content !== null && (
-          <>
-            <span className="muted small">Structured result</span>
-            <Json value={result.structured_content} label="Structured result" />
-          </>
-        )}
-        {children}
+        {result && shown(result, <Plain result={result} />)}
       </div>
     </section>
   )
 }
+
+const Plain = ({ result: { content, structured_content: structured } }: { readonly result: Of<'result'> }) => (
+  <>
+    {content.map((part, at) => (
+      <Part key={at} part={part} />
+    ))}
+    {structured !== null && (
+      <>
+        <span className="muted small">Structured result</span>
+        <Json value={structured} label="Structured result" />
+      </>
+    )}
+  </>
+)
 
 export function CallBadge({ running: { state, result, end } }: { readonly running: Running }) {
   return (

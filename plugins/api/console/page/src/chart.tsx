@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'react'
 import Plot from 'uplot'
 import { theme } from './theme.ts'
 import { useValue } from './value.ts'
+import { visible } from './visible-text.ts'
 
 interface ChartData {
   /** Unix seconds. */
@@ -60,7 +61,7 @@ export default function Chart({ times, lines, label, valueText }: ChartProps) {
           series: [
             {},
             ...lines.map(({ name }, at) => ({
-              label: name,
+              label: visible(name),
               stroke: colour(COLOURS[at % COLOURS.length]!),
               width: 1.5,
               spanGaps: false,

@@ -17,6 +17,7 @@ import { memo, useEffect, useMemo, useState } from 'react'
 import { type Box, type DrawnNode, edgesOf, END, flat, frameIdOf, type Layout, layoutOf, type Route } from './graph-layout.ts'
 import type { Step } from './run-steps.ts'
 import { Failure, Loading } from './states.tsx'
+import { visible } from './visible-text.ts'
 
 interface GraphProps {
   readonly label: string
@@ -114,7 +115,7 @@ const routedEdges = (nodes: readonly DrawnNode[], routes: Layout['routes']): Rou
     className: `edge-${kind}`,
     data: { route: routes[at] },
     focusable: false,
-    ...(label === '' ? {} : { label }),
+    ...(label === '' ? {} : { label: visible(label) }),
     ...(kind === 'body' ? {} : { markerEnd: ARROW }),
   }))
 
@@ -205,7 +206,7 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
         nodeTypes={TYPES}
         edgeTypes={EDGE_TYPES}
         fitView
-        fitViewOptions={{ maxZoom: 1, padding: 0.1 }}
+        fitViewOptions={{ maxZoom: innerWidth < 3200 ? 1 : 1.5, padding: 0.1 }}
         minZoom={0.1}
         maxZoom={1.6}
         nodesDraggable={false}

@@ -197,7 +197,7 @@ export const Back = ({
   readonly change?: Change
   readonly isAlways?: boolean
 }) => (
-  <SearchLink change={change} className={isAlways ? 'button button-quiet' : 'button button-quiet only-narrow'}>
+  <SearchLink change={change} className={isAlways ? 'button button-quiet back' : 'button button-quiet back only-narrow'}>
     ← All
   </SearchLink>
 )

@@ -1,3 +1,5 @@
+/** @jsxImportSource react */
+// Text of messages stays as it was written: many scripts need marks of direction.
 import { memo, type ReactNode } from 'react'
 import ReactMarkdown, { type Components } from 'react-markdown'
 import remarkGfm from 'remark-gfm'

@@ -1,3 +1,5 @@
+/** @jsxImportSource react */
+// Text of messages stays as it was written: many scripts need marks of direction.
 import { lazy, type ReactNode, Suspense } from 'react'
 import { Badge, type Tone } from './states.tsx'
 import { visible } from './visible-text.ts'
@@ -12,6 +14,9 @@ export function Text({ text, isOfPlugin = false }: { readonly text: string; read
     </Suspense>
   )
 }
+
+/** A text that stays as it was written. */
+export const Written = ({ text }: { readonly text: string }) => <>{text}</>
 
 /** The longest value that is shown at once. */
 const LONGEST = 20_000
@@ -86,7 +91,7 @@ export function Message({ role, facts, more, children }: MessageProps) {
     <article className={`message message-${role}`}>
       <div className="message-head">
         <span className="message-who">{WHO[role]}</span>
-        <span className="muted small">{facts}</span>
+        <span className="muted small">{typeof facts === 'string' ? visible(facts) : facts}</span>
         {more && <span className="message-more">{more}</span>}
       </div>
       <div className="message-body stack">{children}</div>

@@ -3,6 +3,7 @@ import { PluginFrame } from './plugin-frame.tsx'
 import { type PluginPage, tabOf, titleOf, usePagesAt } from './plugin-pages.ts'
 import { Card } from './parts.tsx'
 import { Empty, Loading } from './states.tsx'
+import type { ToolGiven } from './view-data.ts'
 
 const View = lazy(() => import('./view.tsx'))
 
@@ -10,16 +11,18 @@ interface PluginPartProps {
   readonly page: PluginPage
   /** The id of the run or conversation that it is shown for. */
   readonly ids?: Readonly<Record<string, string>>
+  /** The result of a tool that it shows. */
+  readonly given?: ToolGiven
 }
 
 const NONE: Readonly<Record<string, string>> = {}
 
 /** A page of a plugin in its place: a view, which the console draws, or an app in a frame. */
-export function PluginPart({ page, ids = NONE }: PluginPartProps) {
+export function PluginPart({ page, ids = NONE, given }: PluginPartProps) {
   if (page.url === null)
     return (
       <Suspense fallback={<Loading rows={6} />}>
-        <View page={page} ids={ids} />
+        <View page={page} ids={ids} given={given} />
       </Suspense>
     )
   return (
@@ -27,7 +30,7 @@ export function PluginPart({ page, ids = NONE }: PluginPartProps) {
       title={`${page.title}, a page of ${page.plugin}`}
       url={page.url}
       rights={page.requests}
-      shown={{ place: page.place, ...ids }}
+      shown={{ place: page.place, ...ids, ...(given && { tool: given.tool, arguments: given.arguments, result: given.value }) }}
     />
   )
 }

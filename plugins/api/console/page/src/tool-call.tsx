@@ -4,7 +4,7 @@ import { callResultOf, followCall, Outcome, type Running } from './call-outcome.
 import { isRecord, JsonText, SchemaForm, useEditedValue } from './schema-input.tsx'
 import { Loading } from './states.tsx'
 
-const ToolApp = lazy(() => import('./tool-app.tsx'))
+const ToolResult = lazy(() => import('./tool-result.tsx'))
 
 /** Calls a tool, and follows it. Leaving the page, or `stop`, ends the call. */
 function useCall(tool: string) {
@@ -58,18 +58,21 @@ export function Call({ tool }: { readonly tool: Schemas['ToolDetail'] }) {
         )}
       </div>
       {running && (
-        <Outcome running={running}>
-          {tool.app && running.result && (
+        <Outcome
+          running={running}
+          shown={(result, text) => (
             <Suspense fallback={<Loading rows={4} />}>
-              <ToolApp
-                key={running.result.call_id}
+              <ToolResult
+                key={result.call_id}
                 tool={tool.name}
                 input={running.input}
-                result={callResultOf(running.result)}
+                result={callResultOf(result)}
+                text={text}
+                isOpen
               />
             </Suspense>
           )}
-        </Outcome>
+        />
       )}
     </div>
   )

@@ -11,6 +11,15 @@ type AnyPart = View['parts'][number]
 export type Part<T extends AnyPart['type']> = Extract<AnyPart, { type: T }>
 export type Format = NonNullable<Part<'table'>['columns'][number]['format']>
 
+/** The result of a tool, for a page that shows it. */
+export interface ToolGiven {
+  /** Names this result among others. */
+  readonly key: string
+  readonly tool: string
+  readonly arguments: unknown
+  readonly value: unknown
+}
+
 /** The plugin behind a view. */
 export interface ViewSource {
   /** The name of the page. */
@@ -19,6 +28,8 @@ export interface ViewSource {
   readonly rights: readonly string[]
   /** The id of the run or conversation that it is shown for. */
   readonly ids: Readonly<Record<string, string>>
+  /** The result that it is shown for. */
+  readonly given?: ToolGiven | undefined
 }
 
 /** What each part of a view gets. */
@@ -33,7 +44,8 @@ export interface PartProps<P> {
 
 /** What a part declares about a request. */
 export interface Declared {
-  readonly request: string
+  /** Absent in a part for the result of a tool. */
+  readonly request?: string
   readonly query?: Readonly<Record<string, string | number | boolean>>
 }
 
@@ -71,7 +83,7 @@ function parameterOf(name: string, { ids }: ViewSource, row: unknown): string {
 
 /** The request that a part sends. Throws an error with a code for one that the plugin has not declared. */
 export function requestOf(
-  { request, query = {} }: Declared,
+  { request = '', query = {} }: Declared,
   source: ViewSource,
   more: { row?: unknown; body?: unknown } = {}
 ): PageRequest {
@@ -103,6 +115,13 @@ async function inTurn<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T
     if (next) next()
     else running--
   }
+}
+
+/** What a part shows: the answer to its request, or the result of the tool. */
+export async function dataOf(part: Declared, source: ViewSource, signal: AbortSignal): Promise<unknown> {
+  if (part.request !== undefined) return answerOf(requestOf(part, source), signal)
+  if (source.given === undefined) throw viewError('INVALID_VALUE', 'there is no result of a tool here')
+  return source.given.value
 }
 
 /** Sends a request of a view. Throws an error with status, code and hint, all of them only text. */

@@ -5,17 +5,7 @@ import { PageLink } from './page-link.tsx'
 import { Card } from './parts.tsx'
 import { Empty, Failure, Loading, Time } from './states.tsx'
 import { textOf } from './plugin-text.ts'
-import {
-  answerOf,
-  type Declared,
-  type Format,
-  itemsOf,
-  type Part,
-  type PartProps,
-  requestOf,
-  valueAt,
-  type ViewSource,
-} from './view-data.ts'
+import { dataOf, type Declared, type Format, itemsOf, type Part, type PartProps, valueAt, type ViewSource } from './view-data.ts'
 import { visible } from './visible-text.ts'
 
 const Chart = lazy(() => import('./chart.tsx'))
@@ -37,13 +27,13 @@ export const keyOf = (source: ViewSource, at: number, { request }: Declared) => 
   source.name,
   source.ids,
   at,
-  request,
+  request ?? source.given?.key ?? null,
 ]
 
 const useAnswer = (part: Declared | undefined, at: number, source: ViewSource) =>
   useQuery({
     queryKey: part ? keyOf(source, at, part) : ['plugin-view', source.name, 'none'],
-    queryFn: ({ signal }) => answerOf(requestOf(part!, source), signal).then(answer => answer ?? null),
+    queryFn: ({ signal }) => dataOf(part!, source, signal).then(answer => answer ?? null),
     enabled: part !== undefined,
     retry: false,
   })
@@ -98,8 +88,8 @@ function Stat({ title, format, found }: Part<'stats'>['stats'][number] & { reado
 const LONGEST_TEXT = 10_000
 
 export function ViewMarkdown({ part, at, source }: PartProps<Part<'markdown'>>) {
-  const { request, query, value = '' } = part
-  const answer = useAnswer(request === undefined ? undefined : { request, ...(query ? { query } : {}) }, at, source)
+  const { value = '' } = part
+  const answer = useAnswer(part.text === undefined ? part : undefined, at, source)
   const shown = (found: unknown) => (
     <div className={part.title === undefined ? 'view-text' : 'view-text view-text-in'}>
       {typeof found === 'string' ? <Text text={visible(found, LONGEST_TEXT)} isOfPlugin /> : <p>{textOf(found)}</p>}

@@ -4,7 +4,17 @@ import { Action, Card } from './parts.tsx'
 import { Empty, Failure } from './states.tsx'
 import { type Column, ListTable } from './table.tsx'
 import { textOf } from './plugin-text.ts'
-import { answerOf, itemsOf, MOST_ROWS, type Part, type PartProps, requestOf, valueAt, type ViewSource } from './view-data.ts'
+import {
+  answerOf,
+  dataOf,
+  itemsOf,
+  MOST_ROWS,
+  type Part,
+  type PartProps,
+  requestOf,
+  valueAt,
+  type ViewSource,
+} from './view-data.ts'
 import { keyOf, Value } from './view-parts.tsx'
 
 interface Row {
@@ -27,7 +37,7 @@ function useRows({ part, at, source }: PartProps<Part<'table'>>): CursorList<unk
     key: keyOf(source, at, part),
     read: async ({ cursor }, signal): Promise<RowsPage> => {
       const query = { ...part.query, ...(cursor === undefined ? {} : { cursor }) }
-      const answer = await answerOf(requestOf({ request: part.request, query }, source), signal)
+      const answer = await dataOf({ ...part, query }, source, signal)
       const { items, count } = itemsOf(answer, part.items)
       const next = part.cursor === undefined ? undefined : valueAt(answer, part.cursor)
       const isCursor = typeof next === 'string' && next !== '' && next.length <= LONGEST_CURSOR && !next.startsWith('{')

@@ -3,7 +3,7 @@ import { Component, type ReactNode } from 'react'
 import { type PluginPage, usePluginView } from './plugin-pages.ts'
 import { Failure, Loading } from './states.tsx'
 import { ViewChart, ViewMarkdown, ViewStats } from './view-parts.tsx'
-import type { PartProps, View, ViewSource } from './view-data.ts'
+import type { PartProps, ToolGiven, View, ViewSource } from './view-data.ts'
 import { ViewForm } from './view-form.tsx'
 import { ViewTable } from './view-table.tsx'
 import { visible } from './visible-text.ts'
@@ -12,23 +12,26 @@ interface PluginViewProps {
   readonly page: PluginPage
   /** The id of the run or conversation that it is shown for. */
   readonly ids: Readonly<Record<string, string>>
+  readonly given: ToolGiven | undefined
 }
 
 /** A page of a plugin as data. Nothing of it is code: it is drawn with the parts of the console. */
-export default function PluginView({ page, ids }: PluginViewProps) {
+export default function PluginView({ page, ids, given }: PluginViewProps) {
   const { data, error, refetch } = usePluginView(page.name)
   const queries = useQueryClient()
   if (!data) return error ? <Failure error={error} onRetry={() => void refetch()} /> : <Loading rows={6} />
   if (data.view === null) return <Invalid plugin={page.plugin} problems={data.problems} />
-  const source: ViewSource = { name: page.name, rights: page.requests, ids }
+  const source: ViewSource = { name: page.name, rights: page.requests, ids, given }
   const readAgain = () => queries.invalidateQueries({ queryKey: ['plugin-view', page.name] })
   return (
     <div className="stack view">
-      <div className="row">
-        <button type="button" className="button button-quiet" onClick={() => void readAgain()}>
-          Refresh
-        </button>
-      </div>
+      {data.view.parts.some(part => part.request !== undefined) && (
+        <div className="row">
+          <button type="button" className="button button-quiet" onClick={() => void readAgain()}>
+            Refresh
+          </button>
+        </div>
+      )}
       {data.view.parts.map((part, at) => (
         <Boundary key={`${at} ${part.type}`}>
           <PartOf part={part} at={at} source={source} onChanged={readAgain} />

@@ -129,6 +129,7 @@ const PLACES: Readonly<Record<ConsolePlace, (title: string) => string>> = {
   overview: title => `the panel "${title}" on the overview of the console`,
   run: title => `the tab "${title}" of each run in the console`,
   conversation: title => `the tab "${title}" of each conversation in the console`,
+  tool_result: title => `the page "${title}" in the console, for results of its tools,`,
 }
 
 /**

@@ -7,11 +7,12 @@ import { Tabs } from '../address.tsx'
 import { client, messageOf, textIn } from '../api.ts'
 import { useFreshening } from '../fresh.ts'
 import { Back, filtersOf, ListPage, Search, useCursorList, useWhole } from '../list.tsx'
-import { Message, Text, Tool, type ToolView } from '../message.tsx'
+import { Json, Message, Text, Tool, type ToolView, Written } from '../message.tsx'
 import { Buttons, Panel } from '../parts.tsx'
 import { isPluginTab, usePluginTabs } from '../plugin-pages.ts'
 import { conversations, without } from '../router.tsx'
 import { Count, Empty, Failure, Loading, Time } from '../states.tsx'
+import { contentResult, textsOf } from '../tool-value.ts'
 import { visible } from '../visible-text.ts'
 
 type Listed = ReplyOf<'get', '/api/v1/conversations'>['conversations'][number]
@@ -387,14 +388,40 @@ interface PartProps {
 function PartView({ part, role, result }: PartProps) {
   switch (part.type) {
     case 'text':
-      return role === 'user' ? <>{String(part.text)}</> : <Text text={String(part.text)} />
+      return role === 'user' ? <Written text={String(part.text)} /> : <Text text={String(part.text)} />
     case 'tool_call':
-      return <Tool {...toolOf(part, result)} />
+      return <ToolPart call={part} result={result} />
     case 'reasoning':
-      return <p className="muted small">{String(part.text)}</p>
+      return (
+        <p className="muted small">
+          <Written text={String(part.text)} />
+        </p>
+      )
     default:
       return <p className="muted">[{String(part.type)}]</p>
   }
+}
+
+const ToolResult = lazy(() => import('../tool-result.tsx'))
+
+function ToolPart({ call, result }: { readonly call: Part; readonly result: Part | undefined }) {
+  const view = toolOf(call, result)
+  return (
+    <>
+      <Tool {...view} />
+      {view.state === 'done' && (
+        <Suspense>
+          <ToolResult
+            tool={view.name}
+            input={view.input}
+            result={contentResult(result?.content, false)}
+            text={<Json value={view.output} label={`Result of ${visible(view.name)}, as text`} />}
+            isTextElsewhere
+          />
+        </Suspense>
+      )}
+    </>
+  )
 }
 
 /** A call without a result was interrupted. */
@@ -402,12 +429,5 @@ const toolOf = (call: Part, result: Part | undefined): ToolView => ({
   name: String(call.tool),
   state: result === undefined || result.isError === true || result.is_error === true ? 'failed' : 'done',
   input: call.arguments,
-  ...(result === undefined ? {} : { output: textsOf(result.content) }),
+  ...(result === undefined ? {} : { output: Array.isArray(result.content) ? textsOf(result.content) : result.content }),
 })
-
-/** The texts of a result; other content as it is. */
-function textsOf(content: unknown): unknown {
-  if (!Array.isArray(content)) return content
-  const texts = content.map((part: Part) => (part.type === 'text' ? String(part.text) : JSON.stringify(part)))
-  return texts.join('\n')
-}

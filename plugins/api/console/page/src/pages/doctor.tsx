@@ -44,7 +44,7 @@ function useExamination() {
 export function Doctor() {
   const { seen, examine } = useExamination()
   const { state, findings, problem } = seen
-  const sorted = findings.toSorted((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state))
+  const sorted = findings.toSorted((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || a.name.localeCompare(b.name))
   const bad = findings.filter(finding => finding.state !== 'ok').length
   return (
     <div className="page">

@@ -2,13 +2,15 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { type FormEvent, type KeyboardEvent, lazy, memo, type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { client } from '../api.ts'
-import { Message, Text, Tool } from '../message.tsx'
+import { Json, Message, Text, Tool, Written } from '../message.tsx'
 import { prompt } from '../prompt.ts'
 import { Question } from '../question.tsx'
 import { playground, without } from '../router.tsx'
 import { Badge, Failure, Title } from '../states.tsx'
+import { resultOf } from '../tool-value.ts'
 import { chat, clear, continueConversation, continueTurn, isOpen, type Piece, send, stop, type Turn } from '../turn.ts'
 import { useValue } from '../value.ts'
+import { visible } from '../visible-text.ts'
 
 type Search = ReturnType<typeof playground.useSearch>
 
@@ -107,7 +109,9 @@ const TurnView = memo(function TurnView({ turn }: { readonly turn: Turn }) {
   const { message, pieces, state, start, end, problem } = turn
   return (
     <div className={state === 'open' ? 'turn turn-open' : 'turn'}>
-      <Message role="user">{message}</Message>
+      <Message role="user">
+        <Written text={message} />
+      </Message>
       <Message role="assistant" facts={start && `${start.provider} / ${start.model}`} more={<TurnState turn={turn} />}>
         {pieces.map((piece, at) => (
           <PieceView key={piece.kind === 'tool' ? piece.id : at} piece={piece} turn={turn} />
@@ -157,23 +161,27 @@ function PieceView({ piece, turn }: { readonly piece: Piece; readonly turn: Turn
         output={result && (result.success ? result.result : result.error)}
         {...(result ? { durationMs: result.duration_ms } : {})}
       />
-      {result?.success && turn.state !== 'open' && mayHaveApp(name) && (
+      {result?.success && turn.state !== 'open' && (
         <Suspense>
-          <PieceApp tool={name} input={input} result={result.result} isOpen={isNewest(piece, turn)} />
+          <ToolResult
+            tool={name}
+            input={input}
+            result={resultOf(result.result)}
+            text={<Json value={result.result} label={`Result of ${visible(name)}, as text`} />}
+            isOpen={isNewest(piece, turn)}
+            isTextElsewhere
+          />
         </Suspense>
       )}
     </>
   )
 }
 
-const PieceApp = lazy(() => import('../tool-app-piece.tsx'))
+const ToolResult = lazy(() => import('../tool-result.tsx'))
 
-/** Only tools of MCP servers have apps: `<server>__<tool>`. */
-const mayHaveApp = (name: string) => name.includes('__')
-
-/** One app opens by itself: that of the last such tool of the last turn. */
+/** One app opens by itself: that of the last tool of the last turn. */
 const isNewest = (piece: Piece, turn: Turn) =>
-  chat.get().turns.at(-1)?.key === turn.key && turn.pieces.findLast(one => one.kind === 'tool' && mayHaveApp(one.name)) === piece
+  chat.get().turns.at(-1)?.key === turn.key && turn.pieces.findLast(one => one.kind === 'tool') === piece
 
 /** What the next message is sent with: the settings of the address, and the text for the system. */
 let settings: { profile?: string; provider?: string; model?: string; mode?: string; system?: string } = {}
@@ -310,7 +318,9 @@ function Choice({ name, label, values, usual }: ChoiceProps) {
       <select className="select" value={chosen} onChange={event => set(event.target.value)}>
         <option value="">{usual === undefined ? 'Default' : `Default (${usual})`}</option>
         {[...new Set(chosen === '' ? values : [chosen, ...values])].map(value => (
-          <option key={value}>{value}</option>
+          <option key={value} value={value}>
+            {value}
+          </option>
         ))}
       </select>
     </label>

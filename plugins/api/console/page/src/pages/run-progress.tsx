@@ -7,7 +7,9 @@ import type { DrawnNode } from '../graph-layout.ts'
 import { StepBadge } from '../run-state.tsx'
 import type { RunSteps, Step } from '../run-steps.ts'
 import { runs } from '../router.tsx'
+import { isRecord } from '../schema-input.tsx'
 import { type Column, Table } from '../table.tsx'
+import { resultOf } from '../tool-value.ts'
 import { Count, durationOf, Empty, Failure, Loading, Time } from '../states.tsx'
 import { type Run, Value } from './run-parts.tsx'
 import { Replay } from './run-replay.tsx'
@@ -168,8 +170,22 @@ function StepContent({ step, progress }: { readonly step: Step; readonly progres
         </p>
       )}
       <Value name="Input" value={step.input} />
-      {step.status === 'completed' && <Value name="Output" value={step.output} file={step.output_file} />}
+      {step.status === 'completed' && <Output step={step} />}
     </>
+  )
+}
+
+const ToolResult = lazy(() => import('../tool-result.tsx'))
+
+/** The output of a step. That of a tool can have a page of its own. */
+function Output({ step: { type, input, output, output_file: file } }: { readonly step: Step }) {
+  const text = <Value name="Output" value={output} file={file} />
+  const { name, arguments: given } = isRecord(input) ? input : {}
+  if (type !== 'tool' || typeof name !== 'string' || file !== null) return text
+  return (
+    <Suspense fallback={text}>
+      <ToolResult tool={name} input={given} result={resultOf(output)} text={text} />
+    </Suspense>
   )
 }
 

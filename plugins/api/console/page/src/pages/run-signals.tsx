@@ -60,7 +60,9 @@ function SendSignal({ id, names }: SendProps) {
         {names ? (
           <select className="select" name="name" required>
             {names.map(name => (
-              <option key={name}>{name}</option>
+              <option key={name} value={name}>
+                {name}
+              </option>
             ))}
           </select>
         ) : (

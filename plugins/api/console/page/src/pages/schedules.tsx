@@ -350,7 +350,9 @@ const Choice = ({
     <span>{label}</span>
     <select className="select" name={name}>
       {values.map(value => (
-        <option key={value}>{value}</option>
+        <option key={value} value={value}>
+          {value}
+        </option>
       ))}
     </select>
   </label>

@@ -302,7 +302,9 @@ function RunTeamPanel({ team, onClose }: { readonly team: string | undefined; re
             {all.items
               .filter(({ problems }) => problems.length === 0)
               .map(({ name }) => (
-                <option key={name}>{name}</option>
+                <option key={name} value={name}>
+                  {name}
+                </option>
               ))}
           </select>
         </label>

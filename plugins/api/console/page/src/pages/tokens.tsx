@@ -42,7 +42,12 @@ export function Tokens() {
   const columns: readonly Column<Token>[] = [
     { name: 'Holder', width: 'minmax(0, 1.2fr)', cell: ({ name }) => <strong>{name}</strong> },
     { name: 'Scopes', width: 'minmax(0, 1.3fr)', cell: ({ scopes }) => scopes.join(' ') },
-    { name: 'Last used', width: '7rem', cell: token => (token.last_used_at ? <Time at={token.last_used_at} /> : 'never') },
+    {
+      name: 'Last used',
+      width: '7rem',
+      isWide: true,
+      cell: token => (token.last_used_at ? <Time at={token.last_used_at} /> : 'never'),
+    },
     { name: 'Created', width: '7rem', isWide: true, cell: token => <Time at={token.created_at} /> },
     { name: 'Expires', width: '8rem', isWide: true, cell: token => <Expiry at={token.expires_at} /> },
     ...(mayChange

@@ -1,13 +1,14 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
-import { type KeyboardEvent, useMemo, useRef } from 'react'
+import { type KeyboardEvent, lazy, Suspense, useMemo, useRef } from 'react'
 import { Chips } from '../address.tsx'
 import { client } from '../api.ts'
 import { Back, filtersOf, ListPage, Refresh, Search, useCursorList, useWhole } from '../list.tsx'
 import { Json } from '../message.tsx'
 import { traces } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
+import { parsed, spanResult, textsOf } from '../tool-value.ts'
 import { visible } from '../visible-text.ts'
 
 type Listed = ReplyOf<'get', '/api/v1/traces'>['traces'][number]
@@ -278,6 +279,29 @@ function SpanRow({ row: { span, depth, start, duration }, top, total, isSelected
   )
 }
 
+const ToolResult = lazy(() => import('../tool-result.tsx'))
+
+/** The result of a tool, if the server has recorded it (`traces.content`). Its text is among the attributes. */
+function SpanResult({ span: { attributes, plugin, span_id: id } }: { readonly span: Span }) {
+  const tool = attributes['gen_ai.tool.name']
+  const result = spanResult(attributes['gen_ai.tool.call.result'])
+  if (typeof tool !== 'string' || !result) return null
+  const input = parsed(String(attributes['gen_ai.tool.call.arguments']))
+  return (
+    <Suspense>
+      <ToolResult
+        key={id}
+        tool={tool}
+        input={input}
+        result={result}
+        plugin={plugin}
+        text={<Json value={textsOf(result.content)} label={`Result of ${visible(tool)}, as text`} />}
+        isTextElsewhere
+      />
+    </Suspense>
+  )
+}
+
 function SpanDetail({ span }: { readonly span: Span }) {
   const { name, plugin, kind, status, attributes, events, duration_ms: duration } = span
   return (
@@ -298,6 +322,7 @@ function SpanDetail({ span }: { readonly span: Span }) {
         }
         label={`Attributes of ${name}`}
       />
+      <SpanResult span={span} />
     </section>
   )
 }
