@@ -119,10 +119,11 @@ const createFindNotes = store => ({
     required: ['text'],
   },
   async call({ text }, ctx) {
+    const wanted = /** @type {string} */ (text).toLowerCase()
     const { records } = await store.range(NOTES, { reverse: true, limit: MOST }, ctx)
     const notes = records
       .map(({ value }) => /** @type {Note} */ (/** @type {unknown} */ (value)))
-      .filter(note => note.text.toLowerCase().includes(String(text).toLowerCase()))
+      .filter(note => note.text.toLowerCase().includes(wanted))
       .map(({ text, at }) => ({ text, at }))
     return { content: [], structured: { count: notes.length, notes } }
   },

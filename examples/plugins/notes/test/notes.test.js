@@ -56,6 +56,6 @@ test('finds notes by a part of their text', async () => {
   for (const text of ['The queue is full', 'All is well'])
     await host.slot(Routes).get('note_add')?.handle?.({ params: {}, query: {}, headers: {}, body: { text } }, ctx)
   const found = await host.slot(Tools).get('find_notes')?.call({ text: 'QUEUE' }, ctx)
-  const { count, notes } = /** @type {any} */ (found?.structured)
+  const { count, notes } = /** @type {any} */ (found).structured
   deepEqual([count, notes[0].text], [1, 'The queue is full'])
 })
