@@ -1,4 +1,3 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
@@ -14,6 +13,7 @@ import {
   type SupervisorEvent,
 } from '@svc/runtime'
 import type { Announcer } from './announcer.ts'
+import { nodeIdOf, randomName } from './node-id.ts'
 import { createPausing, type Reloading } from './reloading.ts'
 import { outliveReader, type Signals, takeSignals } from './signals.ts'
 import { DEAD_WORKERS, type ServeOptions } from './serve-flags.ts'
@@ -154,28 +154,7 @@ function superviseWorkers(
   return supervisor
 }
 
-/** Not a secret: node:crypto would delay the first worker by a tenth. */
-const randomName = () => Math.floor(Math.random() * 2 ** 52).toString(36)
 const makeServerId = (nodeId: string) => `${nodeId}.${Date.now().toString(36)}${randomName()}`
-
-/** The name of this home, which it keeps over restarts. */
-function nodeIdOf(home: string): string {
-  const file = join(home, 'node')
-  try {
-    const kept = readFileSync(file, 'utf8').trim()
-    if (NODE_NAME.test(kept)) return kept
-  } catch {
-    // the first start of this home
-  }
-  const made = randomName()
-  try {
-    writeFileSync(file, `${made}\n`, { mode: 0o600 })
-  } catch {
-    // A home that cannot be written, or a full disk: this start has a name of its own.
-  }
-  return made
-}
-const NODE_NAME = /^[\w-]{1,64}$/
 
 /** Reports events of workers only once the server runs. */
 function announceLater(

@@ -1,5 +1,5 @@
 import { type CallContext, type Log, Wakeup } from '@svc/core'
-import type { CheckReport, Fence, NodeBus, QueuedRun, RunClaim, RunQueue, Store } from '@svc/core/contracts'
+import type { CheckReport, Fence, NodeBus, QueuedRun, ReturnedRun, RunClaim, RunQueue, Store } from '@svc/core/contracts'
 import { openSpace, storeFenced } from '@svc/storage-kit'
 import { Announcer } from '@svc/storage-kit/announcer'
 import { QueueHealth } from '@svc/storage-kit/queue-health'
@@ -152,14 +152,15 @@ export class PgBossQueue implements RunQueue {
     await Promise.all([this.#leases.keep(id, fence, ctx), this.#options.jobs.touch(held.attempt)])
   }
 
-  async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
+  async leave({ id, fence }: RunClaim, how: ReturnedRun | 'ended', ctx: CallContext): Promise<void> {
     const { attempt, run } = this.#heldBy(id, fence)
     let freesPlace = false
     try {
       if (how !== 'ended') {
         // a process that has lost the run must not put it to sleep
         await this.#leases.keep(id, fence, ctx)
-        await this.#addAgain(run, how.due)
+        const bound = boundTo(run, how)
+        await this.#addAgain(bound, how.due, bound.affinity !== run.affinity)
       }
     } finally {
       // the same run can be claimed again by now
@@ -264,10 +265,12 @@ export class PgBossQueue implements RunQueue {
     await this.#options.jobs.remove(attempt)
   }
 
-  /** Adds a job beside the active one. One that waits already is newer, so it is due. */
-  async #addAgain(run: RunData, due: number | null): Promise<void> {
+  /** Adds a job beside the active one. One that waits already is newer, so it is due; its node can be another now. */
+  async #addAgain(run: RunData, due: number | null, isBound = false): Promise<void> {
     const { jobs } = this.#options
-    if (!(await jobs.add(jobWith(run, due)))) await jobs.wake(keyOf(run.id))
+    if (await jobs.add(jobWith(run, due))) return
+    if (isBound) await jobs.place(jobWith(run, Date.now()))
+    else await jobs.wake(keyOf(run.id))
   }
 
   #heldBy(id: string, fence: Fence): Held {
@@ -287,6 +290,9 @@ export class PgBossQueue implements RunQueue {
     this.#announcer.announce()
   }
 }
+
+/** The run with the node to which it is bound from now on. */
+const boundTo = (run: RunData, { affinity }: ReturnedRun): RunData => (affinity === undefined ? run : { ...run, affinity })
 
 /** Moves what a queue in the store has left: the store was moved here from another one, or the plugin was changed. */
 export async function takeOver(store: Store, jobs: Jobs, ctx: CallContext): Promise<void> {

@@ -7,6 +7,7 @@ import {
   JobKinds,
   Jobs,
   MetricSources,
+  NodeBus,
   PeerAnswers,
   Peers,
   ProtectedPaths,
@@ -32,9 +33,9 @@ export default definePlugin({
   section: 'workflows',
   config: WORKFLOWS_CONFIG,
   requires: { host: Host, store: Store, queue: RunQueue, events: Events, ...SLOTS },
-  optional: { peers: Peers, http: Http, selection: Selection, jobs: Jobs },
+  optional: { peers: Peers, bus: NodeBus, http: Http, selection: Selection, jobs: Jobs },
   provides: Workflows,
-  async setup(scope, { host, tools, modes, teams, http, selection, ...given }) {
+  async setup(scope, { host, tools, modes, teams, http, selection, bus, ...given }) {
     const { config, log, span } = scope
     const lasting = systemContext(scope.signal, 'workflows')
     const isServer = given.peers !== undefined || http !== undefined
@@ -43,7 +44,8 @@ export default definePlugin({
     const report = await host.report(lasting)
     const publish: Publish = (change, ctx) => publishChange(given.events, scope.log, change, ctx)
     const addSchedule = (name: string, item: DefinedSchedule) => scope.add(WorkflowSchedules, name, item)
-    const about = { publish, worker: report.worker, config, roots, home, addSchedule, log, span, lasting }
+    const cluster = isServer && report.clusterId !== report.serverId ? bus : undefined
+    const about = { publish, worker: report.worker, node: report.nodeId, bus: cluster, config, roots, home, addSchedule, log, span, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, takesRuns: hasRole(report, 'runs'), lookup })
     scope.add(Checks, 'workflows', service.check)
@@ -53,6 +55,8 @@ export default definePlugin({
     scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)
+    scope.tap(NodeBus.hooks.joined, service.onNodes)
+    scope.tap(NodeBus.hooks.gone, service.onNodes)
     scope.tap(Peers.hooks.message, ({ topic, message }) => service.onPeerMessage(topic, message))
     scope.tap(Host.hooks.closing, ({ limitMs = Infinity }) => service.drain(limitMs), FIRST)
     return service.workflows

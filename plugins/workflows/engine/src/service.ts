@@ -5,6 +5,7 @@ import {
   type JobKind,
   type Jobs,
   type MetricSource,
+  type NodeBus,
   type Peers,
   type Run,
   RunAnswered,
@@ -41,6 +42,7 @@ import { type RunRecord, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
 import { Versions } from './versions.ts'
+import { Workplaces } from './workplaces.ts'
 import { createRunKind, ScheduleSync } from './workflow-schedules.ts'
 import { WorkflowTexts } from './workflow-texts.ts'
 
@@ -48,7 +50,10 @@ export interface ServiceDependencies {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
-  /** The name of this worker. */
+  /** The nodes of its cluster; undefined outside of one. */
+  readonly bus: NodeBus | undefined
+  /** The node of this worker, and the name of this worker. */
+  readonly node: string
   readonly worker: string
   /** Whether this host takes runs from the queue. A command executes only the run that it started. */
   readonly isServer: boolean
@@ -82,6 +87,8 @@ export interface WorkflowService {
   readonly runKind: JobKind
   /** Starts taking runs from the queue, and maintenance. */
   readonly begin: () => undefined
+  /** A node has joined or left. */
+  readonly onNodes: () => undefined
   /** Handles a message of another worker. */
   onPeerMessage(topic: string, message: unknown): Promise<void>
   drain(limitMs: number): Promise<void>
@@ -93,6 +100,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const { store, queue, peers, types, config, publish, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
   const report = createReporter(parts)
+  const workplaces = await createWorkplaces(parts)
   const readers = new RunListeners()
   const loader = new Loader({ store, types, secrets: config.secrets })
   const names = withWorkflowNames(parts.lookup, () => library)
@@ -101,6 +109,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: RunWorker = createWorker(parts, {
     loader,
+    workplaces,
     counts,
     readers,
     asked: (id, record, entries) => report.asked(id, record, entries),
@@ -141,7 +150,8 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
-    ...lifecycleOf(parts, { worker, pauses }, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
+    onNodes: () => void workplaces.changed(),
+    ...lifecycleOf(parts, { worker, pauses }, [createMaintenance(parts, pauses), workplaces, problemLog, scheduleSync]),
   }
 }
 
@@ -175,6 +185,7 @@ const lifecycleOf = (
 
 interface WorkerParts {
   readonly loader: Loader
+  readonly workplaces: Workplaces
   readonly counts: ReturnType<typeof createRunMetrics>
   readonly readers: RunListeners
   /** Entries of a run that can contain questions and answers. */
@@ -183,13 +194,14 @@ interface WorkerParts {
   readonly next: RunStarter['next']
 }
 
-function createWorker(parts: ServiceDependencies, { loader, counts, readers, asked, ended, next }: WorkerParts): RunWorker {
+function createWorker(parts: ServiceDependencies, { loader, workplaces, counts, readers, asked, ended, next }: WorkerParts): RunWorker {
   const { store, queue, types, config, takesRuns, log, span, lasting } = parts
   return new RunWorker({
     store,
     queue,
     loader,
     types,
+    workplaces,
     limits: limitsOf(config),
     atOnce: takesRuns ? config.at_once : 0,
     stored(id, record, entries, history) {
@@ -208,6 +220,13 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, ask
     span,
     lasting,
   })
+}
+
+/** Only machines that share a store have different files. */
+async function createWorkplaces({ store, queue, bus, node, worker, config, log, lasting }: ServiceDependencies): Promise<Workplaces> {
+  const isCluster = (await store.probe(lasting)).scope === 'cluster'
+  const [isShared, waitMs] = [!isCluster || config.shared_workplace, durationMs(config.workplace_wait)!]
+  return new Workplaces({ store, queue, bus: isCluster ? bus : undefined, node, worker, isShared, waitMs, log, lasting })
 }
 
 function createMaintenance(parts: ServiceDependencies, pauses: WorkflowPauses): RunMaintenance {
