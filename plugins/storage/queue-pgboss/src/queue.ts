@@ -11,7 +11,7 @@ import { ANY_NODE, type Attempt, type Job, jobOf, jobWith, keyOf, priorityOf, ty
 export interface QueueOptions {
   readonly jobs: Jobs
   readonly store: Store
-  /** Wakes the workers of other processes. Without it, they look once a second. */
+  /** Wakes the workers of other processes. Without it, they look once a second, else less often while nothing happens. */
   readonly bus: NodeBus | undefined
   /** The prefix of the lease holders of this process. */
   readonly holder: string
@@ -38,6 +38,8 @@ export const TOPIC = 'run_queue'
 const [CLAIM_MS, LATE_MS] = [30_000, 30_000]
 /** How often the queue is read without a wake-up: for runs that become due. */
 const POLL_MS = 1_000
+/** The same while no run is due and none comes: the bus wakes the worker, but can lose a message. */
+const IDLE_MS = 2_000
 /** How often lost claims are looked for in the life of a claim. */
 const SWEEPS = 6
 /** When a job is looked at again whose run has a lease, whose group is full, or that belongs to another node. */
@@ -118,14 +120,17 @@ export class PgBossQueue implements RunQueue {
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
     const stop = this.#health.take()
     try {
-      while (!ctx.signal.aborted) {
+      for (let isQuiet = false; !ctx.signal.aborted; ) {
         const { rings } = this.#wakeup
-        const claim = await this.#next()
+        const idleMs = isQuiet ? await this.#idleMs() : 0
+        const claim = idleMs > 0 ? undefined : await this.#next()
         this.#health.looked()
         if (!claim) {
-          await this.#wakeup.after(rings, POLL_MS, ctx.signal)
+          await this.#wakeup.after(rings, idleMs || POLL_MS, ctx.signal)
+          isQuiet = this.#wakeup.rings === rings
           continue
         }
+        isQuiet = false
         this.#health.busy()
         yield claim
         this.#health.idle()
@@ -224,6 +229,13 @@ export class PgBossQueue implements RunQueue {
       if (!lasting.signal.aborted) log.debug({ err }, 'failed to look for lost claims on runs')
     }
     if (!lasting.signal.aborted) this.begin()
+  }
+
+  /** How long this worker has nothing to take; 0 if a run is due. One statement instead of one for each priority. */
+  async #idleMs(): Promise<number> {
+    const { bus, jobs } = this.#options
+    const ms = bus ? await jobs.nextDueMs(this.#priorities) : 0
+    return Math.min(Math.ceil(ms), IDLE_MS)
   }
 
   /** Claims the next due run. */

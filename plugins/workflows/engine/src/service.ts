@@ -25,7 +25,7 @@ import { durationMs } from '@svc/workflow-lang'
 import { BulkRuns } from './bulk.ts'
 import { createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
 import { contractOf } from './contract.ts'
-import { createCheck, createRunMetrics, openRuns } from './run-metrics.ts'
+import { createCheck, createRunMetrics, WaitingRuns } from './run-metrics.ts'
 import { Definitions } from './definitions.ts'
 import { type Entry, nodeOf } from './history.ts'
 import { WorkflowLibrary } from './library.ts'
@@ -106,14 +106,21 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const names = withWorkflowNames(parts.lookup, () => library)
   const checker = createChecker({ types, ...names, secrets: Object.keys(config.secrets) })
   const library: WorkflowLibrary = new WorkflowLibrary({ slot: parts.definitions, roots: parts.roots, checker })
+  const waitingRuns = new WaitingRuns(store)
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: RunWorker = createWorker(parts, {
     loader,
     workplaces,
     counts,
     readers,
-    asked: (id, record, entries) => report.asked(id, record, entries),
-    ended: (id, record) => report.ended(id, record),
+    asked(id, record, entries) {
+      waitingRuns.changed()
+      report.asked(id, record, entries)
+    },
+    ended(id, record) {
+      waitingRuns.changed()
+      report.ended(id, record)
+    },
     next: (...how) => starting.next(...how),
   })
   const reading = new RunReader({ store, loader, readers, working: id => worker.recordOf(id) })
@@ -133,7 +140,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
     runKind,
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
-      read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
+      read: async ctx => counts.families(await waitingRuns.read(ctx).catch(() => undefined)),
     },
     workflows: contractOf({
       library,
