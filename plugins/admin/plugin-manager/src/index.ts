@@ -20,14 +20,6 @@ async function installed(): Promise<readonly LockedPlugin[]> {
   return (await (await import('./set/lock.ts')).readLock(home)).plugins
 }
 
-/** The versions to which installed plugins can go back, by name. */
-async function formerVersions(plugins: readonly LockedPlugin[]): Promise<ReadonlyMap<string, string>> {
-  if (plugins.length === 0) return new Map()
-  const { formerVersionOf } = await import('./set/former.ts')
-  const home = setHome()
-  return new Map(plugins.flatMap(plugin => formerVersionOf(home, plugin) ?? []).map(({ name, version }) => [name, version]))
-}
-
 /** When the server listens, its workers reach each other. */
 const AFTER_SERVING = 2_000
 
@@ -61,7 +53,7 @@ export default definePlugin({
       )
     }
     if (isShared) await followSet(scope, { store, bus, self: report, home: setHome(), lasting })
-    const { pluginSet, answer } = createPluginSet({ host, states, installed, formerVersions, plans })
+    const { pluginSet, answer } = createPluginSet({ host, states, home: setHome(), installed, plans })
     scope.add(PeerAnswers, TOPIC, answer)
     return pluginSet
   },

@@ -19,8 +19,8 @@ interface PluginSetOptions {
   readonly states: PluginStates
   /** The installed plugins. */
   readonly installed: () => Promise<readonly LockedPlugin[]>
-  /** The versions to which they can go back, by name. */
-  readonly formerVersions: (plugins: readonly LockedPlugin[]) => Promise<ReadonlyMap<string, string>>
+  /** The folder of their lock. */
+  readonly home: string
   readonly plans: Pick<PluginPlans, 'plan' | 'apply'>
 }
 
@@ -28,14 +28,14 @@ interface PluginSetOptions {
 export const TOPIC = 'plugins'
 
 /** The service `PluginSet`, and the answer to commands. */
-export function createPluginSet({ host, states, installed, formerVersions, plans }: PluginSetOptions): {
+export function createPluginSet({ host, states, installed, home, plans }: PluginSetOptions): {
   readonly pluginSet: PluginSet
   readonly answer: PeerAnswer
 } {
   const details = async (ctx: CallContext): Promise<PluginDetail[]> => {
     const [{ plugins }, totals, locked] = await Promise.all([host.report(ctx), states.read(ctx), installed()])
     const loaded = Map.groupBy(plugins, ({ name }) => name)
-    const former = await formerVersions(locked)
+    const former = await formerVersions(home, locked)
     const running = [...loaded].map(([name, reports]) => loadedDetail(reports, totals.get(name), find(locked, name)))
     const others = locked.filter(({ name }) => !loaded.has(name)).map(restingDetail)
     return [...running, ...others]
@@ -56,6 +56,13 @@ export function createPluginSet({ host, states, installed, formerVersions, plans
     yield (await details(ctx)) as unknown as Json
   }
   return { pluginSet, answer: { answer } }
+}
+
+/** The versions to which installed plugins can go back, by name. Most homes have no plugins, and do not load the module. */
+async function formerVersions(home: string, plugins: readonly LockedPlugin[]): Promise<ReadonlyMap<string, string>> {
+  if (plugins.length === 0) return new Map()
+  const { formerVersionOf } = await import('./set/former.ts')
+  return new Map(plugins.flatMap(plugin => formerVersionOf(home, plugin) ?? []).map(({ name, version }) => [name, version]))
 }
 
 const find = (locked: readonly LockedPlugin[], name: string) => locked.find(plugin => plugin.name === name)

@@ -178,10 +178,14 @@ export const runTooLarge = (limit: number) =>
 /** `step`: the first one that used the files. */
 export function workplaceLost(node: string, step: string) {
   const hint = `Replay the run from "${step}", or start the workflow again. If all nodes have the same files, set workflows.shared_workplace to true`
-  return svcError('WORKPLACE_LOST', 'the node with the files that the run used is gone; replay the run from the step that used them first', {
-    details: { node, step, hint },
-    hint,
-  })
+  return svcError(
+    'WORKPLACE_LOST',
+    'the node with the files that the run used is gone; replay the run from the step that used them first',
+    {
+      details: { node, step, hint },
+      hint,
+    }
+  )
 }
 
 export const cancelled = () => svcError('CANCELLED', 'cancelled')

@@ -266,7 +266,12 @@ export class RunExecutor {
   }
 
   #put(record: RunRecord): StoreOp {
-    return { op: 'put', collection: RUNS, key: this.#execution.id, value: withAffinity(record, this.#parts.loaded.history) as unknown as Json }
+    return {
+      op: 'put',
+      collection: RUNS,
+      key: this.#execution.id,
+      value: withAffinity(record, this.#parts.loaded.history) as unknown as Json,
+    }
   }
 
   /** Starts no further step. */
@@ -335,7 +340,11 @@ export class RunExecutor {
     const record = this.#endedRecord({ status: 'failed', error })
     const over = { t: 'over', at: record.updatedAt, status: 'failed', error } as unknown as Json
     const append: StoreOp = { op: 'append', log: LOG, id: this.#execution.id, values: [over], ifLength: this.#journal.length }
-    await store.batch([append, this.#put(record), ...unboundOps(this.#execution.id, loaded.history)], { fence: await fence() }, ctx)
+    await store.batch(
+      [append, this.#put(record), ...unboundOps(this.#execution.id, loaded.history)],
+      { fence: await fence() },
+      ctx
+    )
     return { how: 'ended', record }
   }
 

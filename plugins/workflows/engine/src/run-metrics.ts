@@ -152,7 +152,7 @@ export class WaitingRuns {
   }
 }
 
-export async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {
+async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {
   const { records, next } = await store.range(RUNS, { index: 'by_status', equals: ['running'], limit: LOOKED }, ctx)
   const waiting = records.filter(({ value }) => (value as unknown as RunRecord).waiting.length > 0).length
   return { open: records.length, waiting, andMore: next !== undefined }

@@ -199,10 +199,8 @@ export class RunWorker {
       return { how: 'asleep', due: record.createdAt + limits.maxAgeMs }
     const history = made?.history ?? (await loader.history(id, lasting))
     active.bound = history.bound
-    const { node } = history.bound
-    const whereabouts = node === undefined ? 'here' : await workplaces.whereabouts(node)
-    const isAway = whereabouts === 'elsewhere' || (whereabouts === 'absent' && !(await this.#mustEnd(id, record)))
-    if (isAway) return { how: 'asleep', due: Date.now() }
+    const place = await this.#placeOf(id, record, history)
+    if (place === 'elsewhere') return { how: 'asleep', due: Date.now() }
     const loaded = await loader.ready(id, record, history, lasting)
     const letters = () => loader.news(id, lasting)
     const { previousRun } = record
@@ -212,7 +210,7 @@ export class RunWorker {
       store,
       types,
       node: workplaces.node,
-      isWorkplaceLost: whereabouts !== 'here',
+      isWorkplaceLost: place === 'lost',
       fence: async () => (await claim()).fence,
       initialCommit,
       loaded,
@@ -229,6 +227,14 @@ export class RunWorker {
     if (!made || active.hasNews) executor.take(await letters())
     if (this.#isLeaving) executor.stop()
     return executor.run()
+  }
+
+  /** Where the files of a run are. Its end does not wait for a node that is gone. */
+  async #placeOf(id: string, record: RunRecord, { bound: { node } }: History): Promise<'here' | 'elsewhere' | 'lost'> {
+    if (node === undefined) return 'here'
+    const whereabouts = await this.#parts.workplaces.whereabouts(node)
+    if (whereabouts !== 'absent') return whereabouts
+    return (await this.#mustEnd(id, record)) ? 'lost' : 'elsewhere'
   }
 
   /** Whether a run that cannot go on is cancelled or too old. */

@@ -32,7 +32,7 @@ const LEASE = 'workflows.workplaces'
 
 /**
  * The runs that are bound to the files of a node. The queue gives them to that node only. If the node is gone for too long, they are
- * added to the queue without it: whoever takes them fails them.
+ * added to the queue without it: the worker that takes them fails them.
  */
 export class Workplaces {
   readonly #parts: WorkplacesOptions
@@ -134,7 +134,9 @@ export class Workplaces {
     const found = await store.get(ABSENCES, node, ctx)
     const { since } = (found?.value ?? { since: now }) as { readonly since: number }
     if (!found)
-      await store.batch([{ op: 'put', collection: ABSENCES, key: node, value: { since }, ifVersion: 0 }], {}, ctx).catch(onlyConflict)
+      await store
+        .batch([{ op: 'put', collection: ABSENCES, key: node, value: { since }, ifVersion: 0 }], {}, ctx)
+        .catch(onlyConflict)
     return since + waitMs - now
   }
 
@@ -144,7 +146,11 @@ export class Workplaces {
     const { records } = await store.range(ABSENCES, { limit: PAGE }, ctx)
     const back = records.filter(({ key }) => present.has(key))
     if (back.length > 0)
-      await store.batch(back.map(({ key }) => ({ op: 'delete', collection: ABSENCES, key })), {}, ctx)
+      await store.batch(
+        back.map(({ key }) => ({ op: 'delete', collection: ABSENCES, key })),
+        {},
+        ctx
+      )
   }
 
   /** Lets any worker take the runs of a node. One worker at a time does it. */

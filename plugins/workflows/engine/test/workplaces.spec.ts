@@ -49,7 +49,11 @@ class Nodes implements AsyncDisposable {
     this.#open.defer(() => ending.abort())
     const collections = { watched_here: { watched: true } }
     await store.open({ name: 'watched_here', version: 1, collections }, ctx)
-    void store.watch('watched_here', { ...ctx, signal: ending.signal })[Symbol.asyncIterator]().next().catch(() => {})
+    void store
+      .watch('watched_here', { ...ctx, signal: ending.signal })
+      [Symbol.asyncIterator]()
+      .next()
+      .catch(() => {})
   }
 
   async start(name: string, { wait = '10m', shared = false, folder = name } = {}): Promise<RunningHost> {
@@ -57,7 +61,7 @@ class Nodes implements AsyncDisposable {
     await mkdir(root, { recursive: true })
     this.#starts += 1
     const undo = node(async function* ({ settings }) {
-      undone.push(String(settings.says))
+      undone.push(settings.says as string)
       yield { type: 'output', output: null }
     })
     const { undone } = this
@@ -106,7 +110,7 @@ const DRAFT: WorkflowDefinition = {
 /** The same without compensations. */
 const PLAIN: WorkflowDefinition = {
   ...DRAFT,
-  nodes: Object.fromEntries(Object.entries(DRAFT.nodes).map(([name, { compensate: _, ...rest }]) => [name, rest])),
+  nodes: Object.fromEntries(Object.entries(DRAFT.nodes).map(([name, { compensate: _compensate, ...rest }]) => [name, rest])),
 }
 
 /** A run that has written a file, and waits. */

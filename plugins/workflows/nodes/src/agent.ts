@@ -103,7 +103,11 @@ export const createAgent = ({ chat, tools }: AgentOptions): WorkflowNode => ({
     if (task.interrupted && !isHarmless(settings, budget, tools))
       throw interrupted(task.node, 'its tools may have changed something')
     const isBound = (name: string) => tools.get(name)?.workplace === true
-    yield* answered(chat.stream(turnOf(settings, budget), { ...ctx, idempotencyKey: task.idempotencyKey }), { budget, isBound }, ctx)
+    yield* answered(
+      chat.stream(turnOf(settings, budget), { ...ctx, idempotencyKey: task.idempotencyKey }),
+      { budget, isBound },
+      ctx
+    )
   },
 })
 

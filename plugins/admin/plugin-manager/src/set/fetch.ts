@@ -38,7 +38,10 @@ export interface FetchPlace {
   readonly notify: (step: 'fetch' | 'inspect', plugin: string) => void
 }
 
-export async function fetchPlugin({ origin, scripts, kept }: RequestedPlugin, { work, npm, notify }: FetchPlace): Promise<Fetched> {
+export async function fetchPlugin(
+  { origin, scripts, kept }: RequestedPlugin,
+  { work, npm, notify }: FetchPlace
+): Promise<Fetched> {
   const label = labelOf(origin)
   await mkdir(work, { recursive: true })
   notify('fetch', label)

@@ -6,7 +6,14 @@ import { JOB, jobRecord } from './jobs.ts'
 
 const PATH = '/api/v1/plugins'
 const STATES = ['running', 'restarting', 'quarantined', 'failed', 'disabled', 'idle'] as const
-const ACTIONS = ['install', 'update', 'rollback', 'uninstall', 'enable', 'disable'] as const satisfies readonly PluginChange['action'][]
+const ACTIONS = [
+  'install',
+  'update',
+  'rollback',
+  'uninstall',
+  'enable',
+  'disable',
+] as const satisfies readonly PluginChange['action'][]
 
 const described = (schema: JsonSchema, description: string): JsonSchema => ({ ...(schema as object), description })
 const titled = (title: string, schema: JsonSchema): JsonSchema => ({ ...(schema as object), title })

@@ -329,9 +329,7 @@ export function PluginButtons({ plugin: { name, installed, origin } }: { readonl
   const [action, setAction] = useState<Plan['action']>()
   const actions: readonly (readonly [Plan['action'], string])[] = [
     ...(origin.kind === 'registry' ? [['update', 'Update'] as const] : []),
-    ...(installed && installed.former_version !== null
-      ? [['rollback', `Back to ${installed.former_version}`] as const]
-      : []),
+    ...(installed && installed.former_version !== null ? [['rollback', `Back to ${installed.former_version}`] as const] : []),
     installed?.enabled ? ['disable', 'Disable'] : ['enable', 'Enable'],
     ['uninstall', 'Uninstall'],
   ]
