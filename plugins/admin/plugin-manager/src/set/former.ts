@@ -3,6 +3,7 @@ import { copyFile, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, schema } from '@svc/core'
 import { replaceFile } from '@svc/runtime/home-files'
+import { removeEmpty } from './hold.ts'
 import { type Lock, type LockedPlugin, NAME, needsSet, type Origin, setFolder, tarballName, VERSION } from './lock.ts'
 
 // The versions that plugins had before their last change, with their tarballs: `<home>/plugins/former`.
@@ -66,22 +67,35 @@ function readFormer(home: string): readonly FormerVersion[] {
   }
 }
 
-/** Before a change is put in effect: keeps the tarballs of the versions that it replaces, and removes others. */
+/** Before a change is put in effect: keeps the tarballs of the versions that it replaces. */
 export async function keepFormer(home: string, before: Lock, next: Lock): Promise<void> {
   const replaced = next.plugins.filter(needsSet).flatMap(plugin => replacedBy(plugin, before))
-  const known = readFormer(home)
-  if (replaced.length === 0 && known.length === 0) return
-  const isUsed = ({ name, replacedBy: hash }: FormerVersion) =>
-    before.plugins.some(plugin => plugin.name === name && plugin.integrity === hash)
-  const added: FormerVersion[] = []
+  if (replaced.length === 0) return
   await mkdir(folderOf(home), { recursive: true, mode: 0o700 })
+  const added: FormerVersion[] = []
   for (const former of replaced) if (await copyTarball(home, before, former)) added.push(former)
-  const kept = [...known.filter(item => isUsed(item) && !added.some(other => isSame(item, other))), ...added]
-  await replaceFile(join(folderOf(home), INDEX), `${JSON.stringify(kept, null, 2)}\n`)
-  const files = new Set([INDEX, ...kept.map(item => formerTarball(home, item))])
-  for (const name of await readdir(folderOf(home)))
-    if (!files.has(name) && !files.has(join(folderOf(home), name))) await rm(join(folderOf(home), name), { force: true })
+  const others = readFormer(home).filter(item => !added.some(other => isSame(item, other)))
+  await writeIndex(home, [...others, ...added])
 }
+
+/** After a change: removes the versions to which no installed plugin can go back. */
+export async function sweepFormer(home: string, { plugins }: Lock): Promise<void> {
+  const known = readFormer(home)
+  const kept = known.filter(item => plugins.some(plugin => plugin.name === item.name && plugin.integrity === item.replacedBy))
+  if (kept.length === 0) return removeFormer(home)
+  if (kept.length < known.length) await writeIndex(home, kept)
+  const files = new Set(kept.map(item => formerTarball(home, item)))
+  for (const file of (await readdir(folderOf(home))).map(name => join(folderOf(home), name)))
+    if (file.endsWith('.tgz') && !files.has(file)) await rm(file, { force: true })
+}
+
+async function removeFormer(home: string): Promise<void> {
+  await rm(folderOf(home), { recursive: true, force: true })
+  removeEmpty(join(home, 'plugins'))
+}
+
+const writeIndex = (home: string, versions: readonly FormerVersion[]): Promise<void> =>
+  replaceFile(join(folderOf(home), INDEX), `${JSON.stringify(versions, null, 2)}\n`)
 
 const isSame = (a: FormerVersion, b: FormerVersion) => a.name === b.name && a.replacedBy === b.replacedBy
 

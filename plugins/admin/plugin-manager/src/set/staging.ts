@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path'
 import { codeOf } from '@svc/core'
 import type { BuiltSet, PluginCandidate, StagedChange } from './change-types.ts'
 import { setUnbuilt } from './errors.ts'
-import { keepFormer } from './former.ts'
+import { keepFormer, sweepFormer } from './former.ts'
 import { holdSet, removeEmpty } from './hold.ts'
 import { byName, checkedLock, type Lock, type LockedPlugin, lockFile, putInForce, setsOf, settledLock } from './lock.ts'
 
@@ -115,6 +115,7 @@ export function createStagedChange({ home, before, staging, hold, make, notify, 
     const inForce = await putInForce(home, before, lock, holds)
     committed = inForce === lock
     if (committed) await sweep(home, lock, staging.id)
+    await sweepFormer(home, inForce)
     return inForce
   }
   async function remove(): Promise<void> {
