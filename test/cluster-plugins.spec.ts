@@ -104,6 +104,20 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     return await work(host.service(Store), ctx)
   }
 
+  /** The set of the first node as the newest revision. */
+  async function writeGoodSet(): Promise<void> {
+    const file = join(folder, 'good.tgz')
+    await pack(await readLock(one.home), file)
+    const facts = { plugins: [], by: 'the test', at: 'now', version: '0.0.0', platform: `${process.platform}-${process.arch}` }
+    const base = await newest()
+    await withStore((store, ctx) => writeRevision({ store, cluster: 'svc' }, { base, file, facts }, ctx))
+    for (const node of [one, two, three])
+      await within(
+        () => setOf(node),
+        set => set.revision === base + 1
+      )
+  }
+
   it('reaches the other, with the trust of the person who installed it', async () => {
     const file = await tarball('1.0.0')
     const refused = await plugins(one, 'install', file, '--yes', '--isolation', 'in-process')
@@ -258,25 +272,42 @@ describeWith('postgres', 'a plugin that is installed on one node of a cluster', 
     expect(existsSync('/tmp/svc-escaped')).to.equal(false)
   })
 
+  it('goes back to its former version on all nodes, by the command and over HTTP', async () => {
+    // a good set first: the newest revision is one that no node accepts
+    await writeGoodSet()
+    const all = [one, two, three]
+    const { code, err } = await plugins(one, 'install', await tarball('7.0.0'), '--yes')
+    expect(code, err).to.equal(0)
+    for (const node of all) await tells(node, '7.0.0')
+    const rolledBack = await plugins(two, 'rollback', TIDES, '--yes')
+    expect(rolledBack.code, rolledBack.err).to.equal(0)
+    expect(rolledBack.out).to.include(`rolled back to ${TIDES} 5.0.0`).and.include('take over revision')
+    for (const node of all) await tells(node, '5.0.0')
+    const shown = await within(
+      async () => (await clientOf(one).get(`/api/v1/plugins/${TIDES}`)).body as { installed: { former_version: string | null } },
+      ({ installed }) => installed.former_version === '7.0.0'
+    )
+    expect(shown.installed.former_version).to.equal('7.0.0')
+    const planned = await clientOf(one).post('/api/v1/plugins/plans', { action: 'rollback', name: TIDES })
+    expect(planned.status, planned.text).to.equal(201)
+    const { hash, plugins: changes } = planned.body as { hash: string; plugins: { version: string; from_version: string }[] }
+    expect(changes[0]).to.include({ version: '7.0.0', from_version: '5.0.0' })
+    const applied = await clientOf(three).post(`/api/v1/plugins/plans/${hash}/apply`, {})
+    expect(applied.status, applied.text).to.equal(202)
+    for (const node of all) await tells(node, '7.0.0')
+    const missing = await clientOf(one).post('/api/v1/plugins/plans', { action: 'rollback', name: 'svc-plugin-none' })
+    expect(missing.body).to.deep.include({ error_code: 'INVALID_VALUE' })
+    expect((missing.body as { details: object }).details).to.include({ field: 'name', reason: 'not found' })
+  })
+
   it('is removed from all nodes', async () => {
-    // the good set again: the newest revision is one that no node accepts
-    const lock = await readLock(one.home)
-    const file = join(folder, 'good.tgz')
-    await pack(lock, file)
-    const facts = { plugins: [], by: 'the test', at: 'now', version: '0.0.0', platform: `${process.platform}-${process.arch}` }
     const from = await newest()
-    await withStore((store, ctx) => writeRevision({ store, cluster: 'svc' }, { base: from, file, facts }, ctx))
-    for (const node of [one, two, three])
-      await within(
-        () => setOf(node),
-        set => set.revision === from + 1
-      )
     const { code, err } = await plugins(two, 'uninstall', TIDES)
     expect(code, err).to.equal(0)
     for (const node of [one, two, three]) {
       await within(
         () => setOf(node),
-        set => set.revision === from + 2
+        set => set.revision === from + 1
       )
       expect((await readLock(node.home)).plugins).to.deep.equal([])
       expect(await tides(node)).to.not.include('the tides of')

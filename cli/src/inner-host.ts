@@ -1,4 +1,5 @@
 import { type Config, type HostOptions, type Plan, planHost, type RunningHost, StartFailed, startHost } from '@svc/core'
+import { knownNodeId } from '@svc/runtime'
 import { protectedPathsOf } from '@svc/runtime/plugin-paths'
 import { hostOptions, programOf } from './host-options.ts'
 import { redactOutput } from './redact-output.ts'
@@ -39,8 +40,10 @@ export async function startInnerHost(
   const plugins = plan.loaded.filter(item => !out.has(item.name)).map(refOf)
   // the plan has checked the manifests against the slots and commands of all plugins
   const { slots: _slots, commands: _commands, ...same } = options
+  const nodeId = knownNodeId(home)
   const host = await startHost({
     ...same,
+    ...(nodeId === undefined ? {} : { nodeId }),
     plugins: [...plugins, protectedPathsOf(programOf(config, home))],
     reserved: openSections(config, plan.loaded, out),
     ...(log ? { log } : {}),

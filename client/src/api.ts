@@ -3354,6 +3354,8 @@ export interface components {
                 integrity: string;
                 enabled: boolean;
                 trusted: boolean;
+                /** @description The version to which `rollback` goes back on this node. */
+                former_version: string | null;
             };
         };
         /** PlannedPlugin */
@@ -3392,7 +3394,7 @@ export interface components {
             /** @description Names the plan, over everything in it and the installed plugins. */
             hash: string;
             /** @enum {string} */
-            action: "install" | "update" | "uninstall" | "enable" | "disable";
+            action: "install" | "update" | "rollback" | "uninstall" | "enable" | "disable";
             name: string;
             plugins: components["schemas"]["PlannedPlugin"][];
             changes: {
@@ -4075,6 +4077,8 @@ export interface components {
              * @description Since when a running run is paused.
              */
             paused_at: string | null;
+            /** @description The node of the cluster whose files the run has used: it continues only there. */
+            affinity: string | null;
             execution_time_ms: number;
             /** @description By models.prices, in their currency; null if no model had a price, and in lists while the run is running. */
             cost: number | null;
@@ -7129,7 +7133,7 @@ export interface operations {
             content: {
                 "application/json": {
                     /** @enum {string} */
-                    action: "install" | "update" | "uninstall" | "enable" | "disable";
+                    action: "install" | "update" | "rollback" | "uninstall" | "enable" | "disable";
                     /** @description The name of a package. With `archive` it can be left out. */
                     name?: string;
                     /** @description For `install`: a version or range. Default: the newest. */
@@ -9705,6 +9709,8 @@ export interface operations {
                              * @description Since when a running run is paused.
                              */
                             paused_at: string | null;
+                            /** @description The node of the cluster whose files the run has used: it continues only there. */
+                            affinity: string | null;
                             execution_time_ms: number;
                             /** @description By models.prices, in their currency; null if no model had a price, and in lists while the run is running. */
                             cost: number | null;
@@ -10151,6 +10157,8 @@ export interface operations {
                              * @description Since when a running run is paused.
                              */
                             paused_at: string | null;
+                            /** @description The node of the cluster whose files the run has used: it continues only there. */
+                            affinity: string | null;
                             execution_time_ms: number;
                             /** @description By models.prices, in their currency; null if no model had a price, and in lists while the run is running. */
                             cost: number | null;

@@ -37,6 +37,17 @@ const held = (name: string, settings: object): WorkflowDefinition => ({
   result: { by: '${{ nodes.hold }}' },
 })
 
+/** Writes a file of its node, stays at a step, or asks a person, and reads the file. */
+const filed = (name: string, between: object): WorkflowDefinition => ({
+  name,
+  nodes: {
+    save: { type: 'tool', name: 'write_file', arguments: { path: '${{ run.id }}.txt', content: '${{ run.id }}' }, next: 'stay' },
+    stay: { ...between, type: String(Reflect.get(between, 'type')), next: 'load' },
+    load: { type: 'tool', name: 'read_file', arguments: { path: '${{ run.id }}.txt' } },
+  },
+  result: { read: '${{ nodes.load.content }}' },
+})
+
 /** Says which attempt of a job begins, and ends when it may. */
 const holdJob: JobKind = {
   description: 'Waits for a file',
@@ -56,7 +67,8 @@ export default definePlugin({
   setup(scope) {
     scope.add(WorkflowNodes, 'effect', effectNode(file))
     scope.add(WorkflowNodes, 'hold', hold)
-    for (const definition of [held('long', {}), held('deaf', { deaf: true })])
+    const files = [filed('filed', { type: 'hold' }), filed('filed-question', { type: 'human', message: 'Go on?' })]
+    for (const definition of [held('long', {}), held('deaf', { deaf: true }), ...files])
       scope.add(WorkflowDefinitions, definition.name, definition)
     scope.add(JobKinds, 'hold', holdJob)
     scope.add(JobKinds, 'where', {

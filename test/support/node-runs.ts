@@ -11,7 +11,11 @@ export const LONG_RUNS = fileURLToPath(new URL('./long-runs.ts', import.meta.url
 const fresh = (url: string) => createClient(url, { keepAlive: false })
 
 /** Begins a run; its id. With a key, it can be asked for again. */
-export async function beginLong(url: string, workflow: 'long' | 'deaf' = 'long', key?: string): Promise<string> {
+export async function beginLong(
+  url: string,
+  workflow: 'long' | 'deaf' | 'filed' | 'filed-question' = 'long',
+  key?: string
+): Promise<string> {
   const headers = { prefer: 'respond-async', ...(key === undefined ? {} : { 'idempotency-key': key }) }
   const answer = await fresh(url).send({ method: 'POST', path: `${PATH}/run`, headers, body: { workflow, input: {} } })
   if (answer.status !== 200) throw new Error(`${answer.status} ${answer.text}`)

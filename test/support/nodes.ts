@@ -17,11 +17,13 @@ export interface NodeOptions {
   readonly few?: readonly string[]
   /** Default: a free one. */
   readonly port?: number
+  /** The home of a node that has ended, to use it again; without it, the node has one of its own, gone with it. */
+  readonly home?: string
 }
 
 /** A node of a cluster: a server with a home of its own, which goes with it. */
-export async function startNode({ config, env = {}, args = [], few, port }: NodeOptions): Promise<Service> {
-  const home = await newHome()
+export async function startNode({ config, env = {}, args = [], few, port, home: kept }: NodeOptions): Promise<Service> {
+  const home = kept ?? (await newHome())
   if (few) await configureFew(home, { ...config }, few)
   else await writeFile(join(home, 'svc.config.json'), JSON.stringify(config))
   const whole = port === undefined ? env : { ...env, SVC_SERVER__PORT: String(port) }
@@ -30,7 +32,7 @@ export async function startNode({ config, env = {}, args = [], few, port }: Node
     ...service,
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]()
-      await rm(home, { recursive: true, force: true })
+      if (kept === undefined) await rm(home, { recursive: true, force: true })
     },
   }
 }

@@ -60,6 +60,8 @@ export interface McpServerInfo {
   readonly stderr?: string
   /** Where it runs: on another machine, or here in the process sandbox or with all rights of svc. */
   readonly runs?: 'remote' | 'sandbox' | 'all rights'
+  /** Whether its tools use files or processes of this machine (`Tool.workplace`). */
+  readonly workplace?: boolean
   /** Whether `remove` can remove it: it is not in the configuration. */
   readonly removable?: boolean
 }

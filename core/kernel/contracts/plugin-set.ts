@@ -59,10 +59,17 @@ export interface PluginDetail extends PluginSummary {
   /** Its permissions; for an installed plugin, those that a person has accepted. */
   readonly permissions: { readonly [kind: string]: readonly string[] }
   /** The entry of an installed plugin in the lock. */
-  readonly installed?: { readonly integrity: string; readonly enabled: boolean; readonly trusted: boolean }
+  readonly installed?: {
+    readonly integrity: string
+    readonly enabled: boolean
+    readonly trusted: boolean
+    /** The version to which `rollback` goes back on this node; null without one. */
+    readonly former_version: string | null
+  }
 }
 
-export type PluginAction = 'install' | 'update' | 'uninstall' | 'enable' | 'disable'
+/** `rollback`: back to the version that the installed one has replaced. */
+export type PluginAction = 'install' | 'update' | 'rollback' | 'uninstall' | 'enable' | 'disable'
 
 /** A requested change. */
 export interface PluginChange {

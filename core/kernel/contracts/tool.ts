@@ -82,6 +82,11 @@ export interface Tool {
   readonly timeoutMs?: number
   /** The tool of an MCP server that this tool calls. */
   readonly mcp?: ToolOrigin
+  /**
+   * True: it uses files or processes of this machine that other machines do not have, such as working folders. In a cluster, a
+   * workflow run that calls it then continues only on this node.
+   */
+  readonly workplace?: boolean
   /** True: a person must approve each call. Without one, the call is denied. */
   readonly asks?: boolean
   call(args: { readonly [name: string]: Json | undefined }, ctx: CallContext): Promise<ToolResult>

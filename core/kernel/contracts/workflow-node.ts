@@ -74,6 +74,11 @@ export type NodeStep =
       readonly tool_calls?: number
       readonly cost?: number
     }
+  /**
+   * From now on, the node uses files or processes of this machine that other machines do not have. In a cluster, the run then
+   * continues only on this node. Throws WORKPLACE_LOST if the run has used those of another node, so yield it before their use.
+   */
+  | { readonly type: 'workplace' }
   | { readonly type: 'output'; readonly output: Json; readonly branch?: string }
   | {
       readonly type: 'wait'

@@ -106,6 +106,8 @@ export interface Run {
   readonly pausedAt?: number
   /** The latest retry or replay of this failed run. */
   readonly continuedBy?: string
+  /** The node (`HostReport.nodeId`) whose files the run has used: it continues only there. Absent: on any node. */
+  readonly affinity?: string
 }
 
 /** One step of a run: a node at one visit, in its graph. */
@@ -439,6 +441,14 @@ export interface QueuedRun {
   readonly affinity?: string
 }
 
+/** When a returned run is due again. */
+export interface ReturnedRun {
+  /** Null: when it is woken. */
+  readonly due: number | null
+  /** Binds the run to a node from now on, as `QueuedRun.affinity`. Absent: it stays as it is. */
+  readonly affinity?: string
+}
+
 /** The claim of this process on a run. Other processes do not work on it while the fence is valid. Writes carry the fence. */
 export interface RunClaim {
   readonly id: string
@@ -462,8 +472,8 @@ export interface RunQueue {
   takeOne(id: string, ctx: CallContext): AsyncIterable<RunClaim>
   /** Extends a claim; call it every 10 s. Throws STORE_FENCED when another process has claimed the run. */
   keep(claim: RunClaim, ctx: CallContext): Promise<void>
-  /** Returns a claim. The run is due again at `due`, when it is woken (`due` null), or never (`ended`). */
-  leave(claim: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void>
+  /** Returns a claim. The run is due again as `how` says, or never (`ended`). */
+  leave(claim: RunClaim, how: ReturnedRun | 'ended', ctx: CallContext): Promise<void>
   /** Makes a run due now, unless a process works on it. */
   wake(id: string, ctx: CallContext): Promise<void>
 }

@@ -340,7 +340,7 @@ const NODE_NAME = /^[\w-]{1,64}$/
 const nodeFile = (home: string) => join(home, 'node')
 
 /** The name of this home as a node of a cluster, which it keeps over restarts; undefined before its first server. */
-function knownNodeId(home: string): string | undefined {
+export function knownNodeId(home: string): string | undefined {
   try {
     const kept = readFileSync(nodeFile(home), 'utf8').trim()
     return NODE_NAME.test(kept) ? kept : undefined

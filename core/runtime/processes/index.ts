@@ -10,7 +10,7 @@ export { ipcTransport, memoryTransport, portTransport, socketTransport, type Tra
 export { fromWire, problemsToWire, toWire } from './errors.ts'
 export { shownPath } from '@svc/core'
 export { userHome } from '@svc/core/internal'
-export { createdFiles, ensureHome, makeServerId, nodeIdOf } from './control.ts'
+export { createdFiles, ensureHome, knownNodeId, makeServerId, nodeIdOf } from './control.ts'
 export {
   createSupervisor,
   type ReloadOutcome,

@@ -102,7 +102,7 @@ async function lastWord(node: WorkflowNode, task: NodeTask, ctx: CallContext): P
     assertPlain(step, 'step')
     if (step.type === 'progress') checkProgress(step)
     else if (step.type === 'spent') checkSpent(step)
-    else last = step
+    else if (step.type !== 'workplace') last = step
   }
   assert.ok(last, 'it ended without a last item: output, wait or fork')
   return last

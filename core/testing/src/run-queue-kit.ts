@@ -140,6 +140,26 @@ const pinned = (opened: Opened): KitCase[] => [
     await again.noneWhile(() => other.wake('a', ctx))
     assert.equal((await there.next()).id, 'a', 'it is still bound to its node')
   }),
+  opened('binds a run to a node when it is returned, until it is added again', async ({ queue, other, nodes: [near, far] }) => {
+    const claim = await queue.put({ id: 'a', due: now() }, { claim: true }, ctx)
+    await queue.leave(claim!, { due: now(), affinity: far }, ctx)
+    await using here = new Taker(queue)
+    await here.noneWhile(async () => {
+      await put(queue, 'b', now() + 60_000)
+      for (let times = 0; times < 3; times++) await queue.wake('a', ctx)
+    })
+    await using there = new Taker(other)
+    const next = await there.next()
+    assert.equal(next.id, 'a')
+    // it is woken while it is worked on
+    await queue.wake('a', ctx)
+    await other.leave(next, { due: null, affinity: near }, ctx)
+    const back = await here.next()
+    assert.equal(back.id, 'a')
+    await queue.leave(back, { due: null, affinity: far }, ctx)
+    await put(queue, 'a')
+    assert.equal((await here.next()).id, 'a', 'it is no longer bound')
+  }),
 ]
 
 const wakingAndEnding = (opened: Opened): KitCase[] => [

@@ -95,6 +95,7 @@ export const runRecord = (run: Run) => ({
   previous_run: run.previousRun ?? null,
   first_run: run.firstRun ?? null,
   paused_at: isoOrNull(run.pausedAt),
+  affinity: run.affinity ?? null,
   cost: run.spent.cost ?? null,
   ...waitingFor(run),
 })

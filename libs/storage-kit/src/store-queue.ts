@@ -1,5 +1,5 @@
 import { type CallContext, Wakeup } from '@svc/core'
-import type { Fence, Json, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
+import type { Fence, Json, QueuedRun, ReturnedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { onlyConflict } from './records.ts'
 import { checkQueuedRun, type QueueEntry, QueueLeases, RUN_ENTRIES as QUEUE } from './run-leases.ts'
 
@@ -147,13 +147,13 @@ export class StoreQueue implements RunQueue {
     return this.#leases.keep(id, fence, ctx)
   }
 
-  async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
+  async leave({ id, fence }: RunClaim, how: ReturnedRun | 'ended', ctx: CallContext): Promise<void> {
     // an ended run needs no hurry unless it holds a group slot: delete it together with the next write
     if (how === 'ended' && !this.#leases.hasSlot(id)) await this.#lull.wait()
     let next: QueueEntry | undefined
     try {
       if (how === 'ended') await this.#store.batch([{ op: 'delete', collection: QUEUE, key: id }], { fence }, ctx)
-      else next = await this.#update(id, place => place && asleep(place, how.due), { fence }, ctx)
+      else next = await this.#update(id, place => place && asleep(place, how), { fence }, ctx)
     } finally {
       const freesPlace = await this.#leases.free(id, fence, ctx)
       // wake others only if there can be work
@@ -312,8 +312,8 @@ function markWoken(held: QueueEntry, run: QueuedRun): QueueEntry {
 }
 
 /** A run with new notices becomes ready instead of sleeping. */
-function asleep({ woken: news, ...entry }: QueueEntry, due: number | null): QueueEntry {
-  const place = lastingOf(entry)
+function asleep({ woken: news, ...entry }: QueueEntry, { due, affinity }: ReturnedRun): QueueEntry {
+  const place = lastingOf({ ...entry, ...(affinity === undefined ? {} : { affinity }) })
   return news ? { ...place, state: 'ready', due: Date.now() } : { ...place, state: 'asleep', due: due ?? NEVER }
 }
 

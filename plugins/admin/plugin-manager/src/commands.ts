@@ -8,6 +8,7 @@ import {
   PluginsPack,
   PluginsSearch,
   PluginsUninstall,
+  PluginsRollback,
   PluginsUpdate,
 } from './commands/change.ts'
 import { ConfigCheck, ConfigSchema, ConfigShow } from './commands/config.ts'
@@ -38,6 +39,7 @@ export const COMMANDS = {
   'plugins:test': PluginsTest,
   'plugins:top': PluginsTop,
   'plugins:uninstall': PluginsUninstall,
+  'plugins:rollback': PluginsRollback,
   'plugins:update': PluginsUpdate,
   status: Status,
 }

@@ -53,7 +53,7 @@ export default definePlugin({
       )
     }
     if (isShared) await followSet(scope, { store, bus, self: report, home: setHome(), lasting })
-    const { pluginSet, answer } = createPluginSet({ host, states, installed, plans })
+    const { pluginSet, answer } = createPluginSet({ host, states, home: setHome(), installed, plans })
     scope.add(PeerAnswers, TOPIC, answer)
     return pluginSet
   },

@@ -19,6 +19,8 @@ interface PluginSetOptions {
   readonly states: PluginStates
   /** The installed plugins. */
   readonly installed: () => Promise<readonly LockedPlugin[]>
+  /** The folder of their lock. */
+  readonly home: string
   readonly plans: Pick<PluginPlans, 'plan' | 'apply'>
 }
 
@@ -26,16 +28,19 @@ interface PluginSetOptions {
 export const TOPIC = 'plugins'
 
 /** The service `PluginSet`, and the answer to commands. */
-export function createPluginSet({ host, states, installed, plans }: PluginSetOptions): {
+export function createPluginSet({ host, states, installed, home, plans }: PluginSetOptions): {
   readonly pluginSet: PluginSet
   readonly answer: PeerAnswer
 } {
   const details = async (ctx: CallContext): Promise<PluginDetail[]> => {
     const [{ plugins }, totals, locked] = await Promise.all([host.report(ctx), states.read(ctx), installed()])
     const loaded = Map.groupBy(plugins, ({ name }) => name)
+    const former = await formerVersions(home, locked)
     const running = [...loaded].map(([name, reports]) => loadedDetail(reports, totals.get(name), find(locked, name)))
     const others = locked.filter(({ name }) => !loaded.has(name)).map(restingDetail)
-    return [...running, ...others].sort((a, b) => (a.name < b.name ? -1 : 1))
+    return [...running, ...others]
+      .map(detail => withInstalled(detail, find(locked, detail.name), former))
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
   }
   const pluginSet: PluginSet = {
     list: async ctx => (await details(ctx)).map(summaryOf),
@@ -51,6 +56,13 @@ export function createPluginSet({ host, states, installed, plans }: PluginSetOpt
     yield (await details(ctx)) as unknown as Json
   }
   return { pluginSet, answer: { answer } }
+}
+
+/** The versions to which installed plugins can go back, by name. Most homes have no plugins, and do not load the module. */
+async function formerVersions(home: string, plugins: readonly LockedPlugin[]): Promise<ReadonlyMap<string, string>> {
+  if (plugins.length === 0) return new Map()
+  const { formerVersionOf } = await import('./set/former.ts')
+  return new Map(plugins.flatMap(plugin => formerVersionOf(home, plugin) ?? []).map(({ name, version }) => [name, version]))
 }
 
 const find = (locked: readonly LockedPlugin[], name: string) => locked.find(plugin => plugin.name === name)
@@ -95,7 +107,6 @@ function loadedDetail(reports: readonly PluginReport[], totals: PluginTotals | u
     provides: [...new Set(reports.flatMap(report => [report.provides ?? [], report.alsoProvides ?? []].flat()))],
     requires,
     permissions,
-    ...(locked ? { installed: installedFacts(locked) } : {}),
   }
 }
 
@@ -128,10 +139,17 @@ const restingDetail = (locked: LockedPlugin): PluginDetail => ({
   provides: [],
   requires: [],
   permissions: { ...locked.permissions },
-  installed: installedFacts(locked),
 })
 
-const installedFacts = ({ integrity, enabled, trusted }: LockedPlugin) => ({ integrity, enabled, trusted })
+function withInstalled(
+  detail: PluginDetail,
+  locked: LockedPlugin | undefined,
+  former: ReadonlyMap<string, string>
+): PluginDetail {
+  if (locked === undefined) return detail
+  const { name, integrity, enabled, trusted } = locked
+  return { ...detail, installed: { integrity, enabled, trusted, former_version: former.get(name) ?? null } }
+}
 
 /** Without the path of a folder. */
 function originOf(name: string, locked: LockedPlugin | undefined): PluginSummary['origin'] {

@@ -73,6 +73,10 @@ const summaryFields = {
   updated_at: TIME,
   finished_at: nullableTime,
   paused_at: { ...(nullableTime as object), description: 'Since when a running run is paused.' },
+  affinity: {
+    ...(nullable('string') as object),
+    description: 'The node of the cluster whose files the run has used: it continues only there.',
+  },
   execution_time_ms: INTEGER,
   cost: {
     ...(COST as object),

@@ -72,9 +72,9 @@ async function syncOne(options: ToolBridgeOptions, server: string, all: Map<stri
 }
 
 /** The fingerprint contains everything that callers see. */
-const withFingerprint = ({ effects, callLimitMs }: McpServerInfo, tool: McpTool) => ({
+const withFingerprint = ({ effects, callLimitMs, workplace }: McpServerInfo, tool: McpTool) => ({
   tool,
-  fingerprint: JSON.stringify([tool, effects, callLimitMs]),
+  fingerprint: JSON.stringify([tool, effects, callLimitMs, workplace]),
 })
 
 function addOne(
@@ -126,6 +126,7 @@ function createBridgedTool({ name, server, tool, clients, reporter }: BridgedToo
     description: tool.description || tool.title || `The tool "${tool.name}" of the server "${server.name}".`,
     category: 'mcp',
     effects: server.effects,
+    ...(server.workplace ? { workplace: true } : {}),
     parameters: tool.inputSchema as JsonSchema,
     ...(tool.outputSchema === undefined ? {} : { result: tool.outputSchema as JsonSchema }),
     timeoutMs: server.callLimitMs,

@@ -1,5 +1,5 @@
 import { type CallContext, type Log, Wakeup } from '@svc/core'
-import type { CheckReport, NodeBus, QueuedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
+import type { CheckReport, NodeBus, QueuedRun, ReturnedRun, RunClaim, RunQueue, Store, StoreRecord } from '@svc/core/contracts'
 import { Announcer } from '@svc/storage-kit/announcer'
 import { QueueHealth } from '@svc/storage-kit/queue-health'
 import { tryAcquire } from '@svc/storage-kit/records'
@@ -136,7 +136,7 @@ export class BullQueue implements RunQueue {
     await Promise.all([kept, this.#entries.keep(claim, ctx)])
   }
 
-  async leave(claim: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
+  async leave(claim: RunClaim, how: ReturnedRun | 'ended', ctx: CallContext): Promise<void> {
     const job = this.#jobOf(claim)
     if (job) {
       this.#held.delete(claim.id)

@@ -138,6 +138,15 @@ export class Jobs {
     return Number(rows[0]!.s)
   }
 
+  /** Milliseconds until the next run is due that workers with these priorities may take; 0 if one is. Runs with a group can wait. */
+  async nextDueMs(priorities: readonly number[]): Promise<number> {
+    const sql = `SELECT (extract(epoch FROM min(start_after) - now()) * 1000)::float8 AS ms FROM ${this.#table}
+      WHERE name = $1 AND state < 'active' AND priority = ANY($2::integer[])`
+    const { rows } = await this.#sql(sql, [RUNS_QUEUE, [...priorities]])
+    const ms = rows[0]?.ms
+    return ms === null || ms === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(ms))
+  }
+
   /** Lets runs of groups with this limit be fetched. */
   learn(limit: number): void {
     const tier = String(tierOf(limit))

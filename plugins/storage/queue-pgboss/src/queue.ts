@@ -1,5 +1,5 @@
 import { type CallContext, type Log, Wakeup } from '@svc/core'
-import type { CheckReport, Fence, NodeBus, QueuedRun, RunClaim, RunQueue, Store } from '@svc/core/contracts'
+import type { CheckReport, Fence, NodeBus, QueuedRun, ReturnedRun, RunClaim, RunQueue, Store } from '@svc/core/contracts'
 import { openSpace, storeFenced } from '@svc/storage-kit'
 import { Announcer } from '@svc/storage-kit/announcer'
 import { QueueHealth } from '@svc/storage-kit/queue-health'
@@ -11,7 +11,7 @@ import { ANY_NODE, type Attempt, type Job, jobOf, jobWith, keyOf, priorityOf, ty
 export interface QueueOptions {
   readonly jobs: Jobs
   readonly store: Store
-  /** Wakes the workers of other processes. Without it, they look once a second. */
+  /** Wakes the workers of other processes. Without it, they look once a second, else less often while nothing happens. */
   readonly bus: NodeBus | undefined
   /** The prefix of the lease holders of this process. */
   readonly holder: string
@@ -38,6 +38,8 @@ export const TOPIC = 'run_queue'
 const [CLAIM_MS, LATE_MS] = [30_000, 30_000]
 /** How often the queue is read without a wake-up: for runs that become due. */
 const POLL_MS = 1_000
+/** The same while no run is due and none comes: the bus wakes the worker, but can lose a message. */
+const IDLE_MS = 2_000
 /** How often lost claims are looked for in the life of a claim. */
 const SWEEPS = 6
 /** When a job is looked at again whose run has a lease, whose group is full, or that belongs to another node. */
@@ -118,14 +120,17 @@ export class PgBossQueue implements RunQueue {
   async *take(ctx: CallContext): AsyncGenerator<RunClaim, void> {
     const stop = this.#health.take()
     try {
-      while (!ctx.signal.aborted) {
+      for (let isQuiet = false; !ctx.signal.aborted; ) {
         const { rings } = this.#wakeup
-        const claim = await this.#next()
+        const idleMs = isQuiet ? await this.#idleMs() : 0
+        const claim = idleMs > 0 ? undefined : await this.#next()
         this.#health.looked()
         if (!claim) {
-          await this.#wakeup.after(rings, POLL_MS, ctx.signal)
+          await this.#wakeup.after(rings, idleMs || POLL_MS, ctx.signal)
+          isQuiet = this.#wakeup.rings === rings
           continue
         }
+        isQuiet = false
         this.#health.busy()
         yield claim
         this.#health.idle()
@@ -152,14 +157,15 @@ export class PgBossQueue implements RunQueue {
     await Promise.all([this.#leases.keep(id, fence, ctx), this.#options.jobs.touch(held.attempt)])
   }
 
-  async leave({ id, fence }: RunClaim, how: { readonly due: number | null } | 'ended', ctx: CallContext): Promise<void> {
+  async leave({ id, fence }: RunClaim, how: ReturnedRun | 'ended', ctx: CallContext): Promise<void> {
     const { attempt, run } = this.#heldBy(id, fence)
     let freesPlace = false
     try {
       if (how !== 'ended') {
         // a process that has lost the run must not put it to sleep
         await this.#leases.keep(id, fence, ctx)
-        await this.#addAgain(run, how.due)
+        const bound = boundTo(run, how)
+        await this.#addAgain(bound, how.due, bound.affinity !== run.affinity)
       }
     } finally {
       // the same run can be claimed again by now
@@ -225,6 +231,13 @@ export class PgBossQueue implements RunQueue {
     if (!lasting.signal.aborted) this.begin()
   }
 
+  /** How long this worker has nothing to take; 0 if a run is due. One statement instead of one for each priority. */
+  async #idleMs(): Promise<number> {
+    const { bus, jobs } = this.#options
+    const ms = bus ? await jobs.nextDueMs(this.#priorities) : 0
+    return Math.min(Math.ceil(ms), IDLE_MS)
+  }
+
   /** Claims the next due run. */
   async #next(): Promise<RunClaim | undefined> {
     for (const priority of this.#priorities)
@@ -264,10 +277,12 @@ export class PgBossQueue implements RunQueue {
     await this.#options.jobs.remove(attempt)
   }
 
-  /** Adds a job beside the active one. One that waits already is newer, so it is due. */
-  async #addAgain(run: RunData, due: number | null): Promise<void> {
+  /** Adds a job beside the active one. One that waits already is newer, so it is due; its node can be another now. */
+  async #addAgain(run: RunData, due: number | null, isBound = false): Promise<void> {
     const { jobs } = this.#options
-    if (!(await jobs.add(jobWith(run, due)))) await jobs.wake(keyOf(run.id))
+    if (await jobs.add(jobWith(run, due))) return
+    if (isBound) await jobs.place(jobWith(run, Date.now()))
+    else await jobs.wake(keyOf(run.id))
   }
 
   #heldBy(id: string, fence: Fence): Held {
@@ -287,6 +302,9 @@ export class PgBossQueue implements RunQueue {
     this.#announcer.announce()
   }
 }
+
+/** The run with the node to which it is bound from now on. */
+const boundTo = (run: RunData, { affinity }: ReturnedRun): RunData => (affinity === undefined ? run : { ...run, affinity })
 
 /** Moves what a queue in the store has left: the store was moved here from another one, or the plugin was changed. */
 export async function takeOver(store: Store, jobs: Jobs, ctx: CallContext): Promise<void> {

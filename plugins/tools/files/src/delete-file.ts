@@ -24,6 +24,7 @@ export function createDeleteFile(roots: Roots, most: number): Tool {
     description: `Deletes a file, a link (never its target) or an empty folder. With recursive: true, deletes a folder and its contents. ${roots.words}`,
     category: 'files',
     effects: ['write'],
+    workplace: true,
     parameters: {
       type: 'object',
       properties: {

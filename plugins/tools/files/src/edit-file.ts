@@ -34,6 +34,7 @@ export function createEditFile(roots: Roots, maxBytes: number, alone: KeyedLock)
     description: `Replaces text in a text file. The file must contain old_text exactly once, including blanks and line ends. With all: true, replaces every occurrence. ${roots.words}`,
     category: 'files',
     effects: ['read', 'write'],
+    workplace: true,
     parameters: {
       type: 'object',
       properties: {

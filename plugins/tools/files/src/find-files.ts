@@ -21,6 +21,7 @@ export function createFindFiles(roots: Roots, most: number, entries: number): To
     description: `Finds files by a pattern of their path: * for a part of a name, ** for any folders, ?, [a-z], {a,b}. A pattern without a slash matches names in any folder. Skips files that .gitignore and .ignore exclude. ${roots.words}`,
     category: 'files',
     effects: ['read'],
+    workplace: true,
     parameters: {
       type: 'object',
       properties: {

@@ -18,6 +18,7 @@ export function createListDirectory(roots: Roots, maxEntries: number): Tool {
     description: `Lists the entries of a directory with their types and sizes. ${roots.words}`,
     category: 'files',
     effects: ['read'],
+    workplace: true,
     parameters: {
       type: 'object',
       properties: { path: { type: 'string', minLength: 1, maxLength: 4096, description: 'directory to list; default "."' } },

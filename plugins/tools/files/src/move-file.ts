@@ -32,6 +32,7 @@ export function createMoveFile(roots: Roots): Tool {
     description: `Moves or renames a file or folder, and creates missing folders. Moves links themselves. Replaces a file only with overwrite: true, and never a folder. ${roots.words}`,
     category: 'files',
     effects: ['write'],
+    workplace: true,
     parameters: {
       type: 'object',
       properties: {

@@ -20,6 +20,7 @@ export function createReadFile(roots: Roots, maxBytes: number): Tool {
     description: `Reads a text file, or a range of its lines. ${roots.words}`,
     category: 'files',
     effects: ['read'],
+    workplace: true,
     parameters: {
       type: 'object',
       properties: {

@@ -32,6 +32,7 @@ export function createWriteFile(roots: Roots, maxBytes: number, alone: KeyedLock
     description: `Writes a text file, and creates missing folders. Replaces an existing file only with overwrite: true. ${roots.words}`,
     category: 'files',
     effects: ['write'],
+    workplace: true,
     parameters: {
       type: 'object',
       properties: {

@@ -21,6 +21,7 @@ export function createGitCommit(gitContext: GitContext, alone: KeyedLock): Tool 
     description: `Commits to a git repository: the staged changes; with paths, these files as they are now, including new and deleted ones; with all, every change of tracked files. ${roots.words}`,
     category: 'git',
     effects: config.trust_repositories ? ['write', 'execute'] : ['write'],
+    workplace: true,
     parameters: parameters(
       {
         message: { type: 'string', minLength: 1, maxLength: 20_000, description: 'commit message' },

@@ -20,6 +20,7 @@ export function createGitDiff(gitContext: GitContext): Tool {
     description: `Shows changes in a git repository as a patch: the files against the index; with staged, the index against the last commit; with from, the files (or to) against a commit. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
+    workplace: true,
     parameters: parameters({
       from: ref('base commit: a branch, a tag, a hash, HEAD~1'),
       to: ref('commit to compare with from; default: the files'),

@@ -21,6 +21,7 @@ export function createGitLog(gitContext: GitContext): Tool {
     description: `Lists the commits of a git repository, newest first. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
+    workplace: true,
     parameters: parameters({
       from: ref('first commit: a branch, a tag, a hash; default HEAD'),
       paths: paths('only commits that change these files or folders'),

@@ -12,6 +12,7 @@ export function createGitShow(gitContext: GitContext): Tool {
     description: `Shows a commit of a git repository: its message, and its changes as a patch. With file, shows the content of that file at the commit. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
+    workplace: true,
     parameters: parameters({
       commit: ref('a branch, a tag, a hash, HEAD~1; default HEAD'),
       file: { type: 'string', minLength: 1, maxLength: 4096, description: 'file to show' },

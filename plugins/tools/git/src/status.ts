@@ -11,6 +11,7 @@ export function createGitStatus(gitContext: GitContext): Tool {
     description: `Shows the branch of a git repository and its changed files: staged, unstaged, untracked, conflicting. ${gitContext.roots.words}`,
     category: 'git',
     effects: ['read'],
+    workplace: true,
     parameters: parameters({
       untracked: { type: 'boolean', description: 'whether to list untracked files; default true' },
     }),

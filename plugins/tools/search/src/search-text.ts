@@ -21,6 +21,7 @@ export function createSearchText(roots: Roots, limits: FileSearchConfig): Tool {
     description: `Searches the lines of text files, in a folder recursively or in a file. Skips binary and very large files, and files that .gitignore and .ignore exclude. ${roots.words}`,
     category: 'search',
     effects: ['read'],
+    workplace: true,
     parameters: PARAMETERS,
     result: RESULT,
     async call(wanted, { signal }) {

@@ -34,6 +34,7 @@ export function createRunCommand(parts: ShellOptions): Tool {
     description: `Runs a program and returns its output. There is no shell: no pipes, patterns or variables; pass each word of the command separately. Programs: ${config.commands.join(', ')}. ${wordsOf(config)} ${roots.words}`,
     category: 'shell',
     effects: effectsOf(config),
+    workplace: true,
     timeoutMs: config.timeout_ms + AROUND_MS,
     parameters: {
       ...objectOf(

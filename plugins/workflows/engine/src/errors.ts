@@ -175,6 +175,19 @@ export const runTooLarge = (limit: number) =>
     hint: 'Return less data from each step, or increase workflows.max_run_bytes',
   })
 
+/** `step`: the first one that used the files. */
+export function workplaceLost(node: string, step: string) {
+  const hint = `Replay the run from "${step}", or start the workflow again. If all nodes have the same files, set workflows.shared_workplace to true`
+  return svcError(
+    'WORKPLACE_LOST',
+    'the node with the files that the run used is gone; replay the run from the step that used them first',
+    {
+      details: { node, step, hint },
+      hint,
+    }
+  )
+}
+
 export const cancelled = () => svcError('CANCELLED', 'cancelled')
 
 /** Codes of errors that a retry does not change. */
@@ -201,6 +214,7 @@ export const HOPELESS: ReadonlySet<string> = new Set([
   'CANCELLED',
   'RUN_TIMEOUT',
   'RUN_EXPIRED',
+  'WORKPLACE_LOST',
 ])
 
 /** An error as runs report it, without stack and cause. */

@@ -3,8 +3,8 @@ import type { Body, Json, NodeStep, NodeTask, WorkflowNode } from '@svc/core/con
 import type { ExpressionScope, Template } from '@svc/workflow-lang'
 import { NodeCalls, type Sleep, Waits, type Woken } from './waits.ts'
 import { compileBody, type CompiledGraph, type CompiledNode } from './compiled.ts'
-import { addSpent, type EntryOf, type History, type Spent, type SpentSum } from './history.ts'
-import { resultTooLarge, runTooLarge, tooManySteps, toPublicError } from './errors.ts'
+import { addSpent, type EntryOf, firstStepOf, type History, type Spent, type SpentSum } from './history.ts'
+import { resultTooLarge, runTooLarge, tooManySteps, toPublicError, workplaceLost } from './errors.ts'
 import { type Frame, StepFailed, Stopped } from './frame.ts'
 import type { RunJournal } from './journal.ts'
 import { type Redaction, sizeUpTo } from './redaction.ts'
@@ -22,6 +22,8 @@ interface ExecutionOptions {
   /** The prefix of idempotency keys. */
   readonly root: string
   readonly types: SlotView<WorkflowNode>
+  /** The node to which a run is bound that uses its files. Undefined: runs are not bound. */
+  readonly node: string | undefined
   readonly history: History
   readonly journal: RunJournal
   readonly limits: ExecutionLimits
@@ -250,6 +252,15 @@ export class Execution {
   }
   within(workflow: string, input: Json, parameters: Json | undefined): Promise<Inner> {
     return this.#parts.within(workflow, input, parameters)
+  }
+
+  /** Binds the run to this node. Throws WORKPLACE_LOST if it has used the files of another one. */
+  useWorkplace(step: string): void {
+    const { node: here } = this.#parts
+    if (here === undefined) return
+    const { node, steps } = this.history.bound
+    if (node !== undefined && node !== here) throw workplaceLost(node, firstStepOf(steps))
+    if (!steps.has(step)) this.journal.add({ t: 'bound', at: Date.now(), by: step, node: here })
   }
 
   spend(step: string, frame: Frame, { tokens, tool_calls = 0, cost }: Extract<NodeStep, { readonly type: 'spent' }>): void {

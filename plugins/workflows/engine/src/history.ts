@@ -92,6 +92,8 @@ export type Entry =
   | { readonly t: 'ended'; readonly f: string; readonly at: number; readonly out: Json }
   | { readonly t: 'broken'; readonly f: string; readonly at: number; readonly error: PublicError }
   | { readonly t: 'dropped'; readonly f: string; readonly at: number }
+  /** The step uses files of a node, so the run goes on only there. `by` is the step: other steps do not have it as their last entry. */
+  | { readonly t: 'bound'; readonly at: number; readonly by: string; readonly node: string }
   /** An event that no step waited for. */
   | { readonly t: 'event'; readonly at: number; readonly id: string; readonly name: string; readonly data: Json }
   /** The run failed and compensation starts. */
@@ -141,6 +143,8 @@ export interface History {
   readonly events: EntryOf<'event'>[]
   undoing: PublicError | undefined
   over: EntryOf<'over'> | undefined
+  /** The node whose files it uses, and the steps that do, in their order. */
+  readonly bound: { node: string | undefined; readonly steps: Set<string> }
   length: number
   /** Milliseconds it worked before the last start or resume, and the times of that entry and of the latest one. */
   worked: { ms: number; from: number; to: number }
@@ -153,6 +157,7 @@ const newHistory = (): History => ({
   events: [],
   undoing: undefined,
   over: undefined,
+  bound: { node: undefined, steps: new Set() },
   length: 0,
   worked: { ms: 0, from: 0, to: 0 },
 })
@@ -174,7 +179,13 @@ export function note(history: History, entry: Entry): void {
   else if (entry.t === 'dropped') history.frames.set(entry.f, { status: 'cancelled' })
   else if (entry.t === 'event') history.events.push(entry)
   else if (entry.t === 'undoing') history.undoing = entry.error
+  else if (entry.t === 'bound') noteBound(history, entry)
   else if (entry.t === 'over') history.over = entry
+}
+
+function noteBound({ bound }: History, { node, by }: EntryOf<'bound'>): void {
+  bound.node = node
+  bound.steps.add(by)
 }
 
 function noteTime(history: History, { t, at }: Entry): void {
@@ -329,3 +340,6 @@ const MOST = 0.99
 
 /** The completed share of the nodes in the outermost graph. It never falls, and is 1 only at the end. */
 const progressOf = (done: number, nodes: number): number => Math.min(MOST, nodes === 0 ? 0 : done / nodes)
+
+/** The first of these steps in the outermost graph: a replay can begin there. */
+export const firstStepOf = (steps: ReadonlySet<string>): string => [...steps][0]?.split('/', 1)[0] ?? ''

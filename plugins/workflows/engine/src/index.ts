@@ -7,6 +7,7 @@ import {
   JobKinds,
   Jobs,
   MetricSources,
+  NodeBus,
   PeerAnswers,
   Peers,
   ProtectedPaths,
@@ -17,13 +18,11 @@ import {
   Workflows,
 } from '@svc/core/contracts'
 import { type Publish, publishChange } from '@svc/plugin-kit'
-import { BULK_KIND } from './bulk.ts'
 import { createNameLookup, profilesOf, SLOTS } from './checker.ts'
 import { openRoots, protectedPathsOf } from './workflow-files.ts'
 import { createValidateAnswer, VALIDATE } from './validate-here.ts'
 import { createWorkflows } from './service.ts'
 import { WORKFLOWS_CONFIG } from './settings.ts'
-import { RUN_KIND } from './definition-schedule.ts'
 
 /** Runs are drained before the server, without a time limit, because their nodes can need the server. */
 const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
@@ -32,7 +31,7 @@ export default definePlugin({
   section: 'workflows',
   config: WORKFLOWS_CONFIG,
   requires: { host: Host, store: Store, queue: RunQueue, events: Events, ...SLOTS },
-  optional: { peers: Peers, http: Http, selection: Selection, jobs: Jobs },
+  optional: { peers: Peers, bus: NodeBus, http: Http, selection: Selection, jobs: Jobs },
   provides: Workflows,
   async setup(scope, { host, tools, modes, teams, http, selection, ...given }) {
     const { config, log, span } = scope
@@ -41,18 +40,19 @@ export default definePlugin({
     const home = join(svcHome(), 'workflows')
     const roots = openRoots([...config.roots, home], config.code)
     const report = await host.report(lasting)
-    const publish: Publish = (change, ctx) => publishChange(given.events, scope.log, change, ctx)
+    const publish: Publish = (change, ctx) => publishChange(given.events, log, change, ctx)
     const addSchedule = (name: string, item: DefinedSchedule) => scope.add(WorkflowSchedules, name, item)
-    const about = { publish, worker: report.worker, config, roots, home, addSchedule, log, span, lasting }
+    const about = { publish, self: report, config, roots, home, addSchedule, log, span, lasting }
     const lookup = createNameLookup({ tools, modes, teams, profiles: await profilesOf(selection, lasting) })
     const service = await createWorkflows({ ...given, ...about, isServer, takesRuns: hasRole(report, 'runs'), lookup })
     scope.add(Checks, 'workflows', service.check)
     scope.add(ProtectedPaths, 'workflows', await protectedPathsOf(config, home, roots))
-    if (given.jobs) scope.add(JobKinds, BULK_KIND, service.bulkKind)
-    if (given.jobs) scope.add(JobKinds, RUN_KIND, service.runKind)
+    for (const [name, kind] of Object.entries(given.jobs ? service.jobKinds : {})) scope.add(JobKinds, name, kind)
     scope.add(PeerAnswers, VALIDATE, createValidateAnswer(service.workflows))
     scope.add(MetricSources, 'workflows', service.metrics)
     scope.tap(Host.hooks.ready, service.begin)
+    scope.tap(NodeBus.hooks.joined, service.onNodes)
+    scope.tap(NodeBus.hooks.gone, service.onNodes)
     scope.tap(Peers.hooks.message, ({ topic, message }) => service.onPeerMessage(topic, message))
     scope.tap(Host.hooks.closing, ({ limitMs = Infinity }) => service.drain(limitMs), FIRST)
     return service.workflows

@@ -132,4 +132,4 @@ export class RunJournal {
 }
 
 /** Entries that only record a start. If they are lost, the step has not started. */
-const BEGINNINGS: ReadonlySet<Entry['t']> = new Set(['started', 'begun', 'forked'])
+const BEGINNINGS: ReadonlySet<Entry['t']> = new Set(['started', 'begun', 'bound', 'forked'])

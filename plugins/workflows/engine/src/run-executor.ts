@@ -2,8 +2,8 @@ import { type CallContext, codeOf, type Log, type OpenSpan, type SlotView, type 
 import type { Fence, Json, NodeStep, PublicError, Store, StoreOp, WorkflowNode } from '@svc/core/contracts'
 import { CONTINUE, END } from '@svc/workflow-lang'
 import type { CompiledNode } from './compiled.ts'
-import { duesIn, type Entry, type History, metricsOf, UNDO, waitingIn, workedMs } from './history.ts'
-import { branchMissing, continueWithin, REFUSED, runLate, tooManyVisits, tooOld, toPublicError } from './errors.ts'
+import { duesIn, type Entry, type History, firstStepOf, metricsOf, UNDO, waitingIn, workedMs } from './history.ts'
+import { branchMissing, continueWithin, REFUSED, runLate, tooManyVisits, tooOld, toPublicError, workplaceLost } from './errors.ts'
 import { Execution, type ExecutionLimits } from './execution.ts'
 import { type Continuation, Continued, errorOf, type Frame, Ledger, newFrame, Stopped } from './frame.ts'
 import { cancelKey, Inbox, type Letter, pauseKey } from './inbox.ts'
@@ -12,10 +12,15 @@ import { RunJournal } from './journal.ts'
 import type { Loaded } from './loader.ts'
 import { INBOX, LOG, type RunRecord, RUNS } from './space.ts'
 import { doStep } from './step.ts'
+import { unboundOps, withAffinity } from './workplaces.ts'
 
 export interface RunExecutorOptions {
   readonly store: Store
   readonly types: SlotView<WorkflowNode>
+  /** The node to which a run is bound that uses its files. Undefined: runs are not bound. */
+  readonly node: string | undefined
+  /** Whether the node with the files of the run is gone. */
+  readonly isWorkplaceLost: boolean
   /** Returns the fencing token that proves ownership of the run. */
   readonly fence: () => Promise<Fence>
   /** The first write of a run that starts here. */
@@ -101,6 +106,7 @@ export class RunExecutor {
       workflow: record.workflow,
       root: record.root ?? id,
       types,
+      node: parts.node,
       history,
       journal: this.#journal,
       limits,
@@ -240,6 +246,7 @@ export class RunExecutor {
     const record = this.#endedRecord(nextRun === undefined ? how : { ...how, nextRun })
     this.#journal.add({ t: 'over', at: record.updatedAt, ...how, ...(nextRun === undefined ? {} : { next: nextRun }) })
     this.#journal.end(this.#put(record))
+    for (const op of unboundOps(this.#execution.id, this.#parts.loaded.history)) this.#journal.with(op)
     if (this.#ending.signal.aborted) this.#journal.with({ op: 'delete', collection: INBOX, key: cancelKey(this.#execution.id) })
     await this.#journal.stored()
     return { how: 'ended', record }
@@ -259,7 +266,12 @@ export class RunExecutor {
   }
 
   #put(record: RunRecord): StoreOp {
-    return { op: 'put', collection: RUNS, key: this.#execution.id, value: record as unknown as Json }
+    return {
+      op: 'put',
+      collection: RUNS,
+      key: this.#execution.id,
+      value: withAffinity(record, this.#parts.loaded.history) as unknown as Json,
+    }
   }
 
   /** Starts no further step. */
@@ -320,7 +332,7 @@ export class RunExecutor {
 
   /** Fails a run whose data the store rejects permanently. */
   async #refused(reason: unknown): Promise<RunOutcome> {
-    const { store, fence, ctx } = this.#parts
+    const { store, fence, ctx, loaded } = this.#parts
     const error = notUndone(
       toPublicError(reason),
       this.#execution.undoable.map(({ step }) => step)
@@ -328,16 +340,22 @@ export class RunExecutor {
     const record = this.#endedRecord({ status: 'failed', error })
     const over = { t: 'over', at: record.updatedAt, status: 'failed', error } as unknown as Json
     const append: StoreOp = { op: 'append', log: LOG, id: this.#execution.id, values: [over], ifLength: this.#journal.length }
-    await store.batch([append, this.#put(record)], { fence: await fence() }, ctx)
+    await store.batch(
+      [append, this.#put(record), ...unboundOps(this.#execution.id, loaded.history)],
+      { fence: await fence() },
+      ctx
+    )
     return { how: 'ended', record }
   }
 
   #setTimer(): void {
-    const { limits, loaded } = this.#parts
+    const { limits, loaded, isWorkplaceLost } = this.#parts
     const left = limits.runTimeoutMs - workedMs(loaded.history)
     this.#timer = setTimeout(() => this.#fail(runLate(limits.runTimeoutMs)), Math.min(LONGEST_MS, Math.max(0, left)))
     const old = tooOld(loaded.record, limits.maxAgeMs)
     if (old) this.#fail(old)
+    const { node, steps } = loaded.history.bound
+    if (isWorkplaceLost && node !== undefined) this.#fail(workplaceLost(node, firstStepOf(steps)))
   }
 
   /** Aborts running nodes and fails the run with this error. */

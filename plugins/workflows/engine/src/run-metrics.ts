@@ -125,7 +125,34 @@ interface OpenRuns {
 /** Maximum number of runs to read, because metrics are read often. */
 const LOOKED = 1_000
 
-export async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {
+/** How long the number of waiting runs is good without changes in this process: the supervisor collects all metrics each second. */
+const FRESH_MS = 10_000
+
+/** The number of waiting runs, read again after a change in this process, and otherwise now and then. */
+export class WaitingRuns {
+  readonly #store: Store
+  #changes = 0
+  #known: { readonly waiting: number; readonly changes: number; readonly until: number } | undefined
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** A run has changed in this process. */
+  changed(): void {
+    this.#changes += 1
+  }
+
+  async read(ctx: CallContext): Promise<number> {
+    const [changes, now] = [this.#changes, performance.now()]
+    if (this.#known?.changes === changes && now < this.#known.until) return this.#known.waiting
+    const { waiting } = await openRuns(this.#store, ctx)
+    this.#known = { waiting, changes, until: now + FRESH_MS }
+    return waiting
+  }
+}
+
+async function openRuns(store: Store, ctx: CallContext): Promise<OpenRuns> {
   const { records, next } = await store.range(RUNS, { index: 'by_status', equals: ['running'], limit: LOOKED }, ctx)
   const waiting = records.filter(({ value }) => (value as unknown as RunRecord).waiting.length > 0).length
   return { open: records.length, waiting, andMore: next !== undefined }

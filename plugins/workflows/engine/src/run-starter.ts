@@ -347,7 +347,7 @@ const ownerOf = ({ owner, scopes }: RunRecord, { principal }: CallContext) => ({
 
 function retryRecord(id: string, before: RunRecord, ctx: CallContext): RunRecord {
   const { result: _r, error: _e, ended: _d, finishedAt: _f, continuedBy: _c, replayOf: _o, replayFrom: _p, ...rest } = before
-  const { pausedAt: _a, held: _h, nextRun: _n, ...same } = rest
+  const { pausedAt: _a, held: _h, nextRun: _n, affinity: _y, ...same } = rest
   const at = Date.now()
   const times = { createdAt: at, updatedAt: at, waiting: [] }
   return { ...same, ...ownerOf(before, ctx), status: 'running', ...times, root: before.root ?? id, retryOf: id }

@@ -1,10 +1,11 @@
-import type { CallContext, Events, Log, SlotView, StartSpan } from '@svc/core'
+import type { CallContext, Events, HostReport, Log, SlotView, StartSpan } from '@svc/core'
 import {
   type Check,
   type DefinedSchedule,
   type JobKind,
   type Jobs,
   type MetricSource,
+  type NodeBus,
   type Peers,
   type Run,
   RunAnswered,
@@ -21,10 +22,11 @@ import {
 import type { Publish } from '@svc/plugin-kit'
 import { openSpace } from '@svc/storage-kit'
 import { durationMs } from '@svc/workflow-lang'
-import { BulkRuns } from './bulk.ts'
+import { BULK_KIND, BulkRuns } from './bulk.ts'
 import { createChecker, type createNameLookup, withWorkflowNames } from './checker.ts'
 import { contractOf } from './contract.ts'
-import { createCheck, createRunMetrics, openRuns } from './run-metrics.ts'
+import { createCheck, createRunMetrics, WaitingRuns } from './run-metrics.ts'
+import { RUN_KIND } from './definition-schedule.ts'
 import { Definitions } from './definitions.ts'
 import { type Entry, nodeOf } from './history.ts'
 import { WorkflowLibrary } from './library.ts'
@@ -41,6 +43,7 @@ import { type RunRecord, SPACE } from './space.ts'
 import { RunStarter } from './run-starter.ts'
 import { RunWorker } from './worker.ts'
 import { Versions } from './versions.ts'
+import { Workplaces } from './workplaces.ts'
 import { createRunKind, ScheduleSync } from './workflow-schedules.ts'
 import { WorkflowTexts } from './workflow-texts.ts'
 
@@ -48,8 +51,9 @@ export interface ServiceDependencies {
   readonly store: Store
   readonly queue: RunQueue
   readonly peers: Peers | undefined
-  /** The name of this worker. */
-  readonly worker: string
+  readonly bus: NodeBus | undefined
+  /** This process. */
+  readonly self: Pick<HostReport, 'worker' | 'nodeId' | 'serverId' | 'clusterId'>
   /** Whether this host takes runs from the queue. A command executes only the run that it started. */
   readonly isServer: boolean
   /** Whether it may: a server without the role `runs` only starts and shows runs. */
@@ -76,12 +80,12 @@ export interface WorkflowService {
   readonly workflows: Workflows
   readonly check: Check
   readonly metrics: MetricSource
-  /** The job kind of bulk changes. */
-  readonly bulkKind: JobKind
-  /** The job kind that starts a run. */
-  readonly runKind: JobKind
+  /** The job kinds of bulk changes and of scheduled runs, by name. */
+  readonly jobKinds: Readonly<Record<string, JobKind>>
   /** Starts taking runs from the queue, and maintenance. */
   readonly begin: () => undefined
+  /** A node has joined or left. */
+  readonly onNodes: () => void
   /** Handles a message of another worker. */
   onPeerMessage(topic: string, message: unknown): Promise<void>
   drain(limitMs: number): Promise<void>
@@ -92,7 +96,9 @@ const SECOND = 1_000
 export async function createWorkflows(parts: ServiceDependencies): Promise<WorkflowService> {
   const { store, queue, peers, types, config, publish, log, lasting } = parts
   await openSpace(store, SPACE, {}, lasting)
-  const report = createReporter(parts)
+  const waitingRuns = new WaitingRuns(store)
+  const report = createReporter(parts, waitingRuns)
+  const workplaces = await createWorkplaces(parts)
   const readers = new RunListeners()
   const loader = new Loader({ store, types, secrets: config.secrets })
   const names = withWorkflowNames(parts.lookup, () => library)
@@ -101,6 +107,7 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const counts = createRunMetrics({ isNamed: workflow => library.isNamed(workflow), active: () => worker.size })
   const worker: RunWorker = createWorker(parts, {
     loader,
+    workplaces,
     counts,
     readers,
     asked: (id, record, entries) => report.asked(id, record, entries),
@@ -120,11 +127,10 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
   const problemLog = new ProblemLog({ library, peers, log, lasting })
   return {
     check: createCheck(worker, store),
-    bulkKind: bulk.kind,
-    runKind,
+    jobKinds: { [BULK_KIND]: bulk.kind, [RUN_KIND]: runKind },
     metrics: {
       // the health check reports an unavailable store; the local counters stay available
-      read: async ctx => counts.families((await openRuns(store, ctx).catch(() => undefined))?.waiting),
+      read: async ctx => counts.families(await waitingRuns.read(ctx).catch(() => undefined)),
     },
     workflows: contractOf({
       library,
@@ -141,7 +147,8 @@ export async function createWorkflows(parts: ServiceDependencies): Promise<Workf
       runPauses: new RunPauses({ library, pauses, reading, runActions, publish }),
       syncWaitMs: config.sync_wait_ms,
     }),
-    ...lifecycleOf(parts, { worker, pauses }, [createMaintenance(parts, pauses), problemLog, scheduleSync]),
+    onNodes: () => workplaces.changed(),
+    ...lifecycleOf(parts, { worker, pauses }, [createMaintenance(parts, pauses), workplaces, problemLog, scheduleSync]),
   }
 }
 
@@ -175,6 +182,7 @@ const lifecycleOf = (
 
 interface WorkerParts {
   readonly loader: Loader
+  readonly workplaces: Workplaces
   readonly counts: ReturnType<typeof createRunMetrics>
   readonly readers: RunListeners
   /** Entries of a run that can contain questions and answers. */
@@ -183,13 +191,17 @@ interface WorkerParts {
   readonly next: RunStarter['next']
 }
 
-function createWorker(parts: ServiceDependencies, { loader, counts, readers, asked, ended, next }: WorkerParts): RunWorker {
+function createWorker(
+  parts: ServiceDependencies,
+  { loader, workplaces, counts, readers, asked, ended, next }: WorkerParts
+): RunWorker {
   const { store, queue, types, config, takesRuns, log, span, lasting } = parts
   return new RunWorker({
     store,
     queue,
     loader,
     types,
+    workplaces,
     limits: limitsOf(config),
     atOnce: takesRuns ? config.at_once : 0,
     stored(id, record, entries, history) {
@@ -210,16 +222,31 @@ function createWorker(parts: ServiceDependencies, { loader, counts, readers, ask
   })
 }
 
+/** Only machines that share a store have different files. */
+async function createWorkplaces(parts: ServiceDependencies): Promise<Workplaces> {
+  const { store, queue, bus, self, isServer, config, log, lasting } = parts
+  const { nodeId: node, worker, clusterId, serverId } = self
+  const isCluster = (await store.probe(lasting)).scope === 'cluster'
+  const [isShared, waitMs] = [!isCluster || config.shared_workplace, durationMs(config.workplace_wait)!]
+  const isMember = isCluster && isServer && clusterId !== serverId
+  return new Workplaces({ store, queue, bus: isMember ? bus : undefined, node, worker, isShared, waitMs, log, lasting })
+}
+
 function createMaintenance(parts: ServiceDependencies, pauses: WorkflowPauses): RunMaintenance {
-  const { store, queue, worker, config, log, lasting } = parts
+  const { store, queue, config, log, lasting } = parts
+  const { worker } = parts.self
   const [retentionMs, maxAgeMs] = [durationMs(config.retention)!, durationMs(config.max_age)!]
   return new RunMaintenance({ store, queue, pauses, worker, retentionMs, maxAgeMs, log, lasting })
 }
 
 /** Publishes the runs of this worker. The principal of the end is the owner of the run. */
-const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>) => ({
+const createReporter = (
+  { events, lasting }: Pick<ServiceDependencies, 'events' | 'lasting'>,
+  waitingRuns: Pick<WaitingRuns, 'changed'>
+) => ({
   started: ({ id: run, workflow }: Run, ctx: CallContext) => void events.publish(RunStarted, { run, workflow }, ctx),
   asked(run: string, record: RunRecord, entries: readonly Entry[]) {
+    waitingRuns.changed()
     const ctx = { ...lasting, principal: { id: record.owner, scopes: [] } }
     for (const entry of entries) {
       const topic = topicOf(entry)
@@ -228,6 +255,7 @@ const createReporter = ({ events, lasting }: Pick<ServiceDependencies, 'events' 
     }
   },
   ended(id: string, record: RunRecord) {
+    waitingRuns.changed()
     const principal = { id: record.owner, scopes: [] }
     void events.publish(RunEnded, endedOf(id, record), { ...lasting, principal })
   },

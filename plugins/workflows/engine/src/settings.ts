@@ -17,6 +17,8 @@ export interface WorkflowsConfig {
   max_output_bytes: number
   max_run_bytes: number
   at_once: number
+  shared_workplace: boolean
+  workplace_wait: string
   secrets: Record<string, SecretSource>
 }
 
@@ -69,6 +71,16 @@ export const WORKFLOWS_CONFIG = schema<WorkflowsConfig>({
     max_output_bytes: count(4 * MEBIBYTE, 'Maximum output of a node, in bytes of JSON'),
     max_run_bytes: count(64 * MEBIBYTE, 'Maximum output of all steps of a run together, in bytes of JSON'),
     at_once: count(200, 'Maximum number of runs that a worker executes at the same time'),
+    shared_workplace: {
+      type: 'boolean',
+      default: false,
+      description:
+        'Set to true if the working folders of all nodes of a cluster are the same, such as on a network file system. Runs that use them then continue on any node',
+    },
+    workplace_wait: duration(
+      '10m',
+      'How long runs that use the files of a node wait for this node when it is gone. Then they fail with WORKPLACE_LOST'
+    ),
     secrets: {
       type: 'object',
       additionalProperties: SOURCE,

@@ -1,18 +1,20 @@
 import type { CallContext } from '@svc/core'
 import type { Json, PublicError, RunStatus, Space, Store, StoreOp, Waiting, WorkflowDefinition } from '@svc/core/contracts'
 
-export const [RUNS, DEFINITIONS, INBOX, KEYS, PAUSES, LOG] = [
+export const [RUNS, DEFINITIONS, INBOX, KEYS, PAUSES, PLACES, ABSENCES, LOG] = [
   'workflow_runs',
   'workflow_definitions',
   'workflow_inbox',
   'workflow_keys',
   'workflow_pauses',
+  'workflow_places',
+  'workflow_absences',
   'workflow_log',
 ] as const
 
 /**
  * The collections of the plugin: runs, the definitions they started with (by digest), notices for runs, idempotency keys, paused
- * workflows, and the log of each run.
+ * workflows, runs that wait for the node with their files, since when a node is gone, and the log of each run.
  */
 export const SPACE: Space = {
   name: 'workflows',
@@ -29,6 +31,8 @@ export const SPACE: Space = {
     [INBOX]: {},
     [KEYS]: { indexes: { by_time: ['at'] } },
     [PAUSES]: { watched: true },
+    [PLACES]: {},
+    [ABSENCES]: {},
   },
   logs: [LOG],
 }
@@ -72,6 +76,8 @@ export interface RunRecord {
   readonly firstRun?: string
   /** The latest retry or replay of a failed run. Without one, it is a dead letter. */
   readonly continuedBy?: string
+  /** The node whose files it had used when it slept or ended. Its log is always current. */
+  readonly affinity?: string
   /** A summary at its end, so that lists do not read the log. */
   readonly ended?: {
     readonly completedNodes: readonly string[]

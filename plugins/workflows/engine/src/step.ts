@@ -304,6 +304,7 @@ class Call {
     try {
       for await (const word of this.#type.run(task, span.ctx)) {
         if (word.type === 'spent') this.#run.spend(this.#step, this.#frame, word)
+        else if (word.type === 'workplace') this.#run.useWorkplace(this.#step)
         else if (word.type === 'progress') this.#run.progress(this.#step, this.#node.name, this.#run.masked(word))
         else return word
       }

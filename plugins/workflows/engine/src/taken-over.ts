@@ -41,8 +41,11 @@ export function reusedBefore(entries: readonly Entry[], from: string): Entry[] {
       value: from,
     })
   const isEarlier = (step: string) => (begun.get(step.split('/', 1)[0]!) ?? at) < at
-  return keptOf(entries, new Map(), begun).filter(entry => isEarlier('s' in entry ? entry.s : (entry as EntryOf<'ended'>).f))
+  return keptOf(entries, new Map(), begun).filter(entry => isEarlier(stepOf(entry)))
 }
+
+/** The step, or the frame, of an entry that is taken over. */
+const stepOf = (entry: Entry): string => ('s' in entry ? entry.s : entry.t === 'bound' ? entry.by : (entry as EntryOf<'ended'>).f)
 
 /**
  * Checks that a graph leads over the reused results, and over nothing else, to the step of a replay. Throws INVALID_VALUE: a newer
@@ -98,7 +101,10 @@ function keptOf(entries: readonly Entry[], cuts: ReadonlyMap<string, Cut>, begun
     const past = steps.get(step)
     return past !== undefined && isOver(past) && !step.startsWith(UNDO) && isBefore(step, cuts, begun)
   }
-  const isKept = (entry: Entry) => ('s' in entry ? keeps(entry.s) : entry.t === 'ended' && isWhole(entry, cuts, begun))
+  const isKept = (entry: Entry) => {
+    if ('s' in entry) return keeps(entry.s)
+    return entry.t === 'bound' ? keeps(entry.by) : entry.t === 'ended' && isWhole(entry, cuts, begun)
+  }
   return entries.filter(isKept)
 }
 

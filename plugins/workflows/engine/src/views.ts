@@ -25,8 +25,15 @@ export function runOf(id: string, record: RunRecord, history: History | undefine
     ...(finishedAt === undefined ? {} : { finishedAt }),
     executionMs: (finishedAt ?? Date.now()) - createdAt,
     spent: usageOf(live),
+    ...affinityOf(record, history),
     ...linksOf(record),
   }
+}
+
+/** An ended run has no history here. */
+function affinityOf(record: RunRecord, history: History | undefined): Pick<Run, 'affinity'> {
+  const affinity = history ? history.bound.node : record.affinity
+  return affinity === undefined ? {} : { affinity }
 }
 
 /** Its relations to other runs, and its pause. */

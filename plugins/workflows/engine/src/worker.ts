@@ -10,12 +10,15 @@ import { moveLetters } from './inbox.ts'
 import { InitialCommit } from './initial-commit.ts'
 import type { Loader } from './loader.ts'
 import { LOG, type RunRecord, RUNS } from './space.ts'
+import { unboundOps, withAffinity, type Workplaces } from './workplaces.ts'
 
 interface WorkerDependencies {
   readonly store: Store
   readonly queue: RunQueue
   readonly loader: Loader
   readonly types: SlotView<WorkflowNode>
+  /** The nodes whose files runs use. */
+  readonly workplaces: Workplaces
   readonly limits: RunExecutorOptions['limits']
   /** Maximum number of concurrent runs. */
   readonly atOnce: number
@@ -186,7 +189,7 @@ export class RunWorker {
   }
 
   async #executor(active: Active, made: NewRun | undefined): Promise<RunOutcome> {
-    const { loader, lasting, store, types, limits, log, span } = this.#parts
+    const { loader, lasting, store, types, workplaces, limits, log, span } = this.#parts
     const { id, claim, initialCommit } = active
     const known = made?.record ?? (await loader.record(id, lasting))
     if (!known) return Date.now() - timeOf(id) < STORING_MS ? { how: 'asleep', due: Date.now() + AGAIN_MS } : { how: 'gone' }
@@ -195,6 +198,9 @@ export class RunWorker {
     if (pausedAt !== undefined && !(await this.#mustEnd(id, record)))
       return { how: 'asleep', due: record.createdAt + limits.maxAgeMs }
     const history = made?.history ?? (await loader.history(id, lasting))
+    active.bound = history.bound
+    const place = await this.#placeOf(id, record, history)
+    if (place === 'elsewhere') return { how: 'asleep', due: Date.now() }
     const loaded = await loader.ready(id, record, history, lasting)
     const letters = () => loader.news(id, lasting)
     const { previousRun } = record
@@ -203,6 +209,8 @@ export class RunWorker {
     const executor = new RunExecutor({
       store,
       types,
+      node: workplaces.node,
+      isWorkplaceLost: place === 'lost',
       fence: async () => (await claim()).fence,
       initialCommit,
       loaded,
@@ -221,7 +229,15 @@ export class RunWorker {
     return executor.run()
   }
 
-  /** Whether a paused run is cancelled or too old. */
+  /** Where the files of a run are. Its end does not wait for a node that is gone. */
+  async #placeOf(id: string, record: RunRecord, { bound: { node } }: History): Promise<'here' | 'elsewhere' | 'lost'> {
+    if (node === undefined) return 'here'
+    const whereabouts = await this.#parts.workplaces.whereabouts(node)
+    if (whereabouts !== 'absent') return whereabouts
+    return (await this.#mustEnd(id, record)) ? 'lost' : 'elsewhere'
+  }
+
+  /** Whether a run that cannot go on is cancelled or too old. */
   async #mustEnd(id: string, record: RunRecord): Promise<boolean> {
     const { loader, limits, lasting } = this.#parts
     if (record.createdAt + limits.maxAgeMs <= Date.now()) return true
@@ -244,13 +260,16 @@ export class RunWorker {
     }
   }
 
-  async #leave({ id, claim: held, initialCommit }: Active, left: RunOutcome): Promise<void> {
-    const { queue, lasting, ended } = this.#parts
+  async #leave({ id, claim: held, initialCommit, bound }: Active, left: RunOutcome): Promise<void> {
+    const { queue, workplaces, lasting, ended } = this.#parts
     if (left.how === 'ended') ended(id, left.record)
     if (initialCommit?.isOver) return
     const claim = await held()
-    if (left.how === 'ended' || left.how === 'over' || left.how === 'gone') await queue.leave(claim, 'ended', lasting)
-    else await queue.leave(claim, { due: left.how === 'asleep' ? left.due : Date.now() }, lasting)
+    if (left.how === 'ended' || left.how === 'over' || left.how === 'gone') return queue.leave(claim, 'ended', lasting)
+    const affinity = workplaces.node === undefined ? undefined : bound?.node
+    if (affinity !== undefined) await workplaces.note(id, affinity)
+    const due = left.how === 'asleep' ? left.due : Date.now()
+    await queue.leave(claim, affinity === undefined ? { due } : { due, affinity }, lasting)
   }
 
   async #keep(): Promise<void> {
@@ -283,6 +302,8 @@ interface Active {
   readonly record: RunRecord | undefined
   readonly ended: PromiseWithResolvers<void>
   executor: RunExecutor | undefined
+  /** The node whose files the run uses, once its log is read. */
+  bound: History['bound'] | undefined
   /** Whether a notice came before the run was read. */
   hasNews: boolean
   /** Whether the worker is returning the run. The queue then keeps new notices. */
@@ -296,6 +317,7 @@ const newActive = (held: RunClaim | InitialCommit, made: NewRun | undefined): Ac
   record: made?.record,
   ended: Promise.withResolvers(),
   executor: undefined,
+  bound: undefined,
   hasNews: false,
   isLeft: false,
 })
@@ -319,6 +341,7 @@ async function failRun(
   const failed: RunRecord = { ...record, status: 'failed', error, waiting: [], updatedAt: at, finishedAt: at, ended }
   const over = { t: 'over', at, status: 'failed', error } as unknown as Json
   const append = { op: 'append', log: LOG, id, values: [over], ifLength: history.length } as const
-  await store.batch([append, { op: 'put', collection: RUNS, key: id, value: failed as unknown as Json }], { fence }, lasting)
+  const put = { op: 'put', collection: RUNS, key: id, value: withAffinity(failed, history) as unknown as Json } as const
+  await store.batch([append, put, ...unboundOps(id, history)], { fence }, lasting)
   return { how: 'ended', record: failed }
 }

@@ -9,6 +9,9 @@ import { SPACE } from './space.ts'
 /** Jobs are drained before the server, because they can need it. */
 const FIRST = { stage: -50, limitMs: Number.POSITIVE_INFINITY }
 
+/** How often an idle worker of a cluster looks for jobs: the bus wakes it, but can lose a message. */
+const IDLE_MS = 2_000
+
 export default definePlugin({
   section: 'jobs',
   config: JOBS_CONFIG,
@@ -24,7 +27,9 @@ export default definePlugin({
     const announcer = new Announcer({ bus, topic: TOPIC, log, lasting })
     scope.defer(() => announcer.end())
     const announce = () => announcer.announce()
-    const options = { store, view, config, holder, peers, events, announce, log, span, lasting }
+    const isWoken = bus !== undefined && report.clusterId !== report.serverId
+    const idle = isWoken ? { idleMs: IDLE_MS } : {}
+    const options = { store, view, config, holder, peers, events, announce, ...idle, log, span, lasting }
     const { jobs, worker, maintenance, metrics } = createJobs(options)
     scope.add(MetricSources, 'jobs', { read: ctx => metrics.read(ctx) })
     const isExecuting = hasRole(report, 'runs') && (config.execute ?? (peers !== undefined || http !== undefined))

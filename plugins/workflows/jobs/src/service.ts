@@ -14,6 +14,7 @@ import {
   type Sample,
   type Store,
 } from '@svc/core/contracts'
+import { definedOf } from '@svc/plugin-kit'
 import { tryAcquire } from '@svc/storage-kit/records'
 import { JobsService } from './jobs-service.ts'
 import { Kinds } from './kinds.ts'
@@ -33,6 +34,8 @@ export interface JobsOptions {
   readonly announce: () => void
   /** `WorkerOptions.leaseMs`. */
   readonly leaseMs?: number
+  /** `WorkerOptions.idleMs`. */
+  readonly idleMs?: number
   readonly log: Log
   readonly span: StartSpan
   readonly lasting: CallContext
@@ -53,7 +56,7 @@ const DAY_MS = 86_400_000
 
 /** Creates the service, and what executes jobs in this process. */
 export function createJobs(options: JobsOptions): JobsOfProcess {
-  const { store, view, config, holder, peers, announce, leaseMs, log, span, lasting } = options
+  const { store, view, config, holder, peers, announce, leaseMs, idleMs, log, span, lasting } = options
   const kinds = new Kinds(view, config)
   const keepMs = { completed: config.keep_completed_days * DAY_MS, failed: config.keep_failed_days * DAY_MS }
   const report = createReporter(options)
@@ -62,7 +65,7 @@ export function createJobs(options: JobsOptions): JobsOfProcess {
     report.ended(id, record, state)
   }
   const graceMs = config.grace_s * 1000
-  const times = { keepMs, graceMs, ...(leaseMs === undefined ? {} : { leaseMs }) }
+  const times = { keepMs, graceMs, ...definedOf({ leaseMs, idleMs }) }
   const worker = new JobWorker({
     store,
     kinds,

@@ -14,6 +14,8 @@ export interface WorkerOptions
   readonly concurrency: number
   /** A lease of a job expires after this time without renewal. Default: 30,000. */
   readonly leaseMs?: number
+  /** How long a worker waits that gets no wake-ups and finds no jobs. Default: 1,000. More only if other workers wake it. */
+  readonly idleMs?: number
   /** Called before each attempt. */
   readonly started: (id: string, record: JobRecord) => void
   /** Called after each attempt with the state of the job: `queued` if it is tried again. */
@@ -30,8 +32,8 @@ const CHECK_MS = 35_000
 const BLOCKED_MS = 2_000
 /** How often due jobs of other processes are looked for, and how soon when another worker was taking jobs. */
 const [POLL_MS, BUSY_MS] = [1_000, 25]
-/** How long a new process checks all running jobs. */
-const SETTLE_MS = 5_000
+/** How long a new process checks all running jobs, and how often they are checked afterwards. */
+const [SETTLE_MS, RECOVER_MS] = [5_000, 5_000]
 const [PAGE, MOST_PAGES] = [100, 20]
 /** Maximum number of jobs that only wait. */
 const MOST_WAITING = 1_000
@@ -108,16 +110,17 @@ export class JobWorker {
   }
 
   async #takeAll(signal: AbortSignal): Promise<void> {
-    const { kinds, log } = this.#options
+    const { kinds, log, idleMs = POLL_MS } = this.#options
     // workers of a previous server can be dead; their leases expire about now
     const settled = performance.now() + SETTLE_MS
     for (let [pass, lookAt, isRung] = [0, 0, true]; !signal.aborted; pass++) {
       const { rings } = this.#wakeup
-      let again = POLL_MS
-      const isLook = performance.now() >= lookAt
-      if (isLook) lookAt = performance.now() + POLL_MS
+      let again = isRung ? POLL_MS : idleMs
+      const now = performance.now()
+      const isLook = now >= lookAt
+      if (isLook) lookAt = now + (now < settled ? POLL_MS : RECOVER_MS)
       try {
-        if (isLook) await this.#recoverOverdue(performance.now() < settled ? NEVER : Date.now() + 1)
+        if (isLook) await this.#recoverOverdue(now < settled ? NEVER : Date.now() + 1)
         // an idle worker asks once, not once for each kind
         const queued = isRung || (await this.#hasAny('queued')) ? rotated(kinds.names(), pass) : []
         for (const kind of queued) if (!signal.aborted) again = Math.min(again, await this.#take(kind))

@@ -102,7 +102,12 @@ export const createAgent = ({ chat, tools }: AgentOptions): WorkflowNode => ({
     const budget = tightest(settings.budget, task.allowance)
     if (task.interrupted && !isHarmless(settings, budget, tools))
       throw interrupted(task.node, 'its tools may have changed something')
-    yield* answered(chat.stream(turnOf(settings, budget), { ...ctx, idempotencyKey: task.idempotencyKey }), budget, ctx)
+    const isBound = (name: string) => tools.get(name)?.workplace === true
+    yield* answered(
+      chat.stream(turnOf(settings, budget), { ...ctx, idempotencyKey: task.idempotencyKey }),
+      { budget, isBound },
+      ctx
+    )
   },
 })
 
@@ -142,14 +147,22 @@ const turnOf = (
 
 type Events = ReturnType<Chat['stream']>
 
+interface AnsweredTurn {
+  readonly budget: Budget
+  /** Whether a tool uses files or processes of this machine. */
+  readonly isBound: (tool: string) => boolean
+}
+
 /** Yields the progress of a turn, its cost and its answer. Throws the error of a failed turn. */
-async function* answered(events: Events, budget: Budget, ctx: CallContext): AsyncGenerator<NodeStep> {
+async function* answered(events: Events, { budget, isBound }: AnsweredTurn, ctx: CallContext): AsyncGenerator<NodeStep> {
   let said = ''
   let failure: PublicError | undefined
   for await (const event of events) {
     if (event.type === 'token') said += event.content
-    else if (event.type === 'tool_call') yield { type: 'progress', message: `calls ${event.tool}` }
-    else if (event.type === 'error') failure = event.error
+    else if (event.type === 'tool_call') {
+      if (isBound(event.tool)) yield { type: 'workplace' }
+      yield { type: 'progress', message: `calls ${event.tool}` }
+    } else if (event.type === 'error') failure = event.error
     else if (event.type === 'end') {
       yield spentIn(event, budget)
       if (failure) throw svcError(failure.code, failure.message, { details: { ...failure.details } })

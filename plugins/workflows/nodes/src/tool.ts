@@ -31,6 +31,7 @@ export const createTool = (tools: SlotView<Tool>, log: Log): WorkflowNode => ({
     if (tool.asks && !task.woken) return yield questionOf(name, args)
     if (task.woken && !('data' in task.woken && task.woken.data === true)) throw toolDenied(name)
     if (task.allowance.tool_calls === 0) throw noCallsLeft(task.node)
+    if (tool.workplace) yield { type: 'workplace' }
     yield { type: 'spent', tool_calls: 1 }
     yield {
       type: 'output',

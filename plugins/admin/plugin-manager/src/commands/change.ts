@@ -151,6 +151,32 @@ export class PluginsSearch extends BaseCommand {
   }
 }
 
+export class PluginsRollback extends BaseCommand {
+  static override summary = 'Go back to the former version of plugins'
+  static override description =
+    'Installs the version that the installed one has replaced on this machine, from its kept tarball, whose hash must be the former one. Shows its permissions and asks you, as an installation does. In a cluster, all nodes take over the change. Run the command again to return.'
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> svc-plugin-weather',
+    '<%= config.bin %> <%= command.id %> svc-plugin-weather --dry-run',
+    '<%= config.bin %> <%= command.id %> svc-plugin-weather --yes --json',
+  ]
+  static override args = { names: namesArg }
+  static override flags = {
+    yes: changeFlags.yes,
+    'dry-run': changeFlags['dry-run'],
+    ...offlineFlag,
+    ...placeFlags,
+  }
+
+  async run(): Promise<number> {
+    const { args, flags } = await this.parse(PluginsRollback)
+    const { rollBackPlugins } = await import('./change/install.ts')
+    const { 'dry-run': dryRun, ...rest } = flags
+    const { withCompletion } = await import('@svc/cli/program')
+    return withCompletion(rollBackPlugins({ names: args.names, dryRun, ...rest }))
+  }
+}
+
 /** Base class of `enable` and `disable`. */
 abstract class PluginsSwitch extends BaseCommand {
   static override examples = [

@@ -17,6 +17,8 @@ export interface ChangeRequest {
    * again, links never. Allowed install scripts stay allowed.
    */
   readonly update?: readonly string[] | 'all'
+  /** Names. Goes back to the version that the installed one has replaced on this machine. */
+  readonly rollback?: readonly string[]
   /** Use only npm's cache. */
   readonly offline?: boolean
 }

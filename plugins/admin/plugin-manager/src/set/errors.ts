@@ -77,6 +77,19 @@ export const changedDependencies = (): SvcError =>
     hint: 'Install the plugins again (svc plugins update), or restore a bundle',
   })
 
+/** `svc plugins rollback` */
+export const noFormer = (plugin: string): SvcError =>
+  svcError('PLUGIN_FORMER_MISSING', 'has no former version on this machine', {
+    plugin,
+    hint: `Install the version by its name: svc plugins install ${plugin}@<version>`,
+  })
+
+export const formerChanged = (plugin: string): SvcError =>
+  svcError('PLUGIN_CHANGED', 'the tarball of its former version was changed on this machine', {
+    plugin,
+    hint: `Install the version by its name: svc plugins install ${plugin}@<version>`,
+  })
+
 export const sameVersion = (plugin: string, version: string, files: readonly string[]): SvcError =>
   svcError('PLUGIN_VERSION_REUSED', `has the version ${version}, which is installed with other files: ${files.join(', ')}`, {
     plugin,

@@ -3,7 +3,7 @@ import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '@svc/core'
 import type { PluginCandidate, PermissionChange } from './change-types.ts'
-import { dependencyStray, nameDiffers, notAPlugin, notBuilt } from './errors.ts'
+import { dependencyStray, formerChanged, nameDiffers, notAPlugin, notBuilt } from './errors.ts'
 import { dependenciesOf, type NpmLock } from './lock-graph.ts'
 import type { IsolationMode, Lock, LockedPlugin, Origin, Permissions } from './lock.ts'
 import { type NpmRun, runNpm } from './npm.ts'
@@ -27,6 +27,8 @@ export interface Fetched extends InstalledPackage {
 export interface RequestedPlugin {
   readonly origin: Origin
   readonly scripts: boolean
+  /** Its tarball on this machine, and the hash that it must have. Nothing else is fetched. */
+  readonly kept?: { readonly name: string; readonly file: string; readonly integrity: string }
 }
 
 export interface FetchPlace {
@@ -36,7 +38,10 @@ export interface FetchPlace {
   readonly notify: (step: 'fetch' | 'inspect', plugin: string) => void
 }
 
-export async function fetchPlugin({ origin, scripts }: RequestedPlugin, { work, npm, notify }: FetchPlace): Promise<Fetched> {
+export async function fetchPlugin(
+  { origin, scripts, kept }: RequestedPlugin,
+  { work, npm, notify }: FetchPlace
+): Promise<Fetched> {
   const label = labelOf(origin)
   await mkdir(work, { recursive: true })
   notify('fetch', label)
@@ -45,14 +50,16 @@ export async function fetchPlugin({ origin, scripts }: RequestedPlugin, { work, 
     checkEntry(linked, origin, path => existsSync(join(origin.spec, path)))
     return { ...linked, installScripts: [], origin, scripts: false, integrity: '', bytes: 0 }
   }
-  const tarball = await FETCH[origin.kind](origin, work, { ...npm, plugin: label })
+  const fetched = kept ? FETCH.tarball({ spec: kept.file }, work) : FETCH[origin.kind](origin, work, { ...npm, plugin: label })
+  const tarball = await fetched
   notify('inspect', label)
   const { packageJson, contents, integrity, bytes } = await readTarball(tarball, label, npm.signal)
+  if (kept && kept.integrity !== integrity) throw formerChanged(kept.name)
   const plugin = await readPluginPackage(packageJson, label, work, contents.has('binding.gyp'))
   // npm would fetch it before the user has consented
   if (plugin.stray[0] !== undefined) throw dependencyStray(plugin.name, plugin.stray[0])
   checkEntry(plugin, origin, path => contents.has(path))
-  if (origin.kind !== 'registry') return { ...plugin, origin, scripts, tarball, contents, integrity, bytes }
+  if (origin.kind !== 'registry' || kept) return { ...plugin, origin, scripts, tarball, contents, integrity, bytes }
   const [asked] = partsOf(origin.spec)
   if (asked !== plugin.name) throw nameDiffers(asked, plugin.name)
   const registry = await toldBy(plugin, { ...npm, cwd: work })
@@ -71,7 +78,7 @@ const FETCH = {
     await packageIn(spec, labelOf({ kind: 'folder', spec }), work)
     return pack(spec, work, npm)
   },
-  async tarball({ spec }: Origin, work: string) {
+  async tarball({ spec }: Pick<Origin, 'spec'>, work: string) {
     const copy = join(work, 'plugin.tgz')
     await copyFile(spec, copy)
     return copy

@@ -5,7 +5,8 @@ import { type PluginCandidate, type ChangeRequest, type SetOptions, type StagedC
 import { mapAtOnce } from './at-once.ts'
 import { candidateOf, type Fetched, fetchPlugin, type RequestedPlugin } from './fetch.ts'
 import { buildSet, type SetPlan, writeSet } from './build-set.ts'
-import { dependencyStray, notInstalled, sameVersion, sourceGone, specInvalid } from './errors.ts'
+import { dependencyStray, noFormer, notInstalled, sameVersion, sourceGone, specInvalid } from './errors.ts'
+import { formerTarball, formerVersionOf } from './former.ts'
 import { holdSet } from './hold.ts'
 import { type Lock, type LockedPlugin, needsSet, setFolder, settledLock, tarballName } from './lock.ts'
 import { readNpmLock, strayDependency } from './lock-graph.ts'
@@ -19,7 +20,7 @@ import { problemsOf } from './verify.ts'
  * Plans a change: fetches tarballs, inspects them without unpacking, resolves dependencies. Touches nothing that is installed,
  * and runs no code of a plugin. Throws PLUGIN_SET_BUSY, LOCK_INVALID, PLUGIN_SPEC_INVALID, PLUGIN_NOT_INSTALLED,
  * PLUGIN_NOT_FOUND, PLUGIN_NOT_A_PLUGIN, PLUGIN_NAME_OURS, PLUGIN_NAME_DIFFERS, PLUGIN_TARBALL_UNSAFE, PLUGIN_DEPENDENCY_STRAY,
- * PLUGIN_CHANGED (a kept tarball has changed), PLUGIN_VERSION_REUSED, PLUGIN_SOURCE_GONE, MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
+ * PLUGIN_CHANGED (a kept tarball has changed), PLUGIN_FORMER_MISSING, PLUGIN_VERSION_REUSED, PLUGIN_SOURCE_GONE, MANIFEST_INVALID, MANIFEST_NEWER, NPM_MISSING, NPM_FAILED.
  */
 export async function planChange(home: string, request: ChangeRequest, options: SetOptions = {}): Promise<StagedChange> {
   options.signal?.throwIfAborted()
@@ -27,7 +28,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
   await using undo = new AsyncDisposableStack()
   const hold = undo.use(await holdSet(home, whatOf(request)))
   const before = await settledLock(home)
-  const wanted = [...asked, ...updatedBy(request, before)]
+  const wanted = [...asked, ...updatedBy(request, before), ...rolledBackBy(home, request, before)]
   const removed = removedBy(request, before)
   await sweep(home, before)
   const staging = createStaging(home)
@@ -52,7 +53,7 @@ export async function planChange(home: string, request: ChangeRequest, options: 
   })
 }
 
-const WORDS = ['install', 'link', 'uninstall', 'update'] as const
+const WORDS = ['install', 'link', 'uninstall', 'update', 'rollback'] as const
 
 /** For a command that finds the plugins busy: `install svc-plugin-x`. */
 function whatOf(request: ChangeRequest): string {
@@ -73,6 +74,15 @@ function updatedBy({ update = [] }: ChangeRequest, lock: Lock): RequestedPlugin[
     if (origin.kind !== 'registry' && !existsSync(origin.spec)) throw sourceGone(name, origin.kind, shownPath(origin.spec))
   return found
 }
+
+const rolledBackBy = (home: string, { rollback = [] }: ChangeRequest, lock: Lock): RequestedPlugin[] =>
+  rollback.map(name => {
+    const former = formerVersionOf(home, installed(lock, name))
+    const file = former && formerTarball(home, former)
+    if (file === undefined || !existsSync(file)) throw noFormer(name)
+    const { origin, scripts, integrity } = former!
+    return { origin, scripts, kept: { name, file, integrity } }
+  })
 
 const removedBy = ({ uninstall = [] }: ChangeRequest, lock: Lock): LockedPlugin[] =>
   [...new Set(uninstall)].map(name => installed(lock, name))

@@ -5,6 +5,7 @@ import { basename, dirname, join } from 'node:path'
 import { codeOf } from '@svc/core'
 import type { BuiltSet, PluginCandidate, StagedChange } from './change-types.ts'
 import { setUnbuilt } from './errors.ts'
+import { keepFormer, sweepFormer } from './former.ts'
 import { holdSet, removeEmpty } from './hold.ts'
 import { byName, checkedLock, type Lock, type LockedPlugin, lockFile, putInForce, setsOf, settledLock } from './lock.ts'
 
@@ -110,9 +111,11 @@ export function createStagedChange({ home, before, staging, hold, make, notify, 
     if (built === undefined) throw setUnbuilt()
     notify('commit')
     const lock = lockOf(before, built, plugins)
+    await keepFormer(home, before, lock)
     const inForce = await putInForce(home, before, lock, holds)
     committed = inForce === lock
     if (committed) await sweep(home, lock, staging.id)
+    await sweepFormer(home, inForce)
     return inForce
   }
   async function remove(): Promise<void> {

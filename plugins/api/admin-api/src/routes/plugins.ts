@@ -6,7 +6,14 @@ import { JOB, jobRecord } from './jobs.ts'
 
 const PATH = '/api/v1/plugins'
 const STATES = ['running', 'restarting', 'quarantined', 'failed', 'disabled', 'idle'] as const
-const ACTIONS = ['install', 'update', 'uninstall', 'enable', 'disable'] as const satisfies readonly PluginChange['action'][]
+const ACTIONS = [
+  'install',
+  'update',
+  'rollback',
+  'uninstall',
+  'enable',
+  'disable',
+] as const satisfies readonly PluginChange['action'][]
 
 const described = (schema: JsonSchema, description: string): JsonSchema => ({ ...(schema as object), description })
 const titled = (title: string, schema: JsonSchema): JsonSchema => ({ ...(schema as object), title })
@@ -48,7 +55,12 @@ const detailFields = {
   provides: list(STRING),
   requires: list(STRING),
   permissions: described(NAMES_BY_KIND, 'For an installed plugin, the permissions that a person has accepted.'),
-  installed: object({ integrity: STRING, enabled: BOOLEAN, trusted: BOOLEAN }),
+  installed: object({
+    integrity: STRING,
+    enabled: BOOLEAN,
+    trusted: BOOLEAN,
+    former_version: described(nullable('string'), 'The version to which `rollback` goes back on this node.'),
+  }),
 }
 const DETAIL_OPTIONAL = ['error', 'process', 'installed']
 const DETAIL = titled(

@@ -28,6 +28,7 @@ export function serverInfoOf(server: McpServerSettings, registry?: ServerRegistr
     effects: entry.effects ?? ['execute', 'network'],
     callLimitMs: callTimesOf(entry).total,
     runs: placementOf(entry),
+    workplace: entry.workplace ?? entry.url === undefined,
     removable: isRemovable(server),
   }
 }

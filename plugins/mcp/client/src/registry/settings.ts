@@ -69,6 +69,9 @@ const client = typed.object(
     allow: typed.texts('Patterns of the tools to use, for example read_*; default: all.'),
     deny: typed.texts('Patterns of the tools not to use; overrides allow.'),
     effects,
+    workplace: typed.flag(
+      'Whether its tools use files or processes of this machine, so that workflow runs that call them stay on it; default true for a command.'
+    ),
     enabled: typed.flag('Set to false to disable the server.'),
   },
   ['name']

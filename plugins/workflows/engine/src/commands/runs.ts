@@ -136,12 +136,13 @@ export class WorkflowsStatus extends SvcCommand {
 }
 
 function printRun({ print, note }: CommandContext, run: Run, steps: readonly RunStep[]): void {
-  const { id, workflow, progress, error, waiting, executionMs, spent } = run
+  const { id, workflow, progress, error, waiting, executionMs, spent, affinity } = run
   const percent = run.status === 'running' ? ` ${Math.floor(progress * 100)} %` : ''
   const status = run.pausedAt === undefined ? run.status : 'paused'
   const cost = spent.cost === undefined ? [] : [`cost ${spent.cost}`]
   const used = [shownMs(executionMs), counted(spent.toolCalls, 'tool call'), counted(spent.tokens, 'token'), ...cost].join(', ')
   print(`${id}  ${workflow}  ${status}${percent}  ${used}`)
+  if (affinity !== undefined) print(`node with its files: ${affinity}`)
   if (error) print(`${error.code}: ${oneLine(error.message, 400)}`)
   if (steps.length > 0) for (const line of table([STEPS_HEAD, ...steps.map(stepCells)])) print(line)
   for (const item of waiting) note(waitText(id, item))

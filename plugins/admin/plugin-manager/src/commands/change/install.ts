@@ -127,6 +127,22 @@ export async function updatePlugins({ names, offline, ...asked }: UpdateAsked): 
   })
 }
 
+export interface RollbackAsked extends Pick<ChangeCommand, 'yes' | 'dryRun' | 'json' | 'config'> {
+  readonly names: readonly string[]
+  readonly offline: boolean
+}
+
+/** `svc plugins rollback`: goes back to the version that the installed one has replaced. */
+export function rollBackPlugins({ names, offline, ...asked }: RollbackAsked): Promise<number> {
+  return runChange((home, options) => planChange(home, { rollback: names, offline }, options), {
+    ...asked,
+    trust: false,
+    verb: 'roll back',
+    done: 'rolled back to',
+    nothing: 'nothing to change',
+  })
+}
+
 /** The folder or tarball of the plugin has moved. */
 const isGone = ({ origin: { kind, spec } }: LockedPlugin) => (kind === 'folder' || kind === 'tarball') && !existsSync(spec)
 

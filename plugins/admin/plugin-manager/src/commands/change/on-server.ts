@@ -122,6 +122,7 @@ function checkArchive(name: string, { candidates: [candidate] }: StagedChange): 
 function requestOf({ action, name, version, archive }: KeptChange): ChangeRequest {
   if (archive !== undefined) return { install: [{ spec: archiveFile(archive) }] }
   if (action === 'install') return { install: [{ spec: version === undefined ? name : `${name}@${version}` }] }
+  if (action === 'rollback') return { rollback: [name] }
   return action === 'update' ? { update: [name] } : { uninstall: [name], offline: true }
 }
 

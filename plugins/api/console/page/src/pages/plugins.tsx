@@ -7,6 +7,7 @@ import { useFreshening } from '../fresh.ts'
 import { Back, ListPage, Search } from '../list.tsx'
 import { Card, Facts } from '../parts.tsx'
 import { ItemHead, RUNS, shortName, Stale, useItems, withWords } from '../records.tsx'
+import { PluginSet } from '../plugin-set.tsx'
 import { plugins } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
@@ -68,6 +69,7 @@ export function Plugins() {
         <>
           <Search label="Search plugins" />
           <Chips label="Plugins" name="filter" values={FILTERS} />
+          <PluginSet />
         </>
       }
       list={list}

@@ -189,6 +189,7 @@ function Data({ run }: { readonly run: Run }) {
           ['Definition', <code key="definition">{run.definition.slice(0, 12)}</code>],
           ['Tool calls', run.tool_calls],
           ['Tokens', <Count key="tokens" value={run.tokens} />],
+          ['Node with its files', run.affinity],
           ['First run', run.first_run !== null && <RunLink id={run.first_run} />],
         ]}
       />
