@@ -261,7 +261,7 @@ export async function findServers(home: string): Promise<FoundServer[]> {
 }
 
 /** A server of this home that was reloaded, and why it could not load the change. */
-export interface ReloadedServer {
+interface ReloadedServer {
   readonly url: string
   readonly problems: readonly SvcError[]
 }
