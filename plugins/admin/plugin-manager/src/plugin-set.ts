@@ -1,6 +1,6 @@
-import type { CallContext, Host, PluginReport } from '@svc/core'
+import { type CallContext, type Host, type PluginReport, SYSTEM } from '@svc/core'
 import type { Job, Json, PeerAnswer, PluginDetail, PluginInstance, PluginSet, PluginSummary } from '@svc/core/contracts'
-import { pluginUnknown } from './errors.ts'
+import { pluginUnknown, settingsPrivate } from './errors.ts'
 import type { LockedPlugin } from './set/lock.ts'
 import {
   type InstanceTotals,
@@ -24,6 +24,9 @@ interface PluginSetOptions {
 
 /** The topic under which commands of this machine ask a server for its plugins. */
 export const TOPIC = 'plugins'
+
+/** The topic under which they ask with which settings and variables it would load plugins. */
+export const SETTINGS_TOPIC = 'plugins.settings'
 
 /** The service `PluginSet`, and the answer to commands. */
 export function createPluginSet({ host, states, installed, plans }: PluginSetOptions): {
@@ -51,6 +54,18 @@ export function createPluginSet({ host, states, installed, plans }: PluginSetOpt
     yield (await details(ctx)) as unknown as Json
   }
   return { pluginSet, answer: { answer } }
+}
+
+/**
+ * Answers commands of this machine with settings that the next reload would find. Plugins in processes of their own, which may
+ * have the service `peers`, never have the principal of svc.
+ */
+export const settingsAnswer: PeerAnswer = {
+  async *answer(message, ctx) {
+    if (ctx.principal.id !== SYSTEM.id) throw settingsPrivate()
+    const { answerSettings } = await import('./commands/change/server-settings.ts')
+    yield (await answerSettings(message)) as unknown as Json
+  },
 }
 
 const find = (locked: readonly LockedPlugin[], name: string) => locked.find(plugin => plugin.name === name)

@@ -4,7 +4,8 @@ import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { type PluginUsage, usageTable } from '../src/commands/server/top.ts'
 import { summaryText } from '../src/commands/author/test-plugin.ts'
-import { accessOf, permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
+import { accessOf } from '../src/commands/change/configured-access.ts'
+import { permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
 
 const candidate = {
   name: 'svc-plugin-tides',
