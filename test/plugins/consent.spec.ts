@@ -137,8 +137,14 @@ describe('consent to the permissions of a plugin', function () {
     expect(reloaded.code).to.equal(1)
     expect(reloaded.err).to.contain('PERMISSION_NOT_ACCEPTED').and.contain('b.internal:1')
     expect((await fetch(`${service.url}/health/live`)).status).to.equal(200)
+    const shown = await svc('status')
+    expect(shown.out, shown.err).to.match(
+      /reload +failed .* ago; the former workers serve on\n +PERMISSION_NOT_ACCEPTED svc-plugin-tides/
+    )
+    expect(JSON.parse((await svc('status', '--json')).out)).to.have.nested.property('failed_reload.problems[0].plugin', TIDES)
     const accepted = await svc('plugins', 'accept', TIDES, '--yes')
     expect(accepted.out, accepted.err).to.contain(`${service.url} has loaded the change`)
+    expect((await svc('status')).out).to.not.contain('former workers')
   })
 
   it('of a link whose folder is gone cannot be renewed, and says why', async workspace => {
@@ -339,7 +345,9 @@ describe('consent to the permissions of a plugin', function () {
       .and.match(/\n {2}at .*[( ]svc-plugin-tides\/index\.js:\d+/)
       .and.contain('Of the variables of the plugin, TIDES_KEY is not set here. If the plugin needs it, export it')
     expect((await svc('tools', 'call', 'tides', 'how=type')).err).to.contain('(TypeError)')
-    expect((await svc('tools', 'call', 'tides', 'how=text')).err).to.contain('only words').and.not.contain('INTERNAL_ERROR')
+    expect((await svc('tools', 'call', 'tides', 'how=text')).err)
+      .to.contain('only words')
+      .and.not.contain('INTERNAL_ERROR')
     await using service = await startService({ home, cwd: folder })
     const call = (how: string) =>
       fetch(`${service.url}/api/v1/chat`, {

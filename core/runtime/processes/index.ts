@@ -33,6 +33,7 @@ export {
   listenControl,
   reachServer,
   reachServerIfAny,
+  type FailedReload,
   type ReloadResult,
   reloadServers,
   type ServerInfo,
