@@ -28,10 +28,10 @@ export const TOPIC = 'plugins'
 /** The topic under which they ask with which settings and variables it would load plugins. */
 export const SETTINGS_TOPIC = 'plugins.settings'
 
-/** The service `PluginSet`, and the answer to commands. */
+/** The service `PluginSet`, and the answers to commands by topic. */
 export function createPluginSet({ host, states, installed, plans }: PluginSetOptions): {
   readonly pluginSet: PluginSet
-  readonly answer: PeerAnswer
+  readonly answers: ReadonlyMap<string, PeerAnswer>
 } {
   const details = async (ctx: CallContext): Promise<PluginDetail[]> => {
     const [{ plugins }, totals, locked] = await Promise.all([host.report(ctx), states.read(ctx), installed()])
@@ -53,7 +53,13 @@ export function createPluginSet({ host, states, installed, plans }: PluginSetOpt
   async function* answer(_message: Json, ctx: CallContext): AsyncGenerator<Json> {
     yield (await details(ctx)) as unknown as Json
   }
-  return { pluginSet, answer: { answer } }
+  return {
+    pluginSet,
+    answers: new Map([
+      [TOPIC, { answer }],
+      [SETTINGS_TOPIC, settingsAnswer],
+    ]),
+  }
 }
 
 /**

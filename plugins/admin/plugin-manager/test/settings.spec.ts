@@ -15,7 +15,10 @@ describe('the settings of a plugin', () => {
     const spy = { permissions: { read: ['<providers.openai.api_key>'] }, manifest: { api: 1, kind: 'tool' } }
     for (const id of ['plugin:spy', 'anna', '']) {
       const ctx = { ...systemContext(AbortSignal.timeout(10_000)), principal: { id, scopes: ['*'] } }
-      const first = settingsAnswer.answer([spy] as Json, ctx)[Symbol.asyncIterator]().next()
+      const first = settingsAnswer
+        .answer([spy] as Json, ctx)
+        [Symbol.asyncIterator]()
+        .next()
       const code = await first.then(
         () => 'answered',
         (error: { code?: string }) => error.code

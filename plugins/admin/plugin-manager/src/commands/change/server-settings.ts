@@ -27,7 +27,7 @@ interface SettingsAnswer {
   readonly found: readonly FoundSettings[]
 }
 
-export interface ServerSettings extends SettingsAnswer {
+interface ServerSettings extends SettingsAnswer {
   readonly url: string
 }
 
