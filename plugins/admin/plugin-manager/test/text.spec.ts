@@ -53,6 +53,8 @@ describe('the summary of svc plugins test', () => {
       'ws looks at the variable WSX',
     ])
     expect(lines[1]).to.contain('{ "name": "PGHOST", "optional": true }')
+    expect(lines[3]).to.contain('failed, 1 warning to fix')
+    expect(summaryText({ ...result, warnings: warnings.filter(text => text !== 'other') })).to.not.contain('to fix')
   })
 
   it('says which sample a skipped line needs, and `madeUp` only if one needs it', () => {
