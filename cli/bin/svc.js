@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Node 20 syntax: any installed Node can start this file.
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
 
 const source = new URL('../src/main.ts', import.meta.url)
@@ -24,8 +25,8 @@ async function startSource() {
   const child = spawn(node, ['--conditions=svc-source', fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: 'inherit',
   })
-  // the terminal sends SIGINT to both: this process waits until the child ends
-  process.on('SIGINT', () => {})
+  // Ctrl-C reaches both, and a second signal would end the child at once: this process waits until the child ends
+  process.on('SIGINT', () => isInForeground() || child.kill('SIGINT'))
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal))
   child.on('error', error => {
     console.error(`svc could not be started: ${error.message}`)
@@ -36,6 +37,19 @@ async function startSource() {
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)
   })
+}
+
+/** Whether this process is in the foreground of a terminal, which then sends SIGINT. A background job gets it only from `kill`. */
+function isInForeground() {
+  try {
+    // after the name in parentheses: state, parent, process group, session, terminal, process group in the foreground
+    const [, , group, , , foreground] = readFileSync('/proc/self/stat', 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
+    return group === foreground
+  } catch {
+    return [0, 1, 2].some(isatty) // a system without /proc
+  }
 }
 
 function refuse() {

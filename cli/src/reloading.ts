@@ -1,4 +1,4 @@
-import { problemsToWire, type ReloadResult, type Supervisor, type Control } from '@svc/runtime'
+import { type FailedReload, problemsToWire, type ReloadResult, type Supervisor, type Control } from '@svc/runtime'
 import type { Announcer } from './announcer.ts'
 import type { WorkerReport } from './work.ts'
 
@@ -11,11 +11,14 @@ export interface Reloading {
   /** The report of the first worker that serves, once there is one. */
   report(): WorkerReport | undefined
   onReloaded(listener: (report: WorkerReport) => void): void
+  /** The last reload, if it failed. */
+  failed(): FailedReload | undefined
 }
 
 export function createReloading(supervisor: Supervisor<WorkerReport>, announcer: Announcer): Reloading {
   const listeners = new Set<(report: WorkerReport) => void>()
   let last: WorkerReport | undefined
+  let failed: FailedReload | undefined
   const report = () => {
     if (supervisor.state.state === 'running') last = supervisor.state.report
     return last
@@ -29,6 +32,7 @@ export function createReloading(supervisor: Supervisor<WorkerReport>, announcer:
   const take = async (why: string, motion: () => Promise<unknown>) => {
     announcer.reloading(why)
     const problems = await motion().then(() => [], problemsToWire)
+    failed = problems.length === 0 ? undefined : { at: Date.now(), reason: why, problems }
     const next = report()
     if (problems.length === 0 && next) for (const listener of listeners) listener(next)
     const done = result(problems)
@@ -37,6 +41,7 @@ export function createReloading(supervisor: Supervisor<WorkerReport>, announcer:
   }
   return {
     report,
+    failed: () => failed,
     onReloaded: listener => void listeners.add(listener),
     reload: why => take(why, () => supervisor.reload(why)),
     pause: (why, work) => take(why, () => supervisor.pause(work, why)),

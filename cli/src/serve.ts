@@ -188,7 +188,7 @@ function openControl(
     home,
     { pid: process.pid, id },
     {
-      info: async () => ({ ...infoOf(now(), options), workers: supervisor.workers }),
+      info: async () => ({ ...infoOf(now(), options), workers: supervisor.workers, ...failedIn(reloading) }),
       report: async () => now().host,
       stop: async leaveMs => stop(leaveMs),
       reload: ({ requestId }) => reloading.reload(reasonIn(requestId)),
@@ -201,6 +201,11 @@ function openControl(
 
 /** The command that reloads, which svc sends as its request id. */
 const reasonIn = (requestId: string) => (/^svc [\w :-]{1,100}$/.test(requestId) ? requestId : 'svc reload')
+
+const failedIn = (reloading: Reloading) => {
+  const failedReload = reloading.failed()
+  return failedReload === undefined ? {} : { failedReload }
+}
 
 const infoOf = ({ address, host }: WorkerReport, { surface, linked }: ServeOptions) => ({
   pid: process.pid,

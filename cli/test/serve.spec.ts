@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
 import { systemContext } from '@svc/core'
 import { findServers, KEEP_COMPILED_CODE, youngGeneration } from '@svc/runtime'
 import { expect } from 'chai'
@@ -86,6 +88,23 @@ describe('svc serve', () => {
     expect(code).to.equal(130)
     expect(err).to.not.contain('ended after')
     await reading
+  })
+
+  it('drains at a SIGINT that only its launcher gets, outside of the foreground of a terminal', async () => {
+    await using workspace = await makeWorkspace()
+    // without the condition for sources, svc.js starts another Node process
+    const entry = fileURLToPath(new URL('../bin/svc.js', import.meta.url))
+    const { SVC_TEST_ENTRY: _, ...env } = process.env
+    const launcher = spawn(process.execPath, [entry, 'serve', '--port', '0', '--json'], {
+      cwd: workspace.folder,
+      env: { ...env, SVC_HOME: workspace.home },
+      stdio: ['ignore', 'pipe', 'ignore'],
+      detached: true, // a session of its own: no terminal
+    })
+    const [, all] = await linesUntil(launcher.stdout, /"event":"ready"/)
+    launcher.kill('SIGINT')
+    expect((await once(launcher, 'exit'))[0]).to.equal(0)
+    expect((await all).join('\n')).to.contain('"event":"ended"')
   })
 
   it('makes its home for its owner alone, and listens there for commands until it ends', async () => {

@@ -96,6 +96,23 @@ describeWith('bubblewrap', 'docs/guides/connect-a-database.md', function () {
     expect([written.code, written.err]).to.satisfy(
       ([code, text]: [number, string]) => code === 1 && /read-only transaction/.test(text)
     )
+    const asStranger = { home: join(place, 'home'), cwd, env: { ...env, PGQUERY_PASSWORD: 'wrong' } }
+    const stranger = await runSvc(['tools', 'call', 'pgquery', 'sql=SELECT 1'], asStranger)
+    expect(stranger.err)
+      .to.match(/TOOL_EXECUTION_FAILED.*\n.*password authentication failed/)
+      .and.not.match(/pg-pool|node_modules|INTERNAL_ERROR/)
+    const section = await svc('plugins', 'uninstall', 'svc-plugin-pgquery')
+    expect([section.code, section.err]).to.satisfy(
+      ([code, text]: [number, string]) => code === 1 && text.includes('Remove tools.pgquery from svc.config.yaml')
+    )
+    await writeFile(join(cwd, 'svc.config.yaml'), '')
+    const uninstalled = await svc('plugins', 'uninstall', 'svc-plugin-pgquery')
+    expect(uninstalled.code, uninstalled.err).to.equal(0)
+    await writeFile(join(cwd, 'svc.config.yaml'), config)
+    const unowned = await svc('serve', '--port', '0')
+    expect([unowned.code, unowned.err]).to.satisfy(
+      ([code, text]: [number, string]) => code === 1 && text.includes('If a plugin owns tools.pgquery, install that plugin first')
+    )
   })
 })
 

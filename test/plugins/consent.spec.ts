@@ -25,7 +25,7 @@ async function call({ how }) {
   if (how === 'coded') throw Object.assign(new Error('no tide at svc://me:s3cret@sea/'), { code: 'TIDE_LOST' })
   if (how === 'type') undefined.tide()
   const [host, port] = scopeConfig.url.split('//')[1].split(':')
-  return await new Promise((done, failed) => connect(Number(port), host, () => done({ content: [{ type: 'text', text: 'reached' }] })).on('error', failed))
+  return await new Promise((done, failed) => connect(Number(port) + (how === 'other' ? 1 : 0), host, () => done({ content: [{ type: 'text', text: 'reached' }] })).on('error', failed))
 }
 let scopeConfig
 export default definePlugin({
@@ -116,6 +116,17 @@ describe('consent to the permissions of a plugin', function () {
     }
   })
 
+  it('covers one port: the error names the setting whose port the code does not use, and says when no server answers', async workspace => {
+    const { svc, folder } = workspace
+    await configure(workspace, { url: 'tcp://127.0.0.1:9' })
+    expect((await svc('plugins', 'install', await tidesFile(folder, tides('1.0.0')), '--yes')).code).to.equal(0)
+    expect((await svc('tools', 'call', 'tides', 'how=other')).err).to.contain(
+      '127.0.0.1:10 is not declared: the setting tools.tides.url is 127.0.0.1:9. Connect to the port of the setting'
+    )
+    expect((await svc('tools', 'call', 'tides')).err).to.contain('ECONNREFUSED 127.0.0.1:9: no server answers at this port')
+    expect((await svc('plugins', 'list')).out).to.contain('accepted  connect to 127.0.0.1:9')
+  })
+
   it('holds for a reload: the workers with the accepted value go on serving', async workspace => {
     const { svc, folder, home } = workspace
     await configure(workspace, { url: 'tcp://a.internal:1' })
@@ -126,8 +137,14 @@ describe('consent to the permissions of a plugin', function () {
     expect(reloaded.code).to.equal(1)
     expect(reloaded.err).to.contain('PERMISSION_NOT_ACCEPTED').and.contain('b.internal:1')
     expect((await fetch(`${service.url}/health/live`)).status).to.equal(200)
+    const shown = await svc('status')
+    expect(shown.out, shown.err).to.match(
+      /reload +failed .* ago; the former workers serve on\n +PERMISSION_NOT_ACCEPTED svc-plugin-tides/
+    )
+    expect(JSON.parse((await svc('status', '--json')).out)).to.have.nested.property('failed_reload.problems[0].plugin', TIDES)
     const accepted = await svc('plugins', 'accept', TIDES, '--yes')
     expect(accepted.out, accepted.err).to.contain(`${service.url} has loaded the change`)
+    expect((await svc('status')).out).to.not.contain('former workers')
   })
 
   it('of a link whose folder is gone cannot be renewed, and says why', async workspace => {
@@ -252,7 +269,7 @@ describe('consent to the permissions of a plugin', function () {
     }
   })
 
-  it('names settings that the configuration lacks before the question, unless a server with its own configuration runs', async workspace => {
+  it('names settings that the configuration lacks before the question, with or without a running server', async workspace => {
     const { svc, folder, home } = workspace
     const settings = ['tools.tides.url', 'tools.tides.spare']
     const file = await tidesFile(folder, tides('1.0.0', { svc: { permissions: SETTINGS, settings } }))
@@ -262,10 +279,58 @@ describe('consent to the permissions of a plugin', function () {
     expect(out).to.contain('needs     tools.tides.spare in the configuration, which is not set')
     expect(err).to.contain(`SETTINGS_MISSING  ${TIDES}`).and.contain('needs tools.tides.spare, which').and.not.contain('CONSENT')
     await configureFew(folder, {})
-    await using _service = await startService({ home, cwd: folder })
-    expect((await svc('plugins', 'install', file)).err).to.contain('CONSENT_MISSING')
+    await using service = await startService({ home, cwd: folder })
+    const refused = await svc('plugins', 'install', file)
+    expect(refused.err)
+      .to.contain(
+        `needs tools.tides.url, tools.tides.spare, which the configuration of the server at ${service.url} does not have`
+      )
+      .and.contain('which the server reads')
+      .and.not.contain('CONSENT')
     await configure(workspace, { url: 'tcp://db.internal:1', spare: 'x' })
-    expect((await svc('plugins', 'install', file)).out).to.not.contain('which is not set')
+    const asked = await svc('plugins', 'install', file)
+    expect(asked.out).to.not.contain('which is not set')
+    expect(asked.err).to.contain('CONSENT_MISSING')
+  })
+
+  it('takes the settings of the running server, from any folder, and names the file that has missing ones', async workspace => {
+    const { folder, home } = workspace
+    const settings = ['tools.tides.url']
+    const file = await tidesFile(folder, tides('1.0.0', { svc: { permissions: SETTINGS, settings } }))
+    const elsewhere = join(folder, 'elsewhere')
+    await mkdir(elsewhere)
+    const env = { TIDES_KEY: 'here' }
+    const there = (...args: string[]) => runSvc(args, { home, cwd: elsewhere, env })
+    await configureFew(elsewhere, { tools: { tides: { url: 'tcp://here.internal:1' } } })
+    await configureFew(folder, {})
+    await using service = await startService({ home, cwd: folder })
+    await configure(workspace, { url: 'tcp://there.internal:1' })
+    const named = await there('plugins', 'install', file, '--yes', '--config', 'svc.config.json')
+    expect([named.code, named.out]).to.satisfy(([code, out]: [number, string]) => code === 1 && out.includes('here.internal:1'))
+    expect(named.err)
+      .to.contain('PERMISSION_NOT_ACCEPTED')
+      .and.contain('without --config: svc then asks for the values of the server')
+      .and.not.contain('svc plugins accept')
+    const installed = await there('plugins', 'install', file, '--yes')
+    expect(installed.code, installed.err).to.equal(0)
+    expect(installed.out)
+      .to.contain('connect to there.internal:1 (tools.tides.url)')
+      .and.contain(`TIDES_KEY is not set in the server at ${service.url}`)
+    await configure(workspace, { url: 'tcp://next.internal:1' })
+    const accepted = await there('plugins', 'accept', TIDES, '--yes')
+    expect(accepted.out, accepted.err).to.contain('connect to next.internal:1').and.contain('has loaded the change')
+    const kept = await there('plugins', 'uninstall', TIDES)
+    expect(kept.code).to.equal(1)
+    expect(kept.err)
+      .to.contain('CONFIG_UNKNOWN_KEY')
+      .and.match(/Remove tools from \S*svc\.config\.json if it belongs to svc-plugin-tides/)
+    await configureFew(folder, {})
+    const gone = await there('plugins', 'uninstall', TIDES)
+    expect(gone.code, gone.err).to.equal(0)
+    const missing = await there('plugins', 'install', file, '--yes')
+    expect(missing.err)
+      .to.contain(`the configuration of the server at ${service.url} does not have: the server does not read`)
+      .and.contain('svc.config.json, which has it')
   })
 
   it('leaves one line in the log for whatever a tool throws, which svc tools call shows with code and place', async workspace => {
@@ -277,8 +342,12 @@ describe('consent to the permissions of a plugin', function () {
       .to.contain(`TOOL_EXECUTION_FAILED  ${TIDES}`)
       .and.contain('(TIDE_LOST)')
       .and.match(/\n {2}at .*index\.js:\d+/)
+      .and.match(/\n {2}at .*[( ]svc-plugin-tides\/index\.js:\d+/)
       .and.contain('Of the variables of the plugin, TIDES_KEY is not set here. If the plugin needs it, export it')
     expect((await svc('tools', 'call', 'tides', 'how=type')).err).to.contain('(TypeError)')
+    expect((await svc('tools', 'call', 'tides', 'how=text')).err)
+      .to.contain('only words')
+      .and.not.contain('INTERNAL_ERROR')
     await using service = await startService({ home, cwd: folder })
     const call = (how: string) =>
       fetch(`${service.url}/api/v1/chat`, {

@@ -20,5 +20,5 @@ const SET_BY_SVC = /^(PATH|HOME|TMPDIR|TZ|LANG|LANGUAGE|LC_ALL|SVC_EGRESS|SVC_IS
 export const UNSET_HINT = 'If the plugin needs it, export it and restart the server (svc serve)'
 
 /** `TIDES_KEY is not set here`. */
-export const unsetText = (names: readonly string[]): string =>
-  `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not set here`
+export const unsetText = (names: readonly string[], where = 'here'): string =>
+  `${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not set ${where}`

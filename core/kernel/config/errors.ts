@@ -15,6 +15,15 @@ export const configUnknownKey = (path: string, known: Iterable<string>, where: s
     hint: didYouMean(path.split('.').at(-1)!, known) ?? `Known keys here: ${[...known].sort().join(', ') || 'none'}`,
   })
 
+/** A section without an owner can belong to a plugin that is not installed yet, or not any more. */
+export function configUnowned(path: string, known: Iterable<string>, where: string | undefined): SvcError {
+  const error = configUnknownKey(path, known, where)
+  if (didYouMean(path.split('.').at(-1)!, known) !== undefined) return error
+  return Object.assign(error, {
+    hint: `If a plugin owns ${path}, install that plugin first (svc plugins install <plugin>), or add it to "plugins"; otherwise remove the key. ${error.hint}`,
+  })
+}
+
 export const configUnreadable = (message: string, where: string) =>
   svcError('CONFIG_UNREADABLE', message, { where, hint: 'Fix the file' })
 

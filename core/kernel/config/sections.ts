@@ -1,7 +1,7 @@
 import type { Plugin } from '../src/plugin.ts'
 import type { SvcError } from '../src/errors.ts'
 import { type Config, type ConfigTree, get, isTree } from './config.ts'
-import { configInvalid, configUnknownKey, referenceInvalid, reservedNeedsPlugin } from './errors.ts'
+import { configInvalid, configUnknownKey, configUnowned, referenceInvalid, reservedNeedsPlugin } from './errors.ts'
 import { KERNEL_SCHEMA, type KernelConfig } from './kernel-config.ts'
 import { nearest } from './nearest.ts'
 import { SECRET_NAME } from './redaction.ts'
@@ -247,7 +247,7 @@ function unknownKeys(config: Config, owners: readonly Owner[], keys: readonly st
   return Object.keys(tree).flatMap(key => {
     const path = [...keys, key]
     if (known.has(key)) return unknownKeys(config, owners, path)
-    return isDefault(config, path) ? [] : [configUnknownKey(path.join('.'), known, config.where(path))]
+    return isDefault(config, path) ? [] : [configUnowned(path.join('.'), known, config.where(path))]
   })
 }
 

@@ -27,6 +27,10 @@ describe('sections', () => {
       message: 'tools.file is not a known key',
       hint: 'did you mean "files"?',
     })
+    const unowned = await problemOf({ plugins, config: { tools: { pgquery: {} } } })
+    expect(unowned.hint).to.equal(
+      'If a plugin owns tools.pgquery, install that plugin first (svc plugins install <plugin>), or add it to "plugins"; otherwise remove the key. Known keys here: files'
+    )
     expect(await problemOf({ plugins, config: { tools: 5 } })).to.include({ message: 'tools must be an object' })
   })
 

@@ -26,8 +26,19 @@ export const configuredServers = (config: OwnConfig): ConfiguredServer[] =>
 
 /** The setting whose value is this host, with or without its port. */
 export const settingOf = (host: string, config: OwnConfig): string | undefined =>
-  textsIn(config).find(({ text }) => hostsOf(text).some(value => value === host || withoutPort(value) === withoutPort(host)))
-    ?.setting
+  settingWhere(config, value => value === host) ?? settingWhere(config, value => withoutPort(value) === withoutPort(host))
+
+const settingWhere = (config: OwnConfig, isMeant: (host: string) => boolean) =>
+  textsIn(config).find(({ text }) => hostsOf(text).some(isMeant))?.setting
+
+/** The setting that names the host of an address, but with another port. */
+export function otherPortOf(place: string, config: OwnConfig): ConfiguredServer | undefined {
+  const servers = configuredServers(config)
+  if (servers.some(({ host }) => host === place)) return undefined
+  return servers.find(
+    ({ host }) => host !== withoutPort(host) && place !== withoutPort(place) && withoutPort(host) === withoutPort(place)
+  )
+}
 
 const withoutPort = (host: string) => host.replace(/(?<=^\[[^\]]*\]|^[^:]*):\d+$/, '')
 

@@ -1,5 +1,6 @@
 import { svcError, type SvcError } from '@svc/core'
 import type { RefusalKind } from '@svc/core/contracts'
+import type { ConfiguredServer } from './configured-servers.ts'
 import type { PermissionValues } from './permission-values.ts'
 
 export const notIsolable = (plugin: string, slot: string) =>
@@ -71,6 +72,10 @@ export const undeclared = (kind: RefusalKind, what: string, setting?: string): s
   kind === 'process'
     ? `an isolated plugin cannot use ${what}; run it in-process if you trust it`
     : `${what} is not declared: add "svc": { "permissions": { "${kind}": [${JSON.stringify(setting === undefined ? what : `<${setting}>`)}] } } to its package.json`
+
+/** The same for a host of the configuration at another port: a permission for the setting would not cover it. */
+export const undeclaredPort = (what: string, { setting, host }: ConfiguredServer): string =>
+  `${what} is not declared: the setting ${setting} is ${host}. Connect to the port of the setting, correct the setting, or add "svc": { "permissions": { "network": [${JSON.stringify(what)}] } } to its package.json`
 
 const VERBS: Readonly<Record<keyof PermissionValues, string>> = {
   network: 'connect to',

@@ -14,7 +14,7 @@ export {
   valuesBeyond,
   valuesIn,
 } from './permission-values.ts'
-export { type ConfiguredServer, configuredServers, type OwnConfig, settingOf } from './configured-servers.ts'
+export { type ConfiguredServer, configuredServers, otherPortOf, type OwnConfig, settingOf } from './configured-servers.ts'
 export { Prestarts } from './prestart.ts'
 export { filesChanging } from './errors.ts'
 export type { HandleListener, IsolatedRef, IsolateOptions } from './isolated-ref.ts'

@@ -5,8 +5,8 @@ import { withHostPackages } from '@svc/core/config'
 import { importFailed, placeInStack } from '@svc/core/internal'
 import { openChannel } from '../processes/channel.ts'
 import { PLUGIN_MESSAGE_BUDGET, MAX_PLUGIN_MESSAGE, HostBridge, PluginRunner, TaskRunner } from './contract.ts'
-import { type OwnConfig, settingOf } from './configured-servers.ts'
-import { undeclared } from './errors.ts'
+import { otherPortOf, type OwnConfig, settingOf } from './configured-servers.ts'
+import { undeclared, undeclaredPort } from './errors.ts'
 import { LOOKED_AT, openGuard } from './guard.ts'
 import { watchHandles } from './open-handles.ts'
 import { createPluginRunner } from './plugin-runner.ts'
@@ -34,7 +34,10 @@ const host = channel.reach('host_bridge', HostBridge)
 // A host that only reads the declarations ignores these reports.
 let config: OwnConfig = { value: undefined }
 const guarded = openGuard(module, {
-  describe: place => undeclared('network', place, settingOf(place, config)),
+  describe: place => {
+    const other = otherPortOf(place, config)
+    return other === undefined ? undeclared('network', place, settingOf(place, config)) : undeclaredPort(place, other)
+  },
   refused: (kind, what) => void host.refused(kind, what, systemContext(channel.signal)).catch(() => {}),
   looked: (variable, by) => void host.log('debug', { variable, by }, LOOKED_AT, systemContext(channel.signal)).catch(() => {}),
 })

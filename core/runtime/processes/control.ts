@@ -26,6 +26,17 @@ export interface ServerInfo {
   /** The folder of the only plugin that it loads besides the built-in ones and those of its configuration: `svc plugins dev`. */
   readonly linked?: string
   readonly workers: readonly WorkerInfo[]
+  /** The last reload, if it failed. */
+  readonly failedReload?: FailedReload
+}
+
+/** A reload that failed: the former workers serve on. */
+export interface FailedReload {
+  /** Unix time in milliseconds. */
+  readonly at: number
+  /** What asked for the reload: `svc plugins`, `SIGHUP`, a file. */
+  readonly reason: string
+  readonly problems: readonly WireError[]
 }
 
 /** Result of a reload. */

@@ -32,6 +32,7 @@ export {
   listenControl,
   reachServer,
   reachServerIfAny,
+  type FailedReload,
   type ReloadResult,
   reloadServers,
   type ServerInfo,

@@ -4,6 +4,7 @@ import {
   configuredServers,
   joinedValues,
   ownSettings,
+  otherPortOf,
   settingOf,
   valuesBeyond,
   valuesIn,
@@ -110,5 +111,15 @@ describe('servers in the configuration of a plugin', () => {
     ] as const)
       expect(settingOf(host, own)).to.equal(setting)
     expect(settingOf('x:1', { value: undefined })).to.equal(undefined)
+    const both = { section: 'tools.x', value: { server: 'db.internal:5432', audit: 'db.internal:6432' } }
+    expect(settingOf('db.internal:6432', both)).to.equal('tools.x.audit')
+  })
+
+  it('name the setting of the same host at another port, unless a setting has exactly this address', () => {
+    const own = { section: 'tools.x', value: { ...value, audit: '127.0.0.1:6432' } }
+    expect(otherPortOf('127.0.0.1:5433', own)).to.deep.equal({ setting: 'tools.x.server', host: '127.0.0.1:5432' })
+    expect(otherPortOf('api.example.org:8443', own)?.host).to.equal('api.example.org:443')
+    for (const place of ['127.0.0.1:5432', '127.0.0.1:6432', 'shop:5432', 'other.internal:1', 'api.example.org'])
+      expect(otherPortOf(place, own), place).to.equal(undefined)
   })
 })

@@ -1,5 +1,5 @@
 import type { RefusalKind } from '@svc/core/contracts'
-import { LOOKED_AT, type OwnConfig, settingOf } from '@svc/runtime/isolation'
+import { type ConfiguredServer, LOOKED_AT, otherPortOf, type OwnConfig, settingOf } from '@svc/runtime/isolation'
 
 /** Reads the log of a host for what happens to an isolated plugin. */
 export interface LogReader {
@@ -31,10 +31,13 @@ const MOST_LINES = 20
 export function createLogReader(plugin: string, configs: readonly OwnConfig[] = []): LogReader {
   const [problems, warnings, written] = [new Set<string>(), new Set<string>(), [] as string[]]
   const settingIn = (what: string) => configs.map(config => settingOf(what, config)).find(setting => setting !== undefined)
+  const otherIn = (what: string) => configs.map(config => otherPortOf(what, config)).find(server => server !== undefined)
   const take = (line: LogLine) => {
     const { kind, what, hint, variable, by, how, from, msg = '' } = line
     if (line.of === plugin && kind !== undefined && what !== undefined)
-      (kind === 'read' ? warnings : problems).add(refusalText(kind, { what, setting: settingIn(what), message: msg, hint }))
+      (kind === 'read' ? warnings : problems).add(
+        refusalText(kind, { what, setting: settingIn(what), other: otherIn(what), message: msg, hint })
+      )
     if (line.plugin !== plugin) return
     if (msg === LOOKED_AT) warnings.add(lookText(String(variable), String(by)))
     if (from === 'stderr' && written.length < MOST_LINES) written.push(msg)
@@ -74,12 +77,16 @@ interface Refusal {
   readonly what: string
   /** The setting with this host. */
   readonly setting: string | undefined
+  /** A setting with this host and another port. */
+  readonly other: ConfiguredServer | undefined
   readonly message: string
   readonly hint: string | undefined
 }
 
-const refusalText = (kind: RefusalKind, { what, setting, message, hint = '' }: Refusal): string => {
+const refusalText = (kind: RefusalKind, { what, setting, other, message, hint = '' }: Refusal): string => {
   if (kind === 'env') return `it reads the variable ${what}: add it to "permissions": { "env": ["${what}"] }`
+  if (kind === 'network' && other !== undefined)
+    return `it asks ${what}, but the setting ${other.setting} is ${other.host}: connect to the port of the setting, correct the setting, or add ${what} to "permissions": { "network": [] }`
   if (kind === 'network' && !/^(udp|dns):/.test(what))
     return `it asks ${what}: add it to "permissions": { "network": ["${setting === undefined ? what : `<${setting}>`}"] }`
   return `${message}. ${hint}`

@@ -11,6 +11,12 @@ export const pluginUnknown = (name: string): SvcError =>
     hint: 'List the plugins: svc plugins list --all',
   })
 
+/** The settings of a server, which can contain secrets, are for commands only. */
+export const settingsPrivate = (): SvcError =>
+  svcError('FORBIDDEN', 'only commands on the machine of the server can ask for its settings', {
+    hint: 'Run `svc config show` on that machine',
+  })
+
 export const planUnknown = (hash: string): SvcError =>
   svcError('INVALID_VALUE', 'there is no such plan; plans expire after 10 minutes', {
     details: { field: 'hash', value: hash.slice(0, 100), reason: 'not found' },

@@ -4,7 +4,7 @@ import { definePlugin, Events, Host, svcHome, systemContext } from '@svc/core'
 import { JobKinds, Jobs, NodeBus, PeerAnswers, Peers, PluginSet, Store } from '@svc/core/contracts'
 import { openSpace } from '@svc/storage-kit'
 import { APPLY, plansFor, SPACE } from './plugin-plans.ts'
-import { createPluginSet, TOPIC } from './plugin-set.ts'
+import { createPluginSet } from './plugin-set.ts'
 import { createPluginStates } from './plugin-states.ts'
 import { publishDifference } from './set-events.ts'
 import { followSet, sharesSet } from './shared-set.ts'
@@ -53,8 +53,8 @@ export default definePlugin({
       )
     }
     if (isShared) await followSet(scope, { store, bus, self: report, home: setHome(), lasting })
-    const { pluginSet, answer } = createPluginSet({ host, states, home: setHome(), installed, plans })
-    scope.add(PeerAnswers, TOPIC, answer)
+    const { pluginSet, answers } = createPluginSet({ host, states, home: setHome(), installed, plans })
+    for (const [topic, answer] of answers) scope.add(PeerAnswers, topic, answer)
     return pluginSet
   },
 })

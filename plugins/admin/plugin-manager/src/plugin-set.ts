@@ -1,6 +1,6 @@
-import type { CallContext, Host, PluginReport } from '@svc/core'
+import { type CallContext, type Host, type PluginReport, SYSTEM } from '@svc/core'
 import type { Job, Json, PeerAnswer, PluginDetail, PluginInstance, PluginSet, PluginSummary } from '@svc/core/contracts'
-import { pluginUnknown } from './errors.ts'
+import { pluginUnknown, settingsPrivate } from './errors.ts'
 import type { LockedPlugin } from './set/lock.ts'
 import {
   type InstanceTotals,
@@ -27,10 +27,13 @@ interface PluginSetOptions {
 /** The topic under which commands of this machine ask a server for its plugins. */
 export const TOPIC = 'plugins'
 
-/** The service `PluginSet`, and the answer to commands. */
+/** The topic under which they ask with which settings and variables it would load plugins. */
+export const SETTINGS_TOPIC = 'plugins.settings'
+
+/** The service `PluginSet`, and the answers to commands by topic. */
 export function createPluginSet({ host, states, installed, home, plans }: PluginSetOptions): {
   readonly pluginSet: PluginSet
-  readonly answer: PeerAnswer
+  readonly answers: ReadonlyMap<string, PeerAnswer>
 } {
   const details = async (ctx: CallContext): Promise<PluginDetail[]> => {
     const [{ plugins }, totals, locked] = await Promise.all([host.report(ctx), states.read(ctx), installed()])
@@ -55,7 +58,25 @@ export function createPluginSet({ host, states, installed, home, plans }: Plugin
   async function* answer(_message: Json, ctx: CallContext): AsyncGenerator<Json> {
     yield (await details(ctx)) as unknown as Json
   }
-  return { pluginSet, answer: { answer } }
+  return {
+    pluginSet,
+    answers: new Map([
+      [TOPIC, { answer }],
+      [SETTINGS_TOPIC, settingsAnswer],
+    ]),
+  }
+}
+
+/**
+ * Answers commands of this machine with settings that the next reload would find. Plugins in processes of their own, which may
+ * have the service `peers`, never have the principal of svc.
+ */
+export const settingsAnswer: PeerAnswer = {
+  async *answer(message, ctx) {
+    if (ctx.principal.id !== SYSTEM.id) throw settingsPrivate()
+    const { answerSettings } = await import('./commands/change/server-settings.ts')
+    yield (await answerSettings(message)) as unknown as Json
+  },
 }
 
 /** The versions to which installed plugins can go back, by name. Most homes have no plugins, and do not load the module. */

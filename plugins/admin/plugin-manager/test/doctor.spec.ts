@@ -36,6 +36,25 @@ const WORKS = '[ "$1" = --version ] && { echo bubblewrap 0.8.0; exit; }\nwhile [
 
 describe('svc doctor', () => {
   const it = sideBySide()
+  it('warns of declared variables that are not set, for plugins that do not come with svc', async () => {
+    await using workspace = await makeWorkspace()
+    const svc = { api: 1, kind: 'tool', permissions: { env: ['NEEDED_KEY', { name: 'SPARE_KEY', optional: true }] } }
+    await workspace.write(
+      'needy/package.json',
+      JSON.stringify({ name: 'needy', version: '1.0.0', type: 'module', exports: './index.js', svc })
+    )
+    await workspace.write(
+      'needy/index.js',
+      "import { definePlugin } from '@svc/core'\nexport default definePlugin({ setup() {} })\n"
+    )
+    await workspace.write('svc.config.json', JSON.stringify({ plugins: [{ use: './needy', isolation: 'in-process' }] }))
+    const found = await examine(workspace)
+    expect(found.of('variables').map(({ state, message }) => [state, message])).to.deep.equal([
+      ['warn', 'needy: NEEDED_KEY is not set here'],
+    ])
+    expect((await examine(workspace, [], { NEEDED_KEY: 'x' })).of('variables')).to.deep.equal([])
+  })
+
   it('finds nothing wrong where nothing is, and makes no more than the store', async () => {
     await using workspace = await makeWorkspace()
     const env = await withBwrap(workspace, WORKS)

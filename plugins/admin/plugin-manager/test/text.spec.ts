@@ -4,7 +4,8 @@ import { dirname } from 'node:path'
 import { expect } from 'chai'
 import { type PluginUsage, usageTable } from '../src/commands/server/top.ts'
 import { summaryText } from '../src/commands/author/test-plugin.ts'
-import { accessOf, permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
+import { accessOf } from '../src/commands/change/configured-access.ts'
+import { permissionWords, proposalText } from '../src/commands/change/proposal-text.ts'
 
 const candidate = {
   name: 'svc-plugin-tides',
@@ -52,6 +53,8 @@ describe('the summary of svc plugins test', () => {
       'ws looks at the variable WSX',
     ])
     expect(lines[1]).to.contain('{ "name": "PGHOST", "optional": true }')
+    expect(lines[3]).to.contain('failed, 1 warning to fix')
+    expect(summaryText({ ...result, warnings: warnings.filter(text => text !== 'other') })).to.not.contain('to fix')
   })
 
   it('says which sample a skipped line needs, and `madeUp` only if one needs it', () => {

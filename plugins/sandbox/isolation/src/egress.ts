@@ -53,7 +53,10 @@ export async function openEgress(
     looking: new Map(),
   }
   const server = createServer((asked, answer) => {
-    const fail = () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end('the host cannot be reached'))
+    const fail = (error: unknown) => {
+      const [status, message] = unreachable(error)
+      return answer.headersSent ? answer.destroy() : answer.writeHead(status).end(message)
+    }
     forward(asked, answer, way).catch(fail)
   })
   server.maxConnections = REQUESTS + TUNNELS
@@ -99,13 +102,13 @@ async function close(server: Server, open: ReadonlySet<Duplex>): Promise<void> {
 /** The answer to a refused request: status, message, and the error type of RFC 9209. */
 type Refusal = readonly [status: number, message: string, error: string]
 
-/** The error type of RFC 9209 by the code of Node's error. */
-const ERRORS: Readonly<Record<string, string>> = { ECONNREFUSED: 'connection_refused', ETIMEDOUT: 'connection_timeout' }
-const unreachable = (error: unknown): Refusal => [
-  502,
-  'the host cannot be reached',
-  ERRORS[codeOf(error) ?? ''] ?? 'connection_terminated',
-]
+/** The message, and the error type of RFC 9209, by the code of Node's error. */
+const ERRORS: Readonly<Record<string, readonly [message: string, error: string]>> = {
+  ECONNREFUSED: ['no server answers at this port', 'connection_refused'],
+  ETIMEDOUT: ['the host does not answer', 'connection_timeout'],
+}
+const UNREACHABLE = ['the host cannot be reached', 'connection_terminated'] as const
+const unreachable = (error: unknown): Refusal => [502, ...(ERRORS[codeOf(error) ?? ''] ?? UNREACHABLE)]
 
 /** Returns the addresses to connect to, or the refusal. */
 async function addressesOf(host: string, port: number, way: Way): Promise<readonly string[] | Refusal> {

@@ -1,4 +1,4 @@
-import { nearest, type SvcError, svcError } from '@svc/core'
+import { nearest, shownPath, type SvcError, svcError } from '@svc/core'
 
 /** Without a terminal, svc cannot ask about permissions. */
 export const consentMissing = (verb: string): SvcError =>
@@ -13,12 +13,38 @@ export const serverSilent = (): SvcError =>
   })
 
 /** Found before the question; a start would report the same setting as required. */
-export const settingsMissing = (plugin: string, settings: readonly string[]): SvcError =>
+export const settingsMissing = (plugin: string, settings: readonly string[], file?: string): SvcError =>
   svcError('SETTINGS_MISSING', `needs ${settings.join(', ')}, which the configuration does not have`, {
     plugin,
     details: { settings },
-    hint: 'Write them into svc.config.*, or name another configuration with --config, and run this command again',
+    hint: `Write them into ${file === undefined ? 'svc.config.*' : shownPath(file)}, or name another configuration with --config, and run this command again`,
   })
+
+interface ServerOfSettings {
+  readonly url: string
+  /** Where the server was started. */
+  readonly folder: string
+  /** The configuration file that it reads, if there is one. */
+  readonly file: string | undefined
+  /** A file that has the settings, but that the server does not read. */
+  readonly unread?: string
+}
+
+/** A running server loads the change, with its own configuration. */
+export const settingsMissingOnServer = (
+  plugin: string,
+  settings: readonly string[],
+  { url, folder, file, unread }: ServerOfSettings
+): SvcError =>
+  svcError(
+    'SETTINGS_MISSING',
+    `needs ${settings.join(', ')}, which the configuration of the server at ${url} does not have${unread === undefined ? '' : `: the server does not read ${shownPath(unread)}, which has ${settings.length === 1 ? 'it' : 'them'}`}`,
+    {
+      plugin,
+      details: { settings, server: url, file: file ?? null },
+      hint: `Write them into ${file === undefined ? `svc.config.yaml in ${shownPath(folder)}, where the server was started` : `${shownPath(file)}, which the server reads`}, and run this command again`,
+    }
+  )
 
 export const needsTrust = (plugin: string, why: string): SvcError =>
   svcError('PLUGIN_NEEDS_TRUST', `would run in the process of svc, without isolation: ${why}`, {

@@ -148,6 +148,9 @@ export function caseText({ title, state, ms, error = '' }: CaseResult): string {
 
 export const hasFailed = ({ cases }: TestResult): boolean => cases.some(({ state }) => state === 'failed')
 
+/** Warnings that most authors can ignore. */
+const IGNORED = /: ignore this/
+
 export function summaryText({ plugin, version, seed, isolation, isolation_reason: reason, cases, warnings }: TestResult): string {
   const count = (state: CaseResult['state']) => cases.filter(testCase => testCase.state === state).length
   const isMadeUp = cases.some(({ state, title }) => state === 'skipped' && title.includes('`madeUp: true`'))
@@ -155,10 +158,13 @@ export function summaryText({ plugin, version, seed, isolation, isolation_reason
     count('skipped') === 0
       ? ''
       : `, ${count('skipped')} skipped: add what these lines name to test/samples.ts, or the test does not cover it${isMadeUp ? MADE_UP : ''}`
+  const all = joinLooks(warnings)
+  const serious = all.filter(text => !IGNORED.test(text)).length
+  const warned = serious === 0 ? '' : `, ${serious} ${serious === 1 ? 'warning' : 'warnings'} to fix`
   const where = isolation === 'process' ? 'in a process of its own' : 'in the process of svc'
   return [
-    ...joinLooks(warnings).map(text => `${styleText('yellow', 'warn', { stream: process.stdout })} ${visible(text)}`),
-    `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${skipped}; seed ${seed}`,
+    ...all.map(text => `${styleText('yellow', 'warn', { stream: process.stdout })} ${visible(text)}`),
+    `${plugin} ${version}: ${count('passed')} passed, ${count('failed')} failed${warned}${skipped}; seed ${seed}`,
     `it ran ${where}${reason === undefined ? '' : `: ${reason}`}`,
   ].join('\n')
 }

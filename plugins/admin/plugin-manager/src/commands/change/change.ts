@@ -1,7 +1,8 @@
-import { errorFacts, passingPerson, printError, UNSET_HINT, unsetIn, unsetText, visible } from '@svc/cli/command'
+import { errorFacts, passingPerson, printError, UNSET_HINT, unsetText, visible } from '@svc/cli/command'
 import { abortOnInterrupt, endUnchanged, findSettings, here, setHome } from '@svc/cli/program'
 import type { SvcError } from '@svc/core'
 import type { SetOptions, StagedChange } from '../../set.ts'
+import { type AskedServers, accessWith, askServers, checkSettings } from './server-settings.ts'
 import { type Proposal, proposalFacts, proposalText } from './proposal-text.ts'
 import { openProgress, type ProgressLine } from './progress.ts'
 import { goesWithout, type IsolationChoice } from './isolation.ts'
@@ -58,13 +59,17 @@ interface ChangeContext {
 async function carryOut(change: StagedChange, asked: ChangeCommand, around: ChangeContext): Promise<number> {
   const { signal, progress } = around
   const early = asked.isBundle === true ? await change.build() : undefined
-  const { value } = await findSettings(asked.config === undefined ? {} : { config: asked.config })
-  const proposals = proposalsOf(change, asked, value, early)
+  const { candidates: requests } = change
+  const config = await findSettings(asked.config === undefined ? {} : { config: asked.config })
+  const servers = await askServers(requests, signal)
+  const access = accessWith(servers, { requests, config: config.value, isNamed: asked.config !== undefined })
+  const proposals = proposalsOf(change, asked, access, early)
   progress.clear()
   if (changesNothing(change, proposals)) return printSuccess(asked, { text: asked.nothing, facts: { plugins: [], removed: [] } })
   const facts = { plugins: proposals.map(proposalFacts), removed: change.removed.map(item => item.name) }
   if (proposals.length > 0) await show(proposals, change, asked)
   await checkProposals(change, proposals, asked.config)
+  checkSettings(servers, { requests, config })
   if (asked.dryRun)
     return printSuccess(asked, { text: 'nothing was changed: this was a dry run', facts: { dry_run: true, ...facts } })
   if (proposals.length > 0 && !asked.yes && !(await consent(questionOf(change, asked), asked.verb, signal))) {
@@ -73,8 +78,12 @@ async function carryOut(change: StagedChange, asked: ChangeCommand, around: Chan
   }
   const taken = await putInEffect(change, proposals, { config: asked.config, signal, report: progress.report }, early)
   progress.clear()
-  if (taken.problems.length > 0) return refused(asked, taken.problems)
-  const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...proposals.flatMap(unsetNote)].join('\n')
+  if (taken.problems.length > 0)
+    return refused(
+      asked,
+      taken.problems.map(problem => hintedAfter(problem, change, asked))
+    )
+  const text = [`${asked.done} ${namesOf(change)}; ${servedBy(taken)}`, ...unsetNotes(proposals, servers)].join('\n')
   return printSuccess(asked, { text, facts: { ...facts, ...takenFacts(taken) } })
 }
 
@@ -84,10 +93,31 @@ export const takenFacts = ({ urls, revision }: ChangeResult) => ({
   ...(revision === undefined ? {} : { revision }),
 })
 
-/** Only a note, because the plugin may work without the variables. */
-function unsetNote({ candidate: { name, permissions } }: Proposal): string[] {
-  const unset = unsetIn(permissions)
-  return unset.length === 0 ? [] : [`note: of the variables that ${name} can read, ${visible(unsetText(unset))}: ${UNSET_HINT}`]
+/** Only notes, because the plugins may work without the variables. A server has the variables of its start, not those of here. */
+function unsetNotes(proposals: readonly Proposal[], { answers }: AskedServers): string[] {
+  const named = (item: Proposal, text: string) => `note: of the variables that ${item.candidate.name} can read, ${visible(text)}`
+  if (answers.length === 0)
+    return proposals.flatMap(item => {
+      const { unset } = item.access
+      return unset.length === 0 ? [] : [`${named(item, unsetText(unset))}: ${UNSET_HINT}`]
+    })
+  return answers.flatMap(({ url, found }) =>
+    proposals.flatMap((item, at) => {
+      const { unset = [] } = found[at] ?? {}
+      return unset.length === 0 ? [] : [`${named(item, unsetText(unset, `in the server at ${url}`))}: ${UNSET_HINT}`]
+    })
+  )
+}
+
+/** After a rollback, the hint of a problem can name what is not there any more, or not yet. */
+function hintedAfter(problem: SvcError, { candidates, removed }: StagedChange, { config }: ChangeCommand): SvcError {
+  const { code, plugin, details, where } = problem
+  if (code === 'PERMISSION_NOT_ACCEPTED' && candidates.some(({ name, from }) => name === plugin && from === undefined))
+    return Object.assign(problem, {
+      hint: `Run this command again ${config === undefined ? 'in the folder of the server, or pass its configuration with --config' : 'without --config: svc then asks for the values of the server'}`,
+    })
+  if (code !== 'CONFIG_UNKNOWN_KEY' || removed.length === 0) return problem
+  return Object.assign(problem, { hint: keyHint(String(details.path), where, removed) })
 }
 
 async function show(proposals: readonly Proposal[], { removed, candidates }: StagedChange, { json, yes, config }: ChangeCommand) {
@@ -138,6 +168,10 @@ export function refused({ json }: { readonly json: boolean }, problems: readonly
   }
   return 1
 }
+
+/** A section of the configuration outlives its plugin. */
+export const keyHint = (path: string, where: string | undefined, plugins: readonly { readonly name: string }[]): string =>
+  `Remove ${path} from ${where?.replace(/:\d+$/, '') ?? 'the configuration'} if it belongs to ${plugins.map(({ name }) => name).join(', ')}, then run this command again`
 
 /** Asks at the terminal; only a clear yes counts. Throws CONSENT_MISSING without a terminal. */
 export async function consent(question: string, verb: string, signal: AbortSignal): Promise<boolean> {

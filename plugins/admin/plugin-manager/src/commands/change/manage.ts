@@ -18,9 +18,11 @@ import {
   searchPlugins,
   sweepSets,
 } from '../../set.ts'
-import { consent, refused, runChange, servedBy, printSuccess, takenFacts } from './change.ts'
+import { consent, keyHint, refused, runChange, servedBy, printSuccess, takenFacts } from './change.ts'
 import { openProgress } from './progress.ts'
-import { accessOf, type ConfiguredAccess, newValues, newValueWords } from './proposal-text.ts'
+import { type ConfiguredAccess, newValues } from './configured-access.ts'
+import { newValueWords } from './proposal-text.ts'
+import { accessWith, askServers } from './server-settings.ts'
 import { named } from './install.ts'
 import { switchInEffect } from './proposals.ts'
 import { tryChange } from './take-up.ts'
@@ -51,7 +53,16 @@ export async function switchPlugins({ names, enabled, ...asked }: SwitchAsked): 
       text: `${word} ${names.join(', ')}; ${servedBy(taken)}`,
       facts: { ...facts, ...takenFacts(taken) },
     })
-  return interrupt.signal.aborted ? endUnchanged() : refused(asked, taken.problems)
+  if (interrupt.signal.aborted) return endUnchanged()
+  const items = names.map(name => ({ name }))
+  return refused(
+    asked,
+    taken.problems.map(problem =>
+      enabled || problem.code !== 'CONFIG_UNKNOWN_KEY'
+        ? problem
+        : Object.assign(problem, { hint: keyHint(String(problem.details.path), problem.where, items) })
+    )
+  )
 }
 
 export interface AcceptAsked {
@@ -69,7 +80,7 @@ export async function acceptValues({ names, yes, ...asked }: AcceptAsked): Promi
   const { signal } = interrupt
   const before = await readLock(setHome())
   const chosen = names.length === 0 ? before.plugins : names.map(name => named(before.plugins, name))
-  const found = await newAccess(chosen, before, asked.config)
+  const found = await newAccess(chosen, before, { config: asked.config, signal })
   const facts = { plugins: found.map(({ plugin, access }) => ({ name: plugin.name, new_permission_values: newValues(access) })) }
   if (found.length === 0)
     return printSuccess(asked, {
@@ -105,16 +116,22 @@ interface AccessChange {
 }
 
 /** The plugins whose permissions have values that are not accepted. */
-async function newAccess(plugins: readonly LockedPlugin[], lock: Lock, config: string | undefined): Promise<AccessChange[]> {
+async function newAccess(
+  plugins: readonly LockedPlugin[],
+  lock: Lock,
+  { config, signal }: { readonly config: string | undefined; readonly signal: AbortSignal }
+): Promise<AccessChange[]> {
   const { value } = await findSettings(config === undefined ? {} : { config })
-  const all = await Promise.all(
+  const requests = await Promise.all(
     plugins.map(async plugin => {
       const file = join(pluginFolder(setHome(), lock, plugin), 'package.json')
       if (!existsSync(file)) throw filesMissing(plugin.name, 'its files do not exist')
       const { manifest } = await readManifest(file)
-      return { plugin, access: accessOf({ manifest, permissions: plugin.permissions }, value, plugin) }
+      return { manifest, permissions: plugin.permissions, plugin }
     })
   )
+  const access = accessWith(await askServers(requests, signal), { requests, config: value, isNamed: config !== undefined })
+  const all = requests.map(request => ({ plugin: request.plugin, access: access(request, request.plugin) }))
   return all.filter(({ access }) => newValueWords(access).length > 0)
 }
 

@@ -9,7 +9,8 @@ import { type ChangeRequest, type Lock, type LockedPlugin, planChange, readLock,
 import { checkRevision } from './cluster-set.ts'
 import { named } from './install.ts'
 import { stepText } from './progress.ts'
-import { newValues, type Proposal } from './proposal-text.ts'
+import { accessOf, newValues } from './configured-access.ts'
+import type { Proposal } from './proposal-text.ts'
 import { changesNothing, type ChangePlace, checkProposals, proposalsOf, putInEffect, switchInEffect } from './proposals.ts'
 import { type ChangeResult, settleAbandoned } from './take-up.ts'
 
@@ -128,7 +129,7 @@ function requestOf({ action, name, version, archive }: KeptChange): ChangeReques
 
 async function proposed(staged: StagedChange, { config }: ChangePlace): Promise<Proposal[]> {
   const { value } = await findSettings(config === undefined ? {} : { config })
-  const proposals = proposalsOf(staged, CHOICE, value)
+  const proposals = proposalsOf(staged, CHOICE, (candidate, former) => accessOf(candidate, value, former))
   await checkProposals(staged, proposals, config)
   return proposals
 }

@@ -1,12 +1,11 @@
 import { homedir } from 'node:os'
 import { resolve, sep } from 'node:path'
 import { styleText } from 'node:util'
-import { oneLine, unsetIn, visible } from '@svc/cli/command'
+import { oneLine, visible } from '@svc/cli/command'
 import {
   type AnyHook,
   type AnyService,
   type AnySlot,
-  type ConfigTree,
   type ConsolePlace,
   consolePagesOf,
   type HookKind,
@@ -19,16 +18,9 @@ import {
   slotsOf,
 } from '@svc/core'
 import * as contracts from '@svc/core/contracts'
-import {
-  allSettings,
-  type PermissionValues,
-  type SettingLookup,
-  settingIn,
-  VALUE_KINDS,
-  valuesBeyond,
-  valuesIn,
-} from '@svc/runtime/isolation'
+import { type PermissionValues, settingIn, VALUE_KINDS } from '@svc/runtime/isolation'
 import type { PluginCandidate, IsolationMode, LockedPlugin, Origin, Permissions } from '../../set.ts'
+import { type ConfiguredAccess, newValues } from './configured-access.ts'
 import { runsText } from './isolation.ts'
 
 /** A plugin to install, with its isolation. */
@@ -38,30 +30,6 @@ export interface Proposal {
   readonly trusted: boolean
   readonly access: ConfiguredAccess
 }
-
-/** The values that the configuration in force gives to the permissions of a plugin. */
-export interface ConfiguredAccess {
-  readonly lookup: SettingLookup
-  readonly values: PermissionValues
-  /** Values that were accepted before. */
-  readonly accepted: PermissionValues
-  /** Settings that the plugin needs and the configuration does not have. */
-  readonly missing: readonly string[]
-}
-
-/** Reads the values for a plugin from a configuration. `accepted`: its former entry in the lock. */
-export function accessOf(
-  { manifest, permissions }: Pick<PluginCandidate, 'manifest' | 'permissions'>,
-  config: ConfigTree,
-  former?: LockedPlugin
-): ConfiguredAccess {
-  const lookup = allSettings(config, manifest.instances?.type)
-  const missing = (manifest.settings ?? []).filter(setting => lookup(setting) === undefined)
-  return { lookup, values: valuesIn(permissions, lookup), accepted: former?.values ?? {}, missing }
-}
-
-/** The values that were not accepted before. */
-export const newValues = ({ values, accepted }: ConfiguredAccess): PermissionValues => valuesBeyond(values, accepted)
 
 /** Describes the values that were not accepted before: `connect to db.internal:5432`. */
 export const newValueWords = (access: ConfiguredAccess): string[] => valueWords(newValues(access))
@@ -83,7 +51,7 @@ export function proposalText({ candidate, isolation, access }: Proposal, isOpen:
     ...rowsOf('answers', [...routeWords(manifest.contributes), ...errorFormatWords(manifest.contributes)]),
     ...rowsOf('checks', schemeWords(manifest)),
     ...rowsOf('shows', pageWords(manifest.contributes)),
-    ...rowsOf('may', accessWords(isolation, candidate.permissions, access.lookup)),
+    ...rowsOf('may', accessWords(isolation, candidate.permissions, access)),
     ...rowsOf(
       'needs',
       access.missing.map(setting => `${setting} in the configuration, which is not set`)
@@ -191,7 +159,7 @@ export const proposalFacts = ({ candidate, isolation, trusted, access }: Proposa
   ...(candidate.manifest.tested === undefined ? {} : { tested: candidate.manifest.tested }),
   permission_values: access.values,
   new_permission_values: newValues(access),
-  unset_variables: unsetIn(candidate.permissions),
+  unset_variables: access.unset,
   install_scripts: candidate.installScripts,
   scripts_allowed: candidate.scripts,
   dependency_scripts: candidate.dependencyScripts,
@@ -304,9 +272,11 @@ function holdsAPerson(path: string): boolean {
 /** Number of permissions that a person reads. */
 const MOST = 20
 
+type SettingValues = Pick<ConfiguredAccess, 'valuesOf' | 'isSet'>
+
 /** Describes what a plugin can do. Nothing enforces the permissions of a plugin in the process of svc. */
-export function accessWords(isolation: IsolationMode, permissions: Permissions, lookup?: SettingLookup): string[] {
-  const words = permissionWords(permissions, lookup)
+export function accessWords(isolation: IsolationMode, permissions: Permissions, access?: SettingValues): string[] {
+  const words = permissionWords(permissions, access)
   if (isolation !== 'in-process') return words
   return [UNENFORCED, ...(words[0] === NOTHING ? [] : words)]
 }
@@ -315,14 +285,14 @@ const UNENFORCED = 'WIDE: do all that svc can do, because its permissions are no
 const NOTHING = 'use only its own files and the system files that every program can read: no network, no environment variables'
 
 /**
- * Describes permissions: wide ones first and marked; a long list is shortened. With `lookup`, shows the values of the settings
+ * Describes permissions: wide ones first and marked; a long list is shortened. With `access`, shows the values of the settings
  * to which they refer.
  */
-export function permissionWords(permissions: Permissions, lookup?: SettingLookup): string[] {
+export function permissionWords(permissions: Permissions, access?: SettingValues): string[] {
   const optional = permissions.optional_env ?? []
   const all = (Object.keys(KINDS) as PermissionKind[]).flatMap(kind =>
     (permissions[kind] ?? []).flatMap(name =>
-      kind === 'env' && optional.includes(name) ? optionalAccess(name) : askedOf(kind, name, lookup)
+      kind === 'env' && optional.includes(name) ? optionalAccess(name) : askedOf(kind, name, access)
     )
   )
   if (all.length === 0) return [NOTHING]
@@ -341,15 +311,15 @@ const optionalAccess = (name: string): RequestedAccess => ({
   isWide: KINDS.env.isWide(name),
 })
 
-function askedOf(kind: PermissionKind, name: string, lookup: SettingLookup | undefined): RequestedAccess[] {
+function askedOf(kind: PermissionKind, name: string, access: SettingValues | undefined): RequestedAccess[] {
   const { say, isWide } = KINDS[kind]
   const setting = settingIn(name)
   if (setting === undefined || !isValueKind(kind)) return [{ text: say(name), isWide: isWide(name) }]
   const text = say(kind === 'env' ? `that ${setting} names` : `the value of ${setting}`)
-  if (lookup === undefined) return [{ text, isWide: false }]
-  const values = valuesIn({ [kind]: [name] }, lookup)[kind] ?? []
+  if (access === undefined) return [{ text, isWide: false }]
+  const values = access.valuesOf(kind, setting)
   if (values.length > 0) return values.map(value => ({ text: `${say(value)} (${setting})`, isWide: isWide(value) }))
-  const isSet = [lookup(setting)].flat().some(value => value !== undefined && value !== '')
+  const isSet = access.isSet(setting)
   return [{ text: `${text}, which ${isSet ? 'svc cannot read' : 'is not set; svc asks again when it is'}`, isWide: false }]
 }
 

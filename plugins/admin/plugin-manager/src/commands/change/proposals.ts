@@ -1,14 +1,12 @@
 import { join } from 'node:path'
 import { here, setHome } from '@svc/cli/program'
-import type { ConfigTree } from '@svc/core'
-import { findServers } from '@svc/runtime'
 import { joinedValues } from '@svc/runtime/isolation'
-import { type BuiltSet, changeLock, type Lock, type LockedPlugin, type StagedChange } from '../../set.ts'
-import { settingsMissing } from '../errors.ts'
+import { type BuiltSet, changeLock, type Lock, type LockedPlugin, type PluginCandidate, type StagedChange } from '../../set.ts'
 import { checkBuilt, describeAll, describeCommandsOf } from './describe.ts'
 import { checkIsolation, checkNames, isolationOf, type IsolationChoice } from './isolation.ts'
 import type { Step } from './progress.ts'
-import { accessOf, newValueWords, type Proposal } from './proposal-text.ts'
+import type { ConfiguredAccess } from './configured-access.ts'
+import { newValueWords, type Proposal } from './proposal-text.ts'
 import { type ChangeResult, tryChange } from './take-up.ts'
 
 // The part of a change that a command and the server have in common: what it proposes, and how it takes effect.
@@ -22,13 +20,18 @@ export interface ChangePlace {
 }
 
 /** The plugins of a change with their isolation and access. `built`: the set of a bundle, which contains isolation modes. */
-export function proposalsOf(change: StagedChange, asked: IsolationChoice, config: ConfigTree, built?: BuiltSet): Proposal[] {
+export function proposalsOf(
+  change: StagedChange,
+  asked: IsolationChoice,
+  accessTo: (candidate: PluginCandidate, former?: LockedPlugin) => ConfiguredAccess,
+  built?: BuiltSet
+): Proposal[] {
   return change.candidates.map(candidate => {
     const former = change.before.plugins.find(plugin => plugin.name === candidate.name)
     const before = built?.plugins.find(plugin => plugin.name === candidate.name) ?? former
     // a bundle does not transfer trust to another machine
     const trusted = asked.trust || (built === undefined && before?.trusted === true)
-    return { candidate, isolation: isolationOf(candidate, asked, before), trusted, access: accessOf(candidate, config, former) }
+    return { candidate, isolation: isolationOf(candidate, asked, before), trusted, access: accessTo(candidate, former) }
   })
 }
 
@@ -40,20 +43,10 @@ const isAsBefore = ({ candidate, isolation, trusted, access }: Proposal, { befor
   newValueWords(access).length === 0 &&
   before.plugins.some(plugin => plugin.name === candidate.name && plugin.isolation === isolation && plugin.trusted === trusted)
 
-/** Throws NAME_TAKEN, PLUGIN_ISOLATION_UNFIT, PLUGIN_NEEDS_TRUST and SETTINGS_MISSING, before any code runs. */
+/** Throws NAME_TAKEN, PLUGIN_ISOLATION_UNFIT and PLUGIN_NEEDS_TRUST, before any code runs. */
 export async function checkProposals(change: StagedChange, proposals: readonly Proposal[], config?: string): Promise<void> {
   await checkNames(change, config)
   for (const { candidate, isolation, trusted } of proposals) checkIsolation(candidate, isolation, trusted)
-  await checkSettings(proposals)
-}
-
-/** Reports missing settings before the question. A running server can have another configuration, and checks its own. */
-async function checkSettings(proposals: readonly Proposal[]): Promise<void> {
-  const [first] = proposals.filter(({ access }) => access.missing.length > 0)
-  if (first === undefined) return
-  using stack = new DisposableStack()
-  const servers = (await findServers(here().home)).map(server => stack.use(server))
-  if (servers.length === 0) throw settingsMissing(first.candidate.name, first.access.missing)
 }
 
 /** Builds the change and tries it; the former plugins stay in effect if it fails. */

@@ -92,7 +92,8 @@ async function takeBack(home: string): Promise<void> {
   await reloadAll((await findServers(home)).map(server => stack.use(server)).filter(loadsInstalled))
 }
 
-const loadsInstalled = ({ info }: FoundServer) => info.linked === undefined
+/** Whether a server loads the installed plugins: that of `svc plugins dev` does not. */
+export const loadsInstalled = ({ info }: FoundServer) => info.linked === undefined
 
 /** An interruption does not stop it: servers with different sets would be worse than waiting. */
 async function reloadAll(servers: readonly FoundServer[]): Promise<Pick<ChangeResult, 'problems' | 'urls'>> {

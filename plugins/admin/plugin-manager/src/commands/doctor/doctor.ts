@@ -3,7 +3,8 @@ import { Http, Selection, Store, type AuthScheme, AuthSchemes } from '@svc/core/
 import { certificateFindings, homeFindings, nodeFinding, sandboxFinding, type Ssl } from './machine.ts'
 import { fail, type DoctorFinding, ok, warn, findingsText } from './finding.ts'
 import { partFindings, profileFindings } from './plugin-checks.ts'
-import { problemsOf } from '@svc/cli/command'
+import { problemsOf, UNSET_HINT, unsetIn, unsetText, visible } from '@svc/cli/command'
+import { isCurated } from '../../plugin-states.ts'
 import {
   abortOnInterrupt,
   findSettings,
@@ -37,11 +38,19 @@ async function examine(options: ServeOptions, signal: AbortSignal): Promise<Doct
   const lost = met.some(part => part.name === 'profiles')
   return [
     ...machine,
+    ...(plan ? variableFindings(plan) : []),
     ...findings.filter(finding => !lost || finding.name !== 'profiles'),
     ...met,
     ...(plan ? await surface(plan, place.home) : []),
   ]
 }
+
+/** Declared variables of plugins that do not come with svc, as `svc serve` logs them. Those of svc work without theirs. */
+const variableFindings = ({ loaded }: Plan): DoctorFinding[] =>
+  loaded.flatMap(({ name, found }) => {
+    const unset = isCurated(name) ? [] : unsetIn(found.manifest.permissions ?? {})
+    return unset.length === 0 ? [] : [warn('variables', visible(`${name}: ${unsetText(unset)}`), UNSET_HINT)]
+  })
 
 const SKIPPED = warn('plugins', 'svc did not check the store and the providers', 'Fix the failed checks above first')
 

@@ -4,6 +4,7 @@ import type { NodeRevision } from '../../installed.ts'
 import type { LockedPlugin } from '../../set.ts'
 import { milliseconds, visible } from '@svc/cli/command'
 import { isCurated } from '../../plugin-states.ts'
+import { valueWords } from '../change/proposal-text.ts'
 import { type Idle, OUTDATED_STATE, refusedText } from './plugin-state.ts'
 
 /** A plugin that does not run here. */
@@ -84,8 +85,10 @@ function originFacts(plugin: PluginReport, { installed }: PluginTree): string[] 
   if (installed === undefined) return []
   const { name, isolation, state, restarts } = plugin
   const refused = refusedText(plugin)
+  const accepted = valueWords(installed.find(locked => locked.name === name)?.values ?? {})
   return [
     `from      ${visible(originOf(name, installed))}`,
+    ...(accepted.length === 0 ? [] : [`accepted  ${visible(accepted.join(', '))}`]),
     `runs      ${isolation}`,
     `health    ${state}${restarts === undefined || restarts === 0 ? '' : `, restarted ${restarts} ${restarts === 1 ? 'time' : 'times'}`}`,
     ...(refused === undefined ? [] : [`refused   ${visible(refused)}`]),

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { clipped, counted, milliseconds, oneLine, table } from '@svc/cli/command'
+import { clipped, counted, milliseconds, oneLine, table, visible } from '@svc/cli/command'
 import { type RequestLatency, type ProviderWorked, shortName, type Summary, type Worked } from './metrics.ts'
 import { isGood, type ServerStatus, uptimeOf, versionOf } from './server-status.ts'
 
@@ -37,6 +37,7 @@ function facts(status: ServerStatus, recent: Recent | undefined): string {
     ['latency', latencyText(recent?.summary.all ?? status.summary?.all)],
     ['checks', health ? checksText(health.checks) : ''],
     ...reasonsOf(status),
+    ...failedReload(status),
     ['store', store ? shortName(store) : ''],
     ['cache', record ? cacheText(record.cache) : ''],
   ]
@@ -49,6 +50,15 @@ function checksText(checks: Readonly<Record<string, string>>): string {
   const { well = [], sick = [] } = Object.groupBy(Object.entries(checks), ([, state]) => (state === 'healthy' ? 'well' : 'sick'))
   const together = well.length > 0 ? [`${well.map(([name]) => name).join(', ')} ${word('healthy')}`] : []
   return [...sick.map(([name, state]) => `${name} ${word(state)}`), ...together].join('; ')
+}
+
+/** The last reload, if it failed. The server is healthy: its former workers serve on. */
+function failedReload({ info }: ServerStatus): [string, string][] {
+  if (info?.failedReload === undefined) return []
+  const { at, problems } = info.failedReload
+  const ago = `${paint('red', 'failed')} ${duration(secondsSince(at))} ago; the former workers serve on`
+  const lines = problems.map(({ code, plugin, message }) => [code, plugin, message].filter(Boolean).join(' '))
+  return [['reload', ago], ...lines.map((text): [string, string] => ['', clipped(visible(oneLine(text)), REASON)])]
 }
 
 /** Why a check is not healthy, one line each. */
@@ -209,6 +219,7 @@ export function statusFacts(status: ServerStatus, recent?: Recent): object {
     uptime_seconds: Math.floor(uptimeOf(status)),
     ...healthFacts(status),
     workers: info?.workers.map(({ startedAt, ...worker }) => ({ ...worker, uptime_seconds: secondsSince(startedAt) })) ?? null,
+    failed_reload: failedReloadFacts(status),
     requests: requestFacts(status),
     routes: summary?.routes.map(({ route, ...item }) => ({ route, requests: item.requests, ...answeredFacts(item) })) ?? null,
     providers: providerFacts(status),
@@ -217,6 +228,16 @@ export function statusFacts(status: ServerStatus, recent?: Recent): object {
     cache: record?.cache ?? null,
     untold: unavailable,
     ...(recent ? { recent: recentFacts(recent) } : {}),
+  }
+}
+
+const failedReloadFacts = ({ info }: ServerStatus) => {
+  if (info?.failedReload === undefined) return null
+  const { at, reason, problems } = info.failedReload
+  return {
+    at: new Date(at).toISOString(),
+    reason,
+    problems: problems.map(({ code, plugin, message }) => ({ code, plugin: plugin ?? null, message })),
   }
 }
 

@@ -82,7 +82,7 @@ function thrownBy({ name, plugin }: CalledTool, thrown: unknown): Outcome {
     ...(hint === undefined ? {} : { hint }),
   })
   const isExpected = hint !== undefined || (plugin?.startsWith('@svc/') === true && code !== err.name)
-  return { error, ...(isExpected ? {} : { frames: framesOf(err) }) }
+  return { error, ...(isExpected ? {} : { frames: framesOf(err, plugin) }) }
 }
 
 /** A tool often fails because of a declared variable that is not set. */
@@ -96,14 +96,24 @@ async function withUnset(outcome: Outcome, { plugins }: HostReport, plugin: stri
   return { ...outcome, error: svcError(code, message, { details, plugin, hint }) }
 }
 
-/** The frames of the plugin, without those of svc around it. */
-function framesOf({ stack = '' }: Error): string[] {
+/** The frames of the plugin, without those of svc around it, and of its dependencies only if it has none itself. */
+function framesOf({ stack = '' }: Error, plugin: string | undefined): string[] {
   const frames = stack.split('\n').flatMap(line => /^\s+(at .*)/.exec(line)?.[1] ?? [])
   const end = frames.findIndex(frame => /\/(core|@svc)\/runtime\//.test(frame))
-  return frames.slice(0, end < 1 ? MOST_FRAMES : Math.min(end, MOST_FRAMES))
+  const all = end < 1 ? frames : frames.slice(0, end)
+  const own = all.filter(frame => plugin === undefined || (packageIn(frame) ?? plugin) === plugin)
+  return (own.length > 0 ? own : all).slice(0, MOST_FRAMES).map(frame => frame.replace(INSTALLED, ''))
 }
 
-const messageWithCode = (message: string, code: string) => (message.includes(code) ? message : `${message} (${code})`)
+/** The path of a file up to its package. */
+const INSTALLED = /(?:file:\/\/)?[^\s()]*\/node_modules\//
+
+/** The package of a frame; undefined for a file outside of node_modules, as those of a linked plugin. */
+const packageIn = (frame: string): string | undefined => /^(@[^/]+\/)?[^/]+/.exec(frame.split(INSTALLED)[1] ?? '')?.[0]
+
+/** INTERNAL_ERROR is the code of an error without one. */
+const messageWithCode = (message: string, code: string) =>
+  code === 'INTERNAL_ERROR' || message.includes(code) ? message : `${message} (${code})`
 
 const tookTooLong = (tool: string, ms: number) =>
   svcError('TIMEOUT', `${tool} took longer than ${ms} ms`, {
