@@ -146,6 +146,12 @@ describeWith('postgres', 'svc serve with store.url: postgres://…', () => {
     await own.kill()
     const health = async () => (await client.get('/health')).body as { status: string }
     await until(health, ({ status }) => status === 'unhealthy')
+    // a lost database takes the server out of service, and restarts no server
+    await until(
+      () => client.get('/health/ready'),
+      ({ status }) => status === 503
+    )
+    expect((await client.get('/health/live')).status).to.equal(200)
     await own.start()
     const began = performance.now()
     await until(health, ({ status }) => status === 'healthy')

@@ -75,7 +75,9 @@ describeWith('bubblewrap', 'a plugin that is installed while svc serves', functi
     expect(out).to.contain('from      the registry, as svc-plugin-tides').and.contain('may       read the variable TIDES_KEY')
     expect(out).to.contain('brings    no other packages').and.contain('runs      in its own process')
     expect(out).to.contain(`installed ${TIDES} 1.0.0; ${service.url} has loaded the change`)
-    expect(out).to.contain(`note: of the variables that ${TIDES} can read, TIDES_KEY is not set in the server at ${service.url}: `)
+    expect(out).to.contain(
+      `note: of the variables that ${TIDES} can read, TIDES_KEY is not set in the server at ${service.url}: `
+    )
     await allTell('1.0.0')
   })
 
