@@ -147,7 +147,7 @@ describeWith('chromium', 'the pages of the console', function () {
       await page.getByText('Copied').waitFor()
       expect(await page.evaluate<string>('navigator.clipboard.readText()')).to.contain('await readFile("dot.png", \'base64\')')
       await page.getByRole('link', { name: 'Conversation', exact: true }).click()
-      await page.getByRole('region', { name: 'Messages' }).getByText('notes.txt, text/plain, 10 bytes').waitFor()
+      await page.getByRole('region', { name: 'Messages' }).getByText('notes.txt, text/plain, 10 bytes', { exact: true }).waitFor()
       await until(
         () => page.evaluate<number>(width),
         pixels => pixels === 1
@@ -380,7 +380,7 @@ describeWith('chromium', 'the pages of the console', function () {
       expect(await messages.getByText('The wrong question').count()).to.equal(0)
       expect(await messages.getByText('The first question', { exact: true }).count()).to.equal(1)
       await page.goto(at(`conversations?id=${id}`))
-      await messages.getByText('The wrong question', { exact: true }).waitFor()
+      await messages.locator('.message-user').nth(1).getByText('The wrong question').waitFor()
       expect(problems).to.deep.equal([])
     })
 

@@ -73,8 +73,8 @@ function EditPanel({ id, messageId, parts, onClose }: EditProps & { readonly onC
 
 /** The images and files of a stored message, to send them again. */
 const sentParts = (parts: readonly Part[]): SentPart[] =>
-  parts.flatMap(({ type, mimeType, data, name }) =>
-    (type === 'image' || type === 'file') && typeof mimeType === 'string' && typeof data === 'string'
-      ? [{ type, media_type: mimeType, data, ...(typeof name === 'string' ? { name } : {}) }]
+  parts.flatMap(({ type, mime_type: mediaType, data, name }) =>
+    (type === 'image' || type === 'file') && typeof mediaType === 'string' && typeof data === 'string'
+      ? [{ type, media_type: mediaType, data, ...(typeof name === 'string' ? { name } : {}) }]
       : []
   )

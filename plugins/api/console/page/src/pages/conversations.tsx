@@ -409,7 +409,7 @@ function PartView({ part, role, result }: PartProps) {
       return (
         <Attached
           kind={part.type}
-          mediaType={String(part.mimeType)}
+          mediaType={String(part.mime_type)}
           data={String(part.data)}
           {...(typeof part.name === 'string' ? { name: part.name } : {})}
         />
