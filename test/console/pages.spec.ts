@@ -37,7 +37,10 @@ describeWith('chromium', 'the pages of the console', function () {
   before(async () => {
     browser = await openBrowser()
     home = await newHome()
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [SUPPORT('asks.ts')] }))
+    await writeFile(
+      join(home, 'svc.config.json'),
+      JSON.stringify({ plugins: [SUPPORT('asks.ts')], rest: { chat_body_limit: 102_400 } })
+    )
     service = await startService({ home })
   })
   after(async () => {
@@ -121,8 +124,11 @@ describeWith('chromium', 'the pages of the console', function () {
         { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(DOT, 'base64') },
         { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('some notes') },
         { name: 'empty.txt', mimeType: 'text/plain', buffer: Buffer.from('') },
+        { name: 'large.bin', mimeType: '', buffer: Buffer.alloc(80_000) },
       ])
-      await page.getByText('Not added: empty.txt. A message takes at most 32 files and 32.0 MiB in Base64.').waitFor()
+      await page
+        .getByText(/^Not added: empty.txt, large.bin. A message takes at most 32 files and 100.0 KiB in Base64./)
+        .waitFor()
       await page.evaluate(`(() => {
         const data = new DataTransfer()
         data.items.add(new File(['pasted'], '<b>pasted</b>.txt', { type: 'text/plain' }))
@@ -130,7 +136,7 @@ describeWith('chromium', 'the pages of the console', function () {
       })()`)
       const files = page.getByRole('list', { name: 'Attached files' })
       await files.getByText('<b>pasted</b>.txt').waitFor()
-      await page.getByText(/3 of 32 files, \d+ bytes of 32.0 MiB/).waitFor()
+      await page.getByText(/3 of 32 files, \d+ bytes of 100.0 KiB/).waitFor()
       await expectAccessible(page, 'attached files')
       await page.getByRole('button', { name: 'Remove <b>pasted</b>.txt' }).click()
       await say(page, 'What is on the picture?')

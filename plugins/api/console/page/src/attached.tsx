@@ -14,7 +14,7 @@ export function sizeText(bytes: number): string {
 }
 
 /** The bytes that a base64 text stands for. */
-export const bytesOf = (data: string): number => Math.floor((data.length * 3) / 4) - (/=*$/.exec(data)?.[0].length ?? 0)
+const bytesOf = (data: string): number => Math.floor((data.length * 3) / 4) - (/=*$/.exec(data)?.[0].length ?? 0)
 
 interface AttachedProps {
   readonly kind: string

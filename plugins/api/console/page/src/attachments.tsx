@@ -82,7 +82,7 @@ async function read(file: File): Promise<Attachment> {
 function base64Of(file: File): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const reader = new FileReader()
-  reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ''))
+  reader.onload = () => resolve(typeof reader.result === 'string' ? reader.result.replace(/^[^,]*,/, '') : '')
   reader.onerror = () => reject(reader.error ?? new Error('The file cannot be read.'))
   reader.readAsDataURL(file)
   return promise
@@ -101,7 +101,7 @@ export function AttachedFiles({ limit }: { readonly limit: number }) {
           {files.map(({ key, name, size, part }) => (
             <li key={key} className="row">
               <span className="clip">{visible(name)}</span>
-              <span className="muted">
+              <span className="muted clip">
                 {visible(part.media_type)}, {sizeText(size)}
               </span>
               <button

@@ -5,7 +5,7 @@ import { chat, type SentPart, secondChat } from './turn.ts'
 import { createValue } from './value.ts'
 
 /** What a message is sent with. */
-export type Request = Pick<ChatStreamRequest, 'profile' | 'provider' | 'model' | 'mode' | 'system' | 'response_schema'>
+type Request = Pick<ChatStreamRequest, 'profile' | 'provider' | 'model' | 'mode' | 'system' | 'response_schema'>
 
 /** The settings of the playground. */
 export interface Settings {

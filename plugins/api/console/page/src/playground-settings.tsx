@@ -62,8 +62,10 @@ function useWritten(name: 'system' | 'schema'): Written {
     set(inAddress)
   }, [inAddress])
   const keep = () => {
-    kept.current = text.length > LONGEST_IN_ADDRESS ? '' : text
-    const added = kept.current === '' ? {} : { [name]: text }
+    const next = text.length > LONGEST_IN_ADDRESS ? '' : text
+    if (next === kept.current) return
+    kept.current = next
+    const added = next === '' ? {} : { [name]: next }
     void navigate({ to: '/playground', search: (before: Search) => ({ ...without(before, name), ...added }), replace: true })
   }
   return { text, set, keep }

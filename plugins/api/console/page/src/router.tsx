@@ -46,8 +46,8 @@ function wholeTextsOf<K extends string>(
 ): { readonly [name in K]?: string } {
   const found = names.flatMap(name => {
     // the router reads a text that is JSON as its value
-    const value = search[name]
-    const text = typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '')
+    const value = search[name] ?? ''
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
     return text === '' || text.length > LONGEST_IN_ADDRESS ? [] : [[name, text] as const]
   })
   return Object.fromEntries(found) as { readonly [name in K]?: string }
