@@ -363,6 +363,37 @@ describeWith('chromium', 'the pages of the console', function () {
       expect(problems).to.deep.equal([])
     })
 
+    it('shows no picture of what is no image that browsers and models read', async () => {
+      const { body } = await post(`${service.url}/api/v1/chat`, { message: 'Look' })
+      const id = String(body.conversation_id)
+      await using view = await openConsole(browser, at('overview'))
+      const { page, problems } = view
+      const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="window.hacked = 1"/>').toString('base64')
+      const hostile = [
+        { type: 'image', mime_type: 'image/svg+xml', data: svg },
+        { type: 'image', mime_type: 'text/html', data: svg },
+        { type: 'image', mime_type: 'image/png,<b>', data: DOT },
+        { type: 'image', mime_type: 'image/png', data: '"><script>window.hacked = 1</script>' },
+        { type: 'image', mime_type: 'image/png', data: 'A'.repeat(4 * 1024 * 1024 + 4) },
+        { type: 'file', mime_type: 'image/png', data: DOT, name: '<img src=x onerror="window.hacked = 1">' },
+        { type: 'image' },
+      ]
+      await page.route(`**/api/v1/conversations/${id}?**`, async route => {
+        const response = await route.fetch()
+        const read = (await response.json()) as { messages: { parts: object[] }[] }
+        read.messages[0]!.parts.push(...hostile)
+        await route.fulfill({ response, json: read })
+      })
+      await page.goto(at(`conversations?id=${id}`))
+      await until(
+        () => page.locator('.message-user figcaption').count(),
+        count => count === hostile.length
+      )
+      expect(await page.locator('.reader-scroll').locator('img, svg[onload], script, iframe').count()).to.equal(0)
+      expect(await page.evaluate('window.hacked')).to.equal(undefined)
+      expect(problems).to.deep.equal([])
+    })
+
     it('edits a message: a copy goes on with the new text, with the files of the message', async () => {
       const parts = [{ type: 'image', media_type: 'image/png', data: DOT }]
       const { body } = await post(`${service.url}/api/v1/chat`, { message: 'The first question' })

@@ -385,6 +385,8 @@ function StoredMessage({ id, message, results }: StoredProps) {
   )
 }
 
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
+
 interface PartProps {
   readonly part: Part
   readonly role: Stored['role']
@@ -409,8 +411,8 @@ function PartView({ part, role, result }: PartProps) {
       return (
         <Attached
           kind={part.type}
-          mediaType={String(part.mime_type)}
-          data={String(part.data)}
+          mediaType={textOf(part.mime_type)}
+          data={textOf(part.data)}
           {...(typeof part.name === 'string' ? { name: part.name } : {})}
         />
       )
