@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -14,6 +15,8 @@ import { expectAccessible, openBrowser, openConsole } from './support/browser.ts
 const SUPPORT = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url))
 const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
 const AUTH = { SVC_API_KEY: 'the-key-of-the-operator', SVC_SERVER__AUTH__ENABLED: 'true' }
+/** A PNG of one pixel. */
+const DOT = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const COUNTING = '/pace 60\none two three four five six seven eight nine ten eleven twelve'
 const WHOLE = /one two three four five six seven eight nine ten eleven twelve/
 
@@ -34,7 +37,10 @@ describeWith('chromium', 'the pages of the console', function () {
   before(async () => {
     browser = await openBrowser()
     home = await newHome()
-    await writeFile(join(home, 'svc.config.json'), JSON.stringify({ plugins: [SUPPORT('asks.ts')] }))
+    await writeFile(
+      join(home, 'svc.config.json'),
+      JSON.stringify({ plugins: [SUPPORT('asks.ts')], rest: { chat_body_limit: 102_400 } })
+    )
     service = await startService({ home })
   })
   after(async () => {
@@ -74,6 +80,141 @@ describeWith('chromium', 'the pages of the console', function () {
         async () => page.url(),
         url => url.includes('mode=plan')
       )
+    })
+
+    it('shows the data of a reply, and keeps its schema and the system prompt in the address', async () => {
+      await using view = await openConsole(browser, at('playground'))
+      const { page, problems } = view
+      const schema = page.getByLabel('JSON Schema of the reply')
+      await schema.fill('{ "type": ')
+      await page.getByText('This is not valid JSON').waitFor()
+      await message(page).fill('Hello')
+      expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).to.equal(true)
+      await schema.fill('[1]')
+      await page.getByText('A JSON Schema is an object').waitFor()
+      await schema.fill('{"type":"banana"}')
+      await say(page, 'Hello')
+      await page.getByRole('status').getByText('"banana" is not a type').waitFor()
+      expect(await schema.getAttribute('aria-invalid')).to.equal('true')
+      await expectAccessible(page, 'a schema with a problem')
+      await schema.fill('{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}')
+      await page.getByLabel('System prompt').fill('Be short.')
+      await say(page, 'Ada')
+      const data = page.getByRole('region', { name: 'Data of the reply' })
+      await data.waitFor()
+      expect(JSON.parse(await data.innerText())).to.deep.equal({ name: 'Ada' })
+      await page.reload()
+      await page.getByRole('heading', { name: 'Playground', level: 1 }).waitFor()
+      expect(JSON.parse(await schema.inputValue())).to.have.property('required')
+      expect(await page.getByLabel('System prompt').inputValue()).to.equal('Be short.')
+      await page.getByLabel('System prompt').fill('x'.repeat(2_001))
+      await page.getByText('Longer than 2,000 characters: not in the address.').waitFor()
+      await message(page).focus()
+      await until(
+        async () => page.url(),
+        url => url.includes('schema=') && !url.includes('system=')
+      )
+      expect(problems).to.deep.equal([])
+    })
+
+    it('sends images and files, and shows them in the conversation', async () => {
+      await using view = await openConsole(browser, at('playground'))
+      const { page, problems } = view
+      await page.getByLabel('Files', { exact: true }).setInputFiles([
+        { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(DOT, 'base64') },
+        { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('some notes') },
+        { name: 'empty.txt', mimeType: 'text/plain', buffer: Buffer.from('') },
+        { name: 'large.bin', mimeType: '', buffer: Buffer.alloc(80_000) },
+      ])
+      await page
+        .getByText(/^Not added: empty.txt, large.bin. A message takes at most 32 files and 100.0 KiB in Base64./)
+        .waitFor()
+      await page.evaluate(`(() => {
+        const data = new DataTransfer()
+        data.items.add(new File(['pasted'], '<b>pasted</b>.txt', { type: 'text/plain' }))
+        document.querySelector('#message').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true }))
+      })()`)
+      const files = page.getByRole('list', { name: 'Attached files' })
+      await files.getByText('<b>pasted</b>.txt').waitFor()
+      await page.getByText(/3 of 32 files, \d+ bytes of 100.0 KiB/).waitFor()
+      await expectAccessible(page, 'attached files')
+      await page.getByRole('button', { name: 'Remove <b>pasted</b>.txt' }).click()
+      await say(page, 'What is on the picture?')
+      const image = page.locator('.message-user img')
+      await image.waitFor()
+      await page.getByText(/tokens in/).waitFor()
+      const width = "document.querySelector('.message-user img').naturalWidth"
+      await until(
+        () => page.evaluate<number>(width),
+        pixels => pixels === 1
+      )
+      await view.context.grantPermissions(['clipboard-read', 'clipboard-write'])
+      await page.getByRole('button', { name: 'Copy as TypeScript' }).click()
+      await page.getByText('Copied').waitFor()
+      expect(await page.evaluate<string>('navigator.clipboard.readText()')).to.contain('await readFile("dot.png", \'base64\')')
+      await page.getByRole('link', { name: 'Conversation', exact: true }).click()
+      await page.getByRole('region', { name: 'Messages' }).getByText('notes.txt, text/plain, 10 bytes', { exact: true }).waitFor()
+      await until(
+        () => page.evaluate<number>(width),
+        pixels => pixels === 1
+      )
+      await expectAccessible(page, 'a conversation with a picture')
+      expect(problems).to.deep.equal([])
+    })
+
+    it('copies a program for the typed client that gets the same reply', async () => {
+      await using view = await openConsole(browser, at('playground?provider=local&model=local-small'))
+      const { page } = view
+      await say(page, "It's 'quoted' `text` ${here}")
+      await page.getByText(/tokens in/).waitFor()
+      await view.context.grantPermissions(['clipboard-read', 'clipboard-write'])
+      await page.getByRole('button', { name: 'Copy as TypeScript' }).click()
+      await page.getByText('Copied').waitFor()
+      const code = await page.evaluate<string>('navigator.clipboard.readText()')
+      expect(code).to.contain('process.env.SVC_API_KEY').and.contain('"model": "local-small"')
+      const said = execFileSync(process.execPath, ['--conditions=svc-source', '--input-type=module-typescript', '--eval', code], {
+        encoding: 'utf8',
+      })
+      expect(said).to.equal("You said: It's 'quoted' `text` ${here}")
+    })
+
+    it('sends a message to two models, each with its own stream, questions and stop', async () => {
+      await using view = await openConsole(browser, at('playground?provider=local&model=local-1'))
+      const { page, problems } = view
+      await page.getByLabel('Compare two models').check()
+      await page.getByLabel('Second provider').selectOption('local')
+      await page.getByLabel('Second model').selectOption('local-small')
+      await until(
+        async () => page.url(),
+        url => url.includes('compare=on') && url.includes('model2=local-small')
+      )
+      await page.reload()
+      const [first, second] = ['First chat', 'Second chat'].map(name => page.getByRole('region', { name }))
+      await say(page, '/pace 300\none two three four five six seven eight nine ten')
+      await second!.getByText('local / local-small').waitFor()
+      await first!.getByText('local / local-1').waitFor()
+      await second!
+        .getByText(/one two/)
+        .last()
+        .waitFor()
+      await page.getByRole('button', { name: 'Stop the second chat' }).click()
+      await second!.getByText('stopped').waitFor()
+      await first!.getByText(/tokens in/).waitFor()
+      expect(await first!.getByText('stopped').count()).to.equal(0)
+      await say(page, '/tool whereabouts {}')
+      await first!.getByRole('button', { name: 'Allow' }).click()
+      await first!.getByText(/whereabouts answered: \d+/).waitFor()
+      await second!.getByRole('button', { name: 'Deny' }).click()
+      await second!.locator('details.tool').getByText('failed').waitFor()
+      await expectAccessible(page, 'two chats')
+      await page.setViewportSize({ width: 360, height: 800 })
+      await until(
+        async () => [await first!.boundingBox(), await second!.boundingBox()],
+        ([upper, lower]) => upper!.x === lower!.x && upper!.y + upper!.height <= lower!.y
+      )
+      expect(await page.evaluate('document.documentElement.scrollWidth > innerWidth')).to.equal(false)
+      await expectAccessible(page, 'two chats, narrow')
+      expect(problems).to.deep.equal([])
     })
 
     it('stops a reply', async () => {
@@ -219,6 +360,64 @@ describeWith('chromium', 'the pages of the console', function () {
       await page.getByRole('button', { name: 'Delete' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
       await page.getByText('Select a conversation').waitFor()
+      expect(problems).to.deep.equal([])
+    })
+
+    it('shows no picture of what is no image that browsers and models read', async () => {
+      const { body } = await post(`${service.url}/api/v1/chat`, { message: 'Look' })
+      const id = String(body.conversation_id)
+      await using view = await openConsole(browser, at('overview'))
+      const { page, problems } = view
+      const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="window.hacked = 1"/>').toString('base64')
+      const hostile = [
+        { type: 'image', mime_type: 'image/svg+xml', data: svg },
+        { type: 'image', mime_type: 'text/html', data: svg },
+        { type: 'image', mime_type: 'image/png,<b>', data: DOT },
+        { type: 'image', mime_type: 'image/png', data: '"><script>window.hacked = 1</script>' },
+        { type: 'image', mime_type: 'image/png', data: 'A'.repeat(4 * 1024 * 1024 + 4) },
+        { type: 'file', mime_type: 'image/png', data: DOT, name: '<img src=x onerror="window.hacked = 1">' },
+        { type: 'image' },
+      ]
+      await page.route(`**/api/v1/conversations/${id}?**`, async route => {
+        const response = await route.fetch()
+        const read = (await response.json()) as { messages: { parts: object[] }[] }
+        read.messages[0]!.parts.push(...hostile)
+        await route.fulfill({ response, json: read })
+      })
+      await page.goto(at(`conversations?id=${id}`))
+      await until(
+        () => page.locator('.message-user figcaption').count(),
+        count => count === hostile.length
+      )
+      expect(await page.locator('.reader-scroll').locator('img, svg[onload], script, iframe').count()).to.equal(0)
+      expect(await page.evaluate('window.hacked')).to.equal(undefined)
+      expect(problems).to.deep.equal([])
+    })
+
+    it('edits a message: a copy goes on with the new text, with the files of the message', async () => {
+      const parts = [{ type: 'image', media_type: 'image/png', data: DOT }]
+      const { body } = await post(`${service.url}/api/v1/chat`, { message: 'The first question' })
+      const id = String(body.conversation_id)
+      await post(`${service.url}/api/v1/chat`, { message: 'The wrong question', conversation_id: id, parts })
+      await using view = await openConsole(browser, at(`conversations?id=${id}`))
+      const { page, problems } = view
+      const messages = page.getByRole('region', { name: 'Messages' })
+      await messages.locator('.message-user').nth(1).getByRole('button', { name: 'Edit' }).click()
+      const field = page.getByRole('dialog').getByLabel('Message')
+      expect(await field.inputValue()).to.equal('The wrong question')
+      await expectAccessible(page, 'the dialog to edit a message')
+      await field.fill('The right question')
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByRole('heading', { name: 'Playground', level: 1 }).waitFor()
+      await page.getByText(/tokens in/).waitFor()
+      await page.getByRole('link', { name: 'Conversation', exact: true }).click()
+      await page.getByRole('link', { name: 'forked' }).waitFor()
+      await messages.locator('.message-user').nth(1).getByText('The right question').waitFor()
+      await messages.locator('.message-user').nth(1).locator('img').waitFor()
+      expect(await messages.getByText('The wrong question').count()).to.equal(0)
+      expect(await messages.getByText('The first question', { exact: true }).count()).to.equal(1)
+      await page.goto(at(`conversations?id=${id}`))
+      await messages.locator('.message-user').nth(1).getByText('The wrong question').waitFor()
       expect(problems).to.deep.equal([])
     })
 

@@ -36,6 +36,23 @@ function textsOf<K extends string>(
   return Object.fromEntries(found) as { readonly [name in K]?: string }
 }
 
+/** The longest text of the reader that is kept in the address. */
+export const LONGEST_IN_ADDRESS = 2_000
+
+/** Texts that are of no use if they are cut: longer ones are left out. */
+function wholeTextsOf<K extends string>(
+  search: Readonly<Record<string, unknown>>,
+  names: readonly K[]
+): { readonly [name in K]?: string } {
+  const found = names.flatMap(name => {
+    // the router reads a text that is JSON as its value
+    const value = search[name] ?? ''
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    return text === '' || text.length > LONGEST_IN_ADDRESS ? [] : [[name, text] as const]
+  })
+  return Object.fromEntries(found) as { readonly [name in K]?: string }
+}
+
 /** The search without some of its members. */
 export function without<S extends object, K extends keyof S>(search: S, ...names: readonly K[]): Omit<S, K> {
   return Object.fromEntries(Object.entries(search).filter(([name]) => !names.includes(name as K))) as Omit<S, K>
@@ -51,7 +68,10 @@ export const overview = createRoute({
 export const playground = createRoute({
   getParentRoute: () => root,
   path: 'playground',
-  validateSearch: search => textsOf(search, ['profile', 'provider', 'model', 'mode', 'conversation']),
+  validateSearch: search => ({
+    ...textsOf(search, ['profile', 'provider', 'model', 'mode', 'conversation', 'compare', 'provider2', 'model2']),
+    ...wholeTextsOf(search, ['system', 'schema']),
+  }),
   component: lazyRouteComponent(() => import('./pages/playground.tsx'), 'Playground'),
 })
 

@@ -20,12 +20,17 @@ interface Problem {
   readonly message: string
   readonly code?: string | undefined
   readonly hint?: string | undefined
+  /** The field of the request that the server has refused. */
+  readonly field?: string | undefined
 }
+
+export type SentPart = NonNullable<ChatStreamRequest['parts']>[number]
 
 /** A message and its reply. */
 export interface Turn {
   readonly key: string
   readonly message: string
+  readonly parts: readonly SentPart[]
   readonly pieces: readonly Piece[]
   readonly state: 'open' | 'completed' | 'failed' | 'cancelled'
   readonly start?: Schemas['StartEvent']
@@ -43,11 +48,6 @@ interface OpenTurn {
   readonly turnId: string
   readonly message: string
 }
-
-const KEPT = 'svc-open-turn'
-
-/** The chat of this tab. It lives outside of its page, so that a reply goes on while the reader looks at another. */
-export const chat: Value<Chat> = createValue<Chat>({ turns: [] })
 
 export const isOpen = ({ turns }: Chat): boolean => turns.at(-1)?.state === 'open'
 
@@ -92,80 +92,116 @@ function changeTool(
   return { ...turn, pieces: pieces.map(piece => (isIt(piece) ? { ...piece, ...change } : piece) as Piece) }
 }
 
-function change(key: string, how: (turn: Turn) => Turn): void {
-  const { conversation, turns } = chat.get()
-  const next = turns.map(turn => (turn.key === key ? how(turn) : turn))
-  const start = next.find(turn => turn.key === key)?.start
-  chat.set({ conversation: start?.conversation_id ?? conversation, turns: next })
-}
+type Sent = Omit<ChatStreamRequest, 'interactive' | 'forms' | 'detach' | 'conversation_id'>
 
-/** Sends a message. The reply appears in `chat`. */
-export async function send(request: Omit<ChatStreamRequest, 'interactive' | 'forms' | 'detach'>): Promise<void> {
-  const key = crypto.randomUUID()
-  const { conversation, turns } = chat.get()
-  chat.set({ conversation, turns: [...turns, { key, message: request.message, pieces: [], state: 'open' }] })
-  const body = { ...request, ...(conversation === undefined ? {} : { conversation_id: conversation }) }
-  // detached: leaving the page, or loading it again, does not end the turn
-  await follow(key, request.message, client.chat.stream({ ...body, interactive: true, forms: true, detach: true }))
-}
+/** A chat of this tab. It lives outside of its page, so that a reply goes on while the reader looks at another. */
+export class ChatOfTab {
+  readonly value: Value<Chat> = createValue<Chat>({ turns: [] })
+  /** The name of the open turn in the storage of the tab. */
+  readonly #kept: string
+  /** The ids of the open turns that this page reads; undefined until the server has named them. `true`: to be stopped as soon as it has. */
+  readonly #reading = new Map<string, string | true | undefined>()
 
-/** Continues the turn that was open when the page was loaded again. */
-export async function continueTurn(): Promise<void> {
-  const kept = keptTurn()
-  if (!kept || chat.get().turns.length > 0) return
-  const key = crypto.randomUUID()
-  chat.set({ turns: [{ key, message: kept.message, pieces: [], state: 'open' }] })
-  await follow(key, kept.message, client.chat.resume(kept.turnId))
-}
-
-/** The ids of the open turns that this page reads; undefined until the server has named them. `true`: to be stopped as soon as it has. */
-const reading = new Map<string, string | true | undefined>()
-
-async function follow(key: string, message: string, stream: ChatStream): Promise<void> {
-  let waiting: Schemas['ChatEvent'][] = []
-  let isPlanned = false
-  const flush = () => {
-    isPlanned = false
-    const events = waiting
-    waiting = []
-    change(key, turn => events.reduce(withEvent, turn))
+  constructor(kept: string) {
+    this.#kept = kept
   }
-  reading.set(key, undefined)
-  try {
-    for await (const event of stream) {
-      if (event.type === 'start') {
-        keep({ turnId: event.turn_id, message })
-        if (reading.get(key) === true) void cancel(event.turn_id)
-        reading.set(key, event.turn_id)
-      }
-      waiting.push(event)
-      if (isPlanned) continue
-      isPlanned = true
-      // one change a frame, however fast the tokens come; a hidden page has no frames
-      if (document.hidden) setTimeout(flush)
-      else requestAnimationFrame(flush)
+
+  /** Sends a message. The reply appears in `value`. */
+  async send(request: Sent): Promise<void> {
+    const key = crypto.randomUUID()
+    const { conversation, turns } = this.value.get()
+    const { message, parts = [] } = request
+    this.value.set({ conversation, turns: [...turns, { key, message, parts, pieces: [], state: 'open' }] })
+    const body = { ...request, ...(conversation === undefined ? {} : { conversation_id: conversation }) }
+    // detached: leaving the page, or loading it again, does not end the turn
+    await this.#follow(key, message, client.chat.stream({ ...body, interactive: true, forms: true, detach: true }))
+  }
+
+  /** Continues the turn that was open when the page was loaded again. */
+  async continueTurn(): Promise<void> {
+    const kept = keptTurn(this.#kept)
+    if (!kept || this.value.get().turns.length > 0) return
+    const key = crypto.randomUUID()
+    this.value.set({ turns: [{ key, message: kept.message, parts: [], pieces: [], state: 'open' }] })
+    await this.#follow(key, kept.message, client.chat.resume(kept.turnId))
+  }
+
+  /** Ends the open turn. What it has said is stored. */
+  async stop(): Promise<void> {
+    const key = this.value.get().turns.at(-1)?.key
+    if (key === undefined || !this.#reading.has(key)) return
+    const turnId = this.#reading.get(key)
+    if (typeof turnId === 'string') await cancel(turnId)
+    else this.#reading.set(key, true)
+  }
+
+  clear(): void {
+    if (!isOpen(this.value.get())) this.value.set({ turns: [] })
+  }
+
+  /** Begins with a conversation that exists. */
+  continueConversation(conversation: string): void {
+    if (!isOpen(this.value.get())) this.value.set({ conversation, turns: [] })
+  }
+
+  #change(key: string, how: (turn: Turn) => Turn): void {
+    const { conversation, turns } = this.value.get()
+    const next = turns.map(turn => (turn.key === key ? how(turn) : turn))
+    const start = next.find(turn => turn.key === key)?.start
+    this.value.set({ conversation: start?.conversation_id ?? conversation, turns: next })
+  }
+
+  async #follow(key: string, message: string, stream: ChatStream): Promise<void> {
+    let waiting: Schemas['ChatEvent'][] = []
+    let isPlanned = false
+    const flush = () => {
+      isPlanned = false
+      const events = waiting
+      waiting = []
+      this.#change(key, turn => events.reduce(withEvent, turn))
     }
-    flush()
-  } catch (error) {
-    flush()
+    this.#reading.set(key, undefined)
+    try {
+      for await (const event of stream) {
+        if (event.type === 'start') this.#started(key, { turnId: event.turn_id, message })
+        waiting.push(event)
+        if (isPlanned) continue
+        isPlanned = true
+        // one change a frame, however fast the tokens come; a hidden page has no frames
+        if (document.hidden) setTimeout(flush)
+        else requestAnimationFrame(flush)
+      }
+      flush()
+    } catch (error) {
+      flush()
+      this.#failed(key, error)
+    } finally {
+      this.#reading.delete(key)
+      if (keptTurn(this.#kept)?.turnId === stream.turnId) keep(this.#kept, undefined)
+    }
+  }
+
+  #started(key: string, turn: OpenTurn): void {
+    keep(this.#kept, turn)
+    if (this.#reading.get(key) === true) void cancel(turn.turnId)
+    this.#reading.set(key, turn.turnId)
+  }
+
+  #failed(key: string, error: unknown): void {
+    const { turns } = this.value.get()
+    if (isApiError(error, 'TURN_LOST') && turns.length === 1 && turns[0]!.pieces.length === 0)
+      return this.value.set({ turns: [] }) // it ended long ago
     const { code, hint } = factsOf(error)
-    if (isApiError(error, 'TURN_LOST') && chat.get().turns.length === 1 && chat.get().turns[0]!.pieces.length === 0)
-      return chat.set({ turns: [] }) // it ended long ago
-    change(key, turn => ({ ...turn, state: 'failed', problem: { message: messageOf(error), code, hint } }))
-  } finally {
-    reading.delete(key)
-    if (keptTurn()?.turnId === stream.turnId) keep(undefined)
+    const field = isApiError(error, 'INVALID_VALUE') ? error.details.field : undefined
+    this.#change(key, turn => ({ ...turn, state: 'failed', problem: { message: messageOf(error), code, hint, field } }))
   }
 }
 
-/** Ends the open turn. What it has said is stored. */
-export async function stop(): Promise<void> {
-  const key = chat.get().turns.at(-1)?.key
-  if (key === undefined || !reading.has(key)) return
-  const turnId = reading.get(key)
-  if (typeof turnId === 'string') await cancel(turnId)
-  else reading.set(key, true)
-}
+/** The chat of the playground. */
+export const chat = new ChatOfTab('svc-open-turn')
+
+/** The chat beside it, to compare two models. */
+export const secondChat = new ChatOfTab('svc-open-turn-2')
 
 /** A turn that has ended meanwhile cannot be cancelled. */
 const cancel = (turnId: string): Promise<unknown> => client.chat.cancel(turnId).catch(() => {})
@@ -179,27 +215,18 @@ export async function answer(
   await client.chat.answer({ request_id: turn.start!.request_id, call_id: ask.call_id, ...reply })
 }
 
-export const clear = (): void => {
-  if (!isOpen(chat.get())) chat.set({ turns: [] })
-}
-
-/** Begins with a conversation that exists. */
-export const continueConversation = (conversation: string): void => {
-  if (!isOpen(chat.get())) chat.set({ conversation, turns: [] })
-}
-
-function keep(turn: OpenTurn | undefined): void {
+function keep(name: string, turn: OpenTurn | undefined): void {
   try {
-    if (turn) sessionStorage.setItem(KEPT, JSON.stringify(turn))
-    else sessionStorage.removeItem(KEPT)
+    if (turn) sessionStorage.setItem(name, JSON.stringify(turn))
+    else sessionStorage.removeItem(name)
   } catch {
     // storage is off: a reload of the page loses the turn
   }
 }
 
-function keptTurn(): OpenTurn | undefined {
+function keptTurn(name: string): OpenTurn | undefined {
   try {
-    return JSON.parse(sessionStorage.getItem(KEPT) ?? 'null') ?? undefined
+    return JSON.parse(sessionStorage.getItem(name) ?? 'null') ?? undefined
   } catch {
     return undefined
   }

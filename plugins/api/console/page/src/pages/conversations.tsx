@@ -5,7 +5,9 @@ import type { ReplyOf } from '@svc/client'
 import { lazy, type ReactNode, Suspense, useMemo, useRef, useState } from 'react'
 import { Tabs } from '../address.tsx'
 import { client, messageOf, textIn } from '../api.ts'
+import { Attached } from '../attached.tsx'
 import { useFreshening } from '../fresh.ts'
+import { Edit } from '../edit-message.tsx'
 import { Back, filtersOf, ListPage, Search, useCursorList, useWhole } from '../list.tsx'
 import { Json, Message, Text, Tool, type ToolView, Written } from '../message.tsx'
 import { Buttons, Panel } from '../parts.tsx'
@@ -369,7 +371,12 @@ function StoredMessage({ id, message, results }: StoredProps) {
           {status && ` (${status})`}
         </>
       }
-      more={role === 'assistant' && <Fork id={id} messageId={message.id} label="Fork from here" />}
+      more={
+        <>
+          {role === 'assistant' && <Fork id={id} messageId={message.id} label="Fork from here" />}
+          {role === 'user' && <Edit id={id} messageId={message.id} parts={parts} />}
+        </>
+      }
     >
       {parts.map((part, index) => (
         <PartView key={index} part={part} role={role} result={results.get(callOf(message, part))} />
@@ -377,6 +384,8 @@ function StoredMessage({ id, message, results }: StoredProps) {
     </Message>
   )
 }
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
 interface PartProps {
   readonly part: Part
@@ -396,6 +405,16 @@ function PartView({ part, role, result }: PartProps) {
         <p className="muted small">
           <Written text={String(part.text)} />
         </p>
+      )
+    case 'image':
+    case 'file':
+      return (
+        <Attached
+          kind={part.type}
+          mediaType={textOf(part.mime_type)}
+          data={textOf(part.data)}
+          {...(typeof part.name === 'string' ? { name: part.name } : {})}
+        />
       )
     default:
       return <p className="muted">[{String(part.type)}]</p>
