@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import type { Browser } from 'playwright-core'
-import { CONDITIONS, FRUGAL, SVC } from '../support/entry.ts'
+import { FRUGAL, SVC } from '../support/entry.ts'
+import { PROGRAMS } from '../support/tutorial-programs.ts'
 import { describeWith } from '../support/needs.ts'
 import { until } from '../support/wait.ts'
 import { openBrowser, openConsole } from './support/browser.ts'
@@ -137,17 +138,5 @@ describeWith('chromium', PAGE, function () {
     expect([...outputs.keys(), ...others]).to.include.members(written)
   })
 })
-
-/** What a command of the page is run as here: `svc` from this repository, and npm where it stands for Node or the compiler. */
-const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  'npm test': [process.execPath, ...CONDITIONS, '--test'],
-  'npm run build': [
-    process.execPath,
-    join(ROOT, 'node_modules/typescript/bin/tsc'),
-    '-p',
-    'tsconfig.build.json',
-    ...(CONDITIONS.length > 0 ? ['--customConditions', 'svc-source'] : []),
-  ],
-}
 
 const programOf = (command: string) => PROGRAMS[command] ?? [process.execPath, ...SVC, ...command.split(' ').slice(1)]

@@ -5,22 +5,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { CONDITIONS, FRUGAL, SVC } from '../support/entry.ts'
+import { FRUGAL, SVC } from '../support/entry.ts'
+import { PROGRAMS } from '../support/tutorial-programs.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PLUGIN = 'svc-plugin-greet'
-
-/** What a command of the page is run as here: `svc` from this repository, and npm where it stands for Node or the compiler. */
-const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  'npm test': [process.execPath, ...CONDITIONS, '--test'],
-  'npm run build': [
-    process.execPath,
-    join(ROOT, 'node_modules/typescript/bin/tsc'),
-    '-p',
-    'tsconfig.build.json',
-    ...(CONDITIONS.length > 0 ? ['--customConditions', 'svc-source'] : []),
-  ],
-}
 
 describe('docs/tutorials/first-plugin.md', function () {
   this.timeout(300_000)

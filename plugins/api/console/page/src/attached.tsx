@@ -13,8 +13,11 @@ export function sizeText(bytes: number): string {
   return kib < 1_024 ? `${kib.toFixed(1)} KiB` : `${(kib / 1_024).toFixed(1)} MiB`
 }
 
+// not a pattern for the end of a text: of a text of many `=` that ends otherwise, it would try each
+const padding = (data: string) => (data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0)
+
 /** The bytes that a base64 text stands for. */
-const bytesOf = (data: string): number => Math.floor((data.length * 3) / 4) - (/=*$/.exec(data)?.[0].length ?? 0)
+const bytesOf = (data: string): number => Math.floor((data.length * 3) / 4) - padding(data)
 
 interface AttachedProps {
   readonly kind: string
