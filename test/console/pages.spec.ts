@@ -377,6 +377,8 @@ describeWith('chromium', 'the pages of the console', function () {
         { type: 'image', mime_type: 'image/png', data: 'A'.repeat(4 * 1024 * 1024 + 4) },
         { type: 'file', mime_type: 'image/png', data: DOT, name: '<img src=x onerror="window.hacked = 1">' },
         { type: 'image' },
+        // a pattern for its end would need minutes
+        { type: 'file', mime_type: 'text/plain', data: `${'='.repeat(500_000)}x` },
       ]
       await page.route(`**/api/v1/conversations/${id}?**`, async route => {
         const response = await route.fetch()
