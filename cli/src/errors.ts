@@ -1,7 +1,13 @@
 import { COMMANDS_MODULE, codeOf, messageOf, nearest, type SvcError, svcError } from '@svc/core'
 
-/** The server does not answer, or its certificate is not trusted. */
+/** The server does not answer, not in time, or its certificate is not trusted. */
 export function serverUnreachable(url: string, cause: unknown): SvcError {
+  if (isTimeout(cause))
+    return svcError('SERVER_UNREACHABLE', `the server at ${url} has not answered in time`, {
+      cause,
+      details: { url },
+      hint: 'Try again, and read the log of the server: it can wait for its store',
+    })
   const tls = tlsProblem(cause)
   if (tls === undefined)
     return svcError('SERVER_UNREACHABLE', `nothing answers at ${url}`, {
@@ -23,6 +29,10 @@ export const serverRedirects = (url: string, status: number, place: string | und
       hint: place === undefined ? 'Check the address' : `If you trust that server, use --url ${place}`,
     }
   )
+
+/** `fetch` throws the reason of the signal; `node:http` keeps it in the cause. */
+const isTimeout = (error: unknown): boolean =>
+  error instanceof Error && (error.name === 'TimeoutError' || isTimeout(error.cause))
 
 const TLS_FAULT = /^(ERR_TLS_CERT_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET_ISSUER_|VERIFY_))/
 

@@ -50,6 +50,8 @@ class WorkerPeerLink implements PeerLink {
   #seq = 0
   #pushed = ''
   #turn: Promise<unknown> = Promise.resolve()
+  /** The snapshot that has not begun yet. */
+  #next: Promise<Snapshot> | undefined
   #timer: NodeJS.Timeout | undefined
   #left = false
   /** The final snapshot. Later ones would be incomplete, because plugins are already closing. */
@@ -140,12 +142,14 @@ class WorkerPeerLink implements PeerLink {
     return snapshot
   }
 
+  /** One for all that ask before it begins: those of a slow worker do not pile up. */
   #snapshot(): Promise<Snapshot> {
-    return this.#inTurn(async () => {
+    return (this.#next ??= this.#inTurn(async () => {
+      this.#next = undefined
       if (this.#last) return this.#last
       const metrics = (await this.#handlers?.metrics(this.#ctx)) ?? {}
       return { seq: ++this.#seq, metrics, took: [...this.#took] }
-    })
+    }))
   }
 
   async #inherit({ id, metrics }: FinalMetrics): Promise<Snapshot> {

@@ -123,6 +123,31 @@ describe('workers among each other', () => {
     for (let i = 0; i < 5; i++) expect(sum(await late.line.metrics(ctx()))).to.equal(31)
   })
 
+  it('read their slow figures once for all that wait for them', async () => {
+    const hub = new SupervisorPeerHub()
+    const a = enter(hub, 1)
+    const { metrics } = a.handlers
+    let reads = 0
+    const going = Promise.withResolvers<void>()
+    await a.line.join({
+      ...a.handlers,
+      metrics: async of => {
+        reads++
+        await going.promise
+        return metrics(of)
+      },
+    })
+    const first = a.line.metrics(ctx())
+    await new Promise(resolve => setImmediate(resolve))
+    a.seen.count = 3
+    const later = Array.from({ length: 20 }, () => a.line.metrics(ctx()))
+    going.resolve()
+    await first
+    for (const all of await Promise.all(later)) expect(sum(all)).to.equal(3)
+    expect(reads).to.be.at.most(3)
+    a.die()
+  })
+
   it('share places: never more than there are, those of one that ends are free', async () => {
     const hub = new SupervisorPeerHub()
     const [a, b] = [enter(hub, 1), enter(hub, 2)]

@@ -1,4 +1,4 @@
-import { type CallContext, type Host, type Log, messageOf, type SlotView, svcError } from '@svc/core'
+import { type CallContext, type Host, type Log, messageOf, type SlotView, svcError, withTimeout } from '@svc/core'
 import type { Http, MetricFamily, MetricSource, PeerMessage, Peers, Route, Sample, WorkerMetrics } from '@svc/core/contracts'
 import { metricFamily } from '@svc/plugin-kit'
 import { withPointedBounds } from './counts.ts'
@@ -21,6 +21,8 @@ interface WorkerFamilies {
 }
 
 const NAME = 'metrics'
+/** Below the time after which a server counts a worker with its previous metrics (2 s), and after which a scraper gives up. */
+const SOURCE_MS = 1_000
 
 // the cast is safe: only `own`, in this process or another worker, writes the value under this name
 const partOf = (metrics: WorkerMetrics) => (metrics[NAME] ?? { families: [], wasRead: true }) as unknown as WorkerFamilies
@@ -32,17 +34,22 @@ interface CollectorOptions {
   readonly log: Log
 }
 
-/** Creates the collector. It omits a source that fails and logs the failure. */
+/** Creates the collector. It omits a source that fails or is late, and logs the first failure. */
 export function createMetricsCollector({ sources, peers, host, log }: CollectorOptions): MetricsCollector {
   const retained = createEndedWorkerTotals()
   const isolated = new Set<string>()
   const names = createMetricNames(plugin => isolated.has(plugin))
+  const failing = new Set<string>()
   let wasRead = false
   const readOne = async ([name, source]: [string, MetricSource], ctx: CallContext) => {
     try {
-      return names.named(name, sources.owner(name), familiesIn(name, await source.read(ctx)))
+      const read = await withTimeout(SOURCE_MS, signal => source.read({ ...ctx, signal }), ctx)
+      const families = names.named(name, sources.owner(name), familiesIn(name, read))
+      failing.delete(name)
+      return families
     } catch (error) {
-      log.warn({ source: name, err: error }, `the metrics of ${name} are missing: ${messageOf(error)}`)
+      if (!failing.has(name)) log.warn({ source: name, err: error }, `the metrics of ${name} are missing: ${messageOf(error)}`)
+      failing.add(name)
       return []
     }
   }

@@ -112,7 +112,7 @@ describe('metrics', () => {
     expect(text).to.not.match(/^svc_(model|tokens).*model="m"/m)
   })
 
-  it('joins the figures of other sources, and goes on without one that fails', async () => {
+  it('joins the figures of other sources, and goes on without those that fail or never answer', async () => {
     const good = {
       name: 'svc_test_total',
       help: 'A test.',
@@ -122,7 +122,8 @@ describe('metrics', () => {
     } as const
     await using host = await begin(
       [MetricSources, 'good', { read: async () => [good] }],
-      [MetricSources, 'bad', { read: () => Promise.reject(new Error('broken')) }]
+      [MetricSources, 'bad', { read: () => Promise.reject(new Error('broken')) }],
+      [MetricSources, 'silent', { read: () => new Promise(() => {}) }]
     )
     const { status, text } = await scrape(host)
     expect(status).to.equal(200)
