@@ -28,18 +28,23 @@ export interface NodeLoad {
 interface NodeLoadOptions {
   /** Clients of chats on each node. Default 3. */
   readonly clients?: number
+  /** Milliseconds between two runs of a node. Default 100. */
+  readonly everyMs?: number
 }
 
 /** What a node answers without its database. */
 const REFUSED = /^503 /
-const [PAUSE_MS, AGAIN_MS] = [100, 50]
+const AGAIN_MS = 50
 /** A run is asked for again for so long. */
 const LONGEST_MS = 60_000
 /** Loads of the same tens have one conversation that all clients share. */
 const SEED = 10
 
 /** Each node has clients that chat, and one that begins runs; a run is asked for again with its key until a node has accepted it. */
-export function startNodeLoad(nodes: readonly Pick<Service, 'url'>[], { clients = 3 }: NodeLoadOptions = {}): NodeLoad {
+export function startNodeLoad(
+  nodes: readonly Pick<Service, 'url'>[],
+  { clients = 3, everyMs = 100 }: NodeLoadOptions = {}
+): NodeLoad {
   const ledger = newLedger()
   const refusals = new Map<string, number>()
   const onRefusal = (reason: string) => refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
@@ -48,7 +53,7 @@ export function startNodeLoad(nodes: readonly Pick<Service, 'url'>[], { clients 
   const state = { isOver: false }
   const beginning = Promise.all(
     nodes.map(async ({ url }) => {
-      for (; !state.isOver; await sleep(PAUSE_MS)) {
+      for (; !state.isOver; await sleep(everyMs)) {
         const key = crypto.randomUUID()
         runs.push(await whileRefused(() => beginLong(url, 'long', key)))
       }
