@@ -8,7 +8,7 @@ import { createCheck } from '../src/check.ts'
 import { audit, outcomeOf, put, SPACE, until, writeMany } from './load.ts'
 import { ctx, newSchema, storeWith } from './support.ts'
 
-/** A2, A3, A4 and, for a half-open line, A10 of the acceptance of clusters. */
+/** A2, A3, A4 and, for a half-open line, A10 of the acceptance of clusters; the short ones are in `outages.spec.ts`. */
 describeWith('postgres', 'the store in PostgreSQL', () => {
   let postgres: Postgres
   beforeEach(async () => (postgres = await startPostgres({ settings: { max_connections: 60 } })))
@@ -125,39 +125,6 @@ describeWith('postgres', 'the store in PostgreSQL', () => {
       await until(() => heard === round)
     }
   }).timeout(300_000)
-
-  it('follows a promoted standby: nothing acknowledged is lost, fences rise, watches end and can begin again', async () => {
-    await using standby = await postgres.standby({ synchronous: true })
-    const url = postgres.url.replace(/\/postgres$/, `,127.0.0.1:${standby.port}/postgres`)
-    await using store = storeWith({ url, schema: newSchema() })
-    await store.open(SPACE, ctx)
-    const request = { holder: 'a/1', ttlMs: 60_000, waitMs: 0 }
-    const before: Lease = await store.acquire('l', request, ctx)
-    const watch = store.watch('notes', ctx)[Symbol.asyncIterator]()
-    const ended = watch.next().catch((error: unknown) => codeOf(error))
-    await using load = writeMany(store, 'f')
-    await until(() => load.outcomes.size > 200)
-    await postgres.kill()
-    await standby.promote()
-    const began = performance.now()
-    await until(async () => (await outcomeOf(store, [put('again', 1)])) === 'done')
-    expect(performance.now() - began).to.be.below(5_000)
-    await load.end()
-    await audit(store, load.outcomes)
-    // a promoted standby can give the ids of transactions again, so the watcher reads everything anew
-    expect(await ended).to.equal('STORE_UNAVAILABLE')
-    const ending = new AbortController()
-    const heard: string[] = []
-    const watching = (async () => {
-      for await (const { key } of store.watch('notes', { ...ctx, signal: ending.signal })) heard.push(key)
-    })()
-    for (let n = 0; heard.length === 0; n++)
-      await store.batch([{ op: 'put', collection: 'notes', key: `after ${n}`, value: n }], {}, ctx)
-    ending.abort()
-    await watching
-    await store.release(before, ctx)
-    expect((await store.acquire('l', request, ctx)).fence).to.be.above(before.fence + 2 ** 31)
-  }).timeout(120_000)
 
   it('gives no fence twice after a failover to a standby that has not followed', async () => {
     await using link = await startTcpProxy(postgres)

@@ -41,7 +41,9 @@ describeWith('postgres', 'tables of another format or server in PostgreSQL', () 
     const schema = await restore()
     expect(await formatOf(schema)).to.equal(1)
     const tables = async () =>
-      (await postgres.query(`SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1`, [schema])).map(row => row.tablename)
+      (await postgres.query(`SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1`, [schema])).map(
+        row => row.tablename
+      )
     const before = await tables()
     await using stores = new AsyncDisposableStack()
     const opened = Array.from({ length: SERVERS }, () => stores.use(storeWith({ url: postgres.url, schema })))
@@ -63,7 +65,11 @@ describeWith('postgres', 'tables of another format or server in PostgreSQL', () 
       ['note 1', 'ünï 1 \ud800'],
       ['note 3', 'again'],
     ])
-    expect((await one!.read('lines', 'stream', { limit: 9 }, ctx)).map(({ value }) => value)).to.deep.equal([{ n: 1 }, 'two', null])
+    expect((await one!.read('lines', 'stream', { limit: 9 }, ctx)).map(({ value }) => value)).to.deep.equal([
+      { n: 1 },
+      'two',
+      null,
+    ])
     const [row] = await postgres.query(`SELECT fence::text AS fence FROM ${schema}.leases WHERE name = 'lease'`)
     const lease = await one!.acquire('lease', { holder: 'next/', ttlMs: 1_000, waitMs: 0 }, ctx)
     expect(lease.fence).to.be.above(Number(row!.fence))
@@ -108,7 +114,9 @@ describeWith('postgres', 'tables of another format or server in PostgreSQL', () 
       await using later = storeWith({ url: postgres.url, schema, migrate })
       const error = await later.start().catch((reason: unknown) => reason)
       expect(codeOf(error)).to.equal('STORE_NEWER')
-      expect(String(error)).to.include(String(FORMAT + 1)).and.include(String(FORMAT))
+      expect(String(error))
+        .to.include(String(FORMAT + 1))
+        .and.include(String(FORMAT))
     }
     expect(await formatOf(schema)).to.equal(FORMAT + 1)
   }).timeout(60_000)
@@ -116,7 +124,9 @@ describeWith('postgres', 'tables of another format or server in PostgreSQL', () 
   it('report changes after a restore on a server whose transaction ids are lower', async () => {
     const schema = await restore()
     const high = 5_000_000_000
-    await postgres.query(`UPDATE ${schema}.feed SET xid = '${high}'; UPDATE ${schema}.meta SET value = ${high} WHERE name = 'forgotten'`)
+    await postgres.query(
+      `UPDATE ${schema}.feed SET xid = '${high}'; UPDATE ${schema}.meta SET value = ${high} WHERE name = 'forgotten'`
+    )
     await using store = storeWith({ url: postgres.url, schema })
     await store.open(SPACE, ctx)
     const ending = new AbortController()
