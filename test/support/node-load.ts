@@ -118,5 +118,5 @@ export async function auditNodeLoad(url: string, { ledger, runs }: NodeLoad, fil
 /** The processes of a node: others than before mean that one has crashed. */
 export async function workersOf({ home, child }: Pick<Service, 'home' | 'child'>): Promise<readonly (number | undefined)[]> {
   using server = await reachServer(home)
-  return [child.pid, ...server.info.workers.map(({ pid }) => pid).toSorted()]
+  return [child.pid, ...server.info.workers.map(({ pid }) => pid).toSorted((a, b) => (a ?? 0) - (b ?? 0))]
 }

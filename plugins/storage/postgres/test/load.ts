@@ -13,7 +13,7 @@ export const SPACE = {
   logs: ['lines'],
 } as const
 export const put = (key: string, value: number): StoreOp => ({ op: 'put', collection: 'plain', key, value })
-export const lengthOf = async (store: PostgresStore, id: string) => (await store.read('lines', id, { limit: 9 }, ctx)).length
+const lengthOf = async (store: PostgresStore, id: string) => (await store.read('lines', id, { limit: 9 }, ctx)).length
 
 /** The outcome of a batch: `done`, or its code. */
 export const outcomeOf = (store: PostgresStore, ops: readonly StoreOp[]): Promise<string> =>
