@@ -35,7 +35,7 @@ interface NodeLoadOptions {
 /** What a node answers without its database. */
 const REFUSED = /^503 /
 const AGAIN_MS = 50
-/** A run is asked for again for so long. */
+/** A node must accept a run, or serve, within this time. */
 const LONGEST_MS = 60_000
 /** Loads of the same tens have one conversation that all clients share. */
 const SEED = 10
@@ -76,11 +76,16 @@ export function startNodeLoad(
     async serves({ url }) {
       const message = `to ${url} ${crypto.randomUUID()}`
       ledger.sent.add(message)
-      await until(() => isReady(url), Boolean)
+      const end = performance.now() + LONGEST_MS
+      const orTooLate = (is: boolean) => {
+        if (!is && performance.now() > end) throw new Error(`${url} does not serve after ${LONGEST_MS / 1_000} s`)
+        return is
+      }
+      await until(() => isReady(url), orTooLate)
       const client = createClient(url, { keepAlive: false })
       await until(
         () => client.post('/api/v1/chat', { message }),
-        ({ status }) => status === 200
+        ({ status }) => orTooLate(status === 200)
       )
     },
     async end() {
