@@ -65,7 +65,7 @@ export const WORKFLOW_ARG = {
 }
 export const RUN_ARG = { run: Args.string({ description: 'Id of a run', required: true, ignoreStdin: true }) }
 export const DETACH_FLAG = {
-  detach: Flags.boolean({ summary: 'Start the run, print its id and let a server of this home execute it', default: false }),
+  detach: Flags.boolean({ summary: 'Start the run, print its id and let a running server execute it', default: false }),
 }
 export const FOLLOW_FLAG = { follow: Flags.boolean({ summary: 'Show the run to its end', default: false }) }
 

@@ -96,7 +96,7 @@ const BULK =
 export class WorkflowsBulk extends SvcCommand {
   static override summary = 'Cancel, retry or drop all runs that meet conditions'
   static override description =
-    'Cancels running runs, and retries or drops dead letters; `retry --code CANCELLED` retries cancelled runs. Needs at least one condition. A server of this home executes the runs, and changes more than 200 in a background job, see `svc jobs`. Exits with 1 if a run could not be changed.'
+    'Cancels running runs, and retries or drops dead letters; `retry --code CANCELLED` retries cancelled runs. Needs at least one condition. A running server executes the runs, and changes more than 200 in a background job, see `svc jobs`. Exits with 1 if a run could not be changed.'
   static override examples = [
     '<%= config.bin %> <%= command.id %> cancel --workflow release --dry-run',
     '<%= config.bin %> <%= command.id %> retry --code HTTP_FAILED --since 1d --yes',
@@ -128,9 +128,9 @@ export class WorkflowsBulk extends SvcCommand {
 
   #show({ count, job, changed = 0, pending = 0, failed = [] }: BulkOutcome): void {
     this.print(counted(count, 'run'))
-    if (job !== undefined) this.note(`a server of this home changes them in the background; see svc jobs show ${job}`)
+    if (job !== undefined) this.note(`a running server changes them in the background; see svc jobs show ${job}`)
     if (changed > 0) this.note(`changed ${changed}`)
-    if (pending > 0) this.note(`${pending} end later: a server of this home executes their compensations`)
+    if (pending > 0) this.note(`${pending} end later: a running server executes their compensations`)
     for (const { run, code, message } of failed) this.note(`${run}: ${code}: ${message}`)
   }
 }

@@ -274,7 +274,7 @@ export class WorkflowsAnswer extends SvcCommand {
     await workflows.answer(id, { step, value: ask ? valueOf(ask, typed) : typed }, ctx)
     if (flags.follow) return follow(this, workflows, id, flags)
     if (flags.json) this.print(JSON.stringify({ success: true }))
-    else this.note(`answered; a server of this home continues the run, or run: svc workflows status ${id} --follow`)
+    else this.note(`answered; a running server continues the run, or run: svc workflows status ${id} --follow`)
   }
 }
 
