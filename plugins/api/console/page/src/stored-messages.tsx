@@ -1,7 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
 import type { QueryKey } from '@tanstack/react-query'
-import { lazy, type RefObject, Suspense, useLayoutEffect, useMemo, useRef } from 'react'
+import { lazy, Suspense, useLayoutEffect, useMemo, useState } from 'react'
 import { client } from './api.ts'
 import { Attached } from './attached.tsx'
 import { Fork } from './conversation-fork.tsx'
@@ -35,11 +35,11 @@ interface MessagesProps {
 }
 
 export function Messages(props: MessagesProps) {
-  const box = useRef<HTMLDivElement>(null)
+  const [box, setBox] = useState<HTMLElement | null>(null)
   if (props.messages.length === 0) return <Empty title="No messages" />
   return (
-    <div className="reader-scroll" ref={box} tabIndex={0} role="region" aria-label="Messages">
-      <Rows {...props} box={box} hasActions />
+    <div className="reader-scroll" ref={setBox} tabIndex={0} role="region" aria-label="Messages">
+      {box && <Rows {...props} box={box} hasActions />}
     </div>
   )
 }
@@ -48,7 +48,7 @@ interface EarlierProps {
   readonly id: string
   /** The number of messages that the conversation had before the turns of the chat. */
   readonly count: number
-  readonly box: RefObject<HTMLDivElement | null>
+  readonly box: HTMLElement
   readonly onResize: () => void
 }
 
@@ -83,7 +83,7 @@ const MESSAGE_HEIGHT = 120
 
 interface RowsProps extends MessagesProps {
   /** What scrolls. */
-  readonly box: RefObject<HTMLDivElement | null>
+  readonly box: HTMLElement
   readonly hasActions?: boolean
   readonly onResize?: () => void
 }
@@ -93,7 +93,7 @@ function Rows({ id, messages: all, box, hasActions = false, onResize }: RowsProp
   const { messages, results } = useMemo(() => arranged(all), [all])
   const rows = useVirtualizer({
     count: messages.length,
-    getScrollElement: () => box.current,
+    getScrollElement: () => box,
     estimateSize: () => MESSAGE_HEIGHT,
     overscan: 4,
     getItemKey: at => messages[at]!.id,

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { lazy, memo, type ReactNode, Suspense, useCallback, useEffect, useRef } from 'react'
+import { lazy, memo, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { Attached } from './attached.tsx'
 import { Json, Message, Text, Tool, Written } from './message.tsx'
 import { Question } from './question.tsx'
@@ -22,21 +22,21 @@ const Earlier = lazy(() => import('./stored-messages.tsx'))
 
 /** The messages of a chat and the replies, as they come, below those that the conversation had before. */
 export function Transcript({ label, chat: { conversation, earlier = 0, turns }, begin }: TranscriptProps) {
-  const box = useRef<HTMLDivElement>(null)
+  const [box, setBox] = useState<HTMLElement | null>(null)
   const isAtEnd = useRef(true)
   const follow = useCallback(() => {
-    const { current } = box
-    if (current && isAtEnd.current) current.scrollTop = current.scrollHeight
-  }, [])
+    if (box && isAtEnd.current) box.scrollTop = box.scrollHeight
+  }, [box])
   useEffect(follow, [turns, follow])
   const onScroll = () => {
-    const { scrollHeight, scrollTop, clientHeight } = box.current!
+    if (!box) return
+    const { scrollHeight, scrollTop, clientHeight } = box
     isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR
   }
   const last = turns.at(-1)
   return (
-    <div className="transcript" ref={box} onScroll={onScroll} role="log" aria-label={label} aria-live="off" tabIndex={0}>
-      {conversation !== undefined && earlier > 0 && (
+    <div className="transcript" ref={setBox} onScroll={onScroll} role="log" aria-label={label} aria-live="off" tabIndex={0}>
+      {box && conversation !== undefined && earlier > 0 && (
         <Suspense>
           <Earlier key={conversation} id={conversation} count={earlier} box={box} onResize={follow} />
         </Suspense>
