@@ -71,16 +71,23 @@ async function check(
   await act?.(page)
   await page.locator(shows).filter({ visible: true }).first().waitFor()
   await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+  await expectEverywhere(page, `${path}, ${state}`, async what => {
+    const alerts = await page.getByRole('alert').filter({ visible: true }).count()
+    if (state === 'broken') expect(alerts, `alerts of ${what}`).to.be.above(0)
+  })
+}
+
+/** Checks what is open in each theme and width. */
+async function expectEverywhere(page: Page, what: string, also?: (what: string) => Promise<void>): Promise<void> {
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 800 })
     for (const theme of THEMES) {
       await page.emulateMedia({ colorScheme: theme })
-      await expectRules(page, theme === 'light' ? undefined : OF_COLOURS, `${path}, ${state}, ${theme}, ${width} px`)
+      await expectRules(page, theme === 'light' ? undefined : OF_COLOURS, `${what}, ${theme}, ${width} px`)
     }
     const isTooWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
-    expect(isTooWide, `${path}, ${state}, ${width} px scrolls sideways`).to.equal(false)
-    const alerts = await page.getByRole('alert').filter({ visible: true }).count()
-    if (state === 'broken') expect(alerts, `alerts of ${path}, ${width} px`).to.be.above(0)
+    expect(isTooWide, `${what}, ${width} px scrolls sideways`).to.equal(false)
+    await also?.(`${what}, ${width} px`)
   }
 }
 

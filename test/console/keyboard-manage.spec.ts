@@ -14,6 +14,7 @@ import { byKeyboard } from './support/keyboard.ts'
 
 const KEY = 'the-key-of-the-operator'
 const LONG = { timeout: 60_000 }
+const PLAN = { timeout: 180_000 }
 const NEEDED = ['auth-api-key', 'auth-bearer', 'admin-api', 'manager', 'event-feed', 'queue-store', 'jobs', 'console']
 const PAGE = { title: 'Tide tables', scope: 'read', view: 'tides.json' }
 /** A plugin whose only part is a page. */
@@ -165,9 +166,9 @@ describeWith('bubblewrap', 'plugins in the console, by keys alone', function () 
       await (await chooser).setFiles(archive)
       await keys.activate('Inspect')
       const plan = page.getByRole('region', { name: 'The plan' })
-      await plan.getByText('Tide tables').waitFor({ timeout: 300_000 })
+      await plan.getByText('console pages: tides').waitFor(PLAN)
       await keys.activate('Allow this and install')
-      await page.locator('.bar').getByText('done', { exact: true }).waitFor({ timeout: 300_000 })
+      await page.locator('.bar').getByText('done', { exact: true }).waitFor(PLAN)
       await keys.activate('Tide tables')
       await keys.see(page.getByRole('heading', { name: 'Tide tables', level: 1 }))
       await keys.see(page.getByText('High water at noon.'))
