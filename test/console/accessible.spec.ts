@@ -12,6 +12,17 @@ const THEMES = ['light', 'dark'] as const
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
 /** The rules whose answer depends on colours. The others were asked in the other theme, of the same elements. */
 const OF_COLOURS = ['color-contrast', 'link-in-text-block']
+/** Pages, and the buttons that open a dialog. */
+const DIALOGS = [
+  ['tokens', 'New token'],
+  ['webhooks', 'Add a webhook'],
+  ['mcp', 'Add a server'],
+  ['schedules', 'New schedule'],
+  ['jobs', 'New job'],
+  ['teams', 'Run a team'],
+  ['overview', 'Keys'],
+  ['overview', 'Commands'],
+] as const
 
 describeWith(
   'chromium',
@@ -54,6 +65,19 @@ describeWith(
         await check(view.page, title, error, 'broken')
         expect([...nothing.problems, ...view.problems]).to.deep.equal([])
       })
+
+    it('and so are the dialogs', async () => {
+      await using view = await openConsole(browser, `${full.service.url}/console/overview`)
+      const { page } = view
+      await page.emulateMedia({ reducedMotion: 'reduce' })
+      for (const [path, button] of DIALOGS) {
+        await page.setViewportSize({ width: 1280, height: 800 })
+        await page.goto(`${full.service.url}/console/${path}`)
+        await page.getByRole('button', { name: button }).click()
+        await page.getByRole('dialog').waitFor()
+        await expectEverywhere(page, button)
+      }
+    })
   }
 )
 

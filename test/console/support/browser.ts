@@ -20,7 +20,7 @@ export function openBrowser(): Promise<Browser> {
 }
 
 /** An element that does not appear within this time fails its test, with its name. */
-const WAIT_MS = Number(process.env.DEVWAIT ?? 40_000)
+const WAIT_MS = 40_000
 
 /** A page, and all that must not happen on it. */
 export interface Console extends AsyncDisposable {
