@@ -9,7 +9,7 @@ import { FOCUSED, type Focused } from './support/keyboard.ts'
 import { pageStates } from './support/page-states.ts'
 
 /** So long each answer takes while a page loads: its parts arrive one after the other. */
-const SLOW_MS = 200
+const SLOW_MS = 150
 /** The sum of all movements of a load. 0.1 is good by the measure of web.dev. */
 const MOST_SHIFT = 0.02
 /** Of a line of text, in heights of its letters: about 120 characters. */
@@ -80,7 +80,7 @@ const ALIKE = `(() => {
   })
 })()`
 
-const TABS = 12
+const TABS = 8
 
 describeWith('chromium', 'the looks of each page of the console', function () {
   this.timeout(120_000)

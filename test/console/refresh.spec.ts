@@ -17,7 +17,7 @@ const STUCK = fileURLToPath(new URL('../support/stuck.ts', import.meta.url))
 const KEY = 'the-key-of-the-operator'
 const HEADERS = { 'x-api-key': KEY }
 const REFRESHES = 10
-const WORDS = Array.from({ length: 40 }, (_, at) => `word${at}`).join(' ')
+const WORDS = Array.from({ length: 300 }, (_, at) => `word${at}`).join(' ')
 
 /** What a page says about its records, without the times, which pass. */
 const RECORDS = `[...document.querySelectorAll('main .list-item, main .table-body .table-row, main .table-row')].map(row => {
@@ -104,7 +104,6 @@ describeWith('chromium', 'the console on two workers', function () {
       ['tokens', 3],
       ['inbox', 1],
       [`runs?id=${String(waiting.workflow_id)}`, 2],
-      ['workflows', 4],
     ] as const) {
       await page.goto(`${turns.url}/console/${path}`)
       const first = await records(page, count)
