@@ -82,7 +82,7 @@ describeWith('chromium', 'the console on two workers', function () {
       rows => rows.length >= count
     )
 
-  it('shows the same after each of ten refreshes, and nobody has to sign in again', async () => {
+  it('shows the same after each of ten refreshes, and keeps the login', async () => {
     for (const name of ['first', 'second', 'third']) {
       await send('workflows/run', { workflow: 'steps', input: { who: name, fails: name === 'third' } })
       await send('chat', { message: `Hello from ${name}` })
