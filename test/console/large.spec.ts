@@ -127,19 +127,16 @@ describeWith('chromium', 'large records in the console', function () {
     const chat = page.getByRole('log', { name: 'Chat' })
     await chat.getByText(`question ${MESSAGES / 2 - 1}`, { exact: true }).waitFor()
     expect(await chat.locator('article').count()).to.be.lessThan(60)
-    await page.getByLabel('Message', { exact: true }).fill('/pace 60\nnew words that come slowly after all the others')
+    await page.getByLabel('Message', { exact: true }).fill(`/pace 300\n${'new words '.repeat(200)}`)
     await page.keyboard.press('Enter')
-    await chat
-      .getByText(/new words/)
-      .last()
-      .waitFor()
+    const reply = chat.locator('.turn .message-assistant')
+    await reply.getByText(/new words new/).waitFor()
     // loaded again in the middle of the reply: the messages before it, and the reply
     await page.reload()
-    await chat.getByText(/tokens in/).waitFor()
-    await chat
-      .getByText(/after all the others/)
-      .last()
-      .waitFor()
+    await reply.getByText(/new words new/).waitFor()
+    await chat.getByText(`question ${MESSAGES / 2 - 1}`, { exact: true }).waitFor({ state: 'attached' })
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await reply.getByText('stopped').waitFor()
     const end = () =>
       page.evaluate<number>("(box => box.scrollHeight - box.scrollTop - box.clientHeight)(document.querySelector('.transcript'))")
     await until(end, left => left < 120)
