@@ -10,7 +10,7 @@ import { expectAccessible, openBrowser, openConsole } from './support/browser.ts
 import { FLOWS, writeFlows } from './support/flows.ts'
 
 const RUNS = '/api/v1/workflows'
-/** 20,000 are tried by hand: the engine needs a minute for them. */
+/** The engine needs a minute for 20,000: `large.spec.ts` has them from the store. */
 const STEPS = 1_000
 
 interface Run {

@@ -1,19 +1,7 @@
 import '@xyflow/react/dist/base.css'
-import {
-  Background,
-  BaseEdge,
-  Controls,
-  type Edge,
-  type EdgeProps,
-  Handle,
-  MarkerType,
-  type Node,
-  type NodeProps,
-  Position,
-  ReactFlow,
-} from '@xyflow/react'
+import { Background, Controls, type Node, type NodeProps, ReactFlow, ViewportPortal } from '@xyflow/react'
 import { STATES } from '@svc/workflow-lang/states'
-import { memo, useEffect, useMemo, useState } from 'react'
+import { memo, useEffect, useId, useMemo, useState } from 'react'
 import { type Box, type DrawnNode, edgesOf, END, flat, frameIdOf, type Layout, layoutOf, type Route } from './graph-layout.ts'
 import type { Step } from './run-steps.ts'
 import { Failure, Loading } from './states.tsx'
@@ -47,7 +35,6 @@ const NodeBox = memo(function NodeBox({ data: { name, type, state, problem }, se
       data-selected={selected || undefined}
       title={problem}
     >
-      <Handle type="target" position={Position.Top} isConnectable={false} />
       <span className="node-sign" aria-hidden="true">
         {problem === undefined ? state && STATES[state].sign : '!'}
       </span>
@@ -59,7 +46,6 @@ const NodeBox = memo(function NodeBox({ data: { name, type, state, problem }, se
         {state && STATES[state].word}
         {problem}
       </span>
-      <Handle type="source" position={Position.Bottom} isConnectable={false} />
     </div>
   )
 })
@@ -70,14 +56,7 @@ const Frame = ({ data: { name } }: NodeProps<GraphNode>) => (
   </div>
 )
 
-const End = () => (
-  <div className="node-end">
-    <Handle type="target" position={Position.Top} isConnectable={false} />
-    end
-  </div>
-)
-
-type RoutedEdge = Edge<{ readonly route: Route | undefined }, 'routed'>
+const End = () => <div className="node-end">end</div>
 
 /** A smooth path through the middles of the lines between the points. */
 function pathOf([first, ...rest]: Route['points']): string {
@@ -87,37 +66,41 @@ function pathOf([first, ...rest]: Route['points']): string {
   return [`M${first.x},${first.y}`, ...bends, ...(last ? [`L${last.x},${last.y}`] : [])].join(' ')
 }
 
-/** An edge on the way that the layout has found around the nodes. */
-const Routed = ({ id, data, label, markerEnd }: EdgeProps<RoutedEdge>) =>
-  data?.route && (
-    <BaseEdge
-      id={id}
-      path={pathOf(data.route.points)}
-      label={label}
-      labelX={data.route.x}
-      labelY={data.route.y}
-      labelBgPadding={[4, 2]}
-      labelBgBorderRadius={4}
-      {...(markerEnd === undefined ? {} : { markerEnd })}
-    />
+interface EdgesProps {
+  readonly nodes: readonly DrawnNode[]
+  readonly routes: Layout['routes']
+}
+
+/** The edges on the ways that the layout has found around the nodes: one drawing that moves as a whole. */
+const Edges = memo(function Edges({ nodes, routes }: EdgesProps) {
+  const arrow = useId()
+  return (
+    <svg className="edges" aria-hidden="true">
+      <defs>
+        <marker id={arrow} viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" orient="auto">
+          <path d="M0,0L10,5L0,10Z" className="edge-arrow" />
+        </marker>
+      </defs>
+      {edgesOf(nodes).map(({ from, kind, label }, at) => {
+        const route = routes[at]
+        return (
+          route && (
+            <g key={`${from} ${at}`} className={`edge edge-${kind}`}>
+              <path d={pathOf(route.points)} {...(kind === 'body' ? {} : { markerEnd: `url(#${arrow})` })} />
+              {label !== '' && (
+                <text x={route.x} y={route.y}>
+                  {visible(label)}
+                </text>
+              )}
+            </g>
+          )
+        )
+      })}
+    </svg>
   )
+})
 
 const TYPES = { step: NodeBox, frame: Frame, end: End }
-const EDGE_TYPES = { routed: Routed }
-const ARROW = { type: MarkerType.ArrowClosed, width: 16, height: 16, color: 'var(--border-strong)' }
-
-const routedEdges = (nodes: readonly DrawnNode[], routes: Layout['routes']): RoutedEdge[] =>
-  edgesOf(nodes).map(({ from, to, kind, label }, at) => ({
-    id: `${from} ${at}`,
-    source: from,
-    target: to,
-    type: 'routed',
-    className: `edge-${kind}`,
-    data: { route: routes[at] },
-    focusable: false,
-    ...(label === '' ? {} : { label: visible(label) }),
-    ...(kind === 'body' ? {} : { markerEnd: ARROW }),
-  }))
 
 type Kept = Pick<GraphProps, 'states' | 'problems' | 'selected'>
 
@@ -128,13 +111,9 @@ function nodesOf(
 ): GraphNode[] {
   const placed = (id: string) => {
     const { x, y, width, height } = boxes.get(id)!
-    // all is known: the library measures nothing, and edges stay when states change
+    // all is known: the library measures nothing
     const size = { width, height }
-    const handles = [
-      { type: 'target' as const, position: Position.Top, x: width / 2, y: 0 },
-      { type: 'source' as const, position: Position.Bottom, x: width / 2, y: height },
-    ]
-    return { id, position: { x, y }, ...size, measured: size, handles, draggable: false, connectable: false }
+    return { id, position: { x, y }, ...size, measured: size, draggable: false, connectable: false }
   }
   const all = flat(nodes).filter(({ id }) => boxes.has(id))
   const frames = all.flatMap(({ id, bodies }) => bodies.map(body => [frameIdOf(id, body.name), body.name] as const))
@@ -166,6 +145,9 @@ function nodesOf(
   ]
 }
 
+/** More nodes than these are drawn only where they are visible: to find those takes longer, on each movement, than to move all. */
+const MOST_DRAWN = 1_000
+
 interface Laid extends Pick<Layout, 'routes'> {
   readonly boxes: ReadonlyMap<string, Box>
   readonly nodes: readonly DrawnNode[]
@@ -195,23 +177,20 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
     () => laid && nodesOf(laid.nodes, laid.boxes, { states, problems, selected }),
     [laid, states, problems, selected]
   )
-  const edges = useMemo(() => (laid ? routedEdges(laid.nodes, laid.routes) : []), [laid])
   if (error) return <Failure error={error} />
-  if (!shown) return <Loading rows={4} />
+  if (!laid || !shown) return <Loading rows={4} />
   return (
     <section className="graph" aria-label={label}>
       <ReactFlow
         nodes={shown}
-        edges={edges}
         nodeTypes={TYPES}
-        edgeTypes={EDGE_TYPES}
         fitView
         fitViewOptions={{ maxZoom: innerWidth < 3200 ? 1 : 1.5, padding: 0.1 }}
         minZoom={0.1}
         maxZoom={1.6}
         nodesDraggable={false}
         nodesConnectable={false}
-        onlyRenderVisibleElements
+        onlyRenderVisibleElements={shown.length > MOST_DRAWN}
         deleteKeyCode={null}
         proOptions={{ hideAttribution: true }}
         onNodeClick={(_, node) => node.type === 'step' && onSelect?.(node.id)}
@@ -221,6 +200,9 @@ export default function Graph({ label, nodes, states, problems, selected, onSele
             if (change.type === 'select' && change.selected && change.id !== selected) onSelect?.(change.id)
         }}
       >
+        <ViewportPortal>
+          <Edges nodes={laid.nodes} routes={laid.routes} />
+        </ViewportPortal>
         <Background gap={20} size={1} />
         <Controls showInteractive={false} />
       </ReactFlow>

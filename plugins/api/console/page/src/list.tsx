@@ -103,7 +103,7 @@ export function ListPage<Item>({ title, actions, filters, detail, hasSelection, 
       <div className="list-pane">
         <ListHead title={title} actions={actions} filters={filters} />
         <ListStates list={rest.list} empty={rest.empty} />
-        <List name={title} {...rest} />
+        {rest.list.items.length > 0 && <List name={title} {...rest} />}
       </div>
       <div className="reader">
         {hasSelection && (

@@ -151,7 +151,8 @@ function PluginPageLinks() {
 
 const KeysPanel = ({ pages, onClose }: { readonly pages: readonly PageEntry[]; readonly onClose: () => void }) => (
   <Panel title="Keys" onClose={onClose}>
-    <dl className="keys">
+    {/* what has the focus scrolls by keys */}
+    <dl className="keys" tabIndex={0}>
       {keysOf(pages).map(([keys, meaning]) => (
         <div key={keys}>
           <dt>

@@ -17,7 +17,7 @@ export function Title({ children, name }: { readonly children: ReactNode; readon
   )
 }
 
-/** A skeleton, after a moment: what arrives at once does not flicker. */
+/** A skeleton, after a moment: what arrives at once does not flicker. Its place is taken from the beginning, so that nothing moves. */
 export function Loading({ rows = 4 }: { readonly rows?: number }) {
   const [isShown, setShown] = useState(false)
   useEffect(() => {
@@ -25,8 +25,10 @@ export function Loading({ rows = 4 }: { readonly rows?: number }) {
     return () => clearTimeout(timer)
   }, [])
   return (
-    <div className="skeleton" role="status" aria-label="Loading">
-      {isShown && Array.from({ length: rows }, (_, at) => <div key={at} className="skeleton-row" />)}
+    <div className="skeleton" data-shown={isShown || undefined} role="status" aria-label="Loading">
+      {Array.from({ length: rows }, (_, at) => (
+        <div key={at} className="skeleton-row" />
+      ))}
     </div>
   )
 }

@@ -1,11 +1,11 @@
 import { Link } from '@tanstack/react-router'
-import { lazy, memo, type ReactNode, Suspense, useEffect, useRef } from 'react'
+import { lazy, memo, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { Attached } from './attached.tsx'
 import { Json, Message, Text, Tool, Written } from './message.tsx'
 import { Question } from './question.tsx'
 import { Badge, Failure } from './states.tsx'
 import { resultOf } from './tool-value.ts'
-import type { Piece, Turn } from './turn.ts'
+import type { Chat, Piece, Turn } from './turn.ts'
 import { visible } from './visible-text.ts'
 
 /** So near to the end, new text scrolls along. */
@@ -13,26 +13,34 @@ const NEAR = 120
 
 interface TranscriptProps {
   readonly label: string
-  readonly turns: readonly Turn[]
+  readonly chat: Chat
   /** Shown before the first message. */
   readonly begin: ReactNode
 }
 
-/** The messages of a chat and the replies, as they come. */
-export function Transcript({ label, turns, begin }: TranscriptProps) {
-  const box = useRef<HTMLDivElement>(null)
+const Earlier = lazy(() => import('./stored-messages.tsx'))
+
+/** The messages of a chat and the replies, as they come, below those that the conversation had before. */
+export function Transcript({ label, chat: { conversation, earlier = 0, turns }, begin }: TranscriptProps) {
+  const [box, setBox] = useState<HTMLElement | null>(null)
   const isAtEnd = useRef(true)
-  useEffect(() => {
-    const { current } = box
-    if (current && isAtEnd.current) current.scrollTop = current.scrollHeight
-  }, [turns])
+  const follow = useCallback(() => {
+    if (box && isAtEnd.current) box.scrollTop = box.scrollHeight
+  }, [box])
+  useEffect(follow, [turns, follow])
   const onScroll = () => {
-    const { scrollHeight, scrollTop, clientHeight } = box.current!
+    if (!box) return
+    const { scrollHeight, scrollTop, clientHeight } = box
     isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR
   }
   const last = turns.at(-1)
   return (
-    <div className="transcript" ref={box} onScroll={onScroll} role="log" aria-label={label} aria-live="off" tabIndex={0}>
+    <div className="transcript" ref={setBox} onScroll={onScroll} role="log" aria-label={label} aria-live="off" tabIndex={0}>
+      {box && conversation !== undefined && earlier > 0 && (
+        <Suspense>
+          <Earlier key={conversation} id={conversation} count={earlier} box={box} onResize={follow} />
+        </Suspense>
+      )}
       {turns.length === 0 && begin}
       {turns.map(turn => (
         <TurnView key={turn.key} turn={turn} isLast={turn === last} />

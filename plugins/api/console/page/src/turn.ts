@@ -40,16 +40,22 @@ export interface Turn {
 
 export interface Chat {
   readonly conversation?: string | undefined
+  /** The number of messages that the conversation had before the turns. */
+  readonly earlier?: number | undefined
   readonly turns: readonly Turn[]
 }
 
 /** What is needed to find a turn again after the page was loaded again. */
-interface OpenTurn {
+interface OpenTurn extends Pick<Chat, 'conversation' | 'earlier'> {
   readonly turnId: string
   readonly message: string
 }
 
 export const isOpen = ({ turns }: Chat): boolean => turns.at(-1)?.state === 'open'
+
+/** The number of messages of turns that have ended. A turn that failed is not stored. */
+const storedOf = (turns: readonly Turn[]): number =>
+  turns.filter(({ state }) => state === 'completed' || state === 'cancelled').length * 2
 
 /** Adds an event to a turn. */
 function withEvent(turn: Turn, event: Schemas['ChatEvent']): Turn {
@@ -102,6 +108,9 @@ export class ChatOfTab {
   /** The ids of the open turns that this page reads; undefined until the server has named them. `true`: to be stopped as soon as it has. */
   readonly #reading = new Map<string, string | true | undefined>()
 
+  /** Until `earlier` is known. */
+  #counting: Promise<void> | undefined
+
   constructor(kept: string) {
     this.#kept = kept
   }
@@ -109,9 +118,11 @@ export class ChatOfTab {
   /** Sends a message. The reply appears in `value`. */
   async send(request: Sent): Promise<void> {
     const key = crypto.randomUUID()
-    const { conversation, turns } = this.value.get()
+    const before = this.value.get()
+    const { conversation } = before
     const { message, parts = [] } = request
-    this.value.set({ conversation, turns: [...turns, { key, message, parts, pieces: [], state: 'open' }] })
+    this.value.set({ ...before, turns: [...before.turns, { key, message, parts, pieces: [], state: 'open' }] })
+    await this.#counting
     const body = { ...request, ...(conversation === undefined ? {} : { conversation_id: conversation }) }
     // detached: leaving the page, or loading it again, does not end the turn
     await this.#follow(key, message, client.chat.stream({ ...body, interactive: true, forms: true, detach: true }))
@@ -120,9 +131,11 @@ export class ChatOfTab {
   /** Continues the turn that was open when the page was loaded again. */
   async continueTurn(): Promise<void> {
     const kept = keptTurn(this.#kept)
-    if (!kept || this.value.get().turns.length > 0) return
+    const { conversation: shown, turns } = this.value.get()
+    if (!kept || turns.length > 0 || (shown !== undefined && shown !== kept.conversation)) return
     const key = crypto.randomUUID()
-    this.value.set({ turns: [{ key, message: kept.message, parts: [], pieces: [], state: 'open' }] })
+    const { conversation, earlier } = kept
+    this.value.set({ conversation, earlier, turns: [{ key, message: kept.message, parts: [], pieces: [], state: 'open' }] })
     await this.#follow(key, kept.message, client.chat.resume(kept.turnId))
   }
 
@@ -141,14 +154,27 @@ export class ChatOfTab {
 
   /** Begins with a conversation that exists. */
   continueConversation(conversation: string): void {
-    if (!isOpen(this.value.get())) this.value.set({ conversation, turns: [] })
+    if (isOpen(this.value.get())) return
+    this.value.set({ conversation, turns: [] })
+    this.#counting = this.#count(conversation)
+  }
+
+  async #count(id: string): Promise<void> {
+    try {
+      const query = { detail: 'full', limit: 1 } as const
+      const { message_count: earlier } = await client.get('/api/v1/conversations/{id}', { path: { id }, query })
+      const now = this.value.get()
+      if (now.conversation === id && now.earlier === undefined) this.value.set({ ...now, earlier })
+    } catch {
+      // what is wrong with the conversation, the answer to the next message says
+    }
   }
 
   #change(key: string, how: (turn: Turn) => Turn): void {
-    const { conversation, turns } = this.value.get()
+    const { turns, ...before } = this.value.get()
     const next = turns.map(turn => (turn.key === key ? how(turn) : turn))
     const start = next.find(turn => turn.key === key)?.start
-    this.value.set({ conversation: start?.conversation_id ?? conversation, turns: next })
+    this.value.set({ ...before, conversation: start?.conversation_id ?? before.conversation, turns: next })
   }
 
   async #follow(key: string, message: string, stream: ChatStream): Promise<void> {
@@ -163,7 +189,7 @@ export class ChatOfTab {
     this.#reading.set(key, undefined)
     try {
       for await (const event of stream) {
-        if (event.type === 'start') this.#started(key, { turnId: event.turn_id, message })
+        if (event.type === 'start') this.#started(key, event, message)
         waiting.push(event)
         if (isPlanned) continue
         isPlanned = true
@@ -181,16 +207,23 @@ export class ChatOfTab {
     }
   }
 
-  #started(key: string, turn: OpenTurn): void {
-    keep(this.#kept, turn)
-    if (this.#reading.get(key) === true) void cancel(turn.turnId)
-    this.#reading.set(key, turn.turnId)
+  #started(key: string, { turn_id: turnId, conversation_id: conversation }: Schemas['StartEvent'], message: string): void {
+    const { earlier = 0, turns } = this.value.get()
+    keep(this.#kept, { turnId, message, conversation, earlier: earlier + storedOf(turns) })
+    if (this.#reading.get(key) === true) void cancel(turnId)
+    this.#reading.set(key, turnId)
+  }
+
+  /** The open turn of before has ended, and is a part of its conversation. */
+  #lost(): void {
+    const { conversation } = this.value.get()
+    this.value.set({ turns: [] })
+    if (conversation !== undefined) this.continueConversation(conversation)
   }
 
   #failed(key: string, error: unknown): void {
     const { turns } = this.value.get()
-    if (isApiError(error, 'TURN_LOST') && turns.length === 1 && turns[0]!.pieces.length === 0)
-      return this.value.set({ turns: [] }) // it ended long ago
+    if (isApiError(error, 'TURN_LOST') && turns.length === 1 && turns[0]!.pieces.length === 0) return this.#lost() // it ended long ago
     const { code, hint } = factsOf(error)
     const field = isApiError(error, 'INVALID_VALUE') ? error.details.field : undefined
     this.#change(key, turn => ({ ...turn, state: 'failed', problem: { message: messageOf(error), code, hint, field } }))

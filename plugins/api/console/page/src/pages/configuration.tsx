@@ -110,7 +110,7 @@ function Found({ query, search }: FoundProps) {
       <ReadProblem query={query} />
       {!data && !error && <Loading rows={8} />}
       {data && shown.length === 0 && <Empty title="Nothing found">No key is like that.</Empty>}
-      <Keys values={shown} current={search.id} />
+      {shown.length > 0 && <Keys values={shown} current={search.id} />}
     </>
   )
 }

@@ -17,7 +17,7 @@ export function Playground() {
   useEffect(() => {
     if (!isCompared && conversation !== undefined && conversation !== chat.value.get().conversation)
       chat.continueConversation(conversation)
-    else void chat.continueTurn()
+    void chat.continueTurn()
     if (isCompared) void secondChat.continueTurn()
   }, [conversation, isCompared])
   const stop = () => {
@@ -34,7 +34,7 @@ export function Playground() {
             <Column name="Second chat" of={secondChat} />
           </div>
         ) : (
-          <Transcript label="Chat" turns={first.turns} begin={<Begin isContinued={first.conversation !== undefined} />} />
+          <Transcript label="Chat" chat={first} begin={<Begin isContinued={first.conversation !== undefined} />} />
         )}
         <Composer
           isBusy={isOpen(first) || (isCompared && isOpen(second))}
@@ -79,8 +79,9 @@ const ToConversation = ({ id }: { readonly id: string }) => (
 
 /** One of two chats that get the same messages. */
 function Column({ name, of }: { readonly name: string; readonly of: ChatOfTab }) {
-  const { conversation, turns } = useValue(of.value)
-  const isAnswering = isOpen({ turns })
+  const value = useValue(of.value)
+  const { conversation } = value
+  const isAnswering = isOpen(value)
   return (
     <section className="compare-column" aria-label={name}>
       <div className="compare-head">
@@ -94,7 +95,7 @@ function Column({ name, of }: { readonly name: string; readonly of: ChatOfTab })
       </div>
       <Transcript
         label={`Messages of the ${name.toLowerCase()}`}
-        turns={turns}
+        chat={value}
         begin={<p className="muted">Your message goes to both models.</p>}
       />
     </section>

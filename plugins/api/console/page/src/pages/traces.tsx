@@ -1,10 +1,10 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import type { ReplyOf } from '@svc/client'
-import { type KeyboardEvent, lazy, Suspense, useMemo, useRef } from 'react'
+import { type KeyboardEvent, lazy, Suspense, useEffect, useMemo, useRef } from 'react'
 import { Chips } from '../address.tsx'
 import { client } from '../api.ts'
-import { Back, filtersOf, ListPage, Refresh, Search, useCursorList, useWhole } from '../list.tsx'
+import { Back, filtersOf, ListPage, Refresh, Search, TextFilter, useCursorList, useWhole } from '../list.tsx'
 import { Json } from '../message.tsx'
 import { traces } from '../router.tsx'
 import { Badge, Count, durationOf, Empty, Failure, Loading, Time, type Tone } from '../states.tsx'
@@ -49,7 +49,7 @@ export function Traces() {
       list={list}
       keyOf={item => item.span_id}
       entry={item => <Entry item={item} />}
-      select={item => ({ id: item.trace_id, span: undefined })}
+      select={item => ({ id: item.trace_id, span: undefined, find: undefined })}
       isSelected={item => item.trace_id === id}
       empty={<Nothing isFiltered={Object.values(filters).some(Boolean)} />}
       hasSelection={id !== undefined}
@@ -106,14 +106,22 @@ function Trace({ id }: { readonly id: string }) {
   })
   useWhole(read)
   const { pages } = read
-  const rows = useMemo(() => rowsOf(pages.flatMap(page => page.spans)), [pages])
+  const { find = '' } = traces.useSearch()
+  const all = useMemo(() => rowsOf(pages.flatMap(page => page.spans)), [pages])
+  const rows = useMemo(() => foundRows(all, find), [all, find])
   const [first] = pages
   if (!first) return read.error ? <Failure error={read.error} onRetry={read.readAgain} /> : <Loading rows={8} />
   return (
     <>
       <TraceHead roots={first.roots} />
       {Boolean(read.error) && <Failure error={read.error} onRetry={read.readAgain} />}
-      <Waterfall rows={rows} />
+      <div className="bar">
+        <TextFilter label="Find spans" name="find" />
+        <span className="muted small">
+          <Count value={rows.length} /> of <Count value={all.length} />
+        </span>
+      </div>
+      {rows.length === 0 ? <Empty title="No span has these words" /> : <Waterfall rows={rows} />}
     </>
   )
 }
@@ -193,6 +201,16 @@ const ROW = 32
 const DEEPEST = 12
 const INDENT = 12
 
+/** The rows whose name, plugin or error has all words. */
+function foundRows(rows: readonly Row[], words: string): readonly Row[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean)
+  if (wanted.length === 0) return rows
+  return rows.filter(({ span: { name, plugin, status } }) => {
+    const text = `${name} ${plugin} ${status.message ?? ''}`.toLowerCase()
+    return wanted.every(word => text.includes(word))
+  })
+}
+
 function Waterfall({ rows }: { readonly rows: readonly Row[] }) {
   const search = traces.useSearch()
   const navigate = useNavigate()
@@ -202,6 +220,13 @@ function Waterfall({ rows }: { readonly rows: readonly Row[] }) {
     rows.findIndex(({ span }) => span.span_id === search.span)
   )
   const view = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => ROW, overscan: 10 })
+  const isShown = useRef(search.span === undefined)
+  useEffect(() => {
+    // the address names a span that can be far down, and that is not read yet
+    if (isShown.current || rows[at]?.span.span_id !== search.span) return
+    isShown.current = true
+    view.scrollToIndex(at, { align: 'center' })
+  }, [rows, at, search.span, view])
   const total = useMemo(() => rows.reduce((most, { start, duration }) => Math.max(most, start + duration), 1), [rows])
   const select = (index: number) => {
     const row = rows[Math.min(rows.length - 1, Math.max(0, index))]
