@@ -30,6 +30,10 @@ function clockText(seconds: number, times: readonly number[]): string {
   return (isLong ? day : clock).format(seconds * 1_000)
 }
 
+/** One line alone shows how much it is as an area. */
+const fillOf = ({ length }: ChartData['lines'], colour: (name: string) => string) =>
+  length === 1 ? { fill: colour('--accent-soft') } : {}
+
 /** Lines over time. The canvas is drawn anew when the theme or the width changes. */
 export default function Chart({ times, lines, label, valueText }: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
@@ -64,8 +68,7 @@ export default function Chart({ times, lines, label, valueText }: ChartProps) {
             ...lines.map(({ name }, at) => ({
               label: visible(name),
               stroke: colour(COLOURS[at % COLOURS.length]!),
-              // one line alone shows how much it is as an area
-              ...(lines.length === 1 ? { fill: colour('--accent-soft') } : {}),
+              ...fillOf(lines, colour),
               width: 1.5,
               spanGaps: false,
               points: { show: false },
