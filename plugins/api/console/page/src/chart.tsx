@@ -30,6 +30,8 @@ function clockText(seconds: number, times: readonly number[]): string {
   return (isLong ? day : clock).format(seconds * 1_000)
 }
 
+const LINE = { width: 1.5, spanGaps: false, points: { show: false } } as const
+
 /** One line alone shows how much it is as an area. */
 const fillOf = ({ length }: ChartData['lines'], colour: (name: string) => string) =>
   length === 1 ? { fill: colour('--accent-soft') } : {}
@@ -69,9 +71,7 @@ export default function Chart({ times, lines, label, valueText }: ChartProps) {
               label: visible(name),
               stroke: colour(COLOURS[at % COLOURS.length]!),
               ...fillOf(lines, colour),
-              width: 1.5,
-              spanGaps: false,
-              points: { show: false },
+              ...LINE,
               value: (_plot: Plot, value: number | null) => (value === null ? '–' : text.current(value)),
             })),
           ],
