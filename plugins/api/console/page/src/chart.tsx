@@ -16,7 +16,7 @@ interface ChartProps extends ChartData {
   readonly valueText: (value: number) => string
 }
 
-const HEIGHT = 220
+const HEIGHT = 224
 /** In `tokens.css`, in the order of the lines. */
 const COLOURS = ['--chart-1', '--chart-2', '--chart-3', '--chart-4', '--chart-5', '--chart-6'] as const
 
@@ -29,6 +29,12 @@ function clockText(seconds: number, times: readonly number[]): string {
   const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > 2 * DAY_S
   return (isLong ? day : clock).format(seconds * 1_000)
 }
+
+const LINE = { width: 1.5, spanGaps: false, points: { show: false } } as const
+
+/** One line alone shows how much it is as an area. */
+const fillOf = ({ length }: ChartData['lines'], colour: (name: string) => string) =>
+  length === 1 ? { fill: colour('--accent-soft') } : {}
 
 /** Lines over time. The canvas is drawn anew when the theme or the width changes. */
 export default function Chart({ times, lines, label, valueText }: ChartProps) {
@@ -51,11 +57,12 @@ export default function Chart({ times, lines, label, valueText }: ChartProps) {
         {
           width: Math.max(200, place.clientWidth),
           height: HEIGHT,
+          padding: [8, 16, 0, 0],
           legend: { show: lines.length > 1 && lines.length <= COLOURS.length },
           cursor: { y: false },
           scales: { y: { range: (_plot, least, most) => [least < 0 ? least * 1.1 : 0, most > 0 ? most * 1.1 : 1] } },
           axes: [
-            { ...axis, values: (_plot, values) => values.map(value => clockText(value, times)) },
+            { ...axis, size: 24, values: (_plot, values) => values.map(value => clockText(value, times)) },
             { ...axis, size: 52, values: (_plot, values) => values.map(value => text.current(value)) },
           ],
           series: [
@@ -63,9 +70,8 @@ export default function Chart({ times, lines, label, valueText }: ChartProps) {
             ...lines.map(({ name }, at) => ({
               label: visible(name),
               stroke: colour(COLOURS[at % COLOURS.length]!),
-              width: 1.5,
-              spanGaps: false,
-              points: { show: false },
+              ...fillOf(lines, colour),
+              ...LINE,
               value: (_plot: Plot, value: number | null) => (value === null ? '–' : text.current(value)),
             })),
           ],

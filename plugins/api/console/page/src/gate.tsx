@@ -1,6 +1,6 @@
 import { type FormEvent, useEffect, useState } from 'react'
 import { begin, issuerLabel, messageOf, session, signIn, signInAtIssuer, textIn } from './api.ts'
-import { Panel } from './parts.tsx'
+import { BrandMark, Panel } from './parts.tsx'
 import { Shell } from './shell.tsx'
 import { Failure, Loading } from './states.tsx'
 import { useValue } from './value.ts'
@@ -45,6 +45,7 @@ function LoginPage({ reason }: { readonly reason: string | undefined }) {
   return (
     <main className="alone">
       <div className="card login">
+        <BrandMark />
         <h1 className="title">Sign in to svc</h1>
         <Login reason={reason} />
       </div>

@@ -237,16 +237,17 @@ interface SearchProps {
 export function Search({ label, name = 'q' }: SearchProps) {
   const [text, setText] = useTyped(name)
   return (
-    <label>
+    <label className="search">
       <span className="visually-hidden">{label}</span>
       <input
         className="input"
         type="search"
         data-search
-        placeholder="Search  /"
+        placeholder="Search"
         value={text}
         onChange={event => setText(event.target.value)}
       />
+      <kbd aria-hidden="true">/</kbd>
     </label>
   )
 }

@@ -91,7 +91,7 @@ const GROUPS = [
         scope: 'read',
         icon: 'M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4',
       },
-      { to: '/doctor', name: 'Doctor', key: 'b', scope: 'admin', icon: 'M12 4v16M4 12h16' },
+      { to: '/doctor', name: 'Doctor', key: 'b', scope: 'admin', icon: 'M9 4h6v4H9zM9 6H5v15h14V6h-4M9 14l2 2 4-4' },
     ],
   },
 ] as const satisfies readonly Group<Page>[]
@@ -112,6 +112,10 @@ const folded = (name: string) =>
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}]/gu, '')
 const NAMES: ReadonlySet<string> = new Set(ALL.flatMap(({ pages }) => pages.map(({ name }) => folded(name))))
+
+/** The icon of the page at a path of the console. */
+export const iconAt = (path: string): string | undefined =>
+  ALL.flatMap(({ pages }) => pages).find(({ to }) => path.endsWith(to))?.icon
 
 /** Whether a page of the console has this name, apart from case and signs. */
 export const hasPageName = (name: string): boolean => NAMES.has(folded(name))

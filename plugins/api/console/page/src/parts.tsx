@@ -80,6 +80,14 @@ export function Action({ label, act, kind = 'plain', confirm, isOff = false }: A
   )
 }
 
+/** The mark of svc. */
+export const BrandMark = () => (
+  <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true" className="brand-mark">
+    <rect width="32" height="32" rx="8" className="brand-back" />
+    <path d="M9 11.5h14M9 16h9M9 20.5h12" className="brand-lines" />
+  </svg>
+)
+
 interface CardProps {
   readonly title: string
   readonly actions?: ReactNode

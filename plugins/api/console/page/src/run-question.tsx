@@ -85,7 +85,8 @@ function Input({ schema, isOff, onAnswer }: AnswerProps & { readonly schema: unk
     onAnswer(edited.value)
   }
   return (
-    <form className="stack" onSubmit={submit}>
+    // the server answers in its own words, and not the browser in a bubble
+    <form className="stack" onSubmit={submit} noValidate>
       <SchemaInput schema={schema} label="Answer as JSON" edited={edited} />
       <div className="row">
         <button type="submit" className="button button-primary" disabled={isOff || edited.badText !== undefined}>

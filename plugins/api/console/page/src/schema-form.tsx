@@ -86,8 +86,8 @@ function FieldTemplate(props: FieldTemplateProps) {
       <div className="field form-field">
         {displayLabel && !isCheck && (
           <label htmlFor={id}>
-            {label}
-            {!required && <span className="muted"> optional</span>}
+            {label === '' ? 'Value' : label}
+            {label !== '' && !required && <span className="muted"> optional</span>}
           </label>
         )}
         {children}

@@ -6,7 +6,7 @@ import { density, nextDensity } from './density.ts'
 import { followEvents } from './feed.ts'
 import { useCover } from './frame-guard.ts'
 import { groupsFor, type PageEntry } from './pages.ts'
-import { Panel } from './parts.tsx'
+import { BrandMark, Panel } from './parts.tsx'
 import { titleOf, useFreshPluginPages, usePagesAt } from './plugin-pages.ts'
 import { nextTheme, theme } from './theme.ts'
 import { useValue } from './value.ts'
@@ -74,10 +74,7 @@ function Header({ me, groups, onKeys, onPalette }: HeaderProps) {
   return (
     <header className="nav" data-open={isMenuOpen || undefined} onKeyDown={event => event.key === 'Escape' && openMenu(false)}>
       <Link to="/overview" className="brand" aria-label="svc console, overview">
-        <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
-          <rect width="32" height="32" rx="8" className="brand-back" />
-          <path d="M9 11.5h14M9 16h9M9 20.5h12" className="brand-lines" />
-        </svg>
+        <BrandMark />
         <span>svc</span>
       </Link>
       <button type="button" className="command-button" onClick={onPalette}>

@@ -1,6 +1,7 @@
-import { Link } from '@tanstack/react-router'
+import { Link, useLocation } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { factsOf, messageOf } from './api.ts'
+import { iconAt } from './pages.ts'
 import { visible } from './visible-text.ts'
 
 /** The title of a page. It gets the focus when the page opens, so that a screen reader says where the reader is. */
@@ -35,8 +36,14 @@ export function Loading({ rows = 4 }: { readonly rows?: number }) {
 
 /** Nothing is there yet, and how to change that. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+  const icon = useLocation({ select: ({ pathname }) => iconAt(pathname) })
   return (
     <div className="empty">
+      {icon && (
+        <svg viewBox="0 0 24 24" aria-hidden="true" className="icon empty-icon">
+          <path d={icon} />
+        </svg>
+      )}
       <p className="empty-title">{title}</p>
       {children && <div className="muted">{children}</div>}
     </div>
@@ -135,11 +142,19 @@ export function Count({ value }: { readonly value: number }) {
   return <span title={whole.format(value)}>{value < 10_000 ? whole.format(value) : compact.format(value)}</span>
 }
 
+/** A duration of minutes: 90 min, 6 h, 3 h 20 min, 2 d 4 h. */
+function longDuration(minutes: number): string {
+  if (minutes < 120) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  const [whole, rest] = hours < 48 ? [`${hours} h`, `${minutes % 60} min`] : [`${Math.floor(hours / 24)} d`, `${hours % 24} h`]
+  return rest.startsWith('0 ') ? whole : `${whole} ${rest}`
+}
+
 /** A duration with a fitting unit. */
 export function durationOf(ms: number): string {
   if (ms < 1) return `${(ms * 1_000).toFixed(0)} µs`
   if (ms < 1_000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
-  return ms < 120_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`
+  return ms < 120_000 ? `${(ms / 1_000).toFixed(1)} s` : longDuration(Math.round(ms / 60_000))
 }
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'plain' | 'accent'

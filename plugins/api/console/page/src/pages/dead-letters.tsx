@@ -203,7 +203,8 @@ const Failed = ({ letter }: { readonly letter: DeadLetter }) => (
       <section key={step.step} className="value">
         <h2 className="section-title">{step.step}</h2>
         <p className="muted small">
-          {step.type}, {step.attempts} {step.attempts === 1 ? 'attempt' : 'attempts'}: {step.error?.message}
+          {step.type}, {step.attempts} {step.attempts === 1 ? 'attempt' : 'attempts'}
+          {step.error && step.error.message !== letter.run.error && `: ${step.error.message}`}
         </p>
         <Value name={`Input of ${step.step}`} value={step.input} />
       </section>

@@ -10,7 +10,7 @@ import { useFreshening } from '../fresh.ts'
 import { Card } from '../parts.tsx'
 import { usePagesAt } from '../plugin-pages.ts'
 import { overview } from '../router.tsx'
-import { Badge, Count, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
+import { Badge, Count, durationOf, Empty, Failure, Loading, Time, Title, type Tone } from '../states.tsx'
 import { useValue } from '../value.ts'
 import { visible } from '../visible-text.ts'
 
@@ -74,13 +74,13 @@ function Head() {
         {health.data && <Badge tone={toneOf(health.data.status)}>{health.data.status}</Badge>}
       </div>
       <span className="muted small">
-        {status.data && `svc ${status.data.version}, up ${durationOf(status.data.uptime_seconds)}`}
+        {status.data && `svc ${status.data.version}, up ${uptimeOf(status.data.uptime_seconds)}`}
       </span>
     </div>
   )
 }
 
-function durationOf(seconds: number): string {
+function uptimeOf(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`
   if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`
   return seconds < 172_800 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`
@@ -117,12 +117,15 @@ function Tile({ metric, name }: { readonly metric: Metric; readonly name: string
   return (
     <div className="tile">
       <span className="tile-name">{name}, last hour</span>
-      <span className="tile-value">
-        {error ? '–' : data ? metric === 'latency' ? `${Math.round(total)} ms` : <Count value={total} /> : ' '}
-      </span>
+      <span className="tile-value">{error ? '–' : data ? textOfTotal(metric, total) : ' '}</span>
       <Spark values={values} name={name} isBad={metric === 'errors'} />
     </div>
   )
+}
+
+function textOfTotal(metric: Metric, total: number): ReactNode {
+  if (metric !== 'latency') return <Count value={total} />
+  return total === 0 ? '–' : durationOf(total)
 }
 
 /** One value for each minute: the sum of all rows, or the mean. */

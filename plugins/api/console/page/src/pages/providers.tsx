@@ -98,8 +98,21 @@ function Provider({ name }: { readonly name: string }) {
                 ['Calls tools', data.features.tool_calling ? 'yes' : 'no'],
                 ['Streams', data.features.streaming ? 'yes' : 'no'],
                 ['Reads images', data.features.vision ? 'yes' : 'no'],
-                ['Further features', data.features.supports.join(', ')],
                 ['Takes models that it does not list', data.open ? 'yes' : 'no'],
+              ]}
+            />
+            <Facts
+              facts={[
+                [
+                  'Further features',
+                  data.features.supports.length > 0 && (
+                    <span className="names">
+                      {data.features.supports.map(feature => (
+                        <code key={feature}>{feature}</code>
+                      ))}
+                    </span>
+                  ),
+                ],
               ]}
             />
           </div>
@@ -146,9 +159,7 @@ function Test({ provider: { name, models, currency } }: { readonly provider: Det
       </div>
       <div role="status">
         {!result && !test.error && (
-          <p className="facts-none">
-            It costs what the provider asks for a few tokens{currency === null ? '' : ` (${currency})`}.
-          </p>
+          <p className="facts-none">The provider bills a few tokens{currency === null ? '' : `, in ${currency}`}.</p>
         )}
         {result?.success && (
           <Facts

@@ -21,10 +21,10 @@ const STATES = [
 ] as const
 
 const COLUMNS: readonly Column<Listed>[] = [
-  { name: 'Workflow', width: 'minmax(8rem, 1.4fr)', cell: run => run.workflow },
-  { name: 'State', width: 'minmax(6.5rem, 1fr)', cell: run => <RunBadge run={run} /> },
-  { name: 'Run', width: 'minmax(0, 1.4fr)', isWide: true, cell: run => <code>{run.workflow_id}</code> },
-  { name: 'Started', width: 'minmax(5rem, 0.8fr)', cell: run => <Time at={run.created_at} /> },
+  { name: 'Workflow', width: 'minmax(8rem, 1fr)', cell: run => run.workflow },
+  { name: 'State', width: 'minmax(6.5rem, 0.5fr)', cell: run => <RunBadge run={run} /> },
+  { name: 'Run', width: 'minmax(0, 17.5rem)', isWide: true, cell: run => <code className="code">{run.workflow_id}</code> },
+  { name: 'Started', width: 'minmax(5.5rem, 0.5fr)', cell: run => <Time at={run.created_at} /> },
   {
     name: 'Duration',
     width: '6rem',
@@ -32,7 +32,7 @@ const COLUMNS: readonly Column<Listed>[] = [
     isWide: true,
     cell: run => (run.finished_at ? durationOf(run.execution_time_ms) : '–'),
   },
-  { name: 'Follows', width: 'minmax(0, 1fr)', isWide: true, cell: run => <Origin run={run} /> },
+  { name: 'Follows', width: 'minmax(0, 0.5fr)', isWide: true, cell: run => <Origin run={run} /> },
 ]
 
 function Origin({ run }: { readonly run: Listed }) {
