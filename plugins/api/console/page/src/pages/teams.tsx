@@ -8,9 +8,9 @@ import { useFreshening } from '../fresh.ts'
 import { Back, filtersOf, ListHead, Refresh, TextFilter, useCursorList } from '../list.tsx'
 import { Buttons, Facts, Panel, useMe } from '../parts.tsx'
 import { teams } from '../router.tsx'
-import { Badge, Count, Empty, Failure, Loading, Time, Title } from '../states.tsx'
+import { Badge, costOf, Count, Empty, Failure, Loading, Time, Title } from '../states.tsx'
 import { type Column, ListTable, Table } from '../table.tsx'
-import { costOf, TeamRunView, TeamStatus } from './team-run.tsx'
+import { TeamRunView, TeamStatus } from './team-run.tsx'
 
 type TeamRun = ReplyOf<'get', '/api/v1/teams/runs'>['runs'][number]
 type Team = ReplyOf<'get', '/api/v1/teams'>['teams'][number]
