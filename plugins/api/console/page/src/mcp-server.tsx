@@ -259,10 +259,12 @@ export function AddServer({ onClose }: { readonly onClose: () => void }) {
     event.preventDefault()
     const data = new FormData(event.currentTarget)
     const variable = textIn(data, 'api_key_env')
+    const issuer = textIn(data, 'issuer')
     add.run({
       name: textIn(data, 'name'),
       url: textIn(data, 'url'),
       ...(variable === '' ? {} : { api_key_env: variable }),
+      ...(issuer === '' ? {} : { oauth: { issuer } }),
     })
   }
   return (
@@ -281,6 +283,11 @@ export function AddServer({ onClose }: { readonly onClose: () => void }) {
           <span>Variable with its key (optional)</span>
           <input className="input" name="api_key_env" pattern="SVC_MCP_[A-Z0-9_]+" placeholder="SVC_MCP_WEATHER_KEY" />
           <span className="muted">A variable of the environment of svc whose name begins with SVC_MCP_.</span>
+        </label>
+        <label className="field">
+          <span>Issuer of its logins (optional)</span>
+          <input className="input" name="issuer" type="url" maxLength={2_000} placeholder="https://login.example" />
+          <span className="muted">svc logs in only there. Required if the issuer has a private address.</span>
         </label>
         <p className="muted small">
           Add local programs with <code>svc mcp add</code>.
