@@ -86,6 +86,9 @@ export function createChatClient(json: JsonSender, stream: Streamer): ChatClient
       get lastEventId() {
         return events.lastEventId
       },
+      get previousEventId() {
+        return events.previousEventId
+      },
       get turnId() {
         return turn.id
       },
@@ -143,6 +146,9 @@ function answeredFirst(events: ChatStream, answer: () => Promise<void>): ChatStr
   return {
     get lastEventId() {
       return events.lastEventId
+    },
+    get previousEventId() {
+      return events.previousEventId
     },
     get turnId() {
       return events.turnId

@@ -156,7 +156,7 @@ const page = <P extends string, K extends string>(
 
 // the pages of administrators
 export const tools = page('tools', ['q', 'category', 'id', 'tab'], () => import('./pages/tools.tsx'), 'Tools')
-export const mcp = page('mcp', ['q', 'state', 'id', 'tab', 'request'], () => import('./pages/mcp.tsx'), 'McpServers')
+export const mcp = page('mcp', ['q', 'state', 'id', 'tab', 'request', 'line'], () => import('./pages/mcp.tsx'), 'McpServers')
 export const plugins = page('plugins', ['q', 'filter', 'id', 'tab', 'change'], () => import('./pages/plugins.tsx'), 'Plugins')
 export const providers = page('providers', ['q', 'id'], () => import('./pages/providers.tsx'), 'Providers')
 export const tokens = page('tokens', ['q'], () => import('./pages/tokens.tsx'), 'Tokens')
@@ -167,7 +167,16 @@ export const configuration = page(
   () => import('./pages/configuration.tsx'),
   'Configuration'
 )
-export const logs = page('logs', ['q', 'level', 'request', 'tab'], () => import('./pages/logs.tsx'), 'Logs')
+export const logs = createRoute({
+  getParentRoute: () => root,
+  path: 'logs',
+  validateSearch: search => ({
+    ...textsOf(search, ['q', 'level', 'request', 'tab', 'line', 'event']),
+    // a position in the events of all workers
+    ...wholeTextsOf(search, ['after']),
+  }),
+  component: lazyRouteComponent(() => import('./pages/logs.tsx'), 'Logs'),
+})
 export const webhooks = page('webhooks', ['q', 'id', 'tab', 'state'], () => import('./pages/webhooks.tsx'), 'Webhooks')
 export const doctor = page('doctor', [], () => import('./pages/doctor.tsx'), 'Doctor')
 
