@@ -79,20 +79,19 @@ interface Place {
   readonly word: { readonly from: number; readonly to: number } | undefined
 }
 
+const LITERALS: ReadonlySet<string> = new Set(['String', 'Number', 'True', 'False', 'Null'])
+
 function placeOf(state: EditorState, pos: number): Place | undefined {
   const node = syntaxTree(state).resolveInner(pos, -1)
-  const { parent } = node
-  if (node.name === 'PropertyName' && parent?.parent) return { kind: 'key', node: parent.parent, word: node }
-  if (node.name === 'Object') return { kind: 'key', node, word: undefined }
-  if (['{', ','].includes(node.name) && parent?.name === 'Object') return { kind: 'key', node: parent, word: undefined }
-  if (node.name === 'Property' || (node.name === ':' && parent?.name === 'Property')) {
-    const property = node.name === 'Property' ? node : parent!
-    return { kind: 'value', node: property.lastChild ?? property, word: undefined }
-  }
-  if (['String', 'Number', 'True', 'False', 'Null'].includes(node.name)) return { kind: 'value', node, word: node }
-  if (node.type.isError && parent)
-    return parent.name === 'Object' ? { kind: 'key', node: parent, word: node } : { kind: 'value', node, word: node }
-  return undefined
+  const { name, parent } = node
+  if (name === 'PropertyName' && parent?.parent) return { kind: 'key', node: parent.parent, word: node }
+  if (LITERALS.has(name)) return { kind: 'value', node, word: node }
+  // between two parts, at a mark, or in what is not finished
+  const holder = name === 'Object' || name === 'Property' ? node : parent
+  const word = node.type.isError ? node : undefined
+  if (holder?.name === 'Object') return { kind: 'key', node: holder, word }
+  if (holder?.name === 'Property') return { kind: 'value', node: word ?? holder.lastChild ?? holder, word }
+  return word && { kind: 'value', node, word }
 }
 
 const distinct = (options: readonly Completion[]): Completion[] => [

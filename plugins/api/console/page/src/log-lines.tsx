@@ -135,10 +135,10 @@ export function LogLines({ query, isWhole = false }: LogLinesProps) {
   useEffect(() => {
     if (isAtEnd.current && lines.length > 0) rows.scrollToIndex(lines.length - 1, { align: 'end' })
   }, [lines.length, rows])
-  const first = useRef(linked)
+  const sought = useRef(linked)
   useEffect(() => {
-    if (first.current === undefined || !opened) return
-    first.current = undefined
+    if (sought.current === undefined || !opened) return
+    sought.current = undefined
     rows.scrollToIndex(lines.indexOf(opened), { align: 'center' })
   }, [opened, lines, rows])
   const onScroll = () => {
@@ -147,16 +147,13 @@ export function LogLines({ query, isWhole = false }: LogLinesProps) {
   }
   const open = (line: Line) => change({ line: linkOf(line) })
   const close = () => change({ line: undefined })
-  const shownState = state === 'live' ? 'live' : state === 'failed' ? 'stopped' : 'connecting'
   return (
     <div className={isWhole ? 'log-box log-whole' : 'log-box'}>
       <p className="log-state muted small" role="status">
-        <Badge tone={state === 'live' ? 'ok' : state === 'failed' ? 'bad' : 'plain'}>{shownState}</Badge>{' '}
-        {lines.length === 1 ? '1 line' : `${lines.length} lines`}
+        <Badge tone={STATES[state][0]}>{STATES[state][1]}</Badge> {lines.length === 1 ? '1 line' : `${lines.length} lines`}
       </p>
       {error !== undefined && <Failure error={error} />}
-      {state === 'connecting' && lines.length === 0 && <Loading rows={6} />}
-      {state === 'live' && lines.length === 0 && <Empty title="No line yet">New lines appear here as they are written.</Empty>}
+      {lines.length === 0 && <NoLines state={state} />}
       {lines.length > 0 && (
         <div className="log-lines" ref={box} tabIndex={0} role="log" aria-live="off" aria-label="Log" onScroll={onScroll}>
           <ul className="events-list" style={{ height: rows.getTotalSize() }}>
@@ -167,14 +164,27 @@ export function LogLines({ query, isWhole = false }: LogLinesProps) {
         </div>
       )}
       {opened && <LineDetail line={opened} onClose={close} />}
-      {linked !== undefined && !opened && state === 'live' && (
-        <p className="note note-flat" role="status">
-          The line of this address is not among these. <SearchLink change={{ line: undefined }}>Close</SearchLink>
-        </p>
-      )}
+      {linked !== undefined && !opened && state === 'live' && <NotThere />}
     </div>
   )
 }
+
+const STATES: Readonly<Record<Followed['state'], readonly [Tone, string]>> = {
+  connecting: ['plain', 'connecting'],
+  live: ['ok', 'live'],
+  failed: ['bad', 'stopped'],
+}
+
+function NoLines({ state }: Pick<Followed, 'state'>) {
+  if (state === 'connecting') return <Loading rows={6} />
+  return state === 'live' && <Empty title="No line yet">New lines appear here as they are written.</Empty>
+}
+
+const NotThere = () => (
+  <p className="note note-flat" role="status">
+    The line of this address is not among these. <SearchLink change={{ line: undefined }}>Close</SearchLink>
+  </p>
+)
 
 interface LineRowProps {
   readonly line: Line

@@ -40,22 +40,17 @@ export function Table<Item extends RowData>(props: TableProps<Item>) {
   })
   useEffect(() => view.measure(), [view, height])
   const columnOf = ({ id }: { readonly id: string }) => columns[Number(id)]!
-  const shown = table.getVisibleLeafColumns().map(columnOf)
-  const style = { '--columns': shown.map(({ width }) => width).join(' ') } as CSSProperties
+  const widths = table.getVisibleLeafColumns().map(column => columnOf(column).width)
+  const style = { '--columns': widths.join(' ') } as CSSProperties
   return (
     <div className="table" style={style} ref={box} tabIndex={0} role="region" aria-label={name} onKeyDown={moveFocus}>
       <div role="table" aria-label={name} aria-rowcount={rows.length + 1}>
         <div role="rowgroup" className="table-head">
           {table.getHeaderGroups().map(({ id, headers }) => (
             <div key={id} role="row" aria-rowindex={1} className="table-row">
-              {headers.map(header => (
-                <span
-                  key={header.id}
-                  role="columnheader"
-                  className={classOf(columnOf(header.column))}
-                  aria-sort={orderOf(header)}
-                >
-                  <ColumnTitle header={header} />
+              {headers.map(one => (
+                <span key={one.id} role="columnheader" className={classOf(columnOf(one.column))} aria-sort={orderOf(one)}>
+                  <ColumnTitle header={one} />
                 </span>
               ))}
             </div>
@@ -75,13 +70,9 @@ export function Table<Item extends RowData>(props: TableProps<Item>) {
               >
                 {row.getVisibleCells().map((cell, at) => (
                   <span key={cell.id} role="cell" className={classOf(columnOf(cell.column))}>
-                    {at === 0 && select ? (
-                      <SearchLink change={select(row.original)} className="table-link">
-                        <table.FlexRender cell={cell} />
-                      </SearchLink>
-                    ) : (
+                    <Linked change={at === 0 ? select?.(row.original) : undefined}>
                       <table.FlexRender cell={cell} />
-                    )}
+                    </Linked>
                   </span>
                 ))}
               </div>
@@ -93,6 +84,16 @@ export function Table<Item extends RowData>(props: TableProps<Item>) {
     </div>
   )
 }
+
+/** The first cell of a row that opens something. */
+const Linked = ({ change, children }: { readonly change: Change | undefined; readonly children: ReactNode }) =>
+  change ? (
+    <SearchLink change={change} className="table-link">
+      {children}
+    </SearchLink>
+  ) : (
+    children
+  )
 
 interface ListTableProps<Item> extends Omit<TableProps<Item>, 'items' | 'more'> {
   readonly list: CursorList<Item>
