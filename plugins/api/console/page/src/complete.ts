@@ -1,6 +1,6 @@
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete'
 import { jsonCompletionsOf } from './complete-json.ts'
-import { isNode, memberOf, type Node, textOf, whole } from './schema-parts.ts'
+import { isNode, memberOf, type Node, textOf, whole } from './json-schema.ts'
 
 const INDENT = /^(\s*)((?:-\s+)*)/
 const KEY = /^["']?([\w.$-]+)["']?\s*:(?:\s+(.*))?$/
